@@ -20,12 +20,13 @@ import tempfile
 import time
 import timeit
 import warnings
+from typing import Any
 
 N, SEED, WORKERS = 400, 5, 2
 
 
 def population():
-    from patentsview import pair
+    from populations import pair
 
     return pair("20190820")
 
@@ -36,7 +37,7 @@ def loop() -> str:
     return f"{1e3 * min(times):.0f} to {1e3 * max(times):.0f} ms"
 
 
-def samples(count: int) -> list:
+def samples(count: int) -> list[Any]:
     import numpy as np
 
     from erbayes.study import Entities, draw_samples

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from markdown import table
+import populations as simulate
+from common import RELEASES as BEDS
+from common import table
 
 import erbayes as eb
 from erbayes.analysis.domains import by_domain, degrees, effective_draws, in_domain
 from erbayes.datasets import patentsview_benchmark, patentsview_release, patentsview_releases
 from erbayes.engine import Taylor
-from erbayes.study import populations as simulate
 from erbayes.units.grouping import Of
 
 TRUTH, SAMPLES, FLAGGED, EQUAL = "20220630", 400, 300, 10
-BEDS = ("20170808", "20171226", "20190820", "20201229")
 SHARES = {"1 %": 0.01, "5 %": 0.05, "20 %": 0.2, "50 %": 0.5, "rest": 0.24}
 METRICS = (*eb.USUAL, eb.metrics.entities, eb.metrics.mean_cluster_size)
 DESIGN = eb.UniformRecords()
@@ -109,6 +109,7 @@ def flags(
         used, place = np.unique(drawn, return_inverse=True)
         part = units.take(used)
         sample = eb.Sample(part, DESIGN, DESIGN.expand_draws(part, place))
+        assert part.piece_of is not None
         result = by_domain(sample, group[part.piece_of.index], metrics)
         for i, shown in enumerate((result.against_rest(), result.differences())):
             for m in metrics:

@@ -16,20 +16,18 @@ With 2 cores it takes about 5 minutes.
 
 import sys
 
-import markdown
 import numpy as np
 import pandas as pd
-from patentsview import pair
+from common import PR, RELEASES
+from common import table as markdown
+from populations import pair
 
 import erbayes as eb
-from erbayes import metrics as m
 from erbayes.analysis.planning import forecast
 from erbayes.engine import Taylor
 from erbayes.labels import LinkEnds, Mixture, Poisson, Records, RootSize
 from erbayes.study import study
 
-RELEASES = ("20170808", "20171226", "20190820", "20201229")
-PR = (m.pairwise_precision, m.pairwise_recall)
 N, ENDS = 400, [50, 75, 100, 150, 200, 300]
 PLANS = {"uniform records": Records(), "root of size": RootSize(), "mixture, α = .2": Mixture(0.2)}
 
@@ -75,7 +73,7 @@ def half_the_labels(populations, file) -> int:
         )
     header = ["release", f"score, {N} records", "covers", "ends of links"]
     header += ["ratio of draws", "ratio of records", "covers (draws)"]
-    print(f"\n## Ends of links for the score of {N} uniform records\n\n{markdown.table(header, rows)}")
+    print(f"\n## Ends of links for the score of {N} uniform records\n\n{markdown(header, rows)}")
     return missed
 
 
@@ -91,7 +89,7 @@ def each_design(populations, file) -> None:
         shown = [f"{c:.3f} ({r:.2f})" for c, r in zip(cells.coverage, ratio, strict=True)]
         rows.append([plan, metric, *shown])
     print(f"\n## {N} draws: coverage (score over that of uniform records)\n")
-    print(markdown.table(["design", "metric", *RELEASES], rows))
+    print(markdown(["design", "metric", *RELEASES], rows))
 
 
 def variances(populations) -> None:
@@ -107,7 +105,7 @@ def variances(populations) -> None:
         for row in table.itertuples():
             rows.setdefault((row.design, row.metric), []).append(f"{row.variance / base[row.metric]:.2f}")
     print("\n## Variance of one draw, over that of a uniform record\n")
-    print(markdown.table(["design", "metric", *RELEASES], ([*k, *v] for k, v in rows.items())))
+    print(markdown(["design", "metric", *RELEASES], ([*k, *v] for k, v in rows.items())))
 
 
 if __name__ == "__main__":

@@ -18,11 +18,13 @@ With 2 cores it takes about 30 minutes.
 import sys
 
 import joblib
-import markdown
 import numpy as np
 import pandas as pd
+import populations as sim
+from common import PLANS, RELEASES
+from common import table as markdown
 from engines import on_calibrated, on_distinct
-from patentsview import noisy, pair
+from populations import noisy, pair
 
 from erbayes import WALD, BetaGamma, Symmetric, datasets
 from erbayes import metrics as m
@@ -36,12 +38,9 @@ from erbayes.engine import (
     Studentised,
     Taylor,
 )
-from erbayes.labels import Records
 from erbayes.metrics.intervals import EqualTailed
-from erbayes.study import Entities, study
-from erbayes.study import populations as sim
+from erbayes.study import study
 
-PLANS = {"uniform records": Records(), "uniform clusters": Entities()}
 METRICS = (
     m.pairwise_precision,
     m.pairwise_recall,
@@ -78,8 +77,7 @@ def simulated(laws: dict[str, tuple[sim.SizeLaw, sim.Mechanism]], seed: int) -> 
 
 
 def chosen_on() -> dict[str, sim.Population]:
-    releases = ("20170808", "20171226", "20190820", "20201229")
-    real = {f"{date} of 20220630": pair(date) for date in releases} | {"noise .10": noisy()}
+    real = {f"{date} of 20220630": pair(date) for date in RELEASES} | {"noise .10": noisy()}
     for a, b in (("20180528", "20200630"), ("20171226", "20190312"), ("20201229", "20190820")):
         real[f"{a} of {b}"] = pair(a, b)
     persons = datasets.rldata10000_example1()
@@ -171,7 +169,7 @@ def shown(rows: pd.DataFrame) -> str:
     named = rows.assign(cell=cells, column=rows.metric + " " + rows.n.astype(str))
     wide = named.pivot(index="estimator", columns="column", values="cell")
     wide = wide.loc[list(FAST | SLOWER | BOOTSTRAPS), list(dict.fromkeys(named.column))]
-    return markdown.table(["", *wide.columns], ([str(name), *row] for name, row in wide.iterrows()))
+    return markdown(["", *wide.columns], ([str(name), *row] for name, row in wide.iterrows()))
 
 
 if __name__ == "__main__":

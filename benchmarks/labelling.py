@@ -6,20 +6,22 @@ The table of benchmarks/labelling-error.md: 80 samples of 2,000 draws each, from
 20,000 records. It takes a minute on one core.
 """
 
+from typing import Any
+
 import numpy as np
+import populations as sim
 
 from erbayes.analysis.sensitivity import Adjusted, Mislabelled, Restored, by_pieces
 from erbayes.engine import Taylor
 from erbayes.labels import Records
 from erbayes.metrics import pairwise_precision, pairwise_recall
 from erbayes.study import Entities, study
-from erbayes.study import populations as sim
 
 METRICS = (pairwise_precision, pairwise_recall)
-PLANS = {"records": Records(), "clusters": Entities()}
+PLANS: dict[str, Records | Entities] = {"records": Records(), "clusters": Entities()}
 RATES = ((0.3, 0.0), (0.0, 0.3), (0.2, 0.2))
 SIZES = sim.LogNormal(1.98, 0.8)
-ERRORS = {
+ERRORS: dict[str, sim.Mechanism] = {
     "splits .3, merges .1": sim.Chain((sim.Splits(0.3), sim.Merges(0.1))),
     "misattribution .1": sim.Misattribution(0.1),
     "splits .3, misattribution .1": sim.Chain((sim.Splits(0.3), sim.Misattribution(0.1))),
@@ -49,7 +51,7 @@ def main() -> None:
                     repetitions=SAMPLES,
                     seed=1,
                 ).table()
-                bias = table.pivot(index="estimator", columns="metric", values="bias")
+                bias: Any = table.pivot(index="estimator", columns="metric", values="bias")
                 cells = [f"{bias.loc[e, m.name]:+.3f}" for e in ("plain", "restored") for m in METRICS]
                 error = np.sqrt((table.rmse**2 - table.bias**2).max() / SAMPLES)
                 print(f"| {plan} | {u:g}, {v:g} | {' | '.join(cells)} | {error:.4f} |", flush=True)

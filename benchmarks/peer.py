@@ -15,7 +15,7 @@ from erbayes import columns, datasets, metrics
 ROUNDS = 7
 BAR = 50
 
-RECORDS, CLUSTERS = metrics.N, columns.Known(columns.PREDICTED_CLUSTERS)
+RECORDS, CLUSTERS = metrics.definitions.N, columns.Known(columns.PREDICTED_CLUSTERS)
 scaled_cluster_precision = metrics.Metric(
     "cluster precision, scaled by the file's N and |Ĉ|",
     (columns.EXACT, columns.RECORDS, RECORDS, CLUSTERS),

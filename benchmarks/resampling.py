@@ -9,7 +9,7 @@ from time import process_time
 os.environ["OMP_NUM_THREADS"] = "1"  # before NumPy loads: threads that wait take processor time too
 
 import numpy as np
-from patentsview import pair
+from populations import pair
 from scipy import stats
 
 from erbayes import metrics

@@ -17,17 +17,17 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
-from tables import write
+from common import write_large
 
 THREADS = 2
 NAMES = {"record": "record", "cluster": "old"}
 
 
 def made(records: int, folder: Path) -> tuple[Path, pd.DataFrame]:
-    """Write the table of `tables.write` with two clusterings more, and return the labels."""
+    """Write the table of `common.write_large` with two clusterings more, and return the labels."""
     import duckdb
 
-    write(records, folder)
+    write_large(records, folder)
     path, source, clusters = folder / "t.parquet", folder / "prediction.parquet", records // 4
     other = (
         f"CASE WHEN hash(record, {{0}}) % 100 < {{1}} THEN 'x' || hash(record) % {clusters} ELSE cluster END"

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         paper_theta,
         sampling_fraction,
     )
-    from .design.calibration import ByGroup, Calibrated, linear, links_by_size, links_out_of_reach, raking
+    from .design.calibration import ByGroup, Calibrated, linear, links_by_size, raking
     from .design.nonresponse import Responding, size_classes
     from .design.sample import Sample
     from .engine import P_naive, R_naive, jackknife, naive, side_by_side, taylor
@@ -134,7 +134,6 @@ __all__ = [
     "linear",
     "links_by_size",
     "links_inside",
-    "links_out_of_reach",
     "log",
     "logit",
     "measure",
@@ -169,7 +168,7 @@ _HOMES = {
         "KnownWeights PoissonRecords Pooled Stratified SystematicRecords "
         "UniformClusters UniformRecords WeightedRecords paper_theta sampling_fraction"
     ),
-    "design.calibration": "ByGroup Calibrated linear links_by_size links_out_of_reach raking",
+    "design.calibration": "ByGroup Calibrated linear links_by_size raking",
     "design.nonresponse": "Responding size_classes",
     "design.sample": "Sample",
     "engine": "P_naive R_naive jackknife naive side_by_side taylor",

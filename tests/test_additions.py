@@ -27,7 +27,7 @@ from erbayes.design import calibration, nonresponse
 from erbayes.labels import Annotator, Poisson, Records
 from erbayes.metrics import intervals
 from erbayes.report import report
-from erbayes.study import Entities, study
+from erbayes.study import Entities, draw_samples, study
 from erbayes.study import populations as sim
 
 bootstrap_room = import_module("erbayes.engine.replicates")
@@ -183,7 +183,7 @@ class TestDesign:
     def test_is_studied_or_has_a_reason(self, cls):
         assert (cls in STUDIED) != (cls in NOT_STUDIED)
         if cls in STUDIED:
-            (drawn,) = STUDIED[cls].draw(UNITS, 60, 1, np.random.default_rng(1)).separate
+            (drawn,) = draw_samples(STUDIED[cls], UNITS, 60, 1, np.random.default_rng(1)).separate
             assert type(drawn.design) is cls
             engines = {"t": engine.Taylor(), "j": engine.Jackknife()}
             table = study(
@@ -244,6 +244,7 @@ class TestDesign:
 
 OTHER = pd.Series(sim.Misattribution(0.05).apply(TRUTH.to_numpy(), np.random.default_rng(2)), TRUTH.index)
 ENGINES = {
+    engine.Advised: engine.Advised(),
     eb.Assisted: eb.Assisted.of({"a": PREDICTION, "b": TRUTH}, TRUTH, by={"other": OTHER}),
     engine.Taylor: engine.Taylor(),
     engine.Jackknife: engine.Jackknife(),

@@ -144,9 +144,7 @@ def test_no_domain_with_an_error_has_a_reason_and_no_estimate():
     """Without an error in any domain, no pseudo-draw moves a share off the end of the scale."""
     truth = pd.Series(np.repeat(np.arange(200), 3))
     sample = eb.Sample(eb.measure(truth, truth[truth < 80]), eb.UniformClusters(200))
-    result = eb.by_domain(
-        sample, pd.Series(pd.Series(np.repeat(np.arange(200) % 5, 3)), name="part"), "b3-recall"
-    )
+    result = eb.by_domain(sample, pd.Series(np.repeat(np.arange(200) % 5, 3), name="part"), "b3-recall")
     with pytest.raises(eb.DataError, match="a standard error above 0"):
         small_areas(result, "b3-recall")
 

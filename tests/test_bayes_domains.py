@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from populations import NegativeBinomial
 
 import erbayes as eb
 from erbayes import bayes
@@ -13,7 +14,7 @@ from erbayes.analysis.domains import by_domain, by_pair, in_domain
 from erbayes.bayes.evidence import Evidence
 from erbayes.engine import Counting
 from erbayes.metrics.columns import COMMON_LINKS, TRUE_LINKS, Domain, Links
-from erbayes.study.populations import Chain, Misattribution, NegativeBinomial, Splits, population
+from erbayes.study.populations import Chain, Misattribution, Splits, population
 from erbayes.units.grouping import Of
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")]

@@ -344,6 +344,10 @@ def test_the_explanation_has_facts_of_the_fit(make):
     """Its figures, counted again from the units, the prediction and the draws by plain loops."""
     clusters = bayes.fast(sample(eb.UniformClusters(), pop=make()), draws=400, rng=1)
     sizes, pred = clusters.sample.units.size, make().pred
+    number_of, beyond = clusters.population.number.reshape(-1, len(clusters.size)), 0.0
+    for s, count in zip(clusters.size, number_of.T, strict=True):
+        beyond = beyond + count * s * (s - 1) / 2 * (s > max(sizes))
+    np.testing.assert_allclose(clusters.unseen.ravel(), beyond / clusters.population.true.ravel(), rtol=1e-9)
     shown, told, laws_, precision, recall = clusters.explain().split("\n\n")
     draws, entities, least, most = number(
         shown, r"has (\d+) draws of (\d+) entities, of (\d+) to (\d+) records"

@@ -547,6 +547,8 @@ def test_samplers_are_known_before_anything_is_compiled(monkeypatch):
             bayes.nuts(sample(), rng=1, nuts_sampler=name)
     with pytest.raises(eb.DataError, match="0 chains: chains must be 1 or more"):
         bayes.nuts(sample(), rng=1, chains=0)
+    with pytest.raises(TypeError, match="'tunes'"):
+        bayes.nuts(sample(), rng=1, tunes=500)
 
 
 # Threads

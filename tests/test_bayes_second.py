@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from populations import PitmanYor
 from scipy import special, stats
 
 import erbayes as eb
@@ -21,7 +22,7 @@ from erbayes.bayes.model import WithSecond
 from erbayes.bayes.parts import PartDraws, own_model
 from erbayes.bayes.population import Links, completed, unsampled
 from erbayes.bayes.samplers import Importance
-from erbayes.study.populations import LogNormal, Misattribution, PitmanYor, population
+from erbayes.study.populations import LogNormal, Misattribution, population
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")]
 P, R = m.pairwise_precision, m.pairwise_recall

@@ -82,17 +82,18 @@ STRATA = np.array([1, 0, 1, 0, 1, 1, 0, 1])
         (Dirichlet(), lambda n: (n - 1) / (n + 1)),
     ],
 )
-@pytest.mark.parametrize("theta", [[1.0, 1.0], [0.4, 0.7], [0.0, 0.5]])
+@pytest.mark.parametrize("theta", [[1.0, 1.0], [0.4, 0.7], [0.0, 0.5], [0.6]])
 def test_moments_of_the_multipliers(scheme, factor, theta):
     B, theta = 200_000, np.array(theta)
-    r = scheme.multipliers(StratifiedDraws(STRATA, theta), B, rng())
-    n = np.bincount(STRATA)
-    for h in (0, 1):
-        np.testing.assert_allclose(r[:, h == STRATA].sum(axis=1), n[h], rtol=1e-12)
+    strata = STRATA % len(theta)
+    r = scheme.multipliers(StratifiedDraws(strata, theta), B, rng())
+    n = np.bincount(strata)
+    for h in range(len(n)):
+        np.testing.assert_allclose(r[:, h == strata].sum(axis=1), n[h], rtol=1e-12)
     # Rao-Wu's multipliers have the covariance that makes the variance of a total unbiased
     wanted = np.zeros((8, 8))
-    for h in (0, 1):
-        one = (h == STRATA).astype(float)
+    for h in range(len(n)):
+        one = (h == strata).astype(float)
         unbiased = (np.diag(one) - np.outer(one, one) / n[h]) * n[h] / (n[h] - 1)
         wanted += theta[h] * factor(n[h]) * unbiased
     np.testing.assert_allclose(r.mean(axis=0), 1, atol=0.02)

@@ -211,7 +211,7 @@ def test_a_tree_is_honest():
     assert found.chose.sum() == len(sample.units) // 2
     kept = pd.Series(np.where(found.chose, "no", found.leaf.astype(str)), index=sample.units.ids)
     direct = (
-        by_domain(sample, pd.Series(kept, name="leaf"), "pairwise-recall", of=Of.ENTITIES)
+        by_domain(sample, kept.rename("leaf"), "pairwise-recall", of=Of.ENTITIES)
         .table()
         .query("domain != 'no'")
     )

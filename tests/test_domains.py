@@ -20,8 +20,8 @@ from erbayes.analysis.domains import (
     compare_by_domain,
     degrees,
     in_domain,
-    simultaneous_level,
 )
+from erbayes.analysis.domains.shown import simultaneous_level
 from erbayes.engine import Jackknife, Resampled
 from erbayes.engine.closed_form import effects
 from erbayes.metrics.columns import (

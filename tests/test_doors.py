@@ -19,11 +19,11 @@ from erbayes.cli import app
 from erbayes.large import (
     Columns,
     DatabaseTable,
+    Dialect,
     DuckDB,
     Releases,
     RunSQL,
     SecondSource,
-    char_literal,
     drawing,
     scan,
 )
@@ -52,7 +52,7 @@ def table_of(id, records="abcd"):
 def sqlite(frame):
     database = sqlite3.connect(":memory:")
     frame.to_sql("p", database, index=False)
-    return RunSQL(lambda sql: database.execute(sql).fetchall(), "p", literal=char_literal)
+    return RunSQL(lambda sql: database.execute(sql).fetchall(), "p", dialect=Dialect.SQLITE)
 
 
 def stored(frame, folder):
@@ -131,7 +131,7 @@ def test_a_shared_id_for_none_is_refused_at_every_door(source, id, tmp_path):
     opened = SOURCES[source](frame, tmp_path)
     with pytest.raises(eb.DataError, match=told) as scanned:
         scan(opened, LABELS, Columns("record", "cluster"))
-    assert str(scanned.value).endswith("if a real cluster has it, any_id=True")
+    assert str(scanned.value).endswith("if a real cluster has it, Columns(any_id=True)")
     meant = scan(opened, LABELS, Columns("record", "cluster", any_id=True))
     real = eb.measure(eb.Clustering.of(frame, any_id=True), LABELS)
     assert meant.table().equals(real.table()) and meant.m.tolist() == [2.0]
@@ -139,10 +139,10 @@ def test_a_shared_id_for_none_is_refused_at_every_door(source, id, tmp_path):
         return
     with (
         pytest.raises(eb.DataError, match=told),
-        drawing(opened, record="record", cluster="cluster") as _,
+        drawing(opened, NAMES) as _,
     ):
         pass
-    with drawing(opened, record="record", cluster="cluster", any_id=True) as opened_prediction:
+    with drawing(opened, Columns("record", "cluster", any_id=True)) as opened_prediction:
         assert opened_prediction.known.count.sum() == 3
 
 
@@ -403,13 +403,13 @@ def test_a_mistyped_column_of_spark(spark, column):  # noqa: F811
 def test_rows_of_another_form_are_refused(rows, told):
     engine = sqlite(table_of("w"))
     with pytest.raises(eb.DataError, match=f"run must return rows.* {told}"):
-        scan(RunSQL(lambda sql: rows(engine.run(sql)), "p", literal=char_literal), LABELS, NAMES)
+        scan(RunSQL(lambda sql: rows(engine.run(sql)), "p", dialect=Dialect.SQLITE), LABELS, NAMES)
 
 
 @pytest.mark.parametrize("rows", [iter, tuple, lambda found: np.array(found, dtype=object)])
 def test_rows_of_these_forms_are_taken(rows):
     engine = sqlite(table_of("w"))
-    found = scan(RunSQL(lambda sql: rows(engine.run(sql)), "p", literal=char_literal), LABELS, NAMES)
+    found = scan(RunSQL(lambda sql: rows(engine.run(sql)), "p", dialect=Dialect.SQLITE), LABELS, NAMES)
     assert found.m.tolist() == [2.0]
 
 
@@ -457,7 +457,7 @@ def test_a_fraction_among_decimals_is_refused():
         return [tuple(Decimal("5.5") if v == 55 else v for v in row) for row in engine.run(sql)]
 
     with pytest.raises(eb.DataError, match=r"must be all strings or all integers, not 5\.5"):
-        scan(RunSQL(run, "p", literal=char_literal), {"b": "e"}, NAMES)
+        scan(RunSQL(run, "p", dialect=Dialect.SQLITE), {"b": "e"}, NAMES)
 
 
 def test_floats_of_16_bits_and_uuids_are_refused_in_words(tmp_path):

@@ -8,11 +8,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from populations import Homonyms, NegativeBinomial, PitmanYor, SizeDependent
 
 import erbayes as eb
 from erbayes import labels as labelling
 from erbayes import metrics as m
 from erbayes.analysis import planning, sensitivity
+from erbayes.design.calibration import links_out_of_reach
 from erbayes.engine import (
     Jackknife,
     Naive,
@@ -66,7 +68,7 @@ REFUSED = {
     "Hill number of order -1": (lambda: m.hill_number(-1), "order q of hill_number must be 0 or more and finite"),
     # design
     "a class": (lambda: by(eb.UniformClusters), r"UniformClusters is a class: pass an object of it, UniformClusters\(\.\.\.\)"),
-    "None": (lambda: by(None), r"a design is an object such as UniformRecords\(\), not None"),
+    "None": (lambda: by(None), r"design is missing: give estimate\(prediction, labels, design\)"),
     "a name": (lambda: by("uniform-records"), r"a design is an object such as UniformRecords\(\), not 'uniform-records'"),
     "labels for units": (lambda: eb.Sample(L, eb.UniformClusters()), r"Units are needed, as measure\(prediction, labels\) makes them or sample.units, not Series"),
     # samples and units
@@ -89,7 +91,7 @@ REFUSED = {
     **{
         f"{name} of {given}": (partial(door, value), f"Units are needed, as .* makes them or sample.units, not {given}$")
         for name, door in {
-            "naive": eb.naive, "P_naive": eb.P_naive, "links out of reach": eb.links_out_of_reach,
+            "naive": eb.naive, "P_naive": eb.P_naive, "links out of reach": links_out_of_reach,
             "mislabel": lambda x: labelling.mislabel(x, labelling.Annotator(labelling.MissedPieces(0.1))),
         }.items()
         for given, value in {"Sample": SAMPLE, "DataFrame": L.to_frame(), "None": None}.items()
@@ -273,7 +275,7 @@ REFUSED = {
     "answers of other columns": (lambda: labelling.Pair.of(L.to_frame("e"), L.to_frame("e"), P), r"answers need columns mention and record, .*\['mention', 'record'\] are lacking"),
     # results side by side
     **{
-        f"results in {what}": (partial(side_by_side, results), f"results must map names of methods to results, such as .*, not {kind}$")
+        f"results in {what}": (partial(side_by_side, results), f"give a Sample, or a mapping from names to results, .*, not {kind}$")
         for what, kind, results in (("a list", "list", [FOUND]), ("text", "str", "taylor"), ("a Series", "Series", pd.Series([1.0])), ("None", "None", None))
     },
     # rates in words
@@ -299,13 +301,13 @@ REFUSED = {
         for law, parameters, what in (
             (simulate.Zeta, ("x",), "exponent of Zeta"), (simulate.Zeta, ("x", 9), "exponent of Zeta"), (simulate.Zeta, (2, "x"), "largest of Zeta"),
             (simulate.LogNormal, ("x", 1), "mu of LogNormal"), (simulate.LogNormal, (1, "x"), "sigma of LogNormal"),
-            (simulate.NegativeBinomial, ("x", 1), "mean of NegativeBinomial"), (simulate.PitmanYor, ("x",), "strength of PitmanYor"),
-            (simulate.Homonyms, ("x", 2), "lumps of Homonyms"), (simulate.Homonyms, (1, "x"), "size of Homonyms"),
-            (simulate.SizeDependent, ("x", 1), "base of SizeDependent"), (simulate.SizeDependent, (1, "x"), "slope of SizeDependent"),
+            (NegativeBinomial, ("x", 1), "mean of NegativeBinomial"), (PitmanYor, ("x",), "strength of PitmanYor"),
+            (Homonyms, ("x", 2), "lumps of Homonyms"), (Homonyms, (1, "x"), "size of Homonyms"),
+            (SizeDependent, ("x", 1), "base of SizeDependent"), (SizeDependent, (1, "x"), "slope of SizeDependent"),
             (simulate.RareErrors, ("x",), "entities of RareErrors"),
         )
     },
-    "a discount in words": (lambda: simulate.PitmanYor(1, "x"), r"discount of PitmanYor must lie in \[0, 1\), not 'x'"),
+    "a discount in words": (lambda: PitmanYor(1, "x"), r"discount of PitmanYor must lie in \[0, 1\), not 'x'"),
     # planning
     **{
         f"no prior but {prior!r}": (partial(planning.forecast_from_prior, prior, PR, {"r": eb.UniformRecords()}), f"prior is a function that draws a Population from a Generator, not {prior!r}")

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from populations import NegativeBinomial
 from scipy import stats
 
 import erbayes as eb
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 METRICS = (m.pairwise_precision, m.pairwise_recall, m.b3_recall, m.cluster_f(), m.splits)
 PEOPLE = sim.simulate(
-    sim.NegativeBinomial(4.0, 2.0),
+    NegativeBinomial(4.0, 2.0),
     sim.Chain([sim.Misattribution(0.1), sim.Splits(0.2)]),
     6000,
     np.random.default_rng(1),
@@ -350,7 +351,7 @@ def test_a_population_of_one_entity():
 
 def prior(rng):
     errors = sim.Chain([sim.Misattribution(rng.beta(3, 30)), sim.Splits(rng.uniform(0, 0.4))])
-    return sim.simulate(sim.NegativeBinomial(rng.uniform(2, 6), 2.0), errors, 3000, rng)
+    return sim.simulate(NegativeBinomial(rng.uniform(2, 6), 2.0), errors, 3000, rng)
 
 
 PRIOR_DESIGNS = {"records": eb.UniformRecords(), "clusters": eb.UniformClusters(), "root": ROOT}
@@ -425,7 +426,7 @@ def test_what_the_prior_says_of_the_metrics():
 def test_wider_priors_ask_for_more():
     def certain(rng):
         return sim.simulate(
-            sim.NegativeBinomial(4.0, 2.0), sim.Chain([sim.Misattribution(0.09), sim.Splits(0.2)]), 3000, rng
+            NegativeBinomial(4.0, 2.0), sim.Chain([sim.Misattribution(0.09), sim.Splits(0.2)]), 3000, rng
         )
 
     rng = np.random.default_rng(4)

@@ -24,19 +24,17 @@ import erbayes as eb
 from erbayes.large import (
     Columns,
     DatabaseTable,
+    Dialect,
     DuckDB,
     Files,
     Releases,
     RunSQL,
     SecondSource,
-    backquoted,
-    char_literal,
-    chr_literal,
-    refuse_different_records,
     scan,
 )
 from erbayes.large.duckdb import DuckTable
 from erbayes.large.runsql import RunSQLTable
+from erbayes.large.scanning import refuse_different_records
 
 pytestmark = pytest.mark.slow
 
@@ -117,7 +115,7 @@ def sqlite(frame, table="p"):
     """A database of little power; table and columns may have any name."""
     database = sqlite3.connect(":memory:")
     frame.to_sql(table, database, index=False)
-    return RunSQL(lambda sql: database.execute(sql).fetchall(), table, literal=char_literal)
+    return RunSQL(lambda sql: database.execute(sql).fetchall(), table, dialect=Dialect.SQLITE)
 
 
 @pytest.fixture(scope="session")
@@ -220,7 +218,7 @@ def test_policies_and_blocks_on_random_tables(missing, kind, database):
 def test_plain_sql_with_short_and_long_lists(missing, longest):
     prediction, labels, blocks = population(1, 90, "hostile", 0 if missing is eb.Missing.ERROR else 9)
     engine = sqlite(frame_of(prediction).set_axis(["it's", 'r"; --'], axis=1), 'a "b".c')
-    engine = RunSQL(engine.run, engine.name, literal=char_literal, longest=longest)
+    engine = RunSQL(engine.run, engine.name, dialect=Dialect.SQLITE, longest=longest)
     found = scan(engine, labels, Columns("it's", 'r"; --'), blocks=blocks, missing=missing)
     same(found, eb.measure(prediction, labels, blocks=blocks, missing=missing))
 
@@ -249,7 +247,7 @@ def test_spark(spark, seed, kind, missing):
 def test_the_same_text_through_spark_sql(spark):
     prediction, labels, _ = population(5, 90, "hostile")
     spark.createDataFrame(list(prediction.items()), ["r", "it's c"]).createOrReplaceTempView("p")
-    table = RunSQL(lambda sql: spark.sql(sql).collect(), "p", backquoted)
+    table = RunSQL(lambda sql: spark.sql(sql).collect(), "p", Dialect.SPARK)
     found = scan(table, labels, Columns("r", "it's c"), missing=eb.Missing.OMIT)
     spark.catalog.dropTempView("p")
     same(found, eb.measure(prediction, labels, missing=eb.Missing.OMIT))
@@ -343,7 +341,9 @@ def test_spark_finds_what_is_wrong(spark):
 
 
 @pytest.mark.parametrize("text", NASTY)
-@pytest.mark.parametrize("connect, literal", [(duckdb.connect, chr_literal), (sqlite3.connect, char_literal)])
+@pytest.mark.parametrize(
+    "connect, literal", [(duckdb.connect, Dialect().literal), (sqlite3.connect, Dialect.SQLITE.literal)]
+)
 def test_literals_mean_what_they_say(connect, literal, text):
     assert connect(":memory:").execute(f"SELECT {literal(text)}").fetchall() == [(text,)]
 
@@ -505,7 +505,7 @@ def test_an_engine_that_does_not_see_case_is_refused():
     blind = RunSQL(
         lambda sql: [("A", *row[1:]) if "DISTINCT" in sql else row for row in engine.run(sql)],
         "p",
-        literal=char_literal,
+        dialect=Dialect.SQLITE,
     )
     with pytest.raises(
         eb.DataError, match="the database takes 'A' for a labelled record, which has another id"
@@ -973,6 +973,15 @@ def test_a_record_twice_in_one_prediction_is_not_common():
     old, new = pd.Series(["x", "x", "x"], ["a", "a", "b"]), pd.Series(["y"], ["b"])
     found = scan({"old": old, "new": new}, {"b": "e"})
     assert [units.rows for units in found.values()] == [1, 1]
+
+
+def test_each_prediction_has_a_column_of_its_own():
+    table = pd.DataFrame({"id": list("abcd"), "old": list("xxyy"), "new": list("zwwz")})
+    labels = {"a": "e", "b": "e", "c": "e"}
+    found = scan({"old": table, "new": table}, labels, Columns("id", {"old": "old", "new": "new"}))
+    for name, units in found.items():
+        assert units.columns == ("id", name)
+        same(units, eb.measure(table.set_index("id")[name], labels))
 
 
 def test_common_records_in_spark(spark):

@@ -19,12 +19,12 @@ from erbayes import metrics as m
 from erbayes.large import (
     Columns,
     DatabaseTable,
+    Dialect,
     DuckDB,
     GroupSource,
     Releases,
     RunSQL,
     SecondSource,
-    char_literal,
     drawing,
     scan,
 )
@@ -70,7 +70,7 @@ def same(units, wanted, labels, design=None):
         np.testing.assert_allclose(own.values, memory.values, **EXACT)
         np.testing.assert_allclose(own.out_of_reach, memory.out_of_reach, **EXACT)
     sample = eb.Sample(units, design or eb.UniformClusters())
-    tables = [eb.Assisted(s, fewest=0)(sample, m.ALL).table() for s in (found, wanted)]
+    tables = [eb.Assisted(s)(sample, m.ALL).table() for s in (found, wanted)]
     pd.testing.assert_frame_equal(*tables, rtol=1e-9)
     return tables[0]
 
@@ -127,7 +127,7 @@ def test_several_at_once_and_plain_sql_with_short_lists():
     first, second = other(prediction, 1, "hostile"), other(prediction, 2, "integers")
     table = with_second(prediction, first).assign(third=second.to_numpy())
     engine = sqlite(table)
-    engine = RunSQL(engine.run, engine.name, literal=char_literal, longest=50)
+    engine = RunSQL(engine.run, engine.name, dialect=Dialect.SQLITE, longest=50)
     both = {"first": SecondSource(cluster="other"), "second": SecondSource(cluster="third")}
     for source in (engine, table):
         found = eb.Second.scanned(scan(source, labels, NAMED, seconds=both))
@@ -694,7 +694,7 @@ def test_a_table_that_changes_is_refused():
         return database.execute(sql).fetchall()
 
     with pytest.raises(eb.DataError, match="the pieces of the second clustering 'by' do not add up"):
-        scan(RunSQL(run, "p", literal=char_literal), labels, NAMED, seconds=BESIDE)
+        scan(RunSQL(run, "p", dialect=Dialect.SQLITE), labels, NAMED, seconds=BESIDE)
 
 
 def test_refusals_of_the_shell(files):

@@ -21,13 +21,11 @@ import erbayes as eb
 from erbayes.large import (
     Columns,
     DatabaseTable,
+    Dialect,
     DuckDB,
     Files,
     Releases,
     RunSQL,
-    char_literal,
-    chr_literal,
-    concat_literal,
     scan,
 )
 from erbayes.large.sources import opened
@@ -85,7 +83,7 @@ def collated(collation, column):
 def test_columns_that_take_different_ids_for_one_are_refused(collation, column):
     """Whatever ids the table has, and whatever the labels touch."""
     database = collated(collation, column)
-    table = RunSQL(lambda sql: database.execute(sql).fetchall(), "p", literal=char_literal)
+    table = RunSQL(lambda sql: database.execute(sql).fetchall(), "p", dialect=Dialect.SQLITE)
     told = f"column '{column}' of the prediction takes '.*' and '.*' for one id: scan a view in which"
     with pytest.raises(eb.DataError, match=told):
         scan(Releases(table, "year"), {"4": "e"}, NAMES)
@@ -93,7 +91,7 @@ def test_columns_that_take_different_ids_for_one_are_refused(collation, column):
         "CREATE VIEW exact AS SELECT record COLLATE BINARY AS record, cluster COLLATE BINARY AS cluster, "
         "year COLLATE BINARY AS year FROM p"
     )
-    exact = RunSQL(table.run, "exact", literal=char_literal)
+    exact = RunSQL(table.run, "exact", dialect=Dialect.SQLITE)
     wanted = eb.measure({"1": "aB3", "2": "aB3", "3": "Ab3", "4": "z"}, {"1": "e", "3": "e"})
     same(scan(Releases(exact, "year"), {"1": "e", "3": "e"}, NAMES)["x"], wanted)
 
@@ -178,11 +176,11 @@ def test_lists_are_bounded_by_their_bytes(longest):
         sent.append(sql)
         return engine.run(sql)
 
-    table = RunSQL(run, "p", literal=char_literal, longest=longest)
+    table = RunSQL(run, "p", dialect=Dialect.SQLITE, longest=longest)
     found = scan(table, labels, NAMES, missing=eb.Missing.OMIT)
     same(found, eb.measure(prediction, labels, missing=eb.Missing.OMIT))
     lists = [sql.rpartition(" IN (")[2].partition(") GROUP BY")[0].encode() for sql in sent if " IN (" in sql]
-    longest_id = max(len(char_literal(id).encode()) for id in [*labels.index, *prediction])
+    longest_id = max(len(Dialect.SQLITE.literal(id).encode()) for id in [*labels.index, *prediction])
     assert max(map(len, lists)) <= max(longest, longest_id) + len(")") and (len(lists) > 3) == (longest < 1e5)
 
 
@@ -194,7 +192,7 @@ def test_an_id_longer_than_a_list_has_a_list_of_its_own():
         sent.append(sql)
         return engine.run(sql)
 
-    table = RunSQL(run, "p", literal=char_literal, longest=50)
+    table = RunSQL(run, "p", dialect=Dialect.SQLITE, longest=50)
     assert scan(table, dict.fromkeys(ids, "e"), NAMES).n.tolist() == [3]
     assert [sql.rpartition(" IN (")[2] for sql in sent if "DISTINCT" in sql] == [f"'{id}')" for id in ids]
 
@@ -202,9 +200,9 @@ def test_an_id_longer_than_a_list_has_a_list_of_its_own():
 @pytest.mark.parametrize(
     "literal, empty, written",
     [
-        (chr_literal, "''", "'it' || CHR(39) || 's ' || 'é'"),
-        (char_literal, "''", "'it' || CHAR(39) || 's ' || 'é'"),
-        (concat_literal, "CONCAT('')", "CONCAT('it', CHAR(39 USING utf8mb4), 's ', 'é')"),
+        (Dialect().literal, "''", "'it' || CHR(39) || 's ' || 'é'"),
+        (Dialect.SQLITE.literal, "''", "'it' || CHAR(39) || 's ' || 'é'"),
+        (Dialect.MYSQL.literal, "CONCAT('')", "CONCAT('it', CHAR(39 USING utf8mb4), 's ', 'é')"),
     ],
 )
 def test_literals_of_dialects(literal, empty, written):
@@ -245,7 +243,7 @@ def test_tables_that_change_are_counted_as_of_one_moment_or_refused(written):
             return engine.run(sql)
 
         try:
-            found = scan(RunSQL(run, "p", literal=char_literal), LABELS, NAMES)
+            found = scan(RunSQL(run, "p", dialect=Dialect.SQLITE), LABELS, NAMES)
         except eb.DataError as error:
             assert "the prediction changed while it was scanned" in str(error)
             told.append(str(error))
@@ -268,7 +266,7 @@ def test_a_cluster_whose_size_no_cluster_has_is_refused(change):
         return engine.run(sql)
 
     with pytest.raises(eb.DataError, match="a cluster that the labels touch has a size that no cluster has"):
-        scan(RunSQL(run, "p", literal=char_literal), {"a": "e", "c": "e"}, NAMES)
+        scan(RunSQL(run, "p", dialect=Dialect.SQLITE), {"a": "e", "c": "e"}, NAMES)
 
 
 # Folders

@@ -17,7 +17,6 @@ from erbayes.analysis.domains import by_domain
 from erbayes.analysis.domains.estimates import Settings
 from erbayes.analysis.planning import forecast
 from erbayes.analysis.sensitivity import grid
-from erbayes.auxiliary.correction import _compute_degrees as degrees_left
 from erbayes.auxiliary.estimates import AssistedEstimates
 from erbayes.engine import PseudoDraws, bootstrap, draws_of
 from erbayes.labels import Beta, MissedPieces, Mixture, Recaptured, draw
@@ -588,13 +587,6 @@ def test_degrees_of_freedom_grow_with_the_draws():
     fit = eb.Normal(("x",), np.array([0.5]), np.array([[0.04]]), np.array([7.0]), ((0.0, 1.0),))
     longer = continued(fit, 20, 60)
     assert longer.df[0] == pytest.approx(21) and longer.cov[0, 0] == pytest.approx(0.04 / 3)
-
-
-def test_degrees_of_freedom_by_kurtosis():
-    """Of 8 effects, two are 2 and the others 1: the kurtosis is 8 (2·16 + 6) / (2·4 + 6)² = 304/196."""
-    left = np.array([1.0, -1.0, 2.0, 1.0, -2.0, 1.0, -1.0, -1.0])
-    assert degrees_left(left) == pytest.approx(2 * 8 / (304 / 196 - 1), rel=1e-12)
-    assert degrees_left(np.zeros(4)) == np.inf
 
 
 @pytest.mark.parametrize(("resolved", "classes"), [(10, 2), (9, 1)])

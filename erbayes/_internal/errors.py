@@ -16,7 +16,7 @@ class Remedy(Enum):
     COLUMNS = "choose two, such as table[['record', 'cluster']]"
     ALONE = "leave these alone in it"
     ORDER = "if columns are in the other order, choose them: table[['record', 'cluster']]"
-    SCANNED_COLUMNS = "name them: record=..., cluster=..."
+    SCANNED_COLUMNS = "name them: Columns(record=..., cluster=...)"
     SECOND_COLUMNS = "name both: SecondSource(source, cluster=..., record=...)"
     COVER = (
         "give these records clusters of their own in it or, if none of them is labelled, leave them out: "
@@ -31,7 +31,7 @@ class Remedy(Enum):
     DRAWN_FROM = "to judge another prediction of the same records: Labels.design(drawn_from=that one)"
     FRAME = "frame=that one counts its records only"
     ANY_ID = "or, if a real cluster has it, use Clustering.of(memberships, any_id=True)"
-    SCANNED_ANY_ID = "or, if a real cluster has it, any_id=True"
+    SCANNED_ANY_ID = "or, if a real cluster has it, Columns(any_id=True)"
     MEMORY = "allow it more: DuckDB(memory_limit='8GB'), or fewer threads: DuckDB(threads=1)"
     UNLISTED = (
         "list all records, Clustering.from_pairs(pairs, records=all); or, if records in no pair are known to "
@@ -60,13 +60,7 @@ class DataError(ValueError):
         The message without remedies. Control characters are escaped, so that no file can send commands to a
         terminal.
     *remedies : Remedy
-        Their values end the message.
-
-    Attributes
-    ----------
-    what : str
-        The message without remedies.
-    remedies : tuple of Remedy
+        Their values end the message. Both are attributes too.
 
     Examples
     --------
@@ -106,13 +100,7 @@ class Sentence(str):
         The sentence, without a full stop if remedies follow.
     grade : Grade
     *remedies : Remedy
-        Their values end the sentence.
-
-    Attributes
-    ----------
-    what : str
-    grade : Grade
-    remedies : tuple of Remedy
+        Their values end the sentence. All three are attributes too.
 
     Examples
     --------

@@ -30,22 +30,16 @@ from .domains import ByDomain
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Direct:
-    """Direct estimates of domains on the scale of the model.
+    """Direct estimates of d domains on the scale of the model.
 
     Attributes
     ----------
-    names : tuple of str, (d,)
-    metric : str
-    scale : Scale
     there : bool array, (d,)
         False for domains without a draw, which the model predicts by their covariates alone.
-    y : float array, (a,)
-        Estimates of the domains that are there.
-    V : float array, (a, a)
-        Covariance of their errors.
+    y, V : float arrays, (a,), (a, a)
+        Estimates of the domains that are there, and the covariance of their errors.
     X : float array, (d, p)
-        A constant and the covariates of all domains.
-    columns : tuple of str, (p,)
+        A constant and the covariates of all domains, called `columns`.
     table : DataFrame
         Direct estimates on the scale of the metric, with their effective draws, (d rows).
     """

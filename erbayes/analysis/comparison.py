@@ -18,7 +18,9 @@ from ..design import Design
 from ..design.sample import Sample
 from ..engine.closed_form import Taylor
 from ..engine.contract import Engine, need_paired
-from ..large import Scanned, lies_elsewhere, refuse_different_records, scan
+from ..large import Scanned, scan
+from ..large.scanning import refuse_different_records
+from ..large.sources import lies_elsewhere
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..metrics.intervals import Kind
 from ..metrics.uncertain import Draws, Normal, Tabled

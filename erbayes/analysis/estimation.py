@@ -14,7 +14,8 @@ from ..design.sample import Sample
 from ..engine.contract import Doubting, Engine
 from ..engine.diagnostics import alarms
 from ..engine.named import find_engine
-from ..large import lies_elsewhere, scan
+from ..large import scan
+from ..large.sources import lies_elsewhere
 from ..metrics.definitions import USUAL, Wanted, chosen
 from ..metrics.uncertain import Estimates
 from ..units.measuring import measure

@@ -78,9 +78,10 @@ class Fit(FittedLaws, FittedTree):
     def pooled(self, metrics: Wanted) -> Draws:
         """Return metrics by a linear pool of this fit and the closed form, with equal weights.
 
-        The posterior rests on laws for entities outside the sample. The closed form rests on the design alone
-        (see `erbayes.taylor`). Half of the draws come from each. The interval is therefore wide where the
-        closed form doubts what the laws say, and its ends are between those of both where they agree.
+        The posterior depends on laws for entities outside the sample, the closed form on the design alone.
+        Half of the draws come from each. The interval is therefore wide where the closed form doubts what the
+        laws say, and its ends are between those of both where they agree (see `erbayes.engine.linear_pool`).
+        The weights are set before the data, because the closed form has no likelihood.
 
         This is no posterior. `apply`, `tree` and the tools of ArviZ have the posterior.
 
@@ -96,12 +97,6 @@ class Fit(FittedLaws, FittedTree):
         ------
         NotIdentified
             A metric that has no draws, or that the sample cannot estimate by the closed form.
-
-        Notes
-        -----
-        The distribution function of each metric is the mean of those of the posterior and of the closed form
-        (see `erbayes.engine.linear_pool`). Weights of one half are set before the data: the closed form has
-        no likelihood, so that the sample cannot weigh it against the laws.
 
         Examples
         --------

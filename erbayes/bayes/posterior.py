@@ -59,13 +59,7 @@ class Posterior(Tabled):
 
     @abstractmethod
     def total(self, column: Column | Known) -> FloatArray:
-        """Return posterior draws of a column's population total, (chain, draw).
-
-        Raises
-        ------
-        NotIdentified
-            A column without draws.
-        """
+        """Return posterior draws of a column's population total, (chain, draw); refuse one without draws."""
 
     def totals(self, metrics: Wanted) -> Draws:
         """Return posterior draws of the totals that metrics need, (chain, draw, column)."""
@@ -168,18 +162,8 @@ class Posterior(Tabled):
     def prior_shift_error(self, draws: Draws) -> pd.DataFrame:
         """Return the Monte Carlo standard error of each number of `prior_shift`.
 
-        A shift is a mean over the draws. Its error is that of the means of batches of √n consecutive draws, n
-        per chain, since copies of one point are consecutive. The error of the posterior standard deviation by
-        which shifts are divided is small beside it, and is left out.
-
-        Parameters
-        ----------
-        draws : Draws
-            Posterior draws of metrics, from `apply`.
-
-        Returns
-        -------
-        DataFrame, one row per metric, one column per part
+        It is the error of the means of batches of √n consecutive draws, n per chain, since copies of one
+        point are consecutive. That of the posterior standard deviation is small beside it, and left out.
         """
         moves = self._moves(draws)
         n = moves.shape[1]

@@ -173,11 +173,7 @@ class Reading:
             return
         database = large.DuckDB(self.memory_limit)
         with large.drawing(
-            self.source(part),
-            record=self.record,
-            cluster=part.cluster,
-            any_id=self.any_id,
-            database=database,
+            self.source(part), large.Columns(self.record, part.cluster, self.any_id), database=database
         ) as source:
             known = source.known
             sizes = CLUSTERS.format(int(known.size @ known.count), int(known.count.sum()))

@@ -100,8 +100,8 @@ class BySize:
     ----------
     probability : callable, sizes in records -> chance up to a factor
         Vectorised, positive.
-    draws : sequence of unit ids, optional
-        The unit of each draw, with repeats. By default each labelled unit is one draw.
+    draws
+        As in `UniformClusters`.
 
     Raises
     ------
@@ -284,8 +284,8 @@ class KnownChances:
     ----------
     chance : Series or mapping, unit id -> p
         The chance of every labelled unit, in [0, 1]. The chances of all units of the population sum to 1.
-    draws : sequence of unit ids, optional
-        The unit of each draw, with repeats. By default each labelled unit is one draw.
+    draws
+        As in `UniformClusters`.
     never : sequence of int
         Sizes of predicted clusters whose records are never drawn.
 

@@ -19,7 +19,7 @@ class Engine(Protocol):
 
     Studies, reports, sensitivity analyses and comparisons take any engine, also a function of a user. An
     engine with an attribute `batched = True` takes many samples of a study in one call, along a leading axis
-    of the expansion.
+    of the expansion. Each method raises `DataError` if the engine does not suit the sample.
 
     Examples
     --------
@@ -39,8 +39,6 @@ class Engine(Protocol):
 
         Raises
         ------
-        DataError
-            If the engine does not suit this sample.
         NotIdentified
             If this sample cannot estimate a metric.
         """
@@ -66,11 +64,6 @@ class Doubting(Engine, Protocol):
         """Return one sentence for each such metric, with its remedy.
 
         One without a grade, which is no `erbayes._internal.errors.Sentence`, counts as a caution.
-
-        Raises
-        ------
-        DataError
-            If the engine does not suit this sample.
         """
         ...
 
@@ -92,13 +85,7 @@ class Explaining(Engine, Protocol):
     """An engine whose fit can be explained, and drawn by `erbayes.plots.retention`."""
 
     def fitted(self, sample: Sample, rng: Seed = None) -> Any:
-        """Return the fit of a sample, such as a `Fit`: its method `explain(level)` returns paragraphs.
-
-        Raises
-        ------
-        DataError
-            If the engine does not suit this sample.
-        """
+        """Return the fit of a sample, such as a `Fit`: its method `explain(level)` returns paragraphs."""
         ...
 
 
@@ -107,13 +94,7 @@ class Preparing(Engine, Protocol):
     """An engine that is quicker with many like samples, as those of a study, once it has seen one of them."""
 
     def like(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Engine:
-        """Return the engine prepared for samples like this one. Its results are the same, up to random error.
-
-        Raises
-        ------
-        DataError
-            If the engine does not suit this sample.
-        """
+        """Return the engine prepared for samples like this one, with the same results up to random error."""
         ...
 
 

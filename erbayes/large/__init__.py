@@ -7,16 +7,16 @@ from .duckdb import DuckDB
 from .files import Files
 from .groups import GroupSource
 from .joint import SecondSource
-from .quoting import backquoted, char_literal, chr_literal, concat_literal, double_quoted
+from .quoting import Dialect
 from .runsql import RunSQL
-from .scanning import Releases, refuse_different_records, scan
-from .sources import lies_elsewhere
+from .scanning import Releases, scan
 from .spark import Spark
 from .stored import DatabaseTable
 
 __all__ = [
     "Columns",
     "DatabaseTable",
+    "Dialect",
     "DuckDB",
     "Files",
     "GroupSource",
@@ -25,13 +25,6 @@ __all__ = [
     "Scanned",
     "SecondSource",
     "Spark",
-    "backquoted",
-    "char_literal",
-    "chr_literal",
-    "concat_literal",
-    "double_quoted",
     "drawing",
-    "lies_elsewhere",
-    "refuse_different_records",
     "scan",
 ]

@@ -104,12 +104,7 @@ def interval(result: Any, level: float, kind: Kind) -> FloatArray:
 
 
 def need_suitable(kind: Kind, result: Any) -> None:
-    """Refuse an object that is no kind of interval, or none that the result can have.
-
-    Raises
-    ------
-    DataError
-    """
+    """Refuse an object that is no kind of interval, or none that the result can have."""
     need_object(kind, "bounds", "a kind of interval is an object such as WALD or EqualTailed()")
     if not kind.suits(result):
         raise DataError(
@@ -120,13 +115,7 @@ def need_suitable(kind: Kind, result: Any) -> None:
 
 
 def suitable(kinds: Sequence[Kind], result: Any) -> list[Kind]:
-    """Return the kinds that suit a result, or its own kind if none does.
-
-    Raises
-    ------
-    DataError
-        If one of `kinds` is no kind of interval.
-    """
+    """Return the kinds that suit a result, or its own kind if none does; DataError for what is no kind."""
     for kind in kinds:
         need_object(kind, "suits", "a kind of interval is an object such as WALD or EqualTailed()")
     return [kind for kind in kinds if kind.suits(result)] or [result.kind]

@@ -81,8 +81,8 @@ def measure_predicted(
 
     Parameters
     ----------
-    prediction : memberships
-        Predicted cluster of every record of the population.
+    prediction, frame
+        As in `measure`. A predicted cluster that has grown since it was sampled is its records in the frame.
     labels : memberships
         True entity of every record of the sampled clusters and, if `whole_entities`, of every
         other record of the entities that they touch.
@@ -91,9 +91,6 @@ def measure_predicted(
     whole_entities : bool
         False if labels end at the border of the sampled clusters. Precision is then identified, and recall is
         not.
-    frame : record ids, an older prediction, or Dated, optional
-        As in `measure`, if clusters have grown since they were sampled. A predicted cluster is then its
-        records inside the frame.
 
     Raises
     ------

@@ -78,23 +78,19 @@ def name_variation(sample: Sample, names: Any) -> tuple[Sample, Metric]:
 
     Parameters
     ----------
-    sample : Sample
-        Of whole entities.
-    names : Series, mapping or table of two columns
-        The name of each labelled record, or of all records. Any variable will do, such as an address.
+    sample, names
+        As in `homonymy`, but names are needed for labelled records only. Any variable will do, such as an
+        address.
 
     Returns
     -------
-    Sample
-        The sample that knows which entities have several names. Engines need it in place of `sample`.
-    Metric
+    Sample, Metric
+        As `homonymy` returns them.
 
     Raises
     ------
-    DataError
-        If labelled records have no name, or several.
-    NotIdentified
-        If units are predicted clusters.
+    DataError, NotIdentified
+        As in `homonymy`.
 
     Examples
     --------

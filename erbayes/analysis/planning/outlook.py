@@ -53,16 +53,12 @@ def _compute_theta(design: SelectedBySize | ByPredictedSize, n: int) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outlook:
-    """Forecast of interval widths and costs for one design, at any number of draws.
+    """Forecast of interval widths and costs for one design and k metrics, at any number of draws.
 
     Attributes
     ----------
-    design : UniformRecords, UniformClusters, BySize, ByPredictedSize or another `SelectedBySize`
-    metrics : tuple of Metric, (k,)
-    estimate : float array, (k,)
-        Estimate of each metric; NaN if the metric is 0/0 in the pilot.
-    variance : float array, (k,)
-        S², the variance of one draw.
+    estimate, variance : float arrays, (k,)
+        Estimate of each metric, NaN if it is 0/0 in the pilot, and S², the variance of one draw.
     effective : float array, (k,)
         Effective draws per draw. They fix the degrees of freedom, and the influence of the pseudo-draws.
     covariance : float array, (k, 3, 3)
@@ -71,13 +67,10 @@ class Outlook:
         Ends of the scale, as in `Normal`.
     pilot_effective, df : float arrays, (k,)
         Effective number of draws of the pilot, ∞ for a census, and its degrees of freedom (see `Normal`).
-    share : float array, (m,)
-        Each of the m draws of the pilot stands for some units. This is their share in the probability of one
-        draw.
-    reach : float array, (m,)
-        Probability that one draw selects one given unit of them; 0 if N is not known.
-    price : float array, (m,)
-        Cost of labelling one of them.
+    share, reach, price : float arrays, (m,)
+        Of the units that each of the m draws of the pilot stands for: their share in the probability of one
+        draw, the probability that it selects one given unit of them (0 if N is not known), and the cost of
+        one.
     kind : Kind
         Kind of the planned intervals.
     """

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from ..._internal.arrays import IntArray
 from ..._internal.errors import DataError, head
-from ...large import drawing, lies_elsewhere
+from ...large import drawing
+from ...large.sources import lies_elsewhere
 from ...units.clustering import Clustering, ids
 from ...units.units import KnownTotals
 

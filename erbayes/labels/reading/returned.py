@@ -14,7 +14,8 @@ from ..._internal.errors import DataError, Remedy, head
 from ..._internal.files import replacing
 from ..._internal.policies import Missing
 from ...design import Design, KeptWeights
-from ...large import lies_elsewhere, scan
+from ...large import scan
+from ...large.sources import lies_elsewhere
 from ...units.clustering import Clustering
 from ...units.measuring import measure, measure_predicted, refuse_unmatched
 from ...units.units import Units
