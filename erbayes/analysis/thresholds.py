@@ -14,6 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from math import log
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +27,8 @@ from ..design import Design
 from ..design.sample import Sample
 from ..engine.closed_form import Taylor
 from ..engine.contract import Engine, need_paired
-from ..large import DuckDB, lies_elsewhere
-from ..large.sources import opened
+from ..large import DuckDB
+from ..large.sources import lies_elsewhere, opened
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..metrics.intervals import DEFAULT, BetaGamma, Kind, check_level
 from ..metrics.simultaneous import draw_paths
@@ -236,11 +237,11 @@ class Curve(Tabled):
             draws,
         )
 
-    def plot(self, metrics: Wanted | None = None, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
+    def plot(self, metrics: Wanted | None = None, **settings: Any) -> Axes:
         """Draw estimates and bands over thresholds (see `erbayes.plots.curve`)."""
-        from ..plots.curves import curve
-
-        return curve(self, metrics, level=level, ax=ax)
+        # imported here, since pictures lie above results, and matplotlib is an extra
+        axes: Axes = import_module("erbayes.plots").curve(self, metrics, **settings)
+        return axes
 
     @property
     def _census(self) -> bool:
