@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .analysis.comparison import Comparison, compare
     from .analysis.domains import by_domain
     from .analysis.estimation import estimate
+    from .analysis.stages import stages
+    from .analysis.thresholds import thresholds
     from .auxiliary.assistance import Assisted, assisted
     from .auxiliary.estimates import AssistedEstimates
     from .auxiliary.second import Second
@@ -143,7 +145,9 @@ __all__ = [
     "sampling_fraction",
     "side_by_side",
     "size_classes",
+    "stages",
     "taylor",
+    "thresholds",
     "two_phase",
 ]
 
@@ -153,6 +157,8 @@ _HOMES = {
     "analysis.comparison": "Comparison compare",
     "analysis.domains": "by_domain",
     "analysis.estimation": "estimate",
+    "analysis.stages": "stages",
+    "analysis.thresholds": "thresholds",
     "auxiliary.assistance": "Assisted assisted",
     "auxiliary.estimates": "AssistedEstimates",
     "auxiliary.second": "Second",

@@ -36,6 +36,7 @@ GUARDED = {
     "drawn.EACH": "test_draws_that_count.py::test_more_draws_than_anybody_needs_are_refused",
     "drawn.MOST": "test_draws_that_count.py::test_more_draws_than_anybody_needs_are_refused",
     "drawn.RUN": "test_thresholds.py::test_runs_of_tasks_have_thirty_resolved_ones",
+    "edges.SURE": "test_edges.py::test_distances_raise_an_alarm_beyond_four_and_a_half_standard_errors",
     "effective.FEWEST": "test_thresholds.py::test_a_domain_has_an_interval_from_ten_effective_draws",
     "estimates.BY_CHANCE": "test_assisted.py::test_draws_that_differ_once_in_ten_thousand_samples",
     "estimates.LARGEST": "test_thresholds.py::test_more_than_four_thousand_estimates_by_domain_are_refused",
@@ -79,6 +80,7 @@ GUARDED = {
     "samplers.FEWEST_DRAWS": "test_bayes_parts.py::test_the_fewest_draws_and_seeds",
     "samplers.RHAT": "test_bayes_thresholds.py::test_r_hat",
     "stopping.MOST": "test_stopping.py::test_further_draws_are_0_if_decided_and_unknown_at_the_estimate",
+    "thresholds.CERTIFIED_FROM": "test_thresholds_curve.py::test_certificates_begin_with_thirty_effective_draws_and_with_enough_for_the_share",
     "totals.FEWEST_AGREEING": "test_bayes_thresholds.py::test_draws_that_agree_with_the_known_links",
 }
 """The test that fails if the constant is doubled (`python tests/mutate.py`), by `module.NAME`."""
@@ -93,6 +95,7 @@ NEEDS_NONE = {
     "clustering.LONGEST": "a limit of speed: longer strings take another way to the same codes",
     "commands.MANY": "a limit of display: a note, and no number",
     "contract.ROUNDING": "a limit of rounding",
+    "curves.SHOWN": "a limit of display",
     "demo.REPETITIONS": "a number of examples that is printed",
     "diagnostics.ROUNDING": "a limit of rounding",
     "digits.LONGEST": "a limit of layout",
@@ -146,7 +149,7 @@ UNGUARDED = {
     "joined.PARTNERS": "not tried yet; results are the same up to noise",
     "matched.FEWEST": "the test of matches passes with twice as many",
     "samplers.PILOT_DRAWS": "not tried yet; results are the same up to noise",
-    "shown.PATHS": "not tried yet; results are the same up to noise",
+    "simultaneous.PATHS": "not tried yet; results are the same up to noise",
 }
 """Why no guard of a constant has been found, which decides numbers or alarms all the same."""
 

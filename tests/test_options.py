@@ -26,7 +26,7 @@ BY = {"by", "attributes", "of-entities", "links-inside"}
 CHEAP = {"cheap", "cheap-drawn", "cheap-threshold"}
 OWN = {
     "estimate": {"worst-cases", "format", "output"} | ASSIST | BY | CHEAP,
-    "compare": {"differing", "format", "output"} | ASSIST | BY,
+    "compare": {"differing", "in-order", "format", "output"} | ASSIST | BY,
     "report": {"title", "output"} | ASSIST | BY,
     "plan": {"half-width", "per-unit", "per-record", "per-cheap", "budget", "format", "output"} | CHEAP,
     "check": {"min-precision", "min-recall", "min", "once", "format", "output"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,8 @@ from ..large import Scanned, scan
 from ..large.scanning import refuse_different_records
 from ..large.sources import lies_elsewhere
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
-from ..metrics.intervals import Kind
+from ..metrics.intervals import Kind, check_level
+from ..metrics.simultaneous import simultaneous_level
 from ..metrics.uncertain import Draws, Normal, Tabled
 from ..units.clustering import Clustering, kind
 from ..units.frame import framed
@@ -98,6 +99,26 @@ class Comparison(Tabled):
             ],
             ignore_index=True,
         ).pipe(lambda table: table[["difference", *table.columns.drop("difference")]])
+
+    def steps(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
+        """Return each prediction minus the one before it, such as releases in order.
+
+        Intervals of one metric hold for all its steps at once with probability `level`. Parameters and errors
+        are those of `differences`.
+        """
+        check_level(level)
+        k, p = len(self.metrics), len(self.predictions)
+        names = [f"{new} - {old}" for old, new in pairwise(self.predictions)]
+        tables = []
+        for m, metric in enumerate(self.metrics):
+            change = np.eye(p)[1:] - np.eye(p)[:-1]
+            steps = self.joint.part(range(m, p * k, k)).contrast(change, names)
+            table = (
+                steps.table(simultaneous_level(steps, level), kind).rename_axis("difference").reset_index()
+            )
+            table.insert(1, "metric", metric)
+            tables.append(table.assign(level=level))
+        return pd.concat(tables, ignore_index=True)
 
     def levels(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
         """Return the estimates, one row per prediction and metric.

@@ -50,6 +50,7 @@ from .phases import Cheap, split
 from .predictions import Predicted
 from .printing import Printing, show_labels
 from .remembered import CALL, remembered
+from .thresholds import thresholds_command
 from .topics import explain
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from ..labels import Drawn
     from ..metrics.definitions import Metric
 
-__all__ = ["app"]
+__all__ = ["app", "thresholds_command"]
 
 
 MISSING = {
@@ -331,7 +332,18 @@ def _estimate_by_domain(inputs: One, domains: Domains, sample: Sample, metrics: 
 
 @command("compare")
 def compare_command(
-    *, inputs: Several, asked: Asked, domains: Domains, helped: Assist, printing: Printing
+    *,
+    inputs: Several,
+    asked: Asked,
+    domains: Domains,
+    helped: Assist,
+    in_order: Annotated[
+        bool,
+        typer.Option(
+            "--in-order", help="Each release minus the one before it; intervals hold for all at once."
+        ),
+    ] = False,
+    printing: Printing,
 ) -> None:
     """Compare predictions by the same labelled sample.
 
@@ -349,6 +361,8 @@ def compare_command(
     if inputs.of_clusters:
         raise DataError(f"{inputs.labels}: {returned_answers.OWN}")
     helped.refuse(inputs, domains.by)
+    if in_order and domains.by is not None:
+        raise DataError("--in-order goes with no --by: leave out one of them")
     design = inputs.design()
     parts = inputs.parts().values()
     predictions, shared = inputs.predictions(
@@ -378,7 +392,7 @@ def compare_command(
             say(alarm, f"{name}: ")
     if comparison.left_out:
         message(f"caution: {comparison.left_out} labelled records, which a prediction lacks, are left out")
-    table = comparison.differences(inputs.level, asked.kind)
+    table = (comparison.steps if in_order else comparison.differences)(inputs.level, asked.kind)
     if domains.by is not None:
         groups = domains.groups(inputs, parts, [s.units for s in comparison.samples])
         known = domains.known(inputs, inputs.parts(), groups)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from ..metrics import definitions, intervals
     from ..report import page as reporting
     from ..units import clustering as clusterings
+    from ..units import edges, grouping, measuring
     from ..units import frame as frames
-    from ..units import grouping, measuring
 else:
 
     class _Unloaded:
@@ -80,6 +80,7 @@ else:
         "intervals": "..metrics.intervals",
         "reporting": "..report.page",
         "clusterings": "..units.clustering",
+        "edges": "..units.edges",
         "frames": "..units.frame",
         "grouping": "..units.grouping",
         "measuring": "..units.measuring",

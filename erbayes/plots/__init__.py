@@ -4,6 +4,7 @@ Pictures need matplotlib (the extra `plots`), which is loaded when the first one
 black, white and grey, and series differ in shape as well.
 """
 
+from .curves import curve, track
 from .fits import leakage, predicted_retention, predicted_sizes, retention, size_distribution
 from .results import (
     balance,
@@ -22,6 +23,7 @@ __all__ = [
     "by_domain",
     "comparison",
     "coverage",
+    "curve",
     "estimates",
     "forest",
     "influence",
@@ -34,5 +36,6 @@ __all__ = [
     "side_by_side",
     "size_distribution",
     "tipping",
+    "track",
     "tree",
 ]
