@@ -1,10 +1,11 @@
 """How good is my entity resolution? Honest estimates from a small labelled sample."""
 
-from . import metrics
+from . import metrics, statistics
 from ._internal.errors import Alarm, DataError, NotIdentified
 from .analysis.comparison import Comparison, Differing, compare
 from .analysis.domains import by_domain
 from .analysis.estimation import estimate
+from .analysis.impact import Impact, impact
 from .auxiliary.assistance import Assisted, assisted
 from .auxiliary.estimates import AssistedEstimates
 from .auxiliary.second import Second
@@ -75,6 +76,7 @@ __all__ = [
     "Draws",
     "EqualTailed",
     "HighestDensity",
+    "Impact",
     "KeptWeights",
     "KnownChances",
     "KnownInclusion",
@@ -108,6 +110,7 @@ __all__ = [
     "compare",
     "estimate",
     "identity",
+    "impact",
     "influence",
     "jackknife",
     "linear",
@@ -124,6 +127,7 @@ __all__ = [
     "raking",
     "sampling_fraction",
     "size_classes",
+    "statistics",
     "taylor",
     "two_phase",
 ]

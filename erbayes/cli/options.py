@@ -62,6 +62,8 @@ REMEDIES = {
     Remedy.INFLUENCE: (
         "few units carry the estimate: erbayes report names them, and shows the jackknife's intervals as well"
     ),
+    Remedy.ATTRIBUTES: "name it: --attributes TABLE",
+    Remedy.FEATURE: "name it: --feature span=year:range",
     Remedy.WORST_CASES: "ask more annotators, and report the bounds of --worst-cases next to the estimates",
     Remedy.ALL_RECORDS: (
         "give the prediction all records, by --records FILE if it is made of edges, or choose --missing "
