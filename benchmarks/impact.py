@@ -2,9 +2,9 @@
 
     python benchmarks/impact.py [DRAWS] [COMPARED] > benchmarks/impact.csv
 
-Four pairs of releases of PatentsView, on which the method was designed, and three populations that had no part
-in it: shops with few orders each, a registry with wrong merges, and accounts of households. Each is drawn 200
-times or more. With a second argument, the prediction is unrelated to the truth.
+Four pairs of releases of PatentsView, on which the method was designed, and three populations that had no
+part in it: shops with few orders each, a registry with wrong merges, and accounts of households. Each is
+drawn 200 times or more. With a second argument, the prediction is unrelated to the truth.
 """
 
 import sys
@@ -69,7 +69,10 @@ def households(rng):
 
 
 def populations(unrelated):
-    found = [*releases(), *((f.__name__, *f(np.random.default_rng(11))) for f in (shops, registry, households))]
+    found = [
+        *releases(),
+        *((f.__name__, *f(np.random.default_rng(11))) for f in (shops, registry, households)),
+    ]
     for name, t, p, x, y in found:
         yield name, t, np.random.default_rng(3).permutation(p) if unrelated else p, x, y
 

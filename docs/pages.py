@@ -35,6 +35,7 @@ PAGES = [
             "stopping",
             "domains",
             "how-to",
+            "own-numbers",
             "two-clusterings",
             "gallery",
         )

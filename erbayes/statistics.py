@@ -9,7 +9,7 @@ the derivative by the weight of each row, u = ∂S/∂w, so that the variance of
 | `share(size>=10)` | `share` | the share of the entities that have a property |
 | `total(sales)`, `mean(sales)` | `total`, `mean` | of a feature over entities |
 | `ratio(sales, orders)` | `ratio` | the total of a feature over that of another |
-| `quantile_share(0.5, sales)` | `quantile_share` | the share of a total that the lowest half of entities have |
+| `quantile_share(0.5, sales)` | `quantile_share` | the share of a total that the lower half has |
 | `top(100, sales)`, `top(0.01, sales)` | `top` | the share of the highest 100, or of the highest hundredth |
 | `gini(sales)` | `gini` | the Gini coefficient, 0 if all entities are equal |
 | `span ~ log(size)` | `regression` | each coefficient of a linear regression by least squares |
@@ -33,12 +33,15 @@ import pandas as pd
 
 from ._internal.arrays import FloatArray
 from ._internal.errors import DataError, Remedy, head
+from .metrics.definitions import POSITIVE, UNIT
+from .metrics.intervals import Support
 
 Function = Callable[[pd.DataFrame, FloatArray], Any]
-Support = tuple[float, float]
-ANY, POSITIVE, UNIT = (-np.inf, np.inf), (0.0, np.inf), (0.0, 1.0)
+ANY = (-np.inf, np.inf)
+MOST = 0.9
+"""Leverage that counts at most, since a row alone with its value has 1 and would change without bound."""
 SIZE = "size"
-"""The feature of every entity: its number of records."""
+"""The feature that every entity has, its number of records."""
 
 _COMPARED: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
@@ -86,6 +89,8 @@ class Statistic:
     fitted : callable rows -> Statistic, optional
         Makes the statistic that is meant by all rows of a population, such as one with the names of the
         coefficients. By default it is this one.
+    leverage : callable (rows, weights) -> float array, (n,), optional
+        Share of each row in its own fitted value. The change without a row is its influence over 1 less this.
 
     Examples
     --------
@@ -99,6 +104,7 @@ class Statistic:
     support: Support = ANY
     features: tuple[str, ...] = ()
     fitted: Callable[[pd.DataFrame], Statistic] | None = None
+    leverage: Callable[[pd.DataFrame, FloatArray], FloatArray] | None = None
 
     def fit(self, rows: pd.DataFrame) -> Statistic:
         """Return the statistic as all rows of a population mean it.
@@ -110,7 +116,8 @@ class Statistic:
         """
         if lacking := [name for name in self.features if name not in rows.columns]:
             raise DataError(
-                f"{', '.join(self.names)} needs {head(lacking)}, and the features are {head(rows.columns, 20)}",
+                f"{', '.join(self.names)} needs {head(lacking)}, and the features are "
+                f"{head(rows.columns, 20)}",
                 Remedy.FEATURE,
             )
         return self if self.fitted is None else self.fitted(rows)
@@ -127,6 +134,17 @@ class Statistic:
             without = [self.value(*_leave_out(i, rows, weights)) for i in range(len(rows))]
             influence = (value - np.array(without)) / weights[:, None]
         return value, influence.reshape(len(rows), len(value))
+
+    def jackknife(self, rows: pd.DataFrame, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return as `linearise`, with influences of least squares as large as rows that are left out have.
+
+        Source: MacKinnon and White (1985), Journal of Econometrics 29, 305-325.
+        """
+        value, influence = self.linearise(rows, weights)
+        if self.leverage is not None:
+            own = np.minimum(self.leverage(rows, weights), MOST)
+            influence = influence / (1 - own)[:, None]
+        return value, influence
 
     def _compute(self, rows: pd.DataFrame, weights: FloatArray) -> tuple[FloatArray, FloatArray | None]:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -460,7 +478,11 @@ def regression(formula: str) -> Statistic:
             B = inverse @ (X.T @ (w * y[:, 0]))
             return B, X @ inverse * (y - (X @ B)[:, None])
 
-        return Statistic(names, function)
+        def leverage(rows: pd.DataFrame, w: FloatArray) -> FloatArray:
+            X = np.asarray(_make_matrices(spec, rows).rhs, dtype=float)
+            return w * np.sum(X @ np.linalg.pinv(X.T @ (w[:, None] * X)) * X, axis=1)
+
+        return Statistic(names, function, leverage=leverage)
 
     def unfitted(rows: pd.DataFrame, w: FloatArray) -> Any:
         raise DataError(f"{formula} has coefficients once it is fitted to all rows: use Statistic.fit")

@@ -83,6 +83,29 @@ def test_influences_are_numerical_derivatives(text):
     assert np.abs(numerical - influence).max() <= 1e-6 * max(np.abs(influence).max(), 1.0)
 
 
+def test_leverage_gives_the_change_without_a_row():
+    pytest.importorskip("formulaic")
+    fitted = st.regression("x ~ log(size)").fit(ROWS)
+    value, influence = fitted.jackknife(ROWS, W)
+    for i in range(0, N, 20):
+        without = fitted.value(ROWS.drop(index=i), np.delete(W, i))
+        np.testing.assert_allclose(W[i] * influence[i], value - without, rtol=1e-8)
+
+
+def test_leverage_counts_up_to_nine_tenths():
+    pytest.importorskip("formulaic")
+    alone = pd.DataFrame({"size": [1.0, 1.0, 1.0, 2.0], "x": [1.0, 2.0, 6.0, 4.0]})
+    fitted, w = st.regression("x ~ size").fit(alone), np.array([1.0, 1.0, 1e-9, 1.0])
+    _, exact = fitted.linearise(alone, w)
+    _, found = fitted.jackknife(alone, w)
+    own = np.array([0.5, 0.5, 0.0, 0.9])  # the last row alone has its size
+    np.testing.assert_allclose(found, exact / (1 - own)[:, None], atol=1e-6)
+    wide = exact.copy()
+    wide[3] = 1.0
+    raised = st.Statistic(fitted.names, lambda rows, w: (np.zeros(2), wide), leverage=fitted.leverage)
+    np.testing.assert_allclose(raised.jackknife(alone, w)[1][3], 10.0, rtol=1e-6)
+
+
 def test_a_function_without_influence_leaves_rows_out():
     def doubled(rows, weights):
         return 2 * (weights @ rows["x"])
@@ -124,7 +147,11 @@ def test_levels_of_a_formula_come_from_the_population():
     pytest.importorskip("formulaic")
     rows = ROWS.assign(kind=np.arange(N) % 3)
     fitted = st.regression("x ~ C(kind)").fit(rows)
-    assert fitted.names == ("x ~ C(kind): Intercept", "x ~ C(kind): C(kind)[T.1]", "x ~ C(kind): C(kind)[T.2]")
+    assert fitted.names == (
+        "x ~ C(kind): Intercept",
+        "x ~ C(kind): C(kind)[T.1]",
+        "x ~ C(kind): C(kind)[T.2]",
+    )
     assert fitted.value(rows.iloc[:2], W[:2]).shape == (3,)  # no row of the third kind
 
 
@@ -159,7 +186,7 @@ def test_statistics_have_names_of_their_own():
 
 
 def test_features_that_are_not_there_are_named():
-    with pytest.raises(DataError, match="mean.span. needs 'span', and the features are 'size', 'x'"):
+    with pytest.raises(DataError, match=r"mean.span. needs 'span', and the features are 'size', 'x'"):
         st.mean("span").fit(ROWS)
     with pytest.raises(DataError, match="2 of 200 values of 'x' are below 0"):
         st.gini("x").value(ROWS.assign(x=np.r_[-1, -1, np.ones(N - 2)]), W)

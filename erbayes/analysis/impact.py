@@ -28,7 +28,16 @@ from ..units.frame import framed
 from ..units.measuring import Missing, measure, sampled_labels
 
 FEWEST = 10.0
-"""Effective draws of residuals below which the prediction helps less, and below which nothing is estimated."""
+"""Effective draws of a statistic below which it is refused.
+
+Those of residuals are no guard, since a sample that missed the few draws of large residuals has many of them:
+intervals that pass cover .88 (benchmarks/impact.md). Their kurtosis lowers degrees of freedom instead.
+"""
+MASS = 1.0
+"""Weight of the pseudo-draws on which the prediction is wholly wrong, half a draw on each side.
+
+It is that of the default interval (see `BetaGamma`).
+"""
 ROUNDING = 1e-12
 """Share of a sum of squares that may be rounding."""
 
@@ -56,15 +65,16 @@ class Side:
     domains: Mapping[str, FloatArray]
 
     def linearise(
-        self, statistic: Statistic, domain: str, weight: FloatArray
+        self, statistic: Statistic, domain: str, weight: FloatArray, exact: bool
     ) -> tuple[FloatArray, FloatArray]:
-        """Return a statistic of units with weights, (u,): its values, (k,), and influences of units, (u, k)."""
+        """Return values of a statistic, (k,), and influences of units, (u, k), by their weights, (u,)."""
         inside = self.domains[domain]
         w = np.bincount(self.row, weight[self.unit] * self.share, len(inside)) * inside
         there = np.flatnonzero(w)
         if not len(there):
             return np.full(len(statistic.names), np.nan), np.zeros((len(weight), len(statistic.names)))
-        value, influence = statistic.linearise(self.rows.iloc[there], w[there])
+        how = statistic.linearise if exact else statistic.jackknife
+        value, influence = how(self.rows.iloc[there], w[there])
         of_row = np.zeros((len(inside), len(value)))
         of_row[there] = influence * inside[there, None]
         pieces = self.share[:, None] * of_row[self.row]
@@ -87,7 +97,7 @@ class Impact(Tabled):
     weights : float array, (k,)
         λ of each statistic: how far the prediction is followed.
     effective : float array, (k,)
-        Effective draws of what the prediction leaves unexplained.
+        Effective draws that each statistic depends on.
     domains : tuple of str, (k,)
         The domain of each; "" without domains.
     draws : int
@@ -108,7 +118,7 @@ class Impact(Tabled):
         before, after = self.plain.sd**2, self.fit.sd**2
         # variances fall as 1/n
         gain = np.divide(before, after, out=np.ones_like(before), where=after > 0) - 1
-        return np.round(self.draws * np.maximum(gain, 0))
+        return np.asarray(np.round(self.draws * np.maximum(gain, 0)))
 
     def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
         """Return a row per statistic, and per domain if there are any.
@@ -130,10 +140,10 @@ class Impact(Tabled):
 
     def sentences(self, level: float = 0.95) -> list[str]:
         """Return a sentence about each statistic, which a reader without statistics understands."""
-        return [_describe(row) for row in self.table(level).reset_index().to_dict("records")]
+        return [_describe(row) for _, row in self.table(level).reset_index().iterrows()]
 
 
-def _describe(row: Mapping[str, Any]) -> str:
+def _describe(row: pd.Series) -> str:
     """Return the sentence about a row of `Impact.table`."""
     about = f"{row['statistic']}{f' of {row["domain"]}' if 'domain' in row else ''}"
     said, true, lower, upper = (text(row[name]) for name in ("predicted", "estimate", "lower", "upper"))
@@ -280,11 +290,15 @@ def estimate_impact(sample: Sample, known: Known, featured: Featured) -> Impact:
     support = [statistic.support for statistic in known.statistics for _ in statistic.names]
     domains = [domain for domain in known.values for _ in names]
     help = Help.of(d, e, truth, expansion.variance)
+    plainly = d  # without allowance for leverage, as in R's survey
+    if any(statistic.leverage for statistic in known.statistics):
+        _, plainly = _linearise(sides[0], sample, known, exact=True)
+    plainly = expansion.variance.residuals(np.where(help.empty, 0.0, plainly))
     mean = truth + help.weight * np.where(help.weight != 0, predicted - mirrored, 0.0)
     plain = Normal(
         tuple(names * len(known.values)),
         truth,
-        help.plain,
+        expansion.variance.covariance(plainly),
         np.full(len(truth), max(float(len(d) - expansion.variance.lost), 1.0)),
         tuple(support * len(known.values)),
     )
@@ -301,7 +315,9 @@ def estimate_impact(sample: Sample, known: Known, featured: Featured) -> Impact:
     return Impact(predicted, fit, plain, help.weight, help.effective, tuple(domains), len(d))
 
 
-def _linearise(side: Side, sample: Sample, known: Known) -> tuple[FloatArray, FloatArray]:
+def _linearise(
+    side: Side, sample: Sample, known: Known, exact: bool = False
+) -> tuple[FloatArray, FloatArray]:
     """Return the statistics of a side in each domain, (k,), and the effects of draws on them, (n, k)."""
     expansion, size = sample.expansion, sample.units.size
     weight = np.bincount(expansion.unit, expansion.weight, len(size))
@@ -311,7 +327,7 @@ def _linearise(side: Side, sample: Sample, known: Known) -> tuple[FloatArray, Fl
     values, effects = [], []
     for domain in known.values:
         for statistic in known.statistics:
-            value, of_unit = side.linearise(statistic, domain, weight * scale)
+            value, of_unit = side.linearise(statistic, domain, weight * scale, exact)
             if not expansion.absolute:
                 # a unit that weighs more takes weight from all others
                 of_unit = of_unit - size[:, None] * (weight @ of_unit / (weight @ size))
@@ -326,16 +342,15 @@ class Help:
 
     Attributes
     ----------
-    weight : λ of each statistic, (k,), shrunk if few draws show what the prediction leaves unexplained
-    plain, cov : covariances without and with help, (k, k)
-    effective : effective draws of the residuals, (Σr²)²/Σr⁴, (k,)
-    df : degrees of freedom of their variance, (k,)
+    weight : λ of each statistic, (k,)
+    cov : covariance of statistics with the help of the prediction, (k, k)
+    effective : effective draws that a statistic depends on, (Σ|d|)²/Σd², (k,)
+    df : degrees of freedom of variances, 2n/(κ - 1) for residuals of kurtosis κ (Satterthwaite), (k,)
     census : whether the sample holds every unit
     empty : statistics that are 0/0, (k,)
     """
 
     weight: FloatArray
-    plain: FloatArray
     cov: FloatArray
     effective: FloatArray
     df: FloatArray
@@ -356,26 +371,18 @@ class Help:
         # each draw has the λ of the others, so that it does not flatter its own residual
         own = _divide(cross - D * E, squares - E**2, squares)
         left = D - own * E
-        shown = np.sum(left**2, axis=0) > ROUNDING * total
-        shrunk = np.minimum(_count_effective(left) * shown / FEWEST, 1.0)
-        weight = shrunk * _divide(
-            np.diagonal(joint[:k, k:]), np.diagonal(joint[k:, k:]), np.sum(mirrored**2, axis=0)
-        )
-        left, common = D - shrunk * own * E, D - weight * E
-        wider = _divide(np.sum(left**2, axis=0), np.sum(common**2, axis=0), total)
-        wider = np.sqrt(np.maximum(wider, 1.0))
+        weight = _divide(np.diagonal(joint[:k, k:]), np.diagonal(joint[k:, k:]), np.sum(mirrored**2, axis=0))
+        after = np.sum(left**2, axis=0)
+        wider = np.maximum(_divide(after, np.sum((D - weight * E) ** 2, axis=0), total), 1.0)
+        # an error that no draw shows would move the statistic as far as one of its typical draws
+        pseudo = MASS * (weight != 0) * _divide(np.sum(D**4, axis=0), total, 0 * total)
+        cov = variance.covariance(z - weight * mirrored) * np.sqrt(np.outer(wider, wider)) + np.diag(pseudo)
         varies = total > ROUNDING**2 * np.sum(d**2, axis=0)
-        effective, plain = _count_effective(left) * varies, joint[:k, :k]
-        return cls(
-            weight,
-            plain,
-            variance.covariance(z - weight * mirrored) * np.outer(wider, wider),
-            effective,
-            # the variance of a variance, from the fourth moment: n for normal residuals
-            2 * len(left) / np.maximum(len(left) / np.maximum(effective, 1.0) - 1, 1e-9),
-            variance.census,
-            empty,
-        )
+        # the variance of a variance, from the fourth moment, has n degrees of freedom for normal residuals
+        n, share = len(D), _divide(np.sum(left**4, axis=0), after**2, 0 * total)
+        df = 2 * n / np.maximum(n * share - 1, 1e-9) * (1 + _divide(pseudo, after, 0 * total)) ** 2
+        effective = _divide(np.abs(D).sum(axis=0) ** 2, total, 0 * total) * varies
+        return cls(weight, cov, effective, df, variance.census, empty)
 
     def explain(self, j: int) -> str:
         """Return why statistic j has no estimate; "" if it has."""
@@ -390,10 +397,4 @@ class Help:
 
 def _divide(top: FloatArray, bottom: FloatArray, whole: FloatArray) -> FloatArray:
     """Return top/bottom, 0 where the bottom is only rounding of `whole`."""
-    return np.divide(top, bottom, out=np.zeros_like(top), where=bottom > ROUNDING * whole)
-
-
-def _count_effective(r: FloatArray) -> FloatArray:
-    """Return the effective number of residuals, (Σr²)²/Σr⁴, (k,); 0 if all are 0."""
-    fourth = np.sum(r**4, axis=0)
-    return np.divide(np.sum(r**2, axis=0) ** 2, fourth, out=np.zeros_like(fourth), where=fourth > 0)
+    return np.asarray(np.divide(top, bottom, out=np.zeros_like(top), where=bottom > ROUNDING * whole))

@@ -5,6 +5,7 @@ black, white and grey, and series differ in shape as well.
 """
 
 from .fits import leakage, predicted_retention, predicted_sizes, retention, size_distribution
+from .impacts import errors
 from .results import balance, by_domain, forest, influence, sampling_distribution, side_by_side, tree
 from .studies import coverage, estimates, interval_scores, tipping
 
@@ -12,6 +13,7 @@ __all__ = [
     "balance",
     "by_domain",
     "coverage",
+    "errors",
     "estimates",
     "forest",
     "influence",

@@ -62,7 +62,7 @@ AGGREGATES: dict[str, Callable[[IntArray, Any, int], FloatArray]] = {
     "range": _range,
     "distinct": _distinct,
 }
-"""Aggregates of the values of records, by name: `distinct` is the number of different values."""
+"""Aggregates of the values of records by name, of which `distinct` is the number of different values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Feature:
             return AGGREGATES[self.how](codes, values, groups)
         # one call for each entity, in any order of its records
         found = pd.Series(values).groupby(codes).agg(self.how)
-        return found.reindex(range(groups)).to_numpy(dtype=float)
+        return np.asarray(found.reindex(range(groups)), dtype=float)
 
 
 def features_of(wanted: Mapping[str, Any] | None) -> tuple[Feature, ...]:
@@ -169,8 +169,8 @@ class Attributes:
             if missing := int(chosen[name].isna().sum()):
                 raise DataError(
                     f"attribute {name!r} is missing for {missing:,} of {len(records):,} records, such as "
-                    f"{head(records[chosen[name].isna().to_numpy()])}: fill it in, or leave these records out "
-                    "of the prediction and the labels"
+                    f"{head(records[chosen[name].isna().to_numpy()])}: fill it in, or leave these records "
+                    "out of the prediction and the labels"
                 )
         values = {f.name: _take_values(chosen[f.column], f) for f in features}
         return cls(features, values, None if by is None else chosen[by].astype(str).astype("category"))
@@ -217,9 +217,9 @@ class Attributes:
             differing = int((_range(entities, values[at], int(entities.max()) + 1) > 0).sum())
             if differing:
                 raise DataError(
-                    f"{feature.column!r} is the same in all records of each predicted cluster, and differs in "
-                    f"{differing:,} labelled entities, as if the matcher had written it (a golden record). Use "
-                    "the attribute as the source wrote it; if this is it, aggregate it by a function of your own"
+                    f"{feature.column!r} is the same in all records of each predicted cluster and differs "
+                    f"in {differing:,} labelled entities, as if the matcher wrote it (a golden record): use "
+                    "the attribute as the source wrote it; if this is it, aggregate it by your own function"
                 )
 
 
