@@ -75,7 +75,7 @@ def make_rl(at: Any = 200) -> Population:
     """RLdata10000 with the match weights of Splink."""
     edges, truth = datasets.rldata10000_edges(), datasets.rldata10000().identity
     ends = [truth.index.get_indexer(edges[c]) for c in ("unique_id_l", "unique_id_r")]
-    return Population(truth.to_numpy(), *ends, edges.match_weight.to_numpy(), at)
+    return Population(truth.to_numpy(), ends[0], ends[1], edges.match_weight.to_numpy(), at)
 
 
 def make_patents() -> Population:
@@ -129,9 +129,8 @@ def make_simulated(
         [rng.normal(4, 3, len(along)), rng.normal(3, 3, keep.sum()), rng.normal(low, 3, apart.sum())]
     )
     score = scores(score)
-    return Population(
-        truth, left, right, score, np.linspace(*np.quantile(score, [0.1, 0.98]), 25) if at is None else at
-    )
+    low, high = np.quantile(score, [0.1, 0.98])
+    return Population(truth, left, right, score, np.linspace(low, high, 25) if at is None else at)
 
 
 def logistic(score: np.ndarray) -> np.ndarray:

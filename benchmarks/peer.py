@@ -86,7 +86,7 @@ def main() -> None:
 
     chosen = tuple(SAME.values())
     found = eb.estimate(prediction, labels, eb.UniformRecords(), chosen, missing=eb.Missing.OMIT)
-    both = np.column_stack([found.mean, found.sd])
+    both = np.column_stack([found.estimate, found.sd])
     apart = np.abs(both - theirs).max(axis=1)
     table = pd.DataFrame(
         np.hstack([theirs, both]), list(SAME), ["er-evaluation", "sd", "erbayes", "se"]

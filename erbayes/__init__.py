@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from . import metrics
     from . import plots as plots
     from . import report as report
+    from . import statistics as statistics
     from . import study as study
     from . import units as units
     from ._internal.errors import Alarm, DataError, NotIdentified
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from .analysis.comparison import Comparison, compare
     from .analysis.domains import by_domain
     from .analysis.estimation import estimate
+    from .analysis.impact import Impact, impact
     from .analysis.stages import stages
     from .analysis.thresholds import thresholds
     from .auxiliary.assistance import Assisted, assisted
@@ -96,6 +98,7 @@ __all__ = [
     "EqualTailed",
     "Estimates",
     "HighestDensity",
+    "Impact",
     "KeptWeights",
     "KnownChances",
     "KnownInclusion",
@@ -129,6 +132,7 @@ __all__ = [
     "compare",
     "estimate",
     "identity",
+    "impact",
     "influence",
     "jackknife",
     "linear",
@@ -146,6 +150,7 @@ __all__ = [
     "side_by_side",
     "size_classes",
     "stages",
+    "statistics",
     "taylor",
     "thresholds",
     "two_phase",
@@ -157,6 +162,7 @@ _HOMES = {
     "analysis.comparison": "Comparison compare",
     "analysis.domains": "by_domain",
     "analysis.estimation": "estimate",
+    "analysis.impact": "Impact impact",
     "analysis.stages": "stages",
     "analysis.thresholds": "thresholds",
     "auxiliary.assistance": "Assisted assisted",
@@ -187,7 +193,10 @@ _HOMES = {
 """The public names of each module, which is loaded when one of them is first used."""
 _MODULES = {name: home for home, names in _HOMES.items() for name in names.split()}
 _ROOMS = frozenset(
-    "analysis auxiliary bayes datasets design engine labels large metrics plots report study units".split()
+    (
+        "analysis auxiliary bayes datasets design engine labels large metrics plots report statistics "
+        "study units"
+    ).split()
 )
 
 

@@ -21,6 +21,7 @@ from .assist import Assist, in_words_of
 from .designs import DesignName
 from .domains import Domains
 from .drawing import Planned, Shown, refuse_strange_candidates
+from .impact import impact_command
 from .inputs import One, Several, note_frame, note_unresolved
 from .lazily import (
     answer_faults,
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from ..labels import Drawn
     from ..metrics.definitions import Metric
 
-__all__ = ["app", "thresholds_command"]
+__all__ = ["app", "impact_command", "thresholds_command"]
 
 
 MISSING = {

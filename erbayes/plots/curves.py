@@ -96,7 +96,7 @@ def track(
     for name in wanted:
         part = result.joint.part(range(names.index(name), p * len(names), len(names)))
         tables[name] = part.table(simultaneous_level(part, level))
-    ax = _draw_bands(np.arange(p), tables, level, ax)
+    ax = _draw_bands(np.arange(float(p)), tables, level, ax)
     ax.set_xticks(range(p), result.predictions)
     return ax
 

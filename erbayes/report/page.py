@@ -214,7 +214,8 @@ def _fill_template(contents: Mapping[str, Any]) -> str:
 
     text = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return page.from_string(text).render(contents) + "\n"
+    html: str = page.from_string(text).render(contents)
+    return html + "\n"
 
 
 def _run_engines(
