@@ -100,6 +100,7 @@ NEEDS_NONE = {
     "domains.SPARE": "a limit of work",
     "draw.DIGITS": "digits of a key: engines in which draws agree share it",
     "duckdb.PART": "a limit of memory: tests set a smaller one",
+    "engine_names.SEED": "a seed",
     "explained.RESTS": "a number that is printed: nothing is decided by it",
     "faults.HINTED": "a limit of work",
     "files.HEADER": "pandas reads a longer first line, to the same table",
