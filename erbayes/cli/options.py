@@ -33,7 +33,7 @@ class Explained(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the options in panels."""
-        options = self.get_params(ctx)
+        options: list[Any] = self.get_params(ctx)
         write_panels(options, ctx, formatter)
         if topics := dict.fromkeys(slug(option) for option in options if getattr(option, "hidden", False)):
             formatter.write_paragraph()
