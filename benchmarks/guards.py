@@ -175,7 +175,7 @@ class Effects:
         first = Linearised.of(sample, METRICS)
         self.sample, self.fit, self.linear = sample, first.fit, first.linear
         self.refuse, self.varies = first.refuse, first.varies
-        self.jack = scaled_changes(sample, eb.taylor(sample, METRICS), METRICS)
+        self.jack = scaled_changes(sample, eb.engine.taylor(sample, METRICS), METRICS)
         self.draws = np.broadcast_to(self.fit.effective, self.fit.mean.shape)
 
     def can_help(self, j: int) -> bool:
@@ -190,7 +190,7 @@ class Effects:
 class Reach:
     """Values of metrics with a second clustering as the truth, and as predicted out of reach, by guards."""
 
-    def __init__(self, second: eb.Second) -> None:
+    def __init__(self, second: eb.auxiliary.Second) -> None:
         self.full, self.units = FullCount(second.whole, second.count), second.units
         self.metrics = {metric: self._prepare(metric) for metric in METRICS}
 
@@ -442,7 +442,7 @@ def run(case: Case, offs: list[frozenset[str]], samples: int, seed: int) -> dict
         seconds += [sim.Misattribution(0.5).apply(truth, rng) for _ in range(3)]
     truth, prediction = pd.Series(truth), pd.Series(prediction)
     units = eb.measure(prediction, truth)
-    counted = [eb.Second.of(prediction, truth, pd.Series(second)) for second in seconds]
+    counted = [eb.auxiliary.Second.of(prediction, truth, pd.Series(second)) for second in seconds]
     reaches = [Reach(second) for second in counted]
     people = sim.Population(prediction, truth)
     found: dict = {"truth": np.array([people.value(metric) for metric in METRICS])}
@@ -469,12 +469,12 @@ def one_sample(sample: eb.Sample, counted: list, reaches: list, offs: list[froze
 def agrees(case: Case, samples: int = 3) -> bool:
     """Return whether the laboratory without what is gone equals the package, on a few samples."""
     truth, prediction, second = (pd.Series(codes) for codes in case[1:])
-    counted, off = eb.Second.of(prediction, truth, second), frozenset(GONE.split(","))
+    counted, off = eb.auxiliary.Second.of(prediction, truth, second), frozenset(GONE.split(","))
     draws = draw_samples(
         PLANS["uniform records"], eb.measure(prediction, truth), 100, samples, np.random.default_rng(1)
     )
     parts = np.array([one_sample(sample, [counted], [Reach(counted)], [off])[1] for sample in draws.separate])
-    engine = eb.Assisted(counted)
+    engine = eb.auxiliary.Assisted(counted)
     wanted = np.array([engine(sample, METRICS).interval() for sample in draws.separate])
     return bool(np.allclose(bounds(parts, np.array([True])), wanted, atol=1e-6))
 

@@ -109,7 +109,7 @@ def agrees(found, z, V, theta):
         (eb.UniformRecords(draws=DRAWN), N / (n * SIZE), 1.0),
         (eb.UniformRecords(draws=DRAWN, population=N), N / (n * SIZE), 1 - n / N),
         (eb.UniformClusters(draws=DRAWN), np.full(n, 1 / n), 1.0),
-        (eb.BySize(np.sqrt, draws=DRAWN), 1 / np.sqrt(SIZE), 1.0),
+        (eb.design.BySize(np.sqrt, draws=DRAWN), 1 / np.sqrt(SIZE), 1.0),
     ],
 )
 def test_estimates_and_default_intervals(design, weight, theta):
@@ -139,7 +139,7 @@ def test_a_known_chance_for_each_unit_and_strata_have_the_correction_of_the_unit
     z = y / rate[:, None]
     if not strata:
         V = ((1 - rate)[:, None] * z).T @ z
-        design = eb.KnownInclusion(pd.Series(rate, DISTINCT), fixed_size=False)
+        design = eb.design.KnownInclusion(pd.Series(rate, DISTINCT), fixed_size=False)
         agrees(eb.estimate(PREDICTION, LABELS, design, PRECISION), z, V, missed)
         return
     few = z[10:]
@@ -162,7 +162,7 @@ FULL = Z[:, 0].sum() / Z[:, 2].sum()
 def test_jackknife():
     """Step 8."""
     wanted = (1 - n / N) * (n - 1) / n * ((LEFT - FULL) ** 2).sum()
-    np.testing.assert_allclose(eb.jackknife(SAMPLE, PRECISION).sd[0], np.sqrt(wanted), rtol=1e-10)
+    np.testing.assert_allclose(eb.engine.jackknife(SAMPLE, PRECISION).sd[0], np.sqrt(wanted), rtol=1e-10)
 
 
 def test_symmetric_interval():
@@ -170,8 +170,8 @@ def test_symmetric_interval():
     x, se, df, _ = estimated(Z, covariance(Z, 1 - n / N))
     step = stats.t.ppf(0.975, df) * se / (x * (1 - x))
     ends = stats.logistic.cdf(stats.logistic.ppf(x) + np.array([-step, step]))
-    found = eb.taylor(SAMPLE, PRECISION).apply(PRECISION)
-    np.testing.assert_allclose(found.interval(0.95, eb.Symmetric())[0], ends, rtol=1e-10)
+    found = eb.engine.taylor(SAMPLE, PRECISION).apply(PRECISION)
+    np.testing.assert_allclose(found.interval(0.95, eb.intervals.Symmetric())[0], ends, rtol=1e-10)
 
 
 def test_bca():
@@ -261,8 +261,8 @@ def test_a_second_clustering():
             away = np.flatnonzero(~np.isin(ENTITY, DRAWN) & ~np.isin(second, second[np.isin(ENTITY, DRAWN)]))
             far = away[np.argsort(CLUSTER[away], kind="stable")][:60]
             second[far] = 20_000 + np.arange(60) % 2
-        counted_by = eb.Second.of(PREDICTION, LABELS, dict(enumerate(second.tolist())))
-        found = eb.Assisted(counted_by)(sample, [eb.metrics.pairwise_precision])
+        counted_by = eb.auxiliary.Second.of(PREDICTION, LABELS, dict(enumerate(second.tolist())))
+        found = eb.auxiliary.Assisted(counted_by)(sample, [eb.metrics.pairwise_precision])
         other = N / (n * SIZE)[:, None] * np.array([by_second(e, second) for e in DRAWN])
         (of_truth, own), (of_second, aside) = effects(z), effects(other)
         left = of_truth - of_second

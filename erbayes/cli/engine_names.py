@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -28,6 +27,7 @@ class EngineName(Enum):
     JACKKNIFE = "jackknife"
     SIZE_MODEL = "size-model"
     POOL = "pool"
+    ADVISED = "advised"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,9 @@ class Engines:
     engine: Annotated[
         EngineName | None,
         typer.Option(
-            metavar="ENGINE", help="closed-form (the default), bootstrap, jackknife, size-model or pool."
+            metavar="ENGINE",
+            help="closed-form (the default), bootstrap, jackknife, size-model, pool, "
+            "or advised, which says why.",
         ),
     ] = None
     side_by_side: Annotated[
@@ -64,23 +66,8 @@ class Engines:
         return {name.value: _make_engine(name) for name in names}
 
 
-def _make_engine(name: EngineName) -> Any:
+def _make_engine(name: EngineName) -> Engine:
     """Return the engine of a name. The room of models is loaded only for one."""
-    match name:
-        case EngineName.CLOSED_FORM:
-            return engines.Taylor()
-        case EngineName.BOOTSTRAP:
-            return engines.Resampled()
-        case EngineName.JACKKNIFE:
-            return engines.Jackknife()
-        case EngineName.SIZE_MODEL:
-            if find_spec("pymc") is None:
-                raise DataError("--engine size-model needs the extra bayes: pip install 'erbayes[bayes]'")
-            message("note: the size model compiles first, which takes about a minute")
-            from ..bayes import Modelled
-
-            return Modelled()
-        case EngineName.POOL:
-            return engines.LinearPool(
-                (_make_engine(EngineName.CLOSED_FORM), _make_engine(EngineName.SIZE_MODEL))
-            )
+    if name in (EngineName.SIZE_MODEL, EngineName.POOL):
+        message("note: the size model compiles first, which takes about a minute")
+    return engines.find_engine(name.value)

@@ -16,9 +16,15 @@ from .predicted import ByPredictedSize, PoissonRecords, SystematicRecords
 from .strata import Pooled, Stratified
 from .uniform import DistinctEntities, UniformClusters, UniformRecords
 
+# these two build on the names above
+from .calibration import ByGroup, Calibrated, linear, links_by_size, raking  # isort: skip
+from .nonresponse import Responding, size_classes  # isort: skip
+
 __all__ = [
+    "ByGroup",
     "ByPredictedSize",
     "BySize",
+    "Calibrated",
     "Design",
     "DistinctEntities",
     "Expansion",
@@ -28,6 +34,7 @@ __all__ = [
     "KnownWeights",
     "PoissonRecords",
     "Pooled",
+    "Responding",
     "SelectedBySize",
     "SingleUnit",
     "Stratified",
@@ -37,6 +44,10 @@ __all__ = [
     "WeightedRecords",
     "WithChances",
     "WithLaw",
+    "linear",
+    "links_by_size",
     "paper_theta",
+    "raking",
     "sampling_fraction",
+    "size_classes",
 ]

@@ -122,8 +122,8 @@ def side_by_side(
     >>> labels = {1: "x", 2: "x", 3: "y", 4: "z"}
     >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "b"}, labels)
     >>> sample, b3 = eb.Sample(units, eb.UniformClusters()), [eb.metrics.b3_precision]
-    >>> results = {"naive": eb.naive(units, b3), "Taylor": eb.taylor(sample, b3),
-    ...            "jackknife": eb.jackknife(sample, b3)}
+    >>> results = {"naive": eb.engine.naive(units, b3), "Taylor": eb.engine.taylor(sample, b3),
+    ...            "jackknife": eb.engine.jackknife(sample, b3)}
     >>> side_by_side(results, b3).table()[["method", "estimate", "sd", "kind"]].round(3)
           method  estimate     sd  kind
     0      naive     0.667    NaN  none
