@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     )
     from .design.calibration import ByGroup, Calibrated, linear, links_by_size, raking
     from .design.nonresponse import Responding, size_classes
+    from .design.renewed import topped_up
     from .design.sample import Sample
     from .engine import P_naive, R_naive, jackknife, naive, side_by_side, taylor
     from .engine.diagnostics import alarms, balance, influence
@@ -148,6 +149,7 @@ __all__ = [
     "stages",
     "taylor",
     "thresholds",
+    "topped_up",
     "two_phase",
 ]
 
@@ -170,6 +172,7 @@ _HOMES = {
     ),
     "design.calibration": "ByGroup Calibrated linear links_by_size raking",
     "design.nonresponse": "Responding size_classes",
+    "design.renewed": "topped_up",
     "design.sample": "Sample",
     "engine": "P_naive R_naive jackknife naive side_by_side taylor",
     "engine.diagnostics": "alarms balance influence",
