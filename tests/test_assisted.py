@@ -534,6 +534,11 @@ def test_the_variance_and_the_skew_by_hand():
         moments = np.sqrt(30 / 29) ** 3 * np.sum(left**3) * np.array([-1, 1]) + ends**3 / 2
         np.testing.assert_allclose(found.skew[0], np.maximum(moments, 0) / (plain + pseudo), rtol=1e-6)
         np.testing.assert_array_equal(found.df, fit.df)
+        remaining = np.sqrt(left @ left / (d @ d))
+        np.testing.assert_allclose(found.extremes[0], fit.extremes[0] * remaining, rtol=1e-9)
+        reference = counted.reference(m.pairwise_recall, counted.position(sample.units))
+        (low, high), likely = reference.range, reference.likely(weight)
+        np.testing.assert_allclose(found.between[0], [weight * (likely - low), weight * (high - likely)])
         below += weight < 1
     assert below
 
@@ -570,6 +575,16 @@ def test_pseudo_draws_move_the_help_as_far_as_it_counts():
         assert np.abs(moves).max() < own.typical(0)
         np.testing.assert_allclose(moves, np.array([down - right * up, up - right * down]) / n, rtol=1e-9)
     assert np.abs(own.pseudo(0, 1.0)).max() <= own.typical(0)
+
+
+def test_links_beyond_the_draws_count_once():
+    """The default interval allows for predicted links that no draw touches; with help, the range does."""
+    draws = DRAWS[:20]
+    labels = TRUTH[TRUTH.isin(draws)]
+    sample = eb.Sample(eb.measure(PREDICTION, labels), eb.UniformRecords(draws))
+    found = eb.Assisted((second(labels=labels),))(sample, [m.pairwise_precision])
+    assert engine.Taylor()(sample, [m.pairwise_precision]).beyond > 0
+    assert found.weights[0, 0] > 0 and found.beyond == 0
 
 
 def test_pseudo_draws_of_the_default_fade_with_what_is_left():

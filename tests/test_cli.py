@@ -10,13 +10,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from test_census import population
 from typer.testing import CliRunner
 
 import erbayes as eb
 from erbayes._internal import digits
+from erbayes._internal.errors import Grade, Sentence
 from erbayes.analysis.planning import forecast
 from erbayes.cli import TAKES, DesignName, app
+from erbayes.cli.options import say
+from erbayes.cli.topics import TOPICS
 
 F1 = [eb.metrics.pairwise_f()]
 PRED, TRUE = population(4)
@@ -609,7 +613,85 @@ def test_help_explains_every_design():
     shown = run("estimate", "--help").stdout
     for design in DesignName:
         assert f"\n    {design.value} " in shown, design
-    assert "erbayes estimate clusters.csv labels.csv --design uniform-records" in shown
+    assert "erbayes estimate clusters.csv labels.csv -d uniform-records" in " ".join(shown.split())
+
+
+def wide(*args):
+    """What is printed in a terminal of 110 columns."""
+    return CliRunner().invoke(app, args, terminal_width=110).stdout
+
+
+@pytest.mark.parametrize("command", ["estimate", "draw", "compare", "report", "plan", "check"])
+def test_help_fits_a_screen_of_sixty_lines(command):
+    shown = wide(command, "-h")
+    assert shown == wide(command, "--help")
+    assert 25 < len(shown.splitlines()) <= 60
+    assert "More options: erbayes help " in shown
+
+
+def test_summaries_are_not_cut():
+    shown = run("--help").stdout
+    assert "..." not in shown.partition("Commands:")[2]
+    summaries = re.findall(r"^  (\w+) ", shown.partition("Commands:")[2], re.M)
+    assert summaries == list(typer.main.get_command(app).commands)
+
+
+def test_every_option_is_explained_by_help_or_by_a_topic():
+    """Hidden options stand under the topic that the help names."""
+    for name, command in typer.main.get_command(app).commands.items():
+        shown = wide(name, "--help")
+        named = shown.partition("More options: erbayes help ")[2].replace("\n", " ").split(", ")
+        more = "".join(wide("help", topic.strip()) for topic in named if topic)
+        for option in command.params:
+            shown_as = option.opts[-1] if option.opts[-1][0] == "-" else option.metavar
+            assert shown_as in (more if option.hidden else shown), (name, option.name)
+            assert option.help, (name, option.name)
+
+
+def test_help_lists_topics_and_shows_commands():
+    shown = run("help").stdout
+    for topic in TOPICS:
+        assert topic in " ".join(shown.split()).replace("- ", "-")
+        assert " ".join(run("help", topic).stdout.split()).startswith(TOPICS[topic][:30])
+    assert run("help", "plan").stdout.partition("\n")[2] == run("plan", "--help").stdout.partition("\n")[2]
+    assert "no topic 'plans'; there are 'files', " in refused("help", "plans")
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        (("--design", "uniform"), "'uniform' is not one of 'uniform-records', 'distinct-entities',"),
+        (("--draws", "many"), "Invalid value for '--draws': write a whole number"),
+        (("--level", "high"), "Invalid value for '--level': write a number"),
+    ],
+)
+def test_no_library_speaks_of_values(folder, wrong, message):
+    said = " ".join(refused("estimate", "p.csv", "l.parquet", *wrong).split())
+    assert message in said
+    assert "Input should" not in said and "Value error" not in said
+
+
+def test_alarms_have_colours_in_a_terminal_alone(monkeypatch, capsys):
+    say(Sentence("\x1b[2J few draws", Grade.CAUTION))
+    assert capsys.readouterr().err == "caution: \\x1b[2J few draws\n"
+    told = []
+    monkeypatch.setattr("erbayes.cli.options.typer.echo", lambda text, err: told.append(text))
+    for grade in Grade:
+        say(Sentence("few draws", grade), "old: ")
+    assert [text.partition("old: few")[0] for text in told] == [
+        "note:\x1b[0m ",
+        "\x1b[33mcaution:\x1b[0m ",
+        "\x1b[31m\x1b[1mfault:\x1b[0m ",
+    ]
+
+
+def test_long_cells_are_folded_in_a_terminal_alone(monkeypatch, folder):
+    wide = run("metrics").stdout
+    assert max(map(len, wide.splitlines())) > 150
+    monkeypatch.setattr("erbayes.cli.printing.Printing._width", 80)
+    shown = run("metrics").stdout
+    assert max(map(len, shown.splitlines())) <= 80
+    assert len(shown.splitlines()) > len(wide.splitlines())
 
 
 def process(*args, cwd):
@@ -664,7 +746,7 @@ def test_report(folder, monkeypatch):
     (low, high) = eb.estimate(PRED, LABELS, eb.UniformClusters(), chosen).interval(0.9)[0]
     assert f"{low:.3f}–{high:.3f}" in page
     assert "<h1>A &lt;b&gt;</h1>" in page
-    assert "erbayes report p.csv l.parquet --design uniform-clusters --title &#x27;A &lt;b&gt;&#x27;" in page
+    assert "erbayes report p.csv l.parquet --design uniform-clusters --title &#39;A &lt;b&gt;&#39;" in page
     digest = hashlib.sha256((folder / "p.csv").read_bytes()).hexdigest()
     assert f"p.csv, {(folder / 'p.csv').stat().st_size:,} bytes, SHA-256 {digest}" in page
 

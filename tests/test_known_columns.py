@@ -52,7 +52,3 @@ def test_files_and_scans_need_no_names(tmp_path):
     pytest.importorskip("duckdb")
     units = eb.large.scan(tmp_path / "p.csv", {"1": "p", "2": "p", "3": "q"})
     assert units.columns == ("unique_id", "cluster_id")
-    with pytest.raises(eb.DataError, match="3 columns, 'cluster_id', 'unique_id', 'name', instead of 2"):
-        eb.large.scan(
-            tmp_path / "p.csv", {"1": "p"}, record="name", cluster=None, frame=eb.Dated("cluster_id")
-        )

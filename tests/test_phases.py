@@ -186,7 +186,8 @@ def test_intervals_are_shorter_and_keep_their_promise(records):
 def test_coverage_of_two_phases(records, n, draws, cheap):
     held, width, default = coverage(records, n, draws, 300, cheap, 2)
     assert held.mean() >= min(0.93, default.mean()) and (held >= np.minimum(0.92, default - 0.02)).all()
-    assert (width <= 1.01).all()
+    # pseudo-draws stay where labels are useless, and cost up to 3 %
+    assert (width <= 1.04).all()
 
 
 # Who takes them, and refusals

@@ -11,7 +11,7 @@ KNOWN = {
     "right": ("unique_id_r",),
     "score": ("match_probability", "confidence_score", "z_score"),
 }
-"""Names that Splink, dedupe and Zingg give to columns, by meaning. Their scores lie between 0 and 1."""
+"""Names that Splink, dedupe and Zingg give to columns of each meaning. Their scores lie between 0 and 1."""
 
 
 def fill_known(wanted: Mapping[str, str | None], columns: Iterable[str]) -> dict[str, str | None]:

@@ -178,34 +178,48 @@ def correct(
     moves = _move_pseudo_draws(own, weights)
     # clusters out of reach have the variance of a uniform distribution
     further = MASS * np.sum(moves**2, axis=1) + between.sum(axis=1) ** 2 / 12
-    fit, helped = own.fit, weights.any(axis=1)
-    both = np.logical_or.outer(helped, helped)
-    cov = np.where(both, variance.covariance(residuals) + np.diag(further), fit.cov)
-    # a correction may lead beyond the range of a metric
-    corrected = np.clip(fit.mean + shift, *np.array(fit.support).T)
-    normal = replace(
-        fit,
-        mean=np.where(helped, corrected, fit.mean),
-        cov=cov,
-        extremes=fit.reach * _divide_errors(left, own.linear, helped)[:, None],
-        beyond=np.where(helped, 0.0, fit.beyond),  # `between` has it for the others
-    )
-    before, after = np.diagonal(fit.cov), np.diagonal(cov)
-    # variances fall as 1/n, so that their ratio says how many draws more would be as good
-    gain = np.divide(before, after, out=np.ones_like(before), where=helped & (after > 0)) - 1
+    cov = variance.covariance(residuals) + np.diag(further)
+    fit = _shift_fit(own, weights.any(axis=1), shift, cov, left)
     estimates = AssistedEstimates(
-        **{f.name: getattr(normal, f.name) for f in fields(Normal)},
+        **{f.name: getattr(fit, f.name) for f in fields(Normal)},
         seconds=tuple(variate.name for variate in variates),
         weights=weights,
         between=between,
-        skew=_compute_skew(left, moves) * helped[:, None],
+        skew=_compute_skew(left, moves) * weights.any(axis=1)[:, None],
         correlation=_correlate(own, variates, weights),
-        worth=np.maximum(np.round(len(own.effect) * gain), 0),
+        worth=_count_worth(own, fit),
         out_of_reach=out_of_reach,
         changes=tuple(variate.changes for variate in variates),
         notes=tuple(note for _, note in found),
     )
     return estimates, residuals
+
+
+def _shift_fit(
+    own: Linearised, helped: BoolArray, shift: FloatArray, cov: FloatArray, left: FloatArray
+) -> Normal:
+    """Return the default fit, in which metrics with help are corrected."""
+    fit = own.fit
+    # a correction may lead beyond the range of a metric
+    corrected = np.clip(fit.mean + shift, *np.array(fit.support).T)
+    before, after = np.sum(own.linear**2, axis=0), np.sum(left**2, axis=0)
+    # the pseudo-draws of the interval fade with the standard error
+    share = np.divide(np.minimum(after, before), before, out=np.ones_like(before), where=helped)
+    return replace(
+        fit,
+        mean=np.where(helped, corrected, fit.mean),
+        cov=np.where(np.logical_or.outer(helped, helped), cov, fit.cov),
+        extremes=fit.reach * np.sqrt(share)[:, None],
+        beyond=np.where(helped, 0.0, fit.beyond),  # `between` has it for the others
+    )
+
+
+def _count_worth(own: Linearised, fit: Normal) -> FloatArray:
+    """Return how many draws more would shorten the default standard errors as much, (k,)."""
+    before, after = np.diagonal(own.fit.cov), np.diagonal(fit.cov)
+    # variances fall as 1/n, so that their ratio says how many draws more would be as good
+    gain = np.divide(before, after, out=np.ones_like(before), where=after > 0) - 1
+    return np.maximum(np.round(len(own.effect) * gain), 0)
 
 
 def _choose_weights(own: Linearised, j: int, variates: Sequence[ControlVariate]) -> tuple[FloatArray, str]:
@@ -286,12 +300,6 @@ def _compute_skew(left: FloatArray, moves: FloatArray) -> FloatArray:
     third = [-1, 1] * (MASS * moves**3 - np.sum(left**3, axis=0)[:, None])
     second = np.sum(left**2, axis=0) + MASS * np.sum(moves**2, axis=1)
     return np.asarray(np.maximum(third, 0) / np.maximum(second, 1e-300)[:, None])
-
-
-def _divide_errors(left: FloatArray, target: FloatArray, helped: BoolArray) -> FloatArray:
-    """Return the share of the standard error that draws leave, (k,), 1 without help."""
-    before, after = np.sum(target**2, axis=0), np.sum(left**2, axis=0)
-    return np.sqrt(np.divide(np.minimum(after, before), before, out=np.ones_like(before), where=helped))
 
 
 def _correlate(own: Linearised, variates: Sequence[ControlVariate], weights: FloatArray) -> FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -40,19 +40,23 @@ def kinds() -> dict[KindName, Kind]:
 class Asked:
     """Options of the metrics and their kind of interval."""
 
+    panel: ClassVar = "Metrics"
+
     metrics: Annotated[
         str | None,
         typer.Option(
-            help="Names of metrics, with commas between them: see erbayes metrics. By default "
-            "precision, recall and F1, both pairwise and B-cubed."
+            "--metrics",
+            "-m",
+            help="Names with commas, such as precision,recall: see erbayes metrics.",
         ),
     ] = None
     every: Annotated[bool, typer.Option("--all", help="Estimate every metric, instead of --metrics.")] = False
     interval: Annotated[
         KindName,
         typer.Option(
+            hidden=True,
             help="Kind of interval. symmetric: on the logit scale for shares, on the log scale for counts. "
-            "anytime: valid if labels are looked at again and again."
+            "anytime: valid if labels are looked at again and again.",
         ),
     ] = KindName.BETA_GAMMA
 
@@ -73,6 +77,8 @@ class Asked:
 @dataclass(frozen=True, kw_only=True)
 class Minima:
     """Options of the least values that metrics must reach."""
+
+    panel: ClassVar = "Minima"
 
     min_precision: Annotated[float | None, typer.Option(help="Least pairwise precision, such as 0.95.")] = (
         None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -48,20 +48,24 @@ def in_words_of(engine: Assisted, sample: Sample, metrics: Sequence[Metric]) -> 
 class Assist:
     """Options of second clusterings of the records, which help to estimate."""
 
+    panel: ClassVar = "Second clustering"
+
     assist: Annotated[
         list[Path] | None,
         typer.Option(
             exists=True,
-            help="A second clustering of the records, such as the next release: record and cluster, for all "
-            "records. It shortens intervals. Give it several times for several.",
+            metavar="FILE",
+            help="A second clustering of all records, which shortens intervals. Several are allowed.",
         ),
     ] = None
     assist_cluster: Annotated[
         str | None,
-        typer.Option(help="The cluster column of --assist; without --assist, a column of PREDICTION."),
+        typer.Option(
+            hidden=True, help="The cluster column of --assist; without --assist, a column of PREDICTION."
+        ),
     ] = None
     assist_table: Annotated[
-        str | None, typer.Option(help="The table of --assist, if that is a DuckDB database.")
+        str | None, typer.Option(hidden=True, help="The table of --assist, if that is a DuckDB database.")
     ] = None
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import file_digest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -49,12 +49,14 @@ from .options import app, command, files_of, message, refuse_output_over, say, w
 from .phases import Cheap, split
 from .predictions import Predicted
 from .printing import Printing, show_labels
+from .remembered import CALL, remembered
 from .thresholds import thresholds_command
+from .topics import explain
 
 if TYPE_CHECKING:
     from ..analysis.domains import ByDomain
     from ..design.sample import Sample
-    from ..labels.drawing import Drawn
+    from ..labels import Drawn
     from ..metrics.definitions import Metric
 
 __all__ = ["app", "thresholds_command"]
@@ -92,46 +94,23 @@ def draw_command(
     replace_answers: Annotated[
         bool, typer.Option("--replace", help="Replace a folder that holds answers, which are lost.")
     ] = False,
-    output: Annotated[Path, typer.Option(help="Folder to write, which appears once it is complete.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.")],
 ) -> None:
     """Draw records of PREDICTION to be labelled, and write a folder for annotators.
 
     \b
-    What to draw? (--design)
-      uniform-records     Records, each with the same chance: all metrics. The first choice.
-      predicted-links     Ends of predicted links: precision from fewer labels. No recall.
-      mixture             Both: a share of uniform records (--share), otherwise predicted links.
-      root-size           Records by the root of the size of their predicted cluster: precision
-                          and recall alike.
-      poisson             Each record by a permanent random number, so that the next release draws
-                          the same records again.
-      pps                 Without repeats, by default by the root of size.
-      stratified          In classes of predicted size (--starts 1,2,5) or in strata (--values FILE).
-      given-chances       With chances of your own (--values FILE).
-      predicted-clusters  Predicted clusters without repeats, each with the same chance, or by their
-                          records (--of uniform-records) or links (--of predicted-links).
+    --design says what to draw:
+      uniform-records     records, each with the same chance: all metrics, and the first choice
+      predicted-links     ends of predicted links: precision from fewer labels, and no recall
+      mixture             both: a share of uniform records (--share), otherwise predicted links
+      root-size           records by the root of the size of their predicted cluster
+      poisson             each record by a permanent random number, the same in the next release
+      pps                 without repeats, by default by the root of size
+      stratified          in classes of predicted size (--starts) or in strata (--values)
+      given-chances       with chances of your own (--values)
+      predicted-clusters  predicted clusters without repeats
 
-    The folder holds a task per drawn record: the record, its predicted cluster, and candidates for
-    records that the cluster misses (--candidates). Each annotator gets sheet-NAME.csv, sheet-NAME.xlsx (with
-    erbayes[sheets]) and label-NAME.html, all three with the same tasks, of which one is to be filled.
-
-    \b
-    In a sheet, every row needs an answer in the column "same":
-      y  The record is the same person or thing as the drawn record. In the row of the drawn
-         record itself: the task is done, all of its records are found.
-      n  It is another one.
-    A record that is missing gets a new row with the number of the task, its id, and y. A task that
-    nobody can answer gets an x in "cannot_tell". The page asks the same and saves a file of answers, which
-    belongs into the folder. If predicted clusters are drawn, each of their records is a task. The task
-    stays blank if an earlier task of its cluster has y for the record. Then: erbayes labels FOLDER, and
-    erbayes estimate PREDICTION FOLDER.
-
-    \b
-    Examples:
-      erbayes draw clusters.csv --design uniform-records --n 200 --seed 7 \\
-          --attributes customers.csv --output to-label
-      erbayes draw clusters.csv --design mixture --n 200 --seed 7 --attributes customers.csv \\
-          --candidates pairs.csv --annotators 2 --overlap 0.2 --output to-label
+    Example: erbayes draw clusters.csv -d mixture -n 200 --seed 7 --attributes customers.csv -o to-label
     """
     plan = planned.plan()
     folders.refuse_folder(output, replace_answers)
@@ -141,9 +120,13 @@ def draw_command(
         drawn = labelling.draw(prediction, plan, planned.n, planned.seed, values=values)
         table = shown.tasks(drawn, inputs.reading.record, inputs.reading.any_id)
         refuse_strange_candidates(table, prediction)
-    facts = {name: str(path) for name, path in files_of(inputs)} | {"read": read}
-    facts |= {name: str(path) for name, path in files_of(shown)} | {
-        name: str(path) for name, path in files_of(planned)
+    options = (inputs, shown, planned)
+    facts: dict[str, Any] = {name: str(path) for one in options for name, path in files_of(one)}
+    facts |= {
+        "read": read,
+        CALL: remembered(
+            vars(inputs) | vars(inputs.reading) | vars(inputs.reading.links) | vars(shown), output
+        ),
     }
     folder = labelling.write_folder(
         output,
@@ -202,7 +185,7 @@ def labels_command(
         Path | None, typer.Option(help="CSV file to write, with record and entity of every label.")
     ] = None,
 ) -> None:
-    """Read the answers in FOLDER: what came back, every fault, and how far annotators agree.
+    """Read the answers in FOLDER: what came back, faults, agreement.
 
     Faults that leave an entity in doubt must be decided before anything is estimated: in the sheets, or all
     together in sheet-decided, which --decide writes. Its answers replace those of the annotators. A task
@@ -249,74 +232,27 @@ def estimate_command(
         bool,
         typer.Option(
             "--worst-cases",
+            hidden=True,
+            rich_help_panel="Design",
             help="Bounds of metrics, whatever the draws of a folder are that nobody resolved.",
         ),
     ] = False,
     printing: Printing,
 ) -> None:
-    """Estimate metrics of PREDICTION from a labelled sample.
+    """Estimate metrics of PREDICTION from a labelled sample, with intervals.
 
-    LABELS holds every record of each entity in the sample. Files are CSV, TSV (both may be compressed)
-    or Parquet. Of two columns the first is the record. If there are more, name those to read: --record,
-    --cluster, --entity. The names of the columns are printed on stderr. Ids are text: integers in a
-    Parquet file become text, and 7 is not 007. PREDICTION may also be a folder of such files or, with
-    --table, a table of a DuckDB database. Folders, databases and large files are scanned where they lie,
-    which needs erbayes[scale].
-
-    Six metrics are estimated unless --metrics names others or --all asks for every one. "erbayes metrics"
-    lists them with their meaning.
+    LABELS holds every record of each sampled entity, or is a folder of erbayes draw. Of two columns the
+    first is the record. Names of matchers' columns are known, and others are named by options.
 
     \b
-    How were the labelled entities drawn? (--design)
-      uniform-records    Records were drawn uniformly and their entities labelled. An entity drawn
-                         twice counts twice: --drawn. Without replacement: --population RECORDS.
-      distinct-entities  Records were drawn uniformly with replacement, and the labels list each
-                         entity once although some were drawn twice: --draws RECORDS. The
-                         population is that of PREDICTION, or --population RECORDS.
-      uniform-clusters   Entities were drawn uniformly. Without replacement: --population ENTITIES.
-      known-weights      Entities were drawn with known probabilities p: --weights FILE, with 1/p
-                         or a multiple of it.
-      stratified         Entities were drawn uniformly, without replacement, within strata of
-                         entities: --strata FILE and --populations FILE.
-    With --blocks, read "block" for "entity": whole blocks were drawn and labelled.
+    --design says how the labelled entities were drawn:
+      uniform-records    by records, uniformly: an entity drawn twice counts twice (--drawn)
+      distinct-entities  by records, uniformly, but each entity is listed once (--draws)
+      uniform-clusters   entities, uniformly
+      known-weights      entities, with known probabilities
+      stratified         entities, within strata
 
-    Were the labels made for an older PREDICTION? New records of labelled entities would then count as false
-    links. Count only the records that existed when the labels were made: --frame FILE (their ids, or the
-    older prediction), or --frame-column NAME --frame-until DAY of PREDICTION. With --frame-column alone,
-    a warning is printed if the labels look older.
-
-    For whom is it good? --by COLUMN estimates every metric for each group of records, such as a country. The
-    column is one of PREDICTION, or of --attributes TABLE, whose first column has the ids of records. A link
-    counts half for each of its records, so that groups add up to all.
-
-    Is there a second clustering of the same records: the next release, a slower matcher, a looser threshold?
-    --assist FILE shortens intervals if it is good. If it is not, estimates are those without it. It must be
-    made without LABELS. If it is a column of PREDICTION, name that by --assist-cluster alone.
-
-    Has a machine, or an earlier vendor, labelled many more draws? --cheap FILE --cheap-drawn FILE take its
-    labels. LABELS has careful ones of the first of these draws. Its errors do not bend the estimates.
-
-    Has a folder draws without a complete answer? Estimates assume that they are like the others.
-    --worst-cases shows bounds that need no such assumption: if all of them were wrong, or right.
-
-    \b
-    Examples:
-      erbayes estimate clusters.csv labels.csv --design uniform-records
-      erbayes estimate clusters.parquet labels.csv --design distinct-entities --draws 400 \\
-          --metrics pairwise-precision,pairwise-recall --format json
-      erbayes estimate clusters.csv labels.csv --design stratified --strata strata.csv \\
-          --populations sizes.csv --missing omit --output found.csv --format csv
-      erbayes estimate new.csv labels.csv --design uniform-records --frame old.csv
-      erbayes estimate clusters.csv labels.csv --design uniform-records --by country \\
-          --attributes customers.csv
-      erbayes estimate new.csv labels.csv --design uniform-records \\
-          --frame-column created --frame-until 2021-06-30
-      erbayes estimate old.csv labels.csv --design uniform-records --assist new.csv
-      erbayes estimate clusters.csv careful.csv --design uniform-records --drawn careful-draws.csv \\
-          --cheap machine.csv --cheap-drawn machine-draws.csv
-
-    Warnings on stderr name what makes the estimates doubtful. Exit status: 0, or 2 if the input
-    cannot be used.
+    Examples: erbayes estimate to-label, erbayes estimate clusters.csv labels.csv -d uniform-records
     """
     refuse_output_over(printing.output, inputs)
     refuse_output_over(printing.output, helped)
@@ -412,18 +348,12 @@ def compare_command(
     """Compare predictions by the same labelled sample.
 
     Each row is a prediction minus one before it in the list, with a paired standard error. Predictions are
-    files, tables or columns, two or more, and are called by their names. Files and designs are those of
-    erbayes estimate. If one prediction is scanned, all are.
-
-    A second clustering of the same records, --assist FILE, helps to judge each prediction. One of the
-    predictions may be it: then it helps to judge the others.
+    files, tables or columns, two or more, and are called by their names. If one is scanned, all are.
 
     \b
     Examples:
-      erbayes compare old.csv new.csv labels.csv --design uniform-records --metrics pairwise-f1
-      erbayes compare both.parquet labels.csv --design uniform-records --record id \\
-          --cluster old --cluster new
-      erbayes compare old.csv new.csv labels.csv --design uniform-records --assist slow.csv
+      erbayes compare old.csv new.csv labels.csv --design uniform-records --metrics f1
+      erbayes compare both.csv labels.csv --design uniform-records --record id --cluster old --cluster new
     """
     refuse_output_over(printing.output, inputs)
     refuse_output_over(printing.output, helped)
@@ -492,7 +422,7 @@ def report_command(
         Path, typer.Option(help="File to write. An old one is replaced once the page is complete.")
     ] = Path("report.html"),
 ) -> None:
-    """Write one HTML page about PREDICTION: two sentences to quote, estimates, pictures, warnings.
+    """Write a page about PREDICTION: sentences to quote, estimates, pictures.
 
     The page needs no network and runs nothing. It names the files with their SHA-256, the versions and
     this call. Files and designs are those of erbayes estimate. Needs the extra plots:
@@ -521,6 +451,10 @@ def report_command(
         about["--missing"] = f"{inputs.missing.value}: {MISSING[inputs.missing]}"
     if engine is not None:
         about |= in_words_of(engine, sample, metrics)
+    if (returned := inputs.returned) is not None:
+        people = returned.annotators()
+        about["drawn on"] = returned.folder.facts["date"]
+        about["labelled by"] = " and ".join(people["annotator"][people["tasks"] > 0])
     others: dict[str, engines.Engine] = {"closed form": engines.Taylor(), "jackknife": engines.Jackknife()}
     page = reporting.report(
         sample if domains.by is None else _estimate_by_domain(inputs, domains, sample, metrics),
@@ -530,6 +464,7 @@ def report_command(
         kinds=(asked.kind, intervals.EqualTailed()),
         title=title,
         about=about,
+        records=None if returned is None else returned.records(),
         call=shlex.join(["erbayes", *sys.argv[1:]]),
     )
     with disk.replacing(output) as new:
@@ -554,7 +489,7 @@ def plan_command(
     ] = None,
     printing: Printing,
 ) -> None:
-    """Plan how many units to label for intervals of a certain width, from a pilot.
+    """Plan how many units to label, from a pilot.
 
     LABELS is the pilot, drawn by --design. The plan is for uniform draws of records and of units, with
     replacement. If LABELS is a folder whose records were drawn by predicted size (predicted-links,
@@ -652,7 +587,7 @@ def check_command(
     ] = False,
     printing: Printing,
 ) -> None:
-    """Check whether metrics of PREDICTION reach their minimum, as far as the labels tell.
+    """Check whether metrics of PREDICTION reach their minimum.
 
     A metric holds if its whole interval is at or above the minimum, and fails if the whole interval is below.
     Otherwise it is open, and the number of further draws that would decide is printed, approximately. The
@@ -685,6 +620,14 @@ def check_command(
     raise typer.Exit(status[found.verdict])
 
 
+@command("help")
+def help_command(
+    topic: Annotated[str | None, typer.Argument(metavar="TOPIC", help="A topic or a command.")] = None,
+) -> None:
+    """Explain a topic with all of its options, or a command."""
+    typer.echo(explain(topic, typer.main.get_command(app)), nl=False)
+
+
 @command("metrics")
 def metrics_command(printing: Printing) -> None:
     """List every metric with its meaning, formula and source.
@@ -711,7 +654,7 @@ def metrics_command(printing: Printing) -> None:
 def demo_command(
     picture: Annotated[Path, typer.Option(help="File of the picture to write.")] = Path("demo.png"),
 ) -> None:
-    """Estimate metrics of a synthetic and of a real case, as tables and a picture.
+    """Show estimates of a synthetic and of a real case.
 
     The truth of the synthetic case is known. The real case is PatentsView's disambiguation of inventors, with
     401 labelled inventors. It needs the extra datasets: pip install 'erbayes[datasets]'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -42,22 +42,32 @@ TAKES = {
 class Drawing:
     """Options of the way in which the labelled units were drawn."""
 
+    panel: ClassVar = "Design"
+
     design: Annotated[
         DesignName | None,
-        typer.Option(help="How the labelled units were drawn: see erbayes estimate. Not for a folder."),
+        typer.Option(
+            "--design",
+            "-d",
+            metavar="DESIGN",
+            help="How the labelled units were drawn. Not for a folder: it knows.",
+        ),
     ] = None
-    drawn: Annotated[Path | None, file_option("File of one column: the unit of each draw, with repeats.")] = (
-        None
-    )
-    draws: Annotated[int | None, typer.Option(min=1, help="Number of records that were drawn.")] = None
+    drawn: Annotated[Path | None, file_option("File of one column: the unit of each draw.")] = None
+    draws: Annotated[
+        int | None, typer.Option(min=1, metavar="NUMBER", help="Number of records that were drawn.")
+    ] = None
     population: Annotated[
-        int | None, typer.Option(min=1, help="Number of records or units from which draws were made.")
+        int | None, typer.Option(min=1, metavar="NUMBER", help="Number of records or units to draw from.")
     ] = None
-    weights: Annotated[Path | None, file_option("File of units and their weights.")] = None
-    strata: Annotated[Path | None, file_option("File of units and their strata.")] = None
-    populations: Annotated[Path | None, file_option("File of strata and their numbers of units.")] = None
+    weights: Annotated[Path | None, file_option("File of units and their weights.", hidden=True)] = None
+    strata: Annotated[Path | None, file_option("File of units and their strata.", hidden=True)] = None
+    populations: Annotated[
+        Path | None, file_option("File of strata and their numbers of units.", hidden=True)
+    ] = None
     single_unit: Annotated[
-        SingleUnit | None, typer.Option(help="Variance of a stratum with a single draw.")
+        SingleUnit | None,
+        typer.Option(hidden=True, help="Variance of a stratum with a single draw."),
     ] = None
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -26,20 +26,26 @@ SPARE = 10_000
 class Domains:
     """Options of results by groups of records."""
 
+    panel: ClassVar = "Groups"
+
     by: Annotated[
-        str | None, typer.Option(help="Column with groups of records: results are by group, its domain.")
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column with groups of records: one result per group."),
     ] = None
     attributes: Annotated[
-        Path | None, file_option("Table of records that has the column of --by, instead of PREDICTION.")
+        Path | None, file_option("Table with the column of --by, if PREDICTION lacks it.")
     ] = None
     of_entities: Annotated[
         bool,
-        typer.Option("--of-entities", help="--attributes has entities, not records, in its first column."),
+        typer.Option(
+            "--of-entities", hidden=True, help="--attributes has entities, not records, in its first column."
+        ),
     ] = False
     links_inside: Annotated[
         bool,
         typer.Option(
             "--links-inside",
+            hidden=True,
             help="Count links with both records in the group; else each counts half for each.",
         ),
     ] = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -15,7 +15,7 @@ from .lazily import clusterings, disk, labelling, pages, pd, plans, sources
 from .options import file_option, message
 
 if TYPE_CHECKING:
-    from ..labels.drawing import Drawn, Plan
+    from ..labels import Drawn, Plan
 
 
 class PlanName(Enum):
@@ -42,22 +42,32 @@ TAKES_VALUES = {"given-chances", "stratified"}
 class Planned:
     """Options of what to draw."""
 
-    design: Annotated[PlanName, typer.Option(help="What to draw: see above.")]
-    n: Annotated[int, typer.Option("--n", min=1, help="Number of draws; under poisson, their mean.")]
+    panel: ClassVar = "What to draw"
+
+    design: Annotated[
+        PlanName, typer.Option("--design", "-d", metavar="DESIGN", help="What to draw: see above.")
+    ]
+    n: Annotated[int, typer.Option("--n", "-n", min=1, help="Number of draws; under poisson, their mean.")]
     seed: Annotated[int, typer.Option(min=0, help="The same seed draws the same records again.")]
     share: Annotated[
-        float | None, typer.Option(help="mixture: share of uniform records, by default 0.2.")
+        float | None, typer.Option(hidden=True, help="mixture: share of uniform records, by default 0.2.")
     ] = None
     of: Annotated[
-        PlanName | None, typer.Option(help="The design whose chances mixture, poisson, pps and others use.")
+        PlanName | None,
+        typer.Option(hidden=True, help="The design whose chances mixture, poisson, pps and others use."),
     ] = None
     starts: Annotated[
         str | None,
-        typer.Option(help="stratified: least sizes of the classes of predicted clusters, such as 1,2,5."),
+        typer.Option(
+            hidden=True, help="stratified: least sizes of the classes of predicted clusters, such as 1,2,5."
+        ),
     ] = None
     values: Annotated[
         Path | None,
-        file_option("Record and value, for all records: the chance (given-chances) or stratum (stratified)."),
+        file_option(
+            "Record and value, for all records: the chance (given-chances) or stratum (stratified).",
+            hidden=True,
+        ),
     ] = None
 
     def plan(self) -> Plan:
@@ -98,6 +108,8 @@ class Planned:
 class Shown:
     """Options of what annotators see, and of who they are."""
 
+    panel: ClassVar = "What annotators see"
+
     attributes: Annotated[
         Path | None, file_option("Record and all columns that annotators are to see, for all records.")
     ] = None
@@ -107,7 +119,9 @@ class Shown:
     ] = None
     looser: Annotated[
         Path | None,
-        file_option("Record and cluster of a looser clustering, whose clusters hold candidates."),
+        file_option(
+            "Record and cluster of a looser clustering, whose clusters hold candidates.", hidden=True
+        ),
     ] = None
     search: Annotated[
         int | None,
@@ -116,6 +130,7 @@ class Shown:
     limit: Annotated[
         int | None,
         typer.Option(
+            hidden=True,
             min=1,
             help="At most this many candidates per drawn record: the best of each kind in turn, by chance if "
             "scores are equal.",
@@ -129,7 +144,9 @@ class Shown:
     ] = False
     controls: Annotated[
         float | None,
-        typer.Option(help="Share of tasks with a record of another cluster, which tests the annotator."),
+        typer.Option(
+            hidden=True, help="Share of tasks with a record of another cluster, which tests the annotator."
+        ),
     ] = None
     annotators: Annotated[int, typer.Option(min=1, max=26, help="Number of annotators.")] = 1
     overlap: Annotated[

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, compress, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -31,11 +31,12 @@ from .printing import show_cautions
 
 if TYPE_CHECKING:
     from ..design import Design
-    from ..labels import Labels
-    from ..labels.drawing import Drawn
+    from ..labels import Drawn, Labels
     from ..large import Scanned
     from ..units.units import Units
 
+NOT_NAMED: Any = None
+"""An argument that a folder remembers: `recall` fills it in before options are made."""
 NAMED = 3
 """Added records that the prediction lacks, named at most."""
 
@@ -92,32 +93,47 @@ def _print_scan(units: Scanned, path: Path, name: str = "") -> None:
 class Inputs:
     """Options that all commands on predictions share. `One` and `Several` add the predictions."""
 
+    panel: ClassVar = "Files"
+
     prediction: Path | list[Path]
     labels: Annotated[
         Path,
         typer.Argument(
             metavar="LABELS",
             exists=True,
-            help="Record and entity, for every record of each labelled entity; or a folder of erbayes draw.",
+            help="Record and entity of all labelled records; or a folder of erbayes draw.",
         ),
-    ]
+    ] = NOT_NAMED
     drawing: Drawing
     drawn_from: Annotated[
         Path | None,
-        typer.Option(exists=True, help="With a folder: the prediction drawn from, if not PREDICTION."),
+        typer.Option(
+            hidden=True,
+            rich_help_panel="Design",
+            exists=True,
+            help="With a folder: the prediction drawn from, if not PREDICTION.",
+        ),
     ] = None
     blocks: Annotated[
         Path | None,
-        file_option("Record and block, of every labelled record: blocks then are the units drawn."),
+        file_option(
+            "Record and block, of every labelled record: blocks then are the units drawn.",
+            hidden=True,
+            rich_help_panel="Design",
+        ),
     ] = None
     reading: Reading
     cluster: str | list[str] | None = None
-    entity: Annotated[str | None, typer.Option(help="Entity column of LABELS.")] = None
+    entity: Annotated[str | None, typer.Option(metavar="COLUMN", help="Entity column of LABELS.")] = None
     missing: Annotated[
-        Missing, typer.Option(help="What to do with labelled records that PREDICTION lacks.")
+        Missing,
+        typer.Option(
+            metavar="POLICY",
+            help="For labelled records that PREDICTION lacks: error, omit, singleton, together.",
+        ),
     ] = Missing.ERROR
     framed: Frame
-    level: Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")] = 0.95
+    level: Annotated[float, typer.Option(rich_help_panel="Metrics", help="Level of the intervals.")] = 0.95
     stored: str | list[str] | None = None
 
     def __post_init__(self) -> None:
@@ -297,16 +313,21 @@ class Several(Inputs):
         typer.Argument(
             metavar="PREDICTION",
             exists=True,
-            help="One or several files, each with record and predicted cluster, for all records.",
+            help="Files, each with record and cluster of all records.",
         ),
-    ]
+    ] = NOT_NAMED
     cluster: Annotated[
         list[str] | None, typer.Option(help="Cluster column of PREDICTION. Give it twice to compare two.")
     ] = None
     framed: SharedFrame
     stored: Annotated[
         list[str] | None,
-        typer.Option("--table", help="Table of a DuckDB database. Give it twice to compare two."),
+        typer.Option(
+            "--table",
+            hidden=True,
+            rich_help_panel="Scans",
+            help="Table of a DuckDB database. Give it twice to compare two.",
+        ),
     ] = None
 
     def parts(self) -> dict[str, Part]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -47,25 +47,30 @@ DESIGNS = (DesignName.UNIFORM_RECORDS, DesignName.UNIFORM_CLUSTERS)
 class Cheap:
     """Options of cheap labels of many draws. LABELS then has careful ones of some of these draws."""
 
+    panel: ClassVar = "Cheap labels"
+
     cheap: Annotated[
         Path | None,
         file_option(
             "Cheap labels of all draws, such as a machine's: record and entity, with columns as LABELS; or "
-            "answers, with --cheap-threshold. They may be wrong. LABELS has careful ones of the first draws."
+            "answers, with --cheap-threshold. They may be wrong. LABELS has careful ones of the first draws.",
+            hidden=True,
         ),
     ] = None
     cheap_drawn: Annotated[
         Path | None,
         file_option(
             "With --cheap, file of one column: the unit of each draw by these labels, in the order of "
-            "drawing. Its first draws are those of --drawn."
+            "drawing. Its first draws are those of --drawn.",
+            hidden=True,
         ),
     ] = None
     cheap_threshold: Annotated[
         float | None,
         typer.Option(
+            hidden=True,
             help="--cheap has answers: drawn record, record, probability, which may be empty. A record of "
-            "this probability or more belongs. --cheap-drawn then has the drawn records."
+            "this probability or more belongs. --cheap-drawn then has the drawn records.",
         ),
     ] = None
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -42,19 +42,25 @@ class Part:
 class Links:
     """Options of a prediction that is links between records."""
 
+    panel: ClassVar = "Edges"
+
     edges: Annotated[
         bool,
-        typer.Option("--edges", help="Each row of PREDICTION is a link of two records, not a membership."),
+        typer.Option("--edges", help="Each row of PREDICTION is a link of two records."),
     ] = False
-    left: Annotated[str | None, typer.Option(help="With --edges, the column of one record.")] = None
-    right: Annotated[str | None, typer.Option(help="With --edges, the column of the other record.")] = None
-    score: Annotated[str | None, typer.Option(help="With --edges, the column of scores.")] = None
+    left: Annotated[str | None, typer.Option(hidden=True, help="With --edges, the column of one record.")] = (
+        None
+    )
+    right: Annotated[
+        str | None, typer.Option(hidden=True, help="With --edges, the column of the other record.")
+    ] = None
+    score: Annotated[str | None, typer.Option(hidden=True, help="With --edges, the column of scores.")] = None
     threshold: Annotated[
-        float | None, typer.Option(help="With --score: pairs with this score or more are links.")
+        float | None, typer.Option(hidden=True, help="With --score: pairs with this score or more are links.")
     ] = None
     records: Annotated[
         Path | None,
-        file_option("With --edges, all records, some of which may be in no pair: ids, or a prediction."),
+        file_option("With --edges, all records, some of which may be in no pair.", hidden=True),
     ] = None
 
     def __post_init__(self) -> None:
@@ -104,15 +110,29 @@ class Links:
 class Reading:
     """Options of the way in which predictions are read."""
 
-    record: Annotated[str | None, typer.Option(help="Record column, in each file that has records.")] = None
+    panel: ClassVar = "Files"
+
+    record: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Record column, in each file that has records.")
+    ] = None
     links: Links
     memory_limit: Annotated[
         str | None,
-        typer.Option(callback=_check_limit, help="Scan PREDICTION, within this memory, such as 4GB."),
+        typer.Option(
+            hidden=True,
+            rich_help_panel="Scans",
+            callback=_check_limit,
+            help="Scan PREDICTION, within this memory, such as 4GB.",
+        ),
     ] = None
     any_id: Annotated[
         bool,
-        typer.Option("--any-id", help='Take ids such as -1, "NULL" and "NA" for ids of real clusters.'),
+        typer.Option(
+            "--any-id",
+            hidden=True,
+            rich_help_panel="Scans",
+            help='Take ids such as -1, "NULL" and "NA" for ids of real clusters.',
+        ),
     ] = False
 
     def scanned(self, parts: Iterable[Part], frame: Path | None = None) -> bool:
@@ -205,17 +225,24 @@ class Reading:
 class Predicted:
     """Options of one prediction."""
 
+    panel: ClassVar = "Files"
+
     prediction: Annotated[
         Path,
         typer.Argument(
             metavar="PREDICTION",
             exists=True,
-            help="Record and predicted cluster, for all records; or pairs, with --edges.",
+            help="Record and cluster of all records; or pairs, with --edges.",
         ),
     ]
     reading: Reading
-    cluster: Annotated[str | None, typer.Option(help="Cluster column of PREDICTION.")] = None
-    stored: Annotated[str | None, typer.Option("--table", help="Table of a DuckDB database.")] = None
+    cluster: Annotated[str | None, typer.Option(metavar="COLUMN", help="Cluster column of PREDICTION.")] = (
+        None
+    )
+    stored: Annotated[
+        str | None,
+        typer.Option("--table", hidden=True, rich_help_panel="Scans", help="Table of a DuckDB database."),
+    ] = None
 
     @property
     def part(self) -> Part:
@@ -227,18 +254,22 @@ class Predicted:
 class Frame:
     """Options of the frame: the records that existed when the labels were made."""
 
+    panel: ClassVar = "Frame"
+
     frame: Annotated[
         Path | None,
         typer.Option(
             exists=True,
-            help="The records that existed when the labels were made: their ids, or an older prediction.",
+            help="The records that existed when the labels were made, or an older prediction.",
         ),
     ] = None
     frame_column: Annotated[
-        str | None, typer.Option(help="Column of PREDICTION with dates of its records, instead of --frame.")
+        str | None,
+        typer.Option(hidden=True, help="Column of PREDICTION with dates of its records, instead of --frame."),
     ] = None
     frame_until: Annotated[
-        str | None, typer.Option(help="Last day (YYYY-MM-DD) or number of --frame-column in the frame.")
+        str | None,
+        typer.Option(hidden=True, help="Last day (YYYY-MM-DD) or number of --frame-column in the frame."),
     ] = None
 
     def __post_init__(self) -> None:

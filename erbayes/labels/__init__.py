@@ -20,14 +20,13 @@ from .annotators.error_models import (
 )
 from .annotators.rates import Beta, Rate, Recaptured, drawn
 from .annotators.two_annotators import Pair, anchoring, answers
-from .drawing import (
-    ONCE,
-    REPEATED,
-    Check,
-    Drawn,
-    Folder,
+from .drawing.candidates import by_text, candidate_counts, from_clustering, from_pairs, interleaved
+from .drawing.drawn import Drawn, draw
+from .drawing.folder import Folder, read_folder, write_folder
+from .drawing.labelling_tasks import dealt, tasks
+from .drawing.page import labelling_page, read_answers
+from .drawing.plans import (
     GivenChances,
-    InMemory,
     LinkEnds,
     Mixture,
     Plan,
@@ -35,26 +34,12 @@ from .drawing import (
     PredictedClusters,
     Records,
     RootSize,
-    Rule,
-    Source,
     Strata,
     Systematic,
-    Verdict,
-    by_text,
-    candidate_counts,
-    check,
-    dealt,
-    draw,
-    from_clustering,
-    from_pairs,
-    interleaved,
-    labelling_page,
-    read_answers,
-    read_folder,
-    tasks,
-    worst_cases,
-    write_folder,
 )
+from .drawing.source import InMemory, Source
+from .drawing.stopping import ONCE, REPEATED, Check, Rule, Verdict, check
+from .drawing.unresolved import worst_cases
 from .reading.answer_files import read_labels
 from .reading.faults import HARMLESS, Fault, State
 from .reading.machine import MachineLabels, machine_labels

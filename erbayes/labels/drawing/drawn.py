@@ -169,25 +169,7 @@ class Drawn:
         return Responding(design, resolved, _make_classes(seen, begun, resolved, own), seen["record"], begun)
 
     def refuse_another(self, prediction: Any) -> None:
-        """Refuse a prediction that is not the one drawn from.
-
-        The sizes of all predicted clusters and the members of the drawn ones are compared.
-
-        Parameters
-        ----------
-        prediction : memberships, Source, or files and tables
-            As in `draw`.
-
-        Raises
-        ------
-        DataError
-            If its fingerprint is another.
-
-        Examples
-        --------
-        >>> from erbayes.labels import Records, draw
-        >>> draw({1: "a", 2: "a"}, Records(), n=2, seed=1).refuse_another({2: "a", 1: "a"})
-        """
+        """Refuse, by DataError, a prediction of other sizes, or with other members of the drawn clusters."""
         found = self._compute_fingerprint(prediction)
         if found != self.fingerprint:
             raise DataError(
@@ -214,13 +196,7 @@ class Drawn:
             return fingerprint_of(source.known, members)
 
     def to_json(self) -> str:
-        """Return everything but the tables as JSON.
-
-        Raises
-        ------
-        DataError
-            If the plan is not one of `erbayes.labels`.
-        """
+        """Return everything but the tables as JSON, if the plan is one of `erbayes.labels`."""
         values = {
             "version": 1,
             "plan": to_plain(self.plan),
@@ -234,20 +210,7 @@ class Drawn:
 
     @classmethod
     def from_json(cls, text: str, table: pd.DataFrame, members: pd.DataFrame | None = None) -> Drawn:
-        """Make the draws again from what `to_json` wrote, and from their table.
-
-        Raises
-        ------
-        DataError
-            If the text is no such JSON, or if the table lacks columns.
-
-        Examples
-        --------
-        >>> from erbayes.labels import Records, draw
-        >>> drawn = draw({1: "a", 2: "a", 3: "b"}, Records(), n=2, seed=1)
-        >>> Drawn.from_json(drawn.to_json(), drawn.table).plan
-        Records()
-        """
+        """Make the draws again from what `to_json` wrote, and from their table; refuse other texts."""
         try:
             values = json.loads(text)
             sizes = {int(size): int(count) for size, count in values["sizes"].items()}

@@ -124,10 +124,10 @@ def labelling_page(
     attributes: list[Any] = [c for c in frame.columns if c not in (*KEYS, *ANSWERS, WHY)]
     texts = pd.DataFrame({c: [as_text(x) for x in frame[c]] for c in ["record", *attributes]}, dtype=object)
     # a record that many tasks show is stored once
-    row = texts.groupby(list(texts), sort=False, dropna=False).ngroup().to_numpy()
+    row = np.asarray(texts.groupby(list(texts), sort=False, dropna=False).ngroup(), dtype=np.int64)
     rows = texts.drop_duplicates(ignore_index=True)
     top = pd.Series(row).where((frame["role"] == DRAWN).to_numpy()).groupby(frame["task"]).transform("max")
-    weights, order = _weigh_attributes(rows[attributes], top.to_numpy(dtype=int), row)
+    weights, order = _weigh_attributes(rows[attributes], top.to_numpy(dtype=np.int64), row)
     attributes = [attributes[k] for k in order]
     shown: dict[int, tuple[list[int], list[int], list[int]]] = {}
     part = frame["role"].map({DRAWN: 0, CLUSTER: 1, CONTROL: 1, SHOWN: 1, CANDIDATE: 2})
@@ -304,7 +304,8 @@ def _weigh_attributes(rows: pd.DataFrame, top: IntArray, other: IntArray) -> tup
     for k in range(rows.shape[1]):
         values = rows.iloc[:, k].map(lambda x: " ".join(x.casefold().split()), na_action="ignore")
         codes = pd.factorize(values)[0]
-        shares = np.bincount(codes[codes >= 0]) / max((codes >= 0).sum(), 1)
+        counts = np.bincount(codes[codes >= 0])
+        shares = counts / max(int(counts.sum()), 1)
         # the log of how rarely two records share a value by chance, as in a Fellegi-Sunter weight
         weights[k] = -np.log(shares @ shares) if len(shares) else 0.0
         agrees = (codes[top] == codes[other]) & (codes[top] >= 0)

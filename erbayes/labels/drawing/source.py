@@ -149,19 +149,7 @@ class InMemory:
 
     @classmethod
     def of(cls, prediction: Any, values: Any = None) -> InMemory:
-        """Make a source of memberships.
-
-        Parameters
-        ----------
-        prediction : memberships
-            As in `Clustering.of`.
-        values : Series or mapping, record -> value, optional
-
-        Raises
-        ------
-        DataError
-            If the memberships cannot be used, or if records have no value.
-        """
+        """Make a source of memberships (see `Clustering.of`), with a value for every record or none."""
         clustering = Clustering.of(prediction, "prediction")
         if not len(clustering.records):
             raise DataError("the prediction holds no record: there is nothing to draw from")
