@@ -67,7 +67,7 @@ class Population:
         return np.array(rows)
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[pd.Series, eb.UniformRecords]:
-        drawn = self.truth[rng.integers(0, len(self.truth), n)]
+        drawn = pd.Index(self.truth[rng.integers(0, len(self.truth), n)])
         records = np.concatenate([self.order[self.first[c] : self.first[c + 1]] for c in np.unique(drawn)])
         return pd.Series(self.truth[records], records), eb.UniformRecords(drawn)
 

@@ -36,8 +36,7 @@ def topped_up(labels: Any, old: tuple[Any, Ids], new: tuple[Any, Ids]) -> Pooled
     Raises
     ------
     DataError
-        Labelled records that are neither old nor new, draws of entities without a record of their part, no
-        new record, or unusable ids.
+        Labelled records that are neither old nor new, or draws of entities without a record of their part.
 
     Examples
     --------
