@@ -230,7 +230,7 @@ def sweep(edges: Edges, thresholds: FloatArray, watched: IntArray) -> Iterator[L
         forest.join(left[start:end], right[start:end])
         start = end
         at = forest.find(at)
-        roots, cluster = np.unique(at, return_inverse=True)
+        cluster, roots = pd.factorize(at)
         yield Level(cluster, forest.size[roots], forest.known())
 
 
