@@ -43,12 +43,13 @@ import populations as sim
 from common import PLANS
 from common import table as markdown
 
-from erbayes import Assisted, Sample, Second, UniformClusters, UniformRecords, measure, taylor
+from erbayes import Sample, UniformClusters, UniformRecords, measure
 from erbayes import metrics as m
+from erbayes.auxiliary import Assisted, Second
 from erbayes.auxiliary.estimates import BY_CHANCE
 from erbayes.bayes import SizeModel, fast
 from erbayes.datasets import patentsview_releases
-from erbayes.engine import Taylor
+from erbayes.engine import Taylor, taylor
 from erbayes.study import study
 
 METRICS = (m.pairwise_precision, m.pairwise_recall, m.b3_precision, m.b3_recall, m.cluster_recall)

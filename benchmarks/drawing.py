@@ -54,7 +54,7 @@ def half_the_labels(populations, file) -> int:
     for name, people in populations.items():
         base, curve = uniform[uniform.population == name].iloc[0], ends[ends.population == name]
         n = needed(curve, base.interval_score)
-        designs = {"u": eb.UniformRecords(), "l": eb.ByPredictedSize(eb.columns.PREDICTED_LINKS)}
+        designs = {"u": eb.UniformRecords(), "l": eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS)}
         plan = forecast(people, PR[:1], designs).designs
         records = plan["l"].cost(round(n)) / plan["u"].cost(N)
         nearest = curve.iloc[(curve.n - n).abs().argmin()]
@@ -97,9 +97,9 @@ def variances(populations) -> None:
     rows = {}
     for people in populations.values():
         known = people.units.known
-        designs = {plan: eb.ByPredictedSize(of.column(known)) for plan, of in PLANS.items()}
+        designs = {plan: eb.design.ByPredictedSize(of.column(known)) for plan, of in PLANS.items()}
         table = forecast(people, PR, designs).table()
-        links = {"ends of links": eb.ByPredictedSize(eb.columns.PREDICTED_LINKS)}
+        links = {"ends of links": eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS)}
         table = pd.concat([table, forecast(people, PR[:1], links).table()])
         base = table[table.design == "uniform records"].set_index("metric").variance
         for row in table.itertuples():

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from erbayes import Calibrated, DistinctEntities, Normal, Sample
+from erbayes import DistinctEntities, Sample
 from erbayes._internal.arrays import Seed
+from erbayes.design import Calibrated
 from erbayes.engine import Taylor
-from erbayes.metrics import Metric
+from erbayes.metrics import Metric, Normal
 
 
 def on_distinct(sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:

@@ -27,16 +27,19 @@ guard that went is turned on again, and each that stayed is turned off, under th
 """
 
 import argparse
+import pickle
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
-import markdown
 import numpy as np
 import pandas as pd
+import populations as sim
 from assisted import Case, joined, looser, paired, releases, shuffled, simulated, split
+from common import PLANS
+from common import table as as_table
 from scipy.special import ndtr, ndtri, stdtrit
 
 import erbayes as eb
@@ -53,12 +56,10 @@ from erbayes.engine.closed_form import columns_of
 from erbayes.engine.leave_one_out import scaled_changes
 from erbayes.metrics.columns import Known
 from erbayes.metrics.intervals import DEFAULT
-from erbayes.study import DrawClusters, DrawRecords
-from erbayes.study import populations as sim
+from erbayes.study import draw_samples
 from erbayes.units.units import Units
 
 METRICS = (m.pairwise_precision, m.pairwise_recall, m.b3_precision, m.b3_recall, m.cluster_recall)
-PLANS = {"uniform records": DrawRecords(), "uniform clusters": DrawClusters()}
 SAMPLES = 100
 LEVEL = 0.95
 HELPED = 0.05
@@ -174,7 +175,7 @@ class Effects:
         first = Linearised.of(sample, METRICS)
         self.sample, self.fit, self.linear = sample, first.fit, first.linear
         self.refuse, self.varies = first.refuse, first.varies
-        self.jack = scaled_changes(sample, eb.taylor(sample, METRICS), METRICS)
+        self.jack = scaled_changes(sample, eb.engine.taylor(sample, METRICS), METRICS)
         self.draws = np.broadcast_to(self.fit.effective, self.fit.mean.shape)
 
     def can_help(self, j: int) -> bool:
@@ -189,7 +190,7 @@ class Effects:
 class Reach:
     """Values of metrics with a second clustering as the truth, and as predicted out of reach, by guards."""
 
-    def __init__(self, second: eb.Second) -> None:
+    def __init__(self, second: eb.auxiliary.Second) -> None:
         self.full, self.units = FullCount(second.whole, second.count), second.units
         self.metrics = {metric: self._prepare(metric) for metric in METRICS}
 
@@ -441,13 +442,13 @@ def run(case: Case, offs: list[frozenset[str]], samples: int, seed: int) -> dict
         seconds += [sim.Misattribution(0.5).apply(truth, rng) for _ in range(3)]
     truth, prediction = pd.Series(truth), pd.Series(prediction)
     units = eb.measure(prediction, truth)
-    counted = [eb.Second.of(prediction, truth, pd.Series(second)) for second in seconds]
+    counted = [eb.auxiliary.Second.of(prediction, truth, pd.Series(second)) for second in seconds]
     reaches = [Reach(second) for second in counted]
     people = sim.Population(prediction, truth)
     found: dict = {"truth": np.array([people.value(metric) for metric in METRICS])}
     for (name, plan), n in ((p, n) for p in PLANS.items() for n in sizes(kind)):
         rows = []
-        for sample in plan.draw(units, n, samples, np.random.default_rng([seed, n])).separate:
+        for sample in draw_samples(plan, units, n, samples, np.random.default_rng([seed, n])).separate:
             rows.append(one_sample(sample, counted, reaches, offs))
         found[name, n] = np.array(rows)
     return found
@@ -468,12 +469,12 @@ def one_sample(sample: eb.Sample, counted: list, reaches: list, offs: list[froze
 def agrees(case: Case, samples: int = 3) -> bool:
     """Return whether the laboratory without what is gone equals the package, on a few samples."""
     truth, prediction, second = (pd.Series(codes) for codes in case[1:])
-    counted, off = eb.Second.of(prediction, truth, second), frozenset(GONE.split(","))
-    draws = PLANS["uniform records"].draw(
-        eb.measure(prediction, truth), 100, samples, np.random.default_rng(1)
+    counted, off = eb.auxiliary.Second.of(prediction, truth, second), frozenset(GONE.split(","))
+    draws = draw_samples(
+        PLANS["uniform records"], eb.measure(prediction, truth), 100, samples, np.random.default_rng(1)
     )
     parts = np.array([one_sample(sample, [counted], [Reach(counted)], [off])[1] for sample in draws.separate])
-    engine = eb.Assisted(counted)
+    engine = eb.auxiliary.Assisted(counted)
     wanted = np.array([engine(sample, METRICS).interval() for sample in draws.separate])
     return bool(np.allclose(bounds(parts, np.array([True])), wanted, atol=1e-6))
 
@@ -519,7 +520,7 @@ def summarise(cells: pd.DataFrame) -> pd.DataFrame:
             (part.off <= LEAST_COVERAGE) & (part.lost >= COLLAPSE) & (part.lost >= ERRORS * part["lost se"])
         ]
         dear = part[(part.worse >= WORSE) & (part.worse >= ERRORS * part["worse se"])]
-        worst = part.loc[(part.off - part.on).idxmin()]
+        worst = part.iloc[int((part.off - part.on).to_numpy().argmin())]
         rows.append(
             {
                 "guard": guard, "cells": k, "coverage on": part.on.mean(), "coverage off": part.off.mean(),
@@ -548,7 +549,7 @@ def load(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", eb.Alarm)
                 found = run(case, list(named.values()), samples, seed)
-            pd.to_pickle(found, file)
+            file.write_bytes(pickle.dumps(found))
             print(name, file=sys.stderr, flush=True)
         rows = judge(pd.read_pickle(file), list(named), list(named.values()))
         parts.append(pd.DataFrame(rows).assign(population=name, kind=case[0]))
@@ -570,7 +571,7 @@ def main() -> None:
     cells.to_pickle(asked.output / "cells.pkl")
     table = summarise(cells)
     shown = table.round(3).astype(str).reset_index()
-    print(markdown.table(list(shown.columns), shown.to_numpy().tolist()))
+    print(as_table(list(shown.columns), shown.to_numpy().tolist()))
 
 
 if __name__ == "__main__":

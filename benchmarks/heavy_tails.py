@@ -37,7 +37,6 @@ from common import PLANS, PR, RELEASES, as_markdown, decimals
 from common import table as markdown
 from engines import on_calibrated, on_distinct
 
-from erbayes import identity
 from erbayes import metrics as m
 from erbayes.bayes import Modelled, fast
 from erbayes.datasets import rldata10000_example1
@@ -49,7 +48,7 @@ from erbayes.engine import (
     Taylor,
     taylor,
 )
-from erbayes.metrics.intervals import EqualTailed
+from erbayes.metrics.intervals import EqualTailed, identity
 from erbayes.study import Study, draw_samples, study
 
 METRICS = PR

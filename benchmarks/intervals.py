@@ -26,7 +26,7 @@ from common import table as markdown
 from engines import on_calibrated, on_distinct
 from populations import noisy, pair
 
-from erbayes import WALD, BetaGamma, Symmetric, datasets
+from erbayes import datasets
 from erbayes import metrics as m
 from erbayes.engine import (
     BCa,
@@ -38,7 +38,7 @@ from erbayes.engine import (
     Studentised,
     Taylor,
 )
-from erbayes.metrics.intervals import EqualTailed
+from erbayes.metrics.intervals import WALD, BetaGamma, EqualTailed, Symmetric
 from erbayes.study import study
 
 METRICS = (

@@ -18,11 +18,12 @@ import pandas as pd
 import populations as sim
 from common import table as markdown
 
-from erbayes import Normal, Sample, datasets, plots
+from erbayes import Sample, datasets, plots
 from erbayes import metrics as m
 from erbayes._internal.arrays import Seed
 from erbayes.engine import Naive, Taylor
 from erbayes.labels import Records
+from erbayes.metrics import Normal
 from erbayes.study import Study, study
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"

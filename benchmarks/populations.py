@@ -15,10 +15,12 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 from scipy.stats import nbinom
 
-from erbayes import ByPredictedSize, Sample, UniformClusters, UniformRecords, Units, taylor
+from erbayes import Sample, UniformClusters, UniformRecords
 from erbayes._internal.arrays import FloatArray, IntArray
 from erbayes._internal.errors import number, whole
 from erbayes.datasets import patentsview_mentions, patentsview_release
+from erbayes.design import ByPredictedSize
+from erbayes.engine import taylor
 from erbayes.metrics.definitions import Metric
 from erbayes.study.populations import (
     Chain,
@@ -38,6 +40,7 @@ from erbayes.study.populations import (
 )
 from erbayes.study.populations.errors import count_sizes, draw_clusters, need_share, number_compactly
 from erbayes.study.populations.sizes import draw_from, need_records
+from erbayes.units import Units
 
 __all__ = [
     "Chain",

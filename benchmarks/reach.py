@@ -36,10 +36,12 @@ LOOKS = (10, 15, 20, 30, 45, 65, 100, 150, 200, 300, 400)
 METRICS = list(m.USUAL)
 OF_LINKS = np.array(["pairwise" in metric.name for metric in METRICS])
 OF_RECORDS = np.array([metric.name.startswith("b3") for metric in METRICS])
-DESIGNS: dict[str, Callable[[eb.Units], eb.UniformRecords | eb.UniformClusters | eb.ByPredictedSize]] = {
+DESIGNS: dict[
+    str, Callable[[eb.units.Units], eb.UniformRecords | eb.UniformClusters | eb.design.ByPredictedSize]
+] = {
     "uniform records": lambda units: eb.UniformRecords(),
     "uniform entities": lambda units: eb.UniformClusters(),
-    "mixture .2": lambda units: eb.ByPredictedSize(Mixture(0.2).column(units.known)),
+    "mixture .2": lambda units: eb.design.ByPredictedSize(Mixture(0.2).column(units.known)),
 }
 LINKS = m.Metric(
     "predicted-links",
@@ -114,7 +116,7 @@ def mixed(seed: int, entities: int, giants: tuple[int, ...] = ()) -> Labels:
     return prediction, truth
 
 
-def chosen_on() -> dict[str, eb.Units]:
+def chosen_on() -> dict[str, eb.units.Units]:
     """Populations that served to choose."""
     rng, law = np.random.default_rng(3), sim.Zeta(2.2, largest=300)
     wrong, truth = strangers(150, 20_000, 0)
@@ -130,7 +132,7 @@ def chosen_on() -> dict[str, eb.Units]:
     }
 
 
-def set_aside() -> dict[str, eb.Units]:
+def set_aside() -> dict[str, eb.units.Units]:
     """Populations that were written down before anything was chosen."""
     rng = np.random.default_rng(4)
     wide, heavy = sim.LogNormal(1.0, 1.2), sim.Zeta(2.0, largest=500)
@@ -146,11 +148,11 @@ def set_aside() -> dict[str, eb.Units]:
     }
 
 
-def of(prediction: np.ndarray, truth: np.ndarray) -> eb.Units:
+def of(prediction: np.ndarray, truth: np.ndarray) -> eb.units.Units:
     return eb.measure(pd.Series(prediction), pd.Series(truth))
 
 
-def sample(units: eb.Units, name: str, at: np.ndarray) -> eb.Sample:
+def sample(units: eb.units.Units, name: str, at: np.ndarray) -> eb.Sample:
     design = DESIGNS[name](units)
     return eb.Sample(units, design, design.expand_draws(units, at))
 
@@ -166,7 +168,7 @@ def shares(some: eb.Sample) -> np.ndarray:
     return links * OF_LINKS + records * OF_RECORDS
 
 
-def intervals(population: str, units: eb.Units, rng: np.random.Generator) -> list[dict[str, object]]:
+def intervals(population: str, units: eb.units.Units, rng: np.random.Generator) -> list[dict[str, object]]:
     """Coverage and scores of the default interval as it is, with what it allows for, and with all shares."""
     true, rows = sim.truths(units, METRICS), []
     for name in ("uniform records", "uniform entities"):
@@ -174,7 +176,7 @@ def intervals(population: str, units: eb.Units, rng: np.random.Generator) -> lis
             found: dict[str, list[np.ndarray]] = {"alone": [], "default": [], "every share": []}
             for _ in range(SAMPLES // BATCH):
                 some = sample(units, name, sim.positions(units, DESIGNS[name](units), (BATCH, draws), rng))
-                fit = eb.taylor(some, METRICS).apply(METRICS)
+                fit = eb.engine.taylor(some, METRICS).apply(METRICS)
                 found["alone"].append(replace(fit, beyond=0.0).interval())
                 found["default"].append(fit.interval())
                 found["every share"].append(replace(fit, beyond=shares(some)).interval())
@@ -202,7 +204,7 @@ def summary(rows: pd.DataFrame) -> list[list[str]]:
     return lines
 
 
-def passes(units: eb.Units, name: str, rng: np.random.Generator) -> dict[str, np.ndarray]:
+def passes(units: eb.units.Units, name: str, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Shares of samples in which one look passes a minimum just above the truth, (metrics) each."""
     true, known = sim.truths(units, METRICS), units.total(PREDICTED_LINKS)
     ever: dict[str, list[np.ndarray]] = {"alone": [], "allowed": [], "check": []}
@@ -211,11 +213,12 @@ def passes(units: eb.Units, name: str, rng: np.random.Generator) -> dict[str, np
         passed = {kind: np.zeros((BATCH, len(METRICS)), bool) for kind in ever}
         for look in LOOKS:
             some = sample(units, name, at[:, :look])
-            fit, share = eb.taylor(some, METRICS).apply(METRICS), shares(some)
+            fit, share = eb.engine.taylor(some, METRICS).apply(METRICS), shares(some)
             alone, allowed = (
-                replace(fit, beyond=x).interval(0.95, eb.Anytime())[..., 0] > true for x in (0.0, share)
+                replace(fit, beyond=x).interval(0.95, eb.intervals.Anytime())[..., 0] > true
+                for x in (0.0, share)
             )
-            estimated = eb.taylor(some, LINKS).apply(LINKS, order=1)
+            estimated = eb.engine.taylor(some, LINKS).apply(LINKS, order=1)
             off = np.abs(estimated.mean - known) > np.maximum(ERRORS * estimated.sd, NOTABLE * known)
             passed["alone"] |= alone
             passed["allowed"] |= allowed

@@ -50,7 +50,7 @@ def memory(path: Path, labels: pd.DataFrame, folder: Path) -> list[float]:
     import erbayes as eb
 
     table = pd.read_parquet(path, columns=["record", "old", "new"]).set_index("record")
-    return values(eb.Second.of(table["old"], labels, by=table["new"]))
+    return values(eb.auxiliary.Second.of(table["old"], labels, by=table["new"]))
 
 
 def scanned(path: Path, labels: pd.DataFrame, folder: Path, **seconds: Any) -> list[float]:
@@ -60,7 +60,7 @@ def scanned(path: Path, labels: pd.DataFrame, folder: Path, **seconds: Any) -> l
     sources = {name: SecondSource(**options) for name, options in seconds.items()}
     database = DuckDB(None, THREADS, folder, progress=False)
     units = scan(path, labels, Columns(**NAMES), seconds=sources, database=database)
-    return values(*eb.Second.scanned(units)) if seconds else []
+    return values(*eb.auxiliary.Second.scanned(units)) if seconds else []
 
 
 def values(second: Any) -> list[float]:

@@ -37,8 +37,8 @@ NONRESPONSE = 1000
 LOOKS = range(50, LAST + 1, 10)
 P, R, B3 = m.pairwise_precision, m.pairwise_recall, m.b3_recall
 DESIGNS = {
-    "link ends": lambda known: eb.ByPredictedSize(LinkEnds().column(known)),
-    "mixture .2": lambda known: eb.ByPredictedSize(Mixture(0.2).column(known)),
+    "link ends": lambda known: eb.design.ByPredictedSize(LinkEnds().column(known)),
+    "mixture .2": lambda known: eb.design.ByPredictedSize(Mixture(0.2).column(known)),
     "uniform records": lambda known: eb.UniformRecords(),
 }
 EXACT = {"link ends": [P], "mixture .2": [P], "uniform records": [B3]}
@@ -58,11 +58,11 @@ def populations() -> dict[str, sim.Population]:
     return releases | {name: sim.simulate(s, e, 20_000, rng) for name, (s, e) in laws.items()}
 
 
-def sample(units: eb.Units, design, at: np.ndarray) -> eb.Sample:
+def sample(units: eb.units.Units, design, at: np.ndarray) -> eb.Sample:
     return eb.Sample(units, design, design.expand_draws(units, at))
 
 
-def cell(units: eb.Units, name: str, rng: np.random.Generator) -> list[dict[str, Any]]:
+def cell(units: eb.units.Units, name: str, rng: np.random.Generator) -> list[dict[str, Any]]:
     """Rows of one population under one design."""
     design = DESIGNS[name](units.known)
     exact, large = EXACT[name], LARGE[name]
@@ -83,7 +83,7 @@ def cell(units: eb.Units, name: str, rng: np.random.Generator) -> list[dict[str,
         false[:] = False
         for look in LOOKS:
             fit = Taylor()(sample(units, design, at[:, :look]), large)
-            low, high = np.moveaxis(fit.interval(0.95, eb.Anytime()), -1, 0)
+            low, high = np.moveaxis(fit.interval(0.95, eb.intervals.Anytime()), -1, 0)
             held &= (low <= of_large) & (of_large <= high)
             false |= low > of_large
             once = fit.interval()
@@ -148,9 +148,9 @@ def nonresponse(people: sim.Population, by_errors: bool, rng: np.random.Generato
         answered = rng.random(300) < chance[record]
         at = unit[record][answered]
         some, design = units.take(np.unique(at)), eb.UniformRecords(units.ids[at])
-        adjusted = eb.Responding(design, answered, eb.size_classes(size[record], answered))
+        adjusted = eb.design.Responding(design, answered, eb.design.size_classes(size[record], answered))
         for name, one in (("not adjusted", design), ("adjusted", adjusted)):
-            fit = eb.taylor(eb.Sample(some, one), metrics).apply(metrics)
+            fit = eb.engine.taylor(eb.Sample(some, one), metrics).apply(metrics)
             low, high = fit.interval().T
             found[name].append((fit.mean - true, (low <= true) & (true <= high)))
         cases = worst_cases(eb.Sample(some, adjusted), metrics)

@@ -36,6 +36,7 @@ PAGES = [
             "domains",
             "thresholds",
             "how-to",
+            "own-numbers",
             "two-clusterings",
             "gallery",
         )

@@ -243,7 +243,7 @@ class TestCounts:
         records = pd.Series(np.log(np.arange(1, 16)), [str(i) for i in range(15)], name="log records")
         found = direct_estimates(counts, "splits", records.to_frame())
         fit = counts.result("splits")
-        moved, variance = eb.BetaGamma().moments(fit)
+        moved, variance = eb.intervals.BetaGamma().moments(fit)
         n = counts.effective[:, 0]
         own = np.sqrt(variance) / moved
         good = n >= 10

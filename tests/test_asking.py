@@ -43,7 +43,7 @@ def test_every_name_that_tables_print_is_one_of_the_module_too(metric):
 def test_names_with_a_parameter(name, same):
     (found,) = chosen(name)
     assert found.name == name == same.name
-    both = eb.taylor(SAMPLE, [name, same]).apply([name, same]).mean
+    both = eb.engine.taylor(SAMPLE, [name, same]).apply([name, same]).mean
     assert both[0] == both[1]
 
 
@@ -95,22 +95,22 @@ PAIR = {"a": PREDICTION, "b": {i: i // 2 for i in range(60)}}
 DOORS = {
     "estimate": lambda x: eb.estimate(PREDICTION, LABELS, DESIGN, x).mean,
     "compare": lambda x: eb.compare(PAIR, LABELS, DESIGN, x).differences().to_csv(),
-    "totals": lambda x: eb.taylor(SAMPLE, x).apply(x).mean,
-    "jackknife": lambda x: eb.jackknife(SAMPLE, x).cov,
+    "totals": lambda x: eb.engine.taylor(SAMPLE, x).apply(x).mean,
+    "jackknife": lambda x: eb.engine.jackknife(SAMPLE, x).cov,
     "bootstrap": lambda x: bootstrap(SAMPLE, x, replicates=20, rng=1).values,
     "draws of totals": lambda x: bootstrap(SAMPLE, m.ALL, replicates=20, rng=1).totals.apply(x).values,
     "alarms": lambda x: eb.alarms(SAMPLE, x),
     "influence": lambda x: eb.influence(SAMPLE, x).to_csv(),
-    "naive": lambda x: eb.naive(SAMPLE.units, x).to_csv(),
+    "naive": lambda x: eb.engine.naive(SAMPLE.units, x).to_csv(),
     "study": lambda x: study.study({"p": PEOPLE}, {"r": labelling.Records()}, [40], {"t": engines.Taylor()}, x,
                                    repetitions=3, seed=1).runs["estimate"].tolist(),
     "forecast": lambda x: planning.forecast(SAMPLE, x, {"r": DESIGN}).smallest(0.1).to_csv(),
     "forecast_from_prior": lambda x: planning.forecast_from_prior(
         lambda rng: PEOPLE, x, {"r": DESIGN}, rng=1, populations=2, progress=False).table().to_csv(),
     "report": lambda x: report.report(SAMPLE, x, engines={"closed form": engines.Taylor()}),
-    "side by side": lambda x: engines.side_by_side({"Taylor": eb.taylor(SAMPLE, x)}, x).table().to_csv(),
+    "side by side": lambda x: engines.side_by_side({"Taylor": eb.engine.taylor(SAMPLE, x)}, x).table().to_csv(),
     "plot side by side": lambda x: [t.get_text() for t in plots.side_by_side(
-        engines.side_by_side({"Taylor": eb.taylor(SAMPLE)}), x, ax=Figure().subplots()).get_yticklabels()],
+        engines.side_by_side({"Taylor": eb.engine.taylor(SAMPLE)}), x, ax=Figure().subplots()).get_yticklabels()],
     "grid": lambda x: sensitivity.grid(SAMPLE, [0.1], [0.1], x, rng=1, progress=False).estimate,
     "tipping": lambda x: sensitivity.tipping(SAMPLE, x, 0.4, rng=1).u,
     "restored_analysis": lambda x: sensitivity.restored_analysis(

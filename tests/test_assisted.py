@@ -45,11 +45,11 @@ SAMPLE = eb.Sample(eb.measure(PREDICTION, LABELS), DESIGN)
 
 
 def second(by=GOOD, prediction=PREDICTION, labels=LABELS, **options):
-    return eb.Second.of(prediction, labels, by, **options)
+    return eb.auxiliary.Second.of(prediction, labels, by, **options)
 
 
 def helped(by=GOOD, metrics=PR, sample=SAMPLE, **options):
-    return eb.Assisted(second(by), **options)(sample, metrics)
+    return eb.auxiliary.Assisted(second(by), **options)(sample, metrics)
 
 
 # The full count
@@ -281,13 +281,13 @@ def test_the_interval_reaches_from_the_least_estimate_to_the_largest():
     found = replace(helped(TRUTH, [m.pairwise_recall, m.b3_recall]), skew=np.zeros((2, 2)))
     assert (found.between.sum(axis=1) > 0).all() and (np.ptp(found.between, axis=1) > 0).all()
     assert found.between.sum(axis=1).max() > 0.01
-    for kind in (eb.WALD, eb.BetaGamma(), eb.Symmetric()):
+    for kind in (eb.intervals.WALD, eb.intervals.BetaGamma(), eb.intervals.Symmetric()):
         for level in (0.3, 0.95):
             bounds = found.interval(level, kind)
             for j, (down, up) in enumerate(found.between):
                 variance = found.cov[j, j] - (down + up) ** 2 / 12
                 ends = [
-                    eb.Normal(
+                    eb.metrics.Normal(
                         ("x",),
                         found.mean[j : j + 1] + shift,
                         np.array([[variance]]),
@@ -309,9 +309,9 @@ def test_an_end_is_further_away_on_the_side_of_the_skew(between):
     if not between:
         found = replace(found, between=np.zeros((2, 2)))
     for level in (0.5, 0.95):
-        straight = found.interval(level, eb.WALD)
+        straight = found.interval(level, eb.intervals.WALD)
         for g in ([0.001, 0.0], [0.0, 0.001], [0.002, 0.001]):
-            skewed = replace(found, skew=np.array([g, [0.0, 0.0]])).interval(level, eb.WALD)
+            skewed = replace(found, skew=np.array([g, [0.0, 0.0]])).interval(level, eb.intervals.WALD)
             z = norm.ppf((1 + level) / 2)
             down, up = (x / 6 + x * z**2 / 3 for x in g)  # at a distance of z standard errors
             np.testing.assert_allclose((skewed - straight)[0], [-down, up], atol=1e-12)
@@ -326,7 +326,7 @@ def test_rare_errors_of_the_second_clustering_are_held():
     half = truth * 2 + truth.index % 2
     prediction, by = half.where(broken, 10**6 + truth), half.where(missed, 10**6 + truth)
     people = sim.Population(prediction, truth)
-    engines = {"assisted": eb.Assisted(eb.Second.of(prediction, truth, by))}
+    engines = {"assisted": eb.auxiliary.Assisted(eb.auxiliary.Second.of(prediction, truth, by))}
     runs = study(
         {"p": people}, {"plan": Entities()}, [400], engines, m.cluster_recall, repetitions=150, seed=2,
     ).runs  # fmt: skip
@@ -342,7 +342,7 @@ def test_a_hidden_merge_of_two_giants_stays_inside_the_interval():
     labels, design = truth[truth.isin(drawn)], eb.UniformClusters()
     sample = eb.Sample(eb.measure(prediction, labels), design)
     true = sim.Population(prediction, truth).value(m.pairwise_recall)
-    engine = eb.Assisted(second(joined(truth), prediction, labels))
+    engine = eb.auxiliary.Assisted(second(joined(truth), prediction, labels))
     found = engine(sample, [m.pairwise_recall])
     assert found.weights[0, 0] > 0.9 and found.out_of_reach[0] > 0.9
     low, high = found.interval()[0]
@@ -459,7 +459,7 @@ def test_the_order_of_labels_and_of_draws_does_not_matter():
         labels = LABELS.sample(frac=1, random_state=seed)
         draws = list(np.random.default_rng(seed).permutation(DRAWS))
         sample = eb.Sample(eb.measure(PREDICTION, labels), eb.UniformRecords(draws))
-        weights.append(eb.Assisted(second(by, labels=labels))(sample, metrics).weights)
+        weights.append(eb.auxiliary.Assisted(second(by, labels=labels))(sample, metrics).weights)
     assert (weights[0] > 0).all() and (weights[0] < 1).any()
     np.testing.assert_allclose(weights[1:], [weights[0]] * 2, rtol=1e-9)
 
@@ -516,7 +516,7 @@ def test_the_variance_and_the_skew_by_hand():
         labels = TRUTH[TRUTH.isin(drawn)]
         sample = eb.Sample(eb.measure(PREDICTION, labels), eb.UniformClusters())
         counted = second(by, PREDICTION, labels)
-        found = eb.Assisted(counted)(sample, [m.pairwise_recall])
+        found = eb.auxiliary.Assisted(counted)(sample, [m.pairwise_recall])
         weight = found.weights[0, 0]
         z = [
             eb.Sample(x, sample.design).contributions(m.pairwise_recall.columns)
@@ -582,7 +582,7 @@ def test_links_beyond_the_draws_count_once():
     draws = DRAWS[:20]
     labels = TRUTH[TRUTH.isin(draws)]
     sample = eb.Sample(eb.measure(PREDICTION, labels), eb.UniformRecords(draws))
-    found = eb.Assisted((second(labels=labels),))(sample, [m.pairwise_precision])
+    found = eb.auxiliary.Assisted((second(labels=labels),))(sample, [m.pairwise_precision])
     assert engine.Taylor()(sample, [m.pairwise_precision]).beyond > 0
     assert found.weights[0, 0] > 0 and found.beyond == 0
 
@@ -614,21 +614,25 @@ def test_the_prediction_itself_is_named():
     found = helped(renamed, (*PR, m.inverse_purity))
     assert set(found.notes) == {"'second' is the prediction itself"} and not found.weights.any()
     alarm = "The second clustering 'second' is the prediction itself, and shows none of its errors"
-    (said,) = eb.Assisted(second(renamed)).alarms(SAMPLE, PR)
+    (said,) = eb.auxiliary.Assisted(second(renamed)).alarms(SAMPLE, PR)
     assert said.startswith(alarm)
-    assert eb.Assisted(second()).of_prediction(SAMPLE) == []
+    assert eb.auxiliary.Assisted(second()).of_prediction(SAMPLE) == []
     with pytest.warns(eb.Alarm, match=alarm):
         eb.assisted(PREDICTION, LABELS, DESIGN, PR, by=renamed)
     several = (second(GOOD, name="good"), second(renamed, name="same"))
-    assert eb.Assisted(several).of_prediction(SAMPLE)[0].startswith(alarm.replace("second'", "same'"))
+    assert (
+        eb.auxiliary.Assisted(several).of_prediction(SAMPLE)[0].startswith(alarm.replace("second'", "same'"))
+    )
     other = eb.Sample(eb.measure(USELESS, LABELS), DESIGN)
-    assert eb.Assisted(second(renamed)).of_prediction(other) == [], "it was counted with another prediction"
+    assert eb.auxiliary.Assisted(second(renamed)).of_prediction(other) == [], (
+        "it was counted with another prediction"
+    )
 
 
 def test_few_draws_and_a_census_are_the_default():
     labels = TRUTH[TRUTH < 6]
     sample = eb.Sample(eb.measure(PREDICTION, labels), eb.UniformClusters())
-    found = eb.Assisted(second(labels=labels))(sample, [m.b3_recall])
+    found = eb.auxiliary.Assisted(second(labels=labels))(sample, [m.b3_recall])
     assert found.notes == ("6 draws are fewer than 10",)
     everyone = eb.UniformClusters(population=TRUTH.nunique())
     found = eb.assisted(PREDICTION, TRUTH, everyone, PR, by=GOOD)
@@ -663,7 +667,7 @@ def test_the_table_tells_the_gain():
 def test_a_good_second_clustering_shortens_intervals_that_keep_their_promise(plan):
     truth = pd.Series(TRUTH.to_numpy())
     people = sim.Population(pd.Series(PREDICTION.to_numpy()), truth)
-    good = eb.Assisted(eb.Second.of(people.pred, truth, pd.Series(GOOD.to_numpy())))
+    good = eb.auxiliary.Assisted(eb.auxiliary.Second.of(people.pred, truth, pd.Series(GOOD.to_numpy())))
     runs = study(
         {"p": people},
         {"plan": plan},
@@ -694,18 +698,20 @@ def test_comparisons_take_them():
         ),
     }
     plain = eb.compare(both, LABELS, DESIGN, PR)
-    third = eb.compare(both, LABELS, DESIGN, PR, engine=eb.Assisted.of(both, LABELS, by={"third": GOOD}))
+    third = eb.compare(
+        both, LABELS, DESIGN, PR, engine=eb.auxiliary.Assisted.of(both, LABELS, by={"third": GOOD})
+    )
     assert (third.joint.sd < [0.4, 0.9, 0.4, 0.9] * plain.joint.sd).all()
     difference = third.differences()
     assert (difference["se"] < 0.9 * plain.differences()["se"]).all()
     truth = [census(both["b"], x) - census(both["a"], x) for x in PR]
     assert ((difference["lower"] < truth) & (truth < difference["upper"])).all()
-    alone = eb.Assisted(eb.Second.of(both["b"], LABELS, GOOD))(
+    alone = eb.auxiliary.Assisted(eb.auxiliary.Second.of(both["b"], LABELS, GOOD))(
         eb.Sample(eb.measure(both["b"], LABELS), DESIGN), PR
     )
     np.testing.assert_allclose(third.joint.mean[2:], alone.mean)
     np.testing.assert_allclose(third.joint.cov[2:, 2:], alone.cov)
-    other = eb.Assisted.of(both, LABELS)
+    other = eb.auxiliary.Assisted.of(both, LABELS)
     assert [s.name for s in other.seconds] == ["b", "a"]
     assert eb.compare(both, LABELS, DESIGN, PR, engine=other).table()["estimate"].notna().all()
 
@@ -715,13 +721,13 @@ def census(prediction, metric):
 
 
 def test_pictures_reports_and_tables_take_them():
-    one, found = eb.Assisted(second()), helped()
-    table = engine.side_by_side({"default": eb.taylor(SAMPLE, PR), "assisted": found}, PR).table()
+    one, found = eb.auxiliary.Assisted(second()), helped()
+    table = engine.side_by_side({"default": eb.engine.taylor(SAMPLE, PR), "assisted": found}, PR).table()
     np.testing.assert_allclose(table[table["method"] == "assisted"]["sd"], found.sd)
     assert "<th>assisted</th>" in report(SAMPLE, PR, engines={"assisted": one})
     plots.forest(found, ax=Figure().subplots())
-    assert (found.interval(kind=eb.WALD) != found.interval()).all()
-    assert repr(one) == repr(eb.Assisted(second())) != repr(eb.Assisted(second(TRUTH)))
+    assert (found.interval(kind=eb.intervals.WALD) != found.interval()).all()
+    assert repr(one) == repr(eb.auxiliary.Assisted(second())) != repr(eb.auxiliary.Assisted(second(TRUTH)))
 
 
 @pytest.mark.parametrize(
@@ -730,7 +736,7 @@ def test_pictures_reports_and_tables_take_them():
         eb.DistinctEntities(200),
         eb.KnownWeights(1 / LABELS.value_counts()),
         eb.Stratified({i: i % 2 for i in LABELS.unique()}, {0: 1500, 1: 1500}),
-        eb.Calibrated(eb.UniformRecords(DRAWS)),
+        eb.design.Calibrated(eb.UniformRecords(DRAWS)),
     ],
 )
 def test_other_designs(design):
@@ -761,9 +767,9 @@ def test_refusals():
     with pytest.raises(eb.DataError, match="labelled records"):
         second(prediction=PREDICTION.drop(LABELS.index[:5]))
     with pytest.raises(eb.DataError, match="no second clustering: pass one"):
-        eb.Assisted(())
+        eb.auxiliary.Assisted(())
     with pytest.raises(eb.DataError, match=r"counted by Second\.of"):
-        eb.Assisted((GOOD,))
+        eb.auxiliary.Assisted((GOOD,))
     large = LABELS.index[LABELS == LABELS.value_counts().index[0]]
     for other in (
         second(prediction=GOOD),
@@ -773,7 +779,7 @@ def test_refusals():
         with pytest.raises(
             eb.DataError, match="no second clustering was counted with the prediction and the labels"
         ):
-            eb.Assisted(other)(SAMPLE, PR)
+            eb.auxiliary.Assisted(other)(SAMPLE, PR)
 
 
 @pytest.mark.parametrize(
@@ -787,9 +793,9 @@ def test_refusals():
 def test_by_of_a_comparison_is_a_mapping_of_names(by, said):
     both = {"p": PREDICTION, "u": USELESS}
     with pytest.raises(eb.DataError, match=rf"by must map names .* by={{'slow': slow}}, {said}"):
-        eb.Assisted.of(both, LABELS, by=by)
+        eb.auxiliary.Assisted.of(both, LABELS, by=by)
     with pytest.raises(eb.DataError, match=r"predictions must map names to memberships.*not be a Series"):
-        eb.Assisted.of(PREDICTION, LABELS)
+        eb.auxiliary.Assisted.of(PREDICTION, LABELS)
 
 
 def test_the_text_of_a_path_is_no_cluster_of_a_record(tmp_path):

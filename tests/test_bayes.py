@@ -188,7 +188,9 @@ def sampled(entities, design, **how):
             "under WeightedRecords the chance",
         ),
         (
-            lambda: sampled("xyzuv", eb.Calibrated(eb.UniformClusters(), eb.links_by_size, fewest=0)),
+            lambda: sampled(
+                "xyzuv", eb.design.Calibrated(eb.UniformClusters(), eb.design.links_by_size, fewest=0)
+            ),
             "under Calibrated the chance",
         ),
         (

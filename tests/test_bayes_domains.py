@@ -22,7 +22,7 @@ MODEL = bayes.SizeModel(bayes.PredictionInformed(), bayes.Retention())
 ENGINE = bayes.Modelled(MODEL, draws=200)
 A, B = Domain("kind", ("A",)), Domain("kind", ("B",))
 MODELLED = [
-    *(x for x in eb.USUAL if x.name != "cluster-precision"),
+    *(x for x in eb.metrics.USUAL if x.name != "cluster-precision"),
     m.entities,
     m.mean_cluster_size,
     m.singleton_share,
@@ -277,8 +277,8 @@ def test_the_pool_of_a_domain_has_the_closed_form_of_that_domain():
     """Its mean is halfway between the posterior's and the closed form's of kind B, which is split often."""
     sample = grouped(drawn()[0])
     closed = in_domain(m.pairwise_recall, B, known=True)
-    apart = eb.taylor(sample, closed).apply(closed).estimate[0]
-    whole = eb.taylor(sample, m.pairwise_recall).apply(m.pairwise_recall).estimate[0]
+    apart = eb.engine.taylor(sample, closed).apply(closed).estimate[0]
+    whole = eb.engine.taylor(sample, m.pairwise_recall).apply(m.pairwise_recall).estimate[0]
     fit = bayes.fast(sample, MODEL, domain=B, draws=200, rng=3)
     pooled, posterior = fit.pooled(m.pairwise_recall), fit.apply(m.pairwise_recall).estimate[0]
     assert abs(whole - apart) > 0.1 and pooled.names == ("pairwise-recall",)

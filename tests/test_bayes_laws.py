@@ -302,7 +302,7 @@ def test_where_recall_is_disowned_the_table_leads_with_the_pool(clusters, record
 def test_an_interval_far_shorter_than_the_unseen_links_is_disowned(share, length, raised):
     """The bars are a quarter of the true links, and half of their share, by draws made for the purpose."""
     values = np.linspace(0.5 - length / 1.9, 0.5 + length / 1.9, 2001)  # 95 % of it are `length` long
-    draws = eb.Draws((R.name,), values[None, :, None], ((0.0, 1.0),))
+    draws = eb.metrics.Draws((R.name,), values[None, :, None], ((0.0, 1.0),))
     fit = SimpleNamespace(unseen=np.full((1, 7), share), apply=lambda metrics: draws)
     assert is_disowned(fit) is raised
 

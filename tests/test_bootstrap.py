@@ -113,7 +113,7 @@ def test_census_has_no_uncertainty(scheme):
 
 def test_standard_deviations_agree_with_taylor():
     found = bootstrap(pps(), PR, replicates=40_000, rng=rng())
-    totals = eb.taylor(pps(), PR)
+    totals = eb.engine.taylor(pps(), PR)
     np.testing.assert_allclose(
         found.totals.cov, totals.cov, atol=0.03 * np.outer(*[np.diag(totals.cov) ** 0.5] * 2).max()
     )
@@ -207,7 +207,7 @@ def test_errors_within_replicates_are_taylor_on_the_resampled_draws(strata, monk
         weights = weights[~weights.index.duplicated()]
         true = records.true[records.true.isin(draws)]
         one = eb.Sample(eb.measure(records.pred, true), eb.KnownWeights(weights, list(draws), absolute=True))
-        fit = eb.taylor(one, PR).apply(PR, order=1)
+        fit = eb.engine.taylor(one, PR).apply(PR, order=1)
         np.testing.assert_allclose(found.flat[b], fit.mean, rtol=1e-12)
         np.testing.assert_allclose(errors[b], fit.sd, rtol=1e-10)
     assert (errors > 0).all()
@@ -219,7 +219,7 @@ def test_studentised_by_hand():
     low, high = np.quantile((v - x) / se, [0.025, 0.975], axis=0)
     wanted = np.column_stack([x - high * found.fit.sd, x - low * found.fit.sd])
     np.testing.assert_allclose(
-        found.interval(0.95, Studentised(eb.identity)), np.clip(wanted, 0, 1), rtol=1e-10
+        found.interval(0.95, Studentised(eb.intervals.identity)), np.clip(wanted, 0, 1), rtol=1e-10
     )
     logit = found.interval(0.95, Studentised())
     assert ((logit > 0) & (logit < 1)).all() and (logit[:, 0] < x).all() and (x < logit[:, 1]).all()
@@ -259,11 +259,11 @@ def test_pseudo_draws_of_a_sample_without_links_hold_one():
 def test_studentised_intervals_at_the_end_of_a_scale():
     """Replicates that equal the estimate have t = 0, also where their standard error is 0."""
     found = bootstrap(perfect(), PR[:2], Efron(), replicates=50, rng=rng())
-    for kind in (Studentised(), Studentised(eb.identity)):
+    for kind in (Studentised(), Studentised(eb.intervals.identity)):
         np.testing.assert_array_equal(found.interval(0.9, kind), 1.0)
     some = replicated([0.3, 0.5, 0.5, 0.7, 1.0])  # one replicate is outside the open range of the logit
     np.testing.assert_array_equal(
-        some.interval(0.9, Studentised()), some.interval(0.9, Studentised(eb.identity))
+        some.interval(0.9, Studentised()), some.interval(0.9, Studentised(eb.intervals.identity))
     )
 
 
@@ -292,7 +292,7 @@ def test_pseudo_draws_admit_errors_that_were_not_seen():
 @pytest.mark.parametrize("scheme", [Efron(), Dirichlet()])
 def test_calibrated_replicates_meet_the_known_totals(scheme):
     pred, _, labels, draws = drawn(0, n=150)
-    design = eb.Calibrated(eb.UniformRecords(draws), two, fewest=0)
+    design = eb.design.Calibrated(eb.UniformRecords(draws), two, fewest=0)
     s = eb.Sample(eb.measure(pred, labels), design)
     found = bootstrap(s, [m.P_rec, m.pairwise_recall, m.rand], scheme, replicates=3000, rng=rng())
     for column in (RECORDS, PREDICTED_LINKS):

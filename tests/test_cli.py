@@ -91,10 +91,10 @@ DESIGNS = {
     "known-weights --weights weights.csv --population 17": eb.KnownWeights(WEIGHTS, population=17),
     "stratified --strata strata.csv --populations sizes.csv": eb.Stratified(STRATA, SIZES),
     "stratified --strata lonely.csv --populations lonely-sizes.csv --single-unit adjust": eb.Stratified(
-        LONELY, {"a": 9, "b": 6}, eb.SingleUnit.ADJUST
+        LONELY, {"a": 9, "b": 6}, eb.design.SingleUnit.ADJUST
     ),
     "stratified --strata lonely.csv --populations lonely-sizes.csv --single-unit certainty": eb.Stratified(
-        LONELY, {"a": 9, "b": 6}, eb.SingleUnit.CERTAINTY
+        LONELY, {"a": 9, "b": 6}, eb.design.SingleUnit.CERTAINTY
     ),
 }
 
@@ -321,12 +321,16 @@ def test_json_has_the_estimates_at_full_precision(folder):
 
 @pytest.mark.parametrize("name", ["beta-gamma", "symmetric", "wald"])
 def test_kinds_of_interval(folder, name):
-    kind = {"beta-gamma": eb.BetaGamma(), "symmetric": eb.Symmetric(), "wald": eb.WALD}[name]
+    kind = {
+        "beta-gamma": eb.intervals.BetaGamma(),
+        "symmetric": eb.intervals.Symmetric(),
+        "wald": eb.intervals.WALD,
+    }[name]
     fit = eb.estimate(PRED, LABELS, eb.UniformClusters(), F1)
     wanted = fit.table(0.8, kind).iloc[0]
     row = estimated("--design", "uniform-clusters", "--level", "0.8", "--interval", name)
     assert [row["lower"], row["upper"]] == pytest.approx([wanted.lower, wanted.upper], rel=1e-12)
-    other = fit.table(0.8, eb.WALD if name == "symmetric" else eb.Symmetric()).iloc[0]
+    other = fit.table(0.8, eb.intervals.WALD if name == "symmetric" else eb.intervals.Symmetric()).iloc[0]
     assert row["lower"] != pytest.approx(other.lower, rel=1e-6)
 
 
@@ -334,7 +338,7 @@ def test_every_command_has_the_kind_of_interval(folder):
     wald = ("--design", "uniform-clusters", "--metrics", "b3-recall", "--interval", "wald")
     (row,) = json.loads(run("compare", "p.csv", "q.csv", "l.parquet", *wald, "--format", "json").stdout)
     wanted = eb.compare({"p": PRED, "q": OTHER}, LABELS, eb.UniformClusters(), "b3-recall").differences(
-        kind=eb.WALD
+        kind=eb.intervals.WALD
     )
     assert row["upper"] == pytest.approx(wanted["upper"][0]) and row["kind"] == "Wald"
     sample = eb.Sample(eb.measure(PRED, LABELS), eb.UniformClusters())
@@ -342,11 +346,13 @@ def test_every_command_has_the_kind_of_interval(folder):
         run("plan", "p.csv", "l.parquet", *wald, "--half-width", "0.05", "--format", "json").stdout
     )
     designs = {"uniform-records": eb.UniformRecords(), "uniform-clusters": eb.UniformClusters()}
-    needed = forecast(sample, "b3-recall", designs, kind=eb.WALD).needed(0.05)
+    needed = forecast(sample, "b3-recall", designs, kind=eb.intervals.WALD).needed(0.05)
     assert [r["n"] for r in planned] == needed["n"].tolist()
     assert needed["n"].tolist() != forecast(sample, "b3-recall", designs).needed(0.05)["n"].tolist()
     run("report", "p.csv", "l.parquet", *wald, "--output", "wald.html")
-    low, high = eb.estimate(PRED, LABELS, eb.UniformClusters(), "b3-recall").interval(kind=eb.WALD)[0]
+    low, high = eb.estimate(PRED, LABELS, eb.UniformClusters(), "b3-recall").interval(kind=eb.intervals.WALD)[
+        0
+    ]
     assert f"{low:.3f}–{high:.3f}" in (folder / "wald.html").read_text(encoding="utf-8")
 
 
@@ -369,12 +375,12 @@ def test_json_says_null_for_what_a_single_draw_cannot_tell(folder):
 
 
 def test_csv_and_html(folder):
-    fit = eb.estimate(PRED, LABELS, eb.UniformClusters(), eb.ALL).table()
+    fit = eb.estimate(PRED, LABELS, eb.UniformClusters(), eb.metrics.ALL).table()
     table = pd.read_csv(io.StringIO(run(*ESTIMATE, "uniform-clusters", "--all", "--format", "csv").stdout))
-    assert list(table.metric) == [m.name for m in eb.ALL]
+    assert list(table.metric) == [m.name for m in eb.metrics.ALL]
     np.testing.assert_allclose(table.estimate, fit.estimate, rtol=1e-15)
     shown = run(*ESTIMATE, "uniform-clusters", "--format", "html").stdout
-    assert shown.count("<tr") == len(eb.USUAL) + 1
+    assert shown.count("<tr") == len(eb.metrics.USUAL) + 1
     assert "<td>pairwise-precision</td>" in shown
 
 
@@ -383,9 +389,9 @@ def test_metrics_are_the_usual_ones_those_named_or_all(folder):
         shown = run(*ESTIMATE, "uniform-clusters", "--format", "json", *options)
         return [row["metric"] for row in json.loads(shown.stdout)]
 
-    assert listed() == [m.name for m in eb.USUAL]
+    assert listed() == [m.name for m in eb.metrics.USUAL]
     assert listed("--metrics", "jaccard,hill0.5") == ["jaccard", "hill0.5"]
-    assert listed("--all") == [m.name for m in eb.ALL]
+    assert listed("--all") == [m.name for m in eb.metrics.ALL]
     refused = run(*ESTIMATE, "uniform-clusters", "--all", "--metrics", "jaccard")
     assert refused.exit_code == 2
     assert "--all names every metric and --metrics names some: leave out one" in refused.stderr
@@ -395,7 +401,7 @@ def test_the_plain_table_is_whole(folder):
     shown = run(*ESTIMATE, "uniform-clusters", "--level", "0.9").stdout
     head, _, *rows = shown.splitlines()
     assert re.split(r" {2,}", head) == ["metric", "estimate", "se", "df", "lower 90 %", "upper 90 %", "kind"]
-    assert [r.split()[0] for r in rows] == [m.name for m in eb.USUAL]
+    assert [r.split()[0] for r in rows] == [m.name for m in eb.metrics.USUAL]
     fit = digits.shown(eb.estimate(PRED, LABELS, eb.UniformClusters()).table(0.9))
     wanted = fit[["estimate", "se", "df", "lower", "upper", "kind"]].itertuples()
     assert [tuple(row.split()) for row in rows] == [tuple(row) for row in wanted]
@@ -593,7 +599,7 @@ def test_metrics_lists_every_metric_with_its_formula():
     shown = run("metrics")
     assert shown.exit_code == 0
     rows = [re.split(r" {2,}", line, maxsplit=3) for line in shown.stdout.splitlines()[2:]]
-    assert rows == [[m.group.value, m.name, m.meaning, m.source] for m in eb.ALL]
+    assert rows == [[m.group.value, m.name, m.meaning, m.source] for m in eb.metrics.ALL]
     listed = json.loads(run("metrics", "--format", "json").stdout)
     assert listed[0] == {
         "about": "Links between records",
@@ -782,7 +788,7 @@ def test_plan(folder):
     assert shown.exit_code == 0, shown.output
     pilot = eb.Sample(eb.measure(PRED, LABELS), eb.UniformClusters())
     planned = {"uniform-records": eb.UniformRecords(), "uniform-clusters": eb.UniformClusters()}
-    wanted = forecast(pilot, eb.USUAL, planned, cost=lambda size: 4 + size / 2).needed(0.04, 0.9)
+    wanted = forecast(pilot, eb.metrics.USUAL, planned, cost=lambda size: 4 + size / 2).needed(0.04, 0.9)
     for found, row in zip(json.loads(shown.stdout), wanted.to_dict("records"), strict=True):
         assert found == pytest.approx(row)
     (row,) = json.loads(run(*args, "--metrics", "b3-recall").stdout)[:1]

@@ -93,7 +93,7 @@ def test_a_difference_that_is_always_0_has_standard_error_0():
     other.iloc[::7] = 3
     labels = true[true.isin(pd.unique(true)[:8])]
     table = (
-        eb.compare({"a": pred, "b": other}, labels, eb.UniformClusters(), eb.ALL)
+        eb.compare({"a": pred, "b": other}, labels, eb.UniformClusters(), eb.metrics.ALL)
         .differences()
         .set_index("metric")
     )

@@ -11,7 +11,7 @@ from erbayes._internal import digits
 
 PREDICTION = {i: i // 3 for i in range(6000)}
 LABELS = {i: i // 4 for i in range(0, 400)}
-FOUND = eb.estimate(PREDICTION, LABELS, eb.UniformClusters(), eb.ALL)
+FOUND = eb.estimate(PREDICTION, LABELS, eb.UniformClusters(), eb.metrics.ALL)
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,7 @@ def test_labels_blocks_and_second_clusterings_have_the_rule_too():
     for what, work in {
         "labels": lambda: eb.measure(prediction, {"a": "nan", "b": "NaN", "c": "nan"}),
         "blocks": lambda: eb.measure(prediction, LABELS, blocks={"a": "NULL", "b": "NULL"}),
-        "second clustering 's'": lambda: eb.Second.of(prediction, LABELS, table_of("NA"), name="s"),
+        "second clustering 's'": lambda: eb.auxiliary.Second.of(prediction, LABELS, table_of("NA"), name="s"),
     }.items():
         with pytest.raises(eb.DataError, match=f"cluster ids of the {what}: 2 of [234] records have"):
             work()
@@ -259,7 +259,7 @@ def test_pairs_alone_refuse_to_leave_out_records_that_are_in_no_pair(pairs):
         assert listed == "Clustering.from_pairs(pairs, records=all)"
         assert singletons.endswith("missing=Missing.SINGLETON") and "OMIT" not in str(error.value)
         with pytest.raises(eb.DataError, match="pairs do not name"):
-            eb.Second.of(alone, labels, whole, name="whole", missing=policy)
+            eb.auxiliary.Second.of(alone, labels, whole, name="whole", missing=policy)
     right = eb.estimate(whole, labels, design, recall)
     same = eb.estimate(alone, labels, design, recall, missing=eb.Missing.SINGLETON)
     assert right.estimate == same.estimate

@@ -216,12 +216,12 @@ def test_facts_by_brute_force():
     assert (listed.cut, listed.absent, listed.newest, listed.labelled) == (found.cut, 2, None, None)
     assert scan(TABLE, LABELS, Columns("record", "cluster"), frame=[*INSIDE, "gone", "too"]).frame == listed
     assert (
-        eb.links_inside(PRED, INSIDE)
-        == eb.links_inside(TABLE, eb.Dated("created", CUT))
+        eb.units.links_inside(PRED, INSIDE)
+        == eb.units.links_inside(TABLE, eb.Dated("created", CUT))
         == found.cut.links_inside
     )
-    assert eb.links_inside(PRED, PRED) == eb.links_inside(PRED, None) == 1
-    assert eb.links_inside({1: "a", 2: "b"}, [1]) == 1  # no predicted link: nothing to be off
+    assert eb.units.links_inside(PRED, PRED) == eb.units.links_inside(PRED, None) == 1
+    assert eb.units.links_inside({1: "a", 2: "b"}, [1]) == 1  # no predicted link: nothing to be off
     assert eb.measure(PRED, LABELS).frame is None
 
 
@@ -229,9 +229,13 @@ def test_precision_without_the_frame_is_off_by_the_known_factor():
     labels = PRED[OLD].rename("entity").str[1:]  # every record of the frame labelled
     design = eb.UniformClusters(population=labels.nunique())
     P = [m.pairwise_precision]
-    stale = eb.taylor(eb.Sample(eb.measure(PRED, labels), design), P).apply(P, order=1).mean[0]
-    inside = eb.taylor(eb.Sample(eb.measure(PRED, labels, frame=INSIDE), design), P).apply(P, order=1).mean[0]
-    assert stale / inside == pytest.approx(eb.links_inside(PRED, INSIDE), rel=1e-12)
+    stale = eb.engine.taylor(eb.Sample(eb.measure(PRED, labels), design), P).apply(P, order=1).mean[0]
+    inside = (
+        eb.engine.taylor(eb.Sample(eb.measure(PRED, labels, frame=INSIDE), design), P)
+        .apply(P, order=1)
+        .mean[0]
+    )
+    assert stale / inside == pytest.approx(eb.units.links_inside(PRED, INSIDE), rel=1e-12)
     assert inside == pytest.approx(1)
 
 
@@ -471,10 +475,12 @@ def test_precision_inside_the_frame_is_covered_and_without_it_is_not():
     for name, frame in (("frame", entity.index), ("none", None)):
         units = eb.measure(pred, entity, frame=frame)
         at = units.ids.get_indexer(entity)[drawn]
-        bounds = eb.taylor(eb.Sample(units, design, design.expand_draws(units, at)), P).apply(P).interval()
+        bounds = (
+            eb.engine.taylor(eb.Sample(units, design, design.expand_draws(units, at)), P).apply(P).interval()
+        )
         cover[name] = np.mean((bounds[:, 0, 0] <= precision) & (precision <= bounds[:, 0, 1]))
         labels = entity[entity.isin(units.ids[np.unique(at[0])])]  # the first of them, one by one
-        one = eb.taylor(
+        one = eb.engine.taylor(
             eb.Sample(eb.measure(pred, labels, frame=frame), eb.UniformRecords(units.ids[at[0]])), P
         )
         np.testing.assert_allclose(one.apply(P).interval()[0], bounds[0, 0], rtol=1e-9)
@@ -494,7 +500,7 @@ def test_the_alarm_of_labels_that_are_older_than_the_prediction():
     old = table[table.year == 2020]
     labels = old[old.cluster % 3 == 0].set_index("record").cluster
     units = eb.measure(table, labels, frame=eb.Dated("year"))
-    off = eb.links_inside(table[["record", "cluster"]], old.record)
+    off = eb.units.links_inside(table[["record", "cluster"]], old.record)
     assert off < 0.8
     assert told(units) == [
         "30% of the records are newer than every labelled one: if the labels were made before these came, "

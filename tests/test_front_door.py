@@ -33,7 +33,7 @@ def giant(sizes=(200, *[2] * 40), broken=True):
 def test_a_sample_and_its_memberships_have_the_same_estimates():
     by_parts = eb.estimate(EXAMPLE.prediction, EXAMPLE.labels, DESIGN)
     pd.testing.assert_frame_equal(FOUND.table(), by_parts.table())
-    np.testing.assert_array_equal(FOUND.estimate, engines.taylor(SAMPLE).apply(eb.USUAL).mean)
+    np.testing.assert_array_equal(FOUND.estimate, engines.taylor(SAMPLE).apply(eb.metrics.USUAL).mean)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,9 @@ def test_sentences_without_an_error_in_the_sample_and_of_a_census():
     found = flawless(eb.UniformClusters())
     low = found["pairwise-precision"].lower
     assert f"No draw showed a false link; with 95 % confidence at least {100 * low:.1f} %" in found.sentence()
-    assert "Do not quote pairwise-precision: its interval has no length" in found.sentence(kind=eb.WALD)
+    assert "Do not quote pairwise-precision: its interval has no length" in found.sentence(
+        kind=eb.intervals.WALD
+    )
     census = flawless(eb.UniformClusters(population=60))
     assert "100 % are right (no sampling error, since every unit is labelled)" in census.sentence()
     nowhere = eb.estimate({1: 1, 2: 2, 3: 3}, {1: 1, 2: 1, 3: 2}, eb.UniformClusters(), [P, R])

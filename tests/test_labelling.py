@@ -232,7 +232,7 @@ def test_two_annotators_by_hand():
     found = pair.agreement()
     N, J, dice = np.array([3.5, 2]), np.array([2 / 5, 1]), (np.array([1, 1]), np.array([(3 + 6) / 2, 1]))
     expected = [1 / 2 / (1 / 3.5 + 1 / 2), 1 / 2, J.mean(), (dice[0] / N).sum() / (dice[1] / N).sum()]
-    assert eb.Normal is type(found) and found.mean == pytest.approx(
+    assert eb.metrics.Normal is type(found) and found.mean == pytest.approx(
         expected, abs=0.15
     )  # less the ratios' bias
     table = pair.disagreements()
@@ -283,14 +283,14 @@ def two_annotators(repetitions, model, n=300, odds_ratio=1.0, imputations=200):
         mentions = drawn_records[at]
         labels = people.true.iloc[np.concatenate([members[c] for c in entities])]
         truth = eb.Sample(eb.measure(pred, labels), eb.UniformRecords())
-        perfect = eb.taylor(truth, [P, R]).apply([P, R]).mean
+        perfect = eb.engine.taylor(truth, [P, R]).apply([P, R]).mean
         seen = [answers(perturb(labels, pred, model, source, mentions), mentions) for _ in range(2)]
         pair = Pair.of(*seen, pred)
         one, union = (
             eb.Sample(pair.units(*how), eb.UniformRecords())
             for how in ([lambda a, b: a] * 2, [np.logical_or, np.logical_and])
         )
-        fits = [eb.taylor(s, [P, R]).apply([P, R]).mean for s in (one, union)]
+        fits = [eb.engine.taylor(s, [P, R]).apply([P, R]).mean for s in (one, union)]
         missed, kept = pair.recaptured(odds_ratio)
         both = Annotator(MissedPieces(missed), KeptRecords(kept))
         adjusted = restored_analysis(

@@ -209,7 +209,7 @@ def test_an_audit_corrects_estimates_from_the_machine_alone():
         found = restored_analysis(
             sample, audited.annotator, PR, engine=Taylor(), imputations=50, rng=1, progress=False
         )
-        errors.append([eb.taylor(sample, PR).apply(PR).mean - truth, found.adjusted.mean - truth])
+        errors.append([eb.engine.taylor(sample, PR).apply(PR).mean - truth, found.adjusted.mean - truth])
     naive, adjusted = np.mean(errors, axis=0)
     assert (naive > 0.02).all() and (np.abs(adjusted) < 0.5 * naive).all(), (naive, adjusted)
     assert restored_analysis(sample, audited.annotator, PR, imputations=3, rng=1, progress=False)

@@ -25,7 +25,7 @@ ASSIST = {"assist", "assist-cluster", "assist-table"}
 BY = {"by", "attributes", "of-entities", "links-inside"}
 CHEAP = {"cheap", "cheap-drawn", "cheap-threshold"}
 OWN = {
-    "estimate": {"worst-cases", "format", "output"} | ASSIST | BY | CHEAP,
+    "estimate": {"worst-cases", "engine", "side-by-side", "format", "output"} | ASSIST | BY | CHEAP,
     "compare": {"differing", "in-order", "format", "output"} | ASSIST | BY,
     "report": {"title", "output"} | ASSIST | BY,
     "plan": {"half-width", "per-unit", "per-record", "per-cheap", "budget", "format", "output"} | CHEAP,

@@ -36,7 +36,7 @@ PLANS = {
     "distinct clusters": (eb.UniformClusters(population=K), Entities(distinct=True)),
 }
 DESIGNS = {name: design for name, (design, _) in PLANS.items()}
-ROOT = eb.BySize(np.sqrt)
+ROOT = eb.design.BySize(np.sqrt)
 
 
 def pilots(plan, n, count, seed=3):
@@ -48,7 +48,7 @@ def pilots(plan, n, count, seed=3):
 def test_the_forecast_for_the_pilots_own_design_is_its_interval(plan, level):
     (pilot,) = pilots(plan, 150, 1)
     found = forecast(pilot, METRICS, DESIGNS).designs[plan].half_widths(150, level)
-    wanted = np.diff(eb.taylor(pilot, METRICS).apply(METRICS).interval(level))[:, 0] / 2
+    wanted = np.diff(eb.engine.taylor(pilot, METRICS).apply(METRICS).interval(level))[:, 0] / 2
     assert found == pytest.approx(wanted, rel=1e-9)
 
 
@@ -61,17 +61,19 @@ def drawn_by_root(n, samples, seed=3):
 def by_root(unit):
     chosen, draws = np.unique(unit, return_inverse=True)
     taken = PEOPLE.units.take(chosen)
-    return eb.Sample(taken, eb.BySize(np.sqrt, taken.ids[draws]))
+    return eb.Sample(taken, eb.design.BySize(np.sqrt, taken.ids[draws]))
 
 
 def test_a_design_that_selects_by_size():
     """The pilot's own interval; S² and cost as sampled."""
     pilot = by_root(drawn_by_root(150, 1)[0])
     found = forecast(pilot, METRICS, {"root": ROOT}).designs["root"].half_widths(150, 0.9)
-    wanted = np.diff(eb.taylor(pilot, METRICS).apply(METRICS).interval(0.9))[:, 0] / 2
+    wanted = np.diff(eb.engine.taylor(pilot, METRICS).apply(METRICS).interval(0.9))[:, 0] / 2
     assert found == pytest.approx(wanted, rel=1e-9)
     drawn = drawn_by_root(600, 400)
-    spread = np.std([eb.taylor(by_root(unit), METRICS).apply(METRICS).mean for unit in drawn], axis=0, ddof=1)
+    spread = np.std(
+        [eb.engine.taylor(by_root(unit), METRICS).apply(METRICS).mean for unit in drawn], axis=0, ddof=1
+    )
     for source in (PEOPLE, by_root(drawn_by_root(3000, 1)[0]), pilots("records", 3000, 1)[0]):
         outlook = forecast(source, METRICS, {"root": ROOT}).designs["root"]
         assert np.sqrt(outlook.variance / 600) == pytest.approx(spread, rel=0.2)
@@ -80,7 +82,7 @@ def test_a_design_that_selects_by_size():
 
 
 def test_drawing_by_size_with_equal_or_proportional_chances_is_drawing_units_or_records():
-    designs = {"all": eb.BySize(np.ones_like), "links": eb.BySize(lambda size: 3 * size)}
+    designs = {"all": eb.design.BySize(np.ones_like), "links": eb.design.BySize(lambda size: 3 * size)}
     found, known = forecast(PEOPLE, METRICS, designs).designs, forecast(PEOPLE, METRICS, DESIGNS).designs
     for name, same in (("all", "clusters"), ("links", "records")):
         np.testing.assert_allclose(found[name].half_widths(99, 0.95), known[same].half_widths(99, 0.95))
@@ -294,7 +296,7 @@ def test_the_share_of_pilots_whose_width_is_kept_is_the_assurance():
         for pilot in pilots("records", 60, 40):
             found = forecast(pilot, METRICS[:1], {"r": eb.UniformRecords()}).needed(0.05, assurance=assurance)
             sample = draw_samples(drawn, PEOPLE.units, int(found.n[0]), 1, rng).separate[0]
-            ends = eb.taylor(sample, METRICS[:1]).apply(METRICS[:1]).interval()
+            ends = eb.engine.taylor(sample, METRICS[:1]).apply(METRICS[:1]).interval()
             kept.append(np.diff(ends)[0, 0] / 2 <= 0.05)
         assert least <= np.mean(kept) <= most, assurance
 
@@ -479,7 +481,7 @@ def singles(rng):
         ),
         (lambda: forecast(PILOT, [m.purity], DESIGNS), "whole predicted clusters"),
         (
-            lambda: forecast(PILOT, METRICS, {"r": eb.BySize(np.zeros_like)}),
+            lambda: forecast(PILOT, METRICS, {"r": eb.design.BySize(np.zeros_like)}),
             "probability must be positive and finite",
         ),
         (
@@ -510,8 +512,8 @@ def test_errors(make, message):
 
 # Designs by predicted size
 
-LINKS = eb.ByPredictedSize(eb.columns.PREDICTED_LINKS)
-ROOTS = eb.ByPredictedSize(eb.columns.ClusterSum("roots", np.sqrt))
+LINKS = eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS)
+ROOTS = eb.design.ByPredictedSize(eb.columns.ClusterSum("roots", np.sqrt))
 
 
 def test_the_variance_of_one_draw_by_predicted_size_is_that_of_brute_force():

@@ -161,7 +161,7 @@ def test_the_page_and_its_tables_are_no_wider_than_there_is_room(tmp_path, width
 def test_what_it_says():
     drawn = sample([])
     page = report(drawn, CHOSEN, level=0.9, about={"prediction": "clusters.csv"}, call="erbayes report ...")
-    found = eb.taylor(drawn, CHOSEN).apply(CHOSEN)
+    found = eb.engine.taylor(drawn, CHOSEN).apply(CHOSEN)
     for x in digits.shown(found.table(0.9)).itertuples():
         assert f"<td>{x.estimate}\n{x.lower}–{x.upper}</td>" in page
     for metric in CHOSEN:
@@ -194,7 +194,7 @@ def test_two_sentences_to_quote_come_first():
     assert not eb.alarms(drawn)
     page = report(drawn, level=0.9)
     (P, low, high), (R, least, most) = np.column_stack(
-        [(found := eb.taylor(drawn).apply(eb.USUAL)).estimate, found.interval(0.9)]
+        [(found := eb.engine.taylor(drawn).apply(eb.metrics.USUAL)).estimate, found.interval(0.9)]
     )[:2]
     assert headline(page) == [
         f"Of the links that the matcher made, {P:.0%} are right (90 % interval {low:.0%} to {high:.0%}).".replace(
@@ -213,7 +213,7 @@ def test_two_sentences_to_quote_come_first():
 def test_the_first_two_metrics_are_quoted_if_neither_precision_nor_recall_is_among_them():
     drawn = quiet()
     metrics = [m.b3_recall, m.splits, m.rand]
-    table = digits.shown(eb.taylor(drawn, metrics).apply(metrics).table())
+    table = digits.shown(eb.engine.taylor(drawn, metrics).apply(metrics).table())
     one, two = headline(report(drawn, metrics))
     assert re.fullmatch(
         r"The estimate of b3-recall is \d\d(\.\d)? % \(95 % interval \d\d(\.\d)? % to \d\d(\.\d)? %\)\.", one
@@ -237,13 +237,13 @@ def test_an_alarm_about_another_metric_leaves_the_sentences():
     prediction = {i: i // 2 if i % 8 < 4 else i // 4 for i in range(400)} | {400: 9999}
     prediction = {i: (c, i % 8 < 4) for i, c in prediction.items()}
     drawn = eb.Sample(eb.measure({i: str(c) for i, c in prediction.items()}, labels), eb.UniformClusters())
-    (alarm,) = eb.alarms(drawn, eb.USUAL)
+    (alarm,) = eb.alarms(drawn, eb.metrics.USUAL)
     assert "pairwise-precision" in alarm
     metrics = [m.pairwise_recall, m.b3_precision]
     assert "b3-precision" in eb.alarms(drawn, metrics)[0]
     (sentence,) = headline(report(drawn, metrics))
     assert sentence.startswith("Of the links that are truly there, the matcher found ")
-    first, second = headline(report(drawn, eb.USUAL))
+    first, second = headline(report(drawn, eb.metrics.USUAL))
     assert first.startswith("Of 20 draws none showed a false link; with 95 % confidence at least ")
     assert second == sentence
 
@@ -277,7 +277,7 @@ def flawless(metric, prediction=CLEAN, engines=None, **options):
 def test_a_sample_without_an_error_is_quoted_by_the_end_of_its_interval(metric, said, level):
     """The other end is the one of the table, digit by digit: the table has .xyz, and the sentence xy.z %."""
     drawn, sentence = flawless(metric, level=level)
-    (row,) = digits.shown(eb.taylor(drawn, metric).apply(metric).table(level)).itertuples()
+    (row,) = digits.shown(eb.engine.taylor(drawn, metric).apply(metric).table(level)).itertuples()
     assert sentence.startswith(
         f"Of 40 draws none {said.format(f'{100 * level:g} %', f'{100 * float(row.lower):.1f} %')}"
     )
@@ -286,7 +286,7 @@ def test_a_sample_without_an_error_is_quoted_by_the_end_of_its_interval(metric, 
 def test_what_no_draw_shows_at_the_lower_end():
     """All true links are missed: recall is 0, and the interval says how many could be found at most."""
     drawn, sentence = flawless("pairwise-recall", pd.Series(np.arange(1200)))
-    upper = eb.taylor(drawn, [m.pairwise_recall]).apply([m.pairwise_recall]).interval()[0, 1]
+    upper = eb.engine.taylor(drawn, [m.pairwise_recall]).apply([m.pairwise_recall]).interval()[0, 1]
     assert sentence == (
         f"Of 40 draws none showed a link that was found; with 95 % confidence at most {upper:.1%} of the true "
         "links are found."
@@ -297,7 +297,7 @@ def test_what_no_draw_shows_at_the_lower_end():
 
 @pytest.mark.parametrize(
     "options",
-    [{"kinds": [eb.WALD]}, {"engines": {"bootstrap": Resampled(replicates=50)}}],
+    [{"kinds": [eb.intervals.WALD]}, {"engines": {"bootstrap": Resampled(replicates=50)}}],
     ids=["Wald", "percentile"],
 )
 def test_an_interval_without_length_is_not_quoted(options):
@@ -387,7 +387,7 @@ def test_shares_in_sentences(value, error, wanted):
 
 def test_long_tables_have_headings():
     assert "Links between records" not in report(sample([]))
-    long = report(sample([]), eb.ALL)
+    long = report(sample([]), eb.metrics.ALL)
     headings = [re.findall(rf'<th colspan="{1 + n}">(.*?)</th>', long) for n in (1, 3)]
     assert headings[0] == headings[1] == [group.value for group in m.Group if group is not m.Group.OTHER]
 
@@ -533,7 +533,7 @@ def test_records_need_their_columns():
             "draws were made at random on Monday by the design DistinctEntities, and labelled",
         ),
         (
-            eb.Responding(eb.UniformRecords(), [True] * 8 + [False]),
+            eb.design.Responding(eb.UniformRecords(), [True] * 8 + [False]),
             "records were drawn at random on Monday, each",
         ),
     ],

@@ -46,7 +46,7 @@ def test_a_name_from_the_data_is_no_markup():
         return size
 
     weight.__name__ = "<script>"
-    html = eb.Sample(units, eb.BySize(weight))._repr_html_()
+    html = eb.Sample(units, eb.design.BySize(weight))._repr_html_()
     assert "<script>" not in html and "&lt;script&gt;" in html
 
 

@@ -62,7 +62,7 @@ def shown(units, groups, **options):
     """Tables of all metrics by group, of one sort of links after the other."""
     sample, tables = sampled(units), []
     for links in Links:
-        found = eb.by_domain(sample, groups, eb.ALL, links=links, fewest=0, **options)
+        found = eb.by_domain(sample, groups, eb.metrics.ALL, links=links, fewest=0, **options)
         tables += [found.table(), found.balance().reset_index()]
     tables.append(eb.by_domain(sample, groups, USUAL, fewest=0, **options).against_rest())
     return [*tables, by_pair(sample, groups, fewest=0, **options).table()]

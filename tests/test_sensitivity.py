@@ -243,7 +243,7 @@ def test_restored_analysis():
 
 def test_draws_of_the_closed_form_have_its_intervals():
     sample = some_sample()
-    expected = eb.taylor(sample, PRF).apply(PRF)
+    expected = eb.engine.taylor(sample, PRF).apply(PRF)
     found = analysed(sample, 0.0, imputations=1000).plain
     np.testing.assert_allclose(found.interval(0.9), expected.interval(0.9), atol=0.004)
     np.testing.assert_allclose(
@@ -258,7 +258,7 @@ def test_a_sample_without_error_is_not_sure():
         eb.measure({i: i // 3 for i in range(60)}, {i: i // 3 for i in range(60)}), eb.UniformRecords()
     )
     found = analysed(whole, Beta(2, 8), Beta(2, 8))
-    expected = eb.taylor(whole, PRF).apply(PRF).interval()
+    expected = eb.engine.taylor(whole, PRF).apply(PRF).interval()
     np.testing.assert_allclose(found.plain.interval()[:, 0], expected[:, 0], atol=0.05)
     assert np.isfinite(found.adjusted.values).all()
 

@@ -145,7 +145,7 @@ def test_columns_of_units_are_those_that_are_given():
     units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
     cost = OfUnits("cost", pd.Series({"y": 5.0, "x": 2.0, "z": 9.0}))
     metric = Metric("mean cost", (cost, RECORDS), lambda c, r: c / r, ((RECORDS, 1.0),), (0.0, np.inf), "")
-    found = eb.taylor(eb.Sample(units, eb.UniformClusters(population=2)), [metric]).apply([metric])
+    found = eb.engine.taylor(eb.Sample(units, eb.UniformClusters(population=2)), [metric]).apply([metric])
     assert found.mean[0] == pytest.approx(7 / 3)
     with pytest.raises(eb.NotIdentified, match="'cost' has values of whole labelled units alone"):
         OfUnits("cost", pd.Series({"y": 5.0})).count(units)

@@ -49,7 +49,7 @@ def run(estimators, repetitions=30, sizes=(50,), plans=PLANS, **more):
 
 def one_by_one(sample, metrics, rng):
     """A user's own engine: the closed form, and a random number that its stream must fix."""
-    found = eb.taylor(sample, metrics).apply(metrics)
+    found = eb.engine.taylor(sample, metrics).apply(metrics)
     return replace(found, cov=found.cov * (1 + 1e-9 * rng.random()))
 
 
@@ -118,12 +118,12 @@ def on_distinct(sample, metrics, rng=None):
 
 
 def on_calibrated(sample, metrics, rng=None):
-    return Taylor()(eb.Sample(sample.units, eb.Calibrated(sample.design)), metrics, rng)
+    return Taylor()(eb.Sample(sample.units, eb.design.Calibrated(sample.design)), metrics, rng)
 
 
 def test_every_estimator_gives_estimates():
     estimators = {
-        "taylor": Estimator(Taylor(order=1), eb.WALD),
+        "taylor": Estimator(Taylor(order=1), eb.intervals.WALD),
         "jackknife": Jackknife(),
         "distinct": on_distinct,
         "calibrated": on_calibrated,

@@ -37,7 +37,7 @@ def run(estimator, file, repetitions=3, metrics=(m.pairwise_recall,), plan=None)
 
 
 def constant(x):
-    return lambda sample, metrics, rng: eb.Draws(
+    return lambda sample, metrics, rng: eb.metrics.Draws(
         tuple(m.name for m in metrics), np.full((1, 2, len(metrics)), x), tuple(m.support for m in metrics)
     )
 

@@ -36,7 +36,7 @@ EDGES, TRUTH = matcher()
 LABELS, DESIGN = sampled(TRUTH, 60)
 
 
-def curve_of(at=12, metrics=eb.USUAL, **options):
+def curve_of(at=12, metrics=eb.metrics.USUAL, **options):
     return eb.thresholds(EDGES, LABELS, DESIGN, metrics, records=TRUTH.index, at=at, **options)
 
 
@@ -47,7 +47,9 @@ def clustering(threshold):
 def test_each_threshold_is_judged_as_its_clustering_by_itself():
     curve = curve_of()
     for k, threshold in enumerate(curve.thresholds):
-        alone = eb.taylor(eb.Sample(eb.measure(clustering(threshold), LABELS), DESIGN)).apply(eb.USUAL)
+        alone = eb.engine.taylor(eb.Sample(eb.measure(clustering(threshold), LABELS), DESIGN)).apply(
+            eb.metrics.USUAL
+        )
         part = slice(6 * k, 6 * k + 6)
         np.testing.assert_allclose(curve.joint.mean[part], alone.mean, rtol=1e-12)
         np.testing.assert_allclose(curve.joint.cov[part, part], alone.cov, rtol=1e-9, atol=1e-18)
@@ -65,7 +67,7 @@ def test_edges_of_splink_by_a_clustering_per_threshold():
         of_one = eb.Clustering.from_pairs(
             edges, score="match_weight", threshold=curve.thresholds[k], records=truth.index
         )
-        alone = eb.taylor(eb.Sample(eb.measure(of_one, labels), design)).apply(eb.USUAL)
+        alone = eb.engine.taylor(eb.Sample(eb.measure(of_one, labels), design)).apply(eb.metrics.USUAL)
         np.testing.assert_allclose(curve.joint.mean[6 * k : 6 * k + 6], alone.mean, rtol=1e-12)
 
 
@@ -92,7 +94,7 @@ def test_a_band_is_that_of_all_thresholds_of_one_metric():
     assert 0.9 < level < 0.99
     table = curve.table("pairwise-recall", 0.9)
     np.testing.assert_allclose(table[["lower", "upper"]], part.interval(level), rtol=1e-12)
-    assert list(curve.table().metric.unique()) == [metric.name for metric in eb.USUAL]
+    assert list(curve.table().metric.unique()) == [metric.name for metric in eb.metrics.USUAL]
     assert "Curve" in repr(curve)
 
 
@@ -154,7 +156,9 @@ def test_errors_that_no_draw_has_shown_may_decide_which_is_best():
     for scale, stays in ((0.97, True), (1.03, False)):
         gap = norm.ppf(0.95) * np.sqrt(sum(added) + 2 * sd**2) * scale
         mean = np.array([0.97 - gap, 0.97])
-        joint = eb.Normal(curve.joint.names, mean, np.eye(2) * sd**2, np.full(2, n), ((0.0, 1.0),) * 2, n)
+        joint = eb.metrics.Normal(
+            curve.joint.names, mean, np.eye(2) * sd**2, np.full(2, n), ((0.0, 1.0),) * 2, n
+        )
         found = replace(curve, joint=joint, effective=np.full((2, 1), n)).best("pairwise-f1")
         assert (2.0 in set(found.threshold)) == stays
 
@@ -162,7 +166,7 @@ def test_errors_that_no_draw_has_shown_may_decide_which_is_best():
 def flat(x, sd, effective=1000.0):
     """A curve of precision with given estimates and standard errors."""
     curve = curve_of([5.0, 4.0, 3.0, 2.0, 1.0], metrics="pairwise-precision")
-    joint = eb.Normal(
+    joint = eb.metrics.Normal(
         curve.joint.names, np.array(x), np.diag(np.array(sd) ** 2), np.full(5, 1e9), ((0.0, 1.0),) * 5, 1e9
     )
     return replace(curve, joint=joint, effective=np.full((5, 1), effective))
@@ -210,7 +214,7 @@ def test_certificates_begin_with_thirty_effective_draws_and_with_enough_for_the_
     for least in (0.92, 0.95, 0.99):
         n = _count_needed(least, 0.95)
         assert least**n == pytest.approx(0.05)
-        fit = eb.Normal(("P",), np.ones(1), np.zeros((1, 1)), np.full(1, 1e9), ((0.0, 1.0),), n)
+        fit = eb.metrics.Normal(("P",), np.ones(1), np.zeros((1, 1)), np.full(1, 1e9), ((0.0, 1.0),), n)
         assert fit.interval(0.9, CAUTIOUS)[0, 0] == pytest.approx(least, abs=0.1 * (1 - least))
     curve = flat([0.99] * 5, [0.005] * 5)
     for first, effective in ((5.0, 30.0), (4.0, 29.9)):
@@ -278,7 +282,7 @@ def test_more_estimates_than_memory_holds_are_refused():
                 at if isinstance(at, dict) else EDGES,
                 LABELS,
                 DESIGN,
-                eb.USUAL[:4],
+                eb.metrics.USUAL[:4],
                 records=TRUTH.index,
                 at=many,
             )

@@ -46,6 +46,8 @@ class Remedy(Enum):
     ALL_RECORDS = (
         "give the prediction all records, or count these as clusters of their own: missing=Missing.SINGLETON"
     )
+    ATTRIBUTES = "pass it: attributes=table"
+    FEATURE = "name it: features={'span': ('year', 'range')}"
     WORST_CASES = "ask more annotators, and report labels.worst_cases next to the estimates"
 
 

@@ -88,7 +88,7 @@ class Posterior(Tabled):
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """Return the metrics of `erbayes.ALL` that have draws."""
+        """Return the metrics of `erbayes.metrics.ALL` that have draws."""
         return tuple(m for m in ALL if self.identifies(m))
 
     def table(self, level: float = 0.95, metrics: Wanted | None = None) -> pd.DataFrame:
@@ -98,7 +98,7 @@ class Posterior(Tabled):
         ----------
         level : float in (0, 1)
         metrics : Metric or str, or several, optional
-            By default those of `erbayes.USUAL` that have draws.
+            By default those of `erbayes.metrics.USUAL` that have draws.
 
         Returns
         -------
@@ -254,7 +254,7 @@ class Saved(Posterior):
     def total(self, column: Column | Known) -> FloatArray:
         if not self._has(column):
             raise NotIdentified(
-                f"no draws of '{column.name}' were saved, only those that metrics of erbayes.ALL "
+                f"no draws of '{column.name}' were saved, only those that metrics of erbayes.metrics.ALL "
                 "need: fit the sample again"
             )
         return self._saved[column.name]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import file_digest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -21,6 +21,8 @@ from .assist import Assist, in_words_of
 from .designs import DesignName
 from .domains import Domains
 from .drawing import Planned, Shown, refuse_strange_candidates
+from .engine_names import SEED, Engines
+from .impact import impact_command
 from .inputs import One, Several, note_frame, note_unresolved
 from .lazily import (
     answer_faults,
@@ -59,7 +61,7 @@ if TYPE_CHECKING:
     from ..labels import Drawn
     from ..metrics.definitions import Metric
 
-__all__ = ["app", "thresholds_command"]
+__all__ = ["app", "impact_command", "thresholds_command"]
 
 
 MISSING = {
@@ -228,6 +230,7 @@ def estimate_command(
     domains: Domains,
     helped: Assist,
     cheap: Cheap,
+    by_engine: Engines,
     worst: Annotated[
         bool,
         typer.Option(
@@ -262,6 +265,10 @@ def estimate_command(
     if cheap.cheap is not None and (domains.by is not None or helped.given):
         raise DataError("--cheap goes with neither --by nor --assist: leave out one of them")
     cheap.refuse(inputs)
+    if by_engine.given and (worst or domains.by is not None or helped.given or cheap.cheap is not None):
+        raise DataError(
+            "--engine and --side-by-side go without --by, --assist, --cheap and --worst-cases: leave out one"
+        )
     if worst:
         _refuse_worst_cases(inputs, asked, domains.by is not None or helped.given or cheap.cheap is not None)
     sample, _ = inputs.sample(
@@ -274,25 +281,23 @@ def estimate_command(
             f"{inputs.missing.value}: {MISSING[inputs.missing]}"
         )
     if worst:
-        table, method = _bound_unresolved(inputs, asked, sample, metrics), "worst cases"
-        warned = diagnostics.alarms(sample, metrics)
+        analysis = _bound_unresolved(inputs, asked, sample, metrics)
     elif domains.by is not None:
-        by, method = _estimate_by_domain(inputs, domains, sample, metrics), "taylor"
-        table, warned = (
-            by.table(inputs.level, asked.kind),
-            [*by.alarms(), *diagnostics.alarms(sample, metrics)],
-        )
-    elif engine is not None or cheap.cheap is not None:
-        method = "two phases" if engine is None else "assisted"
-        helping = cheap.estimates(inputs, sample, metrics) if engine is None else engine(sample, metrics)
-        table, warned = helping.table(inputs.level, asked.kind), helping.alarms(sample, metrics)
-        warned = warned if engine is None else engine.of_prediction(sample) + warned
+        analysis = _analyse_groups(inputs, asked, domains, sample, metrics)
+    elif engine is not None:
+        helped_by = engine(sample, metrics)
+        warned = engine.of_prediction(sample) + helped_by.alarms(sample, metrics)
+        analysis = Analysis(helped_by.table(inputs.level, asked.kind), "assisted", warned)
+    elif cheap.cheap is not None:
+        phased = cheap.estimates(inputs, sample, metrics)
+        warned = phased.alarms(sample, metrics)
+        analysis = Analysis(phased.table(inputs.level, asked.kind), "two phases", warned)
     else:
-        found, method = engines.taylor(sample, metrics).apply(metrics), "taylor"
-        table, warned = found.table(inputs.level, asked.kind), diagnostics.alarms(sample, metrics)
-    for alarm in warned:
+        analysis = _run_engines(inputs, asked, by_engine, sample, metrics)
+    for alarm in analysis.alarms:
         say(alarm)
-    printing.show_estimates(table if domains.by else table.reset_index(), inputs.level, method)
+    table = analysis.table if domains.by else analysis.table.reset_index()
+    printing.show_estimates(table, inputs.level, analysis.method)
 
 
 def _refuse_worst_cases(inputs: One, asked: Asked, others: bool) -> None:
@@ -310,7 +315,43 @@ def _refuse_worst_cases(inputs: One, asked: Asked, others: bool) -> None:
         )
 
 
-def _bound_unresolved(inputs: One, asked: Asked, sample: Sample, metrics: Sequence[Metric]) -> pd.DataFrame:
+class Analysis(NamedTuple):
+    """What `estimate` prints: a table by a method, after alarms."""
+
+    table: pd.DataFrame
+    method: str
+    alarms: Sequence[str]
+
+
+def _run_engines(
+    inputs: One, asked: Asked, named: Engines, sample: Sample, metrics: Sequence[Metric]
+) -> Analysis:
+    """Estimate metrics by the engine that --engine names, or by several side by side."""
+    made = named.engines
+    found = {name: engine(sample, metrics, SEED) for name, engine in made.items()}
+    warned: list[str] = list(diagnostics.alarms(sample, metrics))
+    for engine in made.values():
+        if isinstance(engine, engines.Doubting):
+            warned += engine.alarms(sample, metrics, SEED)
+    if named.side_by_side:
+        table = engines.side_by_side(found, metrics, level=inputs.level).table()
+        return Analysis(table.set_index("metric"), "", warned)
+    ((name, result),) = found.items()
+    # an engine that draws has an interval of its own, unless one is asked for
+    kind = None if named.given and asked.interval is KindName.BETA_GAMMA else asked.kind
+    return Analysis(result.table(inputs.level, kind), name if named.given else "taylor", warned)
+
+
+def _analyse_groups(
+    inputs: One, asked: Asked, domains: Domains, sample: Sample, metrics: Sequence[Metric]
+) -> Analysis:
+    """Estimate metrics of each group."""
+    by = _estimate_by_domain(inputs, domains, sample, metrics)
+    warned = [*by.alarms(), *diagnostics.alarms(sample, metrics)]
+    return Analysis(by.table(inputs.level, asked.kind), "taylor", warned)
+
+
+def _bound_unresolved(inputs: One, asked: Asked, sample: Sample, metrics: Sequence[Metric]) -> Analysis:
     """Return bounds of metrics, whatever the unresolved draws are."""
     if not isinstance(sample.design, nonresponse.Responding):
         assert inputs.returned is not None
@@ -320,7 +361,8 @@ def _bound_unresolved(inputs: One, asked: Asked, sample: Sample, metrics: Sequen
         )
     # the exact interval of a fixed number of draws stands for the default of --interval
     kind = engines.AnytimeBetting() if asked.interval is KindName.ANYTIME else engines.Betting()
-    return labelling.worst_cases(sample, metrics, inputs.level, kind)
+    bounds = labelling.worst_cases(sample, metrics, inputs.level, kind)
+    return Analysis(bounds, "worst cases", diagnostics.alarms(sample, metrics))
 
 
 def _estimate_by_domain(inputs: One, domains: Domains, sample: Sample, metrics: Sequence[Metric]) -> ByDomain:

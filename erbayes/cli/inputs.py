@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..units.units import Units
 
 NOT_NAMED: Any = None
-"""An argument that a folder remembers: `recall` fills it in before options are made."""
+"""An argument that `recall` fills in from a folder, before options are made."""
 NAMED = 3
 """Added records that the prediction lacks, named at most."""
 

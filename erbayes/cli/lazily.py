@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from .. import auxiliary, large
+    from .. import auxiliary, large, statistics
     from .. import design as designing
     from .. import engine as engines
     from .. import labels as labelling
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .._internal import files as disk
     from ..analysis import comparison as comparing
     from ..analysis import domains as by_groups
+    from ..analysis import impact as impacts
     from ..analysis import planning
     from ..auxiliary import assistance, two_phases
     from ..auxiliary import second as second_clusterings
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from ..metrics import definitions, intervals
     from ..report import page as reporting
     from ..units import clustering as clusterings
-    from ..units import edges, grouping, measuring
+    from ..units import edges, features, grouping, measuring
     from ..units import frame as frames
 else:
 
@@ -51,6 +52,7 @@ else:
         "pd": "pandas",
         "auxiliary": "..auxiliary",
         "large": "..large",
+        "statistics": "..statistics",
         "designing": "..design",
         "engines": "..engine",
         "labelling": "..labels",
@@ -58,6 +60,7 @@ else:
         "disk": ".._internal.files",
         "comparing": "..analysis.comparison",
         "by_groups": "..analysis.domains",
+        "impacts": "..analysis.impact",
         "planning": "..analysis.planning",
         "assistance": "..auxiliary.assistance",
         "two_phases": "..auxiliary.two_phases",
@@ -81,6 +84,7 @@ else:
         "reporting": "..report.page",
         "clusterings": "..units.clustering",
         "edges": "..units.edges",
+        "features": "..units.features",
         "frames": "..units.frame",
         "grouping": "..units.grouping",
         "measuring": "..units.measuring",

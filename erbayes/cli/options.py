@@ -33,9 +33,9 @@ class Explained(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the options in panels."""
-        options = self.get_params(ctx)
+        options: list[Any] = self.get_params(ctx)
         write_panels(options, ctx, formatter)
-        if topics := dict.fromkeys(slug(option) for option in options if option.hidden):
+        if topics := dict.fromkeys(slug(option) for option in options if getattr(option, "hidden", False)):
             formatter.write_paragraph()
             formatter.write_text(f"More options: erbayes help {', '.join(topics)}")
 
@@ -134,6 +134,8 @@ REMEDIES = {
     Remedy.INFLUENCE: (
         "few units carry the estimate: erbayes report names them, and shows the jackknife's intervals as well"
     ),
+    Remedy.ATTRIBUTES: "name it: --attributes TABLE",
+    Remedy.FEATURE: "name it: --feature span=year:range",
     Remedy.WORST_CASES: "ask more annotators, and report the bounds of --worst-cases next to the estimates",
     Remedy.ALL_RECORDS: (
         "give the prediction all records, by --records FILE if it is made of edges, or choose --missing "

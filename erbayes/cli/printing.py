@@ -157,5 +157,8 @@ class Printing:
             bounds = {bound: f"{bound} {100 * level:g} %" for bound in ("lower", "upper")}
             self._write(_render_plain(table.drop(columns="level"), bounds, self._width))
             return
+        if "method" in table:  # of several engines
+            self.show(table)
+            return
         table.insert(list(table.columns).index("metric") + 1, "method", method)
         self.show(table)

@@ -19,7 +19,7 @@ from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, NotIdentified, head, need, need_object
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, InDomain, pairs
 from ..units.units import KnownTotals, Units, need_units
-from . import Design, Expansion
+from .contract import Design, Expansion
 from .variance import StratifiedDraws, Variance, kish
 
 WorkingVariance = Callable[[FloatArray], FloatArray]

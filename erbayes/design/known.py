@@ -114,7 +114,7 @@ class BySize:
 
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "x", 4: "x"})
-    >>> eb.BySize(np.sqrt).expand(units).weight
+    >>> eb.design.BySize(np.sqrt).expand(units).weight
     array([0.5])
     """
 
@@ -299,7 +299,7 @@ class KnownChances:
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> eb.KnownChances({"x": 0.5, "y": 0.25}).expand(units).weight
+    >>> eb.design.KnownChances({"x": 0.5, "y": 0.25}).expand(units).weight
     array([1., 2.])
     """
 
@@ -359,8 +359,8 @@ class KnownInclusion:
     never : sequence of int
         Sizes of predicted clusters whose records are never drawn.
     draws : sequence of unit ids, optional
-        The labelled units in the order of drawing, as `erbayes.Responding` needs them. By default the order
-        is that of the units.
+        The labelled units in the order of drawing, as `erbayes.design.Responding` needs them. By default the
+        order is that of the units.
 
     Raises
     ------
@@ -372,7 +372,7 @@ class KnownInclusion:
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> eb.KnownInclusion({"x": 1.0, "y": 0.5}).expand(units).weight
+    >>> eb.design.KnownInclusion({"x": 1.0, "y": 0.5}).expand(units).weight
     array([1., 2.])
     """
 

@@ -78,7 +78,7 @@ class ByPredictedSize:
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b", 5: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> eb.ByPredictedSize(eb.columns.PREDICTED_LINKS).expand(units).weight
+    >>> eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS).expand(units).weight
     array([2., 2.])
     """
 
@@ -152,8 +152,8 @@ class PoissonRecords:
         Share of the drawn records that were labelled, if chance alone left out the others. Each π_i is
         multiplied by it.
     draws : sequence of unit ids, (n,), optional
-        The unit of each drawn record, as `erbayes.Responding` needs it. Each record then is a draw, with the
-        weight 1/Π_c as under `SystematicRecords`. By default each labelled unit is one draw.
+        The unit of each drawn record, as `erbayes.design.Responding` needs it. Each record then is a draw,
+        with the weight 1/Π_c as under `SystematicRecords`. By default each labelled unit is one draw.
     inclusion : sequence of float, (n,), optional
         Probability π_i of each drawn record, in (0, 1], if there are `draws`.
 
@@ -166,7 +166,7 @@ class PoissonRecords:
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> eb.PoissonRecords(eb.columns.RECORDS, expected=2).expand(units).weight.round(3)
+    >>> eb.design.PoissonRecords(eb.columns.RECORDS, expected=2).expand(units).weight.round(3)
     array([1.333, 2.   ])
     """
 
@@ -235,7 +235,7 @@ class SystematicRecords:
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> design = eb.SystematicRecords(eb.columns.RECORDS, ["x", "y"], [0.5, 0.5])
+    >>> design = eb.design.SystematicRecords(eb.columns.RECORDS, ["x", "y"], [0.5, 0.5])
     >>> design.expand(units).weight
     array([1., 2.])
     """

@@ -54,7 +54,7 @@ class Stratified:
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
     >>> strata, population = {"x": "large", "y": "small"}, {"large": 1, "small": 2}
-    >>> design = eb.Stratified(strata, population, eb.SingleUnit.CERTAINTY)
+    >>> design = eb.Stratified(strata, population, eb.design.SingleUnit.CERTAINTY)
     >>> design.expand(units).weight
     array([1., 2.])
     """
@@ -134,8 +134,8 @@ class Pooled:
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
     >>> first = eb.UniformRecords(["x", "y"])
-    >>> second = eb.ByPredictedSize(eb.columns.PREDICTED_LINKS, ["x", "x"])
-    >>> eb.Pooled([first, second]).expand(units).weight
+    >>> second = eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS, ["x", "x"])
+    >>> eb.design.Pooled([first, second]).expand(units).weight
     array([0.5, 1. , 0.5, 0.5])
     """
 

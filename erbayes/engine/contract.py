@@ -28,7 +28,7 @@ class Engine(Protocol):
     >>> import erbayes as eb
     >>> def on_distinct(sample, metrics, rng=None):
     ...     design = eb.DistinctEntities(len(sample.expansion.unit))
-    ...     return eb.taylor(eb.Sample(sample.units, design), metrics).apply(metrics)
+    ...     return eb.engine.taylor(eb.Sample(sample.units, design), metrics).apply(metrics)
     >>> units = eb.measure({i: i // 2 for i in range(60)}, {i: i // 2 for i in range(40)})
     >>> on_distinct(eb.Sample(units, eb.UniformRecords()), [eb.metrics.entities]).estimate.round(2)
     array([30.])
@@ -117,7 +117,7 @@ class Estimator:
 
     Examples
     --------
-    >>> from erbayes import WALD
+    >>> from erbayes.metrics.intervals import WALD
     >>> from erbayes.engine import Taylor
     >>> Estimator(Taylor(order=1), WALD).engine
     Taylor(order=1)

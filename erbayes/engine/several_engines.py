@@ -81,7 +81,7 @@ def side_by_side(
     results: Sample | Mapping[str, Applied | Normal | Draws | pd.Series],
     metrics: Wanted = USUAL,
     *,
-    engines: Iterable[str] = ENGINES,
+    engines: Iterable[str] | None = None,
     level: float = 0.95,
     kinds: Sequence[Kind] = (),
     rng: Seed = None,
@@ -97,8 +97,9 @@ def side_by_side(
         its intervals of some metrics, its linear pool has a row before them.
     metrics : Metric or str, or several
         Objects of `erbayes.metrics`, or names as tables print them.
-    engines : names
-        Engines of `erbayes.estimate`. The size model needs the extra `bayes`.
+    engines : names, optional
+        Engines of `erbayes.estimate`. By default the closed form, the bootstrap and the size model, which
+        needs the extra `bayes`.
     level : float in (0, 1)
     kinds : sequence of Kind
         Each result has one row for every kind that suits it, or one of its own kind if none does.
@@ -122,8 +123,8 @@ def side_by_side(
     >>> labels = {1: "x", 2: "x", 3: "y", 4: "z"}
     >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "b"}, labels)
     >>> sample, b3 = eb.Sample(units, eb.UniformClusters()), [eb.metrics.b3_precision]
-    >>> results = {"naive": eb.naive(units, b3), "Taylor": eb.taylor(sample, b3),
-    ...            "jackknife": eb.jackknife(sample, b3)}
+    >>> results = {"naive": eb.engine.naive(units, b3), "Taylor": eb.engine.taylor(sample, b3),
+    ...            "jackknife": eb.engine.jackknife(sample, b3)}
     >>> side_by_side(results, b3).table()[["method", "estimate", "sd", "kind"]].round(3)
           method  estimate     sd  kind
     0      naive     0.667    NaN  none
@@ -133,7 +134,7 @@ def side_by_side(
     check_level(level)
     metrics = chosen(metrics)
     if isinstance(results, Sample):
-        results = _run_engines(results, metrics, engines, generator(rng))
+        results = _run_engines(results, metrics, engines or ENGINES, generator(rng))
     need(results, Mapping, "give a Sample, or a mapping from names to results, as {'Taylor': taylor(sample)}")
     if not results:
         raise DataError("nothing to put side by side: pass at least one result")

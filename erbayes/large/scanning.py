@@ -115,8 +115,8 @@ def scan(
         their number is in `Grouping.unknown`, and totals are estimated.
     seconds : mapping, name -> SecondSource, optional
         Second clusterings of the same records, counted together with the prediction (see
-        `erbayes.Second.scanned`). A second table serves every prediction, and a column is one of each. A
-        source with a database of its own takes columns only.
+        `erbayes.auxiliary.Second.scanned`). A second table serves every prediction, and a column is one of
+        each. A source with a database of its own takes columns only.
     database : DuckDB
         The database that reads files, database tables, frames and datasets. A relation, a Spark DataFrame and
         `RunSQL` have databases of their own.

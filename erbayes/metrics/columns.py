@@ -54,7 +54,7 @@ class Domain:
 
 
 class Pieces(Protocol):
-    """Pieces of units, as columns need them (see `erbayes.Units`).
+    """Pieces of units, as columns need them (see `erbayes.units.Units`).
 
     Attributes
     ----------

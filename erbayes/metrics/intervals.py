@@ -30,7 +30,7 @@ Support = tuple[float, float]
 
 @runtime_checkable
 class Estimated(Protocol):
-    """Estimates with standard errors, as distributions need them (see `erbayes.Normal`)."""
+    """Estimates with standard errors, as distributions need them (see `erbayes.metrics.Normal`)."""
 
     @property
     def mean(self) -> FloatArray: ...
@@ -50,7 +50,7 @@ class Estimated(Protocol):
 
 @runtime_checkable
 class Drawn(Protocol):
-    """Draws of metrics, as intervals need them (see `erbayes.Draws`)."""
+    """Draws of metrics, as intervals need them (see `erbayes.metrics.Draws`)."""
 
     @property
     def flat(self) -> FloatArray: ...
@@ -90,7 +90,7 @@ def interval(result: Any, level: float, kind: Kind) -> FloatArray:
 
     Examples
     --------
-    >>> from erbayes import Draws
+    >>> from erbayes.metrics import Draws
     >>> draws = Draws(("recall",), np.linspace(0, 1, 101).reshape(1, -1, 1), ((0.0, 1.0),))
     >>> interval(draws, 0.9, EqualTailed())
     array([[0.05, 0.95]])
@@ -154,7 +154,7 @@ class EqualTailed:
 
     Examples
     --------
-    >>> from erbayes import Draws
+    >>> from erbayes.metrics import Draws
     >>> draws = Draws(("recall",), np.linspace(0, 1, 101).reshape(1, -1, 1), ((0.0, 1.0),))
     >>> draws.interval(0.5, EqualTailed())
     array([[0.25, 0.75]])
@@ -181,7 +181,7 @@ class HighestDensity:
 
     Examples
     --------
-    >>> from erbayes import Draws
+    >>> from erbayes.metrics import Draws
     >>> draws = Draws(("recall",), np.linspace(0, 1, 101).reshape(1, -1, 1) ** 2, ((0.0, 1.0),))
     >>> draws.interval(0.5, HighestDensity()).round(2)
     array([[0.  , 0.25]])
@@ -260,7 +260,7 @@ class BetaGamma(Distribution):
     --------
     No error in 100 draws:
 
-    >>> from erbayes import Normal
+    >>> from erbayes.metrics import Normal
     >>> df, support = np.array([99.0]), ((0.0, 1.0),)
     >>> fit = Normal(("precision",), np.ones(1), np.zeros((1, 1)), df, support, effective=100)
     >>> interval(fit, 0.95, BetaGamma()).round(3)
@@ -356,7 +356,7 @@ class Scale:
 
     Examples
     --------
-    >>> from erbayes import logit
+    >>> from erbayes.metrics.intervals import logit
     >>> logit.forward(np.array([0.5])), logit
     (array([0.]), <logit scale>)
     """
@@ -423,7 +423,7 @@ class Symmetric(Distribution):
 
     Examples
     --------
-    >>> from erbayes import Normal
+    >>> from erbayes.metrics import Normal
     >>> fit = Normal(("recall",), np.array([0.8]), np.array([[0.01]]), np.array([20.0]), ((0.0, 1.0),))
     >>> interval(fit, 0.95, Symmetric()).round(2), interval(fit, 0.95, WALD).round(2)
     (array([[0.52, 0.94]]), array([[0.6, 1. ]]))
@@ -493,7 +493,7 @@ class Anytime:
     --------
     No error in 100 draws, looked at once and at any time:
 
-    >>> from erbayes import Normal
+    >>> from erbayes.metrics import Normal
     >>> df, support = np.array([99.0]), ((0.0, 1.0),)
     >>> fit = Normal(("precision",), np.ones(1), np.zeros((1, 1)), df, support, effective=100)
     >>> interval(fit, 0.95, BetaGamma()).round(3), interval(fit, 0.95, Anytime()).round(3)

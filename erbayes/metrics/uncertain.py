@@ -625,7 +625,7 @@ class Totals:
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> totals = eb.taylor(eb.Sample(units, eb.UniformClusters(population=2)), "pairwise-precision")
+    >>> totals = eb.engine.taylor(eb.Sample(units, eb.UniformClusters(population=2)), "pairwise-precision")
     >>> totals.names, totals.mean, totals.apply("pairwise-precision").estimate
     (('common_links', 'predicted_links'), array([1., 1.]), array([1.]))
     """

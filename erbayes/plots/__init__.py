@@ -6,6 +6,7 @@ black, white and grey, and series differ in shape as well.
 
 from .curves import curve, stages, track
 from .fits import leakage, predicted_retention, predicted_sizes, retention, size_distribution
+from .impacts import errors
 from .results import (
     balance,
     by_domain,
@@ -24,6 +25,7 @@ __all__ = [
     "comparison",
     "coverage",
     "curve",
+    "errors",
     "estimates",
     "forest",
     "influence",

@@ -210,7 +210,7 @@ def side_by_side(result: SideBySide, metrics: Wanted | None = None, *, ax: Axes 
     >>> from matplotlib.figure import Figure
     >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "b"}, {1: "x", 2: "x", 3: "y", 4: "z"})
     >>> sample, b3 = eb.Sample(units, eb.UniformClusters()), [eb.metrics.b3_precision]
-    >>> engines = {"naive": eb.naive(units, b3), "Taylor": eb.taylor(sample, b3)}
+    >>> engines = {"naive": eb.engine.naive(units, b3), "Taylor": eb.engine.taylor(sample, b3)}
     >>> ax = side_by_side(engine.side_by_side(engines, b3), ax=Figure().subplots())
     >>> [t.get_text() for t in ax.get_yticklabels()]
     ['b3-precision', 'naive', 'Taylor']

@@ -111,7 +111,7 @@ def report(
     metrics: Wanted = USUAL,
     *,
     level: float = 0.95,
-    title: str = "How good is this entity resolution?",
+    title: str = "",
     engines: Mapping[str, Engine] | None = None,
     kinds: Sequence[Kind] = (EqualTailed(),),
     about: Mapping[str, Any] | None = None,
@@ -133,7 +133,7 @@ def report(
     level : float in (0, 1)
         The level of the intervals.
     title : str
-        The title of the page.
+        The title of the page, by default "How good is this entity resolution?".
     engines : mapping, name -> Engine, optional
         The first makes the numbers to quote. By default they are the closed form, the jackknife and the
         bootstrap, which start from the same random state. If an engine raises DataError, the page shows its
@@ -185,7 +185,7 @@ def report(
     results, warnings = made.results, [*alarms(sample, metrics), *made.doubts]
     first = dict([*results.items()][:1])
     contents = {
-        "title": title,
+        "title": title or "How good is this entity resolution?",
         "headline": _write_headline(sample, metrics, results, level, kinds, made.doubts),
         "meaning": (
             f"What an interval means: of 100 samples drawn like this one, about {100 * level:g} give an "
@@ -217,7 +217,8 @@ def _fill_template(contents: Mapping[str, Any]) -> str:
 
     text = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return page.from_string(text).render(contents) + "\n"
+    html: str = page.from_string(text).render(contents)
+    return html + "\n"
 
 
 def _run_engines(

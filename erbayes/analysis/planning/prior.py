@@ -138,7 +138,8 @@ def forecast_from_prior(
 
     Examples
     --------
-    >>> from erbayes import BySize, UniformClusters, UniformRecords, metrics
+    >>> from erbayes import UniformClusters, UniformRecords, metrics
+    >>> from erbayes.design import BySize
     >>> from erbayes.study import populations as simulate
     >>> def prior(rng):
     ...     wrong = simulate.Misattribution(rng.beta(2, 30))

@@ -89,7 +89,8 @@ class Drawn:
         values : Series or mapping, record -> value, optional
             Needed for plans by values, if these are not in memory: the value of every labelled record.
         unresolved : sequence of record ids
-            Drawn records whose entity nobody could tell. They stay in the data (see `erbayes.Responding`).
+            Drawn records whose entity nobody could tell. They stay in the data (see
+            `erbayes.design.Responding`).
         unlabelled : sequence of record ids
             Drawn records that nobody has begun. If they are the last ones, since labelling stopped early, the
             draws before the first of them count, and later ones do not, although they may repeat a labelled
@@ -97,7 +98,7 @@ class Drawn:
             them, as it dealt the tasks. The begun draws then stand for them.
         classes : Series or mapping, record -> class, optional
             Class of every drawn record, if some are unresolved. By default the classes of predicted sizes
-            that `erbayes.size_classes` makes. Under strata, classes are those within strata.
+            that `erbayes.design.size_classes` makes. Under strata, classes are those within strata.
         prediction : memberships or Source, optional
             The prediction that was drawn from. Needed for strata of values, if chances depend on predicted
             size.

@@ -198,7 +198,7 @@ class Labels:
 
         Draws from the first task on that nobody has begun count as not made yet, if no later task is begun.
         Otherwise chance left out the tasks that nobody has begun, as it dealt them. Draws of other unresolved
-        tasks stay in the data (see `erbayes.Responding`), and so do predicted clusters that were begun and
+        tasks stay in the data (see `design.Responding`), and so do predicted clusters that were begun and
         have no complete answer.
 
         Parameters

@@ -1,0 +1,150 @@
+"""Coverage and score of a user's own statistics (`erbayes.impact`), with the prediction and without.
+
+    python benchmarks/impact.py [DRAWS] [COMPARED] > benchmarks/impact.csv
+
+Four pairs of releases of PatentsView, on which the method was designed, and three populations that had no
+part in it: shops with few orders each, a registry with wrong merges, and accounts of households. Each is
+drawn 200 times or more. With a second argument, the prediction is unrelated to the truth.
+"""
+
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+
+import erbayes as eb
+from erbayes import datasets
+from erbayes.analysis.impact import Known, estimate_impact
+from erbayes.statistics import count, gini, mean, regression, share, top
+from erbayes.units.clustering import Clustering
+from erbayes.units.features import Attributes, Featured, features_of
+
+PAIRS = (
+    ("20220630", "20211230"),
+    ("20220630", "20201229"),
+    ("20220630", "20190820"),
+    ("20201229", "20171226"),
+)
+FEATURES = {"span": ("x", "range"), "first": ("x", "min"), "sales": ("y", "sum")}
+
+
+def releases():
+    """Pairs of releases: records, truth, prediction and attributes of records."""
+    found = datasets.patentsview_releases()
+    year = datasets.patentsview_mentions().reindex(found.index).year.astype(float).fillna(2000).to_numpy()
+    for truth, prediction in PAIRS:
+        both = (found[truth].notna() & found[prediction].notna()).to_numpy()
+        t, p = (pd.factorize(found[c][both])[0] for c in (truth, prediction))
+        yield f"{prediction} for {truth}", t, p, (year[both] - 2000) / 10, np.ones(both.sum())
+
+
+def shops(rng):
+    """Customers with lognormal sales, a third of which the matcher splits in two."""
+    size = 1 + rng.negative_binomial(0.6, 0.12, 9000)
+    t = np.repeat(np.arange(len(size)), size)
+    split = rng.random(len(size)) < 0.33
+    p = pd.factorize(2 * t + (split[t] & (rng.random(len(t)) < 0.4)))[0]
+    taste = rng.normal(0, 0.8, len(size))[t]
+    return t, p, rng.gamma(2, 1.5, len(t)) + 0.5 * taste, np.exp(3 + taste + rng.normal(0, 0.7, len(t)))
+
+
+def registry(rng):
+    """Firms of a heavy tail, of which the matcher merges a fifth with another, large ones more often."""
+    size = np.minimum(rng.zipf(2.3, 12000), 150)
+    t = np.repeat(np.arange(len(size)), size)
+    merged = rng.random(len(size)) < 0.12 + 0.2 * (size > 5)
+    to = np.where(merged, rng.integers(0, len(size), len(size)), np.arange(len(size)))
+    age = rng.uniform(0, 4, len(size))[t]
+    return t, pd.factorize(to[t])[0], age + rng.exponential(0.5, len(t)), rng.gamma(1 + age, 2.0)
+
+
+def households(rng):
+    """Persons of one to six records, a tenth of which have been given to another of the same household."""
+    size = rng.choice([1, 2, 3, 4, 6], 15000, p=[0.45, 0.25, 0.15, 0.1, 0.05])
+    t = np.repeat(np.arange(len(size)), size)
+    p = pd.factorize(np.where(rng.random(len(t)) < 0.1, t - t % 3 + rng.integers(0, 3, len(t)), t))[0]
+    income = rng.lognormal(3, 0.5, len(size))[t]
+    return t, p, rng.normal(0, 1, len(t)) + np.log(income), income
+
+
+def populations(unrelated):
+    found = [
+        *releases(),
+        *((f.__name__, *f(np.random.default_rng(11))) for f in (shops, registry, households)),
+    ]
+    for name, t, p, x, y in found:
+        yield name, t, np.random.default_rng(3).permutation(p) if unrelated else p, x, y
+
+
+def statistics(released):
+    many = 10 if released else 4
+    span = 0.5 if released else 1.0
+    return [
+        count(),
+        mean("size"),
+        count(f"size>={many}"),
+        count(f"size>={5 * many}") if released else share("size>=2"),
+        share(f"span>={span}"),
+        mean("span"),
+        gini(),
+        top(0.01),
+        top(100),
+        gini("sales") if not released else top(0.1),
+        regression("log(size) ~ first"),
+        regression("span ~ log(size)"),
+    ]
+
+
+def study(draws, unrelated, sizes=(200, 400)):
+    """Table of cells: population, number of draws and statistic."""
+    cells = []
+    for name, t, p, x, y in populations(unrelated):
+        records = pd.RangeIndex(len(t))
+        labels, prediction = (Clustering.of(pd.Series(c, records)) for c in (t, p))
+        units = eb.measure(prediction, labels)
+        table = pd.DataFrame({"record": records, "x": x, "y": y})
+        attributes = Attributes.of(table, features_of(FEATURES), None, records)
+        featured = Featured.of(units, prediction, labels, attributes)
+        known = Known.of(featured, statistics("for" in name))
+        true = np.concatenate([s.value(featured.entities, np.ones(len(units))) for s in known.statistics])
+        of_record = labels.codes
+        for n in sizes:
+            rng, runs = np.random.default_rng(5), []
+            for _ in range(draws):
+                design = eb.UniformRecords()
+                expansion = design.expand_draws(units, of_record[rng.integers(0, len(t), n)])
+                found = estimate_impact(eb.Sample(units, design, expansion), known, featured)
+                for j, fit in enumerate((found.plain, found.fit)):
+                    ends = fit.interval()
+                    mean = np.where(np.isnan(found.fit.mean), np.nan, fit.mean)
+                    runs += zip(fit.names, [j] * len(true), mean, *ends.T, found.weights, strict=True)
+            r = pd.DataFrame(runs, columns=["statistic", "assisted", "mean", "lower", "upper", "weight"])
+            value = r["statistic"].map(dict(zip(found.fit.names, true, strict=True)))
+            miss = np.maximum(r["lower"] - value, 0) + np.maximum(value - r["upper"], 0)
+            r["cover"] = (miss == 0).where(r["mean"].notna())
+            r["score"] = ((r["upper"] - r["lower"] + 40 * miss) / value.abs()).where(r["mean"].notna())
+            r["error"] = (r["mean"] - value) / value.abs()
+            r["refused"] = r["mean"].isna()
+            by = r.groupby(["statistic", "assisted"], sort=False)
+            table = by[["cover", "score", "error", "refused", "weight"]].mean()
+            table["rmse"] = by["error"].agg(lambda e: np.sqrt((e**2).mean()))
+            wide = table.unstack("assisted")
+            wide.columns = [f"{'assisted' if j else 'plain'} {c}" for c, j in wide.columns]
+            naive = dict(zip(found.fit.names, found.predicted / true - 1, strict=True))
+            cells.append(wide.assign(population=name, n=n, naive=wide.index.map(naive)).reset_index())
+    cells = pd.concat(cells)
+    cells["ratio"] = cells["assisted score"] / cells["plain score"]
+    return cells
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    cells = study(int(sys.argv[1]) if len(sys.argv) > 1 else 200, len(sys.argv) > 2)
+    cells.to_csv(sys.stdout, index=False, float_format="%.4f")
+    pd.set_option("display.width", 220, "display.max_columns", 30, "display.max_rows", 300)
+    kept = ["plain cover", "assisted cover", "assisted refused", "ratio", "naive"]
+    print(cells.groupby(["population", "n"], sort=False)[kept].mean().round(3), file=sys.stderr)
+    print(cells.groupby("statistic", sort=False)[kept].mean().round(3), file=sys.stderr)
+    low = cells[cells["assisted cover"] < 0.92]
+    print(low[["population", "n", "statistic", *kept]].round(3).to_string(), file=sys.stderr)

@@ -1,0 +1,401 @@
+"""What errors of a matcher do to a user's own numbers, such as the count of customers.
+
+A statistic of the true entities is estimated from labelled ones. The same draws estimate the statistic of the
+predicted clusters, which is known, so that its error there corrects the estimate (a control variate).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from .._internal.arrays import BoolArray, FloatArray, IntArray
+from .._internal.digits import text
+from .._internal.policies import Missing
+from ..design import Design
+from ..design.sample import Sample
+from ..design.variance import Variance
+from ..metrics.columns import ENTITIES, RECORDS
+from ..metrics.intervals import DEFAULT, Kind
+from ..metrics.uncertain import Normal, Tabled, reason_column
+from ..statistics import Statistic, statistics_of
+from ..units.clustering import Clustering
+from ..units.features import Attributes, Featured, features_of
+from ..units.frame import framed
+from ..units.measuring import measure, sampled_labels
+
+FEWEST = 10.0
+"""Effective draws of a statistic below which it is refused.
+
+Those of residuals are no guard, since a sample that missed the few draws of large residuals has many of them:
+intervals that pass cover .88 (benchmarks/impact.md). Their kurtosis lowers degrees of freedom instead.
+"""
+MASS = 1.0
+"""Weight of the pseudo-draws on which the prediction is wholly wrong, half a draw on each side.
+
+It is that of the default interval (see `BetaGamma`).
+"""
+ROUNDING = 1e-12
+"""Share of a sum of squares that may be rounding."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """Entities, or predicted clusters, to which draws lead, with the share of each that a unit has.
+
+    Attributes
+    ----------
+    rows : DataFrame, (r,)
+        Features.
+    unit, row : int arrays, (p,)
+        Unit and row of each piece.
+    share : float array, (p,)
+        Records of the piece over those of its row: they add up to 1 over all units of the population.
+    domains : mapping, name -> float array, (r,)
+        Share of the records of each row that a domain has.
+    """
+
+    rows: pd.DataFrame
+    unit: IntArray
+    row: IntArray
+    share: FloatArray
+    domains: Mapping[str, FloatArray]
+
+    def linearise(
+        self, statistic: Statistic, domain: str, weight: FloatArray, exact: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return values of a statistic, (k,), and influences of units, (u, k), by their weights, (u,)."""
+        inside = self.domains[domain]
+        w = np.bincount(self.row, weight[self.unit] * self.share, len(inside)) * inside
+        there = np.flatnonzero(w)
+        if not len(there):
+            return np.full(len(statistic.names), np.nan), np.zeros((len(weight), len(statistic.names)))
+        how = statistic.linearise if exact else statistic.jackknife
+        value, influence = how(self.rows.iloc[there], w[there])
+        of_row = np.zeros((len(inside), len(value)))
+        of_row[there] = influence * inside[there, None]
+        pieces = self.share[:, None] * of_row[self.row]
+        of_unit = [np.bincount(self.unit, piece, len(weight)) for piece in pieces.T]
+        return value, np.stack(of_unit, axis=1)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Impact(Tabled):
+    """Statistics of the true entities next to those of the predicted clusters, as `impact` returns them.
+
+    Attributes
+    ----------
+    predicted : float array, (k,)
+        Statistics of the predicted clusters, which are known.
+    fit : Normal
+        Statistics of the true entities, with the help of the prediction.
+    plain : Normal
+        The same from the labels alone.
+    weights : float array, (k,)
+        λ of each statistic: how far the prediction is followed.
+    effective : float array, (k,)
+        Effective draws that each statistic depends on.
+    domains : tuple of str, (k,)
+        The domain of each; "" without domains.
+    draws : int
+    """
+
+    kind: ClassVar[Kind] = DEFAULT
+    predicted: FloatArray
+    fit: Normal
+    plain: Normal
+    weights: FloatArray
+    effective: FloatArray
+    domains: tuple[str, ...]
+    draws: int
+
+    @property
+    def worth(self) -> FloatArray:
+        """Return the number of further labels that would shorten the plain standard error as much, (k,)."""
+        before, after = self.plain.sd**2, self.fit.sd**2
+        # variances fall as 1/n
+        gain = np.divide(before, after, out=np.ones_like(before), where=after > 0) - 1
+        return np.asarray(np.round(self.draws * np.maximum(gain, 0)))
+
+    def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
+        """Return a row per statistic, and per domain if there are any.
+
+        Columns are `predicted`, from the clusters, `estimate`, `se`, `lower` and `upper` of the truth,
+        `difference` of the first two with `least` and `most`, `worth` in labels, and `reason` if a statistic
+        has no estimate.
+        """
+        found = self.fit.table(level, kind)
+        table = pd.DataFrame({"predicted": self.predicted}, index=pd.Index(self.fit.names, name="statistic"))
+        table[["estimate", "se", "lower", "upper"]] = found[["estimate", "se", "lower", "upper"]].to_numpy()
+        table["difference"] = table["predicted"] - table["estimate"]
+        table["least"], table["most"] = (table["predicted"] - table[end] for end in ("upper", "lower"))
+        table["worth"] = self.worth
+        table = table.assign(**reason_column(self.fit.reasons))
+        if any(self.domains):
+            table.insert(0, "domain", self.domains)
+        return table
+
+    def sentences(self, level: float = 0.95) -> list[str]:
+        """Return a sentence about each statistic, which a reader without statistics understands."""
+        return [_describe(row) for _, row in self.table(level).reset_index().iterrows()]
+
+
+def _describe(row: pd.Series) -> str:
+    """Return the sentence about a row of `Impact.table`."""
+    about = f"{row['statistic']}{f' of {row["domain"]}' if 'domain' in row else ''}"
+    said, true, lower, upper = (text(row[name]) for name in ("predicted", "estimate", "lower", "upper"))
+    if np.isnan(row["lower"]):
+        return f"{about}: the clusters say {said}, and the labels do not tell the truth: {row['reason']}."
+    start = f"{about}: the clusters say {said}, and the truth is about {true} ({lower} to {upper})"
+    if row["least"] <= 0 <= row["most"]:
+        return f"{start}, so that the clusters may be right."
+    if not row["lower"] > 0:
+        return f"{start}, so that the clusters are wrong by {text(row['difference'])}."
+    ends = sorted(abs(row["predicted"] / row[end] - 1) for end in ("lower", "upper"))
+    error = row["predicted"] / row["estimate"] - 1
+    return (
+        f"{start}, so that the clusters' number is {abs(error):.0%} too {'high' if error > 0 else 'low'} "
+        f"({ends[0]:.0%} to {ends[1]:.0%})."
+    )
+
+
+def impact(
+    prediction: Any,
+    labels: Any,
+    design: Design,
+    statistics: Any = ("count",),
+    *,
+    attributes: Any = None,
+    features: Mapping[str, Any] | None = None,
+    by: str | None = None,
+    missing: Missing = Missing.ERROR,
+    frame: Any = None,
+) -> Impact:
+    """Estimate statistics of the true entities, and how wrong those of the predicted clusters are.
+
+    Parameters
+    ----------
+    prediction : memberships
+        Predicted cluster of every record of the population.
+    labels, design, frame
+        As in `erbayes.estimate`.
+    missing : Missing
+        `Missing.OMIT` leaves out labelled records that the prediction lacks. Others have no place here.
+    statistics : Statistic, str or callable, or several
+        Objects of `erbayes.statistics`, their text, or functions (rows, weights) -> (value, influence). If a
+        function returns a value alone, entities are left out in turn (the jackknife).
+    attributes : DataFrame or Arrow table, optional
+        Attributes of all records, whose ids are in the first column.
+    features : mapping, name -> (column, aggregate), optional
+        Features of entities: sum, mean, min, max, range or distinct of a column, or a function of its values.
+    by : str, optional
+        A column of `attributes`: each statistic is estimated for each of its values too. An entity with
+        records of several counts in each by its share of records.
+
+    Returns
+    -------
+    Impact
+
+    Raises
+    ------
+    DataError
+        If the input cannot be used, or if no sample of entities tells a statistic.
+
+    Examples
+    --------
+    >>> from erbayes import UniformClusters
+    >>> prediction = {1: "a", 2: "a", 3: "b", 4: "c", 5: "d", 6: "d"}
+    >>> labels = {1: "x", 2: "x", 3: "x", 4: "y", 5: "z", 6: "z"}
+    >>> found = impact(prediction, labels, UniformClusters(population=3), ["count", "mean(size)"])
+    >>> found.table()[["predicted", "estimate", "difference"]]
+               predicted  estimate  difference
+    statistic
+    count            4.0       3.0         1.0
+    mean(size)       1.5       2.0        -0.5
+    """
+    labels = sampled_labels(labels)
+    prediction, _ = framed(prediction, labels, frame)
+    units = measure(prediction, labels, missing=missing)
+    return impact_of(
+        Sample(units, design), prediction, labels, statistics, attributes=attributes, features=features, by=by
+    )
+
+
+def impact_of(
+    sample: Sample,
+    prediction: Any,
+    labels: Any,
+    statistics: Any = ("count",),
+    *,
+    attributes: Any = None,
+    features: Mapping[str, Any] | None = None,
+    by: str | None = None,
+) -> Impact:
+    """Do as `impact` for units of any kind: entities, blocks, or sampled predicted clusters.
+
+    Parameters
+    ----------
+    sample : Sample
+        Units of this prediction and these labels, with their design.
+    prediction, labels, statistics, attributes, features, by
+        As in `impact`.
+    """
+    why = "statistics of predicted clusters need all of them, and labelled records beyond them have no place"
+    prediction = sample.units.whole_prediction(prediction, why)
+    table = Attributes.of(attributes, features_of(features), by, prediction.records)
+    featured = Featured.of(sample.units, prediction, Clustering.of(labels, "labels"), table)
+    return estimate_impact(sample, Known.of(featured, statistics), featured)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """Statistics that are fitted to all predicted clusters, with their values there by domain."""
+
+    statistics: tuple[Statistic, ...]
+    values: Mapping[str, FloatArray]
+
+    @classmethod
+    def of(cls, featured: Featured, statistics: Any) -> Known:
+        """Compute statistics of all predicted clusters."""
+        fitted = tuple(statistic.fit(featured.clusters) for statistic in statistics_of(statistics))
+        values = {}
+        for name, share in featured.cluster_shares.items():
+            there = share > 0
+            rows, w = (featured.clusters, share) if there.all() else (featured.clusters[there], share[there])
+            values[name] = np.concatenate([statistic.value(rows, w) for statistic in fitted])
+        return cls(fitted, values)
+
+
+def estimate_impact(sample: Sample, known: Known, featured: Featured) -> Impact:
+    """Estimate statistics of the true entities from a sample and what is known of the prediction."""
+    units, expansion = sample.units, sample.expansion
+    expansion.need_reached(ENTITIES)
+    touched, of_piece = np.unique(featured.cluster_of, return_inverse=True)
+    sides = (
+        Side(featured.entities, units.unit, featured.entity_of, units.n / units.N, featured.entity_shares),
+        Side(
+            featured.clusters.iloc[touched],
+            units.unit,
+            of_piece,
+            units.n / units.m,
+            {name: share[touched] for name, share in featured.cluster_shares.items()},
+        ),
+    )
+    (truth, d), (mirrored, e) = (_linearise(side, sample, known) for side in sides)
+    predicted = np.concatenate(list(known.values.values()))
+    names = [name for statistic in known.statistics for name in statistic.names]
+    support = [statistic.support for statistic in known.statistics for _ in statistic.names]
+    domains = [domain for domain in known.values for _ in names]
+    help = Help.of(d, e, truth, expansion.variance)
+    plainly = d  # without allowance for leverage, as in R's survey
+    if any(statistic.leverage for statistic in known.statistics):
+        _, plainly = _linearise(sides[0], sample, known, exact=True)
+    plainly = expansion.variance.residuals(np.where(help.empty, 0.0, plainly))
+    mean = truth + help.weight * np.where(help.weight != 0, predicted - mirrored, 0.0)
+    plain = Normal(
+        tuple(names * len(known.values)),
+        truth,
+        expansion.variance.covariance(plainly),
+        np.full(len(truth), max(float(len(d) - expansion.variance.lost), 1.0)),
+        tuple(support * len(known.values)),
+    )
+    least, most = np.array(plain.support).T
+    undefined = tuple(map(help.explain, range(len(truth))))
+    refused = np.array([bool(why) for why in undefined])
+    fit = replace(
+        plain,
+        mean=np.where(refused, np.nan, np.clip(mean, least, most)),
+        cov=help.cov,
+        df=np.minimum(plain.df, help.df),
+        undefined=undefined,
+    )
+    return Impact(predicted, fit, plain, help.weight, help.effective, tuple(domains), len(d))
+
+
+def _linearise(
+    side: Side, sample: Sample, known: Known, exact: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """Return the statistics of a side in each domain, (k,), and the effects of draws on them, (n, k)."""
+    expansion, size = sample.expansion, sample.units.size
+    weight = np.bincount(expansion.unit, expansion.weight, len(size))
+    scale = 1.0
+    if not expansion.absolute:  # weights up to a factor are scaled to the known number of records
+        scale = float(sample.units.total(RECORDS) / (weight @ size))
+    values, effects = [], []
+    for domain in known.values:
+        for statistic in known.statistics:
+            value, of_unit = side.linearise(statistic, domain, weight * scale, exact)
+            if not expansion.absolute:
+                # a unit that weighs more takes weight from all others
+                of_unit = of_unit - size[:, None] * (weight @ of_unit / (weight @ size))
+            values.append(value)
+            effects.append((expansion.weight * scale)[:, None] * of_unit[expansion.unit])
+    return np.concatenate(values), np.hstack(effects)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Help:
+    """What the prediction explains of effects of draws: e is a control variate of d.
+
+    Attributes
+    ----------
+    weight : λ of each statistic, (k,)
+    cov : covariance of statistics with the help of the prediction, (k, k)
+    effective : effective draws that a statistic depends on, (Σ|d|)²/Σd², (k,)
+    df : degrees of freedom of variances, 2n/(κ - 1) for residuals of kurtosis κ (Satterthwaite), (k,)
+    census : whether the sample holds every unit
+    empty : statistics that are 0/0, (k,)
+    """
+
+    weight: FloatArray
+    cov: FloatArray
+    effective: FloatArray
+    df: FloatArray
+    census: bool
+    empty: BoolArray
+
+    @classmethod
+    def of(cls, d: FloatArray, e: FloatArray, value: FloatArray, variance: Variance) -> Help:
+        """Choose λ of effects d, (n, k), and those of the mirrored statistic e."""
+        k, empty = d.shape[1], np.isnan(value)
+        d, e = np.where(empty, 0.0, d), np.where(empty, 0.0, e)
+        z, mirrored = variance.residuals(d), variance.residuals(e)
+        joint = variance.covariance(np.hstack([z, mirrored]))
+        changes, scale = variance.jackknife(np.hstack([d, e]))
+        changes = changes * np.sqrt(scale)[:, None]
+        D, E = changes[:, :k], changes[:, k:]
+        cross, squares, total = np.sum(D * E, axis=0), np.sum(E**2, axis=0), np.sum(D**2, axis=0)
+        # each draw has the λ of the others, so that it does not flatter its own residual
+        own = _divide(cross - D * E, squares - E**2, squares)
+        left = D - own * E
+        weight = _divide(np.diagonal(joint[:k, k:]), np.diagonal(joint[k:, k:]), np.sum(mirrored**2, axis=0))
+        after = np.sum(left**2, axis=0)
+        wider = np.maximum(_divide(after, np.sum((D - weight * E) ** 2, axis=0), total), 1.0)
+        # an error that no draw shows would move the statistic as far as one of its typical draws
+        pseudo = MASS * (weight != 0) * _divide(np.sum(D**4, axis=0), total, 0 * total)
+        cov = variance.covariance(z - weight * mirrored) * np.sqrt(np.outer(wider, wider)) + np.diag(pseudo)
+        varies = total > ROUNDING**2 * np.sum(d**2, axis=0)
+        # the variance of a variance, from the fourth moment, has n degrees of freedom for normal residuals
+        n, share = len(D), _divide(np.sum(left**4, axis=0), after**2, 0 * total)
+        df = 2 * n / np.maximum(n * share - 1, 1e-9) * (1 + _divide(pseudo, after, 0 * total)) ** 2
+        effective = _divide(np.abs(D).sum(axis=0) ** 2, total, 0 * total) * varies
+        return cls(weight, cov, effective, df, variance.census, empty)
+
+    def explain(self, j: int) -> str:
+        """Return why statistic j has no estimate; "" if it has."""
+        if self.empty[j]:
+            return "no labelled entity is in its denominator, or in its domain"
+        if self.census or self.effective[j] >= FEWEST:
+            return ""
+        if self.effective[j] == 0:
+            return "draws do not differ in it, so that nothing says how far it is from the truth: label more"
+        return f"it depends on {self.effective[j]:.1f} effective draws, fewer than {FEWEST:g}: label more"
+
+
+def _divide(top: FloatArray, bottom: FloatArray, whole: FloatArray) -> FloatArray:
+    """Return top/bottom, 0 where the bottom is only rounding of `whole`."""
+    return np.asarray(np.divide(top, bottom, out=np.zeros_like(top), where=bottom > ROUNDING * whole))

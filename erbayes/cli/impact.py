@@ -1,0 +1,107 @@
+"""The command on a user's own numbers: what the errors of a matcher do to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .._internal.errors import DataError
+from .inputs import One
+from .lazily import definitions, diagnostics, disk, features, frames, impacts, statistics
+from .options import command, file_option, message, refuse_output_over, say
+from .printing import Format, Printing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..analysis.impact import Impact
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numbers:
+    """Options of the numbers that are asked for."""
+
+    statistic: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="count, share(size>=5), total(x), mean(x), ratio(x, y), quantile_share(0.5, x), top(100), "
+            "top(0.01), gini(x), or a formula y ~ x. Several are allowed. By default: count."
+        ),
+    ] = None
+    attributes: Annotated[
+        Path | None, file_option("Table of all records, whose ids are in its first column.")
+    ] = None
+    feature: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=COLUMN:HOW",
+            help="A feature of entities, such as span=year:range. HOW is sum, mean, min, max, range or "
+            "distinct. Several are allowed; size is always there.",
+        ),
+    ] = None
+    by: Annotated[str | None, typer.Option(help="Column of --attributes: results are by its values.")] = None
+
+    def estimate(self, inputs: One) -> Impact:
+        """Read the input, and estimate the numbers."""
+        wanted_statistics = statistics.statistics_of(self.statistic or ["count"])
+        wanted = [features.Feature.parse(text) for text in self.feature or []]
+        if inputs.reading.scanned([inputs.part], inputs.framed.frame):
+            raise DataError("impact reads PREDICTION into memory: leave out --memory-limit, or name one file")
+        table: Any = None
+        if self.attributes is not None:
+            table = disk.read_table(self.attributes)
+            message(f"read {len(table):,} rows of {self.attributes}, with records in {table.columns[0]}")
+            table.isetitem(0, table.iloc[:, 0].astype(str))
+        sample, _ = inputs.sample()
+        for alarm in diagnostics.alarms(sample, [definitions.entities]):
+            say(alarm)
+        prediction, shared, _ = inputs.memory
+        prediction, _ = frames.framed(prediction, shared["labels"], shared["frame"])
+        return impacts.impact_of(
+            sample,
+            prediction,
+            shared["labels"],
+            wanted_statistics,
+            attributes=table,
+            features={feature.name: (feature.column, feature.how) for feature in wanted},
+            by=self.by,
+        )
+
+
+@command("impact")
+def impact_command(*, inputs: One, numbers: Numbers, printing: Printing) -> None:
+    """Say how wrong a number of yours is that was computed from the clusters of PREDICTION.
+
+    How many customers are there really? How many with ten orders or more, what is the Gini, what are the
+    top 100 worth, what is the slope of a regression? Each --statistic is computed from the clusters, and
+    estimated for the true entities from LABELS. The prediction itself helps: since its number is known, the
+    draws tell how far it is off. Files and designs are those of erbayes estimate.
+
+    \b
+    predicted         the number as computed from the clusters
+    estimate          the number of the true entities, with its interval, lower to upper
+    difference        how far the clusters are off, with its interval, least to most
+    worth             how many more labels would tell as much without the prediction
+
+    Names in a top ten, maxima and statistics of ties between entities are refused, as are attributes that the
+    matcher wrote itself and numbers that depend on fewer than ten effective draws.
+
+    \b
+    Examples:
+      erbayes impact clusters.csv labels.csv --design uniform-records
+      erbayes impact clusters.csv labels.csv --design uniform-records --drawn drawn.csv \\
+          --attributes orders.csv --feature span=year:range --feature sales=amount:sum \\
+          --statistic 'mean(span)' --statistic 'share(size>=10)' --statistic 'top(100, sales)'
+      erbayes impact clusters.csv to-label --attributes orders.csv --by country
+    """
+    refuse_output_over(printing.output, inputs)
+    refuse_output_over(printing.output, numbers)
+    found = numbers.estimate(inputs)
+    table: pd.DataFrame = found.table(inputs.level).reset_index()
+    if printing.format is Format.TABLE and printing.output is None:
+        for sentence in found.sentences(inputs.level):
+            message(sentence)
+    printing.show(table)

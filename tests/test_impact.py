@@ -1,0 +1,559 @@
+"""Statistics of a user's own: census, brute force, R, all samples enumerated, guards, and bad input."""
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import erbayes as eb
+from erbayes.analysis import impact as room
+from erbayes.analysis.impact import impact_of
+from erbayes.design.variance import StratifiedDraws
+from erbayes.units import features
+
+GOLDEN = Path(__file__).parent / "golden"
+R = pd.read_csv(GOLDEN / "results.csv").set_index(["case", "estimator", "quantity"]).value
+FEATURES = {"span": ("year", "range"), "sales": ("amount", "sum"), "shops": ("shop", "distinct")}
+STATISTICS = [
+    "count",
+    "count(size>=3)",
+    "share(span>=5)",
+    "mean(span)",
+    "total(sales)",
+    "ratio(sales, shops)",
+    "gini",
+    "gini(sales)",
+    "top(5)",
+    "top(0.1, sales)",
+    "quantile_share(0.5)",
+]
+
+
+def population(entities=250, wrong=0.25, seed=0):
+    r = np.random.default_rng(seed)
+    size = np.minimum(r.zipf(2.0, entities), 20)
+    t = np.repeat(np.arange(entities), size)
+    p = np.unique(
+        np.where(r.random(len(t)) < wrong, r.integers(0, entities, len(t)), t), return_inverse=True
+    )[1]
+    table = pd.DataFrame(
+        {
+            "record": np.arange(len(t)),
+            "year": r.integers(1990, 2010, len(t)),
+            "amount": r.gamma(2, 10, len(t)),
+            "shop": r.choice(["a", "b", "c"], len(t)),
+            "country": r.choice(["FR", "US"], len(t)),
+        }
+    )
+    return pd.Series(t), pd.Series(p), table
+
+
+TRUTH, PREDICTION, TABLE = population()
+N, K = len(TRUTH), TRUTH.nunique()
+GIVEN = {"attributes": TABLE, "features": FEATURES}
+
+
+def brute_force(clusters, within=None):
+    """Values of STATISTICS by pandas, of entities that weigh their share of records in a domain."""
+    by = TABLE.groupby(clusters.to_numpy())
+    size, sales, shops = by.size(), by["amount"].sum(), by["shop"].nunique()
+    span = by["year"].max() - by["year"].min()
+    w = np.ones(len(size)) if within is None else within.groupby(clusters.to_numpy()).mean()
+    kept = pd.DataFrame({"size": size, "sales": sales, "shops": shops, "span": span, "w": w}).query("w > 0")
+
+    def highest(name, k):
+        rows = kept.sort_values(name, ascending=False)
+        before = rows["w"].cumsum() - rows["w"]
+        return (np.clip(k - before, 0, rows["w"]) * rows[name]).sum() / (kept["w"] * kept[name]).sum()
+
+    def gini(name):
+        x, w = kept[name].to_numpy(), kept["w"].to_numpy()
+        return (w[:, None] * w * np.abs(x[:, None] - x)).sum() / (2 * w.sum() * (w @ x))
+
+    total = kept["w"].sum()
+    return [
+        total,
+        kept["w"][kept["size"] >= 3].sum(),
+        kept["w"][kept["span"] >= 5].sum() / total,
+        (kept["w"] * kept["span"]).sum() / total,
+        (kept["w"] * kept["sales"]).sum(),
+        (kept["w"] * kept["sales"]).sum() / (kept["w"] * kept["shops"]).sum(),
+        gini("size"),
+        gini("sales"),
+        highest("size", 5),
+        highest("sales", 0.1 * total),
+        1 - highest("size", 0.5 * total),
+    ]
+
+
+def of_predicted(sampled, design, statistics=STATISTICS, **given):
+    """Impact of sampled predicted clusters, with all records of the entities that they touch."""
+    touched = TRUTH[TRUTH.isin(TRUTH[PREDICTION.isin(sampled)])]
+    units = eb.measure_predicted(PREDICTION, touched, sampled)
+    return impact_of(eb.Sample(units, design), PREDICTION, touched, statistics, **given)
+
+
+class TestCensus:
+    @pytest.mark.parametrize("by", [None, "country"])
+    def test_a_census_of_entities_is_the_truth_without_error(self, by):
+        found = eb.impact(PREDICTION, TRUTH, eb.UniformClusters(K), STATISTICS, by=by, **GIVEN)
+        domains = [None] if by is None else [(TABLE["country"] == c).astype(float) for c in ("FR", "US")]
+        truth, predicted = ([x for d in domains for x in brute_force(c, d)] for c in (TRUTH, PREDICTION))
+        np.testing.assert_allclose(found.fit.mean, truth, rtol=1e-12)
+        np.testing.assert_allclose(found.predicted, predicted, rtol=1e-12)
+        assert (found.fit.sd == 0).all()
+        assert not any(found.fit.reasons)
+
+    def test_a_census_of_predicted_clusters_is_the_truth(self):
+        every = sorted(PREDICTION.unique())
+        found = of_predicted(every, eb.UniformClusters(len(every)), **GIVEN)
+        np.testing.assert_allclose(found.fit.mean, brute_force(TRUTH), rtol=1e-12)
+        assert (found.fit.sd == 0).all()
+
+    def test_a_census_of_blocks_is_the_truth(self):
+        blocks = TRUTH // 10
+        units = eb.measure(PREDICTION, TRUTH, blocks=blocks)
+        sample = eb.Sample(units, eb.UniformClusters(blocks.nunique()))
+        found = impact_of(sample, PREDICTION, TRUTH, STATISTICS, **GIVEN)
+        np.testing.assert_allclose(found.fit.mean, brute_force(TRUTH), rtol=1e-12)
+        assert (found.fit.sd == 0).all()
+
+    def test_a_regression_of_a_census_is_that_of_all(self):
+        pytest.importorskip("formulaic")
+        found = eb.impact(PREDICTION, TRUTH, eb.UniformClusters(K), "span ~ log(size)", **GIVEN)
+        by = TABLE.groupby(TRUTH)
+        X = np.column_stack([np.ones(K), np.log(by.size())])
+        B = np.linalg.lstsq(X, by["year"].max() - by["year"].min(), rcond=None)[0]
+        np.testing.assert_allclose(found.fit.mean, B, rtol=1e-12)
+        assert found.fit.names == ("span ~ log(size): Intercept", "span ~ log(size): log(size)")
+        assert (found.fit.sd == 0).all()
+
+
+# One sample, draw by draw
+
+DRAWN = TRUTH.iloc[np.random.default_rng(4).integers(0, N, 120)].to_numpy()
+LABELS = TRUTH[TRUTH.isin(DRAWN)]
+
+
+def by_loops(drawn):
+    """Count and mean of span with their standard errors, by loops over draws and records."""
+    n, years = len(drawn), TABLE["year"].to_numpy()
+
+    def of(members):
+        return np.array([1.0, np.ptp(years[members])])
+
+    members = {c: np.flatnonzero(TRUTH == c) for c in set(drawn)}
+    clusters = {k: np.flatnonzero(PREDICTION == k) for k in PREDICTION.unique()}
+    w = [N / (n * len(members[c])) for c in drawn]
+    rows = [of(members[c]) for c in drawn]
+    led = [sum(of(clusters[PREDICTION[i]]) / len(clusters[PREDICTION[i]]) for i in members[c]) for c in drawn]
+    d, e = (np.array([a * x for a, x in zip(w, side, strict=True)]) for side in (rows, led))
+    predicted = sum(of(members) for members in clusters.values())
+    found = []
+    for both in (
+        (d[:, 0], e[:, 0], d[:, 0].sum(), e[:, 0].sum(), predicted[0]),
+        (
+            (d[:, 1] - d[:, 0] * d[:, 1].sum() / d[:, 0].sum()) / d[:, 0].sum(),
+            (e[:, 1] - e[:, 0] * e[:, 1].sum() / e[:, 0].sum()) / e[:, 0].sum(),
+            d[:, 1].sum() / d[:, 0].sum(),
+            e[:, 1].sum() / e[:, 0].sum(),
+            predicted[1] / predicted[0],
+        ),
+    ):
+        a, b, plain, mirrored, known = both
+        a, b = a - a.mean(), b - b.mean()
+        own = np.array([(a @ b - x * y) / (b @ b - y * y) for x, y in zip(a, b, strict=True)])
+        r = a - own * b
+        weight = (a @ b) / (b @ b)
+        # one pseudo-draw on which the prediction is wrong, as typical as Σa⁴/Σa² says
+        pseudo = (a**4).sum() / (a @ a)
+        found.append((plain + weight * (known - mirrored), np.sqrt(n / (n - 1) * (r @ r + pseudo)), weight))
+    return np.transpose(found)
+
+
+@pytest.mark.parametrize("drawn", [DRAWN, DRAWN[:25]])
+def test_estimates_are_those_of_loops_over_draws(drawn):
+    labels = TRUTH[TRUTH.isin(drawn)]
+    found = eb.impact(PREDICTION, labels, eb.UniformRecords(list(drawn)), ["count", "mean(span)"], **GIVEN)
+    mean, se, weight = by_loops(drawn)
+    np.testing.assert_allclose(found.weights, weight, rtol=1e-9)
+    known = found.effective >= room.FEWEST
+    np.testing.assert_allclose(found.fit.mean[known], mean[known], rtol=1e-9)
+    np.testing.assert_allclose(np.sqrt(np.diagonal(found.fit.cov)), se, rtol=1e-9)
+
+
+def test_means_of_all_samples_are_the_truth_and_the_prediction():
+    truth = pd.Series([0, 0, 0, 1, 2, 2])
+    prediction = pd.Series([5, 5, 6, 6, 7, 7])
+    weights = {
+        "records": lambda c: len(truth) / (2 * (truth == c).sum()),
+        "entities": lambda c: 3 / 2,
+    }
+    for name, weight in weights.items():
+        units = list(truth) if name == "records" else list(truth.unique())
+        found = []
+        for drawn in product(units, repeat=2):
+            labels = truth[truth.isin(drawn)]
+            design = eb.KnownWeights({c: weight(c) for c in labels.unique()}, list(drawn), absolute=True)
+            sample = eb.Sample(eb.measure(prediction, labels), design)
+            table = features.Attributes.of(None, (), None, pd.RangeIndex(6))
+            both = features.Featured.of(
+                sample.units, eb.Clustering.of(prediction), eb.Clustering.of(labels), table
+            )
+            known = room.Known.of(both, ["count", "count(size>=2)"])
+            truthful = room.Side(
+                both.entities,
+                sample.units.unit,
+                both.entity_of,
+                sample.units.n / sample.units.N,
+                both.entity_shares,
+            )
+            mirrored = room.Side(
+                both.clusters,
+                sample.units.unit,
+                both.cluster_of,
+                sample.units.n / sample.units.m,
+                both.cluster_shares,
+            )
+            found.append([room._linearise(side, sample, known)[0] for side in (truthful, mirrored)])
+        np.testing.assert_allclose(np.mean(found, axis=0), [[3, 2], [3, 3]], rtol=1e-12)
+
+
+def test_totals_means_and_ratios_are_those_of_r():
+    """R 4.2.2, survey 4.1-1: svytotal and svyratio of 60 draws with unequal chances."""
+    records = pd.read_csv(GOLDEN / "records.csv").set_index("record")
+    drawn = pd.read_csv(GOLDEN / "s_ppswr.csv")
+    clusters = pd.read_csv(GOLDEN / "clusters.csv")
+    size = records.groupby("true")["true"].transform("size")
+    of_entity = clusters.set_index(clusters.columns[0])
+    # the same value for each record of an entity, whose mean is that of the entity; clusters have theirs
+    table = pd.DataFrame({"record": records.index, "size2": size.to_numpy()})
+    for name in ("TP", "T2", "EXACT"):
+        table[name] = of_entity[name].loc[records["true"]].to_numpy() / size.to_numpy()
+    weights = drawn.drop_duplicates("cluster").set_index("cluster")["w"]
+    labels = records["true"][records["true"].isin(drawn["cluster"])]
+    found = eb.impact(
+        records["pred"],
+        labels,
+        eb.KnownWeights(weights, list(drawn["cluster"]), absolute=True),
+        ["total(TP)", "total(T2)", "ratio(TP, T2)", "mean(EXACT)"],
+        attributes=table,
+        features={name: (name, "sum") for name in ("TP", "T2", "EXACT")},
+    )
+    for j, name in enumerate(("total_TP", "total_T2", "R", "clR")):
+        assert found.plain.mean[j] == pytest.approx(float(R["pps_wr_nofpc", name, "est"]), rel=1e-10)
+        assert found.plain.sd[j] == pytest.approx(float(R["pps_wr_nofpc", name, "se"]), rel=1e-10)
+
+
+def test_gini_and_regression_have_the_variance_of_linearised_draws():
+    """No R at hand for convey and svyglm: influences by numerical derivatives, variances by a loop."""
+    pytest.importorskip("formulaic")
+    found = eb.impact(
+        PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), ["gini", "log(size) ~ span"], **GIVEN
+    )
+    by = TABLE.loc[LABELS.index].groupby(LABELS)
+    x, span = by.size().astype(float), (by["year"].max() - by["year"].min()).astype(float)
+
+    def values(w):
+        X = np.column_stack([np.ones(len(x)), span]) * np.sqrt(w)[:, None]
+        B = np.linalg.lstsq(X, np.log(x) * np.sqrt(w), rcond=None)[0]
+        apart = np.abs(x.to_numpy()[:, None] - x.to_numpy())
+        return np.array([w @ apart @ w / (2 * w.sum() * (w @ x)), *B])
+
+    times = pd.Series(DRAWN).value_counts().reindex(x.index).to_numpy()
+    each = N / (len(DRAWN) * x.to_numpy())
+    w, z = times * each, []
+    for c in DRAWN:
+        step = 1e-6 * (x.index == c) * each
+        z.append((values(w + step) - values(w - step)) / 2e-6)
+    z = np.array(z) - np.mean(z, axis=0)
+    n = len(DRAWN)
+    np.testing.assert_allclose(found.plain.mean, values(w), rtol=1e-9)
+    np.testing.assert_allclose(found.plain.sd, np.sqrt(n / (n - 1) * (z**2).sum(axis=0)), rtol=1e-5)
+
+
+class TestDesigns:
+    def test_a_stratified_sample_adds_up_its_strata(self):
+        strata = {c: c % 2 for c in range(K)}
+        counts = {h: sum(1 for c in range(K) if c % 2 == h) for h in (0, 1)}
+        chosen = [c for c in range(120) if c % 2 or c < 60]
+        labels = TRUTH[TRUTH.isin(chosen)]
+        found = eb.impact(PREDICTION, labels, eb.Stratified(strata, counts), "total(sales)", **GIVEN)
+        sales = TABLE.groupby(TRUTH)["amount"].sum()
+        parts = [sales[[c for c in chosen if c % 2 == h]] for h in (0, 1)]
+        plain = sum(counts[h] * part.mean() for h, part in enumerate(parts))
+        variance = sum(
+            counts[h] ** 2 * (1 - len(part) / counts[h]) * part.var() / len(part)
+            for h, part in enumerate(parts)
+        )
+        assert found.plain.mean[0] == pytest.approx(plain)
+        assert found.plain.sd[0] == pytest.approx(np.sqrt(variance))
+        assert found.fit.sd[0] < found.plain.sd[0]
+
+    def test_weights_up_to_a_factor_are_scaled_to_the_records(self):
+        labels = TRUTH[TRUTH.isin(range(100))]
+        found = eb.impact(PREDICTION, labels, eb.UniformClusters(), ["count", "mean(span)"], **GIVEN)
+        metric = eb.engine.taylor(eb.Sample(eb.measure(PREDICTION, labels), eb.UniformClusters()), "entities")
+        first = metric.apply("entities", order=1)
+        assert found.plain.mean[0] == pytest.approx(first.mean[0])
+        assert found.plain.sd[0] == pytest.approx(first.sd[0])
+
+    def test_distinct_entities_have_the_variance_of_the_metric(self):
+        labels = TRUTH[TRUTH.isin(DRAWN)]
+        design = eb.DistinctEntities(len(DRAWN))
+        found = eb.impact(PREDICTION, labels, design, ["mean(size)"])
+        sample = eb.Sample(eb.measure(PREDICTION, labels), design)
+        first = eb.engine.taylor(sample, "mean-cluster-size").apply("mean-cluster-size", order=1)
+        assert found.plain.mean[0] == pytest.approx(first.mean[0])
+        assert found.plain.sd[0] == pytest.approx(first.sd[0])
+
+    @pytest.mark.parametrize(
+        "design",
+        [
+            eb.design.Calibrated(eb.UniformRecords(list(DRAWN)), fewest=2),
+            eb.design.Responding(eb.UniformRecords(list(DRAWN)), [True] * len(DRAWN) + [False] * 5),
+            eb.design.Pooled([eb.UniformRecords(list(DRAWN[:70])), eb.UniformRecords(list(DRAWN[70:]))]),
+            eb.UniformRecords(list(DRAWN), population=N),
+        ],
+    )
+    def test_every_design_with_a_variance_is_taken(self, design):
+        found = eb.impact(PREDICTION, LABELS, design, STATISTICS, **GIVEN)
+        some = np.array([not why for why in found.fit.reasons])
+        assert some.sum() >= 8
+        assert (found.fit.sd[some] > 0).all()
+        assert (np.abs(found.fit.mean - brute_force(TRUTH)) <= 5 * found.plain.sd)[some].all()
+
+    def test_predicted_clusters_lead_to_the_truth_by_their_pieces(self):
+        sampled = sorted(PREDICTION.unique())[:90]
+        clusters = PREDICTION.nunique()
+        found = of_predicted(sampled, eb.UniformClusters(clusters), ["count"])
+        size = TRUTH.groupby(TRUTH).transform("size")
+        each = np.array([(1 / size[PREDICTION == k]).sum() for k in sampled])
+        assert found.plain.mean[0] == pytest.approx(clusters * each.mean())
+        se = clusters * np.sqrt((1 - 90 / clusters) / 90) * each.std(ddof=1)
+        assert found.plain.sd[0] == pytest.approx(se)
+
+
+def variance_of(n):
+    return StratifiedDraws(np.zeros(n, dtype=np.int64), np.ones(1))
+
+
+class TestHelp:
+    def test_a_perfect_prediction_leaves_one_pseudo_draw(self):
+        d = np.random.default_rng(0).normal(size=(100, 1))
+        found = room.Help.of(d, d.copy(), np.ones(1), variance_of(100))
+        centred = d[:, 0] - d.mean()
+        assert found.weight[0] == pytest.approx(1)
+        # by √(n/(n - 1)) each, as changes of the jackknife are
+        assert found.cov[0, 0] == pytest.approx((centred**4).sum() / (centred**2).sum() * 100 / 99)
+
+    def test_an_unrelated_prediction_does_no_harm(self):
+        shuffled = pd.Series(np.random.default_rng(1).permutation(PREDICTION))
+        found = eb.impact(shuffled, LABELS, eb.UniformRecords(list(DRAWN)), STATISTICS, **GIVEN)
+        known = np.array([not why for why in found.fit.reasons])
+        assert (found.fit.sd[known] <= 1.05 * found.plain.sd[known]).all()
+
+    def test_worth_is_the_labels_that_the_plain_estimate_would_need(self):
+        found = eb.impact(PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), ["count"], **GIVEN)
+        gain = (found.plain.sd[0] / found.fit.sd[0]) ** 2
+        assert found.worth[0] == round(120 * (gain - 1))
+        assert found.worth[0] > 0
+
+
+class TestGuards:
+    def test_fewer_than_ten_effective_draws_are_refused_with_their_number(self):
+        rare = TRUTH.isin(pd.unique(DRAWN)[:1]).astype(float)
+        found = eb.impact(
+            PREDICTION,
+            LABELS,
+            eb.UniformRecords(list(DRAWN)),
+            ["count(rare>=1)", "count"],
+            attributes=TABLE.assign(rare=rare),
+            features={"rare": ("rare", lambda x: x.max())},
+        )
+        few, enough = found.effective
+        assert few < room.FEWEST <= enough
+        row = found.table().iloc[0]
+        assert np.isnan(row["estimate"])
+        assert np.isnan(row["lower"])
+        assert f"{few:.1f} effective draws, fewer than 10" in row["reason"]
+        assert found.table()["reason"].iloc[1] == ""
+        assert "do not tell the truth" in found.sentences()[0]
+
+    def test_the_guard_is_at_ten(self):
+        for k in (8, 12):
+            d = np.zeros((400, 1))
+            d[:k, 0] = (-1.0) ** np.arange(k)  # k draws differ, in pairs of opposite sign
+            found = room.Help.of(d, np.zeros_like(d), np.ones(1), variance_of(400))
+            assert found.effective[0] == pytest.approx(k)
+            assert (found.explain(0) == "") == (k == 12)
+
+    def test_a_statistic_that_no_draw_changes_is_refused(self):
+        found = eb.impact(
+            PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), ["share(size>=1)", "count(size>=99)"]
+        )
+        assert all("do not differ" in why for why in found.fit.reasons)
+
+    def test_an_empty_domain_is_refused(self):
+        table = TABLE.assign(country=np.where(TRUTH.isin(DRAWN), "FR", "US"))
+        found = eb.impact(
+            PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), ["count"], attributes=table, by="country"
+        )
+        assert found.domains == ("FR", "US")
+        assert "no labelled entity" in found.fit.reasons[1]
+
+    def test_what_the_matcher_wrote_is_refused(self):
+        golden = TABLE.assign(year=PREDICTION.to_numpy())
+        with pytest.raises(eb.DataError, match="'year' is the same in all records of each predicted cluster"):
+            eb.impact(
+                PREDICTION,
+                LABELS,
+                eb.UniformRecords(list(DRAWN)),
+                "mean(span)",
+                attributes=golden,
+                features={"span": ("year", "range")},
+            )
+        own = eb.impact(
+            PREDICTION,
+            LABELS,
+            eb.UniformRecords(list(DRAWN)),
+            "mean(span)",
+            attributes=golden,
+            features={"span": ("year", np.ptp)},
+        )
+        assert own.predicted[0] == 0
+
+    def test_ten_clusters_of_several_records_are_suspect(self):
+        for several, refused in ((9, False), (10, True)):
+            prediction = pd.Series([*np.repeat(np.arange(several), 2), *range(100, 130)])
+            truth = pd.Series([*np.repeat(np.arange(several), 2), *np.repeat(range(200, 215), 2)])
+            table = pd.DataFrame({"record": prediction.index, "x": prediction})
+            given = {"attributes": table, "features": {"x": ("x", "mean")}}
+            design = eb.UniformClusters(truth.nunique())
+            if refused:
+                with pytest.raises(eb.DataError, match="golden record"):
+                    eb.impact(prediction, truth, design, "mean(x)", **given)
+            else:
+                assert eb.impact(prediction, truth, design, "mean(x)", **given).fit.sd[0] == 0
+
+    def test_records_that_a_design_never_draws_are_named(self):
+        links = eb.columns.PREDICTED_LINKS
+        labels = TRUTH[TRUTH.isin(TRUTH[PREDICTION.isin([1, 2, 3])])]
+        with pytest.raises(eb.NotIdentified, match="mix the design with uniform records"):
+            eb.impact(PREDICTION, labels, eb.design.ByPredictedSize(links), "count")
+
+
+class TestFeatures:
+    @pytest.mark.parametrize("how", ["sum", "mean", "min", "max", "range", "distinct"])
+    def test_aggregates_are_those_of_pandas(self, how):
+        codes = np.random.default_rng(0).integers(0, 30, 400)
+        x = np.random.default_rng(1).integers(-5, 5, 400).astype(float)
+        by = pd.Series(x).groupby(codes)
+        expected = {"range": lambda: by.max() - by.min(), "distinct": by.nunique}.get(
+            how, getattr(by, how, None)
+        )()
+        found = features.Feature("f", "x", how).of_groups(codes, x, codes.max() + 1)
+        np.testing.assert_allclose(found, expected)
+
+    def test_a_function_of_a_users_own_sees_the_values_of_each_entity(self):
+        found = eb.impact(
+            PREDICTION,
+            TRUTH,
+            eb.UniformClusters(K),
+            "mean(middle)",
+            attributes=TABLE,
+            features={"middle": ("amount", lambda x: x.median())},
+        )
+        assert found.fit.mean[0] == pytest.approx(TABLE.groupby(TRUTH)["amount"].median().mean())
+
+    def test_the_order_of_records_does_not_matter(self):
+        mixed = np.random.default_rng(2).permutation(N)
+        design = eb.UniformRecords(list(DRAWN))
+        one = eb.impact(PREDICTION, LABELS, design, STATISTICS, **GIVEN)
+        other = eb.impact(
+            PREDICTION.iloc[mixed],
+            LABELS.sample(frac=1, random_state=1),
+            design,
+            STATISTICS,
+            attributes=TABLE.sample(frac=1, random_state=2),
+            features=FEATURES,
+        )
+        pd.testing.assert_frame_equal(one.table(), other.table(), rtol=1e-9)
+
+    def test_records_that_the_prediction_lacks_are_refused_or_left_out(self):
+        there = PREDICTION.drop(LABELS.index[:3])
+        design = eb.UniformRecords(list(DRAWN))
+        with pytest.raises(eb.DataError, match=r"missing=Missing\.OMIT"):
+            eb.impact(there, LABELS, design, "count")
+        found = eb.impact(there, LABELS, design, "count", missing=eb.Missing.OMIT)
+        left = eb.impact(there, LABELS.drop(LABELS.index[:3]), design, "count")
+        assert found.table().equals(left.table())
+        with pytest.raises(eb.DataError, match=r"statistics of predicted clusters need all of them"):
+            eb.impact(there, LABELS, design, "count", missing=eb.Missing.TOGETHER)
+
+    def test_a_frame_leaves_newer_records_out(self):
+        old = PREDICTION.index[: N - 40]
+        labels, drawn = (
+            LABELS[LABELS.index.isin(old)],
+            [c for c in DRAWN if c in set(LABELS[LABELS.index.isin(old)])],
+        )
+        found = eb.impact(PREDICTION, labels, eb.UniformRecords(drawn), "count", frame=old)
+        alone = eb.impact(PREDICTION[old], labels, eb.UniformRecords(drawn), "count")
+        assert found.table().equals(alone.table())
+
+    @pytest.mark.parametrize(
+        ("given", "said"),
+        [
+            ({}, "attributes=table"),
+            ({"attributes": TABLE.drop(columns="year")}, "has no column 'year'"),
+            ({"attributes": TABLE.iloc[:-2]}, "2 of .* records of the prediction have no attributes"),
+            ({"attributes": pd.concat([TABLE, TABLE[:3]])}, "3 rows of the attributes repeat a record"),
+            ({"attributes": TABLE.assign(year=TABLE["year"].where(TABLE.index > 4))}, "missing for 5 of"),
+            ({"attributes": TABLE.assign(year="then")}, "are no numbers, such as 'then'"),
+            ({"attributes": 3}, "a DataFrame or an Arrow table"),
+            ({"attributes": TABLE, "features": {"span": "year"}}, r"is \(column, aggregate\)"),
+            ({"attributes": TABLE, "features": {"span": ("year", "median")}}, "aggregates are sum, mean"),
+            ({"attributes": TABLE, "features": {"size": ("year", "sum")}}, "give the feature another name"),
+            ({"attributes": TABLE, "features": {"other": ("year", "sum")}}, "features={'span'"),
+            ({"attributes": TABLE, "features": {"span": ("year", lambda x: np.nan)}}, "no finite number"),
+            ({"attributes": TABLE, "features": ["span"]}, "features map names"),
+        ],
+    )
+    def test_what_is_no_feature_is_refused(self, given, said):
+        given = {"features": FEATURES, **given}
+        with pytest.raises(eb.DataError, match=said):
+            eb.impact(PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), "mean(span)", **given)
+
+    def test_texts_of_features(self):
+        assert features.Feature.parse("a=b:c=d:sum") == features.Feature("a", "b:c=d", "sum")
+        for text in ("span", "span=year", "=year:sum", "span=:sum"):
+            with pytest.raises(eb.DataError, match="NAME=COLUMN:AGGREGATE"):
+                features.Feature.parse(text)
+
+
+def test_sentences_say_how_wrong_the_clusters_are():
+    found = eb.impact(PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), ["count", "mean(size)"])
+    first, second = found.sentences()
+    row = found.table().iloc[0]
+    assert f"the clusters say {row['predicted']:,.0f}" in first
+    assert "too high" in first or "may be right" in first
+    assert "too low" in second or "may be right" in second
+    assert repr(found).startswith("Impact\n")
+
+
+def test_a_function_of_a_users_own_with_and_without_influence():
+    def spread(rows, weights):
+        return weights @ rows["span"] / weights.sum()
+
+    def linear(rows, weights):
+        mean = weights @ rows["span"] / weights.sum()
+        return mean, (rows["span"].to_numpy() - mean) / weights.sum()
+
+    design = eb.UniformRecords(list(DRAWN))
+    found = eb.impact(PREDICTION, LABELS, design, [spread, linear, "mean(span)"], **GIVEN)
+    np.testing.assert_allclose(found.predicted, found.predicted[2])
+    assert found.fit.mean[1] == pytest.approx(found.fit.mean[2])
+    assert found.fit.mean[0] == pytest.approx(found.fit.mean[2], rel=0.02)
+    assert found.fit.sd[0] == pytest.approx(found.fit.sd[2], rel=0.1)
