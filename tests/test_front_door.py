@@ -235,3 +235,20 @@ def test_the_picture_of_a_comparison():
     assert [t.get_text() for t in differences.get_legend().get_texts()] == ["new - old"]
     # the line of the new release keeps its style
     assert levels.lines[1].get_color() == differences.lines[0].get_color()
+
+
+def test_simultaneous_intervals_of_a_comparison():
+    third = EXAMPLE.prediction.copy()
+    third.iloc[::7] = [f"also{i}" for i in range(len(third.iloc[::7]))]
+    new = EXAMPLE.prediction.copy()
+    new.iloc[::10] = [f"alone{i}" for i in range(len(new.iloc[::10]))]
+    three = {"old": EXAMPLE.prediction, "new": new, "third": third}
+    found = eb.compare(three, EXAMPLE.labels, DESIGN, [R, m.b3_recall], engine="jackknife")
+    one, all_at_once = found.table(), found.table(simultaneous=True)
+    same = ["metric", "prediction", "estimate", "level"]
+    pd.testing.assert_frame_equal(one[same], all_at_once[same])
+    assert ((all_at_once.upper - all_at_once.lower) > (one.upper - one.lower) * 1.02).all()
+    # each metric alone: three differences of correlated estimates need less than Bonferroni's third
+    pair = found.differences(simultaneous=True).set_index(["metric", "difference"]).loc[(R.name, "new - old")]
+    strict = found.subtract("old", "new").table(1 - 0.05 / 3).loc[R.name]
+    assert strict.lower < pair.lower < found.subtract("old", "new")[R].lower
