@@ -1,8 +1,7 @@
 """Where a matcher loses links, and where it makes false ones: blocking, its threshold, or closure.
 
 A true link is found by an edge that reaches the threshold, or by closure, through other records. It is lost
-by the threshold if a looser one would find it, and was never compared if none would. Each is counted on the
-labelled entities, and their shares of all true links add up to 1.
+by the threshold if a looser one would find it, and was never compared if none would.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray, Seed
 from .._internal.errors import Alarm, Grade, Sentence
+from .._internal.tables import to_frame
 from ..design import Design
 from ..design.sample import Sample
 from ..engine.closed_form import Taylor
@@ -57,17 +57,7 @@ class Stages(Tabled):
     sample: Sample
 
     def table(self, level: float = 0.95) -> pd.DataFrame:
-        """Return the shares with their intervals, one row per stage.
-
-        Parameters
-        ----------
-        level : float in (0, 1)
-
-        Returns
-        -------
-        DataFrame
-            Below ten effective draws a share has no interval, and column reason says so.
-        """
+        """Return the shares with intervals of `level`, without one below ten effective draws."""
         few = describe_few(self.effective, self.sample)
         table = intervals_table(self.joint, level, None, few).rename_axis("stage").reset_index()
         table.insert(list(table.columns).index("upper") + 1, "n_eff", self.effective)
@@ -111,10 +101,6 @@ def stages(
         `Taylor()` by default, or any other that takes columns of your own.
     rng : Generator, int or None
 
-    Returns
-    -------
-    Stages
-
     Warns
     -----
     Alarm
@@ -123,9 +109,7 @@ def stages(
     Raises
     ------
     DataError
-        As `erbayes.thresholds`.
-    NotIdentified
-        If no labelled entity has two records.
+        As `erbayes.thresholds`; NotIdentified if no labelled entity has two records.
 
     Examples
     --------
@@ -161,38 +145,30 @@ def stages(
 
 def _add_candidates(edges: Edges, candidates: Any) -> Edges:
     """Return the edges with pairs that were compared, whose scores are below any other."""
-    frame = pd.DataFrame(candidates)
-    pairs = Edges.of(frame.assign(_score=-np.inf), edges.records, "_score", "candidates")
-    joined = (
-        np.concatenate(x)
-        for x in zip(
-            (edges.left, edges.right, edges.score), (pairs.left, pairs.right, pairs.score), strict=True
-        )
+    frame = to_frame(candidates).assign(_score=-np.inf)
+    pairs = Edges.of(frame, edges.records, "_score", "candidates")
+    left, right, score = (
+        np.concatenate([getattr(one, name) for one in (edges, pairs)]) for name in ("left", "right", "score")
     )
-    return Edges(edges.records, *joined)
+    return Edges(edges.records, left, right, score)
 
 
 def _find_doubts(edges: Edges, linked: BoolArray, labels: Clustering, compared: bool) -> list[Sentence]:
     """Return sentences about files that keep too few edges to tell stages apart."""
     doubts = []
     if linked.all() and not compared:
-        doubts.append(
-            Sentence(
-                "The file has no edge below the threshold, so that no link can be lost by it: links that "
-                "were compared count as never compared; keep all scored pairs, or give candidates=",
-                Grade.FAULT,
-            )
+        said = (
+            "The file has no edge below the threshold, so that no link can be lost by it: links that were "
+            "compared count as never compared; keep all scored pairs, or give candidates="
         )
+        doubts.append(Sentence(said, Grade.FAULT))
     ends = edges.left[edges.left != edges.right], edges.right[edges.left != edges.right]
     if any(len(np.unique(end)) == len(end) for end in ends) and (labels.sizes > 2).any():
-        doubts.append(
-            Sentence(
-                "Each record has one edge at most, in one of its columns, although entities have three "
-                "records and more: if the file keeps the best edge of each record only, others count as "
-                "never compared",
-                Grade.CAUTION,
-            )
+        said = (
+            "Each record has one edge at most, in one of its columns, although entities have three records "
+            "and more: if the file keeps the best edge of each record only, others count as never compared"
         )
+        doubts.append(Sentence(said, Grade.CAUTION))
     return doubts
 
 

@@ -13,8 +13,7 @@ import erbayes
 from .._internal.errors import DataError, head
 from .asked import Asked, Minima
 from .designs import Drawing
-from .domains import SPARE
-from .lazily import clusterings, disk, edges, labelling, pd
+from .lazily import disk, edges, labelling, pd
 from .options import command, file_option, message, refuse_output_over, refuse_same_file, within
 from .printing import Printing, show_cautions
 
@@ -39,21 +38,14 @@ class Scored:
         ),
     ]
     records: Annotated[
-        Path | None, file_option("All records, some of which may be in no edge: ids, or a prediction.")
-    ] = None
+        Path, file_option("All records, some of which may be in no edge: ids, or a prediction.")
+    ]
     score: Annotated[str | None, typer.Option(help="Column of scores.")] = None
     left: Annotated[str | None, typer.Option(help="Column of one record.")] = None
     right: Annotated[str | None, typer.Option(help="Column of the other record.")] = None
     at: Annotated[
         str, typer.Option(help="Number of thresholds, or the thresholds with commas between them: 0,1.5,")
     ] = "200"
-    cluster: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN=THRESHOLD",
-            help="EDGES has clusters of records, not edges: a column per threshold. Give it several times.",
-        ),
-    ] = None
     drawing: Drawing
     record: Annotated[str | None, typer.Option(help="Record column, in each file that has records.")] = None
     entity: Annotated[str | None, typer.Option(help="Entity column of LABELS.")] = None
@@ -61,8 +53,6 @@ class Scored:
 
     def __post_init__(self) -> None:
         refuse_same_file(("EDGES", self.edges), ("LABELS", self.labels))
-        if (self.records is None) == (not self.cluster):
-            raise DataError("--records lists all records of EDGES; columns of clusters have their own")
 
     def sample(self) -> tuple[pd.Series, Design]:
         """Read the labels, with the design by which they were drawn."""
@@ -76,17 +66,12 @@ class Scored:
     def thresholds(self) -> Any:
         """Return the number of thresholds, or a list of them."""
         try:
-            return (
-                int(self.at) if self.at.isdecimal() else [float(x) for x in self.at.split(",") if x.strip()]
-            )
+            return int(self.at) if self.at.isdecimal() else [float(x) for x in self.at.strip(",").split(",")]
         except ValueError as error:
             raise DataError(f"--at {self.at}: write a number of thresholds, or thresholds 0,1,2") from error
 
     def given(self) -> dict[str, Any]:
         """Read what the options name, as arguments of `erbayes.thresholds` and `erbayes.stages`."""
-        if self.cluster:
-            return {"edges": dict(self._read_column(option) for option in self.cluster)}
-        assert self.records is not None
         if self.left or self.right:
             named = {"left": self.left, "right": self.right, "score": self.score}
             table = disk.read_columns(self.edges, named)
@@ -103,16 +88,6 @@ class Scored:
         records = disk.read_columns(self.records, {"record": self.record}, spare=1).iloc[:, 0]
         message(f"read {len(table):,} edges of {len(records):,} records (scores: {score} of {self.edges})")
         return {"edges": table.assign(**{score: scores}), "records": records, "score": score}
-
-    def _read_column(self, option: str) -> tuple[float, Any]:
-        """Read the clustering of one threshold, COLUMN=THRESHOLD."""
-        name, _, threshold = option.rpartition("=")
-        try:
-            value = float(threshold)
-        except ValueError as error:
-            raise DataError(f"--cluster {option}: write COLUMN=THRESHOLD, such as cluster_p_9=0.9") from error
-        table = disk.read_columns(self.edges, {"record": self.record, "cluster": name}, spare=SPARE)
-        return value, clusterings.Clustering.of(table, f"column {name!r} of {self.edges}")
 
 
 @command("thresholds")
@@ -143,19 +118,15 @@ def thresholds_command(
     for output in (printing.output, picture):
         refuse_output_over(output, scored)
     given, (labels, design) = scored.given(), scored.sample()
-    metrics, least = asked.chosen_metrics(), {}
-    if minima != Minima():
-        least = minima.read()
-    if stages is not None:
-        with within(scored.drawing.in_words):
-            found = erbayes.stages(labels=labels, design=design, threshold=stages, **given)
-        printing.show(found.table(scored.level))
-        message(f"note: {found}")
-        return
+    metrics, least = asked.chosen_metrics(), {} if minima == Minima() else minima.read()
+    given |= {"labels": labels, "design": design}
     with within(scored.drawing.in_words):
-        curve = erbayes.thresholds(
-            labels=labels, design=design, metrics=metrics, at=scored.thresholds(), **given
-        )
+        if stages is not None:
+            found = erbayes.stages(threshold=stages, **given)
+            printing.show(found.table(scored.level))
+            message(f"note: {found}")
+            return
+        curve = erbayes.thresholds(metrics=metrics, at=scored.thresholds(), **given)
     printing.show(curve.table(level=scored.level, kind=asked.kind))
     if "pairwise-f1" in [m.name for m in metrics]:
         best = curve.best("pairwise-f1", scored.level)["threshold"]
