@@ -23,7 +23,7 @@ from ..metrics.intervals import DEFAULT, Kind
 from ..metrics.uncertain import Normal, Tabled, reason_column
 from ..statistics import Statistic, statistics_of
 from ..units.clustering import Clustering
-from ..units.features import Attributes, Featured, features_of
+from ..units.features import Attributes, Featured
 from ..units.frame import framed
 from ..units.measuring import Missing, measure, sampled_labels
 
@@ -33,11 +33,8 @@ FEWEST = 10.0
 Those of residuals are no guard, since a sample that missed the few draws of large residuals has many of them:
 intervals that pass cover .88 (benchmarks/impact.md). Their kurtosis lowers degrees of freedom instead.
 """
-MASS = 1.0
-"""Weight of the pseudo-draws on which the prediction is wholly wrong, half a draw on each side.
-
-It is that of the default interval (see `BetaGamma`).
-"""
+MASS = 0.5
+"""Weight of a pseudo-draw on which the prediction is wholly wrong, in draws."""
 ROUNDING = 1e-12
 """Share of a sum of squares that may be rounding."""
 
@@ -245,7 +242,7 @@ def impact_of(
     """
     why = "statistics of predicted clusters need all of them, and labelled records beyond them have no place"
     prediction = sample.units.whole_prediction(prediction, why)
-    table = Attributes.of(attributes, features_of(features), by, prediction.records)
+    table = Attributes.of(attributes, features, by, prediction.records)
     featured = Featured.of(sample.units, prediction, Clustering.of(labels, "labels"), table)
     return estimate_impact(sample, Known.of(featured, statistics), featured)
 

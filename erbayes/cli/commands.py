@@ -18,6 +18,7 @@ from .._internal.errors import DataError
 from .._internal.files import refuse_output, replacing
 from ..analysis.comparison import compare
 from ..analysis.domains import ByDomain, by_domain, compare_by_domain
+from ..analysis.estimation import estimate_sample
 from ..analysis.planning import forecast
 from ..design import ByPredictedSize, UniformClusters, UniformRecords
 from ..design.calibration import NOTABLE, links_expected_beyond
@@ -25,7 +26,6 @@ from ..design.nonresponse import Responding
 from ..design.sample import Sample
 from ..engine import Engine, Jackknife, Taylor
 from ..engine.bounded_means import AnytimeBetting, Betting
-from ..engine.closed_form import taylor
 from ..engine.diagnostics import alarms
 from ..labels import read_labels
 from ..labels.drawing import ONCE, REPEATED, Drawn, Verdict, check, draw, worst_cases, write_folder
@@ -348,7 +348,7 @@ def estimate_command(
         table, warned = helping.table(inputs.level, asked.kind), helping.alarms(sample, metrics)
         warned = warned if engine is None else engine.of_prediction(sample) + warned
     else:
-        found, method = taylor(sample, metrics).apply(metrics), "taylor"
+        found, method = estimate_sample(sample, metrics), "taylor"
         table, warned = found.table(inputs.level, asked.kind), alarms(sample, metrics)
     for alarm in warned:
         say(alarm)
