@@ -167,8 +167,8 @@ def by_loops(drawn):
         own = np.array([(a @ b - x * y) / (b @ b - y * y) for x, y in zip(a, b, strict=True)])
         r = a - own * b
         weight = (a @ b) / (b @ b)
-        # half a pseudo-draw on which the prediction is wrong, as typical as Σa⁴/Σa² says
-        pseudo = (a**4).sum() / (a @ a)
+        # half a pseudo-draw, as typical as Σa⁴/Σa² says, of what the prediction explains
+        pseudo = (a**4).sum() / (a @ a) * np.sqrt(max(1 - (r @ r) / (a @ a), 0))
         found.append(
             (plain + weight * (known - mirrored), np.sqrt(n / (n - 1) * (r @ r + pseudo / 2)), weight)
         )
@@ -514,6 +514,7 @@ class TestFeatures:
             ({"attributes": pd.concat([TABLE, TABLE[:3]])}, "3 rows of the attributes repeat a record"),
             ({"attributes": TABLE.assign(year=TABLE["year"].where(TABLE.index > 4))}, "missing for 5 of"),
             ({"attributes": TABLE.assign(year="then")}, "are no numbers, such as 'then'"),
+            ({"attributes": TABLE.assign(record=[f"r{i}" for i in range(N)])}, "are of type"),
             ({"attributes": 3}, "a DataFrame or an Arrow table"),
             ({"attributes": TABLE, "features": {"span": "year"}}, r"is \(column, aggregate\)"),
             ({"attributes": TABLE, "features": {"span": ("year", "median")}}, "aggregates are sum, mean"),

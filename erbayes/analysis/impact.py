@@ -371,8 +371,9 @@ class Help:
         weight = _divide(np.diagonal(joint[:k, k:]), np.diagonal(joint[k:, k:]), np.sum(mirrored**2, axis=0))
         after = np.sum(left**2, axis=0)
         wider = np.maximum(_divide(after, np.sum((D - weight * E) ** 2, axis=0), total), 1.0)
-        # an error that no draw shows would move the statistic as far as one of its typical draws
-        pseudo = MASS * (weight != 0) * _divide(np.sum(D**4, axis=0), total, 0 * total)
+        # an error that no draw shows would move what the prediction explains as far as a typical draw
+        explained = np.sqrt(np.maximum(1 - _divide(after, total, 0 * total), 0)) * (total > 0)
+        pseudo = MASS * explained * _divide(np.sum(D**4, axis=0), total, 0 * total)
         cov = variance.covariance(z - weight * mirrored) * np.sqrt(np.outer(wider, wider)) + np.diag(pseudo)
         varies = total > ROUNDING**2 * np.sum(d**2, axis=0)
         # the variance of a variance, from the fourth moment, has n degrees of freedom for normal residuals

@@ -16,8 +16,8 @@ import pandas as pd
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, Remedy, head
 from .._internal.tables import is_table, refuse_names, to_frame
-from .clustering import Clustering, ids
-from .lookup import look_up
+from .clustering import Clustering, ids, is_unique
+from .lookup import locate_all, look_up
 from .units import Units
 
 SIZE = "size"
@@ -254,10 +254,10 @@ def _locate(listed: pd.Index, records: pd.Index) -> Any:
     """Return the row of each record, refusing records with several rows or none."""
     if listed.equals(records):
         return slice(None)
-    if not listed.is_unique:
+    if not is_unique(listed):
         twice = listed[listed.duplicated()]
         raise DataError(f"{len(twice):,} rows of the attributes repeat a record, such as {head(twice)}")
-    position = look_up(listed, records, "attributes")
+    position = locate_all(listed, records)
     if (lacking := records[position < 0]).size:
         raise DataError(
             f"{len(lacking):,} of {len(records):,} records of the prediction have no attributes, such as "
