@@ -12,7 +12,7 @@ from erbayes import engine as engines
 from erbayes import metrics as m
 from erbayes import plots
 from erbayes.datasets import people
-from erbayes.engine import Advised, Jackknife, LinearPool, Resampled, Taylor, advise, find_engine
+from erbayes.engine import Advised, ClosedForm, Jackknife, LinearPool, Resampled, Taylor, advise, find_engine
 from erbayes.metrics.uncertain import Draws, Normal
 
 EXAMPLE = people()
@@ -52,7 +52,7 @@ def test_what_is_missing_or_there_twice(arguments, message):
 
 @pytest.mark.parametrize(
     "name, engine",
-    [(None, Taylor()), ("closed form", Taylor()), ("closed-form", Taylor()), ("Jackknife", Jackknife()),
+    [(None, ClosedForm()), ("closed form", ClosedForm()), ("closed-form", ClosedForm()), ("Jackknife", Jackknife()),
      ("bootstrap", Resampled()), ("advised", Advised()), (Resampled(replicates=7), Resampled(replicates=7))],
 )  # fmt: skip
 def test_engines_by_name(name, engine):
@@ -142,9 +142,9 @@ def test_draws_are_a_tree_for_arviz():
 
 def test_advice_by_design_and_tail():
     records, why = advise(SAMPLE, [P, R])
-    assert records == Taylor() and "draws of records" in why and why.grade.name == "NOTE"
+    assert records == ClosedForm() and "draws of records" in why and why.grade.name == "NOTE"
     light = eb.Sample(eb.measure(EXAMPLE.prediction, EXAMPLE.labels), eb.UniformClusters())
-    assert advise(light, [R])[0] == Taylor() and "no few units" in advise(light, [R])[1]
+    assert advise(light, [R])[0] == ClosedForm() and "no few units" in advise(light, [R])[1]
     heavy, why = advise(giant(), [P, R])
     assert isinstance(heavy, LinearPool) and "entities were drawn and a few hold most links" in why
     # no part of the size model returns the cost of splits and merges

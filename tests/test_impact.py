@@ -167,9 +167,11 @@ def by_loops(drawn):
         own = np.array([(a @ b - x * y) / (b @ b - y * y) for x, y in zip(a, b, strict=True)])
         r = a - own * b
         weight = (a @ b) / (b @ b)
-        # one pseudo-draw on which the prediction is wrong, as typical as Σa⁴/Σa² says
-        pseudo = (a**4).sum() / (a @ a)
-        found.append((plain + weight * (known - mirrored), np.sqrt(n / (n - 1) * (r @ r + pseudo)), weight))
+        # half a pseudo-draw, as typical as Σa⁴/Σa² says, of what the prediction explains
+        pseudo = (a**4).sum() / (a @ a) * np.sqrt(max(1 - (r @ r) / (a @ a), 0))
+        found.append(
+            (plain + weight * (known - mirrored), np.sqrt(n / (n - 1) * (r @ r + pseudo / 2)), weight)
+        )
     return np.transpose(found)
 
 
@@ -341,13 +343,13 @@ def variance_of(n):
 
 
 class TestHelp:
-    def test_a_perfect_prediction_leaves_one_pseudo_draw(self):
+    def test_a_perfect_prediction_leaves_half_a_pseudo_draw(self):
         d = np.random.default_rng(0).normal(size=(100, 1))
         found = room.Help.of(d, d.copy(), np.ones(1), variance_of(100))
         centred = d[:, 0] - d.mean()
         assert found.weight[0] == pytest.approx(1)
         # by √(n/(n - 1)) each, as changes of the jackknife are
-        assert found.cov[0, 0] == pytest.approx((centred**4).sum() / (centred**2).sum() * 100 / 99)
+        assert found.cov[0, 0] == pytest.approx((centred**4).sum() / (centred**2).sum() * 100 / 99 / 2)
 
     def test_an_unrelated_prediction_does_no_harm(self):
         shuffled = pd.Series(np.random.default_rng(1).permutation(PREDICTION))
@@ -454,7 +456,7 @@ class TestFeatures:
         expected = {"range": lambda: by.max() - by.min(), "distinct": by.nunique}.get(
             how, getattr(by, how, None)
         )()
-        found = features.Feature("f", "x", how).of_groups(codes, x, codes.max() + 1)
+        found = features.AGGREGATES[how](codes, x, codes.max() + 1)
         np.testing.assert_allclose(found, expected)
 
     def test_a_function_of_a_users_own_sees_the_values_of_each_entity(self):
@@ -512,6 +514,7 @@ class TestFeatures:
             ({"attributes": pd.concat([TABLE, TABLE[:3]])}, "3 rows of the attributes repeat a record"),
             ({"attributes": TABLE.assign(year=TABLE["year"].where(TABLE.index > 4))}, "missing for 5 of"),
             ({"attributes": TABLE.assign(year="then")}, "are no numbers, such as 'then'"),
+            ({"attributes": TABLE.assign(record=[f"r{i}" for i in range(N)])}, "are of type"),
             ({"attributes": 3}, "a DataFrame or an Arrow table"),
             ({"attributes": TABLE, "features": {"span": "year"}}, r"is \(column, aggregate\)"),
             ({"attributes": TABLE, "features": {"span": ("year", "median")}}, "aggregates are sum, mean"),
