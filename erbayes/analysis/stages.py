@@ -19,8 +19,8 @@ from .._internal.errors import Alarm, Grade, Sentence
 from .._internal.tables import to_frame
 from ..design import Design
 from ..design.sample import Sample
-from ..engine.closed_form import Taylor
-from ..engine.contract import Engine, need_engine
+from ..engine.contract import Engine
+from ..engine.named import find_engine
 from ..metrics.columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, OfUnits
 from ..metrics.definitions import UNIT, Group, Metric
 from ..metrics.uncertain import Draws, Normal, Tabled
@@ -84,7 +84,7 @@ def stages(
     records: Any = None,
     score: str | None = None,
     candidates: Any = None,
-    engine: Engine | None = None,
+    engine: Engine | str | None = None,
     rng: Seed = None,
 ) -> Stages:
     """Estimate at which stage of a matcher links are lost, and where false ones are made.
@@ -97,8 +97,8 @@ def stages(
         Edges with this score or more are links.
     candidates : table of two columns of ids, optional
         Pairs that were compared, if `edges` does not keep those with low scores.
-    engine : Engine, optional
-        `Taylor()` by default, or any other that takes columns of your own.
+    engine : Engine or str, optional
+        `"closed form"` by default, or any other that takes columns of your own.
     rng : Generator, int or None
 
     Warns
@@ -128,7 +128,7 @@ def stages(
     Of 100 true links 40 are missed, and of 100 missed links 50 were never compared.
     """
     labels = sampled_labels(labels)
-    need_engine(engine or Taylor())
+    by = find_engine(engine)
     table = Edges.of(load_edges(edges, score), records, score)
     (threshold,) = table.thresholds([threshold]).tolist()
     linked = table.score >= threshold
@@ -139,8 +139,7 @@ def stages(
     units, *looser = compared.units(labels, levels)
     metrics = _define_shares(_count_stages(table, linked, labels, units, (looser or [units])[0]))
     sample = Sample(units, design)
-    joint = (engine or Taylor())(sample, metrics, rng)
-    return Stages(joint, effective_draws(sample, metrics), sample)
+    return Stages(by(sample, metrics, rng), effective_draws(sample, metrics), sample)
 
 
 def _add_candidates(edges: Edges, candidates: Any) -> Edges:

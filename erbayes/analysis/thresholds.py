@@ -25,8 +25,8 @@ from .._internal.arrays import BoolArray, FloatArray, Seed
 from .._internal.errors import Alarm, DataError, number
 from ..design import Design
 from ..design.sample import Sample
-from ..engine.closed_form import Taylor
 from ..engine.contract import Engine, need_paired
+from ..engine.named import find_engine
 from ..large import DuckDB
 from ..large.sources import lies_elsewhere, opened
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
@@ -283,7 +283,7 @@ def thresholds(
     records: Any = None,
     at: Any = 200,
     score: str | None = None,
-    engine: Engine | None = None,
+    engine: Engine | str | None = None,
     rng: Seed = None,
 ) -> Curve:
     """Estimate metrics of a matcher at many thresholds, from one labelled sample.
@@ -346,7 +346,7 @@ def thresholds(
     for doubt in table.doubts(labels):
         warnings.warn(doubt, Alarm, stacklevel=2)
     samples = tuple(Sample(units, design) for units in table.units(labels, levels))
-    joint = need_paired(engine or Taylor()).paired(samples, metrics, rng)
+    joint = need_paired(find_engine(engine)).paired(samples, metrics, rng)
     return _make_curve(levels, metrics, joint, samples)
 
 
