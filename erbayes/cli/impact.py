@@ -11,8 +11,11 @@ import typer
 
 from .._internal.errors import DataError
 from .._internal.files import read_table
-from ..analysis.impact import Impact, impact_of
+from ..analysis.impact import Impact, Known, estimate_impact, impact_of
 from ..engine.diagnostics import alarms
+from ..large import DuckDB, Scanned
+from ..large.features import scan_features
+from ..large.files import Files
 from ..metrics.definitions import entities
 from ..statistics import statistics_of
 from ..units.features import Feature
@@ -51,7 +54,7 @@ class Numbers:
         statistics = statistics_of(self.statistic or ["count"])
         wanted = [Feature.parse(text) for text in self.feature or []]
         if inputs.reading.scanned([inputs.part], inputs.framed.frame):
-            raise DataError("impact reads PREDICTION into memory: leave out --memory-limit, or name one file")
+            return self._scan(inputs, statistics, wanted)
         table: Any = None
         if self.attributes is not None:
             table = read_table(self.attributes)
@@ -71,6 +74,26 @@ class Numbers:
             features={feature.name: (feature.column, feature.how) for feature in wanted},
             by=self.by,
         )
+
+    def _scan(self, inputs: One, statistics: Any, features: list[Feature]) -> Impact:
+        """Estimate the numbers of a prediction where it lies."""
+        if inputs.of_clusters or inputs.framed.frame is not None or inputs.framed.dates is not None:
+            raise DataError("a prediction that is scanned takes neither a frame nor drawn clusters here")
+        sample, _ = inputs.sample()
+        for alarm in alarms(sample, [entities]):
+            say(alarm)
+        assert isinstance(sample.units, Scanned)
+        reading = inputs.reading
+        featured = scan_features(
+            reading.source(inputs.part),
+            sample.units,
+            inputs.labelled(scanned=True)[0]["labels"],
+            attributes=None if self.attributes is None else Files(self.attributes, text=True),
+            features=features,
+            by=self.by,
+            database=DuckDB(reading.memory_limit),
+        )
+        return estimate_impact(sample, Known.of(featured, statistics), featured)
 
 
 @command("impact")
