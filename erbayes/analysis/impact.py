@@ -15,10 +15,14 @@ import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.digits import text
+from .._internal.errors import DataError
 from .._internal.policies import Missing
 from ..design import Design
 from ..design.sample import Sample
 from ..design.variance import Variance
+from ..large import scan
+from ..large.features import scan_features
+from ..large.sources import lies_elsewhere
 from ..metrics.columns import ENTITIES, RECORDS
 from ..metrics.intervals import DEFAULT, Kind
 from ..metrics.uncertain import Normal, Tabled, reason_column
@@ -176,8 +180,9 @@ def impact(
 
     Parameters
     ----------
-    prediction : memberships
-        Predicted cluster of every record of the population.
+    prediction : memberships, or files and tables
+        Predicted cluster of every record of the population. Files and tables are those of
+        `erbayes.large.scan` with two columns; `attributes` then is such a source as well.
     labels, design, frame
         As in `erbayes.estimate`.
     missing : Missing
@@ -215,6 +220,12 @@ def impact(
     mean(size)       1.5       2.0        -0.5
     """
     labels = sampled_labels(labels)
+    if lies_elsewhere(prediction):
+        if frame is not None:
+            raise DataError("a prediction that is scanned takes no frame here: scan a view of its records")
+        scanned = scan(prediction, labels, missing=missing)
+        featured = scan_features(prediction, scanned, labels, attributes=attributes, features=features, by=by)
+        return estimate_impact(Sample(scanned, design), Known.of(featured, statistics), featured)
     prediction, _ = framed(prediction, labels, frame)
     units = measure(prediction, labels, missing=missing)
     return impact_of(

@@ -10,7 +10,18 @@ import typer
 
 from .._internal.errors import DataError
 from .inputs import One
-from .lazily import definitions, diagnostics, disk, features, frames, impacts, statistics
+from .lazily import (
+    definitions,
+    diagnostics,
+    disk,
+    features,
+    frames,
+    impacts,
+    large,
+    large_features,
+    large_files,
+    statistics,
+)
 from .options import command, file_option, message, refuse_output_over, say
 from .printing import Format, Printing
 
@@ -18,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ..analysis.impact import Impact
+    from ..units.features import Feature
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +61,7 @@ class Numbers:
         wanted_statistics = statistics.statistics_of(self.statistic or ["count"])
         wanted = [features.Feature.parse(text) for text in self.feature or []]
         if inputs.reading.scanned([inputs.part], inputs.framed.frame):
-            raise DataError("impact reads PREDICTION into memory: leave out --memory-limit, or name one file")
+            return self._scan(inputs, wanted_statistics, wanted)
         table: Any = None
         if self.attributes is not None:
             table = disk.read_table(self.attributes)
@@ -69,6 +81,26 @@ class Numbers:
             features={feature.name: (feature.column, feature.how) for feature in wanted},
             by=self.by,
         )
+
+    def _scan(self, inputs: One, wanted_statistics: Any, wanted: list[Feature]) -> Impact:
+        """Estimate the numbers of a prediction where it lies."""
+        if inputs.of_clusters or inputs.framed.frame is not None or inputs.framed.dates is not None:
+            raise DataError("a prediction that is scanned takes neither a frame nor drawn clusters here")
+        sample, _ = inputs.sample()
+        for alarm in diagnostics.alarms(sample, [definitions.entities]):
+            say(alarm)
+        units: Any = sample.units
+        reading = inputs.reading
+        featured = large_features.scan_features(
+            reading.source(inputs.part),
+            units,
+            inputs.labelled(scanned=True)[0]["labels"],
+            attributes=None if self.attributes is None else large_files.Files(self.attributes, text=True),
+            features=wanted,
+            by=self.by,
+            database=large.DuckDB(reading.memory_limit),
+        )
+        return impacts.estimate_impact(sample, impacts.Known.of(featured, wanted_statistics), featured)
 
 
 @command("impact")

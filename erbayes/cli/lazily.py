@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..labels.drawing import source as sources
     from ..labels.reading import faults as answer_faults
     from ..labels.reading import returned as returned_answers
+    from ..large import features as large_features
     from ..large import files as large_files
     from ..large import joint
     from ..metrics import columns as columns_of
@@ -76,6 +77,7 @@ else:
         "sources": "..labels.drawing.source",
         "answer_faults": "..labels.reading.faults",
         "returned_answers": "..labels.reading.returned",
+        "large_features": "..large.features",
         "large_files": "..large.files",
         "joint": "..large.joint",
         "columns_of": "..metrics.columns",
