@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from .._internal.errors import DataError
 from .inputs import One
@@ -22,7 +20,7 @@ from .lazily import (
     large_files,
     statistics,
 )
-from .options import command, file_option, message, refuse_output_over, say
+from .options import command, file_option, message, option, refuse_output_over, say
 from .printing import Format, Printing
 
 if TYPE_CHECKING:
@@ -36,25 +34,17 @@ if TYPE_CHECKING:
 class Numbers:
     """Options of the numbers that are asked for."""
 
-    statistic: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="count, share(size>=5), total(x), mean(x), ratio(x, y), quantile_share(0.5, x), top(100), "
-            "top(0.01), gini(x), or a formula y ~ x. Several are allowed. By default: count."
-        ),
-    ] = None
-    attributes: Annotated[
-        Path | None, file_option("Table of all records, whose ids are in its first column.")
-    ] = None
-    feature: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=COLUMN:HOW",
-            help="A feature of entities, such as span=year:range. HOW is sum, mean, min, max, range or "
-            "distinct. Several are allowed; size is always there.",
-        ),
-    ] = None
-    by: Annotated[str | None, typer.Option(help="Column of --attributes: results are by its values.")] = None
+    statistic: list[str] | None = option(
+        "count, share(size>=5), total(x), mean(x), ratio(x, y), quantile_share(0.5, x), top(100), "
+        "top(0.01), gini(x), or a formula y ~ x. Several are allowed. By default: count."
+    )
+    attributes: Path | None = file_option("Table of all records, whose ids are in its first column.")
+    feature: list[str] | None = option(
+        "A feature of entities, such as span=year:range. HOW is sum, mean, min, max, range or "
+        "distinct. Several are allowed; size is always there.",
+        metavar="NAME=COLUMN:HOW",
+    )
+    by: str | None = option("Column of --attributes: results are by its values.")
 
     def estimate(self, inputs: One) -> Impact:
         """Read the input, and estimate the numbers."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 import erbayes
 
@@ -14,7 +12,17 @@ from .._internal.errors import DataError, head
 from .asked import Asked, Minima
 from .designs import Drawing
 from .lazily import disk, edges, labelling, pd
-from .options import command, file_option, message, refuse_output_over, refuse_same_file, within
+from .options import (
+    REQUIRED,
+    argument,
+    command,
+    file_option,
+    message,
+    option,
+    refuse_output_over,
+    refuse_same_file,
+    within,
+)
 from .printing import Printing, show_cautions
 
 if TYPE_CHECKING:
@@ -25,31 +33,23 @@ if TYPE_CHECKING:
 class Scored:
     """Options of scored edges, and of the labels that judge them."""
 
-    edges: Annotated[
-        Path,
-        typer.Argument(metavar="EDGES", exists=True, dir_okay=False, help="Two records and a score per row."),
-    ]
-    labels: Annotated[
-        Path,
-        typer.Argument(
-            metavar="LABELS",
-            exists=True,
-            help="Record and entity, for every record of each labelled entity; or a folder of erbayes draw.",
-        ),
-    ]
-    records: Annotated[
-        Path, file_option("All records, some of which may be in no edge: ids, or a prediction.")
-    ]
-    score: Annotated[str | None, typer.Option(help="Column of scores.")] = None
-    left: Annotated[str | None, typer.Option(help="Column of one record.")] = None
-    right: Annotated[str | None, typer.Option(help="Column of the other record.")] = None
-    at: Annotated[
-        str, typer.Option(help="Number of thresholds, or the thresholds with commas between them: 0,1.5,")
-    ] = "200"
+    edges: Path = argument("Two records and a score per row.", dir_okay=False)
+    labels: Path = argument(
+        "Record and entity, for every record of each labelled entity; or a folder of erbayes draw."
+    )
+    records: Path = file_option(
+        "All records, some of which may be in no edge: ids, or a prediction.", default=REQUIRED
+    )
+    score: str | None = option("Column of scores.")
+    left: str | None = option("Column of one record.")
+    right: str | None = option("Column of the other record.")
+    at: str = option(
+        "Number of thresholds, or the thresholds with commas between them: 0,1.5,", default="200"
+    )
     drawing: Drawing
-    record: Annotated[str | None, typer.Option(help="Record column, in each file that has records.")] = None
-    entity: Annotated[str | None, typer.Option(help="Entity column of LABELS.")] = None
-    level: Annotated[float, typer.Option(help="Level of bands and sets, between 0 and 1.")] = 0.95
+    record: str | None = option("Record column, in each file that has records.")
+    entity: str | None = option("Entity column of LABELS.")
+    level: float = option("Level of bands and sets, between 0 and 1.", default=0.95)
 
     def __post_init__(self) -> None:
         refuse_same_file(("EDGES", self.edges), ("LABELS", self.labels))
@@ -96,10 +96,8 @@ def thresholds_command(
     scored: Scored,
     asked: Asked,
     minima: Minima,
-    stages: Annotated[
-        float | None, typer.Option(help="Show instead where links are lost and made at this threshold.")
-    ] = None,
-    picture: Annotated[Path | None, typer.Option(help="File of a picture of the curve to write.")] = None,
+    stages: float | None = option("Show instead where links are lost and made at this threshold."),
+    picture: Path | None = option("File of a picture of the curve to write."),
     printing: Printing,
 ) -> None:
     """Judge a matcher at many thresholds with one labelled sample.
