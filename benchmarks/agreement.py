@@ -15,9 +15,12 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
-from heavy_tails import METRICS, PLANS, populations
+from common import PLANS
+from common import PR as METRICS
+from heavy_tails import populations
 
 from erbayes import bayes
+from erbayes.study import draw_samples
 
 DRAWS, TIMES, FAST, BAR = 7500, 4, 60_000, 0.15
 
@@ -27,15 +30,16 @@ if __name__ == "__main__":
     off, error = [], []
     people = populations()
     for k, (plan, name, n) in enumerate((p, name, n) for p in PLANS for name in people for n in (100, 400)):
-        sample = PLANS[plan].draw(people[name].units, n, 1, np.random.default_rng([11, k])).separate[0]
-        slow = bayes.nuts(sample, draws=DRAWS, chains=TIMES, rng=np.random.default_rng(1), progressbar=False)
-        slow = slow.apply(METRICS)
+        drawn = draw_samples(PLANS[plan], people[name].units, n, 1, np.random.default_rng([11, k]))
+        (sample,) = drawn.separate
+        fit = bayes.nuts(sample, draws=DRAWS, chains=TIMES, rng=np.random.default_rng(1), progressbar=False)
+        slow = fit.apply(METRICS)
         quick = [
             bayes.fast(sample, draws=FAST, rng=np.random.default_rng([2, i])).apply(METRICS)
             for i in range(TIMES)
         ]
         chains = np.array([replace(slow, values=chain[None]).interval() for chain in slow.values])
-        fits = np.array([fit.interval() for fit in quick])
+        fits = np.array([one.interval() for one in quick])
         sd = slow.sd[:, None]
         off.append((fits.mean(axis=0) - slow.interval()) / sd)
         error.append(np.sqrt((fits.var(axis=0, ddof=1) + chains.var(axis=0, ddof=1)) / TIMES) / sd)

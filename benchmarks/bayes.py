@@ -20,12 +20,13 @@ import tempfile
 import time
 import timeit
 import warnings
+from typing import Any
 
 N, SEED, WORKERS = 400, 5, 2
 
 
 def population():
-    from patentsview import pair
+    from populations import pair
 
     return pair("20190820")
 
@@ -36,12 +37,12 @@ def loop() -> str:
     return f"{1e3 * min(times):.0f} to {1e3 * max(times):.0f} ms"
 
 
-def samples(count: int) -> list:
+def samples(count: int) -> list[Any]:
     import numpy as np
 
-    from erbayes.study import DrawClusters
+    from erbayes.study import Entities, draw_samples
 
-    return DrawClusters().draw(population().units, N, count, np.random.default_rng(SEED)).separate
+    return draw_samples(Entities(), population().units, N, count, np.random.default_rng(SEED)).separate
 
 
 def fast_fits() -> bool:
@@ -78,25 +79,19 @@ def studied_fits(repetitions: int, draws: int) -> tuple[float, float]:
     Each cell is one block, whose fits start at the fit of its first sample. The second figure is the rate of
     the fastest tenth of the fits, if all were as fast as the slowest of these.
     """
+    import joblib
+
     from erbayes.bayes import Modelled
     from erbayes.metrics import pairwise_precision, pairwise_recall
-    from erbayes.study import DrawClusters, study
+    from erbayes.study import Entities, study
 
     people, metrics, start = {"people": population()}, [pairwise_precision, pairwise_recall], 0.0
-    plans = {"one": DrawClusters(), "another": DrawClusters()}
+    plans = {"one": Entities(), "another": Entities()}
     for each in (1, repetitions):
         start = time.perf_counter()
-        found = study(
-            people,
-            plans,
-            [N],
-            {"model": Modelled(draws=draws)},
-            metrics,
-            repetitions=each,
-            seed=SEED,
-            workers=WORKERS,
-            progress=False,
-        )
+        with joblib.parallel_config(n_jobs=WORKERS):
+            engines = {"model": Modelled(draws=draws)}
+            found = study(people, plans, [N], engines, metrics, repetitions=each, seed=SEED)
         assert not found.runs.failed.any()
     passed = time.perf_counter() - start
     return len(plans) * repetitions / passed, WORKERS / found.runs.seconds.quantile(0.1)

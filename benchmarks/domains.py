@@ -11,19 +11,19 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from markdown import table
+import populations as simulate
+from common import RELEASES as BEDS
+from common import table
 
 import erbayes as eb
 from erbayes.analysis.domains import by_domain, degrees, effective_draws, in_domain
 from erbayes.datasets import patentsview_benchmark, patentsview_release, patentsview_releases
 from erbayes.engine import Taylor
-from erbayes.study import populations as simulate
 from erbayes.units.grouping import Of
 
 TRUTH, SAMPLES, FLAGGED, EQUAL = "20220630", 400, 300, 10
-BEDS = ("20170808", "20171226", "20190820", "20201229")
 SHARES = {"1 %": 0.01, "5 %": 0.05, "20 %": 0.2, "50 %": 0.5, "rest": 0.24}
-METRICS = (*eb.USUAL, eb.metrics.entities, eb.metrics.mean_cluster_size)
+METRICS = (*eb.metrics.USUAL, eb.metrics.entities, eb.metrics.mean_cluster_size)
 DESIGN = eb.UniformRecords()
 ENOUGH, FEW = 30, 10
 MARK = "<!-- results -->"
@@ -69,14 +69,16 @@ def coverage(
     domains = units.groupings[0].domains()
     metrics = [*(in_domain(m, d, known=True) for d in domains for m in METRICS), *METRICS]
     exact = (
-        eb.taylor(eb.Sample(units, eb.UniformClusters(population=len(units))), metrics).apply(metrics, 1).mean
+        eb.engine.taylor(eb.Sample(units, eb.UniformClusters(population=len(units))), metrics)
+        .apply(metrics, 1)
+        .mean
     )
     at = units.ids.get_indexer(truth)
     rows = []
     for _ in range(SAMPLES // 20):
         drawn = at[rng.integers(len(at), size=(20, draws))]
         sample = eb.Sample(units, DESIGN, DESIGN.expand_draws(units, drawn))
-        fit = eb.taylor(sample, metrics).apply(metrics)
+        fit = eb.engine.taylor(sample, metrics).apply(metrics)
         singles = [eb.Sample(units, DESIGN, DESIGN.expand_draws(units, d)) for d in drawn]
         grouped = metrics[: -len(METRICS)]
         df = np.stack([np.append(degrees(one, grouped), np.full(len(METRICS), np.inf)) for one in singles])
@@ -109,6 +111,7 @@ def flags(
         used, place = np.unique(drawn, return_inverse=True)
         part = units.take(used)
         sample = eb.Sample(part, DESIGN, DESIGN.expand_draws(part, place))
+        assert part.piece_of is not None
         result = by_domain(sample, group[part.piece_of.index], metrics)
         for i, shown in enumerate((result.against_rest(), result.differences())):
             for m in metrics:
@@ -139,13 +142,16 @@ def filtered(rng: np.random.Generator) -> list[list[str]]:
             alarms[name] += any("balance" in a for a in eb.alarms(sample, "entities"))
             if name == "domain":
                 result = by_domain(
-                    sample, old.map({True: "old", False: "new"}), ["entities"], of=Of.ENTITIES, name="era"
+                    sample,
+                    pd.Series(old.map({True: "old", False: "new"}), name="era"),
+                    ["entities"],
+                    of=Of.ENTITIES,
                 )
                 row = result.table().set_index("domain").loc["old"]
                 estimates[name].append(row.estimate)
                 held += row.lower <= exact <= row.upper
             else:
-                estimates[name].append(eb.taylor(sample, "entities").apply("entities").mean[0])
+                estimates[name].append(eb.engine.taylor(sample, "entities").apply("entities").mean[0])
     n = len(estimates["domain"])
     return [
         [
@@ -233,9 +239,9 @@ def speed() -> list[str]:
             times.append(time.process_time() - start)
         return float(np.median(times))
 
-    plain = seconds(lambda: eb.estimate(prediction, labels, DESIGN, eb.ALL).table())
+    plain = seconds(lambda: eb.estimate(prediction, labels, DESIGN, eb.metrics.ALL).table())
     sample = eb.Sample(eb.measure(prediction, labels), DESIGN)
-    grouped = seconds(lambda: by_domain(sample, group, eb.ALL).table())
+    grouped = seconds(lambda: by_domain(sample, group, eb.metrics.ALL).table())
     return [f"{plain:.3f}", f"{grouped:.3f}", f"{grouped / plain:.2f}"]
 
 

@@ -16,20 +16,18 @@ With 2 cores it takes about 5 minutes.
 
 import sys
 
-import markdown
 import numpy as np
 import pandas as pd
-from patentsview import pair
+from common import PR, RELEASES
+from common import table as markdown
+from populations import pair
 
 import erbayes as eb
-from erbayes import metrics as m
 from erbayes.analysis.planning import forecast
 from erbayes.engine import Taylor
-from erbayes.labels import LinkEnds, Mixture, Records, RootSize
-from erbayes.study import DrawPoisson, DrawRecords, study
+from erbayes.labels import LinkEnds, Mixture, Poisson, Records, RootSize
+from erbayes.study import study
 
-RELEASES = ("20170808", "20171226", "20190820", "20201229")
-PR = (m.pairwise_precision, m.pairwise_recall)
 N, ENDS = 400, [50, 75, 100, 150, 200, 300]
 PLANS = {"uniform records": Records(), "root of size": RootSize(), "mixture, α = .2": Mixture(0.2)}
 
@@ -50,13 +48,13 @@ def needed(curve: pd.DataFrame, score: float) -> float:
 
 def half_the_labels(populations, file) -> int:
     """Print the draws of ends of links that are worth N uniform records; return how often over half."""
-    uniform = scores(populations, {"uniform": DrawRecords()}, [N], PR[:1], 4000, file)
-    ends = scores(populations, {"links": DrawRecords(LinkEnds())}, ENDS, PR[:1], 4000, file)
+    uniform = scores(populations, {"uniform": Records()}, [N], PR[:1], 4000, file)
+    ends = scores(populations, {"links": LinkEnds()}, ENDS, PR[:1], 4000, file)
     rows, missed = [], 0
     for name, people in populations.items():
         base, curve = uniform[uniform.population == name].iloc[0], ends[ends.population == name]
         n = needed(curve, base.interval_score)
-        designs = {"u": eb.UniformRecords(), "l": eb.ByPredictedSize(eb.columns.PREDICTED_LINKS)}
+        designs = {"u": eb.UniformRecords(), "l": eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS)}
         plan = forecast(people, PR[:1], designs).designs
         records = plan["l"].cost(round(n)) / plan["u"].cost(N)
         nearest = curve.iloc[(curve.n - n).abs().argmin()]
@@ -75,15 +73,14 @@ def half_the_labels(populations, file) -> int:
         )
     header = ["release", f"score, {N} records", "covers", "ends of links"]
     header += ["ratio of draws", "ratio of records", "covers (draws)"]
-    print(f"\n## Ends of links for the score of {N} uniform records\n\n{markdown.table(header, rows)}")
+    print(f"\n## Ends of links for the score of {N} uniform records\n\n{markdown(header, rows)}")
     return missed
 
 
 def each_design(populations, file) -> None:
     """Print coverage and score of N draws by each design."""
-    plans = {name: DrawRecords(plan) for name, plan in PLANS.items()}
-    tables = [scores(populations, plans, [N], PR, 4000, file)]
-    tables.append(scores(populations, {"Poisson, root of size": DrawPoisson(RootSize())}, [N], PR, 500, file))
+    tables = [scores(populations, PLANS, [N], PR, 4000, file)]
+    tables.append(scores(populations, {"Poisson, root of size": Poisson(RootSize())}, [N], PR, 500, file))
     table = pd.concat(tables)
     base = table[table.plan == "uniform records"].set_index(["population", "metric"]).interval_score
     rows = []
@@ -92,7 +89,7 @@ def each_design(populations, file) -> None:
         shown = [f"{c:.3f} ({r:.2f})" for c, r in zip(cells.coverage, ratio, strict=True)]
         rows.append([plan, metric, *shown])
     print(f"\n## {N} draws: coverage (score over that of uniform records)\n")
-    print(markdown.table(["design", "metric", *RELEASES], rows))
+    print(markdown(["design", "metric", *RELEASES], rows))
 
 
 def variances(populations) -> None:
@@ -100,15 +97,15 @@ def variances(populations) -> None:
     rows = {}
     for people in populations.values():
         known = people.units.known
-        designs = {plan: eb.ByPredictedSize(of.column(known)) for plan, of in PLANS.items()}
+        designs = {plan: eb.design.ByPredictedSize(of.column(known)) for plan, of in PLANS.items()}
         table = forecast(people, PR, designs).table()
-        links = {"ends of links": eb.ByPredictedSize(eb.columns.PREDICTED_LINKS)}
+        links = {"ends of links": eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS)}
         table = pd.concat([table, forecast(people, PR[:1], links).table()])
         base = table[table.design == "uniform records"].set_index("metric").variance
         for row in table.itertuples():
             rows.setdefault((row.design, row.metric), []).append(f"{row.variance / base[row.metric]:.2f}")
     print("\n## Variance of one draw, over that of a uniform record\n")
-    print(markdown.table(["design", "metric", *RELEASES], ([*k, *v] for k, v in rows.items())))
+    print(markdown(["design", "metric", *RELEASES], ([*k, *v] for k, v in rows.items())))
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from common import write_large
 from scale import THREADS, in_own_process, peak, read
-from tables import write
 
 DRAWS, BAR = 500, 2.0
 PLANS = {"uniform records": "Records", "ends of predicted links": "LinkEnds"}
@@ -72,7 +72,7 @@ def main() -> None:
     for millions in given.millions:
         with TemporaryDirectory() as name:
             folder = Path(name)
-            in_own_process(write, millions * 1_000_000, folder)
+            in_own_process(write_large, millions * 1_000_000, folder)
             runs: dict[str, list[tuple[float, float, float]]] = {arm: [] for arm in arms}
             for _ in range(given.rounds):
                 for arm in arms:

@@ -24,52 +24,34 @@ On 1 core it takes half an hour, with --others an hour, with --fresh half of one
 """
 
 import argparse
-import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
-import markdown
 import numpy as np
 import pandas as pd
-from patentsview import noisy, pair
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+import populations as sim
+from common import PLANS, PR, RELEASES, as_markdown, decimals
+from common import table as markdown
+from engines import on_calibrated, on_distinct
 
-from erbayes import identity
 from erbayes import metrics as m
-from erbayes._internal.arrays import IntArray
 from erbayes.bayes import Modelled, fast
-from erbayes.datasets import patentsview_mentions, patentsview_release, rldata10000_example1
+from erbayes.datasets import rldata10000_example1
 from erbayes.engine import (
     Estimator,
     Jackknife,
-    OnCalibrated,
-    OnDistinct,
     Resampled,
     Studentised,
     Taylor,
     taylor,
 )
-from erbayes.metrics.intervals import EqualTailed
-from erbayes.study import (
-    DrawClusters,
-    DrawRecords,
-    Study,
-    study,
-)
-from erbayes.study import populations as sim
+from erbayes.metrics.intervals import EqualTailed, identity
+from erbayes.study import Study, draw_samples, study
 
-RELEASES = {
-    "2017-08-08": "20170808",
-    "2017-12-26": "20171226",
-    "2019-08-20": "20190820",
-    "2020-12-29": "20201229",
-}
-PLANS = {"uniform records": DrawRecords(), "uniform clusters": DrawClusters()}
-METRICS = (m.pairwise_precision, m.pairwise_recall)
+METRICS = PR
 MODEL, PERCENTILE, POOL = "size model", "percentile", "linear pool"
 ESTIMATORS = {
     MODEL: Modelled(),
@@ -77,11 +59,13 @@ ESTIMATORS = {
     "default": Taylor(),
     "bootstrap-t": Estimator(Resampled(replicates=1000), Studentised(identity)),
     "jackknife": Jackknife(),
-    "calibrated": OnCalibrated(Taylor()),
-    "distinct": OnDistinct(Taylor()),
+    "calibrated": on_calibrated,
+    "distinct": on_distinct,
 }
 DESIGNED_FOR_RECORDS = ("calibrated", "distinct")
 RECORDS = 100_000
+Simulated = dict[str, tuple[Any, ...]]
+"""Name -> law of sizes and mechanisms of error, one after another."""
 SIMULATED = {
     "Zeta 2.2, misattribution .05": (sim.Zeta(2.2, 2000), sim.Misattribution(0.05)),
     "Zeta 2.5, splits .3": (sim.Zeta(2.5, 5000), sim.Splits(0.3)),
@@ -91,18 +75,20 @@ SIMULATED = {
     "LogNormal 1.2, homonyms 5 x 200": (sim.LogNormal(1.0, 1.2), sim.Homonyms(5, 200, 0.4)),
     "NegBinomial .5, homonyms 20 x 50": (sim.NegativeBinomial(4.0, 0.5), sim.Homonyms(20, 50)),
     "Pitman-Yor .5, misattribution .10": (sim.PitmanYor(500.0, 0.5), sim.Misattribution(0.1)),
-    "Ewens, splits and merges .10": (sim.PitmanYor(3000.0), sim.Chain((sim.Splits(0.1), sim.Merges(0.1)))),
+    "Ewens, splits and merges .10": (sim.PitmanYor(3000.0), sim.Splits(0.1), sim.Merges(0.1)),
     "Ewens, 100 rare errors": (sim.PitmanYor(3000.0), sim.RareErrors(100)),
     "Zeta 2.3, misattribution .02": (sim.Zeta(2.3, 3000), sim.Misattribution(0.02)),
     "Zeta 2.4, homonyms 10 x 100": (sim.Zeta(2.4, 1000), sim.Homonyms(10, 100, 0.5)),
     "LogNormal 1.3, splits and misattribution": (
         sim.LogNormal(1.0, 1.3),
-        sim.Chain((sim.Splits(0.15), sim.Misattribution(0.03))),
+        sim.Splits(0.15),
+        sim.Misattribution(0.03),
     ),
     "LogNormal 1.4, larger drop a little more": (sim.LogNormal(0.5, 1.4), sim.SizeDependent(-3.0, 0.2)),
     "NegBinomial 1, merges and misattribution": (
         sim.NegativeBinomial(6.0, 1.0),
-        sim.Chain((sim.Merges(0.1), sim.Misattribution(0.08))),
+        sim.Merges(0.1),
+        sim.Misattribution(0.08),
     ),
     "Pitman-Yor .6, splits .2": (sim.PitmanYor(300.0, 0.6), sim.Splits(0.2)),
     "Ewens, misattribution .15": (sim.PitmanYor(5000.0), sim.Misattribution(0.15)),
@@ -111,7 +97,8 @@ FRESH = {
     "Zeta 2.6, merges .1": (sim.Zeta(2.6, 4000), sim.Merges(0.1)),
     "Zeta 2.3, splits .1 and misattribution": (
         sim.Zeta(2.3, 1500),
-        sim.Chain((sim.Splits(0.1), sim.Misattribution(0.02))),
+        sim.Splits(0.1),
+        sim.Misattribution(0.02),
     ),
     "LogNormal 1.1, misattribution .2": (sim.LogNormal(1.2, 1.1), sim.Misattribution(0.2)),
     "LogNormal 1.4, splits .05": (sim.LogNormal(0.8, 1.4), sim.Splits(0.05)),
@@ -121,168 +108,49 @@ FRESH = {
 }
 
 
-@dataclass(frozen=True)
-class Capped:
-    """Entities cut into clusters of at most `most` records, as by a matcher that caps its blocks."""
-
-    most: int
-
-    def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        return parted(codes, rng, lambda s: np.arange(s) // self.most)
-
-
-@dataclass(frozen=True)
-class Shattered:
-    """Entities of more than `above` records, each divided by a Pitman-Yor process of its own."""
-
-    strength: float
-    discount: float = 0.0
-    above: int = 1
-
-    def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        law = sim.PitmanYor(self.strength, self.discount)
-
-        def pieces(s: int) -> IntArray:
-            of_piece = law.draw(s, rng) if s > self.above else np.array([s])
-            return np.repeat(np.arange(len(of_piece)), of_piece)
-
-        return parted(codes, rng, pieces)
-
-
-@dataclass(frozen=True)
-class Even:
-    """Entities of more than `above` records, each divided at random among `pieces` clusters."""
-
-    pieces: int
-    above: int
-
-    def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        return parted(codes, rng, lambda s: rng.integers(self.pieces if s > self.above else 1, size=s))
-
-
-@dataclass(frozen=True)
-class Eras:
-    """Entities cut where a gap in time follows a record, which has probability `rate` at each record."""
-
-    rate: float
-
-    def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        return parted(codes, rng, lambda s: np.cumsum(rng.random(s) < self.rate))
-
-
-@dataclass(frozen=True)
-class Percolated:
-    """Entities whose records are joined by random pairs and transitivity, `degree` partners on average."""
-
-    degree: float
-
-    def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        def pieces(s: int) -> IntArray:
-            pairs = rng.integers(s, size=(2, rng.poisson(self.degree * s / 2)))
-            return components(s, *pairs)
-
-        return parted(codes, rng, pieces)
-
-
-@dataclass(frozen=True)
-class Fragmented:
-    """Entities broken at random places: each piece of more than `above` records, with probability `rate`."""
-
-    above: int
-    rate: float
-
-    def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        def pieces(s: int) -> IntArray:
-            whole, done = [s], []
-            while whole:
-                n = whole.pop()
-                if n > self.above and rng.random() < self.rate:
-                    k = int(rng.integers(1, n))
-                    whole += [k, n - k]
-                else:
-                    done.append(n)
-            return np.repeat(np.arange(len(done)), done)
-
-        return parted(codes, rng, pieces)
-
-
-def components(records: int, first: IntArray, second: IntArray) -> IntArray:
-    """Return the connected component of each record, in the graph of some pairs."""
-    graph = coo_array((np.ones(len(first)), (first, second)), shape=(records, records))
-    return connected_components(graph, directed=False)[1]
-
-
-def matched(law: sim.SizeLaw, seed: int, *rules: tuple[str, ...]) -> sim.Population:
-    """Customers, linked if they agree on all columns of one rule, where none of them is missing."""
-    table = sim.customers(law, RECORDS, seed)
-    first, second = [], []
-    for rule in rules:
-        whole = table.reset_index(drop=True).dropna(subset=list(rule))
-        leader = whole.groupby(list(rule)).person.transform(lambda of_key: of_key.index[0])
-        first.append(whole.index.to_numpy())
-        second.append(leader.to_numpy())
-    found = components(RECORDS, np.concatenate(first), np.concatenate(second))
-    return sim.Population(pd.Series(found, table.index), table.person)
-
-
-def parted(codes: IntArray, rng: np.random.Generator, pieces: Callable[[int], IntArray]) -> IntArray:
-    """Divide clusters: `pieces` returns the piece of each record of a cluster of s records."""
-    order = np.argsort(codes, kind="stable")
-    of_piece = np.concatenate([pieces(s) for s in np.bincount(codes)])
-    key = pd.MultiIndex.from_arrays([codes[order], of_piece])
-    predicted = np.empty_like(codes)
-    predicted[order] = pd.factorize(key)[0]
-    return predicted
-
-
 CHOICE_PAIRS = (("20220630", "20190820"), ("20191008", "20220630"))
 CHOICE = {
-    "Zeta 2.1, capped at 60": (sim.Zeta(2.1, 4000), Capped(60)),
+    "Zeta 2.1, capped at 60": (sim.Zeta(2.1, 4000), sim.Capped(60)),
     "LogNormal 1.6, shattered .5": (
         sim.LogNormal(0.3, 1.6),
-        sim.Chain((Shattered(0.5, 0.1), sim.Misattribution(0.01))),
+        sim.Shattered(0.5, 0.1),
+        sim.Misattribution(0.01),
     ),
     "Pitman-Yor .6, giants in three": (
         sim.PitmanYor(300.0, 0.6),
-        sim.Chain((Even(3, 100), sim.Splits(0.05), sim.Merges(0.02))),
+        sim.Even(3, 100),
+        sim.Splits(0.05),
+        sim.Merges(0.02),
     ),
-    "Zeta 2.3, eras .01": (sim.Zeta(2.3, 3000), sim.Chain((Eras(0.01), sim.Merges(0.03)))),
+    "Zeta 2.3, eras .01": (sim.Zeta(2.3, 3000), sim.Eras(0.01), sim.Merges(0.03)),
     "Zeta 2.4, misattribution .05, splits .1": (
         sim.Zeta(2.4, 2500),
-        sim.Chain((sim.Misattribution(0.05), sim.Splits(0.1))),
+        sim.Misattribution(0.05),
+        sim.Splits(0.1),
     ),
-    "LogNormal 1.2, splits .02": (sim.LogNormal(0.8, 1.2), sim.Chain((sim.Splits(0.02), sim.Merges(0.01)))),
+    "LogNormal 1.2, splits .02": (sim.LogNormal(0.8, 1.2), sim.Splits(0.02), sim.Merges(0.01)),
 }
 """Populations to choose laws on."""
 JUDGED_PAIRS = (("20211230", "20171226"), ("20200929", "20171003"), ("20200331", "20220630"))
 JUDGED = {
-    "Zeta 2.2, capped at 100": (
-        sim.Zeta(2.2, 5000),
-        sim.Chain((sim.Misattribution(0.03), Capped(100))),
-    ),
-    "Pitman-Yor .5, shattered 1": (
-        sim.PitmanYor(200.0, 0.5),
-        sim.Chain((Shattered(1.0), sim.Merges(0.02))),
-    ),
+    "Zeta 2.2, capped at 100": (sim.Zeta(2.2, 5000), sim.Misattribution(0.03), sim.Capped(100)),
+    "Pitman-Yor .5, shattered 1": (sim.PitmanYor(200.0, 0.5), sim.Shattered(1.0), sim.Merges(0.02)),
     "LogNormal 1.5, giants shattered": (
         sim.LogNormal(0.5, 1.5),
-        sim.Chain((Shattered(2.0, 0.4, 150), sim.Splits(0.05), sim.Misattribution(0.01))),
+        sim.Shattered(2.0, 0.4, 150),
+        sim.Splits(0.05),
+        sim.Misattribution(0.01),
     ),
-    "Ewens, giants in ten": (
-        sim.PitmanYor(1500.0),
-        sim.Chain((Even(10, 200), sim.Splits(0.1))),
-    ),
-    "Zeta 2.5, eras .003": (sim.Zeta(2.5, 4000), sim.Chain((Eras(0.003), sim.Misattribution(0.02)))),
+    "Ewens, giants in ten": (sim.PitmanYor(1500.0), sim.Even(10, 200), sim.Splits(0.1)),
+    "Zeta 2.5, eras .003": (sim.Zeta(2.5, 4000), sim.Eras(0.003), sim.Misattribution(0.02)),
     "Ewens, one record in 100 lost": (sim.PitmanYor(2500.0), sim.SizeDependent(-4.6, 0.0)),
-    "Zeta 2.4, splits .03": (sim.Zeta(2.4, 2000), sim.Chain((sim.Splits(0.03), sim.Merges(0.01)))),
+    "Zeta 2.4, splits .03": (sim.Zeta(2.4, 2000), sim.Splits(0.03), sim.Merges(0.01)),
     "LogNormal 1.3, homonyms 6 x 60": (
         sim.LogNormal(1.0, 1.3),
-        sim.Chain((sim.Homonyms(6, 60, 0.7), sim.Misattribution(0.02))),
+        sim.Homonyms(6, 60, 0.7),
+        sim.Misattribution(0.02),
     ),
-    "NegBinomial .4, merges and splits": (
-        sim.NegativeBinomial(5.0, 0.4),
-        sim.Chain((sim.Merges(0.05), sim.Splits(0.1))),
-    ),
+    "NegBinomial .4, merges and splits": (sim.NegativeBinomial(5.0, 0.4), sim.Merges(0.05), sim.Splits(0.1)),
 }
 """Populations to judge laws on, once they are final."""
 
@@ -294,62 +162,54 @@ AGAIN_PAIRS = (
     ("20200331", "20180528"),
 )
 AGAIN = {
-    "Zeta 2.2, random pairs 1.2": (
-        sim.Zeta(2.2, 6000),
-        sim.Chain((Percolated(1.2), sim.Misattribution(0.02))),
-    ),
+    "Zeta 2.2, random pairs 1.2": (sim.Zeta(2.2, 6000), sim.Percolated(1.2), sim.Misattribution(0.02)),
     "LogNormal 1.6, fragments above 80": (
         sim.LogNormal(0.4, 1.6),
-        sim.Chain((Fragmented(80, 0.97), sim.Splits(0.03), sim.Merges(0.03))),
+        sim.Fragmented(80, 0.97),
+        sim.Splits(0.03),
+        sim.Merges(0.03),
     ),
     "Pitman-Yor .55, fragments above 8": (
         sim.PitmanYor(150.0, 0.55),
-        sim.Chain((Fragmented(8, 0.4), sim.Misattribution(0.01))),
+        sim.Fragmented(8, 0.4),
+        sim.Misattribution(0.01),
     ),
-    "Ewens, random pairs 3": (sim.PitmanYor(1000.0), Percolated(3.0)),
-    "Zeta 2.6, splits .01": (sim.Zeta(2.6, 3000), sim.Chain((sim.Splits(0.01), sim.RareErrors(60)))),
+    "Ewens, random pairs 3": (sim.PitmanYor(1000.0), sim.Percolated(3.0)),
+    "Zeta 2.6, splits .01": (sim.Zeta(2.6, 3000), sim.Splits(0.01), sim.RareErrors(60)),
     "LogNormal 1.1, splits .01": (sim.LogNormal(1.0, 1.1), sim.Splits(0.01)),
     "NegBinomial .6, larger drop more": (sim.NegativeBinomial(10.0, 0.6), sim.SizeDependent(-6.0, 0.5)),
     "Pitman-Yor .3, homonyms 12 x 40": (
         sim.PitmanYor(1200.0, 0.3),
-        sim.Chain((sim.Homonyms(12, 40, 0.8), sim.Splits(0.05))),
+        sim.Homonyms(12, 40, 0.8),
+        sim.Splits(0.05),
     ),
 }
 """Populations to judge laws on that were chosen with the help of those above."""
 
 POOLED_PAIRS = (("20220630", "20171226"), ("20200630", "20190820"))
 POOLED = {
-    "Zeta 2.1, capped at 40": (
-        sim.Zeta(2.1, 3000),
-        sim.Chain((sim.Misattribution(0.03), Capped(40))),
-    ),
-    "LogNormal 1.5, giants in five": (
-        sim.LogNormal(0.6, 1.5),
-        sim.Chain((Even(5, 120), sim.Merges(0.03))),
-    ),
+    "Zeta 2.1, capped at 40": (sim.Zeta(2.1, 3000), sim.Misattribution(0.03), sim.Capped(40)),
+    "LogNormal 1.5, giants in five": (sim.LogNormal(0.6, 1.5), sim.Even(5, 120), sim.Merges(0.03)),
     "NegBinomial .3, giants shattered": (
         sim.NegativeBinomial(12.0, 0.3),
-        sim.Chain((Shattered(3.0, 0.2, 60), sim.Splits(0.05))),
+        sim.Shattered(3.0, 0.2, 60),
+        sim.Splits(0.05),
     ),
-    "Ewens, eras .02": (sim.PitmanYor(800.0), sim.Chain((Eras(0.02), sim.Misattribution(0.01)))),
-    "Pitman-Yor .65, random pairs 4": (sim.PitmanYor(150.0, 0.65), Percolated(4.0)),
+    "Ewens, eras .02": (sim.PitmanYor(800.0), sim.Eras(0.02), sim.Misattribution(0.01)),
+    "Pitman-Yor .65, random pairs 4": (sim.PitmanYor(150.0, 0.65), sim.Percolated(4.0)),
     "Zeta 2.35, half of the giants in fragments": (
         sim.Zeta(2.35, 5000),
-        sim.Chain((Fragmented(150, 0.5), sim.Splits(0.1))),
+        sim.Fragmented(150, 0.5),
+        sim.Splits(0.1),
     ),
-    "Zeta 2.7, splits and merges .02": (
-        sim.Zeta(2.7, 1000),
-        sim.Chain((sim.Splits(0.02), sim.Merges(0.02))),
-    ),
+    "Zeta 2.7, splits and merges .02": (sim.Zeta(2.7, 1000), sim.Splits(0.02), sim.Merges(0.02)),
     "LogNormal 1, misattribution .1": (sim.LogNormal(1.0, 1.0), sim.Misattribution(0.1)),
     "NegBinomial 2, homonyms 15 x 30": (
         sim.NegativeBinomial(5.0, 2.0),
-        sim.Chain((sim.Homonyms(15, 30, 0.5), sim.Splits(0.03))),
+        sim.Homonyms(15, 30, 0.5),
+        sim.Splits(0.03),
     ),
-    "Ewens, 300 rare errors and splits .005": (
-        sim.PitmanYor(4000.0),
-        sim.Chain((sim.RareErrors(300), sim.Splits(0.005))),
-    ),
+    "Ewens, 300 rare errors and splits .005": (sim.PitmanYor(4000.0), sim.RareErrors(300), sim.Splits(0.005)),
 }
 """Populations to judge the linear pool on, set down before any fit to them."""
 
@@ -374,16 +234,16 @@ FRESH_PAIRS = (
 
 def populations() -> dict[str, sim.Population]:
     """Earlier releases, and noise, against the release of 2022-06-30."""
-    return {name: pair(date) for name, date in RELEASES.items()} | {"noise .10": noisy()}
+    return {f"{d[:4]}-{d[4:6]}-{d[6:]}": sim.pair(d) for d in RELEASES} | {"noise .10": sim.noisy()}
 
 
 def further(
-    pairs: tuple[tuple[str, str], ...], simulated: dict, first_seed: int = 0
+    pairs: tuple[tuple[str, str], ...], simulated: Simulated, first_seed: int = 0
 ) -> dict[str, sim.Population]:
     """Releases as predictions of other ones, and simulated populations."""
-    people = {f"{pred} of {truth}": pair(pred, truth) for pred, truth in pairs}
-    for seed, (name, (law, errors)) in enumerate(simulated.items(), first_seed):
-        people[name] = sim.simulate(law, errors, RECORDS, np.random.default_rng(seed))
+    people = {f"{pred} of {truth}": sim.pair(pred, truth) for pred, truth in pairs}
+    for seed, (name, (law, *errors)) in enumerate(simulated.items(), first_seed):
+        people[name] = sim.simulate(law, sim.Chain(errors), RECORDS, np.random.default_rng(seed))
     return people
 
 
@@ -411,31 +271,44 @@ def judged() -> dict[str, sim.Population]:
 def judged_again() -> dict[str, sim.Population]:
     """Populations on which later laws were judged."""
     return further(AGAIN_PAIRS, AGAIN, 1000) | {
-        "customers, strict": matched(sim.Zeta(2.3, 3000), 1100, ("phone", "born"), ("email", "city")),
-        "customers, loose": matched(
-            sim.LogNormal(0.8, 1.3), 1101, ("phone",), ("email", "born"), ("given", "family", "born", "city")
+        "customers, strict": sim.matched(
+            sim.Zeta(2.3, 3000), RECORDS, 1100, ("phone", "born"), ("email", "city")
+        ),
+        "customers, loose": sim.matched(
+            sim.LogNormal(0.8, 1.3),
+            RECORDS,
+            1101,
+            ("phone",),
+            ("email", "born"),
+            ("given", "family", "born", "city"),
         ),
     }
-
-
-def by_name(truth: str, years: int | None = None) -> sim.Population:
-    """Mentions of equal names, and of the same block of years if any, as the prediction of a release."""
-    mentions = patentsview_mentions()
-    key = mentions["last"].str.lower() + ", " + mentions["first"].str.lower()
-    if years:
-        key = key + " " + (mentions["year"] // years).astype(str)
-    return sim.Population.of(key.dropna(), patentsview_release(truth))
 
 
 def pooled() -> dict[str, sim.Population]:
     """Populations on which the linear pool was judged."""
     return further(POOLED_PAIRS, POOLED, 2000) | {
-        "names of 20211230": by_name("20211230"),
-        "names and five years of 20200929": by_name("20200929", 5),
-        "customers, three rules": matched(
-            sim.PitmanYor(2000.0, 0.3), 2100, ("phone", "city"), ("email",), ("given", "family", "born")
+        "names of 20211230": sim.by_name("20211230"),
+        "names and five years of 20200929": sim.by_name("20200929", 5),
+        "customers, three rules": sim.matched(
+            sim.PitmanYor(2000.0, 0.3),
+            RECORDS,
+            2100,
+            ("phone", "city"),
+            ("email",),
+            ("given", "family", "born"),
         ),
     }
+
+
+GROUPS: dict[str, tuple[Callable[[], dict[str, sim.Population]], str]] = {
+    "others": (others, "further populations that had a part in development"),
+    "fresh": (fresh, "populations that had none"),
+    "choice": (choice, "populations to choose laws on"),
+    "judged": (judged, "populations to judge laws on"),
+    "judged-again": (judged_again, "populations to judge laws on that were chosen with the help of --judged"),
+    "pooled": (pooled, "populations to judge the pool on"),
+}
 
 
 def scored(found: Study) -> pd.DataFrame:
@@ -445,10 +318,6 @@ def scored(found: Study) -> pd.DataFrame:
     score = runs.upper - runs.lower + 2 / (1 - found.level) * (below + above)
     covered = (below + above == 0).where(score.notna())
     return runs.assign(score=score, covered=covered, too_high=below > 0, too_low=above > 0)
-
-
-def decimals(x: float, digits: int) -> str:
-    return re.sub(r"(?<!\d)0\.", ".", f"{x:.{digits}f}") if np.isfinite(x) else "-"
 
 
 def shown(runs: pd.DataFrame, plan: str, metric: str) -> str:
@@ -477,7 +346,7 @@ def shown(runs: pd.DataFrame, plan: str, metric: str) -> str:
         average.append(
             "" if refused else f"**{decimals(figures.covered, 3)} / {decimals(figures.score, 4)}**"
         )
-    return markdown.table(["", "truth", *names], [*rows, average])
+    return markdown(["", "truth", *names], [*rows, average])
 
 
 def bars(runs: pd.DataFrame) -> pd.DataFrame:
@@ -527,7 +396,7 @@ def alarmed(people: dict[str, sim.Population], sizes: Sequence[int], samples: in
     rows = []
     for (name, population), (plan, drawing), n in product(people.items(), PLANS.items(), sizes):
         truth = population.value(m.pairwise_recall)
-        drawn = drawing.draw(population.units, n, samples, np.random.default_rng(4)).separate
+        drawn = draw_samples(drawing, population.units, n, samples, np.random.default_rng(4)).separate
         for i, sample in enumerate(drawn):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -555,7 +424,7 @@ def beside(people: dict[str, sim.Population], sizes: Sequence[int], samples: int
     for (name, population), (plan, drawing), n in product(people.items(), PLANS.items(), sizes):
         truth = [population.value(metric) for metric in METRICS]
         rng = np.random.default_rng([77, *map(ord, f"{name}{plan}{n}")])
-        for i, sample in enumerate(drawing.draw(population.units, n, samples, rng).separate):
+        for i, sample in enumerate(draw_samples(drawing, population.units, n, samples, rng).separate):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 fit = fast(sample, rng=i)
@@ -577,45 +446,14 @@ def beside(people: dict[str, sim.Population], sizes: Sequence[int], samples: int
     return Study(pd.DataFrame(rows), 0.95)
 
 
-def as_markdown(table: pd.DataFrame) -> str:
-    rows = [
-        [decimals(x, 3) if isinstance(x, float) else str(x) for x in row]
-        for row in table.itertuples(index=False)
-    ]
-    return markdown.table(list(map(str, table.columns)), rows)
-
-
 if __name__ == "__main__":
     asked = argparse.ArgumentParser(description="Intervals of the size model under heavy tails.")
     asked.add_argument("file", nargs="?", help="SQLite file that keeps finished work")
     which = asked.add_mutually_exclusive_group()
-    which.add_argument(
-        "--others",
-        action="store_const",
-        dest="people",
-        const=others,
-        default=populations,
-        help="further populations that had a part in development",
-    )
-    which.add_argument(
-        "--fresh", action="store_const", dest="people", const=fresh, help="populations that had none"
-    )
-    which.add_argument(
-        "--choice", action="store_const", dest="people", const=choice, help="populations to choose laws on"
-    )
-    which.add_argument(
-        "--judged", action="store_const", dest="people", const=judged, help="populations to judge laws on"
-    )
-    which.add_argument(
-        "--judged-again",
-        action="store_const",
-        dest="people",
-        const=judged_again,
-        help="populations to judge laws on that were chosen with the help of --judged",
-    )
-    which.add_argument(
-        "--pooled", action="store_const", dest="people", const=pooled, help="populations to judge the pool on"
-    )
+    for name, (make, told) in GROUPS.items():
+        which.add_argument(
+            f"--{name}", action="store_const", dest="people", const=make, default=populations, help=told
+        )
     asked.add_argument("--alarms", action="store_true", help="alarms and ranges over laws, and nothing else")
     asked.add_argument("--pool", action="store_true", help="size model, default and their linear pool alone")
     asked.add_argument("--samples", type=int, help="samples per cell; 200, or 100 of others and fresh ones")
@@ -640,10 +478,10 @@ if __name__ == "__main__":
             print(f"\n{plan}, {metric.name}: coverage / interval score\n")
             print(shown(runs, plan, metric.name), flush=True)
     print(f"\nCells under .90\n\n{as_markdown(low(runs))}")
-    told = bars(runs)
-    print(f"\nBars\n\n{as_markdown(told)}")
+    of_bars = bars(runs)
+    print(f"\nBars\n\n{as_markdown(of_bars)}")
     model = found.runs[found.runs.estimator == MODEL].drop_duplicates(
         ["population", "plan", "n", "repetition"]
     )
     print(f"\n{model.warned.sum():.0f} of {len(model)} fits of the size model did not converge")
-    sys.exit(int(named and told.missed.any()))
+    sys.exit(int(named and of_bars.missed.any()))

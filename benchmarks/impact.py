@@ -18,8 +18,8 @@ import pandas as pd
 
 import erbayes as eb
 from erbayes import datasets
-from erbayes.analysis.estimation import estimate_sample
 from erbayes.analysis.impact import Known, estimate_impact
+from erbayes.engine.known_clusters import ClosedForm
 from erbayes.metrics import chosen
 from erbayes.statistics import count, gini, mean, regression, share, top
 from erbayes.units.clustering import Clustering
@@ -149,7 +149,11 @@ def study_known(draws, sizes=(200, 400)):
     for name, t, p, *_ in populations(False):
         units, of_record = eb.measure(pd.Series(p), pd.Series(t)), pd.factorize(t)[0]
         true = eb.taylor(eb.Sample(units, eb.UniformClusters(len(units))), metrics).apply(metrics).mean
-        for design, n in product((eb.UniformRecords(), eb.UniformClusters()), sizes):
+        designs: tuple[eb.UniformRecords | eb.UniformClusters, ...] = (
+            eb.UniformRecords(),
+            eb.UniformClusters(),
+        )
+        for design, n in product(designs, sizes):
             rng, by_record = np.random.default_rng(9), isinstance(design, eb.UniformRecords)
             for _ in range(draws):
                 drawn = rng.integers(0, len(t) if by_record else len(units), n)
@@ -157,7 +161,7 @@ def study_known(draws, sizes=(200, 400)):
                 own = units.take(drawn)
                 sample = eb.Sample(own, design, design.expand_draws(own, draw))
                 plain = eb.taylor(sample, metrics).apply(metrics)
-                for kind, fit in (("plain", plain), ("known", estimate_sample(sample, metrics))):
+                for kind, fit in (("plain", plain), ("known", ClosedForm()(sample, metrics))):
                     miss = np.maximum(fit.interval()[:, 0] - true, 0) + np.maximum(
                         true - fit.interval()[:, 1], 0
                     )

@@ -17,34 +17,30 @@ With 2 cores it takes about 30 minutes.
 
 import sys
 
-import markdown
+import joblib
 import numpy as np
 import pandas as pd
-from patentsview import noisy, pair
+import populations as sim
+from common import PLANS, RELEASES
+from common import table as markdown
+from engines import on_calibrated, on_distinct
+from populations import noisy, pair
 
-from erbayes import WALD, BetaGamma, Symmetric, datasets
+from erbayes import datasets
 from erbayes import metrics as m
 from erbayes.engine import (
     BCa,
     Dirichlet,
     Estimator,
     Jackknife,
-    OnCalibrated,
-    OnDistinct,
     PseudoDraws,
     Resampled,
     Studentised,
     Taylor,
 )
-from erbayes.metrics.intervals import EqualTailed
-from erbayes.study import (
-    DrawClusters,
-    DrawRecords,
-    study,
-)
-from erbayes.study import populations as sim
+from erbayes.metrics.intervals import WALD, BetaGamma, EqualTailed, Symmetric
+from erbayes.study import study
 
-PLANS = {"uniform records": DrawRecords(), "uniform clusters": DrawClusters()}
 METRICS = (
     m.pairwise_precision,
     m.pairwise_recall,
@@ -63,8 +59,8 @@ FAST = {
 }
 SLOWER = {
     "default, jackknife": Jackknife(),
-    "default, distinct entities": OnDistinct(Taylor()),
-    "default, calibrated": OnCalibrated(Taylor()),
+    "default, distinct entities": on_distinct,
+    "default, calibrated": on_calibrated,
 }
 BOOTSTRAPS = {
     "percentile": Estimator(Resampled(replicates=1000), EqualTailed()),
@@ -81,8 +77,7 @@ def simulated(laws: dict[str, tuple[sim.SizeLaw, sim.Mechanism]], seed: int) -> 
 
 
 def chosen_on() -> dict[str, sim.Population]:
-    releases = ("20170808", "20171226", "20190820", "20201229")
-    real = {f"{date} of 20220630": pair(date) for date in releases} | {"noise .10": noisy()}
+    real = {f"{date} of 20220630": pair(date) for date in RELEASES} | {"noise .10": noisy()}
     for a, b in (("20180528", "20200630"), ("20171226", "20190312"), ("20201229", "20190820")):
         real[f"{a} of {b}"] = pair(a, b)
     persons = datasets.rldata10000_example1()
@@ -143,7 +138,6 @@ def run(file: str | None) -> pd.DataFrame:
                 METRICS,
                 repetitions=repetitions,
                 seed=1,
-                workers=2,
                 file=file,
             )
             parts.append(found.table().assign(group=group))
@@ -175,11 +169,12 @@ def shown(rows: pd.DataFrame) -> str:
     named = rows.assign(cell=cells, column=rows.metric + " " + rows.n.astype(str))
     wide = named.pivot(index="estimator", columns="column", values="cell")
     wide = wide.loc[list(FAST | SLOWER | BOOTSTRAPS), list(dict.fromkeys(named.column))]
-    return markdown.table(["", *wide.columns], ([str(name), *row] for name, row in wide.iterrows()))
+    return markdown(["", *wide.columns], ([str(name), *row] for name, row in wide.iterrows()))
 
 
 if __name__ == "__main__":
-    table = run(sys.argv[1] if len(sys.argv) > 1 else None)
+    with joblib.parallel_config(n_jobs=2):
+        table = run(sys.argv[1] if len(sys.argv) > 1 else None)
     over = summary(table)
     for group in GROUPS:
         for plan in PLANS:

@@ -13,18 +13,21 @@ records. On 1 core it takes some minutes.
 import argparse
 import warnings
 from dataclasses import replace
+from typing import Any
 
 import arviz as az
-import markdown
 import numpy as np
 import pandas as pd
-from heavy_tails import PLANS, decimals, populations
+from common import PLANS, decimals
+from common import table as markdown
+from heavy_tails import populations
 from scipy.special import logsumexp
 
 from erbayes import bayes
 from erbayes.bayes.evidence import Entities
 from erbayes.bayes.likelihood import factors
 from erbayes.design.sample import Sample
+from erbayes.study import draw_samples
 
 LARGEST, DRAWS = 5, 2000
 
@@ -32,8 +35,9 @@ LARGEST, DRAWS = 5, 2000
 def without(sample: Sample, unit: int) -> Sample:
     """The sample without one of its units, and without its draws."""
     units = sample.units.take(np.delete(np.arange(len(sample.units)), unit))
-    drawn = pd.Series(sample.design.draws)
-    return Sample(units, replace(sample.design, draws=drawn[drawn != sample.units.ids[unit]].to_numpy()))
+    design: Any = sample.design
+    drawn = pd.Series(design.draws)
+    return Sample(units, replace(design, draws=drawn[drawn != sample.units.ids[unit]].to_numpy()))
 
 
 def refitted(fit: bayes.Fit, unit: int, rng: int) -> float:
@@ -84,16 +88,15 @@ if __name__ == "__main__":
     found = []
     for plan, drawing in PLANS.items():
         for name, population in populations().items():
-            for sample in drawing.draw(
-                population.units, 100, args.samples, np.random.default_rng(7)
-            ).separate:
+            rng = np.random.default_rng(7)
+            for sample in draw_samples(drawing, population.units, 100, args.samples, rng).separate:
                 table = compared(bayes.fast(sample, draws=DRAWS, rng=1))
                 found.append(table.assign(sample=f"{name}, {plan}"))
                 print(found[-1].to_string(float_format=lambda x: decimals(x, 2)), flush=True)
     table = pd.concat(found)
     off = table.difference.abs()
     print(
-        markdown.table(
+        markdown(
             ["", "entities", "median", "largest"],
             [
                 [name, str(len(group)), decimals(group.median(), 2), decimals(group.max(), 2)]

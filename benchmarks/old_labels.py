@@ -26,11 +26,11 @@ def precision(releases: pd.DataFrame, old: str, new: str, draws: int, rng: np.ra
     drawn = rng.integers(len(labels), size=(SAMPLES, draws))
     for name, units in (("no frame", eb.measure(table[new], labels)), ("frame", census)):
         at = units.ids.get_indexer(labels)[drawn]
-        found = eb.taylor(eb.Sample(units, DESIGN, DESIGN.expand_draws(units, at)), P).apply(P)
+        found = eb.engine.taylor(eb.Sample(units, DESIGN, DESIGN.expand_draws(units, at)), P).apply(P)
         lower, upper = found.interval()[:, 0].T
         covered = np.mean((lower <= truth) & (truth <= upper))
         print(f"{old} -> {new}, P {truth:.3f}, {name:>8}: {found.mean.mean():.3f}, covers {covered:.2f}")
-    print(f"{'links inside':>42}: {eb.links_inside(table[new], labels.index):.3f}")
+    print(f"{'links inside':>42}: {eb.units.links_inside(table[new], labels.index):.3f}")
 
 
 def days(releases: pd.DataFrame) -> np.ndarray:

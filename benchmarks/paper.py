@@ -13,16 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-import markdown
 import numpy as np
 import pandas as pd
+import populations as sim
+from common import table as markdown
 
-from erbayes import Normal, Sample, datasets, plots
+from erbayes import Sample, datasets, plots
 from erbayes import metrics as m
 from erbayes._internal.arrays import Seed
 from erbayes.engine import Naive, Taylor
-from erbayes.study import DrawRecords, Study, study
-from erbayes.study import populations as sim
+from erbayes.labels import Records
+from erbayes.metrics import Normal
+from erbayes.study import Study, study
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 RATES, SIZES = (0.05, 0.10, 0.20), (100, 200, 400)
@@ -85,7 +87,7 @@ def noisy(copies: int) -> dict[str, sim.Population]:
 def run(populations: dict[str, sim.Population], sizes: Sequence[int], file: str | None) -> Study:
     return study(
         populations,
-        {"uniform records": DrawRecords()},
+        {"uniform records": Records()},
         sizes,
         ESTIMATORS,
         tuple(METRICS.values()),
@@ -107,7 +109,7 @@ def shown(letter: str, figure: str, tables: dict[str, pd.DataFrame]) -> str:
         for i, (name, values) in enumerate(rows.items()):
             figures = [f"{x:.{3 if letter == 'P' else 4}f}".replace("0.", ".", 1) for x in values]
             lines.append(["" if i else f"{letter}_{estimator}", name, *figures])
-    return markdown.table([figure, "", *cells], lines)
+    return markdown([figure, "", *cells], lines)
 
 
 def draw(found: Study, file: str, metric: m.Metric, estimators: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from erbayes import columns, datasets, metrics
 ROUNDS = 7
 BAR = 50
 
-RECORDS, CLUSTERS = metrics.N, columns.Known(columns.PREDICTED_CLUSTERS)
+RECORDS, CLUSTERS = metrics.definitions.N, columns.Known(columns.PREDICTED_CLUSTERS)
 scaled_cluster_precision = metrics.Metric(
     "cluster precision, scaled by the file's N and |Ĉ|",
     (columns.EXACT, columns.RECORDS, RECORDS, CLUSTERS),
@@ -56,7 +56,7 @@ def erbayes_time(prediction: pd.Series, labels: pd.Series) -> float:
     for _ in range(ROUNDS):
         memberships = fresh(prediction), fresh(labels)
         start = process_time()
-        eb.estimate(*memberships, eb.UniformRecords(), eb.ALL, missing=eb.Missing.OMIT).table()
+        eb.estimate(*memberships, eb.UniformRecords(), eb.metrics.ALL, missing=eb.Missing.OMIT).table()
         times.append(process_time() - start)
     return median(times)
 
@@ -86,7 +86,7 @@ def main() -> None:
 
     chosen = tuple(SAME.values())
     found = eb.estimate(prediction, labels, eb.UniformRecords(), chosen, missing=eb.Missing.OMIT)
-    both = np.column_stack([found.mean, found.sd])
+    both = np.column_stack([found.estimate, found.sd])
     apart = np.abs(both - theirs).max(axis=1)
     table = pd.DataFrame(
         np.hstack([theirs, both]), list(SAME), ["er-evaluation", "sd", "erbayes", "se"]

@@ -18,28 +18,42 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 
-import markdown
 import numpy as np
 import pandas as pd
+import populations as sim
+from common import table as markdown
 
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.design.calibration import NOTABLE
+from erbayes.engine.diagnostics import ERRORS
 from erbayes.labels import Mixture
-from erbayes.labels.drawing.stopping import ERRORS, LINKS
 from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS
-from erbayes.study import populations as sim
+from erbayes.metrics.definitions import N
 
 SAMPLES, BATCH = 600, 150
 LOOKS = (10, 15, 20, 30, 45, 65, 100, 150, 200, 300, 400)
 METRICS = list(m.USUAL)
 OF_LINKS = np.array(["pairwise" in metric.name for metric in METRICS])
 OF_RECORDS = np.array([metric.name.startswith("b3") for metric in METRICS])
-DESIGNS: dict[str, Callable[[eb.Units], eb.design.WithChances]] = {
+DESIGNS: dict[
+    str, Callable[[eb.units.Units], eb.UniformRecords | eb.UniformClusters | eb.design.ByPredictedSize]
+] = {
     "uniform records": lambda units: eb.UniformRecords(),
     "uniform entities": lambda units: eb.UniformClusters(),
-    "mixture .2": lambda units: eb.ByPredictedSize(Mixture(0.2).column(units.known)),
+    "mixture .2": lambda units: eb.design.ByPredictedSize(Mixture(0.2).column(units.known)),
 }
+LINKS = m.Metric(
+    "predicted-links",
+    (PREDICTED_LINKS, RECORDS, N),
+    lambda y, r, N: N * y / r,
+    m.PER_RECORD,
+    m.POSITIVE,
+    "N Σw|P|_c / Σw N_c",
+)
+"""The number of predicted links as a sample estimates it, which tells a check of balance."""
+STRANGERS = 10**7
+"""Predicted cluster of strangers, which is no other id."""
 Labels = tuple[np.ndarray, np.ndarray]
 
 
@@ -53,7 +67,7 @@ def strangers(giant: int, records: int, seed: int) -> Labels:
     rng = np.random.default_rng(seed)
     truth = np.repeat(np.arange(records // 2), small(records, rng))[:records]
     prediction = truth.copy()
-    prediction[rng.choice(records, giant, replace=False)] = -2
+    prediction[rng.choice(records, giant, replace=False)] = STRANGERS
     return prediction, truth
 
 
@@ -102,14 +116,14 @@ def mixed(seed: int, entities: int, giants: tuple[int, ...] = ()) -> Labels:
     return prediction, truth
 
 
-def chosen_on() -> dict[str, eb.Units]:
+def chosen_on() -> dict[str, eb.units.Units]:
     """Populations that served to choose."""
     rng, law = np.random.default_rng(3), sim.Zeta(2.2, largest=300)
     wrong, truth = strangers(150, 20_000, 0)
     both = sim.Chain([sim.Splits(0.25), sim.Merges(0.02)])
     return {
         "150 strangers": of(wrong, truth),
-        "a right giant of 150": of(wrong, np.where(wrong == -2, -2, truth)),
+        "a right giant of 150": of(wrong, np.where(wrong == STRANGERS, STRANGERS, truth)),
         "mixed, Zipf to 40": of(*mixed(11, 6000)),
         "Zeta to 300, merges": sim.simulate(law, sim.Merges(0.02), 20_000, rng).units,
         "Zeta to 300, misattribution": sim.simulate(law, sim.Misattribution(0.1), 20_000, rng).units,
@@ -118,7 +132,7 @@ def chosen_on() -> dict[str, eb.Units]:
     }
 
 
-def set_aside() -> dict[str, eb.Units]:
+def set_aside() -> dict[str, eb.units.Units]:
     """Populations that were written down before anything was chosen."""
     rng = np.random.default_rng(4)
     wide, heavy = sim.LogNormal(1.0, 1.2), sim.Zeta(2.0, largest=500)
@@ -134,24 +148,11 @@ def set_aside() -> dict[str, eb.Units]:
     }
 
 
-def of(prediction: np.ndarray, truth: np.ndarray) -> eb.Units:
+def of(prediction: np.ndarray, truth: np.ndarray) -> eb.units.Units:
     return eb.measure(pd.Series(prediction), pd.Series(truth))
 
 
-def truths(units: eb.Units) -> np.ndarray:
-    census = eb.Sample(units, eb.UniformClusters(population=len(units)))
-    return eb.taylor(census, METRICS).apply(METRICS, order=1).mean
-
-
-def drawn(units: eb.Units, name: str, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """Positions of the units of BATCH samples, (BATCH, draws)."""
-    design = DESIGNS[name](units)
-    weight = np.ones(len(units)) if name == "uniform entities" else design.chances(units)
-    ends = np.cumsum(weight / weight.sum())
-    return np.minimum(np.searchsorted(ends, rng.random((BATCH, draws)), side="right"), len(units) - 1)
-
-
-def sample(units: eb.Units, name: str, at: np.ndarray) -> eb.Sample:
+def sample(units: eb.units.Units, name: str, at: np.ndarray) -> eb.Sample:
     design = DESIGNS[name](units)
     return eb.Sample(units, design, design.expand_draws(units, at))
 
@@ -167,15 +168,15 @@ def shares(some: eb.Sample) -> np.ndarray:
     return links * OF_LINKS + records * OF_RECORDS
 
 
-def intervals(population: str, units: eb.Units, rng: np.random.Generator) -> list[dict[str, object]]:
+def intervals(population: str, units: eb.units.Units, rng: np.random.Generator) -> list[dict[str, object]]:
     """Coverage and scores of the default interval as it is, with what it allows for, and with all shares."""
-    true, rows = truths(units), []
+    true, rows = sim.truths(units, METRICS), []
     for name in ("uniform records", "uniform entities"):
         for draws in (60, 200):
             found: dict[str, list[np.ndarray]] = {"alone": [], "default": [], "every share": []}
             for _ in range(SAMPLES // BATCH):
-                some = sample(units, name, drawn(units, name, draws, rng))
-                fit = eb.taylor(some, METRICS).apply(METRICS)
+                some = sample(units, name, sim.positions(units, DESIGNS[name](units), (BATCH, draws), rng))
+                fit = eb.engine.taylor(some, METRICS).apply(METRICS)
                 found["alone"].append(replace(fit, beyond=0.0).interval())
                 found["default"].append(fit.interval())
                 found["every share"].append(replace(fit, beyond=shares(some)).interval())
@@ -197,26 +198,27 @@ def summary(rows: pd.DataFrame) -> list[list[str]]:
     keys, lines = ["population", "design", "draws", "metric"], []
     alone = rows[rows.kind == "alone"].set_index(keys).score
     for (which, design, metric, kind), part in rows.groupby(["set", "design", "metric", "kind"], sort=False):
-        ratio = np.exp(np.log(part.set_index(keys).score / alone).dropna().mean())
+        ratio = np.exp(pd.Series(np.log(part.set_index(keys).score / alone)).dropna().mean())
         cells = (part.cover.mean(), part.cover.min(), part.score.mean(), ratio)
         lines.append([which, design, metric, kind, *(f"{x:.3f}" for x in cells)])
     return lines
 
 
-def passes(units: eb.Units, name: str, rng: np.random.Generator) -> dict[str, np.ndarray]:
+def passes(units: eb.units.Units, name: str, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Shares of samples in which one look passes a minimum just above the truth, (metrics) each."""
-    true, known = truths(units), units.total(PREDICTED_LINKS)
+    true, known = sim.truths(units, METRICS), units.total(PREDICTED_LINKS)
     ever: dict[str, list[np.ndarray]] = {"alone": [], "allowed": [], "check": []}
     for _ in range(SAMPLES // BATCH):
-        at = drawn(units, name, LOOKS[-1], rng)
+        at = sim.positions(units, DESIGNS[name](units), (BATCH, LOOKS[-1]), rng)
         passed = {kind: np.zeros((BATCH, len(METRICS)), bool) for kind in ever}
         for look in LOOKS:
             some = sample(units, name, at[:, :look])
-            fit, share = eb.taylor(some, METRICS).apply(METRICS), shares(some)
+            fit, share = eb.engine.taylor(some, METRICS).apply(METRICS), shares(some)
             alone, allowed = (
-                replace(fit, beyond=x).interval(0.95, eb.Anytime())[..., 0] > true for x in (0.0, share)
+                replace(fit, beyond=x).interval(0.95, eb.intervals.Anytime())[..., 0] > true
+                for x in (0.0, share)
             )
-            estimated = eb.taylor(some, LINKS).apply(LINKS, order=1)
+            estimated = eb.engine.taylor(some, LINKS).apply(LINKS, order=1)
             off = np.abs(estimated.mean - known) > np.maximum(ERRORS * estimated.sd, NOTABLE * known)
             passed["alone"] |= alone
             passed["allowed"] |= allowed
@@ -233,11 +235,11 @@ if __name__ == "__main__":
         for population, units in populations.items():
             parts.append(pd.DataFrame(intervals(population, units, rng)).assign(set=which))
     header = ["populations", "design", "metric", "interval", "covers", "lowest", "score", "ratio"]
-    print(markdown.table(header, summary(pd.concat(parts))), end="\n\n")
+    print(markdown(header, summary(pd.concat(parts))), end="\n\n")
     lines, faults = [], []
     hard = ("150 strangers", "60 strangers", "15 giants in two", "5 giants in four", "1 % of pairs split")
     for population, units in {k: u for s in sets.values() for k, u in s.items() if k in hard}.items():
-        true = truths(units)
+        true = sim.truths(units, METRICS)
         for name in DESIGNS:
             found = passes(units, name, rng)
             for j, metric in enumerate(METRICS):
@@ -248,6 +250,6 @@ if __name__ == "__main__":
                     )
                     if cells[-1] > 0.025 + 2 * np.sqrt(0.025 * 0.975 / SAMPLES):
                         faults.append(f"{population}, {name}, {metric.name}: false passes {cells[-1]:.3f}")
-    print(markdown.table(["population", "design", "metric", "truth", "alone", "allowed", "check"], lines))
+    print(markdown(["population", "design", "metric", "truth", "alone", "allowed", "check"], lines))
     print(*["", *faults], sep="\n")
     sys.exit(bool(faults))

@@ -9,12 +9,13 @@ from time import process_time
 os.environ["OMP_NUM_THREADS"] = "1"  # before NumPy loads: threads that wait take processor time too
 
 import numpy as np
-from patentsview import pair
+from populations import pair
 from scipy import stats
 
 from erbayes import metrics
 from erbayes.engine import Taylor, bootstrap
-from erbayes.study import DrawRecords, study
+from erbayes.labels import Records
+from erbayes.study import draw_samples, study
 
 DRAWS, REPLICATES, REPETITIONS, ROUNDS = 400, 10_000, 20_000, 7
 TIMES_FASTER, PER_SECOND = 100, 2000
@@ -47,7 +48,7 @@ def along(top: Array, bottom: Array, axis: int) -> Array:
 
 def main() -> None:
     people = pair("20211230")
-    sample = DrawRecords().draw(people.units, DRAWS, 1, np.random.default_rng(1)).separate[0]
+    sample = draw_samples(Records(), people.units, DRAWS, 1, np.random.default_rng(1)).separate[0]
     precision = metrics.pairwise_precision
     top_and_bottom = tuple(sample.contributions(precision.columns).T.copy())
 
@@ -84,13 +85,12 @@ def main() -> None:
     def closed():
         study(
             {"people": people},
-            {"records": DrawRecords()},
+            {"records": Records()},
             [DRAWS],
             {"closed": Taylor()},
             PRF,
             repetitions=REPETITIONS,
             seed=1,
-            progress=False,
         )
 
     speed = REPETITIONS / seconds({"closed": closed})["closed"]

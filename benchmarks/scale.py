@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
-from tables import write
+from common import write_large
 
 THREADS, BAR = 2, 1.5
 FRAMES = ["strings", "objects", "integers", "categories"]
@@ -168,7 +168,7 @@ def main() -> None:
     for millions in given.millions:
         with TemporaryDirectory() as name:
             folder = Path(name)
-            in_own_process(write, millions * 1_000_000, folder)
+            in_own_process(write_large, millions * 1_000_000, folder)
             size = (folder / "prediction.parquet").stat().st_size / 2**20
             print(f"{millions} million rows of Parquet, {size:.0f} MiB")
             arms = ["read both columns", "SQL by hand", "SQL by hand, hashed", "erbayes.large.scan"]

@@ -17,17 +17,17 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
-from tables import write
+from common import write_large
 
 THREADS = 2
 NAMES = {"record": "record", "cluster": "old"}
 
 
 def made(records: int, folder: Path) -> tuple[Path, pd.DataFrame]:
-    """Write the table of `tables.write` with two clusterings more, and return the labels."""
+    """Write the table of `common.write_large` with two clusterings more, and return the labels."""
     import duckdb
 
-    write(records, folder)
+    write_large(records, folder)
     path, source, clusters = folder / "t.parquet", folder / "prediction.parquet", records // 4
     other = (
         f"CASE WHEN hash(record, {{0}}) % 100 < {{1}} THEN 'x' || hash(record) % {clusters} ELSE cluster END"
@@ -50,17 +50,17 @@ def memory(path: Path, labels: pd.DataFrame, folder: Path) -> list[float]:
     import erbayes as eb
 
     table = pd.read_parquet(path, columns=["record", "old", "new"]).set_index("record")
-    return values(eb.Second.of(table["old"], labels, by=table["new"]))
+    return values(eb.auxiliary.Second.of(table["old"], labels, by=table["new"]))
 
 
 def scanned(path: Path, labels: pd.DataFrame, folder: Path, **seconds: Any) -> list[float]:
     import erbayes as eb
-    from erbayes.large import DuckDB, SecondSource, scan
+    from erbayes.large import Columns, DuckDB, SecondSource, scan
 
     sources = {name: SecondSource(**options) for name, options in seconds.items()}
     database = DuckDB(None, THREADS, folder, progress=False)
-    units = scan(path, labels, **NAMES, seconds=sources, database=database)
-    return values(*eb.Second.scanned(units)) if seconds else []
+    units = scan(path, labels, Columns(**NAMES), seconds=sources, database=database)
+    return values(*eb.auxiliary.Second.scanned(units)) if seconds else []
 
 
 def values(second: Any) -> list[float]:

@@ -16,9 +16,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
+from common import write_large
 from pyspark.sql import DataFrame, SparkSession
 from scale import THREADS, counts, in_own_process, summary
-from tables import write
 
 from erbayes.large import scan
 
@@ -57,7 +57,7 @@ def main() -> None:
     with TemporaryDirectory() as name:
         session = started(Path(name))
         for millions in given.millions:
-            in_own_process(write, millions * 1_000_000, Path(name))
+            in_own_process(write_large, millions * 1_000_000, Path(name))
             labels = pd.read_parquet(Path(name) / "labels.parquet")
             table = session.read.parquet(str(Path(name) / "prediction.parquet"))
             table.selectExpr("SUM(LENGTH(record) + LENGTH(cluster))").collect()

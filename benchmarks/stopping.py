@@ -19,24 +19,26 @@ It takes about 4 minutes on one core.
 """
 
 import sys
+from typing import Any
 
-import markdown
 import numpy as np
-from patentsview import pair
+import populations as sim
+from common import RELEASES
+from common import table as markdown
+from populations import pair
 
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.engine import AnytimeBetting, Betting, BoundedMeans, Taylor
 from erbayes.labels import LinkEnds, Mixture, worst_cases
-from erbayes.study import populations as sim
 
 SAMPLES, BATCH, LAST = 2000, 250, 400
 NONRESPONSE = 1000
 LOOKS = range(50, LAST + 1, 10)
 P, R, B3 = m.pairwise_precision, m.pairwise_recall, m.b3_recall
 DESIGNS = {
-    "link ends": lambda known: eb.ByPredictedSize(LinkEnds().column(known)),
-    "mixture .2": lambda known: eb.ByPredictedSize(Mixture(0.2).column(known)),
+    "link ends": lambda known: eb.design.ByPredictedSize(LinkEnds().column(known)),
+    "mixture .2": lambda known: eb.design.ByPredictedSize(Mixture(0.2).column(known)),
     "uniform records": lambda known: eb.UniformRecords(),
 }
 EXACT = {"link ends": [P], "mixture .2": [P], "uniform records": [B3]}
@@ -52,37 +54,24 @@ def populations() -> dict[str, sim.Population]:
         "splits, merges": (sim.LogNormal(0.7, 0.9), sim.Chain([sim.Splits(0.25), sim.Merges(0.02)])),
         "no wrong link": (law, sim.Splits(0.1)),
     }
-    releases = {
-        f"{d[:4]}-{d[4:6]}-{d[6:]}": pair(d) for d in ("20170808", "20171226", "20190820", "20201229")
-    }
+    releases = {f"{d[:4]}-{d[4:6]}-{d[6:]}": pair(d) for d in RELEASES}
     return releases | {name: sim.simulate(s, e, 20_000, rng) for name, (s, e) in laws.items()}
 
 
-def truths(units: eb.Units, metrics: list[eb.metrics.Metric]) -> np.ndarray:
-    census = eb.Sample(units, eb.UniformClusters(population=len(units)))
-    return eb.taylor(census, metrics).apply(metrics, order=1).mean
-
-
-def drawn(units: eb.Units, design, rng: np.random.Generator) -> np.ndarray:
-    chance = units.size if isinstance(design, eb.UniformRecords) else design.chances(units)
-    ends = np.cumsum(chance / chance.sum())
-    return np.minimum(np.searchsorted(ends, rng.random((BATCH, LAST)), side="right"), len(units) - 1)
-
-
-def sample(units: eb.Units, design, at: np.ndarray) -> eb.Sample:
+def sample(units: eb.units.Units, design, at: np.ndarray) -> eb.Sample:
     return eb.Sample(units, design, design.expand_draws(units, at))
 
 
-def cell(units: eb.Units, name: str, rng: np.random.Generator) -> list[dict[str, object]]:
+def cell(units: eb.units.Units, name: str, rng: np.random.Generator) -> list[dict[str, Any]]:
     """Rows of one population under one design."""
     design = DESIGNS[name](units.known)
     exact, large = EXACT[name], LARGE[name]
-    true, of_large = truths(units, exact), truths(units, large)
+    true, of_large = sim.truths(units, exact), sim.truths(units, large)
     n = SAMPLES // BATCH
     within, passes, widths = [], [], []
     ever, naive, passed, width, default = [], [], [], [], []
     for _ in range(n):
-        at = drawn(units, design, rng)
+        at = sim.positions(units, design, (BATCH, LAST), rng)
         ends = BoundedMeans()(sample(units, design, at), exact).interval(0.95, AnytimeBetting())
         within.append((ends[..., 0] <= true) & (true <= ends[..., 1]))
         passes.append(ends[..., 0] > true)
@@ -94,7 +83,7 @@ def cell(units: eb.Units, name: str, rng: np.random.Generator) -> list[dict[str,
         false[:] = False
         for look in LOOKS:
             fit = Taylor()(sample(units, design, at[:, :look]), large)
-            low, high = np.moveaxis(fit.interval(0.95, eb.Anytime()), -1, 0)
+            low, high = np.moveaxis(fit.interval(0.95, eb.intervals.Anytime()), -1, 0)
             held &= (low <= of_large) & (of_large <= high)
             false |= low > of_large
             once = fit.interval()
@@ -149,7 +138,7 @@ def resolved(people: sim.Population, by_errors: bool) -> np.ndarray:
 def nonresponse(people: sim.Population, by_errors: bool, rng: np.random.Generator) -> list[list[str]]:
     """Rows of metrics without adjustment, with it, and in the worst cases."""
     metrics, units = [m.b3_recall, m.b3_precision, R], people.units
-    true = truths(units, metrics)
+    true = sim.truths(units, metrics)
     size = people.pred.map(people.pred.value_counts()).to_numpy()
     chance, unit = resolved(people, by_errors), units.ids.get_indexer(people.true)
     found = {"not adjusted": [], "adjusted": []}
@@ -159,9 +148,9 @@ def nonresponse(people: sim.Population, by_errors: bool, rng: np.random.Generato
         answered = rng.random(300) < chance[record]
         at = unit[record][answered]
         some, design = units.take(np.unique(at)), eb.UniformRecords(units.ids[at])
-        adjusted = eb.Responding(design, answered, eb.size_classes(size[record], answered))
+        adjusted = eb.design.Responding(design, answered, eb.design.size_classes(size[record], answered))
         for name, one in (("not adjusted", design), ("adjusted", adjusted)):
-            fit = eb.taylor(eb.Sample(some, one), metrics).apply(metrics)
+            fit = eb.engine.taylor(eb.Sample(some, one), metrics).apply(metrics)
             low, high = fit.interval().T
             found[name].append((fit.mean - true, (low <= true) & (true <= high)))
         cases = worst_cases(eb.Sample(some, adjusted), metrics)
@@ -177,7 +166,7 @@ def nonresponse(people: sim.Population, by_errors: bool, rng: np.random.Generato
     return rows
 
 
-def missed(row: dict[str, object]) -> list[str]:
+def missed(row: dict[str, Any]) -> list[str]:
     """Bars that a row misses by more than two Monte Carlo standard errors."""
     bar = 0.95 if row["sequence"] == "betting" else 0.93
     faults = []
@@ -217,7 +206,7 @@ if __name__ == "__main__":
         ]
         for row in rows
     ]
-    print(markdown.table(header, cells))
+    print(markdown(header, cells))
     faults = [
         f"{r['population']}, {r['design']}, {r['metric']}, {r['sequence']}: {f}"
         for r in rows
@@ -237,7 +226,7 @@ if __name__ == "__main__":
         "covers, adjusted",
         "worst cases cover",
     ]
-    print(markdown.table(header, cases))
+    print(markdown(header, cases))
     for case, metric, *_, adjusted, worst in cases:
         if case == "by size" and float(adjusted) < 0.93 - 2 * np.sqrt(0.93 * 0.07 / NONRESPONSE):
             faults.append(f"non-response, {metric}: adjusted covers {adjusted}")

@@ -46,7 +46,7 @@ templates_path = [str(ROOT / "docs" / "templates")]
 api = (ROOT / "docs" / "guide" / "api.md").read_text(encoding="utf-8")
 listed = re.findall(r"^   (erbayes\.[\w.]+)$", api, re.M)
 classes = {name.casefold() for name in listed if name.casefold() != name}
-# Stack and stack would be one file where names of files ignore case.
+# Jackknife and jackknife would be one file where names of files ignore case.
 autosummary_filename_map = {name: f"{name}-function" for name in listed if name in classes}
 pages = {autosummary_filename_map.get(name, name) for name in listed}
 for page in (ROOT / "docs" / "guide" / "reference").glob("*.rst"):

@@ -34,6 +34,7 @@ PAGES = [
             "drawing-and-labelling",
             "stopping",
             "domains",
+            "thresholds",
             "how-to",
             "own-numbers",
             "two-clusterings",

@@ -1,133 +1,135 @@
 """How good is my entity resolution? Honest estimates from a small labelled sample."""
 
-from . import metrics, statistics
-from ._internal.errors import Alarm, DataError, NotIdentified
-from .analysis.comparison import Comparison, Differing, compare
-from .analysis.domains import by_domain
-from .analysis.estimation import estimate
-from .analysis.impact import Impact, impact
-from .auxiliary.assistance import Assisted, assisted
-from .auxiliary.estimates import AssistedEstimates
-from .auxiliary.second import Second
-from .auxiliary.two_phases import TwoPhase, two_phase
-from .design import (
-    ByPredictedSize,
-    BySize,
-    DistinctEntities,
-    KeptWeights,
-    KnownChances,
-    KnownInclusion,
-    KnownWeights,
-    PoissonRecords,
-    Pooled,
-    SingleUnit,
-    Stratified,
-    SystematicRecords,
-    UniformClusters,
-    UniformRecords,
-    WeightedRecords,
-    paper_theta,
-    sampling_fraction,
-)
-from .design.calibration import ByGroup, Calibrated, linear, links_by_size, links_out_of_reach, raking
-from .design.nonresponse import Responding, size_classes
-from .design.sample import Sample
-from .engine import P_naive, R_naive, jackknife, naive, taylor
-from .engine.diagnostics import alarms, balance, influence
-from .metrics import columns
-from .metrics.definitions import ALL, USUAL
-from .metrics.intervals import (
-    WALD,
-    Anytime,
-    BetaGamma,
-    EqualTailed,
-    HighestDensity,
-    Scale,
-    Symmetric,
-    identity,
-    log,
-    logit,
-)
-from .metrics.uncertain import Draws, Normal, Totals
-from .units.clustering import Clustering
-from .units.frame import Dated, links_inside
-from .units.measuring import Missing, measure, measure_predicted
-from .units.units import Units
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import analysis as analysis
+    from . import auxiliary as auxiliary
+    from . import bayes as bayes
+    from . import datasets as datasets
+    from . import design as design
+    from . import engine as engine
+    from . import labels as labels
+    from . import large as large
+    from . import metrics as metrics
+    from . import plots as plots
+    from . import report as report
+    from . import statistics as statistics
+    from . import study as study
+    from . import units as units
+    from ._internal.errors import Alarm, DataError, NotIdentified
+    from ._internal.policies import Differing, Missing
+    from .analysis.comparison import compare
+    from .analysis.domains import by_domain
+    from .analysis.estimation import estimate
+    from .analysis.impact import impact
+    from .analysis.stages import stages
+    from .analysis.thresholds import thresholds
+    from .auxiliary.assistance import assisted
+    from .auxiliary.two_phases import two_phase
+    from .design import (
+        DistinctEntities,
+        KnownWeights,
+        Stratified,
+        UniformClusters,
+        UniformRecords,
+        WeightedRecords,
+    )
+    from .design.renewed import topped_up
+    from .design.sample import Sample
+    from .engine import side_by_side
+    from .engine.diagnostics import alarms, balance, influence
+    from .metrics import columns as columns
+    from .metrics import intervals as intervals
+    from .metrics.uncertain import Estimates
+    from .units.clustering import Clustering
+    from .units.frame import Dated
+    from .units.measuring import measure, measure_predicted
+
+    __version__: str
 
 __all__ = [
-    "ALL",
-    "USUAL",
-    "WALD",
     "Alarm",
-    "Anytime",
-    "Assisted",
-    "AssistedEstimates",
-    "BetaGamma",
-    "ByGroup",
-    "ByPredictedSize",
-    "BySize",
-    "Calibrated",
     "Clustering",
-    "Comparison",
     "DataError",
     "Dated",
     "Differing",
     "DistinctEntities",
-    "Draws",
-    "EqualTailed",
-    "HighestDensity",
-    "Impact",
-    "KeptWeights",
-    "KnownChances",
-    "KnownInclusion",
+    "Estimates",
     "KnownWeights",
     "Missing",
-    "Normal",
     "NotIdentified",
-    "P_naive",
-    "PoissonRecords",
-    "Pooled",
-    "R_naive",
-    "Responding",
     "Sample",
-    "Scale",
-    "Second",
-    "SingleUnit",
     "Stratified",
-    "Symmetric",
-    "SystematicRecords",
-    "Totals",
-    "TwoPhase",
     "UniformClusters",
     "UniformRecords",
-    "Units",
     "WeightedRecords",
     "alarms",
     "assisted",
     "balance",
     "by_domain",
-    "columns",
     "compare",
     "estimate",
-    "identity",
     "impact",
     "influence",
-    "jackknife",
-    "linear",
-    "links_by_size",
-    "links_inside",
-    "links_out_of_reach",
-    "log",
-    "logit",
     "measure",
     "measure_predicted",
-    "metrics",
-    "naive",
-    "paper_theta",
-    "raking",
-    "sampling_fraction",
-    "size_classes",
-    "statistics",
-    "taylor",
+    "side_by_side",
+    "stages",
+    "thresholds",
+    "topped_up",
     "two_phase",
 ]
+
+_HOMES = {
+    "_internal.errors": "Alarm DataError NotIdentified",
+    "_internal.policies": "Differing Missing",
+    "analysis.comparison": "compare",
+    "analysis.domains": "by_domain",
+    "analysis.estimation": "estimate",
+    "analysis.impact": "impact",
+    "analysis.stages": "stages",
+    "analysis.thresholds": "thresholds",
+    "auxiliary.assistance": "assisted",
+    "auxiliary.two_phases": "two_phase",
+    "design": "DistinctEntities KnownWeights Stratified UniformClusters UniformRecords WeightedRecords",
+    "design.renewed": "topped_up",
+    "design.sample": "Sample",
+    "engine": "side_by_side",
+    "engine.diagnostics": "alarms balance influence",
+    "metrics.uncertain": "Estimates",
+    "units.clustering": "Clustering",
+    "units.frame": "Dated",
+    "units.measuring": "measure measure_predicted",
+}
+"""The public names of each module, which is loaded when one of them is first used."""
+_MODULES = {name: home for home, names in _HOMES.items() for name in names.split()}
+_ROOMS = {
+    name: name
+    for name in (
+        "analysis auxiliary bayes datasets design engine labels large metrics plots report statistics "
+        "study units"
+    ).split()
+} | {"columns": "metrics.columns", "intervals": "metrics.intervals"}
+"""The rooms, and the modules of `metrics` that are used as much as a room."""
+
+
+def __getattr__(name: str) -> Any:
+    """Load what `import erbayes` leaves out, so that this import costs nothing: names, rooms, the version."""
+    if name in _MODULES:
+        value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    elif name in _ROOMS:
+        value = import_module(f".{_ROOMS[name]}", __name__)
+    elif name == "__version__":
+        from importlib.metadata import version
+
+        value = version(__name__)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_ROOMS, "__version__"})

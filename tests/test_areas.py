@@ -144,7 +144,7 @@ def test_no_domain_with_an_error_has_a_reason_and_no_estimate():
     """Without an error in any domain, no pseudo-draw moves a share off the end of the scale."""
     truth = pd.Series(np.repeat(np.arange(200), 3))
     sample = eb.Sample(eb.measure(truth, truth[truth < 80]), eb.UniformClusters(200))
-    result = eb.by_domain(sample, pd.Series(np.repeat(np.arange(200) % 5, 3)), "b3-recall", name="part")
+    result = eb.by_domain(sample, pd.Series(np.repeat(np.arange(200) % 5, 3), name="part"), "b3-recall")
     with pytest.raises(eb.DataError, match="a standard error above 0"):
         small_areas(result, "b3-recall")
 
@@ -217,11 +217,12 @@ class TestBadInput:
 
 @pytest.mark.slow
 def test_the_closed_form_and_pymc_agree():
-    from erbayes.bayes.areas import small_areas as drawn
+    from erbayes.bayes.areas import PosteriorAreas
 
     result, _ = by_parts(draws=1200)  # enough that τ hardly depends on its prior
     closed = small_areas(result, "b3-recall").table()
-    fit = drawn(result, "b3-recall", draws=500, tune=500, chains=2, rng=1)
+    engine = PosteriorAreas(draws=500, tune=500, chains=2, rng=1)
+    fit = small_areas(result, "b3-recall", engine=engine)
     table = fit.table()
     np.testing.assert_allclose(table.estimate, closed.estimate, atol=0.02)
     np.testing.assert_allclose((table.upper - table.lower) / (closed.upper - closed.lower), 1, atol=0.15)
@@ -242,7 +243,7 @@ class TestCounts:
         records = pd.Series(np.log(np.arange(1, 16)), [str(i) for i in range(15)], name="log records")
         found = direct_estimates(counts, "splits", records.to_frame())
         fit = counts.result("splits")
-        moved, variance = eb.BetaGamma().moments(fit)
+        moved, variance = eb.intervals.BetaGamma().moments(fit)
         n = counts.effective[:, 0]
         own = np.sqrt(variance) / moved
         good = n >= 10

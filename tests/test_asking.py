@@ -43,14 +43,35 @@ def test_every_name_that_tables_print_is_one_of_the_module_too(metric):
 def test_names_with_a_parameter(name, same):
     (found,) = chosen(name)
     assert found.name == name == same.name
-    both = eb.taylor(SAMPLE, [name, same]).apply([name, same]).mean
+    both = eb.engine.taylor(SAMPLE, [name, same]).apply([name, same]).mean
     assert both[0] == both[1]
+
+
+@pytest.mark.parametrize(
+    "short, full",
+    [("precision", ["pairwise-precision"]), ("recall", ["pairwise-recall"]), ("f1", ["pairwise-f1"]),
+     ("b3", ["b3-precision", "b3-recall"])],
+)  # fmt: skip
+def test_short_names_are_what_people_mean(short, full):
+    assert [metric.name for metric in chosen(short)] == full
+    assert [metric.name for metric in chosen([short, "rand"])] == [*full, "rand"]
+    assert eb.estimate(PREDICTION, LABELS, DESIGN, short).names == tuple(full)
+    sample = eb.Sample(eb.measure(PREDICTION, LABELS), DESIGN)
+    found = labelling.check(sample, {short: 0.5})
+    assert [metric.name for metric in found.metrics] == full
+    assert list(found.minimum) == [0.5] * len(full)
+    with pytest.raises(eb.DataError, match=f"1 metrics have two minima, such as '{full[-1]}'"):
+        labelling.check(sample, {short: 0.5, full[-1]: 0.6})
 
 
 @pytest.mark.parametrize(
     "asked, message",
     [
         ([], "no metric is asked for"),
+        ("recal", "no metric 'recal': did you mean 'recall'"),
+        ("f", "no metric 'f': did you mean 'f1'"),
+        ("clusterrecall", "did you mean 'cluster-recall' or"),
+        ("distance", "did you mean 'basic-merge-distance'"),
         ("pairwise_precision", "no metric 'pairwise_precision': did you mean 'pairwise-precision'"),
         ("Pairwise-Recal", "did you mean 'pairwise-recall'"),
         ("P-block", "did you mean 'P_block' or"),
@@ -74,28 +95,26 @@ PAIR = {"a": PREDICTION, "b": {i: i // 2 for i in range(60)}}
 DOORS = {
     "estimate": lambda x: eb.estimate(PREDICTION, LABELS, DESIGN, x).mean,
     "compare": lambda x: eb.compare(PAIR, LABELS, DESIGN, x).differences().to_csv(),
-    "totals": lambda x: eb.taylor(SAMPLE, x).apply(x).mean,
-    "jackknife": lambda x: eb.jackknife(SAMPLE, x).cov,
+    "totals": lambda x: eb.engine.taylor(SAMPLE, x).apply(x).mean,
+    "jackknife": lambda x: eb.engine.jackknife(SAMPLE, x).cov,
     "bootstrap": lambda x: bootstrap(SAMPLE, x, replicates=20, rng=1).values,
     "draws of totals": lambda x: bootstrap(SAMPLE, m.ALL, replicates=20, rng=1).totals.apply(x).values,
     "alarms": lambda x: eb.alarms(SAMPLE, x),
     "influence": lambda x: eb.influence(SAMPLE, x).to_csv(),
-    "naive": lambda x: eb.naive(SAMPLE.units, x).to_csv(),
-    "study": lambda x: study.study({"p": PEOPLE}, {"r": study.DrawRecords()}, [40], {"t": engines.Taylor()}, x,
-                                   repetitions=3, seed=1, progress=False).runs["estimate"].tolist(),
+    "naive": lambda x: eb.engine.naive(SAMPLE.units, x).to_csv(),
+    "study": lambda x: study.study({"p": PEOPLE}, {"r": labelling.Records()}, [40], {"t": engines.Taylor()}, x,
+                                   repetitions=3, seed=1).runs["estimate"].tolist(),
     "forecast": lambda x: planning.forecast(SAMPLE, x, {"r": DESIGN}).smallest(0.1).to_csv(),
     "forecast_from_prior": lambda x: planning.forecast_from_prior(
         lambda rng: PEOPLE, x, {"r": DESIGN}, rng=1, populations=2, progress=False).table().to_csv(),
     "report": lambda x: report.report(SAMPLE, x, engines={"closed form": engines.Taylor()}),
-    "side by side": lambda x: engines.side_by_side({"Taylor": eb.taylor(SAMPLE, x)}, x).table().to_csv(),
+    "side by side": lambda x: engines.side_by_side({"Taylor": eb.engine.taylor(SAMPLE, x)}, x).table().to_csv(),
     "plot side by side": lambda x: [t.get_text() for t in plots.side_by_side(
-        engines.side_by_side({"Taylor": eb.taylor(SAMPLE)}), x, ax=Figure().subplots()).get_yticklabels()],
-    "grid": lambda x: sensitivity.grid(SAMPLE, [0.1], [0.1], x, progress=False).estimate,
-    "tipping": lambda x: sensitivity.tipping(SAMPLE, x, 0.4).u,
-    "bias_analysis": lambda x: sensitivity.bias_analysis(SAMPLE, 0.1, 0.1, x, imputations=3, draws=3, rng=1, progress=False).adjusted.values,
+        engines.side_by_side({"Taylor": eb.engine.taylor(SAMPLE)}), x, ax=Figure().subplots()).get_yticklabels()],
+    "grid": lambda x: sensitivity.grid(SAMPLE, [0.1], [0.1], x, rng=1, progress=False).estimate,
+    "tipping": lambda x: sensitivity.tipping(SAMPLE, x, 0.4, rng=1).u,
     "restored_analysis": lambda x: sensitivity.restored_analysis(
         SAMPLE, labelling.Annotator(), x, imputations=2, draws=3, rng=1, progress=False).adjusted.values,
-    "corrected": lambda x: sensitivity.corrected(x, 0.1, 0.1).name,
     "anchoring": lambda x: labelling.anchoring(PREDICTION, LABELS, LABELS, DESIGN, x).mean,
     "value of a population": lambda x: PEOPLE.value(x),
 }  # fmt: skip
@@ -120,7 +139,6 @@ RANDOM = {
         SAMPLE, [0.3], [0.1], adjust=sensitivity.Restored(draws=2), rng=rng, progress=False).estimate,
     "tipping": lambda rng: sensitivity.tipping(
         SAMPLE, "pairwise-recall", 0.43, adjust=sensitivity.Restored(draws=2), rng=rng).u,
-    "bias_analysis": lambda rng: sensitivity.bias_analysis(SAMPLE, 0.1, 0.1, imputations=3, draws=3, rng=rng, progress=False).adjusted.values,
     "restored_analysis": lambda rng: sensitivity.restored_analysis(
         SAMPLE, labelling.Annotator(), imputations=2, draws=3, rng=rng, progress=False).adjusted.values,
     "simulate": lambda rng: simulate.simulate(

@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from populations import NegativeBinomial
 
 import erbayes as eb
 from erbayes import bayes
@@ -13,7 +14,7 @@ from erbayes.analysis.domains import by_domain, by_pair, in_domain
 from erbayes.bayes.evidence import Evidence
 from erbayes.engine import Counting
 from erbayes.metrics.columns import COMMON_LINKS, TRUE_LINKS, Domain, Links
-from erbayes.study.populations import Chain, Misattribution, NegativeBinomial, Splits, population
+from erbayes.study.populations import Chain, Misattribution, Splits, population
 from erbayes.units.grouping import Of
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")]
@@ -21,7 +22,7 @@ MODEL = bayes.SizeModel(bayes.PredictionInformed(), bayes.Retention())
 ENGINE = bayes.Modelled(MODEL, draws=200)
 A, B = Domain("kind", ("A",)), Domain("kind", ("B",))
 MODELLED = [
-    *(x for x in eb.USUAL if x.name != "cluster-precision"),
+    *(x for x in eb.metrics.USUAL if x.name != "cluster-precision"),
     m.entities,
     m.mean_cluster_size,
     m.singleton_share,
@@ -238,7 +239,7 @@ def test_fits_of_two_domains_are_no_models_of_one_sample():
     sample = grouped(drawn()[0])
     fits = {str(d): bayes.fast(sample, MODEL, domain=d, draws=100, rng=1) for d in (A, B)}
     with pytest.raises(eb.DataError, match="of one domain"):
-        bayes.stack(fits, rng=1)
+        bayes.stack(fits)
 
 
 def test_what_a_fit_of_a_domain_shows():
@@ -276,8 +277,8 @@ def test_the_pool_of_a_domain_has_the_closed_form_of_that_domain():
     """Its mean is halfway between the posterior's and the closed form's of kind B, which is split often."""
     sample = grouped(drawn()[0])
     closed = in_domain(m.pairwise_recall, B, known=True)
-    apart = eb.taylor(sample, closed).apply(closed).estimate[0]
-    whole = eb.taylor(sample, m.pairwise_recall).apply(m.pairwise_recall).estimate[0]
+    apart = eb.engine.taylor(sample, closed).apply(closed).estimate[0]
+    whole = eb.engine.taylor(sample, m.pairwise_recall).apply(m.pairwise_recall).estimate[0]
     fit = bayes.fast(sample, MODEL, domain=B, draws=200, rng=3)
     pooled, posterior = fit.pooled(m.pairwise_recall), fit.apply(m.pairwise_recall).estimate[0]
     assert abs(whole - apart) > 0.1 and pooled.names == ("pairwise-recall",)

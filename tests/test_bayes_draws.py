@@ -128,5 +128,5 @@ def test_a_loaded_fit_has_every_column(tmp_path):
     pd.testing.assert_frame_equal(saved.table(), fit.table(), check_dtype=False, rtol=1e-12)
     assert list(saved.table(metrics=[R, P]).index) == [R.name, P.name]
     assert {"pooled_lower", "law_lower"} <= set(saved.table())
-    assert list(saved.table(0.9)) == list(super(bayes.Fit, fit).table(0.9))
+    assert list(saved.table(0.9)) == [*fit.apply(R).table(0.9), "prior_shift", "prior_shift_error"]
     assert TABLE not in fit.tree.attrs

@@ -3,12 +3,12 @@
 import re
 from dataclasses import dataclass
 from functools import cache
-from html import escape
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from markupsafe import escape
 from scipy.special import logsumexp
 
 pytest.importorskip("pymc", reason="pymc is not installed")
@@ -302,7 +302,7 @@ def test_where_recall_is_disowned_the_table_leads_with_the_pool(clusters, record
 def test_an_interval_far_shorter_than_the_unseen_links_is_disowned(share, length, raised):
     """The bars are a quarter of the true links, and half of their share, by draws made for the purpose."""
     values = np.linspace(0.5 - length / 1.9, 0.5 + length / 1.9, 2001)  # 95 % of it are `length` long
-    draws = eb.Draws((R.name,), values[None, :, None], ((0.0, 1.0),))
+    draws = eb.metrics.Draws((R.name,), values[None, :, None], ((0.0, 1.0),))
     fit = SimpleNamespace(unseen=np.full((1, 7), share), apply=lambda metrics: draws)
     assert is_disowned(fit) is raised
 
@@ -344,6 +344,10 @@ def test_the_explanation_has_facts_of_the_fit(make):
     """Its figures, counted again from the units, the prediction and the draws by plain loops."""
     clusters = bayes.fast(sample(eb.UniformClusters(), pop=make()), draws=400, rng=1)
     sizes, pred = clusters.sample.units.size, make().pred
+    number_of, beyond = clusters.population.number.reshape(-1, len(clusters.size)), 0.0
+    for s, count in zip(clusters.size, number_of.T, strict=True):
+        beyond = beyond + count * s * (s - 1) / 2 * (s > max(sizes))
+    np.testing.assert_allclose(clusters.unseen.ravel(), beyond / clusters.population.true.ravel(), rtol=1e-9)
     shown, told, laws_, precision, recall = clusters.explain().split("\n\n")
     draws, entities, least, most = number(
         shown, r"has (\d+) draws of (\d+) entities, of (\d+) to (\d+) records"
@@ -419,7 +423,7 @@ def test_one_law_is_explained_without_a_range(clusters):
 def test_a_report_explains_the_fit_of_its_engine(clusters):
     engine = bayes.Modelled(draws=400)
     assert isinstance(engine, Explaining) and not isinstance(Taylor(), Explaining)
-    page = report(clusters.sample, [R], engines={"size <model>": engine}, rng=1)
+    page = report(clusters.sample, [R], engines={"size <model>": engine})
     assert "<h2>What the size &lt;model&gt; rests on</h2>" in page
     for paragraph in engine.fitted(clusters.sample, 1).explain().split("\n\n"):
         assert f"<p>{escape(paragraph)}</p>" in page

@@ -16,7 +16,7 @@ from erbayes.analysis.domains import in_domain
 from erbayes.bayes.importance import Adapted, LightTails, Start, approximated
 from erbayes.engine import Preparing, Taylor
 from erbayes.metrics.columns import Domain, Links
-from erbayes.study import DrawClusters, study
+from erbayes.study import Entities, study
 from erbayes.study.populations import Chain, LogNormal, Merges, Misattribution, Splits, Zeta, simulate
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")]
@@ -192,8 +192,8 @@ def test_a_study_prepares_an_engine_by_the_first_sample_of_a_block(monkeypatch):
     people = {"people": world()}
 
     def runs(engine):
-        plan = {"c": DrawClusters()}
-        found = study(people, plan, [40], {"e": engine}, [P], repetitions=10, seed=3, progress=False)
+        plan = {"c": Entities()}
+        found = study(people, plan, [40], {"e": engine}, [P], repetitions=10, seed=3)
         return found.runs.estimate.to_numpy()
 
     added = runs(Learns()) - runs(Taylor())
@@ -215,9 +215,9 @@ class AnotherProcess:
 
 def test_a_study_with_near_fits_is_the_same_in_other_processes(searches, monkeypatch):
     def runs():
-        plans, engines = {"one": DrawClusters(), "two": DrawClusters()}, {"model": bayes.Modelled(draws=60)}
+        plans, engines = {"one": Entities(), "two": Entities()}, {"model": bayes.Modelled(draws=60)}
         people = {"people": world()}
-        found = study(people, plans, [60], engines, [P, R], repetitions=3, seed=3, progress=False)
+        found = study(people, plans, [60], engines, [P, R], repetitions=3, seed=3)
         assert not found.runs.failed.any()
         return found.runs[["estimate", "lower", "upper"]].to_numpy()
 

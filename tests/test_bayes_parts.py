@@ -8,7 +8,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from threading import Barrier
 from typing import Any
 
@@ -17,9 +16,10 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from own_families import BLOCKS, PAGE
 from pytensor.compile.mode import Mode
 from scipy import stats
-from scipy.special import logsumexp
+from scipy.special import betaln, logsumexp
 
 import erbayes as eb
 from erbayes import bayes
@@ -32,8 +32,9 @@ from erbayes.bayes.model import Sizes
 from erbayes.bayes.outcomes import BETWEEN
 from erbayes.bayes.parts import CompiledPart, PartDraws, Program, content, drawn_from_prior
 from erbayes.bayes.priors import smooth
+from erbayes.labels import Records
 from erbayes.metrics.columns import PIECES
-from erbayes.study import DrawRecords
+from erbayes.study import draw_samples
 from erbayes.study.populations import Misattribution, Population, Zeta, simulate
 
 pytestmark = pytest.mark.slow
@@ -47,7 +48,7 @@ def population(seed: int = 1, errors: float = 0.1, largest: int = 60) -> Populat
 
 def sample(seed: int = 1, n: int = 60, errors: float = 0.1, largest: int = 60) -> eb.Sample:
     units = population(seed, errors, largest).units
-    return DrawRecords().draw(units, n, 1, np.random.default_rng(seed)).separate[0]
+    return draw_samples(Records(), units, n, 1, np.random.default_rng(seed)).separate[0]
 
 
 @pytest.fixture(scope="module")
@@ -546,6 +547,8 @@ def test_samplers_are_known_before_anything_is_compiled(monkeypatch):
             bayes.nuts(sample(), rng=1, nuts_sampler=name)
     with pytest.raises(eb.DataError, match="0 chains: chains must be 1 or more"):
         bayes.nuts(sample(), rng=1, chains=0)
+    with pytest.raises(TypeError, match="'tunes'"):
+        bayes.nuts(sample(), rng=1, tunes=500)
 
 
 # Threads
@@ -596,8 +599,6 @@ def test_threads_that_compile_at_once(interpreted):
 
 # The page about own parts
 
-PAGE = (Path(__file__).parents[1] / "docs" / "guide" / "own-parts.md").read_text(encoding="utf-8")
-
 
 def test_the_page_has_the_dictionary():
     rows = [tuple(re.split(r" *\| *", row)[1:-1]) for row in re.findall(r"^\|.*`.*\|$", PAGE, re.M)]
@@ -613,23 +614,22 @@ def test_the_page_runs():
     at = sample(3, n=150)
     page: dict[str, Any] = {"sample": at}
     fits = []
-    for block in re.findall(r"```python\n(.*?)```", PAGE, re.S):
+    for block in BLOCKS:
         exec(block, page)
         fits.append(page["fit"])
     by_family, by_outcome, by_laws = fits
     assert list(by_laws.by_law)[:2] == ["predicted, default", "predicted, same share"]
     assert list(by_laws.model.retention.probability.values()) == pytest.approx([2 / 3, 1 / 3])
-    assert isinstance(by_family.model.sizes, page["Weibull"])
+    assert isinstance(by_family.model.sizes, page["NegativeBinomial"])
     s, grid = by_family.evidence.grid.size, by_family.evidence.grid
-    scale = np.exp(by_family.evidence.data["log_biased_mean"] + by_family.draws.parameters["log_scale"])
-    law = stats.weibull_min(
-        np.exp(by_family.draws.parameters["log_shape"])[..., None], scale=scale[..., None]
-    )
-    weights = law.pdf(s) * grid.width
+    log_mean, log_shape = (by_family.draws.parameters[f"size_log_{name}"] for name in ("mean", "shape"))
+    nu = ((np.exp(by_family.evidence.data["log_biased_mean"]) - 0.5) * np.exp(log_mean))[..., None]
+    alpha = np.exp(log_shape)[..., None]
+    # Γ(s + α)/s! by the beta function
+    weights = np.exp(s * np.log(nu / (nu + alpha + 1)) - betaln(s, alpha)) / s * grid.width
     wanted = 4000 * weights / (weights * s).sum(-1, keepdims=True)
     np.testing.assert_allclose(by_family.by_size["entities"], wanted, rtol=1e-6, atol=1e-12)
-    prior = stats.norm(0, 1).logpdf(by_family.draws.parameters["log_scale"])
-    prior += stats.norm(0, 0.5).logpdf(by_family.draws.parameters["log_shape"])
+    prior = stats.norm(0, 1).logpdf(log_mean) + stats.norm(0, 1.5).logpdf(log_shape)
     np.testing.assert_allclose(by_family.draws.log_prior["sizes"], prior, rtol=1e-9)
 
     drawn = by_outcome.draws.parameters

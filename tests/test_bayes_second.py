@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from populations import PitmanYor
 from scipy import special, stats
 
 import erbayes as eb
@@ -21,7 +22,7 @@ from erbayes.bayes.model import WithSecond
 from erbayes.bayes.parts import PartDraws, own_model
 from erbayes.bayes.population import Links, completed, unsampled
 from erbayes.bayes.samplers import Importance
-from erbayes.study.populations import LogNormal, Misattribution, PitmanYor, population
+from erbayes.study.populations import LogNormal, Misattribution, population
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")]
 P, R = m.pairwise_precision, m.pairwise_recall
@@ -65,7 +66,7 @@ def sample(seed, n=100):
 
 
 def fitted(seed, second, n=100, draws=1000, near=None, **kwargs):
-    model = bayes.SizeModel(second=eb.Second.of(world()[1], labels(seed, n), second), **kwargs)
+    model = bayes.SizeModel(second=eb.auxiliary.Second.of(world()[1], labels(seed, n), second), **kwargs)
     return bayes.fast(sample(seed, n), model, draws=draws, near=near, rng=seed)
 
 
@@ -78,7 +79,7 @@ def sets(clusters):
 
 def test_matches_and_clusters_left_are_those_of_sets_of_records():
     second, at = noisy(0.15), sample(3)
-    evidence = Evidence.of(at, second=eb.Second.of(world()[1], labels(3), second))
+    evidence = Evidence.of(at, second=eb.auxiliary.Second.of(world()[1], labels(3), second))
     entities, clusters, predicted = sets(labels(3)), sets(second), sets(world()[1])
     of_record = {r: k for k, records in predicted.items() for r in records}
     matched, left = {}, {}
@@ -139,7 +140,7 @@ def test_matches_and_clusters_left_are_those_of_sets_of_records():
 
 def test_differences_of_pairs_by_leaving_each_out():
     second, entities = noisy(0.1), sets(labels(3))
-    data = Evidence.of(sample(3), second=eb.Second.of(world()[1], labels(3), second)).data
+    data = Evidence.of(sample(3), second=eb.auxiliary.Second.of(world()[1], labels(3), second)).data
     clusters, predicted = sets(second), sets(world()[1])
     of_record = {r: k for k, records in predicted.items() for r in records}
     rows, changed, records_of = [], 1, 1
@@ -166,7 +167,7 @@ def test_differences_of_pairs_by_leaving_each_out():
 
 
 def test_the_data_are_those_of_the_dictionary():
-    data = Evidence.of(sample(3), second=eb.Second.of(world()[1], labels(3), noisy(0.1))).data
+    data = Evidence.of(sample(3), second=eb.auxiliary.Second.of(world()[1], labels(3), noisy(0.1))).data
     assert set(data) == set(DATA) | set(SECOND_DATA)
     lengths = {dim: len(values) for dim, values in coords(data).items()}
     for name, datum in SECOND_DATA.items():
@@ -174,7 +175,7 @@ def test_the_data_are_those_of_the_dictionary():
 
 
 def test_other_labels_are_refused():
-    second = eb.Second.of(world()[1], labels(3), noisy(0.1))
+    second = eb.auxiliary.Second.of(world()[1], labels(3), noisy(0.1))
     with pytest.raises(eb.DataError, match="was not counted with the prediction and the labels"):
         bayes.fast(sample(4), bayes.SizeModel(second=second))
 
@@ -289,7 +290,9 @@ def part_draws(data, number=400):
 
 def test_clusters_left_stand_by_their_guests_as_poisson_numbers_tell():
     """Two kinds of clusters, and two kinds of those that fail: the chances of all four from scipy's Poisson."""
-    data = dict(Evidence.of(sample(3), second=eb.Second.of(world()[1], labels(3), noisy(0.15))).data)
+    data = dict(
+        Evidence.of(sample(3), second=eb.auxiliary.Second.of(world()[1], labels(3), noisy(0.15))).data
+    )
     J, draws = len(data["size"]), part_draws(data)
     par = {k: v[0] for k, v in draws.parameters.items()}
     share = special.expit(par["foreign_log_odds"] + special.logit(data["foreign_share"]))
@@ -310,7 +313,9 @@ def test_clusters_left_stand_by_their_guests_as_poisson_numbers_tell():
 
 
 def test_guests_count_in_the_likelihood_as_a_mixture_of_poisson_numbers():
-    data = dict(Evidence.of(sample(3), second=eb.Second.of(world()[1], labels(3), noisy(0.15))).data)
+    data = dict(
+        Evidence.of(sample(3), second=eb.auxiliary.Second.of(world()[1], labels(3), noisy(0.15))).data
+    )
     J = len(data["size"])
     data |= {"left": np.zeros(2 * J), "guests": np.zeros(2 * J)}
     data["left"][[12, J + 12]], data["guests"][J + 12] = (
@@ -336,7 +341,9 @@ def test_guests_count_in_the_likelihood_as_a_mixture_of_poisson_numbers():
 
 
 def test_entities_differ_from_their_clusters_in_the_direction_that_matched_pairs_show():
-    data = dict(Evidence.of(sample(3), second=eb.Second.of(world()[1], labels(3), noisy(0.05))).data)
+    data = dict(
+        Evidence.of(sample(3), second=eb.auxiliary.Second.of(world()[1], labels(3), noisy(0.05))).data
+    )
     shown = {"pair_difference": np.array([0.15, -0.2]), "pair_error": np.full(2, 0.01), "pair_change": 1e-6}
     draws = part_draws(data | shown)
     assert np.log(draws.by_size["stands_true"]).mean() == pytest.approx(0.15, abs=0.02)
@@ -384,7 +391,7 @@ def test_a_cut_chooses_draws_by_each_total_alone():
 @pytest.mark.parametrize("rate", [0.02, 0.15])
 def test_a_second_clustering_has_no_influence_on_precision(rate):
     fit, plain = fitted(2, noisy(rate)), bayes.fast(sample(2), rng=2)
-    others = [x for x in eb.USUAL if fit.identifies(x) and R.columns[1] not in x.columns]
+    others = [x for x in eb.metrics.USUAL if fit.identifies(x) and R.columns[1] not in x.columns]
     np.testing.assert_array_equal(fit.apply(P).values, plain.apply(P).values)
     np.testing.assert_array_equal(fit.apply(others).values, plain.apply(others).values)
     # precision, recall and F of one draw are those of one population
@@ -417,7 +424,7 @@ def test_a_second_clustering_that_mends_nothing_leaves_the_ordinary_model():
 
 def test_mended_entities_are_those_with_more_records_in_a_cluster_than_in_any_piece():
     second, entities = noisy(0.1), sets(labels(5))
-    matched = Evidence.of(sample(5), second=eb.Second.of(world()[1], labels(5), second)).matched
+    matched = Evidence.of(sample(5), second=eb.auxiliary.Second.of(world()[1], labels(5), second)).matched
     broken = mended = 0
     for records in entities.values():
         largest = world()[1].loc[list(records)].value_counts().max()
@@ -442,7 +449,7 @@ def test_the_truth_as_second_clustering_makes_a_tight_posterior(seed):
 def test_noise_in_the_second_clustering_is_learned():
     """Noise of .1 loses a fifth of the links: its own count of recall is far off, the posterior is not."""
     second = noisy(0.1)
-    counted = eb.Second.of(world()[1], labels(1), second).value(R)
+    counted = eb.auxiliary.Second.of(world()[1], labels(1), second).value(R)
     assert abs(counted - world()[2]) > 0.05
     inside = []
     for seed in range(6):
@@ -480,14 +487,14 @@ def test_a_second_clustering_that_knows_the_labels_is_doubted():
     known[own.index] = own + prediction.max() + 1
     at_random = eb.Sample(eb.measure(prediction, own), eb.UniformRecords(draws=list(drawn)))
     for by, doubted in ((known, True), (noisy(0.02), False)):
-        model = bayes.SizeModel(second=eb.Second.of(prediction, own, by))
+        model = bayes.SizeModel(second=eb.auxiliary.Second.of(prediction, own, by))
         fit = bayes.fast(at_random, model, draws=200, rng=1)
         assert any("seems to know the labels" in alarm for alarm in fit.alarms) == doubted
 
 
 def test_all_metrics_and_files_take_it(tmp_path):
     fit = fitted(2, noisy(0.02))
-    table = fit.table(metrics=[x for x in eb.ALL if fit.identifies(x)])
+    table = fit.table(metrics=[x for x in eb.metrics.ALL if fit.identifies(x)])
     assert table[["estimate", "lower", "upper"]].notna().all(axis=None)
     assert table.estimate["pairwise-recall"] == pytest.approx(world()[2], abs=0.08)
     fit.save(tmp_path / "fit.nc")
@@ -520,7 +527,7 @@ def test_a_near_start_serves_the_truth_too(earlier, of_use, monkeypatch):
 
 def test_engines_of_other_second_clusterings_differ_in_studies():
     one, other = (
-        bayes.Modelled(bayes.SizeModel(second=eb.Second.of(world()[1], labels(1), s)))
+        bayes.Modelled(bayes.SizeModel(second=eb.auxiliary.Second.of(world()[1], labels(1), s)))
         for s in (noisy(0.02), noisy(0.02, 2))
     )
     assert repr(one) != repr(other)
@@ -528,7 +535,7 @@ def test_engines_of_other_second_clusterings_differ_in_studies():
 
 @pytest.mark.study
 def test_nuts_agrees_with_the_fast_fit():
-    second = eb.Second.of(world()[1], labels(2), noisy(0.05))
+    second = eb.auxiliary.Second.of(world()[1], labels(2), noisy(0.05))
     model = bayes.SizeModel(second=second)
     slow = bayes.nuts(sample(2), model, draws=1000, chains=2, cores=1, rng=1, progressbar=False)
     quick = bayes.fast(sample(2), model, draws=2000, rng=1)

@@ -7,12 +7,12 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from own_families import BodyAndTail, NegativeBinomial
 from pytensor.compile.mode import Mode
 from pytensor.graph.replace import clone_replace
-from scipy import integrate, optimize, stats
-from scipy.special import gammaln, logsumexp
+from scipy import stats
+from scipy.special import logsumexp
 
-import erbayes as eb
 from erbayes import bayes
 from erbayes.bayes.contract import LOG_FLAWLESS
 from erbayes.bayes.grid import INTRUSION, RANK, SINGLE, SizeGrid, basis, nearest
@@ -59,20 +59,6 @@ def weights(family, values, size=SINGLES, width=None):
     return given(lambda: family.log_weights(data(size, width)), values, **dims)
 
 
-def poisson_log_normal(s, mu, sigma):
-    """log ∫ e^(-λ) λ^s/s! dLN(λ; μ, σ), by adaptive quadrature around the integrand's top."""
-
-    def log_inside(eta):
-        return s * eta - np.exp(eta) - gammaln(s + 1) - ((eta - mu) / sigma) ** 2 / 2 - np.log(sigma * ROOT)
-
-    top = optimize.brentq(lambda e: s - np.exp(e) - (e - mu) / sigma**2, -700.0, 700.0)
-    scale = 1 / np.sqrt(np.exp(top) + 1 / sigma**2)
-    ends = top + scale * np.array([-12.0, 12.0])
-    highest = log_inside(top)
-    area, _ = integrate.quad(lambda e: np.exp(log_inside(e) - highest), *ends, epsabs=0, epsrel=1e-7)
-    return highest + np.log(area)
-
-
 def negative_binomial(a, b):
     """SciPy's distribution with ν = 4.5 e^a, α = e^b."""
     nu, alpha = (BIASED - 0.5) * np.exp(a), np.exp(b)
@@ -96,7 +82,7 @@ def cases():
     for a, b in NB:
         _, alpha, p = negative_binomial(a, b)
         yield (
-            bayes.NegativeBinomial(),
+            NegativeBinomial(),
             {"size_log_mean": a, "size_log_shape": b},
             stats.nbinom(alpha, p).logpmf,
         )
@@ -106,13 +92,6 @@ def cases():
         yield bayes.LogNormal(), values, stats.lognorm(sigma, scale=np.exp(mu)).logpdf
     for a in (0.0, -1.0, 0.8):
         yield bayes.Zeta(), {"size_log_excess": a}, stats.zipf(exponent(a)).logpmf
-    for a, b in ((0.0, 0.0), (-2.0, 1.0), (0.5, -1.0)):
-        cut = stats.expon(scale=4 * BIASED * np.exp(b))
-        yield (
-            bayes.CutZeta(),
-            {"size_log_excess": a, "size_log_cut": b},
-            lambda s, a=a, cut=cut: cut.logpdf(s) + stats.zipf(exponent(a)).logpmf(s),
-        )
 
 
 @pytest.mark.parametrize("family, values, logpmf", list(cases()))
@@ -128,7 +107,7 @@ def test_families_against_scipy(family, values, logpmf):
 def test_negative_binomial_of_random_records(a, b):
     nu, alpha, p = negative_binomial(a, b)
     s = np.arange(1.0, 200_001)
-    found = weights(bayes.NegativeBinomial(), {"size_log_mean": a, "size_log_shape": b}, s) + np.log(s)
+    found = weights(NegativeBinomial(), {"size_log_mean": a, "size_log_shape": b}, s) + np.log(s)
     chance = np.exp(found - logsumexp(found))
     np.testing.assert_allclose(chance, stats.nbinom(alpha + 1, p).pmf(s - 1), rtol=1e-8, atol=1e-300)
     assert chance @ s == pytest.approx(nu + 1, rel=1e-9)
@@ -142,25 +121,11 @@ def test_log_normal_of_random_records(a, b):
     np.testing.assert_allclose(found - logsumexp(found), wanted - logsumexp(wanted), rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize("a, b", [*LN, (2.0, 0.8)])
-def test_poisson_log_normal_against_quadrature(a, b):
-    mu, sigma = log_normal(a, b)
-    found = weights(bayes.PoissonLogNormal(), {"size_location": a, "size_log_sigma": b}, FAR)
-    wanted = np.array([poisson_log_normal(s, mu, sigma) for s in FAR])
-    np.testing.assert_allclose(found, wanted, atol=5e-4, rtol=0)
-    tail = FAR > 100
-    np.testing.assert_allclose(found[tail], wanted[tail], atol=1e-6, rtol=1e-9)
-    # of a random record, 1 + the same law with its location moved by the variance
-    moved = np.array([poisson_log_normal(s - 1, mu + sigma**2, sigma) for s in FAR])
-    shift = found + np.log(FAR) - moved
-    np.testing.assert_allclose(shift, mu + sigma**2 / 2, atol=5e-4, rtol=0)
-
-
 @pytest.mark.parametrize("body, xi, scale", [(7, 0.5, 0.0), (1, 1.2, 1.0), (4, 0.03, -1.0)])
 def test_body_and_tail(body, xi, scale):
     w = np.arange(1.0, body + 2) / np.arange(1.0, body + 2).sum()
     values = {"size_body": w, "size_shape": xi, "size_log_scale": scale}
-    family = bayes.BodyAndTail(body)
+    family = BodyAndTail(body)
     found = np.exp(weights(family, values))
     np.testing.assert_allclose(found[:body], w[:body], rtol=1e-12)
     density = stats.genpareto(xi, scale=body * np.exp(scale)).pdf(SINGLES[body:] - body)
@@ -168,27 +133,10 @@ def test_body_and_tail(body, xi, scale):
     assert np.isfinite(weights(family, values, FAR)).all()
 
 
-@pytest.mark.parametrize("body", [0, 8, 13, 2.5, "7"])
-def test_body_of_single_sizes_only(body):
-    with pytest.raises(eb.DataError, match="body must be"):
-        bayes.BodyAndTail(body)
-    assert bayes.BodyAndTail(7).body == 7 and SizeGrid.up_to(100).width[6:8].tolist() == [1, 2]
-
-
 def on_the_grid():
     """Each family with its values, and the log of its published probabilities up to a constant."""
     for family, values, log_p in cases():
         yield family, values, log_p
-    for a, b in LN:
-        mu, sigma = log_normal(a, b)
-        values = {"size_location": a, "size_log_sigma": b}
-        far = np.unique(np.round(np.logspace(0, 4, 200)))  # quadrature at each size would take minutes
-        log_far = np.array([poisson_log_normal(s, mu, sigma) for s in far])
-        yield (
-            bayes.PoissonLogNormal(),
-            values,
-            lambda s, far=far, log_far=log_far: np.interp(np.log(s), np.log(far), log_far),
-        )
     for body in (1, 4, 7):
         w = np.arange(1.0, body + 2) / np.arange(1.0, body + 2).sum()
 
@@ -196,7 +144,7 @@ def on_the_grid():
             tail = stats.genpareto(0.5, scale=body).pdf(np.arange(body + 1, s.max() + 1) - body)
             return np.log(np.concatenate([w[:-1], w[-1] * tail / tail.sum()]))
 
-        yield bayes.BodyAndTail(body), {"size_body": w, "size_shape": 0.5, "size_log_scale": 0.0}, log_p
+        yield BodyAndTail(body), {"size_body": w, "size_shape": 0.5, "size_log_scale": 0.0}, log_p
 
 
 @pytest.mark.parametrize(("family", "values", "log_p"), list(on_the_grid()))

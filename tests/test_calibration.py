@@ -25,23 +25,23 @@ def two(*_):
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("totals", [two, eb.links_by_size])
+@pytest.mark.parametrize("totals", [two, eb.design.links_by_size])
 def test_known_totals_are_met_within_bounds_whatever_the_scale_of_the_weights(seed, totals):
     pred, _, labels, draws = drawn(seed, n=150)
     units = eb.measure(pred, labels)
     found = []
     for factor in (1.0, 1e4):
         weights = pd.Series(factor / units.size, units.ids)
-        design = eb.Calibrated(eb.KnownWeights(weights, draws), totals, (0.1, 10), fewest=0)
+        design = eb.design.Calibrated(eb.KnownWeights(weights, draws), totals, (0.1, 10), fewest=0)
         sample = eb.Sample(units, design)
         met = sample.contributions(two()).sum(axis=0)
         np.testing.assert_allclose(met, [units.known.total(c) for c in two()], rtol=1e-11)
         g = sample.expansion.variance.g
         assert 0.1 <= g.min() < 1 < g.max() <= 10
-        totals_ = eb.taylor(sample, [m.P_rec, m.rand])
+        totals_ = eb.engine.taylor(sample, [m.P_rec, m.rand])
         at = [totals_.names.index(c.name) for c in two()]
         np.testing.assert_allclose(totals_.cov[at], 0, atol=1e-9 * totals_.mean.max() ** 2)
-        found.append(eb.taylor(sample, m.ALL).apply(m.ALL))
+        found.append(eb.engine.taylor(sample, m.ALL).apply(m.ALL))
     np.testing.assert_allclose(found[0].mean, found[1].mean, rtol=1e-9)
     np.testing.assert_allclose(found[0].cov, found[1].cov, rtol=1e-6, atol=1e-12)
 
@@ -49,7 +49,7 @@ def test_known_totals_are_met_within_bounds_whatever_the_scale_of_the_weights(se
 @pytest.mark.parametrize("seed", range(4))
 def test_census(seed):
     pred, true = population(seed)
-    design = eb.Calibrated(eb.UniformClusters(population=true.nunique()), two, fewest=0)
+    design = eb.design.Calibrated(eb.UniformClusters(population=true.nunique()), two, fewest=0)
     expected = oracle.truth(list(true), list(pred))
     found = eb.estimate(pred, true, design, ENTITY)
     np.testing.assert_allclose(found.mean, [expected[n] for n in found.names], rtol=1e-11, atol=1e-12)
@@ -59,9 +59,9 @@ def test_census(seed):
 def test_calibration_to_records_alone_is_the_ratio_estimator():
     pred, _, labels, _ = drawn()
     units = eb.measure(pred, labels)
-    plain = eb.taylor(eb.Sample(units, eb.UniformClusters()), m.ALL).apply(m.ALL, order=1)
-    design = eb.Calibrated(eb.UniformClusters(), lambda *_: (RECORDS,), fewest=0)
-    ratio = eb.taylor(eb.Sample(units, design), m.ALL).apply(m.ALL, order=1)
+    plain = eb.engine.taylor(eb.Sample(units, eb.UniformClusters()), m.ALL).apply(m.ALL, order=1)
+    design = eb.design.Calibrated(eb.UniformClusters(), lambda *_: (RECORDS,), fewest=0)
+    ratio = eb.engine.taylor(eb.Sample(units, design), m.ALL).apply(m.ALL, order=1)
     np.testing.assert_allclose(ratio.mean, plain.mean, rtol=1e-10)
     np.testing.assert_allclose(ratio.cov, plain.cov, rtol=1e-8, atol=1e-13)
 
@@ -75,7 +75,8 @@ def test_jackknife_calibrates_every_replicate_anew():
 
     def total(kept):
         s = eb.Sample(
-            eb.measure(pred, true[true.isin(kept)]), eb.Calibrated(eb.UniformClusters(), two, wide, fewest=0)
+            eb.measure(pred, true[true.isin(kept)]),
+            eb.design.Calibrated(eb.UniformClusters(), two, wide, fewest=0),
         )
         return s, s.contributions([TRUE_LINKS])
 
@@ -90,7 +91,7 @@ def test_jackknife_calibrates_every_replicate_anew():
 def test_two_predictions_are_calibrated_each_to_its_own_totals():
     pred, true, labels, draws = drawn(1)
     other = true.where(np.arange(len(true)) % 5 > 0, true + 1000)
-    design = eb.Calibrated(eb.UniformRecords(draws), two, fewest=0)
+    design = eb.design.Calibrated(eb.UniformRecords(draws), two, fewest=0)
     both = eb.compare({"a": pred, "b": other}, labels, design, [m.pairwise_precision, m.pairwise_recall])
     for i, prediction in enumerate((pred, other)):
         alone = eb.estimate(prediction, labels, design, [m.pairwise_precision, m.pairwise_recall])
@@ -104,7 +105,7 @@ def test_scaling_to_N_is_part_of_the_variance():
     pred, _, labels, draws = drawn(2, 300, 3000)
     units = eb.measure(pred, labels)
     design = eb.KnownWeights(pd.Series(1.0, units.ids), draws)
-    s = eb.Sample(units, eb.Calibrated(design, lambda *_: (PREDICTED_LINKS,), fewest=0))
+    s = eb.Sample(units, eb.design.Calibrated(design, lambda *_: (PREDICTED_LINKS,), fewest=0))
     columns = [RECORDS, TRUE_LINKS, eb.columns.ENTITIES]
     Z = s.contributions(columns)
     variance = s.expansion.variance
@@ -116,9 +117,9 @@ def test_scaling_to_N_is_part_of_the_variance():
 def test_each_total_costs_a_degree_of_freedom():
     pred, _, labels, draws = drawn(0, n=150)
     units = eb.measure(pred, labels)
-    s = eb.Sample(units, eb.Calibrated(eb.UniformRecords(draws), two, fewest=0))
+    s = eb.Sample(units, eb.design.Calibrated(eb.UniformRecords(draws), two, fewest=0))
     z = s.contributions([RECORDS])[:, 0]
-    found = eb.taylor(s, [m.b3_recall]).apply([m.b3_recall])
+    found = eb.engine.taylor(s, [m.b3_recall]).apply([m.b3_recall])
     assert found.df[0] == pytest.approx(z.sum() ** 2 / (z @ z) * 148 / 150, rel=1e-12)
 
 
@@ -127,7 +128,7 @@ def test_classes_cover_all_sizes_and_rest_on_enough_draws(seed):
     pred, _, labels, draws = drawn(seed, 150, 2000)
     units = eb.measure(pred, labels)
     expansion = eb.UniformRecords(draws).expand(units)
-    records, *classes = eb.links_by_size(units, expansion)
+    records, *classes = eb.design.links_by_size(units, expansion)
     assert records == RECORDS
     assert sum(units.known.total(c) for c in classes) == pytest.approx(units.known.total(PREDICTED_LINKS))
     z = np.column_stack([units.column(c)[expansion.unit] * expansion.weight for c in classes])
@@ -141,7 +142,7 @@ def test_refuses_exactly_where_linear_programming_finds_no_factors():
         pred, _, labels, draws = drawn(seed, 40)
         units = eb.measure(pred, labels)
         base = eb.UniformRecords(draws).expand(units)
-        columns = eb.links_by_size(units, base)
+        columns = eb.design.links_by_size(units, base)
         x = np.column_stack([units.column(c)[base.unit] for c in columns])
         X = np.array([units.known.total(c) for c in columns])
         found = (
@@ -154,7 +155,7 @@ def test_refuses_exactly_where_linear_programming_finds_no_factors():
             == 0
         )
         try:
-            eb.Sample(units, eb.Calibrated(eb.UniformRecords(draws), fewest=0))
+            eb.Sample(units, eb.design.Calibrated(eb.UniformRecords(draws), fewest=0))
         except eb.DataError:
             assert not found
             answers.append(False)
@@ -178,38 +179,40 @@ def test_refusals():
     giant = {i: max(0, i - 60) for i in range(100)}
     labels = {i: 0 for i in range(61, 71)} | {i: i for i in range(71, 90)}
     with pytest.raises(eb.DataError, match="100% of all predicted links lie in clusters larger"):
-        eb.estimate(giant, labels, eb.Calibrated(eb.UniformClusters()))
+        eb.estimate(giant, labels, eb.design.Calibrated(eb.UniformClusters()))
     pred, _, labels, draws = drawn()
     with pytest.raises(eb.DataError, match=r"no factors between 0\.99 and 1\.01 meet the 2 known totals"):
-        eb.estimate(pred, labels, eb.Calibrated(eb.UniformRecords(draws), two, (0.99, 1.01), fewest=0))
+        eb.estimate(pred, labels, eb.design.Calibrated(eb.UniformRecords(draws), two, (0.99, 1.01), fewest=0))
     with pytest.raises(eb.DataError, match="bounds must hold 0 < L < 1 < U"):
-        eb.Calibrated(eb.UniformRecords(), bounds=(0, 2))
+        eb.design.Calibrated(eb.UniformRecords(), bounds=(0, 2))
     with pytest.raises(eb.DataError, match=r"rests on 2\.0 effective draws, fewer than 15"):
         estimate_three = {i: i // 2 for i in range(6)}, {i: i // 2 for i in range(6)}
-        eb.estimate(*estimate_three, eb.Calibrated(eb.KnownWeights({0: 1, 1: 1, 2: 10**-9})))
+        eb.estimate(*estimate_three, eb.design.Calibrated(eb.KnownWeights({0: 1, 1: 1, 2: 10**-9})))
     with pytest.raises(eb.DataError, match="2 draws cannot be calibrated to 2 totals"):
-        eb.estimate({1: 1, 2: 1, 3: 2, 4: 2}, {1: 1, 2: 1, 3: 2, 4: 2}, eb.Calibrated(eb.UniformClusters()))
+        eb.estimate(
+            {1: 1, 2: 1, 3: 2, 4: 2}, {1: 1, 2: 1, 3: 2, 4: 2}, eb.design.Calibrated(eb.UniformClusters())
+        )
     with pytest.raises(eb.NotIdentified, match="totals of the prediction, which are not known"):
         eb.estimate(
             pred,
             pd.concat([labels, pd.Series({"new": labels.iloc[0]})]),
-            eb.Calibrated(eb.UniformClusters()),
+            eb.design.Calibrated(eb.UniformClusters()),
             missing=eb.Missing.TOGETHER,
         )
 
 
 def test_calibration_cannot_reach_units_that_are_never_drawn():
-    links = eb.ByPredictedSize(PREDICTED_LINKS)
+    links = eb.design.ByPredictedSize(PREDICTED_LINKS)
     prediction = {i: i // 2 if i < 40 else i for i in range(80)}
     units = eb.measure(prediction, {i: i // 4 for i in range(40)})
     with pytest.raises(
         eb.NotIdentified, match="'records' is not identified: records of predicted singletons"
     ):
-        eb.Sample(units, eb.Calibrated(links, two, fewest=3))
-    sample = eb.Sample(units, eb.Calibrated(links, lambda *_: [PREDICTED_LINKS], fewest=3))
-    assert eb.taylor(sample, [m.pairwise_precision]).apply([m.pairwise_precision]).mean[0] == 1
+        eb.Sample(units, eb.design.Calibrated(links, two, fewest=3))
+    sample = eb.Sample(units, eb.design.Calibrated(links, lambda *_: [PREDICTED_LINKS], fewest=3))
+    assert eb.engine.taylor(sample, [m.pairwise_precision]).apply([m.pairwise_precision]).mean[0] == 1
     with pytest.raises(eb.NotIdentified, match="'true_links' is not identified"):
-        eb.taylor(sample, [m.pairwise_recall])
+        eb.engine.taylor(sample, [m.pairwise_recall])
 
 
 class TestKnownNumberOfClusters:
@@ -234,8 +237,10 @@ class TestKnownNumberOfClusters:
         found = eb.estimate(prediction, labels, design, metrics)
         units = eb.measure(prediction, labels)
         totals = [eb.columns.RECORDS, eb.columns.PREDICTED_CLUSTERS]
-        helped = eb.taylor(eb.Sample(units, eb.Calibrated(design, lambda *_: totals)), metrics).apply(metrics)
-        plain = eb.taylor(eb.Sample(units, design), metrics).apply(metrics)
+        helped = eb.engine.taylor(
+            eb.Sample(units, eb.design.Calibrated(design, lambda *_: totals)), metrics
+        ).apply(metrics)
+        plain = eb.engine.taylor(eb.Sample(units, design), metrics).apply(metrics)
         np.testing.assert_array_equal(found.mean[[0, 2]], plain.mean[[0, 2]])
         np.testing.assert_array_equal(found.cov[np.ix_([0, 2], [0, 2])], plain.cov[np.ix_([0, 2], [0, 2])])
         np.testing.assert_array_equal(found.interval()[[0, 2]], plain.interval()[[0, 2]])
@@ -258,7 +263,7 @@ class TestKnownNumberOfClusters:
         truth, prediction, _, _ = self.world()
         labels = truth[truth.isin(range(200))]
         sample = eb.Sample(eb.measure(prediction, labels), eb.UniformClusters())
-        plain = eb.taylor(sample, self.HELPED).apply(self.HELPED)
+        plain = eb.engine.taylor(sample, self.HELPED).apply(self.HELPED)
         found = eb.estimate(prediction, labels, eb.UniformClusters(), self.HELPED)
         assert (found.sd <= plain.sd).all()
 
@@ -267,7 +272,7 @@ class TestKnownNumberOfClusters:
         whole = eb.UniformClusters(truth.nunique())
         assert eb.estimate(prediction, truth, whole, "entities").sd[0] == 0
         few = truth[truth.isin(range(8))]
-        plain = eb.taylor(eb.Sample(eb.measure(prediction, few), eb.UniformRecords()), "entities")
+        plain = eb.engine.taylor(eb.Sample(eb.measure(prediction, few), eb.UniformRecords()), "entities")
         found = eb.estimate(prediction, few, eb.UniformRecords(), "entities")
         assert found.mean[0] == plain.apply("entities").mean[0]
 
@@ -275,10 +280,12 @@ class TestKnownNumberOfClusters:
         _, prediction, labels, drawn = self.world()
         for design in (
             eb.KnownWeights(dict(zip(drawn, 1 / labels.value_counts().loc[drawn], strict=True)), drawn),
-            eb.Responding(eb.UniformRecords(drawn), [True] * len(drawn) + [False] * 9),
+            eb.design.Responding(eb.UniformRecords(drawn), [True] * len(drawn) + [False] * 9),
         ):
             found = eb.estimate(prediction, labels, design, ["entities", "pairwise-recall"])
-            plain = eb.taylor(eb.Sample(eb.measure(prediction, labels), design), "entities").apply("entities")
+            plain = eb.engine.taylor(eb.Sample(eb.measure(prediction, labels), design), "entities").apply(
+                "entities"
+            )
             assert found.sd[0] < 0.6 * plain.sd[0]
             assert abs(found.mean[0] - plain.mean[0]) < 4 * plain.sd[0]
 
@@ -288,11 +295,11 @@ class TestKnownNumberOfClusters:
         labels = prediction[prediction < 200]
         units, clusters = eb.measure(prediction, labels), [eb.columns.PREDICTED_CLUSTERS]
         with pytest.raises(eb.DataError, match="of all predicted links lie in clusters larger"):
-            eb.Calibrated(eb.UniformRecords()).expand(units)
-        assert eb.Calibrated(eb.UniformRecords(), lambda *_: clusters).expand(units).absolute
+            eb.design.Calibrated(eb.UniformRecords()).expand(units)
+        assert eb.design.Calibrated(eb.UniformRecords(), lambda *_: clusters).expand(units).absolute
         # a cluster of most records is refused for totals of records as well
         large = pd.Series([*np.repeat(np.arange(400), 2), *[1000] * 900])
         with pytest.raises(eb.DataError, match="of all predicted links lie in clusters larger"):
-            eb.Calibrated(eb.UniformRecords(), lambda *_: [eb.columns.RECORDS]).expand(
+            eb.design.Calibrated(eb.UniformRecords(), lambda *_: [eb.columns.RECORDS]).expand(
                 eb.measure(large, large[large < 200])
             )

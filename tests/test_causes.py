@@ -211,7 +211,7 @@ def test_a_tree_is_honest():
     assert found.chose.sum() == len(sample.units) // 2
     kept = pd.Series(np.where(found.chose, "no", found.leaf.astype(str)), index=sample.units.ids)
     direct = (
-        by_domain(sample, kept, "pairwise-recall", of=Of.ENTITIES, name="leaf")
+        by_domain(sample, kept.rename("leaf"), "pairwise-recall", of=Of.ENTITIES)
         .table()
         .query("domain != 'no'")
     )
@@ -258,7 +258,7 @@ def test_designs_with_a_variance_of_their_own_take_causes():
     units = eb.measure(dict(enumerate(pred.tolist())), labels)
     table = pd.DataFrame({"old": old}, index=np.arange(len(old)))
     groups = pd.Series(np.where(old, "old", "new"), table.index)[units.ids]
-    for design in (eb.DistinctEntities(300), eb.Calibrated(eb.UniformRecords(drawn.tolist()))):
+    for design in (eb.DistinctEntities(300), eb.design.Calibrated(eb.UniformRecords(drawn.tolist()))):
         sample = eb.Sample(units, design)
         found = causes.regression(sample, "b3-recall", table).joint
         one = by_domain(sample, groups, "b3-recall", of=Of.ENTITIES, engine=eb.engine.Taylor(order=1))
@@ -329,7 +329,7 @@ def test_rates_of_names_in_a_census():
     names = named(true, 22)
     sample, varied = causes.name_variation(census(true, pred), names)
     sample, shared = causes.homonymy(sample, names, dict(enumerate(pred.tolist())))
-    found = eb.taylor(sample, [varied, shared]).apply([varied, shared])
+    found = eb.engine.taylor(sample, [varied, shared]).apply([varied, shared])
     np.testing.assert_allclose(found.mean, rates(true, names), rtol=1e-12)
     assert found.names == ("name-variation-rate", "homonymy-rate")
 
@@ -343,7 +343,7 @@ def test_rates_of_names_are_those_of_er_evaluation():
     names, membership = named(true, 24), pd.Series(true)
     sample, varied = causes.name_variation(census(true, pred), names)
     sample, shared = causes.homonymy(sample, names, dict(enumerate(pred.tolist())))
-    found = eb.taylor(sample, [varied, shared]).apply([varied, shared]).mean
+    found = eb.engine.taylor(sample, [varied, shared]).apply([varied, shared]).mean
     np.testing.assert_allclose(
         found, [name_variation_rate(membership, names), homonymy_rate(membership, names)]
     )
@@ -365,7 +365,7 @@ def test_rates_of_names_cover_the_truth():
     for _ in range(100):
         sample, varied = causes.name_variation(sampled(true, pred, 100, rng), names)
         sample, shared = causes.homonymy(sample, names, prediction)
-        low, high = eb.taylor(sample, [varied, shared]).apply([varied, shared]).interval().T
+        low, high = eb.engine.taylor(sample, [varied, shared]).apply([varied, shared]).interval().T
         held.append((low <= truth) & (truth <= high))
     assert (np.mean(held, axis=0) >= 0.89).all()  # .95 less 2.7 standard errors of the study
 
@@ -375,7 +375,7 @@ def test_a_sample_in_which_all_names_vary_does_not_prove_it():
     sample = eb.Sample(eb.measure(labels, labels), eb.UniformClusters())
     for names, value in ([f"n{i}" for i in range(40)], 1), ([f"n{i // 2}" for i in range(40)], 0):
         named, rate = causes.name_variation(sample, dict(enumerate(names)))
-        found = eb.taylor(named, rate).apply(rate)
+        found = eb.engine.taylor(named, rate).apply(rate)
         low, high = found.interval()[0]
         assert found.mean[0] == value and high - low > 0.05
 

@@ -24,13 +24,13 @@ def population(seed: int, N: int = 60) -> tuple[pd.Series, pd.Series]:
     return pd.Series(pred, index), pd.Series(true, index)
 
 
-def designs(true: pd.Series) -> dict[str, eb.design.sample.Design]:
+def designs(true: pd.Series) -> dict[str, eb.design.Design]:
     sizes = true.value_counts()
     names = sizes.index
     strata = pd.Series(np.arange(len(names)) % 3, names)
     return {
         "clusters": eb.UniformClusters(population=len(names)),
-        "paper theta": eb.UniformClusters(population=len(names), correction=eb.paper_theta),
+        "paper theta": eb.UniformClusters(population=len(names), correction=eb.design.paper_theta),
         "records": eb.UniformRecords(draws=list(true), population=len(true)),
         "weights": eb.KnownWeights(pd.Series(3.7, names), population=len(names)),
         "strata": eb.Stratified(strata, strata.value_counts().to_dict()),
@@ -65,7 +65,7 @@ def test_census_of_predicted_clusters(seed):
     pred, true = population(seed)
     expected = oracle.truth(list(true), list(pred))
     units = eb.measure_predicted(pred, true, pred.unique())
-    found = eb.taylor(eb.Sample(units, eb.UniformClusters(population=pred.nunique())), DUAL)
+    found = eb.engine.taylor(eb.Sample(units, eb.UniformClusters(population=pred.nunique())), DUAL)
     values = found.apply(DUAL)
     np.testing.assert_allclose(values.mean, [expected[n] for n in values.names], rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(values.sd, 0, atol=1e-12)
@@ -107,7 +107,7 @@ def test_unidentified_metrics_refuse():
     inside = true[pred == pred.iloc[5]]
     units = eb.measure_predicted(pred, inside, [pred.iloc[5]], whole_entities=False)
     with pytest.raises(eb.NotIdentified, match="full size of every true entity"):
-        eb.taylor(eb.Sample(units, design), [m.pairwise_recall])
+        eb.engine.taylor(eb.Sample(units, design), [m.pairwise_recall])
 
 
 @pytest.mark.parametrize("large", [lambda N: N > 1, lambda N: N == 2, lambda N: N > 50])

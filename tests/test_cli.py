@@ -10,13 +10,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from test_census import population
 from typer.testing import CliRunner
 
 import erbayes as eb
 from erbayes._internal import digits
+from erbayes._internal.errors import Grade, Sentence
 from erbayes.analysis.planning import forecast
 from erbayes.cli import TAKES, DesignName, app
+from erbayes.cli.options import say
+from erbayes.cli.topics import TOPICS
 
 F1 = [eb.metrics.pairwise_f()]
 PRED, TRUE = population(4)
@@ -87,10 +91,10 @@ DESIGNS = {
     "known-weights --weights weights.csv --population 17": eb.KnownWeights(WEIGHTS, population=17),
     "stratified --strata strata.csv --populations sizes.csv": eb.Stratified(STRATA, SIZES),
     "stratified --strata lonely.csv --populations lonely-sizes.csv --single-unit adjust": eb.Stratified(
-        LONELY, {"a": 9, "b": 6}, eb.SingleUnit.ADJUST
+        LONELY, {"a": 9, "b": 6}, eb.design.SingleUnit.ADJUST
     ),
     "stratified --strata lonely.csv --populations lonely-sizes.csv --single-unit certainty": eb.Stratified(
-        LONELY, {"a": 9, "b": 6}, eb.SingleUnit.CERTAINTY
+        LONELY, {"a": 9, "b": 6}, eb.design.SingleUnit.CERTAINTY
     ),
 }
 
@@ -152,7 +156,7 @@ def test_every_design_option_is_tried_above():
         ("uniform-clusters --population 0", "Invalid value for '--population'"),
         ("uniform-clusters --level 2", "level must lie strictly between 0 and 1, not 2.0"),
         ("uniform-clusters --level 0", "level must lie strictly between 0 and 1, not 0.0"),
-        ("uniform-clusters --metrics precision", "no metric 'precision': did you mean "),
+        ("uniform-clusters --metrics precisio", "no metric 'precisio': did you mean 'precision' or "),
         (
             "uniform-clusters --cluster nope",
             "p.csv has no column 'nope'; it has 'record', 'cluster'; name them: --record, --cl",
@@ -317,12 +321,16 @@ def test_json_has_the_estimates_at_full_precision(folder):
 
 @pytest.mark.parametrize("name", ["beta-gamma", "symmetric", "wald"])
 def test_kinds_of_interval(folder, name):
-    kind = {"beta-gamma": eb.BetaGamma(), "symmetric": eb.Symmetric(), "wald": eb.WALD}[name]
+    kind = {
+        "beta-gamma": eb.intervals.BetaGamma(),
+        "symmetric": eb.intervals.Symmetric(),
+        "wald": eb.intervals.WALD,
+    }[name]
     fit = eb.estimate(PRED, LABELS, eb.UniformClusters(), F1)
     wanted = fit.table(0.8, kind).iloc[0]
     row = estimated("--design", "uniform-clusters", "--level", "0.8", "--interval", name)
     assert [row["lower"], row["upper"]] == pytest.approx([wanted.lower, wanted.upper], rel=1e-12)
-    other = fit.table(0.8, eb.WALD if name == "symmetric" else eb.Symmetric()).iloc[0]
+    other = fit.table(0.8, eb.intervals.WALD if name == "symmetric" else eb.intervals.Symmetric()).iloc[0]
     assert row["lower"] != pytest.approx(other.lower, rel=1e-6)
 
 
@@ -330,7 +338,7 @@ def test_every_command_has_the_kind_of_interval(folder):
     wald = ("--design", "uniform-clusters", "--metrics", "b3-recall", "--interval", "wald")
     (row,) = json.loads(run("compare", "p.csv", "q.csv", "l.parquet", *wald, "--format", "json").stdout)
     wanted = eb.compare({"p": PRED, "q": OTHER}, LABELS, eb.UniformClusters(), "b3-recall").differences(
-        kind=eb.WALD
+        kind=eb.intervals.WALD
     )
     assert row["upper"] == pytest.approx(wanted["upper"][0]) and row["kind"] == "Wald"
     sample = eb.Sample(eb.measure(PRED, LABELS), eb.UniformClusters())
@@ -338,11 +346,13 @@ def test_every_command_has_the_kind_of_interval(folder):
         run("plan", "p.csv", "l.parquet", *wald, "--half-width", "0.05", "--format", "json").stdout
     )
     designs = {"uniform-records": eb.UniformRecords(), "uniform-clusters": eb.UniformClusters()}
-    needed = forecast(sample, "b3-recall", designs, kind=eb.WALD).needed(0.05)
+    needed = forecast(sample, "b3-recall", designs, kind=eb.intervals.WALD).needed(0.05)
     assert [r["n"] for r in planned] == needed["n"].tolist()
     assert needed["n"].tolist() != forecast(sample, "b3-recall", designs).needed(0.05)["n"].tolist()
     run("report", "p.csv", "l.parquet", *wald, "--output", "wald.html")
-    low, high = eb.estimate(PRED, LABELS, eb.UniformClusters(), "b3-recall").interval(kind=eb.WALD)[0]
+    low, high = eb.estimate(PRED, LABELS, eb.UniformClusters(), "b3-recall").interval(kind=eb.intervals.WALD)[
+        0
+    ]
     assert f"{low:.3f}–{high:.3f}" in (folder / "wald.html").read_text(encoding="utf-8")
 
 
@@ -365,12 +375,12 @@ def test_json_says_null_for_what_a_single_draw_cannot_tell(folder):
 
 
 def test_csv_and_html(folder):
-    fit = eb.estimate(PRED, LABELS, eb.UniformClusters(), eb.ALL).table()
+    fit = eb.estimate(PRED, LABELS, eb.UniformClusters(), eb.metrics.ALL).table()
     table = pd.read_csv(io.StringIO(run(*ESTIMATE, "uniform-clusters", "--all", "--format", "csv").stdout))
-    assert list(table.metric) == [m.name for m in eb.ALL]
+    assert list(table.metric) == [m.name for m in eb.metrics.ALL]
     np.testing.assert_allclose(table.estimate, fit.estimate, rtol=1e-15)
     shown = run(*ESTIMATE, "uniform-clusters", "--format", "html").stdout
-    assert shown.count("<tr") == len(eb.USUAL) + 1
+    assert shown.count("<tr") == len(eb.metrics.USUAL) + 1
     assert "<td>pairwise-precision</td>" in shown
 
 
@@ -379,9 +389,9 @@ def test_metrics_are_the_usual_ones_those_named_or_all(folder):
         shown = run(*ESTIMATE, "uniform-clusters", "--format", "json", *options)
         return [row["metric"] for row in json.loads(shown.stdout)]
 
-    assert listed() == [m.name for m in eb.USUAL]
+    assert listed() == [m.name for m in eb.metrics.USUAL]
     assert listed("--metrics", "jaccard,hill0.5") == ["jaccard", "hill0.5"]
-    assert listed("--all") == [m.name for m in eb.ALL]
+    assert listed("--all") == [m.name for m in eb.metrics.ALL]
     refused = run(*ESTIMATE, "uniform-clusters", "--all", "--metrics", "jaccard")
     assert refused.exit_code == 2
     assert "--all names every metric and --metrics names some: leave out one" in refused.stderr
@@ -391,7 +401,7 @@ def test_the_plain_table_is_whole(folder):
     shown = run(*ESTIMATE, "uniform-clusters", "--level", "0.9").stdout
     head, _, *rows = shown.splitlines()
     assert re.split(r" {2,}", head) == ["metric", "estimate", "se", "df", "lower 90 %", "upper 90 %", "kind"]
-    assert [r.split()[0] for r in rows] == [m.name for m in eb.USUAL]
+    assert [r.split()[0] for r in rows] == [m.name for m in eb.metrics.USUAL]
     fit = digits.shown(eb.estimate(PRED, LABELS, eb.UniformClusters()).table(0.9))
     wanted = fit[["estimate", "se", "df", "lower", "upper", "kind"]].itertuples()
     assert [tuple(row.split()) for row in rows] == [tuple(row) for row in wanted]
@@ -589,7 +599,7 @@ def test_metrics_lists_every_metric_with_its_formula():
     shown = run("metrics")
     assert shown.exit_code == 0
     rows = [re.split(r" {2,}", line, maxsplit=3) for line in shown.stdout.splitlines()[2:]]
-    assert rows == [[m.group.value, m.name, m.meaning, m.source] for m in eb.ALL]
+    assert rows == [[m.group.value, m.name, m.meaning, m.source] for m in eb.metrics.ALL]
     listed = json.loads(run("metrics", "--format", "json").stdout)
     assert listed[0] == {
         "about": "Links between records",
@@ -600,7 +610,7 @@ def test_metrics_lists_every_metric_with_its_formula():
 
 
 def test_version(monkeypatch):
-    monkeypatch.setattr("erbayes.cli.commands.version", {"erbayes": "9.8.7"}.__getitem__)
+    monkeypatch.setattr(eb, "__version__", "9.8.7", raising=False)
     shown = run("--version")
     assert (shown.exit_code, shown.stdout) == (0, "erbayes 9.8.7\n")
 
@@ -609,7 +619,85 @@ def test_help_explains_every_design():
     shown = run("estimate", "--help").stdout
     for design in DesignName:
         assert f"\n    {design.value} " in shown, design
-    assert "erbayes estimate clusters.csv labels.csv --design uniform-records" in shown
+    assert "erbayes estimate clusters.csv labels.csv -d uniform-records" in " ".join(shown.split())
+
+
+def wide(*args):
+    """What is printed in a terminal of 110 columns."""
+    return CliRunner().invoke(app, args, terminal_width=110).stdout
+
+
+@pytest.mark.parametrize("command", ["estimate", "draw", "compare", "report", "plan", "check"])
+def test_help_fits_a_screen_of_sixty_lines(command):
+    shown = wide(command, "-h")
+    assert shown == wide(command, "--help")
+    assert 25 < len(shown.splitlines()) <= 60
+    assert "More options: erbayes help " in shown
+
+
+def test_summaries_are_not_cut():
+    shown = run("--help").stdout
+    assert "..." not in shown.partition("Commands:")[2]
+    summaries = re.findall(r"^  (\w+) ", shown.partition("Commands:")[2], re.M)
+    assert summaries == list(typer.main.get_command(app).commands)
+
+
+def test_every_option_is_explained_by_help_or_by_a_topic():
+    """Hidden options stand under the topic that the help names."""
+    for name, command in typer.main.get_command(app).commands.items():
+        shown = wide(name, "--help")
+        named = shown.partition("More options: erbayes help ")[2].replace("\n", " ").split(", ")
+        more = "".join(wide("help", topic.strip()) for topic in named if topic)
+        for option in command.params:
+            shown_as = option.opts[-1] if option.opts[-1][0] == "-" else option.metavar
+            assert shown_as in (more if option.hidden else shown), (name, option.name)
+            assert option.help, (name, option.name)
+
+
+def test_help_lists_topics_and_shows_commands():
+    shown = run("help").stdout
+    for topic in TOPICS:
+        assert topic in " ".join(shown.split()).replace("- ", "-")
+        assert " ".join(run("help", topic).stdout.split()).startswith(TOPICS[topic][:30])
+    assert run("help", "plan").stdout.partition("\n")[2] == run("plan", "--help").stdout.partition("\n")[2]
+    assert "no topic 'plans'; there are 'files', " in refused("help", "plans")
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        (("--design", "uniform"), "'uniform' is not one of 'uniform-records', 'distinct-entities',"),
+        (("--draws", "many"), "Invalid value for '--draws': write a whole number"),
+        (("--level", "high"), "Invalid value for '--level': write a number"),
+    ],
+)
+def test_no_library_speaks_of_values(folder, wrong, message):
+    said = " ".join(refused("estimate", "p.csv", "l.parquet", *wrong).split())
+    assert message in said
+    assert "Input should" not in said and "Value error" not in said
+
+
+def test_alarms_have_colours_in_a_terminal_alone(monkeypatch, capsys):
+    say(Sentence("\x1b[2J few draws", Grade.CAUTION))
+    assert capsys.readouterr().err == "caution: \\x1b[2J few draws\n"
+    told = []
+    monkeypatch.setattr("erbayes.cli.options.typer.echo", lambda text, err: told.append(text))
+    for grade in Grade:
+        say(Sentence("few draws", grade), "old: ")
+    assert [text.partition("old: few")[0] for text in told] == [
+        "note:\x1b[0m ",
+        "\x1b[33mcaution:\x1b[0m ",
+        "\x1b[31m\x1b[1mfault:\x1b[0m ",
+    ]
+
+
+def test_long_cells_are_folded_in_a_terminal_alone(monkeypatch, folder):
+    wide = run("metrics").stdout
+    assert max(map(len, wide.splitlines())) > 150
+    monkeypatch.setattr("erbayes.cli.printing.Printing._width", 80)
+    shown = run("metrics").stdout
+    assert max(map(len, shown.splitlines())) <= 80
+    assert len(shown.splitlines()) > len(wide.splitlines())
 
 
 def process(*args, cwd):
@@ -664,7 +752,7 @@ def test_report(folder, monkeypatch):
     (low, high) = eb.estimate(PRED, LABELS, eb.UniformClusters(), chosen).interval(0.9)[0]
     assert f"{low:.3f}–{high:.3f}" in page
     assert "<h1>A &lt;b&gt;</h1>" in page
-    assert "erbayes report p.csv l.parquet --design uniform-clusters --title &#x27;A &lt;b&gt;&#x27;" in page
+    assert "erbayes report p.csv l.parquet --design uniform-clusters --title &#39;A &lt;b&gt;&#39;" in page
     digest = hashlib.sha256((folder / "p.csv").read_bytes()).hexdigest()
     assert f"p.csv, {(folder / 'p.csv').stat().st_size:,} bytes, SHA-256 {digest}" in page
 
@@ -700,7 +788,7 @@ def test_plan(folder):
     assert shown.exit_code == 0, shown.output
     pilot = eb.Sample(eb.measure(PRED, LABELS), eb.UniformClusters())
     planned = {"uniform-records": eb.UniformRecords(), "uniform-clusters": eb.UniformClusters()}
-    wanted = forecast(pilot, eb.USUAL, planned, cost=lambda size: 4 + size / 2).needed(0.04, 0.9)
+    wanted = forecast(pilot, eb.metrics.USUAL, planned, cost=lambda size: 4 + size / 2).needed(0.04, 0.9)
     for found, row in zip(json.loads(shown.stdout), wanted.to_dict("records"), strict=True):
         assert found == pytest.approx(row)
     (row,) = json.loads(run(*args, "--metrics", "b3-recall").stdout)[:1]
@@ -990,8 +1078,7 @@ def test_outputs_are_refused_before_anything_is_read(folder, monkeypatch, comman
     (folder / "closed.csv").write_text("old")
     (folder / "closed.csv").chmod(0o444)
     (folder / "old.csv").write_text("old")
-    for room in ("inputs", "predictions"):
-        monkeypatch.setattr(f"erbayes.cli.{room}.read_columns", lambda *args: pytest.fail("was read"))
+    monkeypatch.setattr("erbayes._internal.files.read_columns", lambda *args: pytest.fail("was read"))
     files = ("--blocks", "blocks.csv", "--frame", "old.csv", "--output", output)
     assert f"cannot write {output}: " in refused(
         *command.split(), "l.parquet", "--design", "uniform-clusters", *files

@@ -295,7 +295,7 @@ def test_worst_cases_of_unresolved_draws_are_those_of_python(files):
     sample = eb.Sample(eb.measure(PRED, returned.labels), returned.design())
     for more, kind in (((), Betting()), (("--interval", "anytime", "--level", "0.9"), AnytimeBetting())):
         found = rows("estimate", "p.csv", "f", "--worst-cases", *more).set_index("metric")
-        wanted = worst_cases(sample, eb.USUAL, 0.9 if more else 0.95, kind)
+        wanted = worst_cases(sample, eb.metrics.USUAL, 0.9 if more else 0.95, kind)
         assert found.index.tolist() == wanted.index.tolist() and set(found["method"]) == {"worst cases"}
         for name in ("estimate", "all_wrong", "all_right", "lower", "upper"):
             np.testing.assert_allclose(found[name].astype(float), wanted[name], rtol=1e-12)
@@ -380,7 +380,7 @@ def test_drawn_clusters_go_the_same_way(files, of):
     draws = sampling.draw(PRED, plan, 15, 3)
     typed = TRUE[TRUE.isin(TRUE[draws.members["record"]])]
     units = eb.measure_predicted(PRED, typed, draws.table["cluster"])
-    wanted = eb.taylor(eb.Sample(units, draws.design(typed)), ["pairwise-precision"])
+    wanted = eb.engine.taylor(eb.Sample(units, draws.design(typed)), ["pairwise-precision"])
     wanted = wanted.apply(["pairwise-precision"]).table().iloc[0]
     for name in ("estimate", "se", "lower", "upper"):
         assert found[name] == pytest.approx(wanted[name], rel=1e-9)

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 import erbayes as eb
+from erbayes._internal.errors import Remedy
 from erbayes.large import scan
 from erbayes.units import clustering
 from erbayes.units.clustering import CHUNK, LONGEST, Clustering
@@ -287,7 +288,7 @@ def test_a_third_column_of_scores_or_answers_means_pairs(values, told):
     with pytest.raises(eb.DataError) as error:
         Clustering.of(table)
     assert ("'third' looks like scores or answers about pairs" in str(error.value)) is told
-    assert (eb._internal.errors.Remedy.LINKS in error.value.remedies) is told
+    assert (Remedy.LINKS in error.value.remedies) is told
 
 
 @pytest.mark.parametrize(

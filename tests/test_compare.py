@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import stdtrit
 from test_census import designs, population
 
 import erbayes as eb
@@ -53,6 +54,25 @@ def test_each_prediction_as_by_itself_and_the_difference_paired():
     assert found.differences().se[0] == pytest.approx(np.sqrt(n / (n - 1) * (d**2).sum()), rel=1e-10)
 
 
+def test_releases_in_order_have_intervals_that_hold_at_once():
+    pred, other, true = two()
+    some = true[true.isin(sorted(true.unique())[:12])]
+    third = other.copy()
+    third.iloc[::5] = 2000
+    found = eb.compare({"a": pred, "b": other, "c": third}, some, eb.UniformRecords(), CHOSEN)
+    steps, alone = found.steps(), found.differences().set_index(["difference", "metric"])
+    assert list(steps.difference) == ["b - a", "c - b"] * 3 and set(steps.level) == {0.95}
+    for _, row in steps.iterrows():
+        same = alone.loc[row.difference, row.metric]
+        assert row.estimate == pytest.approx(same.estimate, rel=1e-12)
+        assert row.se == pytest.approx(same.se, rel=1e-9)
+        assert row.lower < same.lower and row.upper > same.upper
+    # the level of two differences lies between that of one and Bonferroni's
+    width = ((steps.upper - steps.lower) / steps.se)[0]
+    one, both = (stdtrit(steps.df[0], p) for p in (0.975, 0.9875))
+    assert 2 * one < width <= 2 * both * 1.01
+
+
 def test_different_coverage_is_said_and_chosen():
     pred, other, true = two()
     with pytest.raises(eb.DataError, match="share 55 records; beyond these 'a' covers 5"):
@@ -73,7 +93,7 @@ def test_a_difference_that_is_always_0_has_standard_error_0():
     other.iloc[::7] = 3
     labels = true[true.isin(pd.unique(true)[:8])]
     table = (
-        eb.compare({"a": pred, "b": other}, labels, eb.UniformClusters(), eb.ALL)
+        eb.compare({"a": pred, "b": other}, labels, eb.UniformClusters(), eb.metrics.ALL)
         .differences()
         .set_index("metric")
     )

@@ -32,7 +32,7 @@ def units_of(entities):
 
 
 def totals(entities, design):
-    t = eb.taylor(eb.Sample(units_of(frozenset(entities)), design), [P, m.entities])
+    t = eb.engine.taylor(eb.Sample(units_of(frozenset(entities)), design), [P, m.entities])
     j = t.names.index("predicted_links")
     return t.mean[j], t.cov[j, j]
 
@@ -79,7 +79,7 @@ LINK = {r: (OF_CLUSTER[k] - 1) / 10 for r, k in PRED.items()}
 def of_predicted_size():
     for drawn in product(TRUE, repeat=3):
         owners = [TRUE[r] for r in drawn]
-        yield np.prod([ROOT[r] for r in drawn]), owners, eb.ByPredictedSize(ROOTS, owners)
+        yield np.prod([ROOT[r] for r in drawn]), owners, eb.design.ByPredictedSize(ROOTS, owners)
 
 
 def of_poisson_records(expected):
@@ -89,19 +89,19 @@ def of_poisson_records(expected):
         chance = np.prod([p[r] if t else 1 - p[r] for r, t in zip(TRUE, taken, strict=True)])
         drawn = {TRUE[r] for r, t in zip(TRUE, taken, strict=True) if t}
         if chance > 0 and drawn:
-            yield chance, drawn, eb.PoissonRecords(ROOTS, expected)
+            yield chance, drawn, eb.design.PoissonRecords(ROOTS, expected)
 
 
 def of_systematic_records():
     """Equal probabilities in random order: simple random samples of records without replacement."""
     for drawn in combinations(TRUE, 3):
         owners = [TRUE[r] for r in drawn]
-        yield 1 / 84, owners, eb.SystematicRecords(eb.columns.RECORDS, owners, [1 / 3] * 3)
+        yield 1 / 84, owners, eb.design.SystematicRecords(eb.columns.RECORDS, owners, [1 / 3] * 3)
 
 
 def of_known_chances():
     for drawn in product(UNEQUAL, repeat=3):
-        yield np.prod([UNEQUAL[e] for e in drawn]), drawn, eb.KnownChances(UNEQUAL, drawn)
+        yield np.prod([UNEQUAL[e] for e in drawn]), drawn, eb.design.KnownChances(UNEQUAL, drawn)
 
 
 def of_known_inclusion(samples, fixed_size):
@@ -115,7 +115,7 @@ def of_known_inclusion(samples, fixed_size):
     inclusion = {e: joint.loc[e, e] for e in "xyzuv"}
     for s, p in chance.items():
         if s:
-            yield p, s, eb.KnownInclusion(inclusion, joint, fixed_size)
+            yield p, s, eb.design.KnownInclusion(inclusion, joint, fixed_size)
 
 
 def of_independent_units():
@@ -123,7 +123,7 @@ def of_independent_units():
         p = [UNEQUAL[e] if t else 1 - UNEQUAL[e] for e, t in zip("xyzuv", taken, strict=True)]
         drawn = [e for e, t in zip("xyzuv", taken, strict=True) if t]
         if drawn:
-            yield np.prod(p), drawn, eb.KnownInclusion(UNEQUAL, fixed_size=False)
+            yield np.prod(p), drawn, eb.design.KnownInclusion(UNEQUAL, fixed_size=False)
 
 
 def of_pooled():
@@ -132,8 +132,8 @@ def of_pooled():
         chance = LINK[drawn[2]] * LINK[drawn[3]] / 9**2
         if chance:
             owners = [TRUE[r] for r in drawn]
-            links = eb.ByPredictedSize(eb.columns.PREDICTED_LINKS, owners[2:])
-            yield chance, owners, eb.Pooled([eb.UniformRecords(owners[:2]), links])
+            links = eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS, owners[2:])
+            yield chance, owners, eb.design.Pooled([eb.UniformRecords(owners[:2]), links])
 
 
 def of_pooled_strata():
@@ -142,8 +142,8 @@ def of_pooled_strata():
     share = [{e: sum(TRUE[r] == e for r in stratum) / len(stratum) for e in "xyzuv"} for stratum in strata]
     for odd, even in product(product(strata[0], repeat=2), product(strata[1], repeat=2)):
         owners = [[TRUE[r] for r in drawn] for drawn in (odd, even)]
-        parts = [eb.KnownChances(p, drawn) for p, drawn in zip(share, owners, strict=True)]
-        yield 1 / 25 / 16, owners[0] + owners[1], eb.Pooled(parts)
+        parts = [eb.design.KnownChances(p, drawn) for p, drawn in zip(share, owners, strict=True)]
+        yield 1 / 25 / 16, owners[0] + owners[1], eb.design.Pooled(parts)
 
 
 OLDER = {1: "a", 2: "b", 3: "b", 4: "b", 5: "b", 6: "b", 7: "c", 8: "d", 9: "d"}
@@ -156,11 +156,15 @@ def of_another_prediction():
     for drawn in product(TRUE, repeat=3):
         owners = [TRUE[r] for r in drawn]
         older = eb.measure(OLDER, labels(set(owners)))
-        yield np.prod([p[r] for r in drawn]), owners, eb.KeptWeights(eb.ByPredictedSize(ROOTS, owners), older)
+        yield (
+            np.prod([p[r] for r in drawn]),
+            owners,
+            eb.design.KeptWeights(eb.design.ByPredictedSize(ROOTS, owners), older),
+        )
 
 
 ALL_SAMPLES = {
-    eb.KeptWeights: of_another_prediction,
+    eb.design.KeptWeights: of_another_prediction,
     eb.UniformClusters: lambda: [
         (1 / 10, s, eb.UniformClusters(population=5)) for s in combinations("xyzuv", 3)
     ],
@@ -176,25 +180,25 @@ ALL_SAMPLES = {
     ],
     eb.WeightedRecords: of_weighted_records,
     eb.KnownWeights: of_known_weights,
-    eb.BySize: of_units_by_size,
-    eb.ByPredictedSize: of_predicted_size,
-    eb.PoissonRecords: lambda: of_poisson_records(2.5),
-    eb.SystematicRecords: of_systematic_records,
-    eb.KnownChances: of_known_chances,
-    eb.KnownInclusion: lambda: of_known_inclusion(list(combinations("xyzuv", 3)), True),
-    eb.Pooled: of_pooled,
+    eb.design.BySize: of_units_by_size,
+    eb.design.ByPredictedSize: of_predicted_size,
+    eb.design.PoissonRecords: lambda: of_poisson_records(2.5),
+    eb.design.SystematicRecords: of_systematic_records,
+    eb.design.KnownChances: of_known_chances,
+    eb.design.KnownInclusion: lambda: of_known_inclusion(list(combinations("xyzuv", 3)), True),
+    eb.design.Pooled: of_pooled,
 }
 """Every sample that a design can draw of the five entities, with its chance and its design."""
 
 MORE_SAMPLES = [
     *ALL_SAMPLES.items(),
-    (eb.PoissonRecords, lambda: of_poisson_records(8)),
+    (eb.design.PoissonRecords, lambda: of_poisson_records(8)),
     (
-        eb.KnownInclusion,
+        eb.design.KnownInclusion,
         lambda: of_known_inclusion([s for k in range(6) for s in combinations("xyzuv", k)], False),
     ),
-    (eb.KnownInclusion, of_independent_units),
-    (eb.Pooled, of_pooled_strata),
+    (eb.design.KnownInclusion, of_independent_units),
+    (eb.design.Pooled, of_pooled_strata),
 ]
 """The same, with further cases of some designs."""
 
@@ -224,9 +228,9 @@ def test_single_unit_strata():
         return eb.Stratified(strata, {0: 3, 1: 2}, rule)
 
     with pytest.raises(eb.DataError, match="1 strata hold a single draw"):
-        totals("xzu", design(eb.SingleUnit.ERROR))
-    certain = totals("xzu", design(eb.SingleUnit.CERTAINTY))[1]
-    assert totals("xzu", design(eb.SingleUnit.ADJUST))[1] > certain > 0
+        totals("xzu", design(eb.design.SingleUnit.ERROR))
+    certain = totals("xzu", design(eb.design.SingleUnit.CERTAINTY))[1]
+    assert totals("xzu", design(eb.design.SingleUnit.ADJUST))[1] > certain > 0
 
 
 def test_strata_that_do_not_fit_the_labels():
@@ -260,7 +264,7 @@ def test_weights_known_up_to_a_factor_give_no_totals():
         eb.WeightedRecords(["x", "y"], [0.1, 0.1]),
         eb.KnownWeights({"x": 1, "y": 1}),
         eb.UniformClusters(),
-        eb.BySize(np.sqrt),
+        eb.design.BySize(np.sqrt),
     ):
         assert not design.expand(units).absolute
     for design in (
@@ -284,7 +288,7 @@ def test_single_block_gives_estimate_and_no_variance():
     assert np.isnan(found.interval()[0]).all()
     sample = eb.Sample(eb.measure(PRED, labels("x")), eb.UniformClusters())
     with pytest.raises(eb.DataError, match="single draw has no jackknife"):
-        eb.jackknife(sample, [P])
+        eb.engine.jackknife(sample, [P])
 
 
 def test_missing_records():
@@ -295,7 +299,7 @@ def test_missing_records():
     for policy in (eb.Missing.SINGLETON, eb.Missing.TOGETHER, eb.Missing.OMIT):
         units = eb.measure(PRED, some, missing=policy)
         assert units.unmatched == 2
-        found = eb.taylor(eb.Sample(units, eb.UniformClusters()), [m.pairwise_recall])
+        found = eb.engine.taylor(eb.Sample(units, eb.UniformClusters()), [m.pairwise_recall])
         recall[policy] = found.apply([m.pairwise_recall], order=1).mean[0]
     assert recall == {eb.Missing.SINGLETON: 2 / 11, eb.Missing.TOGETHER: 3 / 11, eb.Missing.OMIT: 2 / 4}
     for policy in (eb.Missing.SINGLETON, eb.Missing.TOGETHER):
@@ -372,7 +376,7 @@ def test_weighted_records_of_equal_probability_are_uniform_records():
     owners = ["x", "y", "v", "x"]
     units = eb.measure(PRED, labels("xyv"))
     both = [eb.WeightedRecords(owners, [1 / 9] * 4, absolute=True), eb.UniformRecords(owners)]
-    a, b = (eb.taylor(eb.Sample(units, d), [P, m.P_rec]) for d in both)
+    a, b = (eb.engine.taylor(eb.Sample(units, d), [P, m.P_rec]) for d in both)
     np.testing.assert_allclose(a.mean, b.mean, rtol=1e-12)
     np.testing.assert_allclose(a.cov, b.cov, rtol=1e-12)
 
@@ -409,7 +413,7 @@ def test_sampled_predicted_clusters_stay_such_when_some_are_taken():
     assert not taken.by_entity and eb.measure(PRED, TRUE).take(np.array([0])).by_entity
     pd.testing.assert_frame_equal(taken.table(), eb.measure_predicted(PRED, TRUE, ["c", "a"]).table())
     with pytest.raises(eb.NotIdentified, match="not of predicted clusters"):
-        eb.naive(taken, [P])
+        eb.engine.naive(taken, [P])
 
 
 def test_units_alone_hold_what_the_labels_hold():
@@ -448,10 +452,10 @@ def test_naive_sees_no_false_link_to_other_records():
     def units(entities):
         return eb.measure(PRED, labels(entities))
 
-    assert list(eb.naive(units("xu"), [P, m.pairwise_recall])) == [1.0, 1 / 3]
-    assert eb.P_naive(units("xy")) == eb.R_naive(units("xy")) == 2 / 4
+    assert list(eb.engine.naive(units("xu"), [P, m.pairwise_recall])) == [1.0, 1 / 3]
+    assert eb.engine.P_naive(units("xy")) == eb.engine.R_naive(units("xy")) == 2 / 4
     with pytest.raises(eb.NotIdentified, match="not of predicted clusters"):
-        eb.naive(eb.measure_predicted(PRED, TRUE, ["a", "b"]))
+        eb.engine.naive(eb.measure_predicted(PRED, TRUE, ["a", "b"]))
 
 
 def test_naive_is_the_truth_of_the_restricted_prediction():
@@ -460,7 +464,7 @@ def test_naive_is_the_truth_of_the_restricted_prediction():
         true, pred = rng.integers(0, 9, 50), rng.integers(0, 9, 50)
         kept = np.isin(true, [0, 1, 2, 3])
         expected = oracle.truth(list(true[kept]), list(pred[kept]))
-        found = eb.naive(eb.measure(pd.Series(pred), pd.Series(true)[kept]), eb.ALL)
+        found = eb.engine.naive(eb.measure(pd.Series(pred), pd.Series(true)[kept]), eb.metrics.ALL)
         np.testing.assert_allclose(found, [expected[n] for n in found.index], rtol=1e-12, atol=1e-12)
 
 
@@ -485,7 +489,7 @@ def test_units_drawn_by_size_are_units_of_known_weights():
     units = eb.measure(PRED, labels("xyv"))
     given = {e: 1 / squares(n) for e, n in (("x", 3), ("y", 2), ("v", 2))}
     both = [BySize(squares, draws), eb.KnownWeights(given, draws)]
-    a, b = (eb.taylor(eb.Sample(units, d), [P, m.pairwise_recall, m.entities]) for d in both)
+    a, b = (eb.engine.taylor(eb.Sample(units, d), [P, m.pairwise_recall, m.entities]) for d in both)
     np.testing.assert_allclose(a.mean, b.mean, rtol=1e-12)
     np.testing.assert_allclose(a.cov, b.cov, rtol=1e-12)
 
@@ -531,7 +535,7 @@ def test_designs_under_which_size_alone_matters():
         eb.KnownWeights({}),
         eb.Stratified({}, {}),
         eb.WeightedRecords([], []),
-        eb.Calibrated(eb.UniformClusters()),
+        eb.design.Calibrated(eb.UniformClusters()),
     )
     assert not any(isinstance(design, SelectedBySize) for design in others)
 
@@ -598,10 +602,10 @@ def test_summed_probabilities_unbiased_over_all_samples_and_never_worse():
         chance.append(np.prod([CHANCES[r] for r in drawn]))
         for of, values in found.items():
             units = eb.measure(PRED, labels({TRUE[r] for r in drawn}))
-            t = eb.taylor(eb.Sample(units, of(list(drawn))), eb.ALL)
+            t = eb.engine.taylor(eb.Sample(units, of(list(drawn))), eb.metrics.ALL)
             values.append(np.column_stack([t.mean, t.cov.diagonal()]))
     variance = {}
-    census = eb.taylor(eb.Sample(eb.measure(PRED, TRUE), eb.UniformClusters(5)), eb.ALL).mean
+    census = eb.engine.taylor(eb.Sample(eb.measure(PRED, TRUE), eb.UniformClusters(5)), eb.metrics.ALL).mean
     for of, values in found.items():
         mean, var = np.moveaxis(np.array(values), -1, 0)
         np.testing.assert_allclose(chance @ mean, census, rtol=1e-12)
@@ -620,7 +624,7 @@ def test_summed_probabilities_are_known_weights():
     weights = eb.KnownWeights({e: 1 / (5 * p) for e, p in total.items()}, draws, absolute=True)
     for prob in (CHANCES, pd.Series(CHANCES)[::-1]):
         design = eb.WeightedRecords.of(labels("xyv"), drawn, prob, absolute=True)
-        a, b = (eb.taylor(eb.Sample(units, d), [P, m.P_rec]) for d in (design, weights))
+        a, b = (eb.engine.taylor(eb.Sample(units, d), [P, m.P_rec]) for d in (design, weights))
         np.testing.assert_allclose(a.mean, b.mean, rtol=1e-12)
         np.testing.assert_allclose(a.cov, b.cov, rtol=1e-12)
 

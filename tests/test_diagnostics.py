@@ -5,6 +5,7 @@ from test_census import population
 
 import erbayes as eb
 from erbayes import metrics as m
+from erbayes.design.calibration import links_out_of_reach
 
 
 def test_balance_of_a_census_is_exact():
@@ -19,7 +20,7 @@ def test_balance_of_a_census_is_exact():
 def test_links_out_of_reach():
     pred = {**{i: "big" for i in range(10)}, 20: "small", 21: "small", 22: "one"}
     units = eb.measure(pred, {20: "x", 21: "x", 22: "y"})
-    assert eb.links_out_of_reach(units) == 45 / 46
+    assert links_out_of_reach(units) == 45 / 46
 
 
 def test_influence_finds_the_worst_entity():
@@ -31,7 +32,7 @@ def test_influence_finds_the_worst_entity():
     assert table.index[0] == 77
     assert worst[["records", "pieces", "missing", "wrong", "foreign_links"]].tolist() == [3, 2, 1, 1, 2]
     assert table.influence.sum() == pytest.approx(0, abs=1e-15)
-    full = eb.taylor(sample, [m.pairwise_recall]).apply([m.pairwise_recall], order=1).mean[0]
+    full = eb.engine.taylor(sample, [m.pairwise_recall]).apply([m.pairwise_recall], order=1).mean[0]
     assert full == pytest.approx(21 / 23, rel=1e-12)
     # linearised at the full totals: (1 - R·3)/23 of its own, the rest of every other entity
     assert worst.influence == pytest.approx((1 - 3 * full) / 23, rel=1e-12)
@@ -133,8 +134,14 @@ def test_labels_of_drawn_records_alone_raise_an_alarm():
     [
         (eb.UniformClusters(), "sample with probability proportional to size, as uniform records do."),
         (eb.UniformRecords(), "label more units, or draw more records of large predicted clusters"),
-        (eb.ByPredictedSize(eb.columns.RECORDS), "label more units, or draw more records of large predicted"),
-        (eb.KnownInclusion({i: 0.1 for i in range(20)}), "label more units, or draw more records of large"),
+        (
+            eb.design.ByPredictedSize(eb.columns.RECORDS),
+            "label more units, or draw more records of large predicted",
+        ),
+        (
+            eb.design.KnownInclusion({i: 0.1 for i in range(20)}),
+            "label more units, or draw more records of large",
+        ),
     ],
 )
 def test_the_remedy_for_large_clusters_depends_on_the_design(design, remedy):
@@ -148,7 +155,8 @@ def test_the_remedy_for_large_clusters_depends_on_the_design(design, remedy):
 def test_ends_of_links_are_not_balanced_against_what_they_never_reach():
     prediction = {i: i // 2 if i < 40 else i for i in range(80)}
     sample = eb.Sample(
-        eb.measure(prediction, {i: i // 3 for i in range(36)}), eb.ByPredictedSize(eb.columns.PREDICTED_LINKS)
+        eb.measure(prediction, {i: i // 3 for i in range(36)}),
+        eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS),
     )
     assert not [a for a in eb.alarms(sample, "pairwise-precision") if "balance" in a]
     with pytest.raises(eb.NotIdentified, match="'records' is not identified"):
@@ -160,7 +168,7 @@ def test_repeats_are_expected_under_any_draws_with_replacement():
     labels = {i: i // 2 for i in range(40)}
     for design, remedy in (
         (eb.UniformRecords(), "the design is DistinctEntities"),
-        (eb.ByPredictedSize(eb.columns.PREDICTED_LINKS), "list the unit of every draw in draws="),
+        (eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS), "list the unit of every draw in draws="),
     ):
         found = eb.alarms(eb.Sample(eb.measure(prediction, labels), design))
         assert [a for a in found if a.startswith("About 10 pairs of draws") and remedy in a]

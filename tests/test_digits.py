@@ -11,7 +11,7 @@ from erbayes._internal import digits
 
 PREDICTION = {i: i // 3 for i in range(6000)}
 LABELS = {i: i // 4 for i in range(0, 400)}
-FOUND = eb.estimate(PREDICTION, LABELS, eb.UniformClusters(), eb.ALL)
+FOUND = eb.estimate(PREDICTION, LABELS, eb.UniformClusters(), eb.metrics.ALL)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_results_print_few_digits_and_give_all():
     for text in (repr(FOUND), FOUND._repr_html_()):
         assert not re.search(r"\.\d{5}", text)
         assert digits.shown(table).estimate["pairwise-precision"] in text
-    assert repr(FOUND).startswith("Normal\n") and "pairwise-precision" in repr(FOUND)
+    assert repr(FOUND).startswith("Estimates with 95 % intervals\n") and "pairwise-precision" in repr(FOUND)
 
 
 def test_what_is_shown_is_a_copy():

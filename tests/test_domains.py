@@ -20,8 +20,8 @@ from erbayes.analysis.domains import (
     compare_by_domain,
     degrees,
     in_domain,
-    simultaneous_level,
 )
+from erbayes.analysis.domains.shown import simultaneous_level
 from erbayes.engine import Jackknife, Resampled
 from erbayes.engine.closed_form import effects
 from erbayes.metrics.columns import (
@@ -130,15 +130,14 @@ def test_a_census_equals_brute_force(seed, known):
     true, pred, group = population(seed)
     found = by_domain(
         census(true, pred),
-        dict(enumerate(group)),
-        eb.ALL,
-        name="g",
+        pd.Series(dict(enumerate(group)), name="g"),
+        eb.metrics.ALL,
         prediction=dict(enumerate(pred)) if known else None,
     )
     table = found.table().set_index(["domain", "metric"]).estimate
     for g in VALUES:
         expected = shared(true, pred, group, g)
-        assert set(expected) == {metric.name for metric in eb.ALL}
+        assert set(expected) == {metric.name for metric in eb.metrics.ALL}
         for name, value in expected.items():
             assert table[g, name] == pytest.approx(value, rel=1e-11, abs=1e-12), name
 
@@ -148,9 +147,8 @@ def test_links_inside_equal_the_clusterings_restricted_to_the_group(seed):
     true, pred, group = population(seed, 90)
     found = by_domain(
         census(true, pred),
-        dict(enumerate(group)),
-        eb.ALL,
-        name="g",
+        pd.Series(dict(enumerate(group)), name="g"),
+        eb.metrics.ALL,
         prediction=dict(enumerate(pred)),
         links=Links.INSIDE,
     )
@@ -158,7 +156,7 @@ def test_links_inside_equal_the_clusterings_restricted_to_the_group(seed):
     for g in VALUES[:2]:
         some = [i for i in range(len(true)) if group[i] == g]
         expected = truth([true[i] for i in some], [pred[i] for i in some])
-        for metric in eb.ALL:
+        for metric in eb.metrics.ALL:
             assert table[g, metric.name] == pytest.approx(expected[metric.name], rel=1e-10, abs=1e-12), metric
 
 
@@ -193,7 +191,9 @@ def test_columns_add_up_over_groups():
 
 def test_links_between_groups_by_brute_force():
     true, pred, group = population(4)
-    found = by_pair(census(true, pred), dict(enumerate(group)), name="g", prediction=dict(enumerate(pred)))
+    found = by_pair(
+        census(true, pred), pd.Series(dict(enumerate(group)), name="g"), prediction=dict(enumerate(pred))
+    )
     table = found.table().set_index(["domain", "metric"]).estimate
     for a, b in [("a", "a"), ("a", "b"), ("b", "b")]:
         pairs = [(i, j) for i, j in combinations(range(len(true)), 2) if {group[i], group[j]} == {a, b}]
@@ -209,8 +209,10 @@ def test_links_between_groups_by_brute_force():
 def test_a_variable_of_entities_equals_one_of_their_records():
     true, pred, _ = population(5)
     kind = {c: VALUES[c % 3] for c in set(true)}
-    records = by_domain(census(true, pred), {i: kind[c] for i, c in enumerate(true)}, eb.ALL, name="kind")
-    entities = by_domain(census(true, pred), kind, eb.ALL, name="kind", of=Of.ENTITIES)
+    records = by_domain(
+        census(true, pred), pd.Series({i: kind[c] for i, c in enumerate(true)}, name="kind"), eb.metrics.ALL
+    )
+    entities = by_domain(census(true, pred), pd.Series(kind, name="kind"), eb.metrics.ALL, of=Of.ENTITIES)
     pd.testing.assert_frame_equal(records.table(), entities.table())
 
 
@@ -228,14 +230,14 @@ def drawn(seed=0, draws=150, groups=3):
 
 def test_all_records_as_one_domain_give_the_plain_estimates():
     sample, group, pred, _ = drawn()
-    plain = eb.taylor(sample, eb.ALL).apply(eb.ALL)
+    plain = eb.engine.taylor(sample, eb.metrics.ALL).apply(eb.metrics.ALL)
     for known in (None, pred):
-        one = by_domain(sample, group.map(lambda _: "x"), eb.ALL, prediction=known)
+        one = by_domain(sample, group.map(lambda _: "x"), eb.metrics.ALL, prediction=known)
         np.testing.assert_allclose(one.joint.mean, plain.mean, rtol=1e-9)
         if known is not None:
             np.testing.assert_allclose(one.joint.sd, plain.sd, rtol=1e-7)
-            share = np.isfinite([metric.support for metric in eb.ALL]).all(axis=1)
-            df = np.fmin(plain.df, degrees(sample, eb.ALL))
+            share = np.isfinite([metric.support for metric in eb.metrics.ALL]).all(axis=1)
+            df = np.fmin(plain.df, degrees(sample, eb.metrics.ALL))
             assert share.any() and (df[share] == plain.df[share]).all()
             np.testing.assert_allclose(one.joint.df, df, rtol=1e-7)
             expected = replace(plain, df=df).interval()
@@ -255,7 +257,7 @@ def test_degrees_of_counts_by_plain_sums():
     expected = 2 / (sum(x**4 for x in e) / sum(x**2 for x in e) ** 2 - 1 / len(e))
     found = by_domain(sample, group, ["entities", "b3-recall"], prediction=pred, fewest=0)
     metric = in_domain(m.entities, Domain("g", ("g1",)), known=True)
-    before = eb.taylor(found.sample, metric).apply(metric)
+    before = eb.engine.taylor(found.sample, metric).apply(metric)
     assert found.result("entities").df[1] == pytest.approx(expected, rel=1e-9) and expected < before.df[0]
     table = found.table().set_index(["domain", "metric"]).loc[("g1", "entities")]
     assert table.lower < before.interval()[0, 0] and table.upper > before.interval()[0, 1]
@@ -289,7 +291,7 @@ def test_other_engines(engine):
     np.testing.assert_allclose(other.estimate, taylor.estimate, atol=0.02)
     np.testing.assert_allclose((other.upper - other.lower) / (taylor.upper - taylor.lower), 1, atol=0.4)
     differences = by_domain(sample, group, engine=engine, rng=1).differences()
-    assert len(differences) == 3 * len(eb.USUAL)
+    assert len(differences) == 3 * len(eb.metrics.USUAL)
 
 
 def test_differences_are_paired():
@@ -324,8 +326,8 @@ def test_intervals_of_differences():
     sample, group, *_ = drawn()
     found = by_domain(sample, group, ["b3-recall", "entities"])
     for table in (
-        found.differences(kind=eb.WALD, simultaneous=False),
-        found.against_rest(kind=eb.WALD, simultaneous=False),
+        found.differences(kind=eb.intervals.WALD, simultaneous=False),
+        found.against_rest(kind=eb.intervals.WALD, simultaneous=False),
     ):
         np.testing.assert_allclose(table.lower, table.estimate - 1.959963984540054 * table.se, rtol=1e-9)
         np.testing.assert_allclose(table.upper, table.estimate + 1.959963984540054 * table.se, rtol=1e-9)
@@ -361,16 +363,16 @@ def test_a_subgroup_has_its_number_of_entities_and_no_alarm():
                 table = by_domain(sample, old, "entities", of=Of.ENTITIES).table().set_index("domain")
                 estimates[way].append(table.estimate["old"])
             else:
-                estimates[way].append(eb.taylor(sample, "entities").apply("entities").mean[0])
+                estimates[way].append(eb.engine.taylor(sample, "entities").apply("entities").mean[0])
     assert np.mean(estimates["domain"]) == pytest.approx(300, rel=0.1) and alarms["domain"] == 0
     assert np.mean(estimates["filtered"]) > 1200
 
 
 def test_simultaneous_intervals_of_independent_components():
     """For k independent ones the level is that of Sidak, 0.95^(1/k)."""
-    fit = eb.Normal(tuple("abcdefgh"), np.ones(8), np.eye(8), np.full(8, 50.0), ((0.0, np.inf),) * 8)
+    fit = eb.metrics.Normal(tuple("abcdefgh"), np.ones(8), np.eye(8), np.full(8, 50.0), ((0.0, np.inf),) * 8)
     assert simultaneous_level(fit, 0.95) == pytest.approx(0.95 ** (1 / 8), abs=0.0015)
-    same = eb.Normal(("a", "b"), np.ones(2), np.ones((2, 2)), np.full(2, 50.0), ((0.0, np.inf),) * 2)
+    same = eb.metrics.Normal(("a", "b"), np.ones(2), np.ones((2, 2)), np.full(2, 50.0), ((0.0, np.inf),) * 2)
     assert simultaneous_level(same, 0.95) == pytest.approx(0.95, abs=0.006)
 
 
@@ -409,7 +411,7 @@ def test_the_rand_index_of_groups_without_a_link_inside_is_that_of_all_their_pai
     sample = eb.Sample(eb.measure(pred, truth), design)
     for group in (apart, mixed):
         found = by_domain(
-            sample, group, ["rand"], prediction=pred, links=eb.columns.Links.INSIDE, name="g"
+            sample, pd.Series(group, name="g"), ["rand"], prediction=pred, links=eb.columns.Links.INSIDE
         ).table()
         for row in found.itertuples():
             inside = [i for i in range(90) if group[i] == row.domain]
@@ -506,15 +508,18 @@ def test_blocks_and_predicted_clusters():
         dict(enumerate(pred)), dict(enumerate(true)), blocks={i: c % 9 for i, c in enumerate(true)}
     )
     by_blocks = by_domain(
-        eb.Sample(blocks, eb.UniformClusters(population=9)), groups, eb.ALL, name="g"
+        eb.Sample(blocks, eb.UniformClusters(population=9)), pd.Series(groups, name="g"), eb.metrics.ALL
     ).table()
-    by_entities = by_domain(census(true, pred), groups, eb.ALL, name="g").table()
+    by_entities = by_domain(census(true, pred), pd.Series(groups, name="g"), eb.metrics.ALL).table()
     np.testing.assert_allclose(by_blocks.estimate, by_entities.estimate, rtol=1e-9)
     units = eb.measure_predicted(dict(enumerate(pred)), dict(enumerate(true)), sorted(set(pred)))
     predicted = eb.Sample(units, eb.UniformClusters(population=len(units)))
     names = ["pairwise-precision", "pairwise-recall", "b3-recall", "closest-cluster-precision"]
     by_clusters = (
-        by_domain(predicted, groups, names, name="g").table().set_index(["domain", "metric"]).estimate
+        by_domain(predicted, pd.Series(groups, name="g"), names)
+        .table()
+        .set_index(["domain", "metric"])
+        .estimate
     )
     of_entities = by_entities.set_index(["domain", "metric"]).estimate
     for g in VALUES:

@@ -38,8 +38,8 @@ def test_svyby(quantity):
     )
     metric = METRICS.get(quantity, entities_per_record)
     source = pd.Series(list("ABC"))[RECORDS_OF.index % 3].set_axis(RECORDS_OF.index)
-    found = by_domain(eb.Sample(units(), design()), source, [metric], name="source", fewest=0)
-    first = eb.taylor(found.sample, found.settings.of_places(found.sample, found.domains))
+    found = by_domain(eb.Sample(units(), design()), pd.Series(source, name="source"), [metric], fewest=0)
+    first = eb.engine.taylor(found.sample, found.settings.of_places(found.sample, found.domains))
     plain = first.apply(found.settings.of_places(found.sample, found.domains), 1)
     for j, g in enumerate("ABC"):
         expected = R.loc["svyby_records", g, quantity]
@@ -55,9 +55,9 @@ def test_svyby(quantity):
 def test_svyby_of_entities():
     kind = {int(c): "xyz"[c % 3] for c in DRAWN.cluster}
     sample = eb.Sample(units(), design())
-    found = by_domain(sample, kind, [m.pairwise_precision], of=Of.ENTITIES, name="kind", fewest=0)
+    found = by_domain(sample, pd.Series(kind, name="kind"), [m.pairwise_precision], of=Of.ENTITIES, fewest=0)
     plain = found.settings.of_places(found.sample, found.domains)
-    plain = eb.taylor(found.sample, plain).apply(plain, 1)
+    plain = eb.engine.taylor(found.sample, plain).apply(plain, 1)
     for j, g in enumerate("xyz"):
         expected = R.loc["svyby_entities", g, "TP/PAIR"]
         assert (plain.mean[j], plain.sd[j]) == pytest.approx((expected.est, expected.se), rel=1e-10)
@@ -71,15 +71,15 @@ def test_post_stratified_and_raked(case):
     grouped = grouped.grouped(half, name="half", prediction=RECORDS_OF.pred)
     one = case == "postStratify"
     totals = ByGroup("kind") if one else ByGroup("kind", "half")
-    distances = [eb.linear, raking] if one else [raking]
+    distances = [eb.design.linear, raking] if one else [raking]
     for distance in distances:
         sample = eb.Sample(
-            grouped, eb.Calibrated(design(), totals, bounds=(0.01, 100.0), fewest=0, distance=distance)
+            grouped, eb.design.Calibrated(design(), totals, bounds=(0.01, 100.0), fewest=0, distance=distance)
         )
         count = m.Metric("c", (ENTITIES,), lambda c: c, ((ENTITIES, 1.0),), m.POSITIVE, "")
         share = m.Metric("s", (ENTITIES, RECORDS), lambda c, r: c / r, ((RECORDS, 1.0),), m.UNIT, "")
         chosen = {**METRICS, "ENT/one": share, "ENT": count}
-        fit = eb.taylor(sample, list(chosen.values())).apply(list(chosen.values()), 1)
+        fit = eb.engine.taylor(sample, list(chosen.values())).apply(list(chosen.values()), 1)
         near = 1e-7 if case == "rake" else 1e-9  # R stops rake earlier
         for j, quantity in enumerate(chosen):
             expected = R.loc[case, "", quantity]
@@ -95,27 +95,33 @@ def test_calibration_to_links_by_group_and_its_replicates():
     source = pd.Series(list("ABC"))[RECORDS_OF.index % 3].set_axis(RECORDS_OF.index)
     grouped = units().grouped(source, name="source", prediction=RECORDS_OF.pred)
     plain = eb.Sample(grouped, design())
-    for distance in (eb.linear, raking):
+    for distance in (eb.design.linear, raking):
         sample = eb.Sample(
-            grouped, eb.Calibrated(design(), ByGroup("source", links=True), fewest=0, distance=distance)
+            grouped,
+            eb.design.Calibrated(design(), ByGroup("source", links=True), fewest=0, distance=distance),
         )
         for j, g in enumerate("ABC"):
             for column in (RECORDS, eb.columns.PREDICTED_LINKS):
                 here = InDomain(column, Domain("source", (g,)))
                 assert sample.contributions([here]).sum() == pytest.approx(grouped.total(here), rel=1e-9), j
-        taylor, jack = eb.taylor(sample, eb.USUAL).apply(eb.USUAL), eb.jackknife(sample, eb.USUAL)
+        taylor, jack = (
+            eb.engine.taylor(sample, eb.metrics.USUAL).apply(eb.metrics.USUAL),
+            eb.engine.jackknife(sample, eb.metrics.USUAL),
+        )
         np.testing.assert_allclose(jack.sd, taylor.sd, rtol=0.6)
-        assert np.median(taylor.sd / eb.taylor(plain, eb.USUAL).apply(eb.USUAL).sd) < 1.1
+        assert (
+            np.median(taylor.sd / eb.engine.taylor(plain, eb.metrics.USUAL).apply(eb.metrics.USUAL).sd) < 1.1
+        )
 
 
 def test_bad_totals_by_group():
     with pytest.raises(eb.DataError, match="each once"):
         ByGroup("a", "a")
     with pytest.raises(eb.DataError, match="not grouped by 'source'"):
-        eb.Sample(units(), eb.Calibrated(design(), ByGroup("source")))
+        eb.Sample(units(), eb.design.Calibrated(design(), ByGroup("source")))
     source = pd.Series("A", RECORDS_OF.index)
     unlabelled = RECORDS_OF.index[~RECORDS_OF.true.isin(DRAWN.cluster)][:1]
     source[unlabelled] = "B"
     grouped = units().grouped(source, name="source", prediction=RECORDS_OF.pred)
     with pytest.raises(eb.DataError, match="no draw adds to 1 of the totals"):
-        eb.Sample(grouped, eb.Calibrated(design(), ByGroup("source")))
+        eb.Sample(grouped, eb.design.Calibrated(design(), ByGroup("source")))

@@ -209,7 +209,9 @@ def test_a_report(files):
     own, _ = sample()
     domains = eb.by_domain(own, GROUP.replace("south", "<south>"), METRICS, fewest=0)
     page = report(domains, METRICS)
-    assert "<h2>By region</h2>" in page and "&lt;south&gt;" in page and "<south>" not in page
+    assert (
+        "<h2>How good for whom: by region</h2>" in page and "&lt;south&gt;" in page and "<south>" not in page
+    )
     args = ("--design", "uniform-records", "--drawn", "drawn.csv", "--metrics", "entities", "--by", "region")
     assert run("report", "p.csv", "l.parquet", *args, "--attributes", "a.csv").exit_code == 0
-    assert "By region" in (files / "report.html").read_text(encoding="utf-8")
+    assert "by region" in (files / "report.html").read_text(encoding="utf-8")

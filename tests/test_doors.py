@@ -17,15 +17,15 @@ from typer.testing import CliRunner
 import erbayes as eb
 from erbayes.cli import app
 from erbayes.large import (
+    Columns,
     DatabaseTable,
+    Dialect,
     DuckDB,
+    Releases,
     RunSQL,
     SecondSource,
-    char_literal,
     drawing,
     scan,
-    scan_common,
-    scan_releases,
 )
 from erbayes.units.clustering import NO_CLUSTER, NO_CLUSTER_TEXTS, no_cluster_ids
 
@@ -52,7 +52,7 @@ def table_of(id, records="abcd"):
 def sqlite(frame):
     database = sqlite3.connect(":memory:")
     frame.to_sql("p", database, index=False)
-    return RunSQL(lambda sql: database.execute(sql).fetchall(), "p", literal=char_literal)
+    return RunSQL(lambda sql: database.execute(sql).fetchall(), "p", dialect=Dialect.SQLITE)
 
 
 def stored(frame, folder):
@@ -130,19 +130,19 @@ def test_a_shared_id_for_none_is_refused_at_every_door(source, id, tmp_path):
     assert str(in_memory.value).endswith("use Clustering.of(memberships, any_id=True)")
     opened = SOURCES[source](frame, tmp_path)
     with pytest.raises(eb.DataError, match=told) as scanned:
-        scan(opened, LABELS, record="record", cluster="cluster")
-    assert str(scanned.value).endswith("if a real cluster has it, any_id=True")
-    meant = scan(opened, LABELS, record="record", cluster="cluster", any_id=True)
+        scan(opened, LABELS, Columns("record", "cluster"))
+    assert str(scanned.value).endswith("if a real cluster has it, Columns(any_id=True)")
+    meant = scan(opened, LABELS, Columns("record", "cluster", any_id=True))
     real = eb.measure(eb.Clustering.of(frame, any_id=True), LABELS)
     assert meant.table().equals(real.table()) and meant.m.tolist() == [2.0]
     if source == "sqlite":  # it has no MD5
         return
     with (
         pytest.raises(eb.DataError, match=told),
-        drawing(opened, record="record", cluster="cluster") as _,
+        drawing(opened, NAMES) as _,
     ):
         pass
-    with drawing(opened, record="record", cluster="cluster", any_id=True) as opened_prediction:
+    with drawing(opened, Columns("record", "cluster", any_id=True)) as opened_prediction:
         assert opened_prediction.known.count.sum() == 3
 
 
@@ -150,7 +150,7 @@ def test_a_shared_id_for_none_is_refused_at_every_door(source, id, tmp_path):
 @pytest.mark.parametrize("source", SOURCES)
 def test_ordinary_ids_are_taken(source, id, tmp_path):
     frame = table_of(id)
-    found = scan(SOURCES[source](frame, tmp_path), LABELS, record="record", cluster="cluster")
+    found = scan(SOURCES[source](frame, tmp_path), LABELS, Columns("record", "cluster"))
     assert found.table().equals(eb.measure(frame, LABELS).table())
 
 
@@ -161,17 +161,15 @@ def test_what_makes_such_an_id_ordinary(source, tmp_path):
         records = ["a", "b", "c", "NA"] if clusters[3] == "NA" else list("abcd")
         frame = pd.DataFrame({"record": records, "cluster": clusters})
         (tmp_path / clusters[0]).mkdir()
-        found = scan(
-            SOURCES[source](frame, tmp_path / clusters[0]), LABELS, record="record", cluster="cluster"
-        )
+        found = scan(SOURCES[source](frame, tmp_path / clusters[0]), LABELS, Columns("record", "cluster"))
         assert found.table().equals(eb.measure(frame, LABELS).table())
     stranger = pd.DataFrame({"record": ["a", "b", "NA", "d"], "cluster": ["NA", "NA", "x", "y"]})
-    for count in (eb.measure, lambda t, labels: scan(SOURCES[source](t, tmp_path), labels, **NAMES)):
+    for count in (eb.measure, lambda t, labels: scan(SOURCES[source](t, tmp_path), labels, NAMES)):
         with pytest.raises(eb.DataError, match="2 of 4 records have 'NA'"):
             count(stranger, LABELS)
 
 
-NAMES = {"record": "record", "cluster": "cluster"}
+NAMES = Columns("record", "cluster")
 
 
 def test_labels_blocks_and_second_clusterings_have_the_rule_too():
@@ -179,29 +177,31 @@ def test_labels_blocks_and_second_clusterings_have_the_rule_too():
     for what, work in {
         "labels": lambda: eb.measure(prediction, {"a": "nan", "b": "NaN", "c": "nan"}),
         "blocks": lambda: eb.measure(prediction, LABELS, blocks={"a": "NULL", "b": "NULL"}),
-        "second clustering 's'": lambda: eb.Second.of(prediction, LABELS, table_of("NA"), name="s"),
+        "second clustering 's'": lambda: eb.auxiliary.Second.of(prediction, LABELS, table_of("NA"), name="s"),
     }.items():
         with pytest.raises(eb.DataError, match=f"cluster ids of the {what}: 2 of [234] records have"):
             work()
     both = prediction.assign(s=["NA", "NA", "x", "y"])
     for second, source in ((SecondSource(cluster="s"), both), (SecondSource(table_of("NA")), prediction)):
-        work = {"seconds": {"s": second}, **NAMES}
+        seconds = {"s": second}
         with pytest.raises(
             eb.DataError, match="cluster ids of the second clustering 's': 2 of 4 records have 'NA'"
         ):
-            scan(source, LABELS, **work)
-        assert len(scan(source, LABELS, any_id=True, **work).seconds) == 1
+            scan(source, LABELS, NAMES, seconds=seconds)
+        assert (
+            len(scan(source, LABELS, Columns("record", "cluster", any_id=True), seconds=seconds).seconds) == 1
+        )
 
 
 def test_releases_and_common_records_have_the_rule_too():
     old, new = table_of("w"), table_of("NULL")
     both = pd.concat([old.assign(year=1), new.assign(year=2)])
     with pytest.raises(eb.DataError, match="cluster ids of the prediction, in 2: 2 of 4 records have 'NULL'"):
-        scan_releases(both, LABELS, "year", **NAMES)
-    assert len(scan_releases(both, LABELS, "year", any_id=True, **NAMES)) == 2
+        scan(Releases(both, "year"), LABELS, NAMES)
+    assert len(scan(Releases(both, "year"), LABELS, Columns("record", "cluster", any_id=True))) == 2
     with pytest.raises(eb.DataError, match="in 1: 2 of 4 records have 'NULL'"):
-        scan_common({"old": old, "new": new}, LABELS)
-    assert len(scan_common({"old": old, "new": new}, LABELS, any_id=True)) == 2
+        scan({"old": old, "new": new}, LABELS)
+    assert len(scan({"old": old, "new": new}, LABELS, Columns(any_id=True))) == 2
 
 
 def test_the_shell_refuses_them_and_has_an_option(tmp_path):
@@ -259,7 +259,7 @@ def test_pairs_alone_refuse_to_leave_out_records_that_are_in_no_pair(pairs):
         assert listed == "Clustering.from_pairs(pairs, records=all)"
         assert singletons.endswith("missing=Missing.SINGLETON") and "OMIT" not in str(error.value)
         with pytest.raises(eb.DataError, match="pairs do not name"):
-            eb.Second.of(alone, labels, whole, name="whole", missing=policy)
+            eb.auxiliary.Second.of(alone, labels, whole, name="whole", missing=policy)
     right = eb.estimate(whole, labels, design, recall)
     same = eb.estimate(alone, labels, design, recall, missing=eb.Missing.SINGLETON)
     assert right.estimate == same.estimate
@@ -314,20 +314,20 @@ ENGINES = {
     "relation": relation,
 }
 MISTYPED = {
-    "record": lambda t: scan(t, LABELS, record="recrod", cluster="cluster"),
-    "cluster": lambda t: scan(t, LABELS, record="record", cluster="clutser"),
-    "groups": lambda t: scan(t, LABELS, groups="contry", **NAMES),
-    "dates": lambda t: scan(t, LABELS, frame=eb.Dated("yaer", 2020), **NAMES),
-    "second": lambda t: scan(t, LABELS, seconds={"s": SecondSource(cluster="secnod")}, **NAMES),
-    "release": lambda t: scan_releases(t, LABELS, "relaese", **NAMES),
+    "record": lambda t: scan(t, LABELS, Columns("recrod", "cluster")),
+    "cluster": lambda t: scan(t, LABELS, Columns("record", "clutser")),
+    "groups": lambda t: scan(t, LABELS, NAMES, groups="contry"),
+    "dates": lambda t: scan(t, LABELS, NAMES, frame=eb.Dated("yaer", 2020)),
+    "second": lambda t: scan(t, LABELS, NAMES, seconds={"s": SecondSource(cluster="secnod")}),
+    "release": lambda t: scan(Releases(t, "relaese"), LABELS, NAMES),
 }
 FURTHER = table_of("w").assign(country="k", year=2020, second=list("uuvv"), release=1)
 RIGHT = {
-    "record": lambda t: scan(t, LABELS, **NAMES),
-    "groups": lambda t: scan(t, LABELS, groups="country", **NAMES),
-    "dates": lambda t: scan(t, LABELS, frame=eb.Dated("year", 2020), **NAMES),
-    "second": lambda t: scan(t, LABELS, seconds={"s": SecondSource(cluster="second")}, **NAMES),
-    "release": lambda t: scan_releases(t, LABELS, "release", **NAMES)[1],
+    "record": lambda t: scan(t, LABELS, NAMES),
+    "groups": lambda t: scan(t, LABELS, NAMES, groups="country"),
+    "dates": lambda t: scan(t, LABELS, NAMES, frame=eb.Dated("year", 2020)),
+    "second": lambda t: scan(t, LABELS, NAMES, seconds={"s": SecondSource(cluster="second")}),
+    "release": lambda t: scan(Releases(t, "release"), LABELS, NAMES)[1],
 }
 
 
@@ -372,7 +372,7 @@ def test_a_mistyped_column_of_postgresql(postgres):  # noqa: F811
     postgres.commit()
     labels = {"r2": "e", "r3": "e", "r4": "e"}
     same = eb.measure({f"r{i}": i // 2 for i in range(2, 10)}, labels)
-    found = scan(RunSQL(run, "q"), labels, **NAMES)
+    found = scan(RunSQL(run, "q"), labels, NAMES)
     assert found.m.tolist() == same.m.tolist() and found.n.tolist() == same.n.tolist()
 
 
@@ -403,13 +403,13 @@ def test_a_mistyped_column_of_spark(spark, column):  # noqa: F811
 def test_rows_of_another_form_are_refused(rows, told):
     engine = sqlite(table_of("w"))
     with pytest.raises(eb.DataError, match=f"run must return rows.* {told}"):
-        scan(RunSQL(lambda sql: rows(engine.run(sql)), "p", literal=char_literal), LABELS, **NAMES)
+        scan(RunSQL(lambda sql: rows(engine.run(sql)), "p", dialect=Dialect.SQLITE), LABELS, NAMES)
 
 
 @pytest.mark.parametrize("rows", [iter, tuple, lambda found: np.array(found, dtype=object)])
 def test_rows_of_these_forms_are_taken(rows):
     engine = sqlite(table_of("w"))
-    found = scan(RunSQL(lambda sql: rows(engine.run(sql)), "p", literal=char_literal), LABELS, **NAMES)
+    found = scan(RunSQL(lambda sql: rows(engine.run(sql)), "p", dialect=Dialect.SQLITE), LABELS, NAMES)
     assert found.m.tolist() == [2.0]
 
 
@@ -457,7 +457,7 @@ def test_a_fraction_among_decimals_is_refused():
         return [tuple(Decimal("5.5") if v == 55 else v for v in row) for row in engine.run(sql)]
 
     with pytest.raises(eb.DataError, match=r"must be all strings or all integers, not 5\.5"):
-        scan(RunSQL(run, "p", literal=char_literal), {"b": "e"}, **NAMES)
+        scan(RunSQL(run, "p", dialect=Dialect.SQLITE), {"b": "e"}, NAMES)
 
 
 def test_floats_of_16_bits_and_uuids_are_refused_in_words(tmp_path):
@@ -505,7 +505,7 @@ def test_files_of_a_folder_are_read_by_their_own_headers(tmp_path, other):
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "1.csv").write_text("record,cluster\na,x\nb,x\n")
     (tmp_path / "p" / "2.csv").write_text(other)
-    found = scan(tmp_path / "p", {"a": "e", "b": "e", "c": "f"}, **NAMES)
+    found = scan(tmp_path / "p", {"a": "e", "b": "e", "c": "f"}, NAMES)
     assert found.table().equals(
         eb.measure({"a": "x", "b": "x", "c": "y"}, {"a": "e", "b": "e", "c": "f"}).table()
     )

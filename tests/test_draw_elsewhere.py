@@ -24,12 +24,12 @@ from erbayes.labels import (
     Systematic,
     draw,
 )
-from erbayes.large import DatabaseTable, DuckDB, Files, RunSQL, Spark, backquoted, drawing
+from erbayes.large import Columns, DatabaseTable, Dialect, DuckDB, Files, RunSQL, Spark, drawing
 
 pytestmark = pytest.mark.slow
 
 EXACT = DuckDB(one_in=1)
-NAMES = {"record": "record", "cluster": "cluster"}
+NAMES = Columns("record", "cluster")
 PLANS = {
     "records": Records(),
     "links": LinkEnds(),
@@ -60,7 +60,7 @@ def same_draw(found, wanted):
 def test_every_source_draws_what_memory_draws(source, kind, tmp_path):
     prediction, _, _ = population(3, kind=kind)
     elsewhere = SOURCES[source](frame_of(prediction), tmp_path)
-    with drawing(elsewhere, **NAMES) as opened:
+    with drawing(elsewhere, NAMES) as opened:
         for plan in (Mixture(0.3), Poisson(LinkEnds()), Systematic(), PredictedClusters(LinkEnds())):
             same_draw(draw(opened, plan, 25, 7), draw(prediction, plan, 25, 7))
 
@@ -138,7 +138,7 @@ def test_spark_refuses_what_a_scan_refuses(spark):  # noqa: F811
 def test_the_same_text_through_spark_sql(spark):  # noqa: F811
     prediction, _, _ = population(5, 90, "hostile")
     spark.createDataFrame(list(prediction.items()), ["r", "c"]).createOrReplaceTempView("p")
-    table = RunSQL(lambda sql: spark.sql(sql).collect(), "p", backquoted, names=["r", "c"])
+    table = RunSQL(lambda sql: spark.sql(sql).collect(), "p", Dialect.SPARK, names=["r", "c"])
     same_draw(draw(table, LinkEnds(), 12, 5), draw(prediction, LinkEnds(), 12, 5))
     spark.catalog.dropTempView("p")
 
@@ -305,7 +305,7 @@ def test_values_are_a_column(tmp_path):
     frame["region"] = np.where(np.arange(len(frame)) % 3, "it's north", "süd")
     frame.to_parquet(tmp_path / "p.parquet", index=False)
     for column, plan in (("weight", GivenChances()), ("region", Strata())):
-        with drawing(tmp_path / "p.parquet", **NAMES, value=column) as opened:
+        with drawing(tmp_path / "p.parquet", NAMES, value=column) as opened:
             found = draw(opened, plan, 30, 4)
         wanted = draw(prediction, plan, 30, 4, values=frame.set_index("record")[column])
         same_draw(found, wanted)
@@ -316,7 +316,7 @@ def test_values_are_a_column(tmp_path):
         pytest.raises(
             eb.DataError, match="values of the prediction: 1 of 300 are missing in column 'weight'"
         ),
-        drawing(frame, **NAMES, value="weight"),
+        drawing(frame, NAMES, value="weight"),
     ):
         pass
     with pytest.raises(eb.DataError, match="are the name of a column"):
@@ -331,7 +331,7 @@ def test_frames(kind, tmp_path):
     frame.to_parquet(tmp_path / "p.parquet", index=False)
     inside = prediction[frame.year.to_numpy() < 2021]
     limit = eb.Dated("year", until=2020) if kind == "dates" else inside.index
-    with drawing(tmp_path / "p.parquet", **NAMES, frame=limit) as opened:
+    with drawing(tmp_path / "p.parquet", NAMES, frame=limit) as opened:
         same_draw(draw(opened, LinkEnds(), 30, 4), draw(inside, LinkEnds(), 30, 4))
 
 
@@ -372,7 +372,9 @@ def test_draws_estimate_the_file_that_they_are_from(plan, tmp_path):
     ],
 )
 def test_what_a_scan_refuses(rows, message, tmp_path):
-    table = pa.table({n: pa.array([r[i] for r in rows], pa.string()) for i, n in enumerate(NAMES)})
+    table = pa.table(
+        {n: pa.array([r[i] for r in rows], pa.string()) for i, n in enumerate(("record", "cluster"))}
+    )
     pq.write_table(table, tmp_path / "p.parquet")
     with pytest.raises(eb.DataError, match=message):
         draw(tmp_path / "p.parquet", Records(), 3, 1)
@@ -407,7 +409,7 @@ def test_ids_that_are_no_ids():
 
 def test_databases_without_md5_are_told():
     frame = pd.DataFrame({"record": ["a"], "cluster": ["x"]})
-    with pytest.raises(eb.DataError, match="refuses a statement"), drawing(sqlite(frame), **NAMES):
+    with pytest.raises(eb.DataError, match="refuses a statement"), drawing(sqlite(frame), NAMES):
         pass
     table = sqlite(frame)
     run = table.run
@@ -417,7 +419,7 @@ def test_databases_without_md5_are_told():
 
     with (
         pytest.raises(eb.DataError, match="draws need a database whose MD5 returns hexadecimal digits"),
-        drawing(RunSQL(other, "p", literal=table.literal), **NAMES),
+        drawing(RunSQL(other, "p", dialect=table.dialect), NAMES),
     ):
         pass
 

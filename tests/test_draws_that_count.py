@@ -62,7 +62,7 @@ def test_every_sequence_of_draws_counts_up_to_the_first_record_that_is_not_begun
 @pytest.mark.parametrize("plan", [sa.LinkEnds(), sa.Mixture(0.2)], ids=["link ends", "mixture"])
 def test_estimates_after_fifty_of_five_hundred_draws_of_giants(plan):
     """By record, 90 draws counted, and the variance was half of what it should be."""
-    truth = eb.taylor(
+    truth = eb.engine.taylor(
         eb.Sample(eb.measure(GIANTS, SPLIT), eb.UniformClusters(SPLIT.nunique())), ["pairwise-precision"]
     )
     wanted = truth.apply(["pairwise-precision"], 1).mean[0]
@@ -72,7 +72,7 @@ def test_estimates_after_fifty_of_five_hundred_draws_of_giants(plan):
         labels, left = stopped(drawn, SPLIT, 50)
         sample = eb.Sample(eb.measure(GIANTS, labels), drawn.design(labels, unlabelled=left))
         assert 50 <= sample.expansion.unit.size < 75
-        fit = eb.taylor(sample, ["pairwise-precision"]).apply(["pairwise-precision"])
+        fit = eb.engine.taylor(sample, ["pairwise-precision"]).apply(["pairwise-precision"])
         found.append((fit.mean[0], fit.sd[0] ** 2))
     estimate, variance = np.array(found).T
     assert abs(estimate.mean() - wanted) < 3 * estimate.std() / np.sqrt(100) + 0.002
@@ -114,7 +114,7 @@ def test_the_share_of_an_annotator_keeps_the_repeats_of_its_records():
     labels = labelled(SPLIT, begun)
     design = drawn.design(labels, unlabelled=list(left))
     seen = drawn.table["record"][: drawn.table["record"].isin(order[99:]).to_numpy().argmax()]
-    assert isinstance(design, eb.Responding) and design.unresolved == 0
+    assert isinstance(design, eb.design.Responding) and design.unresolved == 0
     assert list(design.records) == seen.tolist()
     assert list(design.resolved) == list(design.begun) == seen.isin(begun).tolist()
     classes = pd.Series(design.classes)
@@ -137,11 +137,11 @@ def test_estimates_if_an_annotator_did_less_than_the_other(later):
         left = np.setdiff1d(drawn.table["record"], begun)
         sample = eb.Sample(eb.measure(GIANTS, labels), drawn.design(labels, unlabelled=list(left)))
         metric = ["pairwise-precision"]
-        fit = eb.taylor(sample, metric).apply(metric)
-        found.append((fit.mean[0], fit.sd[0] ** 2, eb.jackknife(sample, metric).sd[0] ** 2))
+        fit = eb.engine.taylor(sample, metric).apply(metric)
+        found.append((fit.mean[0], fit.sd[0] ** 2, eb.engine.jackknife(sample, metric).sd[0] ** 2))
     estimate, variance, jack = np.array(found).T
     census = eb.Sample(eb.measure(GIANTS, SPLIT), eb.UniformClusters(SPLIT.nunique()))
-    wanted = eb.taylor(census, metric).apply(metric, 1).mean[0]
+    wanted = eb.engine.taylor(census, metric).apply(metric, 1).mean[0]
     assert abs(estimate.mean() - wanted) < 3 * estimate.std() / np.sqrt(100) + 0.001
     assert 0.65 < variance.mean() / estimate.var() < 1.5
     assert jack.mean() == pytest.approx(variance.mean(), rel=0.15)
@@ -286,7 +286,7 @@ def test_totals_with_unresolved_draws_are_unbiased_under_every_plan(name):
     found = []
     for seed in range(120):
         _, sample = with_unresolved(plan, values, seed)
-        assert isinstance(sample.design, eb.Responding) and sample.design.unresolved > 0.05
+        assert isinstance(sample.design, eb.design.Responding) and sample.design.unresolved > 0.05
         Z = sample.contributions(columns)
         variance = sample.expansion.variance
         found.append((Z.sum(axis=0), np.diag(variance.covariance(variance.residuals(Z)))))
@@ -344,7 +344,7 @@ def test_poisson_draws_record_by_record_are_unbiased_over_all_samples():
         value, variance = 0.0, 0.0
         if records:
             labels = {r: e for r, e in true.items() if e in {true[d] for d in records}}
-            design = eb.PoissonRecords(
+            design = eb.design.PoissonRecords(
                 column, 3, known, draws=[true[r] for r in records], inclusion=p[records].to_numpy()
             )
             sample = eb.Sample(eb.measure(pred, labels), design)
@@ -363,26 +363,29 @@ def test_unresolved_draws_that_cannot_be_adjusted_are_refused():
     units = eb.measure(PRED, TRUE)
     pair = pd.DataFrame(0.2, index=units.ids, columns=units.ids)
     for design, said in (
-        (eb.KnownInclusion(dict.fromkeys(units.ids, 0.5)), "unless it lists its draws"),
-        (eb.KnownInclusion(dict.fromkeys(units.ids, 0.5), pair, draws=units.ids), "probability of a pair"),
-        (eb.PoissonRecords(eb.columns.RECORDS, 9), "unless it lists its draws"),
+        (eb.design.KnownInclusion(dict.fromkeys(units.ids, 0.5)), "unless it lists its draws"),
+        (
+            eb.design.KnownInclusion(dict.fromkeys(units.ids, 0.5), pair, draws=units.ids),
+            "probability of a pair",
+        ),
+        (eb.design.PoissonRecords(eb.columns.RECORDS, 9), "unless it lists its draws"),
     ):
         with pytest.raises(eb.DataError, match=said):
-            eb.Responding(design, [True] * len(units) + [False]).expand(units)
-    parts = eb.Pooled([eb.UniformRecords([0, 1]), eb.UniformRecords([2, 3])])
+            eb.design.Responding(design, [True] * len(units) + [False]).expand(units)
+    parts = eb.design.Pooled([eb.UniformRecords([0, 1]), eb.UniformRecords([2, 3])])
     some = eb.measure(PRED, TRUE[TRUE < 4])
     with pytest.raises(eb.DataError, match="2 draws share a class with draws of another part"):
-        eb.Responding(parts, [True, True, False, True, True]).expand(some)
-    listed = eb.Responding(parts, [True, True, False, True, True], list("aaabb"))
+        eb.design.Responding(parts, [True, True, False, True, True]).expand(some)
+    listed = eb.design.Responding(parts, [True, True, False, True, True], list("aaabb"))
     assert len(listed.expand(some).weight) == 4
     with pytest.raises(eb.DataError, match="3 drawn records for 5 draws"):
-        eb.Responding(parts, [True, True, False, True, True], records=[1, 2, 3])
+        eb.design.Responding(parts, [True, True, False, True, True], records=[1, 2, 3])
     with pytest.raises(eb.DataError, match="1 draws are resolved, but not begun"):
-        eb.Responding(parts, [True, True], begun=[True, False])
+        eb.design.Responding(parts, [True, True], begun=[True, False])
     with pytest.raises(eb.DataError, match="draws of records need the probability of each"):
-        eb.PoissonRecords(eb.columns.RECORDS, 9, draws=units.ids).expand(units)
+        eb.design.PoissonRecords(eb.columns.RECORDS, 9, draws=units.ids).expand(units)
     with pytest.raises(eb.DataError, match="1 units are listed twice"):
-        eb.KnownInclusion(dict.fromkeys(units.ids, 0.5), draws=[*units.ids, 0]).expand(units)
+        eb.design.KnownInclusion(dict.fromkeys(units.ids, 0.5), draws=[*units.ids, 0]).expand(units)
 
 
 def test_a_single_resolved_draw_has_no_standard_error():
@@ -390,7 +393,7 @@ def test_a_single_resolved_draw_has_no_standard_error():
     records = drawn.table["record"]
     labels = labelled(TRUE, records[:1])
     sample = eb.Sample(eb.measure(PRED, labels), drawn.design(labels, unresolved=list(records[1:])))
-    assert np.isnan(eb.taylor(sample, ["b3-recall"]).apply(["b3-recall"]).sd).all()
+    assert np.isnan(eb.engine.taylor(sample, ["b3-recall"]).apply(["b3-recall"]).sd).all()
     with pytest.raises(eb.DataError, match="classes must be a Series or a mapping by id, not int"):
         drawn.design(labels, unresolved=list(records[1:]), classes=3)
 
@@ -403,12 +406,12 @@ def test_chances_that_sum_to_one_up_to_rounding_are_taken_and_larger_ones_refuse
     prediction, labels = {i: i for i in range(units)}, {i: i for i in range(units)}
     chance = dict.fromkeys(range(units), 1 / units)
     measured = eb.measure(prediction, labels)
-    assert eb.KnownChances(chance).expand(measured).weight == pytest.approx(1)
+    assert eb.design.KnownChances(chance).expand(measured).weight == pytest.approx(1)
     chance[0] += 1e-9
     with pytest.raises(eb.DataError, match=f"chances of {units} units sum to 1, although"):
-        eb.KnownChances(chance).expand(measured)
+        eb.design.KnownChances(chance).expand(measured)
     with pytest.raises(eb.DataError, match=f"chances of {units} units sum to {units / 2:g}, although"):
-        eb.KnownChances(dict.fromkeys(range(units), 0.5)).expand(measured)
+        eb.design.KnownChances(dict.fromkeys(range(units), 0.5)).expand(measured)
 
 
 # Numbers of draws

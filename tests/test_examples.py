@@ -27,7 +27,7 @@ def test_example_1():
     drawn = data.entity.to_numpy()[np.random.default_rng(1).integers(len(data), size=(5000, 200))]
 
     design = eb.UniformRecords()
-    found = eb.taylor(eb.Sample(census, design, design.expand_draws(census, drawn)), P).apply(P)
+    found = eb.engine.taylor(eb.Sample(census, design, design.expand_draws(census, drawn)), P).apply(P)
     estimate, se = found.mean[:, 0], found.sd[:, 0]
 
     links = data.merge(data, on="pred").query("record_x < record_y")
@@ -41,9 +41,9 @@ def test_example_1():
     for s in range(5):  # the same, one by one
         labels = data[data.entity.isin(drawn[s])].set_index("record").true
         units = eb.measure(data.set_index("record").pred, labels)
-        one = eb.taylor(eb.Sample(units, eb.UniformRecords(census.ids[drawn[s]])), P).apply(P)
+        one = eb.engine.taylor(eb.Sample(units, eb.UniformRecords(census.ids[drawn[s]])), P).apply(P)
         assert (one.mean[0], one.sd[0]) == pytest.approx((estimate[s], se[s]), rel=1e-12)
-        assert eb.P_naive(units) == pytest.approx(naive[s], rel=1e-12)
+        assert eb.engine.P_naive(units) == pytest.approx(naive[s], rel=1e-12)
 
     assert naive.mean() == pytest.approx(0.987, abs=0.002)
     assert np.median(naive) == 1  # "more often than not ... 100% precision"

@@ -1,14 +1,23 @@
 import gzip
+import io
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import erbayes as eb
-from erbayes._internal.files import is_database, read_columns, refuse_output, replacing, terminable
+from erbayes._internal.files import (
+    _read_plain,
+    is_database,
+    read_columns,
+    refuse_output,
+    replacing,
+    terminable,
+)
 from erbayes.large import Files, scan
 
 
@@ -133,7 +142,14 @@ def test_a_request_to_terminate_cleans_up_and_leaves_other_handlers_alone(tmp_pa
     code = f"""
 import os, signal, sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
 from pathlib import Path
-from erbayes._internal.files import is_database, read_columns, refuse_output, replacing, terminable
+from erbayes._internal.files import (
+    _read_plain,
+    is_database,
+    read_columns,
+    refuse_output,
+    replacing,
+    terminable,
+)
 from erbayes.large import Files, scan
 with terminable():
     pass
@@ -194,7 +210,14 @@ def test_a_device_is_refused_though_a_file_lies_behind_it(tmp_path, name):
     code = f"""
 import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
 from pathlib import Path
-from erbayes._internal.files import is_database, read_columns, refuse_output, replacing, terminable
+from erbayes._internal.files import (
+    _read_plain,
+    is_database,
+    read_columns,
+    refuse_output,
+    replacing,
+    terminable,
+)
 from erbayes.large import Files, scan
 with replacing(Path({str(tmp_path / name)!r})) as new:
     new.write_text("table")
@@ -239,3 +262,66 @@ def test_duckdb_databases_are_recognised(tmp_path):
         False,
         False,
     ]
+
+
+def by_pandas(content, separator=","):
+    return pd.read_csv(io.BytesIO(content), sep=separator, dtype=str, keep_default_na=False, na_values=[""])
+
+
+ODD = [
+    b"a,a\nx,y\n", b"a\nx\n", b"a, \nx,y\n", b"\na,b\nx,y\n", b"a,b\nx\n", b"a,b\nx,y,z\n", b"a,b\rx,y\r",
+    b"\xef\xbb\xbfa,b\nx,y\n", b'a,b\n"x",y\n', b"a,b\nx\0,y\n", b"a,b\n\xff,y\n", b"", b"\xff,b\nx,y\n",
+    b"a,b\r\nx\r,y\r\n", b"a,b,\nx,y\n", b"a,b\nx,y\n   \nz,w\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", ODD, ids=repr)
+def test_pandas_judges_what_is_not_plain(content):
+    assert _read_plain(content, ",") is None
+
+
+def test_pyarrow_and_pandas_read_plain_text_alike():
+    """Random texts, in which gaps, blanks, leading zeros, words for nothing and ends of lines meet."""
+    rng, read = np.random.default_rng(5), 0
+    cells = [
+        "",
+        " ",
+        "007",
+        "NA",
+        "nan",
+        "null",
+        "é",
+        " a",
+        "a ",
+        "1e400",
+        "-1",
+        "#",
+        "'",
+        "\\",
+        "\t",
+        "true",
+        "2020-01-01",
+    ]
+    for trial in range(400):
+        end, last = str(rng.choice(["\n", "\r\n"])), rng.integers(2)
+        rows = rng.choice(cells, (rng.integers(0, 6), 2 + trial % 2))
+        lines = [",".join("abc"[: rows.shape[1]]), *map(",".join, rows)]
+        if trial % 7 == 0:
+            lines.insert(rng.integers(1, len(lines) + 1), "")
+        content = (end.join(lines) + end * int(last)).encode()
+        found = _read_plain(content, ",")
+        if found is not None:
+            read += 1
+            pd.testing.assert_frame_equal(found, by_pandas(content))
+    assert read > 350
+    found = _read_plain(b"a\tb\nx,1\t2\n", "\t")
+    pd.testing.assert_frame_equal(found, by_pandas(b"a\tb\nx,1\t2\n", "\t"))
+    assert found.iloc[0, 0] == "x,1"
+
+
+def test_a_header_that_does_not_end_is_left_to_pandas(monkeypatch):
+    content = b"a,b\nx,y\n"
+    monkeypatch.setattr("erbayes._internal.files.HEADER", 4)
+    assert _read_plain(content, ",").equals(by_pandas(content))
+    monkeypatch.setattr("erbayes._internal.files.HEADER", 2)
+    assert _read_plain(content, ",") is None

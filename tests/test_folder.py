@@ -1,6 +1,7 @@
 """From a draw to labels: tasks, sheets that nothing breaks, answers read back, and the estimate from them."""
 
 import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -347,10 +348,10 @@ def test_drawn_clusters_are_estimated_as_from_labels_typed_in(tmp_path, plan, su
     drawn = sampling.draw(pred, plan, 15, 7)
     typed = true[true.isin(true[drawn.members["record"]])]
     units = eb.measure_predicted(pred, typed, drawn.table["cluster"])
-    metrics = METRICS if plan.of == sampling.LinkEnds() else eb.USUAL  # under links, no recall
+    metrics = METRICS if plan.of == sampling.LinkEnds() else eb.metrics.USUAL  # under links, no recall
     metrics = eb.metrics.chosen(metrics)
-    wanted = eb.taylor(eb.Sample(units, drawn.design(typed)), metrics).apply(metrics)
-    found = eb.taylor(eb.Sample(labels.units(pred), labels.design()), metrics).apply(metrics)
+    wanted = eb.engine.taylor(eb.Sample(units, drawn.design(typed)), metrics).apply(metrics)
+    found = eb.engine.taylor(eb.Sample(labels.units(pred), labels.design()), metrics).apply(metrics)
     assert ((wanted.estimate > 0) & (wanted.estimate <= 1)).all()
     assert found.estimate == pytest.approx(wanted.estimate, rel=1e-12)
     assert found.sd == pytest.approx(wanted.sd, rel=1e-9, abs=1e-12)
@@ -548,6 +549,19 @@ def test_sheets_hold_what_the_tasks_show(tmp_path):
             assert list(sheet) == ["task", "record", "role", "name", "same", "cannot_tell", "note"]
             assert sheet["record"].tolist() == shown["record"].tolist()
         assert folder.fingerprint in (tmp_path / "f" / f"label-{annotator}.html").read_text()
+
+
+def test_the_folder_says_which_file_goes_to_whom(tmp_path):
+    """Each of its files once, the key among those that stay."""
+    folder, *_ = made(tmp_path / "f", annotators=2)
+    sent, kept = (tmp_path / "f" / "README.txt").read_text().split("DO NOT SEND")
+    for annotator, numbers in folder.dealt.items():
+        (line,) = [line for line in sent.splitlines() if f"to annotator {annotator}:" in line]
+        named = {f"label-{annotator}.html", *(f"sheet-{annotator}{suffix}" for suffix in SUFFIXES)}
+        assert set(re.findall(r"[\w-]+\.\w+", line)) == named and f"({len(numbers)} tasks)" in line
+    said = re.findall(r"[\w-]+\.(?:csv|xlsx|json|html)", sent + kept.split("PUT INTO")[0])
+    assert sorted(said) == sorted(p.name for p in folder.path.iterdir() if p.name != "README.txt")
+    assert {"tasks.csv", "drawn.csv", "drawn.json"} <= set(re.findall(r"[\w-]+\.\w+", kept))
 
 
 def test_nothing_half_written_takes_the_place_of_a_folder(tmp_path, monkeypatch):
@@ -838,7 +852,7 @@ def by_hand(true, original, judged, phi, drawn):
 def plain(prediction, labels, design, **more):
     """Precision without the correction for bias."""
     sample = eb.Sample(eb.measure(prediction, labels.labels, **more), design)
-    return eb.taylor(sample, METRICS).apply(METRICS, order=1).estimate[0]
+    return eb.engine.taylor(sample, METRICS).apply(METRICS, order=1).estimate[0]
 
 
 def test_another_prediction_is_judged_by_the_chances_of_the_draw(tmp_path):
@@ -895,7 +909,7 @@ def test_ends_of_links_of_one_prediction_do_not_identify_the_precision_of_anothe
 
 def test_kept_weights_need_the_same_records_and_units():
     old, labels = {1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"}
-    design = eb.KeptWeights(eb.UniformRecords(), eb.measure(old, labels))
+    design = eb.design.KeptWeights(eb.UniformRecords(), eb.measure(old, labels))
     with pytest.raises(DataError, match="holds 4 records, and the one that was drawn from 3"):
         design.expand(eb.measure(old | {4: "b"}, labels))
     with pytest.raises(
@@ -903,7 +917,7 @@ def test_kept_weights_need_the_same_records_and_units():
     ):
         design.expand(eb.measure({1: "a", 2: "a"}, labels, missing=eb.Missing.OMIT))
     with pytest.raises(DataError, match="drawn_from is Units"):
-        eb.KeptWeights(eb.UniformRecords(), old).expand(eb.measure(old, labels))
+        eb.design.KeptWeights(eb.UniformRecords(), old).expand(eb.measure(old, labels))
 
 
 def test_draws_without_an_answer_stay_in_the_data_or_count_as_not_made(tmp_path):
@@ -922,7 +936,7 @@ def test_draws_without_an_answer_stay_in_the_data_or_count_as_not_made(tmp_path)
     assert labels.unresolved["state"].value_counts().to_dict() == {State.CANNOT_TELL: 6, State.UNANSWERED: 3}
     design = labels.design()
     records = folder.drawn.table["record"]
-    assert isinstance(design, eb.Responding) and not records.is_unique
+    assert isinstance(design, eb.design.Responding) and not records.is_unique
     assert list(design.resolved) == list(~records.isin(lost))
     assert list(design.begun) == list(~records.isin(lost[6:]))
     assert np.isfinite(eb.estimate(pred, labels.labels, design, METRICS).sd).all()
@@ -1086,8 +1100,8 @@ def test_tasks_that_nobody_can_tell_stay_in_the_data_under_every_plan(tmp_path, 
     fill(folder, true, change=change)
     labels = read_labels(folder)
     design = labels.design()
-    assert isinstance(design, eb.Responding)
+    assert isinstance(design, eb.design.Responding)
     lost = sum(state is State.CANNOT_TELL for state in labels.lost)
     assert lost == 1 and (~np.asarray(design.resolved)).sum() >= lost
     sample = eb.Sample(labels.units(world()[0]), design)
-    assert np.isfinite(eb.taylor(sample, METRICS).apply(METRICS).sd).all()
+    assert np.isfinite(eb.engine.taylor(sample, METRICS).apply(METRICS).sd).all()

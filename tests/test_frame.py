@@ -13,7 +13,7 @@ from test_scan import parquet, same, sqlite
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.large import DuckDB, Files, scan, scan_common, scan_releases
+from erbayes.large import Columns, DuckDB, Files, Releases, scan
 from erbayes.units.frame import Cut, FrameFacts
 
 pytest.importorskip("duckdb", reason="duckdb is not installed")
@@ -110,7 +110,7 @@ def test_the_frame_as_files_and_text(tmp_path):
     path = parquet(TABLE, tmp_path)
     older = tmp_path / "old.csv"
     OLDER.rename("cluster").rename_axis("record").reset_index().to_csv(older, index=False)
-    found = scan(path, LABELS, record="record", cluster="cluster", frame=older)
+    found = scan(path, LABELS, Columns("record", "cluster"), frame=older)
     same(found, WANTED)
     assert found.frame == eb.measure(PRED, LABELS, frame=INSIDE).frame
     table, labels, old = releases(kind=int)
@@ -122,11 +122,11 @@ def test_the_frame_as_files_and_text(tmp_path):
     wanted = eb.measure(table[old].astype({"record": str})[["record", "cluster"]], text)
     same(scan(files, text, frame=eb.Dated("created", 20201001)), wanted)
     same(
-        scan(files, text, record="record", cluster="cluster", frame=[str(r) for r in table.record[old]]),
+        scan(files, text, Columns("record", "cluster"), frame=[str(r) for r in table.record[old]]),
         wanted,
     )
     same(
-        scan(table, labels, record="record", cluster="cluster", frame=table.record[old].tolist()),
+        scan(table, labels, Columns("record", "cluster"), frame=table.record[old].tolist()),
         eb.measure(table.loc[old, ["record", "cluster"]], labels),
     )
 
@@ -137,7 +137,7 @@ def test_engines_of_their_own_take_dates(name):
 
     table, frame = dated(name)
     wanted = eb.measure(table, LABELS, frame=frame).frame
-    lite = scan(sqlite(table), LABELS, record="record", cluster="cluster", frame=frame)
+    lite = scan(sqlite(table), LABELS, Columns("record", "cluster"), frame=frame)
     same(lite, WANTED)
     assert lite.frame == wanted
     connection = duckdb.connect()
@@ -146,7 +146,7 @@ def test_engines_of_their_own_take_dates(name):
     same(scan(relation, LABELS, frame=frame), WANTED)
     for source in (sqlite(table), relation):
         with pytest.raises(eb.DataError, match="takes no list of ids as a frame"):
-            scan(source, LABELS, record="record", cluster="cluster", frame=INSIDE)
+            scan(source, LABELS, Columns("record", "cluster"), frame=INSIDE)
     with pytest.raises(eb.DataError, match="takes no list of ids as a frame"):
         scan(TABLE, LABELS, frame=sqlite(table))
 
@@ -155,7 +155,7 @@ def test_without_keeping_and_with_all_duplicates_looked_for():
     frame = eb.Dated("created", CUT)
     for database in (DuckDB(keep=False), DuckDB(one_in=1)):
         same(scan(TABLE, LABELS, frame=frame, database=database), WANTED)
-        same(scan(TABLE, LABELS, record="record", cluster="cluster", frame=INSIDE, database=database), WANTED)
+        same(scan(TABLE, LABELS, Columns("record", "cluster"), frame=INSIDE, database=database), WANTED)
 
 
 def test_ids_that_are_no_text():
@@ -188,7 +188,7 @@ def test_repeats_in_a_list_of_ids_count_once(tmp_path):
     path = parquet(listed, tmp_path)
     for units in (
         eb.measure(PRED, LABELS, frame=list(listed.record)),
-        scan(TABLE, LABELS, record="record", cluster="cluster", frame=path),
+        scan(TABLE, LABELS, Columns("record", "cluster"), frame=path),
     ):
         same(units, WANTED)
         assert units.frame.absent == 1
@@ -214,17 +214,14 @@ def test_facts_by_brute_force():
     assert found.labelled.inside == sum(older.values())
     listed = eb.measure(PRED, LABELS, frame=[*INSIDE, "gone", "too"]).frame
     assert (listed.cut, listed.absent, listed.newest, listed.labelled) == (found.cut, 2, None, None)
+    assert scan(TABLE, LABELS, Columns("record", "cluster"), frame=[*INSIDE, "gone", "too"]).frame == listed
     assert (
-        scan(TABLE, LABELS, record="record", cluster="cluster", frame=[*INSIDE, "gone", "too"]).frame
-        == listed
-    )
-    assert (
-        eb.links_inside(PRED, INSIDE)
-        == eb.links_inside(TABLE, eb.Dated("created", CUT))
+        eb.units.links_inside(PRED, INSIDE)
+        == eb.units.links_inside(TABLE, eb.Dated("created", CUT))
         == found.cut.links_inside
     )
-    assert eb.links_inside(PRED, PRED) == eb.links_inside(PRED, None) == 1
-    assert eb.links_inside({1: "a", 2: "b"}, [1]) == 1  # no predicted link: nothing to be off
+    assert eb.units.links_inside(PRED, PRED) == eb.units.links_inside(PRED, None) == 1
+    assert eb.units.links_inside({1: "a", 2: "b"}, [1]) == 1  # no predicted link: nothing to be off
     assert eb.measure(PRED, LABELS).frame is None
 
 
@@ -232,9 +229,13 @@ def test_precision_without_the_frame_is_off_by_the_known_factor():
     labels = PRED[OLD].rename("entity").str[1:]  # every record of the frame labelled
     design = eb.UniformClusters(population=labels.nunique())
     P = [m.pairwise_precision]
-    stale = eb.taylor(eb.Sample(eb.measure(PRED, labels), design), P).apply(P, order=1).mean[0]
-    inside = eb.taylor(eb.Sample(eb.measure(PRED, labels, frame=INSIDE), design), P).apply(P, order=1).mean[0]
-    assert stale / inside == pytest.approx(eb.links_inside(PRED, INSIDE), rel=1e-12)
+    stale = eb.engine.taylor(eb.Sample(eb.measure(PRED, labels), design), P).apply(P, order=1).mean[0]
+    inside = (
+        eb.engine.taylor(eb.Sample(eb.measure(PRED, labels, frame=INSIDE), design), P)
+        .apply(P, order=1)
+        .mean[0]
+    )
+    assert stale / inside == pytest.approx(eb.units.links_inside(PRED, INSIDE), rel=1e-12)
     assert inside == pytest.approx(1)
 
 
@@ -256,13 +257,13 @@ def test_blocks_and_policies_inside_the_frame():
                 ),
                 wanted,
             )
-            columns = {"record": "record", "cluster": "cluster"}
-            same(scan(kept, LABELS, **columns, missing=missing, frame=frame), wanted)
+            columns = Columns("record", "cluster")
+            same(scan(kept, LABELS, columns, missing=missing, frame=frame), wanted)
     for frame in (INSIDE, eb.Dated("created", CUT)):
         with pytest.raises(
             eb.DataError, match=f"{len(lost)} of {len(LABELS)} labelled records are not in the pred"
         ):
-            scan(kept, LABELS, record="record", cluster="cluster", frame=frame)
+            scan(kept, LABELS, Columns("record", "cluster"), frame=frame)
     assert eb.measure(
         kept.drop(columns="created"), LABELS, missing=eb.Missing.OMIT, frame=INSIDE
     ).frame.absent == len(lost)
@@ -306,7 +307,7 @@ def test_comparison_inside_the_frame(tmp_path):
     common = eb.compare(cut, some, design, P, differing=eb.Differing.COMMON)
     for found in (
         eb.compare(gone, some, design, P, differing=eb.Differing.COMMON, frame=INSIDE),
-        eb.compare(scan_common(gone, some, frame=INSIDE), some, design, P, differing=eb.Differing.COMMON),
+        eb.compare(scan(gone, some, frame=INSIDE), some, design, P, differing=eb.Differing.COMMON),
     ):
         pd.testing.assert_frame_equal(found.differences(), common.differences())
         assert [s.units.frame.absent for s in found.samples] == [7, 0]
@@ -316,9 +317,9 @@ def test_releases_in_one_table_inside_the_frame():
     other = TABLE.assign(cluster="c1")
     both = pd.concat([TABLE.assign(release=1), other.assign(release=2)])
     for frame in (INSIDE, eb.Dated("created", CUT)):
-        found = scan_releases(both, LABELS, "release", record="record", cluster="cluster", frame=frame)
+        found = scan(Releases(both, "release"), LABELS, Columns("record", "cluster"), frame=frame)
         for release, table in ((1, TABLE), (2, other)):
-            alone = scan(table, LABELS, record="record", cluster="cluster", frame=frame)
+            alone = scan(table, LABELS, Columns("record", "cluster"), frame=frame)
             same(found[release], alone)
             assert found[release].frame == alone.frame
     assert found[1].frame.cut.links_inside != found[2].frame.cut.links_inside
@@ -409,11 +410,11 @@ def test_a_frame_in_files_goes_with_a_prediction_in_files(tmp_path):
     empty = tmp_path / "empty.csv"
     empty.write_text("record\n")
     with pytest.raises(eb.DataError, match="the frame holds no record"):
-        scan(TABLE, LABELS, record="record", cluster="cluster", frame=empty)
+        scan(TABLE, LABELS, Columns("record", "cluster"), frame=empty)
     gaps = pd.DataFrame({"record": INSIDE}).to_csv(index=False) + '""\n'
     empty.write_text(gaps)
     with pytest.raises(eb.DataError, match="record ids of the frame: 1 of"):
-        scan(TABLE, LABELS, record="record", cluster="cluster", frame=empty)
+        scan(TABLE, LABELS, Columns("record", "cluster"), frame=empty)
 
 
 @pytest.mark.parametrize(
@@ -439,7 +440,7 @@ def test_missing_ids_are_refused_of_several_predictions_too():
     table = TABLE[["record", "cluster"]]
     broken = table.assign(record=table.record.where(table.index != 5))
     with pytest.raises(eb.DataError, match="record ids of the prediction: 1 of"):
-        scan_common({"old": table, "new": broken}, LABELS.iloc[:3], frame=INSIDE)
+        scan({"old": table, "new": broken}, LABELS.iloc[:3], frame=INSIDE)
 
 
 def test_nothing_given_is_changed():
@@ -474,10 +475,12 @@ def test_precision_inside_the_frame_is_covered_and_without_it_is_not():
     for name, frame in (("frame", entity.index), ("none", None)):
         units = eb.measure(pred, entity, frame=frame)
         at = units.ids.get_indexer(entity)[drawn]
-        bounds = eb.taylor(eb.Sample(units, design, design.expand_draws(units, at)), P).apply(P).interval()
+        bounds = (
+            eb.engine.taylor(eb.Sample(units, design, design.expand_draws(units, at)), P).apply(P).interval()
+        )
         cover[name] = np.mean((bounds[:, 0, 0] <= precision) & (precision <= bounds[:, 0, 1]))
         labels = entity[entity.isin(units.ids[np.unique(at[0])])]  # the first of them, one by one
-        one = eb.taylor(
+        one = eb.engine.taylor(
             eb.Sample(eb.measure(pred, labels, frame=frame), eb.UniformRecords(units.ids[at[0]])), P
         )
         np.testing.assert_allclose(one.apply(P).interval()[0], bounds[0, 0], rtol=1e-9)
@@ -497,7 +500,7 @@ def test_the_alarm_of_labels_that_are_older_than_the_prediction():
     old = table[table.year == 2020]
     labels = old[old.cluster % 3 == 0].set_index("record").cluster
     units = eb.measure(table, labels, frame=eb.Dated("year"))
-    off = eb.links_inside(table[["record", "cluster"]], old.record)
+    off = eb.units.links_inside(table[["record", "cluster"]], old.record)
     assert off < 0.8
     assert told(units) == [
         "30% of the records are newer than every labelled one: if the labels were made before these came, "

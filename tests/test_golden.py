@@ -9,6 +9,8 @@ import pytest
 
 import erbayes as eb
 from erbayes import metrics as m
+from erbayes.design import calibration
+from erbayes.metrics.uncertain import gradient
 
 GOLDEN = Path(__file__).parent / "golden"
 METRICS = {
@@ -35,7 +37,7 @@ def sample(file: str, design):
 class Corrected:
     """Another design, its variance times θ although units recur: what R and the paper do."""
 
-    design: eb.design.sample.Design
+    design: eb.design.Design
     theta: float
 
     def expand(self, units):
@@ -43,7 +45,7 @@ class Corrected:
         return replace(plain, variance=replace(plain.variance, theta=np.array([self.theta])))
 
 
-def pps(population=None, correction=eb.sampling_fraction):
+def pps(population=None, correction=eb.design.sampling_fraction):
     def design(drawn):
         weights = drawn.drop_duplicates("cluster").set_index("cluster").w
         plain = eb.KnownWeights(weights, list(drawn.cluster), absolute=True)
@@ -57,7 +59,7 @@ def srs(population=None):
 
 
 def fitted(s, order=1):
-    return eb.taylor(s, tuple(METRICS.values())).apply(tuple(METRICS.values()), order)
+    return eb.engine.taylor(s, tuple(METRICS.values())).apply(tuple(METRICS.values()), order)
 
 
 CASES = {
@@ -71,7 +73,10 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_svyratio(case):
     found = fitted(CASES[case]())
-    z, t = found.interval(0.95, eb.WALD), found.interval(0.95, eb.Symmetric(eb.identity, 59))
+    z, t = (
+        found.interval(0.95, eb.intervals.WALD),
+        found.interval(0.95, eb.intervals.Symmetric(eb.intervals.identity, 59)),
+    )
     compared = 0
     for j, name in enumerate(METRICS):
         if (case, name, "est") not in R.index:
@@ -89,7 +94,7 @@ def test_svyratio(case):
     "case, make",
     [
         ("pps_wr_paper_theta1", pps),
-        ("pps_wr_paper_thetafpc", lambda: pps(600, eb.paper_theta)),
+        ("pps_wr_paper_thetafpc", lambda: pps(600, eb.design.paper_theta)),
     ],
 )
 def test_paper_estimator(case, make):
@@ -103,7 +108,7 @@ def test_paper_estimator(case, make):
 
 
 def test_jackknife_about_the_full_estimate():
-    found = eb.jackknife(pps(), tuple(METRICS.values()))
+    found = eb.engine.jackknife(pps(), tuple(METRICS.values()))
     names = [n for n in METRICS if ("pps_wr_JK1_mse", n, "se") in R.index]
     assert len(names) == 6
     for j, name in enumerate(METRICS):
@@ -118,14 +123,16 @@ def test_jackknife_equals_leaving_out_one_by_one():
     chosen = tuple(METRICS.values())
     left = np.array(
         [
-            eb.taylor(eb.Sample(eb.measure(records.pred, true[true != c]), eb.UniformClusters()), chosen)
+            eb.engine.taylor(
+                eb.Sample(eb.measure(records.pred, true[true != c]), eb.UniformClusters()), chosen
+            )
             .apply(chosen, order=1)
             .mean
             for c in drawn
         ]
     )
     scale = (60 - 1) / 60 * (1 - 60 / 600)
-    found = eb.jackknife(srs(600), chosen)
+    found = eb.engine.jackknife(srs(600), chosen)
     np.testing.assert_allclose(found.sd, np.sqrt(scale * ((left - found.mean) ** 2).sum(axis=0)), rtol=1e-9)
     about_mean = np.sqrt(scale * ((left - left.mean(axis=0)) ** 2).sum(axis=0))
     for j, name in enumerate(METRICS):  # R's default centre is the mean of the replicates
@@ -136,13 +143,15 @@ def test_jackknife_equals_leaving_out_one_by_one():
 def test_covariance_and_logit_interval():
     found = fitted(pps())
     assert found.cov[0, 1] == pytest.approx(R["pps_wr_nofpc", "P,R", "cov"], rel=1e-10)
-    low, high = found.interval(0.95, eb.Symmetric(eb.logit, 59))[list(METRICS).index("clR")]
+    low, high = found.interval(0.95, eb.intervals.Symmetric(eb.intervals.logit, 59))[
+        list(METRICS).index("clR")
+    ]
     assert low == pytest.approx(R["pps_wr_nofpc", "clR_ciprop_xlogit", "lo"], rel=1e-9)
     assert high == pytest.approx(R["pps_wr_nofpc", "clR_ciprop_xlogit", "hi"], rel=1e-9)
 
 
 def test_totals():
-    totals = eb.taylor(pps(), tuple(METRICS.values()))
+    totals = eb.engine.taylor(pps(), tuple(METRICS.values()))
     for name, column in {
         "TP": "common_links",
         "PAIR": "predicted_links",
@@ -173,9 +182,11 @@ def test_degrees_of_freedom_are_the_kish_number_of_draws_less_its_share_of_the_m
     assert found.df[list(METRICS).index("B3P")] == pytest.approx(59, rel=1e-12)
 
 
-def calibrated(design, file, columns, working_variance=eb.design.calibration.constant):
+def calibrated(design, file, columns, working_variance=calibration.constant):
     def make(drawn):
-        return eb.Calibrated(design(drawn), lambda *_: columns, (1e-9, 1e9), working_variance, fewest=0)
+        return eb.design.Calibrated(
+            design(drawn), lambda *_: columns, (1e-9, 1e9), working_variance, fewest=0
+        )
 
     return sample(file, make)[0]
 
@@ -196,7 +207,7 @@ def test_calibrated_factors():
 def test_calibration_to_records_and_links():
     s = calibrated(pps_absolute, "s_ppswr.csv", N_P)
     found = fitted(s)
-    totals = eb.taylor(s, tuple(METRICS.values()))
+    totals = eb.engine.taylor(s, tuple(METRICS.values()))
     Z = s.contributions([c for c in eb.columns.COLUMNS if c.name in totals.names])
     names = [c.name for c in eb.columns.COLUMNS if c.name in totals.names]
     change, scale = s.expansion.variance.jackknife(Z)
@@ -216,7 +227,9 @@ def test_calibration_to_records_and_links():
 def test_calibration_of_uniform_clusters(columns, case):
     design = eb.KnownWeights  # weights of 10, absolute, so that they are not scaled to N first
     with pytest.raises(eb.DataError, match="calibration: no factors between"):
-        sample("s_srswor.csv", lambda d: eb.Calibrated(eb.UniformClusters(600), lambda *_: N_P, fewest=0))
+        sample(
+            "s_srswor.csv", lambda d: eb.design.Calibrated(eb.UniformClusters(600), lambda *_: N_P, fewest=0)
+        )
     records = pd.read_csv(GOLDEN / "records.csv").set_index("record")
     drawn = pd.read_csv(GOLDEN / "s_srswor.csv")
     units = eb.measure(records.pred, records.true[records.true.isin(drawn.cluster)])
@@ -227,14 +240,14 @@ def test_calibration_of_uniform_clusters(columns, case):
     step = np.linalg.solve((x * base.weight[:, None]).T @ x, X - base.weight @ x)
     g = 1 + x @ step
     assert (g < 0).any() == (case == "srs_greg_N_P")
-    draws = eb.design.calibration.CalibratedDraws(base.variance, x, X, base.weight, g, np.ones(60), g == g)
+    draws = calibration.CalibratedDraws(base.variance, x, X, base.weight, g, np.ones(60), g == g)
     for name, metric in METRICS.items():
         if (case, name, "est") not in R.index:
             continue
         Z = np.column_stack([units.column(c) for c in metric.columns]) * (base.weight * g)[:, None]
         value = metric.formula(*Z.sum(axis=0))
         assert value == pytest.approx(R[case, name, "est"], rel=1e-10)
-        J = eb.metrics.uncertain.gradient(metric.formula, Z.sum(axis=0))
+        J = gradient(metric.formula, Z.sum(axis=0))
         V = draws.covariance(draws.residuals(Z))
         assert np.sqrt(J @ V @ J) == pytest.approx(R[case, name, "se"], rel=1e-9)
 
@@ -246,7 +259,7 @@ PPS = pd.read_csv(GOLDEN / "pps_results.csv").set_index(["case", "estimator", "q
 
 def inclusion(file, **rest):
     def design(drawn):
-        return eb.KnownInclusion(drawn.set_index("cluster").pi, **rest)
+        return eb.design.KnownInclusion(drawn.set_index("cluster").pi, **rest)
 
     return sample(file, design)[0]
 
@@ -273,7 +286,7 @@ UNEQUAL = {
 @pytest.mark.parametrize("case", UNEQUAL)
 def test_unequal_probabilities(case):
     s = UNEQUAL[case]()
-    found, totals = fitted(s), eb.taylor(s, tuple(METRICS.values()))
+    found, totals = fitted(s), eb.engine.taylor(s, tuple(METRICS.values()))
     wanted = PPS[case]
     assert set(wanted.index.get_level_values(0)) == {"P", "R", "F1", "B3P", "B3R", "clP", "T2", "PAIR"}
     for name in ("P", "R", "F1", "B3P", "B3R", "clP"):

@@ -297,7 +297,7 @@ class TestDesigns:
     def test_weights_up_to_a_factor_are_scaled_to_the_records(self):
         labels = TRUTH[TRUTH.isin(range(100))]
         found = eb.impact(PREDICTION, labels, eb.UniformClusters(), ["count", "mean(span)"], **GIVEN)
-        metric = eb.taylor(eb.Sample(eb.measure(PREDICTION, labels), eb.UniformClusters()), "entities")
+        metric = eb.engine.taylor(eb.Sample(eb.measure(PREDICTION, labels), eb.UniformClusters()), "entities")
         first = metric.apply("entities", order=1)
         assert found.plain.mean[0] == pytest.approx(first.mean[0])
         assert found.plain.sd[0] == pytest.approx(first.sd[0])
@@ -307,16 +307,16 @@ class TestDesigns:
         design = eb.DistinctEntities(len(DRAWN))
         found = eb.impact(PREDICTION, labels, design, ["mean(size)"])
         sample = eb.Sample(eb.measure(PREDICTION, labels), design)
-        first = eb.taylor(sample, "mean-cluster-size").apply("mean-cluster-size", order=1)
+        first = eb.engine.taylor(sample, "mean-cluster-size").apply("mean-cluster-size", order=1)
         assert found.plain.mean[0] == pytest.approx(first.mean[0])
         assert found.plain.sd[0] == pytest.approx(first.sd[0])
 
     @pytest.mark.parametrize(
         "design",
         [
-            eb.Calibrated(eb.UniformRecords(list(DRAWN)), fewest=2),
-            eb.Responding(eb.UniformRecords(list(DRAWN)), [True] * len(DRAWN) + [False] * 5),
-            eb.Pooled([eb.UniformRecords(list(DRAWN[:70])), eb.UniformRecords(list(DRAWN[70:]))]),
+            eb.design.Calibrated(eb.UniformRecords(list(DRAWN)), fewest=2),
+            eb.design.Responding(eb.UniformRecords(list(DRAWN)), [True] * len(DRAWN) + [False] * 5),
+            eb.design.Pooled([eb.UniformRecords(list(DRAWN[:70])), eb.UniformRecords(list(DRAWN[70:]))]),
             eb.UniformRecords(list(DRAWN), population=N),
         ],
     )
@@ -444,7 +444,7 @@ class TestGuards:
         links = eb.columns.PREDICTED_LINKS
         labels = TRUTH[TRUTH.isin(TRUTH[PREDICTION.isin([1, 2, 3])])]
         with pytest.raises(eb.NotIdentified, match="mix the design with uniform records"):
-            eb.impact(PREDICTION, labels, eb.ByPredictedSize(links), "count")
+            eb.impact(PREDICTION, labels, eb.design.ByPredictedSize(links), "count")
 
 
 class TestFeatures:

@@ -13,7 +13,7 @@ SUPPORTS = ((0.0, 1.0), (-1.0, 1.0), (0.0, np.inf), (1.0, np.inf), (-np.inf, np.
 
 def fit(mean, sd=0.05, df=9.0, support=(0.0, 1.0), draws=20.0, extremes=None):
     V = np.array([[sd**2]])
-    return eb.Normal(("x",), np.array([mean]), V, np.array([df]), (support,), draws, extremes)
+    return eb.metrics.Normal(("x",), np.array([mean]), V, np.array([df]), (support,), draws, extremes)
 
 
 def by_hand(x, sd, df, support, draws, reach, p, mass=0.5):
@@ -42,7 +42,7 @@ def by_hand(x, sd, df, support, draws, reach, p, mass=0.5):
 def test_quantiles_are_those_of_scipy(support, mass):
     x, reach = (2.3, (-0.9, 1.7)) if support[1] == np.inf else (0.7, (-0.6, 0.2))
     found = fit(x, support=support, extremes=np.array([reach]))
-    low, high = found.interval(0.9, eb.BetaGamma(mass))[0]
+    low, high = found.interval(0.9, eb.intervals.BetaGamma(mass))[0]
     for bound, p in ((low, 0.05), (high, 0.95)):
         wanted = by_hand(x, 0.05, 9.0, support, 20.0, reach, p, mass)
         assert bound == pytest.approx(wanted, rel=1e-9)
@@ -71,7 +71,7 @@ def test_independent_draws_of_0_and_1_have_about_the_interval_of_jeffreys_prior(
 
 
 def test_pseudo_draws_fade_in_the_middle_of_the_scale():
-    plain, pseudo = fit(0.5).interval(kind=eb.BetaGamma(0.0)), fit(0.5).interval()
+    plain, pseudo = fit(0.5).interval(kind=eb.intervals.BetaGamma(0.0)), fit(0.5).interval()
     np.testing.assert_array_equal(plain, pseudo)
     np.testing.assert_allclose(fit(0.2).interval(), 1 - fit(0.8).interval()[:, ::-1], rtol=1e-9)
 
@@ -104,34 +104,34 @@ def test_many_samples_at_once_are_each_alone():
     mean, sd = rng.uniform(0.1, 0.9, (3, 2)), rng.uniform(0.01, 0.1, (3, 2))
     cov, df = sd[..., None] ** 2 * np.eye(2), rng.uniform(2, 50, (3, 2))
     support = ((0.0, 1.0), (0.0, np.inf))
-    for kind in (eb.BetaGamma(), eb.Symmetric(), eb.WALD):
-        together = eb.Normal(("a", "b"), mean, cov, df, support, 30.0).interval(0.9, kind)
+    for kind in (eb.intervals.BetaGamma(), eb.intervals.Symmetric(), eb.intervals.WALD):
+        together = eb.metrics.Normal(("a", "b"), mean, cov, df, support, 30.0).interval(0.9, kind)
         for i in range(3):
-            alone = eb.Normal(("a", "b"), mean[i], cov[i], df[i], support, 30.0).interval(0.9, kind)
+            alone = eb.metrics.Normal(("a", "b"), mean[i], cov[i], df[i], support, 30.0).interval(0.9, kind)
             np.testing.assert_array_equal(together[i], alone)
 
 
 def test_symmetric_on_a_scale():
     x, step = 0.8, stats.t.ppf(0.975, 9.0) * 0.05
     on_logit = np.log(x / (1 - x)) + np.array([-1, 1]) * step / (x * (1 - x))
-    np.testing.assert_allclose(fit(x).interval(kind=eb.Symmetric())[0], 1 / (1 + np.exp(-on_logit)))
-    found = fit(3.0, support=(0.0, np.inf)).interval(kind=eb.Symmetric())[0]
+    np.testing.assert_allclose(fit(x).interval(kind=eb.intervals.Symmetric())[0], 1 / (1 + np.exp(-on_logit)))
+    found = fit(3.0, support=(0.0, np.inf)).interval(kind=eb.intervals.Symmetric())[0]
     np.testing.assert_allclose(found, 3.0 * np.exp(np.array([-1, 1]) * step / 3.0))
     normal = stats.norm.ppf(0.975) * 0.05
-    np.testing.assert_allclose(fit(x).interval(kind=eb.WALD)[0], [x - normal, x + normal])
-    np.testing.assert_allclose(fit(1.0).interval(kind=eb.Symmetric())[0], [1 - step, 1])
+    np.testing.assert_allclose(fit(x).interval(kind=eb.intervals.WALD)[0], [x - normal, x + normal])
+    np.testing.assert_allclose(fit(1.0).interval(kind=eb.intervals.Symmetric())[0], [1 - step, 1])
 
 
 def test_labels_of_kinds():
-    assert [eb.BetaGamma().label(s) for s in SUPPORTS] == ["Beta", "Beta", "Gamma", "Gamma", "t"]
-    assert [eb.Symmetric().label(s) for s in SUPPORTS[::2]] == ["logit-t", "log-t", "identity-t"]
-    assert eb.WALD.label((0.0, 1.0)) == "Wald"
+    assert [eb.intervals.BetaGamma().label(s) for s in SUPPORTS] == ["Beta", "Beta", "Gamma", "Gamma", "t"]
+    assert [eb.intervals.Symmetric().label(s) for s in SUPPORTS[::2]] == ["logit-t", "log-t", "identity-t"]
+    assert eb.intervals.WALD.label((0.0, 1.0)) == "Wald"
 
 
 @pytest.mark.parametrize("mass", [-1.0, np.nan])
 def test_masses_below_0_are_refused(mass):
     with pytest.raises(eb.DataError, match="must be 0 or more"):
-        eb.BetaGamma(mass)
+        eb.intervals.BetaGamma(mass)
 
 
 # How far entities can move each metric
@@ -159,7 +159,7 @@ METRICS = (*m.ALL, m.P_clust)
 def test_extremes_are_derivatives_towards_samples_of_one_entity(predicted):
     sample = sampled(predicted=predicted)
     chosen = [m.purity, m.b3_precision, m.pairwise_recall] if predicted else METRICS
-    totals = eb.taylor(sample, chosen)
+    totals = eb.engine.taylor(sample, chosen)
     found = totals.apply(chosen, order=1)
     known = sample.units.known
     s = round(float((known.size**2 * known.count).sum() / (known.size * known.count).sum()))
@@ -194,20 +194,22 @@ def test_extremes_are_derivatives_towards_samples_of_one_entity(predicted):
 
 
 def test_precision_and_recall_can_move_to_0_and_1_and_the_rand_index_hardly():
-    found = eb.taylor(sampled(), [m.pairwise_precision, m.pairwise_recall, m.rand]).apply(
+    found = eb.engine.taylor(sampled(), [m.pairwise_precision, m.pairwise_recall, m.rand]).apply(
         [m.pairwise_precision, m.pairwise_recall, m.rand]
     )
-    first = eb.taylor(sampled(), [m.rand]).apply([m.rand], order=1)
-    np.testing.assert_allclose(found.extremes[:2], eb.Normal.reach.fget(part(found)), atol=0.02)
+    first = eb.engine.taylor(sampled(), [m.rand]).apply([m.rand], order=1)
+    np.testing.assert_allclose(found.extremes[:2], eb.metrics.Normal.reach.fget(part(found)), atol=0.02)
     assert (np.abs(first.extremes) < 0.1).all() and np.diff(found.interval()[2])[0] < 0.1
 
 
 def part(found):
-    return eb.Normal(found.names[:2], found.mean[:2], found.cov[:2, :2], found.df[:2], found.support[:2])
+    return eb.metrics.Normal(
+        found.names[:2], found.mean[:2], found.cov[:2, :2], found.df[:2], found.support[:2]
+    )
 
 
 def test_components_are_taken_with_their_intervals():
-    found = eb.taylor(sampled(), METRICS).apply(METRICS)
+    found = eb.engine.taylor(sampled(), METRICS).apply(METRICS)
     taken = found.part([3, 0, 11])
     assert taken.names == tuple(METRICS[j].name for j in (3, 0, 11))
     np.testing.assert_array_equal(taken.interval(), found.interval()[[3, 0, 11]])
@@ -216,7 +218,9 @@ def test_components_are_taken_with_their_intervals():
 
 def test_error_counts_of_a_sample_without_errors_have_upper_limits_above_0():
     truth = pd.Series({r: r // 4 for r in range(400)})
-    found = eb.taylor(eb.Sample(eb.measure(truth, truth[:100]), eb.UniformRecords()), [m.splits, m.merges])
+    found = eb.engine.taylor(
+        eb.Sample(eb.measure(truth, truth[:100]), eb.UniformRecords()), [m.splits, m.merges]
+    )
     bounds = found.apply([m.splits, m.merges]).interval()
     assert (bounds[:, 0] == 0).all() and (bounds[:, 1] > 1).all()
 
@@ -231,7 +235,7 @@ def test_degrees_of_freedom_of_even_strata_are_draws_less_strata(strata):
     chosen = truth[truth < 200]
     ids = np.arange(200)
     design = eb.Stratified(pd.Series(ids % strata, ids), {h: 800 // strata for h in range(strata)})
-    found = eb.taylor(eb.Sample(eb.measure(truth, chosen), design), [m.b3_recall]).apply([m.b3_recall])
+    found = eb.engine.taylor(eb.Sample(eb.measure(truth, chosen), design), [m.b3_recall]).apply([m.b3_recall])
     assert found.df[0] == pytest.approx(200 - strata)
 
 
@@ -245,7 +249,7 @@ def test_pseudo_draws_count_against_effective_draws_over_the_finite_population_c
     truth = pd.Series(np.arange(300) // 3)
     for population, theta in ((None, 1.0), (100, 0.8), (20, 0.0)):
         sample = eb.Sample(eb.measure(truth, truth[truth < 20]), eb.UniformClusters(population))
-        found = eb.taylor(sample, [m.pairwise_recall]).apply([m.pairwise_recall])
+        found = eb.engine.taylor(sample, [m.pairwise_recall]).apply([m.pairwise_recall])
         assert found.effective == (pytest.approx(20 / theta) if theta else np.inf)
 
 
@@ -269,7 +273,7 @@ def test_what_stock_entities_cannot_tell_may_move_to_the_ends_of_its_support():
     top, bottom = OfTheSample("top", [1.0, 0.5] * 5), OfTheSample("bottom", [1.0] * 10)
     own = m.Metric("own", (top, bottom), lambda x, y: x / y, ((bottom, 1.0),), m.UNIT, "")
     sample = eb.Sample(eb.measure(truth, truth), eb.UniformRecords())
-    found = eb.taylor(sample, [own, m.b3_recall]).apply([own, m.b3_recall])
+    found = eb.engine.taylor(sample, [own, m.b3_recall]).apply([own, m.b3_recall])
     np.testing.assert_allclose(found.extremes, [[-0.75, 0.25], [1 / 3 - 1, 0]], atol=1e-9)
 
 
@@ -285,7 +289,7 @@ def test_singletons_of_either_side_are_in_stock(predicted):
         units = eb.measure_predicted(pred, truth, [0, 1, 2, 3, 4, 5, 6])
     else:
         units = eb.measure(pred, truth)
-    found = eb.taylor(eb.Sample(units, eb.UniformClusters()), [own]).apply([own], order=1)
+    found = eb.engine.taylor(eb.Sample(units, eb.UniformClusters()), [own]).apply([own], order=1)
     x = found.mean[0]
     assert 0 < x < 1
     np.testing.assert_allclose(found.extremes, [[-x, 1 - x]])
@@ -297,6 +301,6 @@ def test_a_comparison_shows_the_intervals_of_each_prediction_alone():
     metrics = [m.pairwise_recall, m.rand, m.splits]
     together = eb.compare({"old": old, "new": new}, truth[:40], eb.UniformRecords(), metrics).table()
     for name, prediction in (("old", old), ("new", new)):
-        alone = eb.taylor(eb.Sample(eb.measure(prediction, truth[:40]), eb.UniformRecords()), metrics)
+        alone = eb.engine.taylor(eb.Sample(eb.measure(prediction, truth[:40]), eb.UniformRecords()), metrics)
         rows = together[together.prediction == name][["lower", "upper"]]
         np.testing.assert_allclose(rows, alone.apply(metrics).interval(), rtol=1e-12)

@@ -1,11 +1,12 @@
-"""Error models against their expectations, two annotators by hand and in simulation, sheets with every fault."""
+"""Error models against their expectations, two annotators by hand and in simulation."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import erbayes as eb
-from erbayes.analysis.sensitivity import bias_analysis
+from erbayes.analysis.sensitivity import restored_analysis
+from erbayes.engine import Taylor
 from erbayes.labels import (
     Annotator,
     Beta,
@@ -13,15 +14,12 @@ from erbayes.labels import (
     MissedPieces,
     MissedRecords,
     Pair,
-    Problem,
     Recaptured,
-    SheetColumns,
     anchoring,
     answers,
     drawn,
     mislabel,
     perturb,
-    read_sheet,
     restore,
     sampled_mention,
 )
@@ -234,7 +232,7 @@ def test_two_annotators_by_hand():
     found = pair.agreement()
     N, J, dice = np.array([3.5, 2]), np.array([2 / 5, 1]), (np.array([1, 1]), np.array([(3 + 6) / 2, 1]))
     expected = [1 / 2 / (1 / 3.5 + 1 / 2), 1 / 2, J.mean(), (dice[0] / N).sum() / (dice[1] / N).sum()]
-    assert eb.Normal is type(found) and found.mean == pytest.approx(
+    assert eb.metrics.Normal is type(found) and found.mean == pytest.approx(
         expected, abs=0.15
     )  # less the ratios' bias
     table = pair.disagreements()
@@ -285,16 +283,19 @@ def two_annotators(repetitions, model, n=300, odds_ratio=1.0, imputations=200):
         mentions = drawn_records[at]
         labels = people.true.iloc[np.concatenate([members[c] for c in entities])]
         truth = eb.Sample(eb.measure(pred, labels), eb.UniformRecords())
-        perfect = eb.taylor(truth, [P, R]).apply([P, R]).mean
+        perfect = eb.engine.taylor(truth, [P, R]).apply([P, R]).mean
         seen = [answers(perturb(labels, pred, model, source, mentions), mentions) for _ in range(2)]
         pair = Pair.of(*seen, pred)
         one, union = (
             eb.Sample(pair.units(*how), eb.UniformRecords())
             for how in ([lambda a, b: a] * 2, [np.logical_or, np.logical_and])
         )
-        fits = [eb.taylor(s, [P, R]).apply([P, R]).mean for s in (one, union)]
-        rates = pair.recaptured(odds_ratio)
-        adjusted = bias_analysis(union, *rates, [P, R], imputations=imputations, draws=400, rng=source)
+        fits = [eb.engine.taylor(s, [P, R]).apply([P, R]).mean for s in (one, union)]
+        missed, kept = pair.recaptured(odds_ratio)
+        both = Annotator(MissedPieces(missed), KeptRecords(kept))
+        adjusted = restored_analysis(
+            union, both, [P, R], engine=Taylor(), imputations=imputations, draws=400, rng=source
+        )
         shift = np.median(adjusted.adjusted.flat, axis=0) - np.median(adjusted.plain.flat, axis=0)
         found.append([fits[0] - perfect, fits[1] - perfect, fits[1] + shift - perfect])
     return np.mean(found, axis=0)
@@ -340,77 +341,3 @@ def test_anchoring():
     np.testing.assert_allclose(again.mean, found.mean, atol=1e-12)
     with pytest.raises(eb.DataError, match="1 entities are labelled in one way only, such as 9"):
         anchoring(prediction, {i: c for i, c in anchored.items() if c != 9}, truth, eb.UniformRecords())
-
-
-# Sheets
-
-
-def test_a_sheet_with_every_fault():
-    prediction = {
-        "a1": "A",
-        "a2": "A",
-        "a3": "A",
-        "b1": "B",
-        "b2": "B",
-        "c1": "C",
-        "d1": "D",
-        "e1": "E",
-        "e2": "E",
-        "f1": "F",
-    }
-    rows = [
-        ("a1", "A", "b1,  b1;z9\n", "a2", None, None),
-        ("nobody", "A", None, None, "yes", "UNKNOWN_MENTION"),
-        ("a1", "A", None, None, "yes", "REPEATED_MENTION"),
-        ("c1", "A", "c1, d1, b2", "d1 y7 b1 c1", "yes", None),
-        ("d1", "D", None, " ", None, "UNANSWERED"),
-        ("b2", "B", None, None, "Yes", None),
-        ("e1", "E", None, "e2", False, None),
-        ("f1", "F", None, None, " No", "UNANSWERED"),
-    ]
-    table = pd.DataFrame(rows, columns=["mention_id", "cluster_id", "add", "remove", "correct", "x"])
-    sheet = read_sheet(table, prediction)
-    assert {k: sorted(g) for k, g in sheet.answers.groupby("mention")["record"]} == {
-        "a1": ["a1", "a3", "b1", "z9"],
-        "b2": ["b1", "b2"],
-        "c1": ["b2", "c1"],
-        "d1": ["d1"],
-        "e1": ["e1"],
-        "f1": ["f1"],
-    }
-    said = [(p.row, p.record, p.problem) for p in sheet.problems.itertuples()]
-    assert set(said) == {
-        (0, "b1", Problem.LISTED_TWICE),
-        (0, "z9", Problem.UNKNOWN_ADDED),
-        (1, None, Problem.UNKNOWN_MENTION),
-        (2, None, Problem.REPEATED_MENTION),
-        (3, None, Problem.OTHER_CLUSTER),
-        (3, "c1", Problem.ALREADY_THERE),
-        (3, "d1", Problem.NOT_THERE),
-        (3, "d1", Problem.ADDED_AND_REMOVED),
-        (3, "y7", Problem.UNKNOWN_REMOVED),
-        (3, "b1", Problem.NOT_THERE),
-        (3, "c1", Problem.MENTION_REMOVED),
-        (3, "c1", Problem.ADDED_AND_REMOVED),
-        (3, None, Problem.CORRECT_YET_CHANGED),
-        (4, None, Problem.UNANSWERED),
-        (7, None, Problem.UNANSWERED),
-        (0, "b1", Problem.IN_TWO_ENTITIES),
-        (5, "b1", Problem.IN_TWO_ENTITIES),
-        (3, "b2", Problem.IN_TWO_ENTITIES),
-        (5, "b2", Problem.IN_TWO_ENTITIES),
-    }
-    assert set(Problem) == {p for _, _, p in said}
-    assert sheet.summary().sum() == len(said)
-    with pytest.raises(eb.DataError, match="2 records are in the entities of two mentions"):
-        _ = sheet.labels
-    literal = read_sheet(table, prediction, keep_mention=False).answers
-    assert "c1" not in set(literal["record"][literal["mention"] == "c1"])
-
-
-def test_sheets_that_cannot_be_read():
-    with pytest.raises(eb.DataError, match="lacks columns 'mention_id'"):
-        read_sheet(pd.DataFrame({"id": [1]}), {"a": "A"})
-    table = pd.DataFrame({"id": ["a"], "k": ["A"], "plus": [None], "minus": [None]})
-    columns = SheetColumns("id", "k", "plus", "minus", correct=None)
-    assert read_sheet(table, {"a": "A", "b": "A"}, columns).labels.to_dict() == {"a": "a", "b": "a"}

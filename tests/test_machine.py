@@ -9,7 +9,8 @@ from test_cli import refused, run
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.analysis.sensitivity import bias_analysis, restored_analysis
+from erbayes.analysis.sensitivity import restored_analysis
+from erbayes.engine import Taylor
 from erbayes.labels import (
     Annotator,
     Beta,
@@ -205,8 +206,10 @@ def test_an_audit_corrects_estimates_from_the_machine_alone():
         sample = eb.Sample(eb.measure(PREDICTION, machine.labels), design)
         part = mentions[:150]
         audited = Pair.of(answers(machine.labels, part), answers(TRUTH, part), PREDICTION).audit()
-        found = bias_analysis(sample, *audited.rates, PR, imputations=50, rng=1, progress=False)
-        errors.append([eb.taylor(sample, PR).apply(PR).mean - truth, found.adjusted.mean - truth])
+        found = restored_analysis(
+            sample, audited.annotator, PR, engine=Taylor(), imputations=50, rng=1, progress=False
+        )
+        errors.append([eb.engine.taylor(sample, PR).apply(PR).mean - truth, found.adjusted.mean - truth])
     naive, adjusted = np.mean(errors, axis=0)
     assert (naive > 0.02).all() and (np.abs(adjusted) < 0.5 * naive).all(), (naive, adjusted)
     assert restored_analysis(sample, audited.annotator, PR, imputations=3, rng=1, progress=False)

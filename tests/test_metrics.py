@@ -41,7 +41,7 @@ def test_an_own_metric_needs_neither():
 
 
 def test_the_usual_metrics_are_six_of_all():
-    assert [metric.name for metric in eb.USUAL] == [
+    assert [metric.name for metric in eb.metrics.USUAL] == [
         "pairwise-precision",
         "pairwise-recall",
         "pairwise-f1",
@@ -49,7 +49,7 @@ def test_the_usual_metrics_are_six_of_all():
         "b3-recall",
         "cluster-recall",
     ]
-    assert set(eb.USUAL) < set(eb.ALL) and len(set(eb.ALL)) == len(eb.ALL)
+    assert set(eb.metrics.USUAL) < set(eb.metrics.ALL) and len(set(eb.metrics.ALL)) == len(eb.metrics.ALL)
 
 
 def test_every_metric_of_the_room_has_a_name_that_functions_take():
@@ -62,9 +62,9 @@ def test_every_metric_of_the_room_has_a_name_that_functions_take():
     [
         eb.estimate,
         eb.compare,
-        eb.taylor,
-        eb.jackknife,
-        eb.naive,
+        eb.engine.taylor,
+        eb.engine.jackknife,
+        eb.engine.naive,
         eb.alarms,
         bootstrap,
         side_by_side,
@@ -74,7 +74,7 @@ def test_every_metric_of_the_room_has_a_name_that_functions_take():
     ids=lambda function: function.__name__,
 )
 def test_signatures_fit_into_a_tooltip(function):
-    assert signature(function).parameters["metrics"].default is eb.USUAL
+    assert signature(function).parameters["metrics"].default is eb.metrics.USUAL
     assert "= USUAL" in str(signature(function))
     assert len(str(signature(function))) <= 320
     defaults = (p.default for p in signature(function).parameters.values() if p.default is not p.empty)
@@ -82,5 +82,5 @@ def test_signatures_fit_into_a_tooltip(function):
 
 
 def test_several_metrics_are_copied_with_their_name():
-    assert copy(eb.ALL) == eb.ALL and repr(copy(eb.ALL)) == "ALL"
+    assert copy(eb.metrics.ALL) == eb.metrics.ALL and repr(copy(eb.metrics.ALL)) == "ALL"
     assert repr(m.Metrics([m.rand])) == f"({m.rand!r},)"

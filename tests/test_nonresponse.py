@@ -19,7 +19,7 @@ PEOPLE = sim.simulate(
 CENSUS, SIZE = PEOPLE.units, PEOPLE.pred.map(PEOPLE.pred.value_counts()).to_numpy()
 UNIT = CENSUS.ids.get_indexer(PEOPLE.true)
 METRICS = [P, R, m.b3_recall]
-TRUTH = eb.taylor(eb.Sample(CENSUS, eb.UniformClusters(len(CENSUS))), METRICS).apply(METRICS, 1).mean
+TRUTH = eb.engine.taylor(eb.Sample(CENSUS, eb.UniformClusters(len(CENSUS))), METRICS).apply(METRICS, 1).mean
 
 
 def sampled(rng, n=300, chance=lambda record: np.where(SIZE[record] >= 6, 0.4, 0.9)):
@@ -28,14 +28,14 @@ def sampled(rng, n=300, chance=lambda record: np.where(SIZE[record] >= 6, 0.4, 0
     resolved = rng.random(n) < chance(record)
     at = UNIT[record][resolved]
     units, design = CENSUS.take(np.unique(at)), eb.UniformRecords(CENSUS.ids[at])
-    adjusted = eb.Responding(design, resolved, eb.size_classes(SIZE[record], resolved))
+    adjusted = eb.design.Responding(design, resolved, eb.design.size_classes(SIZE[record], resolved))
     return record, resolved, eb.Sample(units, design), eb.Sample(units, adjusted)
 
 
 def test_weights_are_those_of_classes_by_hand():
     units = eb.measure({i: i // 2 for i in range(40)}, {i: i // 4 for i in range(12)})
     draws, resolved = [0, 1, 1, 2], [True, False, True, True, False, True, False]
-    design = eb.Responding(eb.UniformRecords(draws), resolved, list("aaabbbb"))
+    design = eb.design.Responding(eb.UniformRecords(draws), resolved, list("aaabbbb"))
     # class a: 3 draws, 2 resolved; class b: 4 draws, 2 resolved; N/(n N_c) = 40/(7 x 4)
     np.testing.assert_allclose(design.expand(units).weight, 40 / 28 * np.array([3 / 2, 3 / 2, 2, 2]))
 
@@ -43,10 +43,10 @@ def test_weights_are_those_of_classes_by_hand():
 def test_without_unresolved_draws_nothing_changes():
     _, _, plain, _ = sampled(np.random.default_rng(2), chance=lambda record: np.ones(len(record)))
     n = len(plain.expansion.unit)
-    same = eb.Sample(plain.units, eb.Responding(plain.design, np.ones(n, bool), np.arange(n) % 3))
+    same = eb.Sample(plain.units, eb.design.Responding(plain.design, np.ones(n, bool), np.arange(n) % 3))
     for sample in (plain, same):
-        assert eb.taylor(sample, METRICS).apply(METRICS).sd == pytest.approx(
-            eb.taylor(plain, METRICS).apply(METRICS).sd
+        assert eb.engine.taylor(sample, METRICS).apply(METRICS).sd == pytest.approx(
+            eb.engine.taylor(plain, METRICS).apply(METRICS).sd
         )
     assert same.expansion.weight == pytest.approx(plain.expansion.weight)
 
@@ -75,19 +75,19 @@ def test_the_variance_is_that_of_double_sampling():
     y[resolved] *= len(UNIT) / adjusted.units.size[adjusted.expansion.unit]
     mean, variance = two_phases(y, code, resolved)
     total = eb.metrics.Metric("t", (eb.columns.B3_RECALL,), lambda t: t, m.PER_RECORD, m.POSITIVE, "")
-    fit = eb.taylor(adjusted, total).apply(total)
+    fit = eb.engine.taylor(adjusted, total).apply(total)
     assert fit.mean[0] == pytest.approx(mean) and fit.sd[0] ** 2 == pytest.approx(variance)
 
 
 def test_the_jackknife_and_the_bootstrap_agree_with_the_closed_form():
     _, _, plain, adjusted = sampled(np.random.default_rng(4), n=500)
-    closed = eb.taylor(adjusted, METRICS).apply(METRICS)
+    closed = eb.engine.taylor(adjusted, METRICS).apply(METRICS)
     assert jackknife(adjusted, METRICS).sd == pytest.approx(closed.sd, rel=0.12)
     boot = bootstrap(adjusted, METRICS, replicates=1500, rng=1)
     assert boot.sd == pytest.approx(closed.sd, rel=0.15)
     assert boot.estimate == pytest.approx(closed.mean, rel=0.02)
     assert np.isfinite(eb.influence(adjusted, P)["influence"]).all()
-    assert eb.taylor(plain, METRICS).apply(METRICS).sd != pytest.approx(closed.sd, rel=0.01)
+    assert eb.engine.taylor(plain, METRICS).apply(METRICS).sd != pytest.approx(closed.sd, rel=0.01)
 
 
 def test_the_jackknife_leaves_out_each_draw_in_turn():
@@ -99,7 +99,7 @@ def test_the_jackknife_leaves_out_each_draw_in_turn():
     position = np.cumsum(resolved) - 1
     for s in (0, 7, 33, 59):
         rest = np.delete(ids, position[s]) if resolved[s] else ids
-        fewer = eb.Responding(
+        fewer = eb.design.Responding(
             eb.UniformRecords(rest), np.delete(resolved, s), np.delete(np.asarray(design.classes), s)
         )
         units = adjusted.units.take(np.flatnonzero(adjusted.units.ids.isin(rest)))
@@ -124,7 +124,7 @@ def test_all_samples_and_all_responses_of_a_small_population():
                 continue
             entities = [truth[r + 1] for r in drawn[resolved]]
             labels = {r: e for r, e in truth.items() if e in entities}
-            design = eb.Responding(eb.UniformRecords(entities), resolved, classes)
+            design = eb.design.Responding(eb.UniformRecords(entities), resolved, classes)
             sample = eb.Sample(eb.measure(prediction, labels), design)
             found = sample.contributions([eb.columns.B3_PRECISION]).sum()
             of_class = [y[drawn[resolved & (classes == g)]] for g in (0, 1)]
@@ -140,7 +140,7 @@ def test_estimates_are_right_if_response_depends_on_classes():
     for _ in range(300):
         _, _, *samples = sampled(rng)
         for name, sample in zip(errors, samples, strict=True):
-            fit = eb.taylor(sample, METRICS).apply(METRICS)
+            fit = eb.engine.taylor(sample, METRICS).apply(METRICS)
             errors[name].append(fit.mean - TRUTH)
         low, high = fit.interval().T
         covered.append((low <= TRUTH) & (TRUTH <= high))
@@ -199,7 +199,7 @@ def test_the_alarm_of_unresolved_draws_on_both_sides_of_its_threshold():
         resolved[:lost] = False
         at = UNIT[np.arange(0, 4000, 20)[resolved]]
         units, design = CENSUS.take(np.unique(at)), eb.UniformRecords(CENSUS.ids[at])
-        said = eb.alarms(eb.Sample(units, eb.Responding(design, resolved)), METRICS)
+        said = eb.alarms(eb.Sample(units, eb.design.Responding(design, resolved)), METRICS)
         assert any("of the draws are unresolved" in s and "worst_cases" in s for s in said) == alarmed
 
 
@@ -213,11 +213,11 @@ def test_drawn_records_may_stay_unresolved():
         drawn.design(labels[~labels.index.isin(unresolved)])
     design = drawn.design(labels, unresolved=unresolved)
     np.testing.assert_array_equal(design.resolved, ~gone)
-    np.testing.assert_array_equal(design.classes, eb.size_classes(drawn.table["size"], ~gone))
+    np.testing.assert_array_equal(design.classes, eb.design.size_classes(drawn.table["size"], ~gone))
     assert np.isfinite(eb.estimate(PEOPLE.pred, labels, design, METRICS).interval()).all()
     odd = {record: int(record) % 2 for record in records}
     assert set(drawn.design(labels, unresolved=unresolved, classes=odd).classes) == {0, 1}
-    assert not isinstance(drawn.design(PEOPLE.true), eb.Responding)
+    assert not isinstance(drawn.design(PEOPLE.true), eb.design.Responding)
     with pytest.raises(eb.DataError, match="1 unresolved records were not drawn: 'stranger'"):
         drawn.design(labels, unresolved=["stranger"])
     with pytest.raises(eb.DataError, match="all 150 draws are unresolved"):
@@ -231,7 +231,7 @@ def test_classes_by_size_have_resolved_draws():
     for _ in range(50):
         size, resolved = rng.zipf(1.6, 80).clip(max=500), rng.random(80) < rng.random()
         resolved[0] = True
-        classes = eb.size_classes(size, resolved, 5)
+        classes = eb.design.size_classes(size, resolved, 5)
         counts = pd.Series(resolved).groupby(classes).sum()
         assert len(counts) == 1 or (counts >= 5).all()
         assert (classes <= size).all()
@@ -253,18 +253,18 @@ def test_classes_by_size_have_resolved_draws():
 def test_other_responses_are_refused(resolved, classes, problem):
     units = eb.measure({1: 1, 2: 1, 3: 2, 4: 2}, {1: 5, 2: 5, 3: 6})
     with pytest.raises(eb.DataError, match=problem):
-        eb.Responding(eb.UniformRecords([5, 5, 6]), resolved, classes).expand(units)
+        eb.design.Responding(eb.UniformRecords([5, 5, 6]), resolved, classes).expand(units)
 
 
 def test_designs_whose_draws_are_not_alike_are_refused():
     strata = eb.Stratified({i: i % 2 for i in CENSUS.ids}, dict(enumerate(np.bincount(CENSUS.ids % 2))))
     for design in (strata, eb.DistinctEntities(9000)):
         with pytest.raises(eb.DataError, match=f"{type(design).__name__} takes no unresolved draws"):
-            eb.Responding(design, [True] * len(CENSUS) + [False]).expand(CENSUS)
+            eb.design.Responding(design, [True] * len(CENSUS) + [False]).expand(CENSUS)
 
 
 def test_a_design_with_unresolved_draws_can_be_calibrated():
     _, _, _, adjusted = sampled(np.random.default_rng(10), n=600)
-    both = eb.Sample(adjusted.units, eb.Calibrated(adjusted.design, fewest=5))
-    fit = eb.taylor(both, METRICS).apply(METRICS)
+    both = eb.Sample(adjusted.units, eb.design.Calibrated(adjusted.design, fewest=5))
+    fit = eb.engine.taylor(both, METRICS).apply(METRICS)
     assert np.isfinite(fit.sd).all() and jackknife(both, METRICS).sd == pytest.approx(fit.sd, rel=0.25)

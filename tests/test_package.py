@@ -57,4 +57,4 @@ def test_only_extras_bring_large_packages():
     with open(ROOT / "pyproject.toml", "rb") as file:
         project = tomllib.load(file)["project"]
     needed = {requirement.split(">=")[0] for requirement in project["dependencies"]}
-    assert needed == {"numpy", "scipy", "joblib", "pandas", "pyarrow", "rich", "typer"}
+    assert needed == {"numpy", "scipy", "jinja2", "joblib", "pandas", "pyarrow", "rich", "typer"}

@@ -186,7 +186,7 @@ def test_ten_tasks_a_reload_hostile_ids_and_back(visit, tmp_path):
     )
     pd.testing.assert_frame_equal(from_page.table(), directly.table())
 
-    assert seen.page.title() == "Which records are the same?"
+    assert seen.page.title() == "Records to label"
     assert seen.complaints == []
     assert all(url.startswith(("file:", "blob:")) for url in seen.requests)
 
@@ -693,3 +693,147 @@ def test_a_page_is_blind_in_all_tasks_or_in_none():
     tasks.loc[1, "role"] = "cluster"
     with pytest.raises(DataError, match="1 rows of the tasks tell a role, such as 'cluster', and others"):
         labelling_page(tasks, "Ada", PRINT)
+
+
+# ---- what is in sight
+
+
+def strangers(columns=8):
+    """Forty tasks: a cluster of the same birthday and name with a slip, five candidates, and wide columns.
+
+    Of the candidates the fourth has all but a letter of the drawn record, and the second its name alone.
+    """
+    rng = np.random.default_rng(4)
+    rows = []
+    for task in range(1, 41):
+        name, born, number = f"{chr(96 + task % 23)}{task}", f"19{task + 10}-0{task % 9 + 1}", 100_000 + task
+        others = [str(1_000_000 * j + 7 * task) for j in range(1, 6)]
+        for j, (role, *values) in enumerate(
+            [
+                ("drawn", name, born, str(number)),
+                ("cluster", name, born, str(number)[:-1] + "x"),
+                *(
+                    (
+                        "candidate",
+                        name if j == 1 else f"z{j}{x}",
+                        born if j == 3 else x[::-1],
+                        str(number) if j == 3 else x,
+                    )
+                    for j, x in enumerate(others)
+                ),
+            ]
+        ):
+            rows.append((task, f"r{task}-{j}", role, f"{rng.integers(1e9)}", "Leeds", *values))
+    table = pd.DataFrame(rows, columns=["task", "record", "role", "row", "town", "name", "born", "number"])
+    wide = {f"remark{i}": "unremarkable" + "-" * 20 for i in range(columns)}
+    return table.assign(**wide)[["task", "record", "role", "row", "town", *wide, "name", "born", "number"]]
+
+
+def right_of(seen, selector):
+    """The right edge of an element, beyond that of the window."""
+    edge = "e => e.getBoundingClientRect().right - document.documentElement.clientWidth"
+    return seen.page.locator(selector).evaluate(edge)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_columns_that_decide_are_in_sight(visit, width):
+    """They come first, before columns that always or never agree, and ids of records come last."""
+    seen = visit(strangers(), viewport={"width": width, "height": 800})
+    heads = seen.page.locator("#top th[scope=col]").all_text_contents()
+    assert heads[0] == "Your answer" and heads[-1] == "Record"
+    assert set(heads[1:4]) == {"name", "born", "number"}
+    assert heads[4:6] == ["row", "town"], "the rest as in the table"
+    for column in (2, 3, 4):
+        for row in ("#top tr.drawn", "#candidates tr.record:nth-child(2)"):
+            assert right_of(seen, f"{row} > :nth-child({column})") <= 0
+    assert seen.page.locator("tr.record > :last-child.name").count() == 7
+
+
+def test_the_list_of_tasks_makes_room_unless_somebody_opens_it(visit):
+    window = {"viewport": {"width": 1280, "height": 800}}
+    assert visit(strangers(columns=0), **window).page.is_visible("#list")
+    seen = visit(strangers(columns=12), **window)
+    assert not seen.page.is_visible("#list")
+    assert re.fullmatch(r"\d more columns to the right, which tell less", seen.page.inner_text("#wide"))
+    seen.keys("t", "Enter")
+    assert seen.page.is_visible("#list")
+
+
+def test_the_table_stands_still_under_the_keys(visit):
+    """Also where it is wider than the window: the browser would move a row to its left end."""
+    seen = visit(strangers(columns=12), viewport={"width": 1280, "height": 420})
+    left = "document.getElementById('main').scrollLeft = {}"
+    for at in (0, 60):
+        seen.page.evaluate(left.format(at))
+        for key in "jjjjkkyjj":
+            seen.keys(key)
+            assert seen.page.evaluate("document.getElementById('main').scrollLeft") == at
+        assert seen.page.evaluate("document.getElementById('main').scrollTop") > 0, "rows come into sight"
+
+
+def names(seen, selector):
+    return [name.rsplit("-")[-1] for name in seen.page.locator(f"{selector} .name:visible").all_inner_texts()]
+
+
+def test_likely_candidates_come_first_and_hopeless_ones_are_folded(visit, tmp_path):
+    tasks = strangers(columns=0)
+    seen = visit(tasks)
+    assert names(seen, "#candidates") == ["5", "3"]
+    fold = "Show 3 candidates with next to nothing in common with the record"
+    assert seen.page.inner_text("#fold") == fold
+    seen.keys("j", "j", "j", "j", "j", "j")
+    assert seen.page.locator("tr.here .name").inner_text() == "r1-3", "keys pass what is folded"
+    assert seen.page.inner_text("#sum") == "1 same, 5 different"
+    seen.page.click("#fold")
+    assert names(seen, "#candidates") == ["5", "3", "2", "4", "6"]
+    assert seen.page.get_attribute("#fold", "aria-expanded") == "true"
+    seen.page.click("tr:has-text('r1-4') >> text=Same")
+    seen.page.click("#fold")
+    assert names(seen, "#candidates") == ["5", "3", "4"], "what is the same stays in sight"
+    seen.keys("/")
+    seen.page.keyboard.type("z0")
+    assert names(seen, "#candidates") == ["2"], "a search finds what is folded"
+    seen.keys("Escape")
+    seen.page.click("#fold")
+    seen.page.click("#done")
+    seen.save(tmp_path / "answers.json")
+    answers = read_answers(tmp_path / "answers.json", tasks, PRINT)
+    assert answers["same"].head(7).tolist() == ["y", "y", "n", "n", "y", "n", "n"]
+    assert names(seen, "#candidates") == ["5", "3"], "the next task starts folded"
+
+
+def test_a_blind_page_folds_and_orders_nothing(visit):
+    tasks = strangers(columns=0)
+    seen = visit(tasks.assign(role=tasks["role"].where(tasks["role"] == "drawn", "shown")))
+    assert names(seen, "#cluster") == list("123456")
+    assert not seen.page.locator("#fold").count()
+
+
+@pytest.mark.parametrize(("number", "folded"), [("10000", 0), ("99999", 1)])
+def test_what_one_record_in_ten_shares_is_no_sign_of_a_match(visit, number, folded):
+    """Two records share the number with chance .3² or .33², just under and just over a tenth."""
+    share = {"10000": 0.3, "99999": 0.33}[number]
+    rows = [(t, f"r{t}-{j}", "drawn" if j == 0 else "candidate") for t in range(200) for j in (0, 1)]
+    table = pd.DataFrame(rows, columns=["task", "record", "role"])
+    many = int(share * 400)
+    table["number"] = [number if i < many else f"q{i}" for i in range(400)]
+    for column in range(3):
+        table[f"other{column}"] = [f"{'abcdefghij'[i % 10]}{i}{'xyzuvwrst'[i % 9]}" for i in range(400)]
+    seen = visit(table)
+    assert seen.page.locator("#candidates tr.record:visible").count() == 1 - folded
+
+
+@pytest.mark.parametrize(("letters", "folded"), [(13, 0), (12, 1)])
+def test_if_attributes_tell_little_a_quarter_of_it_is_a_sign_of_a_match(visit, letters, folded):
+    """One name in common up to a letter: (13/20)³ is above a quarter, and (12/20)³ below."""
+    name = "abcdefghijklmnopqrst"
+    rows = [(1, "a", "drawn", name), (1, "b", "candidate", name[:letters] + "#" * (20 - letters))]
+    seen = visit(pd.DataFrame(rows, columns=["task", "record", "role", "name"]))
+    assert seen.page.locator("#candidates tr.record:visible").count() == 1 - folded
+
+
+def test_the_page_says_how_to_find_a_record_that_it_does_not_show(visit):
+    seen = visit(tasks_of(population()))
+    assert seen.page.is_visible("#how")
+    assert "Look in your database for further records" in seen.page.inner_text("#how")
+    assert "Search in this list" in seen.page.inner_text(".ask")

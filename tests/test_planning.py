@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from populations import NegativeBinomial
 from scipy import stats
 
 import erbayes as eb
@@ -14,15 +15,15 @@ from erbayes.analysis.planning import forecast, forecast_from_prior
 from erbayes.analysis.planning.pilot import UNREACHED
 from erbayes.auxiliary import phases
 from erbayes.engine import Taylor
-from erbayes.labels import LinkEnds, RootSize
-from erbayes.study import DrawClusters, DrawDistinctClusters, DrawRecords, study
+from erbayes.labels import LinkEnds, Records, RootSize
+from erbayes.study import Entities, draw_samples, study
 from erbayes.study import populations as sim
 
 pytestmark = pytest.mark.slow
 
 METRICS = (m.pairwise_precision, m.pairwise_recall, m.b3_recall, m.cluster_f(), m.splits)
 PEOPLE = sim.simulate(
-    sim.NegativeBinomial(4.0, 2.0),
+    NegativeBinomial(4.0, 2.0),
     sim.Chain([sim.Misattribution(0.1), sim.Splits(0.2)]),
     6000,
     np.random.default_rng(1),
@@ -30,16 +31,16 @@ PEOPLE = sim.simulate(
 K = len(PEOPLE.units)
 N = len(PEOPLE.true)
 PLANS = {
-    "records": (eb.UniformRecords(), DrawRecords()),
-    "clusters": (eb.UniformClusters(), DrawClusters()),
-    "distinct clusters": (eb.UniformClusters(population=K), DrawDistinctClusters()),
+    "records": (eb.UniformRecords(), Records()),
+    "clusters": (eb.UniformClusters(), Entities()),
+    "distinct clusters": (eb.UniformClusters(population=K), Entities(distinct=True)),
 }
 DESIGNS = {name: design for name, (design, _) in PLANS.items()}
-ROOT = eb.BySize(np.sqrt)
+ROOT = eb.design.BySize(np.sqrt)
 
 
 def pilots(plan, n, count, seed=3):
-    return PLANS[plan][1].draw(PEOPLE.units, n, count, np.random.default_rng(seed)).separate
+    return draw_samples(PLANS[plan][1], PEOPLE.units, n, count, np.random.default_rng(seed)).separate
 
 
 @pytest.mark.parametrize("plan", PLANS)
@@ -47,7 +48,7 @@ def pilots(plan, n, count, seed=3):
 def test_the_forecast_for_the_pilots_own_design_is_its_interval(plan, level):
     (pilot,) = pilots(plan, 150, 1)
     found = forecast(pilot, METRICS, DESIGNS).designs[plan].half_widths(150, level)
-    wanted = np.diff(eb.taylor(pilot, METRICS).apply(METRICS).interval(level))[:, 0] / 2
+    wanted = np.diff(eb.engine.taylor(pilot, METRICS).apply(METRICS).interval(level))[:, 0] / 2
     assert found == pytest.approx(wanted, rel=1e-9)
 
 
@@ -60,17 +61,19 @@ def drawn_by_root(n, samples, seed=3):
 def by_root(unit):
     chosen, draws = np.unique(unit, return_inverse=True)
     taken = PEOPLE.units.take(chosen)
-    return eb.Sample(taken, eb.BySize(np.sqrt, taken.ids[draws]))
+    return eb.Sample(taken, eb.design.BySize(np.sqrt, taken.ids[draws]))
 
 
 def test_a_design_that_selects_by_size():
     """The pilot's own interval; S² and cost as sampled."""
     pilot = by_root(drawn_by_root(150, 1)[0])
     found = forecast(pilot, METRICS, {"root": ROOT}).designs["root"].half_widths(150, 0.9)
-    wanted = np.diff(eb.taylor(pilot, METRICS).apply(METRICS).interval(0.9))[:, 0] / 2
+    wanted = np.diff(eb.engine.taylor(pilot, METRICS).apply(METRICS).interval(0.9))[:, 0] / 2
     assert found == pytest.approx(wanted, rel=1e-9)
     drawn = drawn_by_root(600, 400)
-    spread = np.std([eb.taylor(by_root(unit), METRICS).apply(METRICS).mean for unit in drawn], axis=0, ddof=1)
+    spread = np.std(
+        [eb.engine.taylor(by_root(unit), METRICS).apply(METRICS).mean for unit in drawn], axis=0, ddof=1
+    )
     for source in (PEOPLE, by_root(drawn_by_root(3000, 1)[0]), pilots("records", 3000, 1)[0]):
         outlook = forecast(source, METRICS, {"root": ROOT}).designs["root"]
         assert np.sqrt(outlook.variance / 600) == pytest.approx(spread, rel=0.2)
@@ -79,7 +82,7 @@ def test_a_design_that_selects_by_size():
 
 
 def test_drawing_by_size_with_equal_or_proportional_chances_is_drawing_units_or_records():
-    designs = {"all": eb.BySize(np.ones_like), "links": eb.BySize(lambda size: 3 * size)}
+    designs = {"all": eb.design.BySize(np.ones_like), "links": eb.design.BySize(lambda size: 3 * size)}
     found, known = forecast(PEOPLE, METRICS, designs).designs, forecast(PEOPLE, METRICS, DESIGNS).designs
     for name, same in (("all", "clusters"), ("links", "records")):
         np.testing.assert_allclose(found[name].half_widths(99, 0.95), known[same].half_widths(99, 0.95))
@@ -98,7 +101,6 @@ def test_promised_half_widths_are_attained_on_average(plan, n):
         METRICS,
         repetitions=500,
         seed=1,
-        progress=False,
     ).runs
     half = ((runs.upper - runs.lower) / 2).groupby(runs.metric, sort=False)
     promised = forecast(PEOPLE, METRICS, DESIGNS).designs[plan].half_widths(n, 0.95)
@@ -209,7 +211,7 @@ def test_bounds_hold_the_truth_although_the_width_depends_on_more_than_the_varia
     people = sim.simulate(sim.Zeta(2.3, largest=60), errors, 20_000, np.random.default_rng(7))
     metrics, designs = METRICS[:2], {"records": eb.UniformRecords(), "clusters": eb.UniformClusters()}
     truth = forecast(people, metrics, designs).needed(0.03)["n"]
-    drawn = PLANS[plan][1].draw(people.units, 80, 24, np.random.default_rng(4)).separate
+    drawn = draw_samples(PLANS[plan][1], people.units, 80, 24, np.random.default_rng(4)).separate
     found = [forecast(sample, metrics, designs).needed(0.03) for sample in drawn]
     held = np.mean([(t["n_low"] <= truth) & (truth <= t["n_high"].fillna(10**9)) for t in found], axis=0)
     assert (held >= 0.8).all() and held.mean() >= 0.93
@@ -242,7 +244,7 @@ def test_a_unit_that_is_drawn_twice_is_paid_once(plan):
     n, units = 700, PEOPLE.units
     paid = [
         cost(units.size[np.unique(s)]).sum()
-        for s in PLANS[plan][1].draw(units, n, 400, np.random.default_rng(2)).unit
+        for s in draw_samples(PLANS[plan][1], units, n, 400, np.random.default_rng(2)).unit
     ]
     said = forecast(PEOPLE, METRICS, DESIGNS, cost=cost).designs[plan].cost(n)
     assert said == pytest.approx(np.mean(paid), abs=4 * np.std(paid) / 20)
@@ -293,8 +295,8 @@ def test_the_share_of_pilots_whose_width_is_kept_is_the_assurance():
         kept = []
         for pilot in pilots("records", 60, 40):
             found = forecast(pilot, METRICS[:1], {"r": eb.UniformRecords()}).needed(0.05, assurance=assurance)
-            sample = drawn.draw(PEOPLE.units, int(found.n[0]), 1, rng).separate[0]
-            ends = eb.taylor(sample, METRICS[:1]).apply(METRICS[:1]).interval()
+            sample = draw_samples(drawn, PEOPLE.units, int(found.n[0]), 1, rng).separate[0]
+            ends = eb.engine.taylor(sample, METRICS[:1]).apply(METRICS[:1]).interval()
             kept.append(np.diff(ends)[0, 0] / 2 <= 0.05)
         assert least <= np.mean(kept) <= most, assurance
 
@@ -351,7 +353,7 @@ def test_a_population_of_one_entity():
 
 def prior(rng):
     errors = sim.Chain([sim.Misattribution(rng.beta(3, 30)), sim.Splits(rng.uniform(0, 0.4))])
-    return sim.simulate(sim.NegativeBinomial(rng.uniform(2, 6), 2.0), errors, 3000, rng)
+    return sim.simulate(NegativeBinomial(rng.uniform(2, 6), 2.0), errors, 3000, rng)
 
 
 PRIOR_DESIGNS = {"records": eb.UniformRecords(), "clusters": eb.UniformClusters(), "root": ROOT}
@@ -426,7 +428,7 @@ def test_what_the_prior_says_of_the_metrics():
 def test_wider_priors_ask_for_more():
     def certain(rng):
         return sim.simulate(
-            sim.NegativeBinomial(4.0, 2.0), sim.Chain([sim.Misattribution(0.09), sim.Splits(0.2)]), 3000, rng
+            NegativeBinomial(4.0, 2.0), sim.Chain([sim.Misattribution(0.09), sim.Splits(0.2)]), 3000, rng
         )
 
     rng = np.random.default_rng(4)
@@ -479,7 +481,7 @@ def singles(rng):
         ),
         (lambda: forecast(PILOT, [m.purity], DESIGNS), "whole predicted clusters"),
         (
-            lambda: forecast(PILOT, METRICS, {"r": eb.BySize(np.zeros_like)}),
+            lambda: forecast(PILOT, METRICS, {"r": eb.design.BySize(np.zeros_like)}),
             "probability must be positive and finite",
         ),
         (
@@ -510,8 +512,8 @@ def test_errors(make, message):
 
 # Designs by predicted size
 
-LINKS = eb.ByPredictedSize(eb.columns.PREDICTED_LINKS)
-ROOTS = eb.ByPredictedSize(eb.columns.ClusterSum("roots", np.sqrt))
+LINKS = eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS)
+ROOTS = eb.design.ByPredictedSize(eb.columns.ClusterSum("roots", np.sqrt))
 
 
 def test_the_variance_of_one_draw_by_predicted_size_is_that_of_brute_force():
@@ -536,7 +538,7 @@ def test_the_variance_of_one_draw_by_predicted_size_is_that_of_brute_force():
 
 def test_a_pilot_by_predicted_size_forecasts_other_designs():
     mean = []
-    for sample in DrawRecords(RootSize()).draw(PEOPLE.units, 400, 60, np.random.default_rng(2)).separate:
+    for sample in draw_samples(RootSize(), PEOPLE.units, 400, 60, np.random.default_rng(2)).separate:
         mean.append(forecast(sample, METRICS[:2], DESIGNS | {"roots": ROOTS}).table().variance)
     wanted = forecast(PEOPLE, METRICS[:2], DESIGNS | {"roots": ROOTS}).table().variance
     np.testing.assert_allclose(np.mean(mean, axis=0), wanted, rtol=0.15)
@@ -547,7 +549,7 @@ def test_plans_by_predicted_links_refuse_what_these_do_not_identify():
         eb.NotIdentified, match="'true_links' is not identified: records of predicted singletons"
     ):
         forecast(PEOPLE, METRICS[:2], {"d": LINKS})
-    (pilot,) = DrawRecords(LinkEnds()).draw(PEOPLE.units, 100, 1, np.random.default_rng(2)).separate
+    (pilot,) = draw_samples(LinkEnds(), PEOPLE.units, 100, 1, np.random.default_rng(2)).separate
     assert forecast(pilot, METRICS[:1], {"d": LINKS}).smallest(0.1)["n"][0] > 1
     for design in (eb.UniformRecords(), ROOTS):
         with pytest.raises(eb.NotIdentified, match="is not identified: records of predicted singletons"):

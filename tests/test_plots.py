@@ -39,13 +39,15 @@ def is_grey(colour):
 
 
 def test_forest_of_one_result(ax):
-    found = eb.taylor(SAMPLE, CHOSEN).apply(CHOSEN)
-    assert plots.forest(found, level=0.8, kinds=[eb.Symmetric(eb.identity)], ax=ax) is ax
+    found = eb.engine.taylor(SAMPLE, CHOSEN).apply(CHOSEN)
+    assert plots.forest(found, level=0.8, kinds=[eb.intervals.Symmetric(eb.intervals.identity)], ax=ax) is ax
     (points,), (intervals,) = ax.lines, ax.collections
     assert rows(ax) == [x.name for x in CHOSEN]
     np.testing.assert_array_equal(points.get_xdata(), found.mean)
     np.testing.assert_array_equal(points.get_ydata(), [0, 1, 2])
-    np.testing.assert_array_equal(spans(intervals)[:, :, 0], found.interval(0.8, eb.Symmetric(eb.identity)))
+    np.testing.assert_array_equal(
+        spans(intervals)[:, :, 0], found.interval(0.8, eb.intervals.Symmetric(eb.intervals.identity))
+    )
     np.testing.assert_array_equal(spans(intervals)[:, :, 1], [[0, 0], [1, 1], [2, 2]])
     assert ax.get_ylim()[0] > ax.get_ylim()[1], "the first metric stands at the top"
     assert ax.get_xlabel() == "estimate and 80 % interval"
@@ -53,8 +55,8 @@ def test_forest_of_one_result(ax):
 
 
 def test_forest_of_several_results(ax):
-    one, two = eb.taylor(SAMPLE, CHOSEN[:2]).apply(CHOSEN[:2]), eb.jackknife(SAMPLE, CHOSEN[1:])
-    draws = eb.metrics.uncertain.Draws(("other",), np.arange(101.0).reshape(1, 101, 1) / 100, ((0, 1),))
+    one, two = eb.engine.taylor(SAMPLE, CHOSEN[:2]).apply(CHOSEN[:2]), eb.engine.jackknife(SAMPLE, CHOSEN[1:])
+    draws = eb.metrics.Draws(("other",), np.arange(101.0).reshape(1, 101, 1) / 100, ((0, 1),))
     plots.forest({"Taylor": one, "jackknife": two, "draws": draws}, ax=ax)
     assert rows(ax) == ["pairwise-precision", "pairwise-recall", "b3-recall", "other"]
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["Taylor", "jackknife", "draws"]
@@ -73,11 +75,11 @@ def test_forest_of_several_results(ax):
 
 
 def of_all():
-    return eb.taylor(SAMPLE, eb.ALL).apply(eb.ALL)
+    return eb.engine.taylor(SAMPLE, eb.metrics.ALL).apply(eb.metrics.ALL)
 
 
-UNBOUNDED = [x.name for x in eb.ALL if not np.isfinite(x.support).all()]
-UNIT_ROWS = [x.name for x in eb.ALL if x.name not in UNBOUNDED]
+UNBOUNDED = [x.name for x in eb.metrics.ALL if not np.isfinite(x.support).all()]
+UNIT_ROWS = [x.name for x in eb.metrics.ALL if x.name not in UNBOUNDED]
 
 
 def test_forest_has_shares_on_one_axis_and_each_count_on_its_own(ax):
@@ -100,10 +102,12 @@ def boxes_on_paper(figure):
     return draw, [(panel, panel.get_window_extent(draw)) for panel in figure.axes]
 
 
-@pytest.mark.parametrize("names", [[x.name for x in eb.USUAL], [x.name for x in eb.ALL], UNBOUNDED])
+@pytest.mark.parametrize(
+    "names", [[x.name for x in eb.metrics.USUAL], [x.name for x in eb.metrics.ALL], UNBOUNDED]
+)
 def test_no_label_of_a_forest_is_cut_and_no_legend_lies_on_data(names):
     pyplot = pytest.importorskip("matplotlib.pyplot")
-    results = {f"method {i}": eb.taylor(SAMPLE, names).apply(names) for i in range(4)}
+    results = {f"method {i}": eb.engine.taylor(SAMPLE, names).apply(names) for i in range(4)}
     figure = plots.forest(results).figure
     renderer, panels = boxes_on_paper(figure)
     for panel, box in panels:
@@ -199,30 +203,28 @@ def test_sampling_distributions_that_cannot_be_drawn(ax, estimates, message):
 
 def test_influence(ax):
     table = eb.influence(SAMPLE, m.pairwise_f())
-    plots.influence(table, most=3, ax=ax)
+    plots.influence(SAMPLE, m.pairwise_f(), most=3, ax=ax)
     np.testing.assert_array_equal([bar.get_width() for bar in ax.patches], table.influence[:3])
     assert rows(ax) == [str(i) for i in table.index[:3]]
     assert ax.get_ylim()[0] > ax.get_ylim()[1], "the most influential stands at the top"
     signs = {np.sign(bar.get_width()): bar.get_facecolor() for bar in ax.patches}
     assert len(signs) == 2 and len(set(signs.values())) == 2
     assert signs[1.0] < signs[-1.0], "dark raises"
-    plots.influence(table, ax=(everything := Figure().subplots()))
+    plots.influence(SAMPLE, m.pairwise_f(), ax=(everything := Figure().subplots()))
     assert len(everything.patches) == len(table)
 
 
 def test_balance(ax):
-    table = pd.DataFrame(
-        {"estimate": [90.0, 30], "se": [10.0, 3], "known": [100.0, 20], "ratio": [0.9, 1.5]},
-        index=["records", "links"],
-    )
-    plots.balance(table, ax=ax)
+    table = eb.balance(SAMPLE)
+    plots.balance(SAMPLE, ax=ax)
     one, points, *_ = ax.lines
     assert list(one.get_xdata()) == [1, 1]
-    np.testing.assert_array_equal(points.get_xdata(), [0.9, 1.5])
+    np.testing.assert_array_equal(points.get_xdata(), table["ratio"])
     (bars,) = ax.collections
-    np.testing.assert_allclose(spans(bars)[:, :, 0], [[0.7, 1.1], [1.2, 1.8]], rtol=1e-12)
-    assert rows(ax) == ["records", "links"]
-    plots.balance(eb.balance(SAMPLE), ax=Figure().subplots())
+    half = 2 * table["se"] / table["known"]
+    wanted = np.transpose([table["ratio"] - half, table["ratio"] + half])
+    np.testing.assert_allclose(spans(bars)[:, :, 0], wanted, rtol=1e-12)
+    assert rows(ax) == [name.replace("_", " ") for name in table.index]
 
 
 def runs_of(repetitions=200):
@@ -350,9 +352,9 @@ def test_new_axes_when_none_are_given(monkeypatch):
 
     pyplot.switch_backend("agg")
     try:
-        assert rows(plots.forest(eb.taylor(SAMPLE, CHOSEN).apply(CHOSEN))) == [x.name for x in CHOSEN]
-        assert len(plots.influence(eb.influence(SAMPLE, m.b3_recall)).patches) == 8
-        assert plots.balance(eb.balance(SAMPLE)).lines
+        assert rows(plots.forest(eb.engine.taylor(SAMPLE, CHOSEN).apply(CHOSEN))) == [x.name for x in CHOSEN]
+        assert len(plots.influence(SAMPLE, m.b3_recall).patches) == 8
+        assert plots.balance(SAMPLE).lines
         assert plots.sampling_distribution({"a": np.ones(3)}, 1.0).patches
         assert plots.estimates(runs_of(5), "P").lines
         assert plots.coverage(runs_of(5).table()).lines
@@ -375,11 +377,15 @@ def test_side_by_side(ax):
     pytest.importorskip("arviz_stats", reason="ArviZ is not installed")
     from erbayes.engine import side_by_side
 
-    draws = eb.metrics.uncertain.Draws(
-        ("b3-recall",), np.random.default_rng(1).beta(8, 2, (1, 400, 1)), ((0, 1),)
+    draws = eb.metrics.Draws(("b3-recall",), np.random.default_rng(1).beta(8, 2, (1, 400, 1)), ((0, 1),))
+    results = {
+        "naive": eb.engine.naive(SAMPLE.units, CHOSEN),
+        "Taylor": eb.engine.taylor(SAMPLE, CHOSEN),
+        "draws": draws,
+    }
+    found = side_by_side(
+        results, CHOSEN, level=0.8, kinds=(eb.intervals.EqualTailed(), eb.intervals.HighestDensity())
     )
-    results = {"naive": eb.naive(SAMPLE.units, CHOSEN), "Taylor": eb.taylor(SAMPLE, CHOSEN), "draws": draws}
-    found = side_by_side(results, CHOSEN, level=0.8, kinds=(eb.EqualTailed(), eb.HighestDensity()))
     shown = [m.b3_recall, m.pairwise_recall]
     assert plots.side_by_side(found, shown, ax=ax) is ax
     assert rows(ax) == [
@@ -449,7 +455,7 @@ def test_side_by_side_has_counts_apart(ax):
     from erbayes.engine import side_by_side
 
     metrics = [m.splits, *CHOSEN]
-    results = {"naive": eb.naive(SAMPLE.units, metrics), "Taylor": eb.taylor(SAMPLE, metrics)}
+    results = {"naive": eb.engine.naive(SAMPLE.units, metrics), "Taylor": eb.engine.taylor(SAMPLE, metrics)}
     plots.side_by_side(side_by_side(results, metrics), ax=ax)
     heads = [["pairwise-precision", "pairwise-recall", "b3-recall"], ["splits"]]
     wanted = [[text for name in part for text in (name, "naive", "Taylor")] for part in heads]
@@ -461,7 +467,7 @@ def test_engines_on_shared_axes():
 
     from erbayes.engine import side_by_side
 
-    found = side_by_side({"naive": eb.naive(SAMPLE.units)}, [m.pairwise_recall])
+    found = side_by_side({"naive": eb.engine.naive(SAMPLE.units)}, [m.pairwise_recall])
     left, right = Figure().subplots(1, 2, sharey=True)
     for ax in (left, right):
         plots.side_by_side(found, ax=ax)

@@ -15,7 +15,7 @@ P, R = m.pairwise_precision, m.pairwise_recall
 
 
 def normal(mean, sd=1.0):
-    return eb.Normal(("x",), np.array([mean]), np.array([[sd**2]]), np.array([np.inf]), LINE)
+    return eb.metrics.Normal(("x",), np.array([mean]), np.array([[sd**2]]), np.array([np.inf]), LINE)
 
 
 def mixed(parts, weights, p):
@@ -37,7 +37,7 @@ def test_two_normals_are_a_mixture(weights, level):
 
 def test_draws_and_a_normal_are_a_mixture():
     values = stats.gamma(3).ppf((np.arange(5000) + 0.5) / 5000)
-    draws = eb.Draws(("x",), np.random.default_rng(1).permutation(values)[None, :, None], LINE)
+    draws = eb.metrics.Draws(("x",), np.random.default_rng(1).permutation(values)[None, :, None], LINE)
     pool = linear_pool([draws, normal(0.0)], draws=10_000, rng=1)
     ends = [mixed((stats.gamma(3), stats.norm()), (0.5, 0.5), p) for p in (0.025, 0.975)]
     assert pool.interval()[0] == pytest.approx(ends, abs=5e-3)
@@ -51,7 +51,7 @@ def test_a_distribution_pooled_with_itself_is_itself():
     )
     draws = Resampled(replicates=400)(SAMPLE, [P, R], 1)
     pool = linear_pool([draws, draws], draws=800, rng=1)
-    assert pool.interval() == pytest.approx(draws.interval(kind=eb.EqualTailed()), abs=1e-9)
+    assert pool.interval() == pytest.approx(draws.interval(kind=eb.intervals.EqualTailed()), abs=1e-9)
 
 
 def test_a_weight_of_one_gives_that_part():
@@ -66,7 +66,9 @@ def test_metrics_stay_joined_within_each_part():
     """Covariance of a mixture: the mean covariance, and that of the means."""
     support = LINE * 2
     parts = [
-        eb.Normal(("a", "b"), np.array([x, y]), np.array([[1.0, c], [c, 1.0]]), np.full(2, np.inf), support)
+        eb.metrics.Normal(
+            ("a", "b"), np.array([x, y]), np.array([[1.0, c], [c, 1.0]]), np.full(2, np.inf), support
+        )
         for x, y, c in ((0.0, 0.0, 0.9), (1.0, -1.0, -0.3))
     ]
     pool = linear_pool(parts, draws=100_000, rng=1)
@@ -77,7 +79,7 @@ def test_a_sample_without_errors_keeps_the_end_of_its_interval():
     whole = eb.measure({i: i // 2 for i in range(400)}, {i: i // 2 for i in range(100)})
     closed = Taylor()(eb.Sample(whole, eb.UniformRecords()), [P])
     assert closed.interval()[0, 1] == 1
-    low = eb.Draws(closed.names, np.linspace(0.5, 0.9, 500)[None, :, None], closed.support)
+    low = eb.metrics.Draws(closed.names, np.linspace(0.5, 0.9, 500)[None, :, None], closed.support)
     lower, upper = linear_pool([low, closed], rng=1).interval()[0]
     assert upper == 1 and lower == pytest.approx(np.quantile(low.flat, 0.05), abs=1e-3)
 

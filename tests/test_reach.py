@@ -13,7 +13,6 @@ from test_cli import run
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.engine import Jackknife, betting
-from erbayes.engine.bounded_means import unending
 from erbayes.labels import ONCE, REPEATED, Rule, Verdict, check
 
 P, R, F1, CR = m.pairwise_precision, m.pairwise_recall, m.pairwise_f1, m.cluster_recall
@@ -37,7 +36,7 @@ def of_giant(pairs, design=None, **kind):
 
 def plain(sample, metrics, level=0.95, kind=None):
     """Intervals without the share out of reach."""
-    return replace(eb.taylor(sample, metrics).apply(metrics), beyond=0.0).interval(level, kind)
+    return replace(eb.engine.taylor(sample, metrics).apply(metrics), beyond=0.0).interval(level, kind)
 
 
 # The share
@@ -82,8 +81,8 @@ def test_a_notable_share_enters_the_intervals_of_precision_and_f1(pairs, notable
     """10 of 100 links are no notable share, 10 of 99 are one."""
     sample = of_giant(pairs)
     share = 10 / (10 + pairs)
-    for kind in (None, eb.Anytime(), eb.BetaGamma(0.3)):
-        found = eb.taylor(sample, TABLE).apply(TABLE).interval(level, kind)
+    for kind in (None, eb.intervals.Anytime(), eb.intervals.BetaGamma(0.3)):
+        found = eb.engine.taylor(sample, TABLE).apply(TABLE).interval(level, kind)
         seen = plain(sample, TABLE, level, kind)
         allowed = np.column_stack([(1 - share) * seen[:, 0], (1 - share) * seen[:, 1] + share])
         changed = np.array([notable and x in (P, F1) for x in TABLE])
@@ -103,26 +102,28 @@ def test_a_notable_share_enters_the_intervals_of_precision_and_f1(pairs, notable
 )
 def test_draws_of_records_allow_for_it_and_those_of_entities_do_not(design, allowed):
     sample = of_giant(60, design)
-    fit = eb.taylor(sample, P).apply(P)
+    fit = eb.engine.taylor(sample, P).apply(P)
     assert np.allclose(fit.beyond, 10 / 70 if allowed else 0)
-    responding = eb.Responding(design, [True] * 22) if isinstance(design, eb.UniformRecords) else None
+    responding = eb.design.Responding(design, [True] * 22) if isinstance(design, eb.UniformRecords) else None
     if responding is not None:
-        fit = eb.taylor(of_giant(60, responding), P).apply(P)
+        fit = eb.engine.taylor(of_giant(60, responding), P).apply(P)
         assert np.allclose(fit.beyond, 10 / 70)
 
 
 def test_intervals_of_other_kinds_are_what_their_sources_say():
     sample = of_giant(20)
-    fit = eb.taylor(sample, P).apply(P)
+    fit = eb.engine.taylor(sample, P).apply(P)
     (estimate,), (error,) = fit.mean, fit.sd
     wald = np.clip(estimate + 1.959963984540054 * error * np.array([-1, 1]), 0, 1)
-    np.testing.assert_allclose(fit.interval(0.95, eb.WALD)[0], wald)
-    np.testing.assert_array_equal(fit.interval(0.95, eb.Symmetric()), plain(sample, P, 0.95, eb.Symmetric()))
+    np.testing.assert_allclose(fit.interval(0.95, eb.intervals.WALD)[0], wald)
+    np.testing.assert_array_equal(
+        fit.interval(0.95, eb.intervals.Symmetric()), plain(sample, P, 0.95, eb.intervals.Symmetric())
+    )
 
 
 def test_the_share_stays_with_its_metric():
     sample = of_giant(20)
-    fit = eb.taylor(sample, TABLE).apply(TABLE)
+    fit = eb.engine.taylor(sample, TABLE).apply(TABLE)
     np.testing.assert_allclose(fit.beyond, [1 / 3, 0, 1 / 3, 0, 0, 0])
     part = fit.part([3, 2])
     np.testing.assert_array_equal(part.interval(), fit.interval()[[3, 2]])
@@ -134,7 +135,7 @@ def test_the_share_stays_with_its_metric():
 
 def test_a_pool_has_the_default_intervals_of_its_parts():
     sample = of_giant(20)
-    fit = eb.taylor(sample, P).apply(P)
+    fit = eb.engine.taylor(sample, P).apply(P)
     pooled = eb.engine.linear_pool([fit, fit], draws=20_000, rng=1)
     np.testing.assert_allclose(pooled.interval(0.95), fit.interval(), atol=2e-3)
 
@@ -254,9 +255,11 @@ def test_a_metric_fails_whatever_is_out_of_reach():
 def test_exact_intervals_need_no_guard():
     prediction, labels = giant(60, wrong=0)
     drawn = list(eb.measure(prediction, labels).ids)
-    sample = eb.Sample(eb.measure(prediction, labels), eb.ByPredictedSize(eb.columns.PREDICTED_LINKS, drawn))
+    sample = eb.Sample(
+        eb.measure(prediction, labels), eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS, drawn)
+    )
     found = check(sample, {P: 0.5})
-    np.testing.assert_allclose(found.interval[0], betting(np.ones(20), pace=unending))
+    np.testing.assert_allclose(found.interval[0], betting(np.ones(20), anytime=True))
     assert found.verdicts == (Verdict.HOLDS,) and found.reasons == ("",)
     assert sample.out_of_reach(eb.columns.PREDICTED_LINKS) == 10 / 70
 
@@ -287,8 +290,8 @@ def test_designs_that_never_draw_some_records_have_no_balance():
     prediction, labels = giant(200, wrong=2)
     prediction |= {10**7 + i: 10**7 + i for i in range(4000)}
     units = eb.measure(prediction, labels)
-    sample = eb.Sample(units, eb.ByPredictedSize(eb.columns.PREDICTED_LINKS))
-    assert check(sample, {P: 0.3}, Rule(exact=eb.Anytime())).reasons == ("",)
+    sample = eb.Sample(units, eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS))
+    assert check(sample, {P: 0.3}, Rule(exact=eb.intervals.Anytime())).reasons == ("",)
 
 
 def wrong_giant(giant=60, records=5000, seed=3):
@@ -314,7 +317,7 @@ def passes(population, design, metric, samples, looks):
     """Shares of samples that pass a minimum just above the truth at a look: now, and without the share."""
     units = eb.measure(*population)
     census = eb.Sample(units, eb.UniformClusters(population=len(units)))
-    truth = eb.taylor(census, metric).apply(metric, 1).mean[0]
+    truth = eb.engine.taylor(census, metric).apply(metric, 1).mean[0]
     weight = units.size if isinstance(design, eb.UniformRecords) else np.ones(len(units))
     rng = np.random.default_rng(5)
     now, before = np.zeros((2, samples), bool)
@@ -323,7 +326,7 @@ def passes(population, design, metric, samples, looks):
         for n in looks:
             sample = eb.Sample(units, design, design.expand_draws(units, at[:n]))
             now[i] |= check(sample, {metric: truth + 1e-6}).verdict is Verdict.HOLDS
-            before[i] |= plain(sample, [metric], 0.95, eb.Anytime())[0, 0] > truth
+            before[i] |= plain(sample, [metric], 0.95, eb.intervals.Anytime())[0, 0] > truth
     return now.mean(), before.mean()
 
 

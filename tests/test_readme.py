@@ -47,7 +47,7 @@ def test_the_figures_around_the_code():
     population = Population(example.prediction, example.truth)
     units = eb.measure(example.prediction, example.labels)
     found = eb.estimate(example.prediction, example.labels, eb.UniformRecords(example.drawn)).table()
-    assert f"a precision of {eb.P_naive(units):.3f} where the truth is".replace("0.", ".") in README
+    assert f"a precision of {eb.engine.P_naive(units):.3f} where the truth is".replace("0.", ".") in README
     assert f"where the truth is {population.value('pairwise-precision'):.3f}".replace("0.", ".") in README
     for name, sentence in {
         "pairwise-precision": "that the matcher made, {0:.0f} % are right\n({1:.0f} to {2:.0f} %)",

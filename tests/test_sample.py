@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 import erbayes as eb
-from erbayes.study import DrawRecords
+from erbayes.labels import Records
+from erbayes.study import draw_samples
 from erbayes.study import populations as simulate
 
 PREDICTION, TRUTH = {1: "a", 2: "a", 3: "b", 4: "b"}, {1: "<b>x</b>", 2: "<b>x</b>", 3: "y"}
@@ -45,7 +46,7 @@ def test_a_name_from_the_data_is_no_markup():
         return size
 
     weight.__name__ = "<script>"
-    html = eb.Sample(units, eb.BySize(weight))._repr_html_()
+    html = eb.Sample(units, eb.design.BySize(weight))._repr_html_()
     assert "<script>" not in html and "&lt;script&gt;" in html
 
 
@@ -63,7 +64,7 @@ def test_every_kind_of_sample_shows_itself():
     predicted = eb.measure_predicted(PREDICTION, TRUTH | {4: "y"}, ["a"])
     assert shown(eb.Sample(predicted, eb.UniformClusters()))["labelled units"] == "1 predicted clusters"
     people = simulate.simulate(simulate.Zeta(2.5, 9), simulate.Merges(0.1), 300, np.random.default_rng(1))
-    many = DrawRecords().draw(people.units, 20, 7, np.random.default_rng(2)).batch
+    many = draw_samples(Records(), people.units, 20, 7, np.random.default_rng(2)).batch
     assert shown(many)["draws"] == "7 x 20"
     weights = pd.Series(1.0, eb.measure(PREDICTION, TRUTH).ids)
     assert (

@@ -14,6 +14,7 @@ import pytest
 import erbayes as eb
 from erbayes import labels as sa
 from erbayes import metrics as m
+from erbayes.design.variance import HartleyRaoDraws
 from erbayes.labels.drawing.places import Line, at_equal_distances, at_points, in_order, ordered_counts
 from erbayes.labels.drawing.plans import PLANS, from_plain, to_plain
 from erbayes.labels.drawing.source import keys_of
@@ -144,7 +145,7 @@ class InOrderOfSize:
         return table.sort_values(["size", "record"])
 
     def design(self, drawn):
-        return eb.SystematicRecords(sa.Records().column(drawn.known), drawn.units)
+        return eb.design.SystematicRecords(sa.Records().column(drawn.known), drawn.units)
 
 
 def test_the_first_draws_of_a_plan_of_ones_own_are_a_sample_of_all():
@@ -300,7 +301,7 @@ def test_the_first_third_of_the_draws_estimates_without_bias(plan, n):
 def test_poisson_draws_that_were_left_out_by_chance():
     units = eb.measure(PRED, TRUE)
     total = sum(s - 1 for s in M.values())
-    design = eb.PoissonRecords(eb.columns.PREDICTED_LINKS, 8, kept=0.5)
+    design = eb.design.PoissonRecords(eb.columns.PREDICTED_LINKS, 8, kept=0.5)
     reached = {
         unit: 1 - np.prod([1 - 0.5 * min(1, 8 * (M[r] - 1) / total) for r, x in TRUE.items() if x == unit])
         for unit in units.ids
@@ -329,7 +330,7 @@ def test_strata_draw_their_allocation_inside_themselves():
 
 SIZES = pd.Series(M)
 LABELS = pd.Series(TRUE)
-CENSUS = eb.taylor(eb.Sample(eb.measure(PRED, TRUE), eb.UniformClusters(5)), eb.ALL)
+CENSUS = eb.engine.taylor(eb.Sample(eb.measure(PRED, TRUE), eb.UniformClusters(5)), eb.metrics.ALL)
 
 
 def known():
@@ -436,7 +437,7 @@ def test_hartley_and_rao_are_close_in_random_order():
         taken = systematic(p, rng.permutation(300), rng.random())
         z = (y / p)[taken]
         estimates.append(z.sum())
-        variance = eb.design.variance.HartleyRaoDraws(p[taken], float((p**2).sum()))
+        variance = HartleyRaoDraws(p[taken], float((p**2).sum()))
         variances.append(variance.covariance(z[:, None])[0, 0])
     assert np.mean(estimates) == pytest.approx(y.sum(), rel=0.01)
     assert np.mean(variances) == pytest.approx(np.var(estimates), rel=0.08)
@@ -456,7 +457,7 @@ def test_predicted_clusters_are_estimated_by_their_own_design():
             drawn = sa.draw(prediction, plan, 30, seed)
             labels = truth[truth.isin(truth[drawn.members["record"]])]
             units = eb.measure_predicted(prediction, labels, drawn.table["cluster"])
-            fit = eb.taylor(eb.Sample(units, drawn.design(labels)), [P]).apply([P])
+            fit = eb.engine.taylor(eb.Sample(units, drawn.design(labels)), [P]).apply([P])
             found.append((fit.mean[0] - wanted) / fit.sd[0])
         assert abs(np.mean(found)) < 0.6 and np.std(found) < 1.6
 
@@ -477,7 +478,7 @@ def test_squares_of_predicted_clusters_are_those_of_the_population():
 
 # Identified or refused
 
-ENDS = eb.ByPredictedSize(eb.columns.PREDICTED_LINKS)
+ENDS = eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS)
 
 
 def test_ends_of_links_identify_only_totals_that_vanish_on_predicted_singletons():
@@ -509,7 +510,7 @@ def test_ends_of_links_refuse_recall_with_the_remedy(metric):
 
 def test_ends_of_links_identify_all_if_no_cluster_is_a_singleton():
     prediction = {r: k if M[r] > 1 else "f" for r, k in PRED.items()}
-    found = eb.taylor(eb.Sample(eb.measure(prediction, TRUE), ENDS), eb.ALL)
+    found = eb.engine.taylor(eb.Sample(eb.measure(prediction, TRUE), ENDS), eb.metrics.ALL)
     assert np.isfinite(found.mean).all()
 
 
@@ -520,7 +521,7 @@ def test_a_mixture_identifies_all():
         sa.Mixture(0.1), 3, 0, known(), "",
     )  # fmt: skip
     assert np.isfinite(
-        eb.taylor(eb.Sample(eb.measure(PRED, labels), drawn.design(labels)), eb.ALL).mean
+        eb.engine.taylor(eb.Sample(eb.measure(PRED, labels), drawn.design(labels)), eb.metrics.ALL).mean
     ).all()
 
 
@@ -528,7 +529,7 @@ def test_precision_by_ends_of_links_is_a_plain_mean():
     labels = {r: e for r, e in TRUE.items() if e in "xyv"}
     units = eb.measure(PRED, labels)
     share = units.column(eb.columns.COMMON_LINKS) / units.column(eb.columns.PREDICTED_LINKS)
-    found = eb.taylor(eb.Sample(units, ENDS), [P]).apply([P])
+    found = eb.engine.taylor(eb.Sample(units, ENDS), [P]).apply([P])
     assert found.mean[0] == pytest.approx(share.mean(), rel=1e-12)
     assert found.sd[0] == pytest.approx(share.std(ddof=1) / 3**0.5, rel=1e-12)
 
@@ -624,10 +625,10 @@ def test_every_plan_has_a_name():
         (lambda: sa.Drawn.from_json("[1]", pd.DataFrame()), "this is no description of draws"),
         (lambda: from_plain({"name": "magic"}), "no plan of erbayes.labels is written as"),
         (lambda: to_plain(object()), "only the plans of erbayes.labels can be written, not object"),
-        (lambda: eb.Pooled([]), "parts must be a list of designs, one or more"),
-        (lambda: eb.Pooled([eb.UniformRecords()]), "UniformRecords in a pool needs its draws"),
-        (lambda: eb.Pooled([eb.UniformClusters(draws=["x"])]), "draws by UniformClusters cannot be pooled"),
-        (lambda: eb.Pooled([eb.UniformRecords(["x"])]).expand(eb.measure(PRED, {1: "x"})), "1 of 1 parts hold a single draw"),
+        (lambda: eb.design.Pooled([]), "parts must be a list of designs, one or more"),
+        (lambda: eb.design.Pooled([eb.UniformRecords()]), "UniformRecords in a pool needs its draws"),
+        (lambda: eb.design.Pooled([eb.UniformClusters(draws=["x"])]), "draws by UniformClusters cannot be pooled"),
+        (lambda: eb.design.Pooled([eb.UniformRecords(["x"])]).expand(eb.measure(PRED, {1: "x"})), "1 of 1 parts hold a single draw"),
     ],
 )  # fmt: skip
 def test_bad_input(call, message):

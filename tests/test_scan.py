@@ -22,21 +22,19 @@ import pytest
 
 import erbayes as eb
 from erbayes.large import (
+    Columns,
     DatabaseTable,
+    Dialect,
     DuckDB,
     Files,
+    Releases,
     RunSQL,
     SecondSource,
-    backquoted,
-    char_literal,
-    chr_literal,
-    refuse_different_records,
     scan,
-    scan_common,
-    scan_releases,
 )
 from erbayes.large.duckdb import DuckTable
 from erbayes.large.runsql import RunSQLTable
+from erbayes.large.scanning import refuse_different_records
 
 pytestmark = pytest.mark.slow
 
@@ -117,7 +115,7 @@ def sqlite(frame, table="p"):
     """A database of little power; table and columns may have any name."""
     database = sqlite3.connect(":memory:")
     frame.to_sql(table, database, index=False)
-    return RunSQL(lambda sql: database.execute(sql).fetchall(), table, literal=char_literal)
+    return RunSQL(lambda sql: database.execute(sql).fetchall(), table, dialect=Dialect.SQLITE)
 
 
 @pytest.fixture(scope="session")
@@ -197,8 +195,7 @@ def test_every_source_gives_the_units_of_measure(source, kind, tmp_path):
     found = scan(
         SOURCES[source](frame_of(prediction), tmp_path),
         labels,
-        record="record",
-        cluster="cluster",
+        Columns("record", "cluster"),
         missing=eb.Missing.OMIT,
     )
     same(found, eb.measure(prediction, labels, missing=eb.Missing.OMIT))
@@ -221,8 +218,8 @@ def test_policies_and_blocks_on_random_tables(missing, kind, database):
 def test_plain_sql_with_short_and_long_lists(missing, longest):
     prediction, labels, blocks = population(1, 90, "hostile", 0 if missing is eb.Missing.ERROR else 9)
     engine = sqlite(frame_of(prediction).set_axis(["it's", 'r"; --'], axis=1), 'a "b".c')
-    engine = RunSQL(engine.run, engine.name, literal=char_literal, longest=longest)
-    found = scan(engine, labels, record="it's", cluster='r"; --', blocks=blocks, missing=missing)
+    engine = RunSQL(engine.run, engine.name, dialect=Dialect.SQLITE, longest=longest)
+    found = scan(engine, labels, Columns("it's", 'r"; --'), blocks=blocks, missing=missing)
     same(found, eb.measure(prediction, labels, blocks=blocks, missing=missing))
 
 
@@ -250,8 +247,8 @@ def test_spark(spark, seed, kind, missing):
 def test_the_same_text_through_spark_sql(spark):
     prediction, labels, _ = population(5, 90, "hostile")
     spark.createDataFrame(list(prediction.items()), ["r", "it's c"]).createOrReplaceTempView("p")
-    table = RunSQL(lambda sql: spark.sql(sql).collect(), "p", backquoted)
-    found = scan(table, labels, record="r", cluster="it's c", missing=eb.Missing.OMIT)
+    table = RunSQL(lambda sql: spark.sql(sql).collect(), "p", Dialect.SPARK)
+    found = scan(table, labels, Columns("r", "it's c"), missing=eb.Missing.OMIT)
     spark.catalog.dropTempView("p")
     same(found, eb.measure(prediction, labels, missing=eb.Missing.OMIT))
 
@@ -320,14 +317,14 @@ def test_a_hundred_thousand_rows_in_postgresql(postgres):
     labels = frame[frame.cluster.isin(frame.cluster[:50])].set_index("record").cluster
     labels["it's \\ 'unknown'; --"] = labels.iloc[0]
     table = RunSQL(lambda sql: postgres.execute(sql).fetchall(), ("s.1", 'p"; --'))
-    names = {"record": "it's", "cluster": "cluster"}
+    names = Columns("it's", "cluster")
     same(
-        scan(table, labels, **names, missing=eb.Missing.OMIT),
+        scan(table, labels, names, missing=eb.Missing.OMIT),
         eb.measure(frame, labels, missing=eb.Missing.OMIT),
     )
     postgres.execute('INSERT INTO "s.1"."p""; --" VALUES (\'US0-0\', \'x\')')
     with pytest.raises(eb.DataError, match="1 duplicates, such as 'US0-0', among all record ids"):
-        scan(table, labels, **names, missing=eb.Missing.OMIT)
+        scan(table, labels, names, missing=eb.Missing.OMIT)
 
 
 def test_spark_finds_what_is_wrong(spark):
@@ -344,7 +341,9 @@ def test_spark_finds_what_is_wrong(spark):
 
 
 @pytest.mark.parametrize("text", NASTY)
-@pytest.mark.parametrize("connect, literal", [(duckdb.connect, chr_literal), (sqlite3.connect, char_literal)])
+@pytest.mark.parametrize(
+    "connect, literal", [(duckdb.connect, Dialect().literal), (sqlite3.connect, Dialect.SQLITE.literal)]
+)
 def test_literals_mean_what_they_say(connect, literal, text):
     assert connect(":memory:").execute(f"SELECT {literal(text)}").fetchall() == [(text,)]
 
@@ -352,11 +351,11 @@ def test_literals_mean_what_they_say(connect, literal, text):
 def test_csv_ids_are_text(tmp_path):
     (tmp_path / "p.csv").write_text('record,cluster\n007,NA\n7,null\n"a,b","x ""y"""\n1e3,NA\n')
     labels = {"007": "e", "7": "e", "a,b": "f", "1e3": "f"}
-    found = scan(tmp_path / "p.csv", labels, any_id=True)
+    found = scan(tmp_path / "p.csv", labels, Columns(any_id=True))
     real = eb.Clustering.of({"007": "NA", "7": "null", "a,b": 'x "y"', "1e3": "NA"}, any_id=True)
     same(found, eb.measure(real, labels))
     (tmp_path / "q.tsv").write_text("cluster\trecord\nNA\t007\n")
-    assert scan(tmp_path / "q.tsv", {"007": "e"}, record="record", cluster="cluster").rows == 1
+    assert scan(tmp_path / "q.tsv", {"007": "e"}, Columns("record", "cluster")).rows == 1
     with pytest.raises(
         eb.DataError, match="of the prediction are of type string, those of the labels of type integer"
     ):
@@ -401,7 +400,7 @@ def test_an_index_without_a_name_is_no_column_unless_named(tmp_path):
     frame_of(clusters).set_axis([5, 2]).to_parquet(spare)
     wanted = eb.measure(clusters, labels)
     same(scan(spare, labels), wanted)
-    same(scan(lone, labels, record="__index_level_0__", cluster="cluster"), wanted)
+    same(scan(lone, labels, Columns("__index_level_0__", "cluster")), wanted)
     said = "it has 'cluster', '__index_level_0__', of which pandas wrote '__index_level_0__' for an index without"
     with pytest.raises(eb.DataError, match=said):
         scan(lone, labels)
@@ -472,8 +471,8 @@ def broken(records, clusters, **options):
             broken(pd.Series(["a", 1], dtype=object), ["x", "x"]),
             r"column 'r' of the prediction must be all strings or all integers",
         ),
-        (broken(["a"], ["x"], record="no"), r"the prediction has no column 'no'; it has 'r', 'c'"),
-        (broken(["a"], ["x"], record="r", cluster="r"), r"one column cannot serve twice: 'r', 'r'"),
+        (broken(["a"], ["x"], columns=Columns("no")), r"the prediction has no column 'no'; it has 'r', 'c'"),
+        (broken(["a"], ["x"], columns=Columns("r", "r")), r"one column cannot serve twice: 'r', 'r'"),
         (broken(["a"], ["x"], database=DuckDB(memory_limit="much")), r"DuckDB does not start"),
         (
             lambda: scan(pd.DataFrame({"r": ["a"]}), {"a": "e"}),
@@ -491,7 +490,7 @@ def broken(records, clusters, **options):
             r"the prediction needs a column of records and one of clusters; name them",
         ),
         (
-            lambda: scan(sqlite(pd.DataFrame({"r": [1.5], "c": ["x"]})), {"a": "e"}, record="r", cluster="c"),
+            lambda: scan(sqlite(pd.DataFrame({"r": [1.5], "c": ["x"]})), {"a": "e"}, Columns("r", "c")),
             r"record ids .* not float",
         ),
     ],
@@ -506,12 +505,12 @@ def test_an_engine_that_does_not_see_case_is_refused():
     blind = RunSQL(
         lambda sql: [("A", *row[1:]) if "DISTINCT" in sql else row for row in engine.run(sql)],
         "p",
-        literal=char_literal,
+        dialect=Dialect.SQLITE,
     )
     with pytest.raises(
         eb.DataError, match="the database takes 'A' for a labelled record, which has another id"
     ):
-        scan(blind, {"a": "e"}, record="r", cluster="c")
+        scan(blind, {"a": "e"}, Columns("r", "c"))
 
 
 def test_duplicates_far_from_the_sample_are_found_by_their_share():
@@ -546,9 +545,9 @@ def test_releases_in_one_table(tmp_path):
         (tmp_path / f"year={year}").mkdir()
         parts[-1][["record", "cluster"]].to_parquet(tmp_path / f"year={year}" / "p.parquet", index=False)
     whole = pd.concat(parts)
-    names = {"record": "record", "cluster": "cluster"}
+    names = Columns("record", "cluster")
     for source in (whole, tmp_path, sqlite(whole)):
-        found = scan_releases(source, labels, "year", blocks=blocks, missing=eb.Missing.OMIT, **names)
+        found = scan(Releases(source, "year"), labels, names, blocks=blocks, missing=eb.Missing.OMIT)
         assert sorted(found) == (["2020", "2021", "2022"] if source is tmp_path else sorted(wanted))
         for year, units in found.items():
             same(units, wanted[int(year)])
@@ -557,12 +556,12 @@ def test_releases_in_one_table(tmp_path):
         scan(
             whole[whole.year < 2022].assign(record=np.tile(parts[0].record, 2)),
             labels,
+            names,
             database=EXACT,
             missing=eb.Missing.OMIT,
-            **names,
         )
     with pytest.raises(eb.DataError, match="release ids of the prediction: 240 of 720 are missing"):
-        scan_releases(whole.assign(year=whole.year.where(whole.year < 2022)), labels, "year", **names)
+        scan(Releases(whole.assign(year=whole.year.where(whole.year < 2022)), "year"), labels, names)
 
 
 def test_folders_of_several_kinds_are_refused(tmp_path):
@@ -953,13 +952,13 @@ def test_common_records_give_the_units_of_measure(tmp_path, database, kind):
         for name, p in (("old", old), ("new", new))
     }
     sources = {"old": parquet(frame_of(old), tmp_path), "new": frame_of(new).astype({"cluster": "category"})}
-    found = scan_common(sources, labels, record="record", cluster="cluster", blocks=blocks, database=database)
+    found = scan(sources, labels, Columns("record", "cluster"), blocks=blocks, database=database)
     tables = {"old": table(frame_of(old), tmp_path), "new": pl.from_pandas(frame_of(new))}
-    of_tables = scan_common(tables, labels, blocks=blocks, database=database)
+    of_tables = scan(tables, labels, blocks=blocks, database=database)
     both = pd.concat([frame_of(old).assign(v="old"), frame_of(new).assign(v="new")])
-    by = scan_releases(both, labels, "v", blocks=blocks, common=True, database=database)
-    by_sql = scan_releases(
-        sqlite(both), labels, "v", record="record", cluster="cluster", blocks=blocks, common=True
+    by = scan(Releases(both, "v", common=True), labels, blocks=blocks, database=database)
+    by_sql = scan(
+        Releases(sqlite(both), "v", common=True), labels, Columns("record", "cluster"), blocks=blocks
     )
     for several in (found, of_tables, by, by_sql):
         assert {name: units.rows for name, units in several.items()} == {
@@ -972,8 +971,17 @@ def test_common_records_give_the_units_of_measure(tmp_path, database, kind):
 
 def test_a_record_twice_in_one_prediction_is_not_common():
     old, new = pd.Series(["x", "x", "x"], ["a", "a", "b"]), pd.Series(["y"], ["b"])
-    found = scan_common({"old": old, "new": new}, {"b": "e"})
+    found = scan({"old": old, "new": new}, {"b": "e"})
     assert [units.rows for units in found.values()] == [1, 1]
+
+
+def test_each_prediction_has_a_column_of_its_own():
+    table = pd.DataFrame({"id": list("abcd"), "old": list("xxyy"), "new": list("zwwz")})
+    labels = {"a": "e", "b": "e", "c": "e"}
+    found = scan({"old": table, "new": table}, labels, Columns("id", {"old": "old", "new": "new"}))
+    for name, units in found.items():
+        assert units.columns == ("id", name)
+        same(units, eb.measure(table.set_index("id")[name], labels))
 
 
 def test_common_records_in_spark(spark):
@@ -982,7 +990,7 @@ def test_common_records_in_spark(spark):
     rows = [(r, c, year) for year, p in ((1, old), (2, new)) for r, c in p.items()]
     frame = spark.createDataFrame(rows, ["record", "cluster", "year"])
     shared = old.index.intersection(new.index)
-    for units in scan_releases(frame, labels, "year", common=True).values():
+    for units in scan(Releases(frame, "year", common=True), labels).values():
         same(units, eb.measure(prediction[prediction.index.isin(shared)], labels, missing=eb.Missing.OMIT))
 
 
@@ -1046,7 +1054,7 @@ def test_predictions_that_lie_in_files_are_judged_as_those_in_memory(tmp_path):
 )
 def test_what_is_wrong_with_predictions_to_be_compared_is_said(old, new, message):
     with pytest.raises(eb.DataError, match=message):
-        scan_common({"old": old, "new": new}, {"a": "e"})
+        scan({"old": old, "new": new}, {"a": "e"})
 
 
 @pytest.mark.parametrize("kind", ["strings", "integers"])
@@ -1060,7 +1068,7 @@ def test_digests_tell_sets_of_records_apart(kind, tmp_path):
     smaller = frame[~frame.record.isin(labels.index)].index[0]
     digests |= {scan(frame.drop(smaller), labels).digest}
     assert len(digests) == 2 and None not in digests
-    assert scan(sqlite(frame), labels, record="record", cluster="cluster").digest is None
+    assert scan(sqlite(frame), labels, Columns("record", "cluster")).digest is None
 
 
 def test_digests_of_integers_do_not_depend_on_their_type():

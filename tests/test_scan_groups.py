@@ -13,7 +13,7 @@ from test_scan import SOURCES, frame_of, in_turn, population, spark  # noqa: F40
 import erbayes as eb
 from erbayes._internal.errors import DataError, NotIdentified
 from erbayes.analysis.domains import by_pair, compare_by_domain
-from erbayes.large import DuckDB, Files, scan, scan_common, scan_releases
+from erbayes.large import Columns, DuckDB, Files, GroupSource, Releases, scan
 from erbayes.metrics.columns import Domain, Links
 
 pytestmark = pytest.mark.slow
@@ -62,7 +62,7 @@ def shown(units, groups, **options):
     """Tables of all metrics by group, of one sort of links after the other."""
     sample, tables = sampled(units), []
     for links in Links:
-        found = eb.by_domain(sample, groups, eb.ALL, links=links, fewest=0, **options)
+        found = eb.by_domain(sample, groups, eb.metrics.ALL, links=links, fewest=0, **options)
         tables += [found.table(), found.balance().reset_index()]
     tables.append(eb.by_domain(sample, groups, USUAL, fewest=0, **options).against_rest())
     return [*tables, by_pair(sample, groups, fewest=0, **options).table()]
@@ -75,8 +75,7 @@ def test_every_source_groups_as_memory_does(source, kind, tmp_path):
     found = scan(
         SOURCES[source](with_groups(prediction, groups), tmp_path),
         labels,
-        record="record",
-        cluster="cluster",
+        Columns("record", "cluster"),
         missing=eb.Missing.OMIT,
         groups="country",
     )
@@ -97,8 +96,7 @@ def test_a_csv_file_and_a_second_table(tmp_path):
         connection.register("f", attributes)
         connection.execute("CREATE TABLE a AS SELECT * FROM f")
     wanted = eb.measure(prediction, labels)
-    names = {"record": "record", "cluster": "cluster", "groups": "country"}
-    found = scan(tmp_path / "both.csv", labels, **names)
+    found = scan(tmp_path / "both.csv", labels, Columns("record", "cluster"), groups="country")
     same(found, wanted, groups, prediction)
     pairs = zip(shown(found, "country"), shown(wanted, groups, prediction=prediction), strict=True)
     for one, other in pairs:
@@ -114,10 +112,10 @@ def test_a_csv_file_and_a_second_table(tmp_path):
     ]
     for table in tables:
         for database in (DuckDB(), DuckDB(keep=False)):
-            found = scan(tmp_path / "p.csv", labels, groups="country", attributes=table, database=database)
+            found = scan(tmp_path / "p.csv", labels, groups=GroupSource(table, "country"), database=database)
             same(found, wanted, groups, prediction)
     in_memory = scan(
-        prediction, labels, groups="country", attributes=groups.rename_axis("record").reset_index()
+        prediction, labels, groups=GroupSource(groups.rename_axis("record").reset_index(), "country")
     )
     same(in_memory, wanted, groups, prediction)
 
@@ -128,9 +126,7 @@ def test_a_csv_file_and_a_second_table(tmp_path):
 def test_values_of_every_type(values):
     prediction, labels, _ = population(5, lacking=0)
     groups = variable(prediction, list(values))
-    found = scan(
-        with_groups(prediction, groups), labels, record="record", cluster="cluster", groups="country"
-    )
+    found = scan(with_groups(prediction, groups), labels, Columns("record", "cluster"), groups="country")
     wanted = eb.measure(prediction, labels).grouped(groups, prediction=prediction).groupings[0]
     assert found.groupings[0].values.tolist() == wanted.values.tolist()
     np.testing.assert_array_equal(found.groupings[0].counted, wanted.counted)
@@ -142,11 +138,11 @@ def test_a_frame_and_blocks():
     rng = np.random.default_rng(1)
     frame = pd.Index([r for r in prediction.index if r in set(labels.index) or rng.random() < 0.6])
     wanted = eb.measure(prediction, labels, blocks=blocks, frame=frame)
-    options = {"record": "record", "cluster": "cluster", "blocks": blocks, "groups": "country"}
-    found = scan(with_groups(prediction, groups), labels, frame=frame, **options)
+    options = {"columns": Columns("record", "cluster"), "blocks": blocks, "frame": frame}
+    found = scan(with_groups(prediction, groups), labels, groups="country", **options)
     same(found, wanted, groups, prediction[frame])
     attributes = groups.rename_axis("record").reset_index()
-    found = scan(frame_of(prediction), labels, frame=frame, attributes=attributes, **options)
+    found = scan(frame_of(prediction), labels, groups=GroupSource(attributes, "country"), **options)
     same(found, wanted, groups, prediction[frame])
 
 
@@ -161,20 +157,16 @@ def test_releases(common):
         else prediction
     )
     table = pd.concat([frame_of(p).assign(release=name) for name, p in {"old": old, "new": new}.items()])
-    for options in (
-        {"attributes": groups.rename_axis("record").reset_index()},
-        {},
+    attributes = groups.rename_axis("record").reset_index()
+    for source, groups_of in (
+        (table, GroupSource(attributes, "country")),
+        (table.assign(country=groups[table["record"]].to_numpy()), "country"),
     ):
-        source = table if options else table.assign(country=groups[table["record"]].to_numpy())
-        units = scan_releases(
-            source,
+        units = scan(
+            Releases(source, "release", common=common),
             labels,
-            "release",
-            record="record",
-            cluster="cluster",
-            groups="country",
-            common=common,
-            **options,
+            Columns("record", "cluster"),
+            groups=groups_of,
         )
         shared = {"new": new[old.index], "old": old}
         assert [*units] == [*shared], "in the order of their names, not of the rows"
@@ -206,16 +198,17 @@ def test_predictions_on_the_records_that_they_share(kind, keep, tmp_path):
     attributes.to_parquet(tmp_path / "a.parquet")
     files = {"old": tmp_path / "old.parquet", "new": tmp_path / "new.parquet"}
     frames = {"old": frame_of(old).astype({"cluster": "category"}), "new": frame_of(new)}
-    dated = {"record": "record", "cluster": "cluster"}
+    dated = {"columns": Columns("record", "cluster"), "groups": "country"}
+    in_memory, in_file = (GroupSource(table, "country") for table in (attributes, tmp_path / "a.parquet"))
     for sources, options in (
         (files, dated),
         ({**files, "new": tmp_path / "wrong.parquet"}, dated),
         (frames | {"old": with_groups(old, groups[old.index]).astype({"cluster": "category"})}, dated),
-        (files | {"old": frames["old"]}, {"attributes": tmp_path / "a.parquet"}),
-        (frames, {"attributes": attributes}),
-        (frames | {"new": files["new"]}, {"attributes": attributes}),
+        (files | {"old": frames["old"]}, {"groups": in_file}),
+        (frames, {"groups": in_memory}),
+        (frames | {"new": files["new"]}, {"groups": in_memory}),
     ):
-        units = scan_common(sources, labels, groups="country", database=DuckDB(keep=keep), **options)
+        units = scan(sources, labels, database=DuckDB(keep=keep), **options)
         for name, one in units.items():
             wanted = eb.measure(shared[name], labels, missing=eb.Missing.OMIT)
             same(one, wanted, groups, shared[name])
@@ -233,24 +226,24 @@ def test_common_records_in_a_frame_and_without_groups():
     rng = np.random.default_rng(1)
     frame = pd.Index([r for r in prediction.index if r in set(labels.index) or rng.random() < 0.6])
     both = {"old": with_groups(prediction, groups), "new": frame_of(new)}
-    units = scan_common(both, labels, record="record", cluster="cluster", frame=frame, groups="country")
+    units = scan(both, labels, Columns("record", "cluster"), frame=frame, groups="country")
     for name, one in units.items():
         p = {"old": prediction, "new": new}[name]
         same(one, eb.measure(p, labels, frame=frame), groups, p[frame])
     outside = [r for r in frame if r not in set(labels.index)][:7]
     gaps = groups.mask(groups.index.isin(outside))
     both["old"] = with_groups(prediction, gaps)
-    units = scan_common(both, labels, record="record", cluster="cluster", frame=frame, groups="country")
+    units = scan(both, labels, Columns("record", "cluster"), frame=frame, groups="country")
     assert {one.groupings[0].unknown for one in units.values()} == {7}
 
 
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"groups": "land"}, "has no column 'land'"),
-        ({"groups": None}, "name it, groups="),
-        ({"attributes": pd.DataFrame({"record": [1, 2], "country": ["FR", "US"]})}, "of type integer"),
-        ({"attributes": pd.DataFrame({"record": ["a"], "country": [0.5]})}, "not whole, such as 0.5"),
+        ({"group": "land"}, "has no column 'land'"),
+        ({"group": None}, "has no column None"),
+        ({"source": pd.DataFrame({"record": [1, 2], "country": ["FR", "US"]})}, "of type integer"),
+        ({"source": pd.DataFrame({"record": ["a"], "country": [0.5]})}, "not whole, such as 0.5"),
     ],
 )
 def test_what_is_wrong_with_attributes_of_common_records_is_said(change, message):
@@ -258,24 +251,25 @@ def test_what_is_wrong_with_attributes_of_common_records_is_said(change, message
     attributes = variable(prediction).rename_axis("record").reset_index()
     both = {"old": frame_of(prediction), "new": frame_of(prediction)}
     with pytest.raises(DataError, match=message):
-        scan_common(both, labels, **({"groups": "country", "attributes": attributes} | change))
+        scan(both, labels, groups=GroupSource(**{"group": "country", "source": attributes} | change))
     relation = SOURCES["relation"](attributes, None)
     with pytest.raises(DataError, match="the table of attributes has a database of its own"):
-        scan_common(both, labels, groups="country", attributes=relation)
+        scan(both, labels, groups=GroupSource(relation, "country"))
 
 
 def test_records_without_a_group():
     prediction, labels, _ = population(8, lacking=0)
     groups = variable(prediction)
     outside = [r for r in prediction.index if r not in set(labels.index)][:7]
-    names = {"record": "record", "cluster": "cluster", "groups": "country"}
+    names = Columns("record", "cluster")
     gaps = groups.mask(groups.index.isin(outside))
-    for source, attributes in (
-        (with_groups(prediction, gaps), None),
-        (frame_of(prediction), gaps.rename_axis("record").reset_index()),
-        (frame_of(prediction), groups.drop(outside).rename_axis("record").reset_index()),
+    few = groups.drop(outside)
+    for source, groups_of in (
+        (with_groups(prediction, gaps), "country"),
+        (frame_of(prediction), GroupSource(gaps.rename_axis("record").reset_index(), "country")),
+        (frame_of(prediction), GroupSource(few.rename_axis("record").reset_index(), "country")),
     ):
-        units = scan(source, labels, attributes=attributes, **names)
+        units = scan(source, labels, names, groups=groups_of)
         assert units.groupings[0].unknown == 7 and units.groupings[0].predicted is None
         wanted = eb.by_domain(sampled(eb.measure(prediction, labels)), groups, USUAL, fewest=0).table()
         found = eb.by_domain(sampled(units), "country", USUAL, fewest=0)
@@ -283,7 +277,12 @@ def test_records_without_a_group():
         with pytest.raises(NotIdentified, match="7 of the prediction have none: give them one of their own"):
             eb.by_domain(sampled(units), "country", USUAL, links=Links.INSIDE)
     with pytest.raises(DataError, match=r"'country' has no value for 2 of .* labelled records, such as"):
-        scan(with_groups(prediction, groups.mask(groups.index.isin(labels.index[:2]))), labels, **names)
+        scan(
+            with_groups(prediction, groups.mask(groups.index.isin(labels.index[:2]))),
+            labels,
+            names,
+            groups="country",
+        )
 
 
 @pytest.mark.parametrize("missing", [eb.Missing.SINGLETON, eb.Missing.TOGETHER])
@@ -292,7 +291,7 @@ def test_labelled_records_that_the_prediction_lacks(missing):
     every = pd.Series("FR", labels.index.union(prediction.index), name="country")
     every[::2] = "US"
     attributes = every.rename_axis("record").reset_index()
-    found = scan(frame_of(prediction), labels, missing=missing, groups="country", attributes=attributes)
+    found = scan(frame_of(prediction), labels, missing=missing, groups=GroupSource(attributes, "country"))
     assert found.groupings[0].predicted is None
     wanted = eb.by_domain(
         sampled(eb.measure(prediction, labels, missing=missing)), every, "b3-recall", fewest=0
@@ -307,7 +306,7 @@ def test_clusters_that_exchange_their_groups_differ():
     groups = pd.Series(["ABB" if c % 2 else "AAB" for c in range(200)]).map(list).explode()
     groups = pd.Series(groups.to_numpy(), prediction.index, name="country")
     found = scan(
-        with_groups(prediction, groups), prediction[:30], record="record", cluster="cluster", groups="country"
+        with_groups(prediction, groups), prediction[:30], Columns("record", "cluster"), groups="country"
     )
     assert sorted(found.groupings[0].predicted.count) == [100, 100]
     assert sorted(found.groupings[0].predicted.n) == [1, 1, 2, 2]
@@ -316,50 +315,54 @@ def test_clusters_that_exchange_their_groups_differ():
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"groups": "land"}, "has no column 'land'; it has 'record', 'country'"),
+        ({"group": "land"}, "has no column 'land'; it has 'record', 'country'"),
         (
-            {"attributes": pd.DataFrame({"record": ["r1", "r1"], "country": ["FR", "US"]})},
+            {"source": pd.DataFrame({"record": ["r1", "r1"], "country": ["FR", "US"]})},
             "1 records have several",
         ),
-        ({"attributes": pd.DataFrame({"record": [1, 2], "country": ["FR", "US"]})}, "of type integer"),
+        ({"source": pd.DataFrame({"record": [1, 2], "country": ["FR", "US"]})}, "of type integer"),
         (
-            {"attributes": pd.DataFrame({"country": ["FR", "US"], "id": ["r1", "r2"]})},
+            {"source": pd.DataFrame({"country": ["FR", "US"], "id": ["r1", "r2"]})},
             "'country' is the first column",
         ),
-        ({"attributes": pd.DataFrame({"record": ["a", None], "country": ["F", "U"]})}, "are missing in rows"),
-        ({"attributes": pd.DataFrame({"record": ["a"], "country": [0.5]})}, "not whole, such as 0.5"),
-        ({"groups": None}, "name it, groups="),
+        ({"source": pd.DataFrame({"record": ["a", None], "country": ["F", "U"]})}, "are missing in rows"),
+        ({"source": pd.DataFrame({"record": ["a"], "country": [0.5]})}, "not whole, such as 0.5"),
+        ({"group": None}, "has no column None"),
     ],
 )
 def test_what_is_wrong_with_attributes_is_said(change, message):
     prediction, labels, _ = population(1, lacking=0)
     attributes = variable(prediction).rename_axis("record").reset_index()
     with pytest.raises(DataError, match=message):
-        scan(frame_of(prediction), labels, **({"groups": "country", "attributes": attributes} | change))
+        scan(
+            frame_of(prediction),
+            labels,
+            groups=GroupSource(**{"group": "country", "source": attributes} | change),
+        )
 
 
 def test_too_many_values_are_refused():
     prediction = pd.Series(np.arange(20_000) // 2, np.arange(20_000))
     ids = with_groups(prediction, pd.Series(np.arange(20_000)))
     with pytest.raises(DataError, match="more than 10,000 values"):
-        scan(ids, prediction[:4], record="record", cluster="cluster", groups="country")
+        scan(ids, prediction[:4], Columns("record", "cluster"), groups="country")
     ids["country"] %= 300
     with pytest.raises(DataError, match="300 values among the labelled records"):
-        scan(ids, prediction[:600], record="record", cluster="cluster", groups="country")
+        scan(ids, prediction[:600], Columns("record", "cluster"), groups="country")
 
 
 def test_a_source_with_its_own_database_takes_no_second_table():
     prediction, labels, _ = population(1, lacking=0)
     relation = SOURCES["relation"](frame_of(prediction), None)
     with pytest.raises(DataError, match="make a view of the prediction that has the column of groups"):
-        scan(relation, labels, groups="country", attributes=variable(prediction).reset_index())
+        scan(relation, labels, groups=GroupSource(variable(prediction).reset_index(), "country"))
 
 
 def test_spark(spark):  # noqa: F811
     prediction, labels, _ = population(3, lacking=0)
     groups = variable(prediction)
     frame = spark.createDataFrame(with_groups(prediction, groups).to_dict("records"))
-    found = scan(frame, labels, record="record", cluster="cluster", groups="country")
+    found = scan(frame, labels, Columns("record", "cluster"), groups="country")
     same(found, eb.measure(prediction, labels), groups, prediction)
 
 
@@ -369,6 +372,6 @@ def test_integers_of_files_as_text(tmp_path):
     with_groups(prediction, groups).to_parquet(tmp_path / "p.parquet")
     text = labels.set_axis(labels.index.astype(str))
     found = scan(
-        Files(tmp_path / "p.parquet", text=True), text, record="record", cluster="cluster", groups="country"
+        Files(tmp_path / "p.parquet", text=True), text, Columns("record", "cluster"), groups="country"
     )
     assert found.groupings[0].values.tolist() == ["1", "2", "3"]

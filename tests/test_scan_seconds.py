@@ -17,15 +17,16 @@ import erbayes as eb
 from erbayes import columns as u
 from erbayes import metrics as m
 from erbayes.large import (
+    Columns,
     DatabaseTable,
+    Dialect,
     DuckDB,
+    GroupSource,
+    Releases,
     RunSQL,
     SecondSource,
-    char_literal,
     drawing,
     scan,
-    scan_common,
-    scan_releases,
 )
 from erbayes.study import populations as sim
 
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.slow
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 SUMS = tuple(x for x in m.ALL if all(not isinstance(c, u.GroupMax) for c in x.columns))
-NAMED = {"record": "record", "cluster": "cluster"}
+NAMED = Columns("record", "cluster")
 BESIDE = {"by": SecondSource(cluster="other")}
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
 
@@ -59,7 +60,7 @@ def with_second(prediction, by):
 
 def same(units, wanted, labels, design=None):
     """Values, references and assisted estimates of every metric."""
-    (found,) = eb.Second.scanned(units)
+    (found,) = eb.auxiliary.Second.scanned(units)
     position = [one.position(units) for one in (found, wanted)]
     np.testing.assert_array_equal(*position)
     assert found.count @ found.whole.size == wanted.whole.n.sum() and found.count.sum() == len(wanted.whole)
@@ -69,7 +70,7 @@ def same(units, wanted, labels, design=None):
         np.testing.assert_allclose(own.values, memory.values, **EXACT)
         np.testing.assert_allclose(own.out_of_reach, memory.out_of_reach, **EXACT)
     sample = eb.Sample(units, design or eb.UniformClusters())
-    tables = [eb.Assisted(s, fewest=0)(sample, m.ALL).table() for s in (found, wanted)]
+    tables = [eb.auxiliary.Assisted(s)(sample, m.ALL).table() for s in (found, wanted)]
     pd.testing.assert_frame_equal(*tables, rtol=1e-9)
     return tables[0]
 
@@ -79,8 +80,8 @@ def test_every_source_counts_a_column_as_memory_does(source, kind, tmp_path):
     prediction, labels, _ = population(3, kind=kind)
     by = other(prediction, kind=kind)
     table = SOURCES[source](with_second(prediction, by), tmp_path)
-    units = scan(table, labels, **NAMED, missing=eb.Missing.OMIT, seconds=BESIDE)
-    same(units, eb.Second.of(prediction, labels, by, missing=eb.Missing.OMIT), labels)
+    units = scan(table, labels, NAMED, missing=eb.Missing.OMIT, seconds=BESIDE)
+    same(units, eb.auxiliary.Second.of(prediction, labels, by, missing=eb.Missing.OMIT), labels)
 
 
 @pytest.mark.parametrize(("source", "kind"), in_turn(1, {"relation", "sqlite"}))
@@ -92,8 +93,8 @@ def test_every_second_table_counts_as_memory_does(source, kind, tmp_path):
     )  # records of its own
     table = SOURCES[source](frame_of(more.sample(frac=1, random_state=1)), tmp_path)
     units = scan(prediction, labels, missing=eb.Missing.OMIT, seconds={"by": SecondSource(table)})
-    same(units, eb.Second.of(prediction, labels, by, missing=eb.Missing.OMIT), labels)
-    assert eb.Second.scanned(units)[0].left_out == (~more.index.isin(prediction.index)).sum()
+    same(units, eb.auxiliary.Second.of(prediction, labels, by, missing=eb.Missing.OMIT), labels)
+    assert eb.auxiliary.Second.scanned(units)[0].left_out == (~more.index.isin(prediction.index)).sum()
 
 
 # seeds have blocks or not, and a frame or not: each pair of these and of a database
@@ -115,9 +116,9 @@ def test_blocks_frames_and_groups(database, seed):
     country = pd.Series(np.where(np.arange(len(prediction)) % 3, "FR", "US"), prediction.index)
     table = with_second(prediction, by).assign(country=country.to_numpy())
     options = {"blocks": blocks if seed % 2 else None, "frame": frame if seed > 1 else None}
-    units = scan(table, labels, **NAMED, groups="country", seconds=BESIDE, database=database, **options)
-    same(units, eb.Second.of(prediction, labels, by, **options), labels)
-    wanted = scan(table.drop(columns="other"), labels, **NAMED, groups="country", **options)
+    units = scan(table, labels, NAMED, groups="country", seconds=BESIDE, database=database, **options)
+    same(units, eb.auxiliary.Second.of(prediction, labels, by, **options), labels)
+    wanted = scan(table.drop(columns="other"), labels, NAMED, groups="country", **options)
     np.testing.assert_array_equal(units.groupings[0].counted, wanted.groupings[0].counted)
 
 
@@ -126,12 +127,12 @@ def test_several_at_once_and_plain_sql_with_short_lists():
     first, second = other(prediction, 1, "hostile"), other(prediction, 2, "integers")
     table = with_second(prediction, first).assign(third=second.to_numpy())
     engine = sqlite(table)
-    engine = RunSQL(engine.run, engine.name, literal=char_literal, longest=50)
+    engine = RunSQL(engine.run, engine.name, dialect=Dialect.SQLITE, longest=50)
     both = {"first": SecondSource(cluster="other"), "second": SecondSource(cluster="third")}
     for source in (engine, table):
-        found = eb.Second.scanned(scan(source, labels, **NAMED, seconds=both))
+        found = eb.auxiliary.Second.scanned(scan(source, labels, NAMED, seconds=both))
         for one, by in zip(found, (first, second), strict=True):
-            wanted = eb.Second.of(prediction, labels, by)
+            wanted = eb.auxiliary.Second.of(prediction, labels, by)
             np.testing.assert_allclose([one.value(x) for x in SUMS], [wanted.value(x) for x in SUMS], **EXACT)
     assert [one.name for one in found] == ["first", "second"]
 
@@ -141,9 +142,9 @@ def test_spark_counts_as_memory_does(spark):  # noqa: F811
     by = other(prediction, kind="hostile")
     rows = with_second(prediction, by).to_numpy().tolist()
     frame = spark.createDataFrame(rows, ["record", "cluster", "other"])
-    same(scan(frame, labels, **NAMED, seconds=BESIDE), eb.Second.of(prediction, labels, by), labels)
+    same(scan(frame, labels, NAMED, seconds=BESIDE), eb.auxiliary.Second.of(prediction, labels, by), labels)
     with pytest.raises(eb.DataError, match="takes no second table, such as that of 'by'"):
-        scan(frame, labels, **NAMED, seconds={"by": SecondSource(frame)})
+        scan(frame, labels, NAMED, seconds={"by": SecondSource(frame)})
     assert not spark.catalog.listTables()
 
 
@@ -156,7 +157,7 @@ def test_postgresql_counts_as_memory_does(postgres):  # noqa: F811
             for row in with_second(prediction, by).itertuples(index=False):
                 copy.write_row(row)
     table = RunSQL(lambda sql: postgres.execute(sql).fetchall(), "p")
-    same(scan(table, labels, **NAMED, seconds=BESIDE), eb.Second.of(prediction, labels, by), labels)
+    same(scan(table, labels, NAMED, seconds=BESIDE), eb.auxiliary.Second.of(prediction, labels, by), labels)
 
 
 def three(kind, seed=3):
@@ -172,10 +173,10 @@ def test_every_release_has_its_second_column(source, kind, tmp_path):
     releases, labels, seconds = three(kind)
     rows = [with_second(p, seconds[name]).assign(v=name) for name, p in releases.items()]
     table = SOURCES[source](pd.concat(rows).sample(frac=1, random_state=0), tmp_path)
-    found = scan_releases(table, labels, "v", **NAMED, seconds=BESIDE)
+    found = scan(Releases(table, "v"), labels, NAMED, seconds=BESIDE)
     assert set(found) == set(releases)
     for name, units in found.items():
-        same(units, eb.Second.of(releases[name], labels, seconds[name]), labels)
+        same(units, eb.auxiliary.Second.of(releases[name], labels, seconds[name]), labels)
 
 
 @pytest.mark.parametrize("database", [DuckDB(), DuckDB(keep=False)])
@@ -187,18 +188,16 @@ def test_a_second_table_serves_every_release_of_any_type(database):
         for day, p in zip(days, releases.values(), strict=True)
     ]
     country = pd.Series(np.where(np.arange(len(by)) % 3, "FR", "US"), by.index)
-    found = scan_releases(
-        pa.concat_tables(rows),
+    found = scan(
+        Releases(pa.concat_tables(rows), "v"),
         labels,
-        "v",
-        **NAMED,
-        groups="country",
-        attributes=pd.DataFrame({"record": by.index, "country": country.to_numpy()}),
+        NAMED,
+        groups=GroupSource(pd.DataFrame({"record": by.index, "country": country.to_numpy()}), "country"),
         seconds={"by": SecondSource(by)},
         database=database,
     )
     for day, prediction in zip(days, releases.values(), strict=True):
-        same(found[day], eb.Second.of(prediction, labels, by), labels)
+        same(found[day], eb.auxiliary.Second.of(prediction, labels, by), labels)
         wanted = eb.by_domain(
             eb.Sample(eb.measure(prediction, labels), eb.UniformClusters()), country, prediction=prediction
         )
@@ -211,10 +210,10 @@ def test_releases_that_differ_in_their_records_have_seconds_of_the_common_ones()
     kept = {n: p.drop(index=p.index[i::17]) for i, (n, p) in enumerate(releases.items())}
     shared = [r for r in labels.index.union(releases["a"].index) if all(r in p.index for p in kept.values())]
     rows = [with_second(p, seconds[n].loc[p.index]).assign(v=n) for n, p in kept.items()]
-    found = scan_releases(pd.concat(rows), labels, "v", **NAMED, common=True, seconds=BESIDE)
+    found = scan(Releases(pd.concat(rows), "v", common=True), labels, NAMED, seconds=BESIDE)
     for name, prediction in kept.items():
         own = prediction.loc[shared]
-        wanted = eb.Second.of(own, labels, seconds[name], missing=eb.Missing.OMIT)
+        wanted = eb.auxiliary.Second.of(own, labels, seconds[name], missing=eb.Missing.OMIT)
         same(found[name], wanted, labels)
 
 
@@ -230,17 +229,17 @@ def test_common_records_have_second_tables_and_columns(kind, framed, tmp_path):
     table = seconds["a"].loc[shared].sample(frac=1, random_state=0)
     sources = {n: with_second(p, seconds[n].loc[p.index]) for n, p in kept.items()}
     sources["b"].to_parquet(tmp_path / "b.parquet", index=False)
-    found = scan_common(
+    found = scan(
         sources | {"b": tmp_path / "b.parquet"},
         labels,
-        **NAMED,
+        NAMED,
         frame=frame,
         seconds={"table": SecondSource(table), "own": SecondSource(cluster="other")},
     )
     for name, units in found.items():
-        for second, by in zip(eb.Second.scanned(units), (table, seconds[name]), strict=True):
+        for second, by in zip(eb.auxiliary.Second.scanned(units), (table, seconds[name]), strict=True):
             options = {"missing": eb.Missing.OMIT, "frame": frame}
-            wanted = eb.Second.of(kept[name].loc[shared], labels, by, **options)
+            wanted = eb.auxiliary.Second.of(kept[name].loc[shared], labels, by, **options)
             one = replace(units, seconds=tuple(s for s in units.seconds if s.name == second.name))
             same(one, wanted, labels)
 
@@ -251,9 +250,9 @@ def test_a_release_without_labelled_records_is_refused(seconds):
     table = pd.concat([with_second(prediction, other(prediction)).assign(v=name) for name in "abc"])
     table = table[(table["v"] != "b") | ~table["record"].isin(labels.index)]
     alone = table[table["v"] == "b"].drop(columns="v")
-    options = NAMED | {"missing": eb.Missing.OMIT, "seconds": seconds}
+    options = {"columns": NAMED, "missing": eb.Missing.OMIT, "seconds": seconds}
     with pytest.raises(eb.DataError, match="none of the labelled records is in the prediction"):
-        scan_releases(table, labels, "v", **options)
+        scan(Releases(table, "v"), labels, **options)
     with pytest.raises(eb.DataError, match="none of the labelled records is in the prediction"):
         scan(alone, labels, **options)
 
@@ -266,8 +265,8 @@ def test_parts_that_are_counted_in_turn_are_the_whole(share, monkeypatch):
     labels = labels[labels.index.isin(some)]
     releases, seconds = ({name: x.loc[some] for name, x in of.items()} for of in (releases, seconds))
     rows = [with_second(p, seconds[name]).assign(v=name) for name, p in releases.items()]
-    for name, units in scan_releases(pd.concat(rows), labels, "v", **NAMED, seconds=BESIDE).items():
-        same(units, eb.Second.of(releases[name], labels, seconds[name]), labels)
+    for name, units in scan(Releases(pd.concat(rows), "v"), labels, NAMED, seconds=BESIDE).items():
+        same(units, eb.auxiliary.Second.of(releases[name], labels, seconds[name]), labels)
 
 
 def test_integers_of_two_types_stay_exact():
@@ -285,13 +284,13 @@ def test_integers_of_two_types_stay_exact():
             "v": pa.array([date(2021, 1, 1)] * n),
         }
     )
-    wanted = eb.Second.of(prediction, labels, by)
-    (units,) = scan_releases(table, labels, "v", **NAMED, seconds=BESIDE).values()
+    wanted = eb.auxiliary.Second.of(prediction, labels, by)
+    (units,) = scan(Releases(table, "v"), labels, NAMED, seconds=BESIDE).values()
     same(units, wanted, labels)
     with duckdb.connect() as connection:
         connection.register("p", table)
         source = RunSQL(lambda sql: connection.execute(sql).fetchall(), "p")
-        same(scan(source, labels, **NAMED, seconds=BESIDE), wanted, labels)
+        same(scan(source, labels, NAMED, seconds=BESIDE), wanted, labels)
 
 
 def test_clusters_that_are_alike_leave_the_database_as_one_row():
@@ -303,7 +302,7 @@ def test_clusters_that_are_alike_leave_the_database_as_one_row():
     labels, design = truth[truth.isin(drawn)], eb.UniformRecords(list(drawn))
     units = scan(prediction, labels, seconds={"by": SecondSource(by)})
     (joint,) = units.seconds
-    wanted = eb.Second.of(prediction, labels, by)
+    wanted = eb.auxiliary.Second.of(prediction, labels, by)
     assert len(joint.n) < 0.5 * len(wanted.whole.n)
     table = same(units, wanted, labels, design)
     assert table["lambda"].max() > 0.8
@@ -315,7 +314,7 @@ def test_pieces_of_equal_size_do_not_cancel_in_fingerprints():
     by = pd.Series([0] * 4 + [1] * 8 + [2] * 6 + [3] * 2, range(20))
     labels = pd.Series([0, 0], [18, 19])
     units = scan(prediction, labels, seconds={"by": SecondSource(by)})
-    (found,), wanted = eb.Second.scanned(units), eb.Second.of(prediction, labels, by)
+    (found,), wanted = eb.auxiliary.Second.scanned(units), eb.auxiliary.Second.of(prediction, labels, by)
     for metric in SUMS:
         np.testing.assert_allclose(found.value(metric), wanted.value(metric), **EXACT)
     assert sorted(found.count * found.whole.size) == [2, 4, 6, 8]
@@ -366,10 +365,10 @@ def test_assisted_takes_files_and_tables(files, prediction, by):
         clusters if prediction is None else prediction,
         labels,
         design,
-        eb.ALL,
+        eb.metrics.ALL,
         by=second if by is None else by,
     )
-    wanted = eb.assisted(clusters, labels, design, eb.ALL, by=second)
+    wanted = eb.assisted(clusters, labels, design, eb.metrics.ALL, by=second)
     pd.testing.assert_frame_equal(found.table(), wanted.table(), rtol=1e-9)
     assert found.weights.max() > 0.8
 
@@ -378,15 +377,17 @@ def test_scans_are_compared_with_help(files):
     prediction, by, labels, design = files
     table = with_second(prediction, by)
     units = {
-        name: scan(
-            table, labels, record="record", cluster=name, seconds={"third": SecondSource(cluster=helper)}
-        )
+        name: scan(table, labels, Columns("record", name), seconds={"third": SecondSource(cluster=helper)})
         for name, helper in (("cluster", "other"), ("other", "cluster"))
     }
-    helped = eb.Assisted(tuple(s for one in units.values() for s in eb.Second.scanned(one)))
+    helped = eb.auxiliary.Assisted(
+        tuple(s for one in units.values() for s in eb.auxiliary.Second.scanned(one))
+    )
     memory = {"cluster": prediction, "other": by}
     found = eb.compare(units, labels, design, "pairwise-recall", engine=helped)
-    wanted = eb.compare(memory, labels, design, "pairwise-recall", engine=eb.Assisted.of(memory, labels))
+    wanted = eb.compare(
+        memory, labels, design, "pairwise-recall", engine=eb.auxiliary.Assisted.of(memory, labels)
+    )
     pd.testing.assert_frame_equal(found.differences(), wanted.differences(), rtol=1e-9)
 
 
@@ -417,7 +418,7 @@ def test_the_shell_is_python(files, prediction, options):
     shown = run("estimate", prediction, *SHELL, *options, *named)
     assert shown.exit_code == 0, shown.output
     rows = pd.DataFrame(json.loads(shown.stdout))
-    wanted = eb.assisted(clusters, labels, design, eb.ALL, by=second).table()
+    wanted = eb.assisted(clusters, labels, design, eb.metrics.ALL, by=second).table()
     for name in ("estimate", "lower", "upper", "lambda"):
         np.testing.assert_allclose(rows[name].to_numpy(dtype=float), wanted[name], rtol=1e-9)
     scanned = "--memory-limit" in options or "--table" in options
@@ -467,15 +468,15 @@ def test_compare_with_help_is_python(three_files, predictions, options):
     assert shown.exit_code == 0, shown.output
     rows = pd.DataFrame(json.loads(shown.stdout))
     both = {"old": prediction, "new": new}
-    engine = eb.Assisted.of(both, labels, by={"slow": slow})
-    wanted = eb.compare(both, labels, design, eb.ALL, engine=engine).differences()
+    engine = eb.auxiliary.Assisted.of(both, labels, by={"slow": slow})
+    wanted = eb.compare(both, labels, design, eb.metrics.ALL, engine=engine).differences()
     assert set(rows["method"]) == {"assisted"}
     for name in ("estimate", "lower", "upper"):
         np.testing.assert_allclose(rows[name].to_numpy(dtype=float), wanted[name], rtol=1e-9, atol=1e-12)
     scanned = "--memory-limit" in options or "--table" in options
     assert shown.stderr.count("scanned 3,000 records in") == (2 if scanned else 0)
     assert shown.stderr.count("assist: read 3,000 records") == (0 if scanned else 1)
-    plain = eb.compare(both, labels, design, eb.ALL).differences()
+    plain = eb.compare(both, labels, design, eb.metrics.ALL).differences()
     assert (wanted["se"] < 0.9 * plain["se"]).any()
 
 
@@ -495,8 +496,10 @@ def test_each_prediction_may_help_the_other(three_files, options):
     assert shown.exit_code == 0, shown.output
     rows = pd.DataFrame(json.loads(shown.stdout))
     differing = eb.Differing.COMMON if "common" in options else eb.Differing.ERROR
-    engine = eb.Assisted.of(both, labels, by={"old": prediction, "new": new}, differing=differing)
-    wanted = eb.compare(both, labels, design, eb.ALL, engine=engine, differing=differing).differences()
+    engine = eb.auxiliary.Assisted.of(both, labels, by={"old": prediction, "new": new}, differing=differing)
+    wanted = eb.compare(
+        both, labels, design, eb.metrics.ALL, engine=engine, differing=differing
+    ).differences()
     for name in ("estimate", "lower", "upper"):
         np.testing.assert_allclose(rows[name].to_numpy(dtype=float), wanted[name], rtol=1e-9, atol=1e-12)
 
@@ -543,7 +546,7 @@ FRAME = pd.DataFrame({"record": list("abcd"), "cluster": list("xxyy")})
             lambda: scan(
                 FRAME.assign(o=["1", None, "2", "2"]),
                 {"a": "e"},
-                **NAMED,
+                NAMED,
                 seconds={"o": SecondSource(cluster="o")},
             ),
             "second clustering 'o' lacks 1 of 4 records of the prediction, such as 'b'",
@@ -573,44 +576,41 @@ FRAME = pd.DataFrame({"record": list("abcd"), "cluster": list("xxyy")})
             "the second clustering 'by' has no column 'z'; it has 'record', 'cluster'",
         ),
         (
-            lambda: scan(FRAME, {"a": "e"}, **NAMED, seconds={"o": SecondSource(cluster="o")}),
+            lambda: scan(FRAME, {"a": "e"}, NAMED, seconds={"o": SecondSource(cluster="o")}),
             "the prediction has no column 'o'; it has 'record', 'cluster'",
         ),
         (
-            lambda: scan(FRAME, {"a": "e"}, **NAMED, seconds={"o": SecondSource(cluster="cluster")}),
+            lambda: scan(FRAME, {"a": "e"}, NAMED, seconds={"o": SecondSource(cluster="cluster")}),
             "one column cannot serve twice",
         ),
         (
-            lambda: scan(sqlite(FRAME), {"a": "e"}, **NAMED, seconds={"by": SecondSource(FRAME)}),
+            lambda: scan(sqlite(FRAME), {"a": "e"}, NAMED, seconds={"by": SecondSource(FRAME)}),
             "a table with a database of its own takes no second table, such as that of 'by'",
         ),
         (
-            lambda: scan_releases(
-                pd.concat([FRAME.assign(v="old"), FRAME.assign(v="new")]),
+            lambda: scan(
+                Releases(pd.concat([FRAME.assign(v="old"), FRAME.assign(v="new")]), "v"),
                 {"a": "e"},
-                "v",
-                **NAMED,
+                NAMED,
                 seconds={"b": SecondSource(FRAME[1:])},
             ),
             "second clustering 'b' lacks 1 of 4 records of '(old|new)', such as 'a'",
         ),
         (
-            lambda: scan_common(
-                {"p": FRAME, "q": FRAME}, {"a": "e"}, seconds={"b": SecondSource(cluster="z")}
-            ),
+            lambda: scan({"p": FRAME, "q": FRAME}, {"a": "e"}, seconds={"b": SecondSource(cluster="z")}),
             "the prediction has no column 'z'",
         ),
         (
-            lambda: scan_common(
+            lambda: scan(
                 {"p": FRAME.assign(z=[0.5, 1, 2, 3])},
                 {"a": "e"},
-                **NAMED,
+                NAMED,
                 seconds={"b": SecondSource(cluster="z")},
             ),
             "cluster ids of the second clustering 'z' must be all strings or all integers, not DOUBLE",
         ),
         (
-            lambda: scan_common({"p": FRAME}, {"a": "e"}, seconds={"by": SecondSource(sqlite(FRAME))}),
+            lambda: scan({"p": FRAME}, {"a": "e"}, seconds={"by": SecondSource(sqlite(FRAME))}),
             "a table with a database of its own takes no second table, such as that of 'by'",
         ),
         (
@@ -629,15 +629,15 @@ FRAME = pd.DataFrame({"record": list("abcd"), "cluster": list("xxyy")})
         (lambda: SecondSource(), "a second clustering is a table or a column"),
         (lambda: SecondSource(cluster="c", record="r"), "record= is a column of a second table"),
         (
-            lambda: eb.Second.scanned(scan(FRAME, {"a": "e"})),
+            lambda: eb.auxiliary.Second.scanned(scan(FRAME, {"a": "e"})),
             "no second clustering was counted with these units",
         ),
         (
-            lambda: eb.Second.scanned(eb.measure(FRAME, {"a": "e"})),
+            lambda: eb.auxiliary.Second.scanned(eb.measure(FRAME, {"a": "e"})),
             "no second clustering was counted with these",
         ),
         (
-            lambda: eb.Assisted.of({"p": Path("p.parquet"), "q": FRAME}, {"a": "e"}),
+            lambda: eb.auxiliary.Assisted.of({"p": Path("p.parquet"), "q": FRAME}, {"a": "e"}),
             "'p' lies in files or tables: scan each prediction",
         ),
     ],
@@ -653,8 +653,8 @@ def test_a_part_of_the_labelled_units_is_refused_if_larger_clusters_came_as_kind
     prediction = truth.where(truth.index % 5 != 0, -truth.index)
     labels = truth[truth.isin([1, 4, 9, 10, 11, 12])]
     units = scan(prediction, labels, seconds={"by": SecondSource(truth)})
-    (found,) = eb.Second.scanned(units)
-    wanted = eb.Second.of(prediction, labels, truth)
+    (found,) = eb.auxiliary.Second.scanned(units)
+    wanted = eb.auxiliary.Second.of(prediction, labels, truth)
     for keep in ([0, 1, 2, 3, 4, 5], [0, 2, 4]):
         np.testing.assert_allclose(
             found.reference(m.b3_recall, np.array(keep)).values,
@@ -672,8 +672,8 @@ def test_parts_of_predicted_giants_come_one_by_one():
     by = truth.where(truth != 0, 10**6 + truth.index % 9)
     labels = truth[truth.isin([1, 2, 3, 9])]
     units = scan(truth, labels, seconds={"by": SecondSource(by)})
-    same(units, eb.Second.of(truth, labels, by), labels)
-    (found,) = eb.Second.scanned(units)
+    same(units, eb.auxiliary.Second.of(truth, labels, by), labels)
+    (found,) = eb.auxiliary.Second.scanned(units)
     reference = found.reference(m.b3_precision, found.position(units))
     assert reference.out_of_reach == pytest.approx(90 / sum(sizes))
 
@@ -684,7 +684,7 @@ def test_only_clusters_larger_than_the_reached_ones_come_one_by_one():
     truth = pd.Series(np.repeat(np.arange(len(sizes)), sizes))
     by = truth.where(truth != 0, 10**6 + truth.index % 5)
     units = scan(truth, truth[truth == 0], seconds={"by": SecondSource(by)})
-    (found,) = eb.Second.scanned(units)
+    (found,) = eb.auxiliary.Second.scanned(units)
     one_by_one = found.whole.size[np.unique(found.whole.unit[found.whole.cluster >= 0])]
     assert sorted(one_by_one) == [10] * 5 + [11]
 
@@ -700,7 +700,7 @@ def test_a_table_that_changes_is_refused():
         return database.execute(sql).fetchall()
 
     with pytest.raises(eb.DataError, match="the pieces of the second clustering 'by' do not add up"):
-        scan(RunSQL(run, "p", literal=char_literal), labels, **NAMED, seconds=BESIDE)
+        scan(RunSQL(run, "p", dialect=Dialect.SQLITE), labels, NAMED, seconds=BESIDE)
 
 
 def test_refusals_of_the_shell(files):
@@ -733,7 +733,7 @@ def test_a_first_line_that_is_no_heading_is_refused(files):
         ):
             pass
         with pytest.raises(eb.DataError, match=r"the prediction: .* in the column of this name"):
-            scan_common({"p": Path("once.csv"), "q": Path(name)}, labels)
+            scan({"p": Path("once.csv"), "q": Path(name)}, labels)
 
 
 @pytest.mark.parametrize("scanned", [False, True])

@@ -8,6 +8,7 @@ import numpy as np
 import oracle
 import pandas as pd
 import pytest
+from populations import Homonyms, NegativeBinomial, PitmanYor, SizeDependent
 from scipy.stats import chisquare
 
 import erbayes as eb
@@ -31,26 +32,26 @@ INDEPENDENT = {
     "zeta": (sim.Zeta(3.0), lambda s: s**-3.0 / 1.2020569031595942),
     "zeta to 6": (sim.Zeta(1.0, largest=6), lambda s: 1 / s / 2.45 if s <= 6 else 0.0),
     "log-normal": (sim.LogNormal(0.7, 0.9), lambda s: lognormal_pmf(s, 0.7, 0.9)),
-    "negative binomial": (sim.NegativeBinomial(1.5, 0.4), lambda s: negative_binomial_pmf(s, 1.5, 0.4)),
+    "negative binomial": (NegativeBinomial(1.5, 0.4), lambda s: negative_binomial_pmf(s, 1.5, 0.4)),
     "empirical": (sim.Empirical(SIZES), lambda s: SIZES.count(s) / len(SIZES)),
 }
 LAWS = [law for law, _ in INDEPENDENT.values()] + [
     sim.Zeta(1.1),
     sim.Zeta(0.0, largest=100),
     sim.LogNormal(800.0, 900.0),
-    sim.NegativeBinomial(1e-3, 2.0),
-    sim.PitmanYor(3.0),
-    sim.PitmanYor(3.0, 0.5),
-    sim.PitmanYor(-0.4, 0.6),
-    sim.PitmanYor(1e6, 0.1),
+    NegativeBinomial(1e-3, 2.0),
+    PitmanYor(3.0),
+    PitmanYor(3.0, 0.5),
+    PitmanYor(-0.4, 0.6),
+    PitmanYor(1e6, 0.1),
 ]
 MECHANISMS = [
     sim.Misattribution(0.2),
     sim.Splits(0.5),
     sim.Merges(0.3),
-    sim.Homonyms(2, 5),
-    sim.Homonyms(2, 5, 0.5),
-    sim.SizeDependent(-2.0, 0.5),
+    Homonyms(2, 5),
+    Homonyms(2, 5, 0.5),
+    SizeDependent(-2.0, 0.5),
     sim.RareErrors(4),
     sim.Chain((sim.Splits(0.5), sim.Merges(0.3))),
 ]
@@ -58,14 +59,14 @@ PERFECT = [
     sim.Misattribution(0.0),
     sim.Splits(0.0),
     sim.Merges(0.0),
-    sim.Homonyms(0, 5),
-    sim.Homonyms(2, 5, 0.0),
-    sim.SizeDependent(-np.inf, 0.0),
+    Homonyms(0, 5),
+    Homonyms(2, 5, 0.0),
+    SizeDependent(-np.inf, 0.0),
     sim.RareErrors(0),
     sim.Chain(()),
 ]
-REFINE = [sim.Splits(0.5), sim.SizeDependent(-1.0, 0.5)]
-COARSEN = [sim.Merges(0.5), sim.Homonyms(3, 4), sim.RareErrors(6)]
+REFINE = [sim.Splits(0.5), SizeDependent(-1.0, 0.5)]
+COARSEN = [sim.Merges(0.5), Homonyms(3, 4), sim.RareErrors(6)]
 
 
 def rng(seed=1):
@@ -163,7 +164,7 @@ def test_pitman_yor_has_its_partition_probabilities(theta, sigma):
         sizes = tuple(Counter(p).values())
         expected[sizes] += eppf(sizes, theta, sigma)
     assert sum(expected.values()) == pytest.approx(1, rel=1e-12)
-    law, source = sim.PitmanYor(theta, sigma), rng()
+    law, source = PitmanYor(theta, sigma), rng()
     seen = Counter(tuple(law.draw(5, source).tolist()) for _ in range(4000))
     assert seen.keys() <= expected.keys()
     likely([seen[k] for k in expected], [4000 * p for p in expected.values()])
@@ -175,7 +176,7 @@ def test_pitman_yor_number_and_concentration(theta, sigma):
     for i in range(1, n):
         tables += (theta + sigma * tables) / (theta + i)
     source = rng()
-    drawn = [sim.PitmanYor(theta, sigma).draw(n, source) for _ in range(1500)]
+    drawn = [PitmanYor(theta, sigma).draw(n, source) for _ in range(1500)]
     near([len(s) for s in drawn], tables)
     near([(s * (s - 1)).sum() for s in drawn], n * (n - 1) * (1 - sigma) / (1 + theta))
 
@@ -308,7 +309,7 @@ def test_merges_expected_precision_at_a_low_rate():
 
 
 def test_homonyms_are_lumps_of_whole_entities():
-    pred = sim.Homonyms(3, 50).apply(TRUE, rng())
+    pred = Homonyms(3, 50).apply(TRUE, rng())
     entities = pd.Series(TRUE).groupby(pred).nunique()
     assert sorted(entities[entities > 1]) == [50, 50, 50]
     assert pred.max() + 1 == TRUE.max() + 1 - 3 * 49
@@ -317,7 +318,7 @@ def test_homonyms_are_lumps_of_whole_entities():
 def test_homonyms_with_a_share_keep_links_on_both_sides():
     true = codes_of([3] * 40)
     source = rng()
-    kept = [common_links(true, sim.Homonyms(2, 20, 0.3).apply(true, source)) for _ in range(1000)]
+    kept = [common_links(true, Homonyms(2, 20, 0.3).apply(true, source)) for _ in range(1000)]
     near(kept, 120 * (0.3**2 + 0.7**2))
 
 
@@ -325,7 +326,7 @@ def test_size_dependent_expected_links_by_size():
     sizes = [2, 5, 20]
     true = codes_of(sizes)
     source = rng()
-    drawn = [sim.SizeDependent(-2.5, 0.7).apply(true, source) for _ in range(2000)]
+    drawn = [SizeDependent(-2.5, 0.7).apply(true, source) for _ in range(2000)]
     for c, s in enumerate(sizes):
         p = 1 / (1 + exp(2.5 - 0.7 * log(s)))
         near([links(d[true == c]) for d in drawn], comb(s, 2) * (1 - p) ** 2)
@@ -362,7 +363,7 @@ def test_values_are_those_of_brute_force(seed):
 
 
 def test_the_same_seed_gives_the_same_population():
-    a, b = (sim.simulate(sim.PitmanYor(5.0, 0.3), sim.Misattribution(0.1), 400, rng(3)) for _ in range(2))
+    a, b = (sim.simulate(PitmanYor(5.0, 0.3), sim.Misattribution(0.1), 400, rng(3)) for _ in range(2))
     pd.testing.assert_series_equal(a.pred, b.pred)
     pd.testing.assert_series_equal(a.true, b.true)
     assert repr(a) == repr(b)
@@ -400,31 +401,31 @@ def test_populations_that_do_not_fit():
         (lambda: sim.Zeta(2.0, 0), "largest of Zeta must be a whole number, 1 or more, not 0"),
         (lambda: sim.LogNormal(np.inf, 1.0), "mu of LogNormal"),
         (lambda: sim.LogNormal(1.0, 0.0), "sigma of LogNormal must be above 0 and finite, not 0.0"),
-        (lambda: sim.NegativeBinomial(0.0, 1.0), "mean of NegativeBinomial"),
+        (lambda: NegativeBinomial(0.0, 1.0), "mean of NegativeBinomial"),
         (
-            lambda: sim.NegativeBinomial(1.0, -1.0),
+            lambda: NegativeBinomial(1.0, -1.0),
             "dispersion of NegativeBinomial must be above 0 and finite, not -1.0",
         ),
-        (lambda: sim.PitmanYor(1.0, 1.0), "discount of PitmanYor"),
-        (lambda: sim.PitmanYor(0.0), "strength of PitmanYor must be above -?0 and finite, not 0.0"),
-        (lambda: sim.PitmanYor(-0.5, 0.5), "strength of PitmanYor"),
+        (lambda: PitmanYor(1.0, 1.0), "discount of PitmanYor"),
+        (lambda: PitmanYor(0.0), "strength of PitmanYor must be above -?0 and finite, not 0.0"),
+        (lambda: PitmanYor(-0.5, 0.5), "strength of PitmanYor"),
         (lambda: sim.Empirical([]), "one size or more"),
         (lambda: sim.Empirical([1.0, 2.0]), "sizes must be integers, not float64"),
         (lambda: sim.Empirical([3, 0, -1]), "2 of 3 sizes are below 1, such as 0, -1"),
         (lambda: sim.Misattribution(1.1), r"rate of Misattribution must lie in \[0, 1\], not 1.1"),
         (lambda: sim.Splits(-0.1), "rate of Splits"),
         (lambda: sim.Merges(float("nan")), "rate of Merges"),
-        (lambda: sim.Homonyms(-1, 5), "lumps of Homonyms"),
-        (lambda: sim.Homonyms(1, 1), "size of Homonyms must be a whole number, 2 or more, not 1"),
-        (lambda: sim.Homonyms(1, 2, 1.5), "share of Homonyms"),
-        (lambda: sim.SizeDependent(float("nan"), 1.0), "base of SizeDependent"),
-        (lambda: sim.SizeDependent(0.0, np.inf), "slope of SizeDependent"),
+        (lambda: Homonyms(-1, 5), "lumps of Homonyms"),
+        (lambda: Homonyms(1, 1), "size of Homonyms must be a whole number, 2 or more, not 1"),
+        (lambda: Homonyms(1, 2, 1.5), "share of Homonyms"),
+        (lambda: SizeDependent(float("nan"), 1.0), "base of SizeDependent"),
+        (lambda: SizeDependent(0.0, np.inf), "slope of SizeDependent"),
         (lambda: sim.RareErrors(3), "entities of RareErrors must be even, 0 or more, not 3"),
         (
             lambda: sim.RareErrors(4).apply(np.arange(3), rng()),
             "RareErrors needs 4 entities, but there are 3",
         ),
-        (lambda: sim.Homonyms(2, 3).apply(np.arange(5), rng()), "Homonyms needs 6 entities, but there are 5"),
+        (lambda: Homonyms(2, 3).apply(np.arange(5), rng()), "Homonyms needs 6 entities, but there are 5"),
     ],
 )
 def test_bad_parameters_say_so(make, message):

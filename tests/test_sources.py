@@ -19,23 +19,21 @@ from test_scan import duckdb, frame_of, population, postgres, same, sqlite  # no
 
 import erbayes as eb
 from erbayes.large import (
+    Columns,
     DatabaseTable,
+    Dialect,
     DuckDB,
     Files,
+    Releases,
     RunSQL,
-    char_literal,
-    chr_literal,
-    concat_literal,
     scan,
-    scan_common,
-    scan_releases,
 )
 from erbayes.large.sources import opened
 
 FRAME = pd.DataFrame({"record": list("abcd"), "cluster": ["x", "x", "y", "z"]})
 MORE = pd.DataFrame({"record": ["q", "r"], "cluster": ["x", "y"]})
 LABELS = {"a": "e", "b": "e"}
-NAMES = {"record": "record", "cluster": "cluster"}
+NAMES = Columns("record", "cluster")
 
 
 def of(*frames):
@@ -85,17 +83,17 @@ def collated(collation, column):
 def test_columns_that_take_different_ids_for_one_are_refused(collation, column):
     """Whatever ids the table has, and whatever the labels touch."""
     database = collated(collation, column)
-    table = RunSQL(lambda sql: database.execute(sql).fetchall(), "p", literal=char_literal)
+    table = RunSQL(lambda sql: database.execute(sql).fetchall(), "p", dialect=Dialect.SQLITE)
     told = f"column '{column}' of the prediction takes '.*' and '.*' for one id: scan a view in which"
     with pytest.raises(eb.DataError, match=told):
-        scan_releases(table, {"4": "e"}, "year", **NAMES)
+        scan(Releases(table, "year"), {"4": "e"}, NAMES)
     database.execute(
         "CREATE VIEW exact AS SELECT record COLLATE BINARY AS record, cluster COLLATE BINARY AS cluster, "
         "year COLLATE BINARY AS year FROM p"
     )
-    exact = RunSQL(table.run, "exact", literal=char_literal)
+    exact = RunSQL(table.run, "exact", dialect=Dialect.SQLITE)
     wanted = eb.measure({"1": "aB3", "2": "aB3", "3": "Ab3", "4": "z"}, {"1": "e", "3": "e"})
-    same(scan_releases(exact, {"1": "e", "3": "e"}, "year", **NAMES)["x"], wanted)
+    same(scan(Releases(exact, "year"), {"1": "e", "3": "e"}, NAMES)["x"], wanted)
 
 
 def test_collations_of_duckdb(tmp_path):
@@ -122,7 +120,7 @@ def test_collations_and_types_of_postgresql(postgres, kind):  # noqa: F811
         for row in rows:
             plain = [f"CAST(%s AS {type.partition(' COLLATE')[0]})" for type in types.values()]
             postgres.execute(f"INSERT INTO p VALUES ({', '.join(plain)})", row)
-        return scan(RunSQL(lambda sql: postgres.execute(sql).fetchall(), "p"), labels, **NAMES)
+        return scan(RunSQL(lambda sql: postgres.execute(sql).fetchall(), "p"), labels, NAMES)
 
     postgres.prepare_threshold = None
     rows = [("a", "x"), ("b", "x"), ("c", "y")]
@@ -137,7 +135,10 @@ def test_collations_and_types_of_postgresql(postgres, kind):  # noqa: F811
         told("char(6)", *rows)
     same(told('text COLLATE "C"', *rows), eb.measure(dict(rows), LABELS))
     ids = {name: f"550e8400-e29b-41d4-a716-44665544000{i}" for i, name in enumerate("abcdxy")}
-    rows = [tuple(ids[v] if c == kind else v for c, v in zip(NAMES, row, strict=True)) for row in rows]
+    rows = [
+        tuple(ids[v] if c == kind else v for c, v in zip(("record", "cluster"), row, strict=True))
+        for row in rows
+    ]
     labels = {ids[r]: e for r, e in LABELS.items()} if kind == "record" else LABELS
     same(told("uuid", *rows, labels=labels), eb.measure(dict(rows), labels))
     if kind == "record":
@@ -147,13 +148,11 @@ def test_collations_and_types_of_postgresql(postgres, kind):  # noqa: F811
             told("uuid", *rows, labels={ids["a"].upper(): "e"})
     for type, value in (("bytea", b"a"), ("boolean", True), ("numeric", Decimal("1.5"))):
         with pytest.raises(eb.DataError, match=f"{kind} ids .* not {value.__class__.__name__}; convert them"):
-            told(type, *[tuple(value if c == kind else "a" for c in NAMES)])
+            told(type, *[tuple(value if c == kind else "a" for c in ("record", "cluster"))])
     with pytest.raises(
         eb.DataError, match=r"the database refuses a statement of the scan: column .* does not exist"
     ):
-        scan(
-            RunSQL(lambda sql: postgres.execute(sql).fetchall(), "p"), LABELS, record="no", cluster="cluster"
-        )
+        scan(RunSQL(lambda sql: postgres.execute(sql).fetchall(), "p"), LABELS, Columns("no", "cluster"))
 
 
 @pytest.mark.parametrize("ids", [(1, "2"), ("1", 2)])
@@ -162,7 +161,7 @@ def test_ids_of_several_types_in_one_column_of_sqlite_are_refused(ids):
     database.execute("CREATE TABLE p (record, cluster)")
     database.executemany("INSERT INTO p VALUES (?, 'x')", [(id,) for id in ids])
     with pytest.raises(eb.DataError, match=r"record ids of the prediction must be .* not mixed"):
-        scan(RunSQL(lambda sql: database.execute(sql).fetchall(), "p"), {"1": "e"}, **NAMES)
+        scan(RunSQL(lambda sql: database.execute(sql).fetchall(), "p"), {"1": "e"}, NAMES)
 
 
 # Statements
@@ -177,11 +176,11 @@ def test_lists_are_bounded_by_their_bytes(longest):
         sent.append(sql)
         return engine.run(sql)
 
-    table = RunSQL(run, "p", literal=char_literal, longest=longest)
-    found = scan(table, labels, **NAMES, missing=eb.Missing.OMIT)
+    table = RunSQL(run, "p", dialect=Dialect.SQLITE, longest=longest)
+    found = scan(table, labels, NAMES, missing=eb.Missing.OMIT)
     same(found, eb.measure(prediction, labels, missing=eb.Missing.OMIT))
     lists = [sql.rpartition(" IN (")[2].partition(") GROUP BY")[0].encode() for sql in sent if " IN (" in sql]
-    longest_id = max(len(char_literal(id).encode()) for id in [*labels.index, *prediction])
+    longest_id = max(len(Dialect.SQLITE.literal(id).encode()) for id in [*labels.index, *prediction])
     assert max(map(len, lists)) <= max(longest, longest_id) + len(")") and (len(lists) > 3) == (longest < 1e5)
 
 
@@ -193,17 +192,17 @@ def test_an_id_longer_than_a_list_has_a_list_of_its_own():
         sent.append(sql)
         return engine.run(sql)
 
-    table = RunSQL(run, "p", literal=char_literal, longest=50)
-    assert scan(table, dict.fromkeys(ids, "e"), **NAMES).n.tolist() == [3]
+    table = RunSQL(run, "p", dialect=Dialect.SQLITE, longest=50)
+    assert scan(table, dict.fromkeys(ids, "e"), NAMES).n.tolist() == [3]
     assert [sql.rpartition(" IN (")[2] for sql in sent if "DISTINCT" in sql] == [f"'{id}')" for id in ids]
 
 
 @pytest.mark.parametrize(
     "literal, empty, written",
     [
-        (chr_literal, "''", "'it' || CHR(39) || 's ' || 'é'"),
-        (char_literal, "''", "'it' || CHAR(39) || 's ' || 'é'"),
-        (concat_literal, "CONCAT('')", "CONCAT('it', CHAR(39 USING utf8mb4), 's ', 'é')"),
+        (Dialect().literal, "''", "'it' || CHR(39) || 's ' || 'é'"),
+        (Dialect.SQLITE.literal, "''", "'it' || CHAR(39) || 's ' || 'é'"),
+        (Dialect.MYSQL.literal, "CONCAT('')", "CONCAT('it', CHAR(39 USING utf8mb4), 's ', 'é')"),
     ],
 )
 def test_literals_of_dialects(literal, empty, written):
@@ -215,7 +214,7 @@ def test_what_an_engine_refuses_is_told_without_its_control_characters(tmp_path)
         raise RuntimeError("no \x1b]0;title\x07 \u202e\nmore")
 
     with pytest.raises(eb.DataError, match="the database refuses a statement of the scan: no �") as told:
-        scan(RunSQL(run, "p"), LABELS, **NAMES)
+        scan(RunSQL(run, "p"), LABELS, NAMES)
     assert str(told.value).endswith("�]0;title� �\nmore")
     good = "".join(f"r{i},x\n" for i in range(30_000))  # more than DuckDB looks at first
     (tmp_path / "p.csv").write_text(f"record,cluster\n{good}b,\x1b]0;title\x07,x\n")
@@ -244,7 +243,7 @@ def test_tables_that_change_are_counted_as_of_one_moment_or_refused(written):
             return engine.run(sql)
 
         try:
-            found = scan(RunSQL(run, "p", literal=char_literal), LABELS, **NAMES)
+            found = scan(RunSQL(run, "p", dialect=Dialect.SQLITE), LABELS, NAMES)
         except eb.DataError as error:
             assert "the prediction changed while it was scanned" in str(error)
             told.append(str(error))
@@ -267,7 +266,7 @@ def test_a_cluster_whose_size_no_cluster_has_is_refused(change):
         return engine.run(sql)
 
     with pytest.raises(eb.DataError, match="a cluster that the labels touch has a size that no cluster has"):
-        scan(RunSQL(run, "p", literal=char_literal), {"a": "e", "c": "e"}, **NAMES)
+        scan(RunSQL(run, "p", dialect=Dialect.SQLITE), {"a": "e", "c": "e"}, NAMES)
 
 
 # Folders
@@ -291,7 +290,7 @@ def test_names_of_folders_do_not_replace_a_column_of_the_files(tmp_path):
     written(tmp_path / "cluster=test", MORE)
     same(scan(tmp_path, LABELS), of(FRAME, MORE))
     written(tmp_path / "v" / "year=1", FRAME.assign(YEAR=2021))
-    assert list(scan_releases(tmp_path / "v", LABELS, "YEAR", **NAMES)) == [2021]
+    assert list(scan(Releases(tmp_path / "v", "YEAR"), LABELS, NAMES)) == [2021]
 
 
 @pytest.mark.parametrize("pattern", ["", "*/*.parquet", "**/*.parquet", "file"])
@@ -300,7 +299,7 @@ def test_releases_by_folders_are_text(tmp_path, pattern):
         written(tmp_path / "cluster=prod" / "all" / f"year={year}", frame[["record"]].assign(k=frame.cluster))
     folder = tmp_path / "cluster=prod" / "all"
     source = f"file://{folder}/year=*/*.parquet" if pattern == "file" else folder / pattern
-    found = scan_releases(source, LABELS, "year", record="record", cluster="k", missing=eb.Missing.SINGLETON)
+    found = scan(Releases(source, "year"), LABELS, Columns("record", "k"), missing=eb.Missing.SINGLETON)
     assert {year: units.rows for year, units in found.items()} == {"007": 4, "7": 2}
 
 
@@ -343,7 +342,7 @@ def test_fields_within_columns_are_not_columns(tmp_path):
         inside = [{"more": [{"record": id}], "record": id, "cluster": id}]
         columns = {"inside": inside, "record": ["ab"[i]], "cluster": ["x"]}
         pq.write_table(pa.table(columns), tmp_path / f"{i}.parquet")
-    same(scan(tmp_path, LABELS, **NAMES), eb.measure({"a": "x", "b": "x"}, LABELS))
+    same(scan(tmp_path, LABELS, NAMES), eb.measure({"a": "x", "b": "x"}, LABELS))
 
 
 def test_what_is_not_committed_is_not_read(tmp_path):
@@ -467,7 +466,7 @@ def test_small_csv_files_are_read_as_pandas_reads_them(tmp_path, seed):
     line = str(rng.choice(["\n", "\r\n"]))
     frame.to_csv(path, index=False, sep=separator, lineterminator=line, quoting=int(rng.integers(0, 2)))
     labels = dict(zip(frame.iloc[:, 0][:5], ["e", "e", "f", "f", "g"], strict=False))
-    named = scan(path, labels, record=header[0], cluster="cluster")
+    named = scan(path, labels, Columns(header[0], "cluster"))
     same(named, eb.measure(frame.iloc[:, :2], labels))
 
 
@@ -480,7 +479,7 @@ def test_rows_that_begin_with_a_hash_are_rows(tmp_path):
         }
     )
     frame.to_csv(tmp_path / "p.csv", index=False)
-    found = scan(tmp_path / "p.csv", {"0": "e", "2": "e"}, **NAMES)
+    found = scan(tmp_path / "p.csv", {"0": "e", "2": "e"}, NAMES)
     same(found, eb.measure(frame[["record", "cluster"]], {"0": "e", "2": "e"}))
     assert found.rows == 300
 
@@ -506,18 +505,18 @@ def test_columns_whose_names_differ_in_case_only(tmp_path, kind):
     for record, labels in (("id", {"k": "e", "l": "e"}), ("ID", LABELS)):
         for cluster in ("cluster", "CLUSTER"):
             wanted = eb.measure(frame[[record, cluster]], labels)
-            same(scan(source, labels, record=record, cluster=cluster), wanted)
-    found = scan(source, LABELS, record="ID", cluster="id")
+            same(scan(source, labels, Columns(record, cluster)), wanted)
+    found = scan(source, LABELS, Columns("ID", "id"))
     same(found, eb.measure(frame[["ID", "id"]], LABELS))
     with pytest.raises(
         eb.DataError, match="the prediction has no column 'Cluster'; it has 'id', 'cluster', 'ID'"
     ):
-        scan(source, LABELS, cluster="Cluster")
+        scan(source, LABELS, Columns(cluster="Cluster"))
 
 
 def test_columns_of_one_name_in_csv(tmp_path):
     (tmp_path / "p.csv").write_text("record,cluster,cluster\na,x,v\nb,x,w\nc,y,w\n")
-    same(scan(tmp_path / "p.csv", LABELS, **NAMES), eb.measure({"a": "x", "b": "x", "c": "y"}, LABELS))
+    same(scan(tmp_path / "p.csv", LABELS, NAMES), eb.measure({"a": "x", "b": "x", "c": "y"}, LABELS))
 
 
 def test_parquet_whose_name_does_not_say_so(tmp_path):
@@ -699,6 +698,6 @@ def test_common_records_of_ids_that_are_cast(tmp_path):
     old = pa.table({"record": binary, "cluster": pa.array([1, 1, 2, 2], pa.decimal128(38, 0))})
     new = pd.Series([1, 1, 1], list(UUIDS.values())[:3])
     labels = dict.fromkeys(list(UUIDS.values())[:3], "e")
-    found = scan_common({"old": old, "new": new}, labels)
+    found = scan({"old": old, "new": new}, labels)
     for name, clusters in (("old", [1, 1, 2]), ("new", [1, 1, 1])):
         same(found[name], eb.measure(pd.Series(clusters, new.index), labels))

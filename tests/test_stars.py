@@ -42,7 +42,9 @@ def test_complete_stars_give_the_entities_of_uniform_records(seed):
     wanted = eb.measure(prediction, inside.map(dict(zip(truth[stars.draws], stars.draws, strict=True))))
     one, two = (eb.Sample(u, eb.UniformRecords(stars.draws)) for u in (units, wanted))
     metrics = [eb.metrics.pairwise_precision, eb.metrics.b3_recall]
-    np.testing.assert_allclose(*(eb.taylor(s, metrics).apply(metrics).mean for s in (one, two)), rtol=1e-12)
+    np.testing.assert_allclose(
+        *(eb.engine.taylor(s, metrics).apply(metrics).mean for s in (one, two)), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from erbayes.engine import (
     betting,
     draws_of,
 )
-from erbayes.engine.bounded_means import fixed, unending
 from erbayes.labels import (
     ONCE,
     REPEATED,
@@ -34,7 +33,7 @@ from erbayes.labels import (
 from erbayes.study import populations as sim
 
 P, R = m.pairwise_precision, m.pairwise_recall
-PACES = {fixed: lambda n, s: n, unending: lambda n, s: s * math.log(1 + s)}
+PACES = {False: lambda n, s: n, True: lambda n, s: s * math.log(1 + s)}
 
 # Bets
 
@@ -94,7 +93,7 @@ def test_intervals_are_those_of_the_authors(name, once, anytime):
     """confseq 0.0.11 of Waudby-Smith, on a grid of 1/4000, with c = 3/4 and the running intersection."""
     x = EXAMPLES[name]
     np.testing.assert_allclose(betting(x), once, atol=3 / 8000)
-    np.testing.assert_allclose(betting(x, pace=unending), anytime, atol=3 / 8000)
+    np.testing.assert_allclose(betting(x, anytime=True), anytime, atol=3 / 8000)
 
 
 @pytest.mark.parametrize("pace", PACES)
@@ -114,7 +113,7 @@ def test_every_sequence_of_unequal_shares_is_covered_with_its_probability():
     kinds, chances = np.array([[1, 0.25], [0.5, 1], [0, 0.5]]), np.array([0.5, 0.3, 0.2])
     at = np.array(list(itertools.product(range(3), repeat=8)))
     p = chances @ kinds.prod(axis=1) / (chances @ kinds[:, 1])
-    ends = betting(kinds[at, 0], 0.8, unending, kinds[at, 1])
+    ends = betting(kinds[at, 0], 0.8, True, kinds[at, 1])
     chance = chances[at].prod(axis=1)
     assert chance @ (ends[:, 0] > p) <= 0.1 and chance @ (ends[:, 1] < p) <= 0.1
     assert chance @ ((ends[:, 0] > 0.2) | (ends[:, 1] < 0.9)) > 0.5, "intervals are not trivial"
@@ -132,7 +131,7 @@ def test_intervals_are_not_much_wider_than_exact_binomial_ones():
 
 def test_a_sequence_gets_shorter_and_looks_agree():
     x = (np.random.default_rng(4).random(300) < 0.9) * 1.0
-    looks = np.array([betting(x[:n], pace=unending) for n in range(10, 301, 10)])
+    looks = np.array([betting(x[:n], anytime=True) for n in range(10, 301, 10)])
     assert (np.diff(looks[:, 0]) >= 0).all() and (np.diff(looks[:, 1]) <= 0).all()
 
 
@@ -144,7 +143,7 @@ def test_both_sides_are_alike_and_order_counts():
 
 def test_draws_that_no_mean_explains_have_an_interval_all_the_same():
     x = np.r_[np.ones(300), np.zeros(300)]
-    low, high = betting(x, pace=unending)
+    low, high = betting(x, anytime=True)
     assert 0 <= low <= high <= 1
 
 
@@ -162,13 +161,11 @@ def test_bets_refuse_other_values(values, problem):
         betting(values)
 
 
-def test_bets_refuse_other_shares_levels_and_paces():
+def test_bets_refuse_other_shares_and_levels():
     with pytest.raises(eb.DataError, match=r"shares must lie in \[0, 1\]"):
         betting([0.5], shares=[2.0])
     with pytest.raises(eb.DataError, match="level must lie"):
         betting([0.5], 1.0)
-    with pytest.raises(eb.DataError, match="pace"):
-        betting([0.5], pace="fixed")
 
 
 # Metrics that are means of bounded numbers
@@ -201,7 +198,7 @@ def test_precision_is_the_plain_mean_over_ends_of_predicted_links():
     assert found.mean[0] == pytest.approx(values.mean())
     assert found.sd[0] == pytest.approx(values.std(ddof=1) / np.sqrt(200))
     np.testing.assert_allclose(found.interval()[0], betting(values))
-    np.testing.assert_allclose(found.interval(0.9, AnytimeBetting())[0], betting(values, 0.9, unending))
+    np.testing.assert_allclose(found.interval(0.9, AnytimeBetting())[0], betting(values, 0.9, anytime=True))
 
 
 def test_a_mixture_has_bounded_shares_of_mean_one():
@@ -246,7 +243,9 @@ def test_other_metrics_and_designs_have_no_exact_interval(design, metric, proble
 )
 def test_records_and_entities_have_exact_intervals_too(design, metric):
     found = BoundedMeans()(eb.Sample(CENSUS, design), [metric])
-    assert found.mean[0] == pytest.approx(eb.taylor(eb.Sample(CENSUS, design), metric).apply(metric).mean[0])
+    assert found.mean[0] == pytest.approx(
+        eb.engine.taylor(eb.Sample(CENSUS, design), metric).apply(metric).mean[0]
+    )
     assert found.interval(0.95, Betting())[0] @ [1, -1] < 0
 
 
@@ -280,36 +279,42 @@ def robbins(n, alpha, tuned):
 @pytest.mark.parametrize("alpha", [0.3, 0.05, 0.001])
 @pytest.mark.parametrize("n", [10.0, 150.0, 4000.0])
 def test_the_boundary_is_that_of_robbins(alpha, n):
-    assert eb.Anytime(150).quantile(np.array(n), alpha) == pytest.approx(robbins(n, alpha, 150), rel=1e-6)
+    assert eb.intervals.Anytime(150).quantile(np.array(n), alpha) == pytest.approx(
+        robbins(n, alpha, 150), rel=1e-6
+    )
 
 
 def fit(x, sd, effective, support=m.UNIT):
-    return eb.Normal(("x",), np.array([x]), np.array([[sd**2]]), np.array([np.inf]), (support,), effective)
+    return eb.metrics.Normal(
+        ("x",), np.array([x]), np.array([[sd**2]]), np.array([np.inf]), (support,), effective
+    )
 
 
 def test_a_sequence_is_a_longer_interval_of_the_kind_at_each_look():
-    wald = fit(0.5, 0.01, 100.0).interval(0.95, eb.Anytime(100, eb.WALD))[0]
+    wald = fit(0.5, 0.01, 100.0).interval(0.95, eb.intervals.Anytime(100, eb.intervals.WALD))[0]
     np.testing.assert_allclose(wald, 0.5 + 0.01 * robbins(100, 0.05, 100) * np.array([-1, 1]), rtol=1e-6)
-    for kind in (eb.BetaGamma(), eb.Symmetric()):
-        inner, outer = (fit(0.9, 0.02, 80.0).interval(0.95, k)[0] for k in (kind, eb.Anytime(kind=kind)))
+    for kind in (eb.intervals.BetaGamma(), eb.intervals.Symmetric()):
+        inner, outer = (
+            fit(0.9, 0.02, 80.0).interval(0.95, k)[0] for k in (kind, eb.intervals.Anytime(kind=kind))
+        )
         assert outer[0] < inner[0] < inner[1] < outer[1]
 
 
 def test_a_sequence_needs_an_effective_number_of_draws():
     with pytest.raises(eb.DataError, match="effective number of draws, which these estimates lack"):
-        fit(0.5, 0.01, np.inf).interval(0.95, eb.Anytime())
-    np.testing.assert_array_equal(fit(0.5, 0.0, np.inf).interval(0.95, eb.Anytime()), [[0.5, 0.5]])
+        fit(0.5, 0.01, np.inf).interval(0.95, eb.intervals.Anytime())
+    np.testing.assert_array_equal(fit(0.5, 0.0, np.inf).interval(0.95, eb.intervals.Anytime()), [[0.5, 0.5]])
 
 
 @pytest.mark.parametrize("wrong", [0, -1, np.inf, "many", True])
 def test_the_tuning_of_a_sequence_is_checked(wrong):
     with pytest.raises(eb.DataError, match="draws of a confidence sequence must be above 0"):
-        eb.Anytime(wrong)
+        eb.intervals.Anytime(wrong)
 
 
 def test_a_sequence_is_made_of_an_interval_in_closed_form():
     with pytest.raises(eb.DataError, match="kind is one of the intervals in closed form"):
-        eb.Anytime(kind=eb.EqualTailed())
+        eb.intervals.Anytime(kind=eb.intervals.EqualTailed())
 
 
 @pytest.mark.parametrize("effective", [0.5, 1.0, 2.0, 3.0, 5.0])
@@ -317,14 +322,14 @@ def test_a_sequence_is_made_of_an_interval_in_closed_form():
 def test_a_sequence_of_very_few_draws_is_the_whole_range(effective, support):
     """The tail is then so small that 1 - tail is 1, whose quantile is no number."""
     for sd in (0.0, 0.3):
-        low, high = fit(0.9, sd, effective, support).interval(0.95, eb.Anytime())[0]
+        low, high = fit(0.9, sd, effective, support).interval(0.95, eb.intervals.Anytime())[0]
         assert low <= 0.9 <= high
         assert ((low, high) == support) == (effective < 3)
 
 
 def test_differences_have_sequences_too():
     found = eb.compare({"a": PEOPLE.pred, "b": PEOPLE.true}, PEOPLE.true[:600], eb.UniformClusters(), [R])
-    table = found.differences(0.95, eb.Anytime())
+    table = found.differences(0.95, eb.intervals.Anytime())
     assert (table["upper"] > table["lower"]).all() and table["kind"].tolist() == ["t at any time"]
 
 
@@ -351,7 +356,7 @@ def test_several_metrics_share_the_level():
     sample, _ = of_links(plan=Mixture(0.4))
     found = check(sample, {P: 0.5, "pairwise-recall": 0.5}, Rule(0.9))
     assert found.level == pytest.approx(0.95)
-    wanted = eb.taylor(sample, R).apply(R).interval(0.95, eb.Anytime())[0]
+    wanted = eb.engine.taylor(sample, R).apply(R).interval(0.95, eb.intervals.Anytime())[0]
     np.testing.assert_allclose(found.interval[1], wanted)
     assert found.kinds == ("betting at any time", "Beta at any time")
     assert found.table()["level"].tolist() == pytest.approx([0.95, 0.95])
@@ -365,7 +370,7 @@ def test_one_verdict_for_all(verdicts, whole):
     sample, _ = of_links(plan=Mixture(0.4))
     least = {"H": 0.01, "O": None, "F": 0.9999}
     names = ["pairwise-precision", "pairwise-recall", "b3-recall"]
-    estimates = eb.taylor(sample, names).apply(names).mean
+    estimates = eb.engine.taylor(sample, names).apply(names).mean
     minimum = {
         name: least[v] or estimate for name, v, estimate in zip(names, verdicts, estimates, strict=True)
     }
@@ -376,7 +381,7 @@ def test_one_verdict_for_all(verdicts, whole):
 def repeated(sample, total):
     """A sample whose draws are those of another, again and again, up to a number."""
     ids = sample.units.ids[np.resize(sample.expansion.unit, total)]
-    return eb.Sample(sample.units, eb.ByPredictedSize(sample.design.chance, ids))
+    return eb.Sample(sample.units, eb.design.ByPredictedSize(sample.design.chance, ids))
 
 
 @pytest.mark.parametrize("plan", [LinkEnds(), Mixture(0.5)])
@@ -400,7 +405,7 @@ def test_further_draws_of_the_closed_form_are_about_right():
 
 def test_further_draws_are_0_if_decided_and_unknown_at_the_estimate():
     sample, _ = of_links()
-    estimate = float(eb.taylor(sample, P).apply(P, 1).mean[0])
+    estimate = float(eb.engine.taylor(sample, P).apply(P, 1).mean[0])
     assert check(sample, {P: 0.01}).further == (0,)
     found = check(sample, {P: estimate})
     assert found.further == (None,)
@@ -428,7 +433,7 @@ def test_a_check_refuses_other_rules_and_lone_draws():
     with pytest.raises(eb.DataError, match="level"):
         Rule(95)
     with pytest.raises(eb.DataError, match="Anytime is a class"):
-        Rule(kind=eb.Anytime)
+        Rule(kind=eb.intervals.Anytime)
     lone = eb.Sample(eb.measure({1: "a", 2: "a"}, {1: "x", 2: "x"}), eb.UniformClusters())
     with pytest.raises(eb.DataError, match="no standard error in this sample: label more units"):
         check(lone, {P: 0.5})
@@ -436,8 +441,8 @@ def test_a_check_refuses_other_rules_and_lone_draws():
 
 def test_false_passes_are_rare_at_every_look():
     """The minimum is just above the truth: no more than 5 % of samples pass at any of 20 looks."""
-    design = eb.ByPredictedSize(eb.columns.PREDICTED_LINKS)
-    truth = float(eb.taylor(eb.Sample(CENSUS, eb.UniformClusters(len(CENSUS))), P).apply(P, 1).mean[0])
+    design = eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS)
+    truth = float(eb.engine.taylor(eb.Sample(CENSUS, eb.UniformClusters(len(CENSUS))), P).apply(P, 1).mean[0])
     rng = np.random.default_rng(8)
     at = rng.choice(len(CENSUS), p=design.chances(CENSUS), size=(400, 200))
     passed, once = np.zeros(400, bool), np.zeros(400, bool)
@@ -445,7 +450,7 @@ def test_false_passes_are_rare_at_every_look():
         sample = eb.Sample(CENSUS, design, design.expand_draws(CENSUS, at[:, :look]))
         found = BoundedMeans()(sample, [P])
         passed |= found.interval(0.95, AnytimeBetting())[:, 0, 0] > truth
-        once |= found.interval(0.95, eb.WALD)[:, 0, 0] > truth
+        once |= found.interval(0.95, eb.intervals.WALD)[:, 0, 0] > truth
     assert passed.mean() <= binom.ppf(0.999, 400, 0.025) / 400
     assert once.mean() > 0.1, "an interval for one look passes far too often"
 

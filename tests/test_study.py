@@ -9,31 +9,25 @@ import time
 from dataclasses import dataclass, field, replace
 from itertools import count
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.engine import Estimator, Jackknife, Naive, OnCalibrated, OnDistinct, Resampled, Taylor
-from erbayes.labels import LinkEnds, RootSize
+from erbayes.engine import Estimator, Jackknife, Naive, Resampled, Taylor
+from erbayes.labels import LinkEnds, Poisson, Records, RootSize, Systematic
 from erbayes.metrics.columns import COLUMNS, PieceSum
 from erbayes.metrics.intervals import EqualTailed
-from erbayes.study import (
-    DrawClusters,
-    DrawDistinctClusters,
-    DrawPoisson,
-    DrawRecords,
-    Study,
-    study,
-)
+from erbayes.study import Entities, Study, draw_samples, study
 from erbayes.study import populations as sim
 from erbayes.study.harness import RUN
 
 pytestmark = pytest.mark.slow
 
 PR = (m.pairwise_precision, m.pairwise_recall)
-PLANS = {"records": DrawRecords(), "clusters": DrawClusters(), "distinct": DrawDistinctClusters()}
+PLANS = {"records": Records(), "clusters": Entities(), "distinct": Entities(distinct=True)}
 
 
 def people(records=3000, seed=1):
@@ -49,14 +43,13 @@ def run(estimators, repetitions=30, sizes=(50,), plans=PLANS, **more):
         PR,
         repetitions=repetitions,
         seed=3,
-        progress=False,
         **more,
     )
 
 
 def one_by_one(sample, metrics, rng):
     """A user's own engine: the closed form, and a random number that its stream must fix."""
-    found = eb.taylor(sample, metrics).apply(metrics)
+    found = eb.engine.taylor(sample, metrics).apply(metrics)
     return replace(found, cov=found.cov * (1 + 1e-9 * rng.random()))
 
 
@@ -119,15 +112,24 @@ def test_many_samples_at_once_are_the_same_samples(plan):
     np.testing.assert_allclose(together.upper, single.upper, atol=2e-9)
 
 
+def on_distinct(sample, metrics, rng=None):
+    design = eb.DistinctEntities(len(sample.expansion.unit))
+    return Taylor()(eb.Sample(sample.units, design), metrics, rng)
+
+
+def on_calibrated(sample, metrics, rng=None):
+    return Taylor()(eb.Sample(sample.units, eb.design.Calibrated(sample.design)), metrics, rng)
+
+
 def test_every_estimator_gives_estimates():
     estimators = {
-        "taylor": Estimator(Taylor(order=1), eb.WALD),
+        "taylor": Estimator(Taylor(order=1), eb.intervals.WALD),
         "jackknife": Jackknife(),
-        "distinct": OnDistinct(Taylor()),
-        "calibrated": OnCalibrated(Taylor()),
+        "distinct": on_distinct,
+        "calibrated": on_calibrated,
         "bootstrap": Estimator(Resampled(replicates=50), EqualTailed()),
     }
-    table = run(estimators, 10, (400,), {"records": DrawRecords()}).table().set_index("estimator")
+    table = run(estimators, 10, (400,), {"records": Records()}).table().set_index("estimator")
     assert (table.failures <= 3).all() and (table.rmse < 0.1).all() and (table.width > 0).all()
     assert table.rmse["distinct"].iloc[1] != table.rmse["taylor"].iloc[1]
     assert table.rmse["calibrated"].iloc[0] != table.rmse["taylor"].iloc[0]
@@ -143,7 +145,8 @@ def test_the_same_on_any_number_of_workers_and_beside_other_estimators(monkeypat
     monkeypatch.setattr("erbayes.study.harness.BLOCK", 8)
     boot = {"boot": Estimator(Resampled(replicates=20), EqualTailed())}
     alone = run(boot, 20)
-    same(alone, run(boot, 20, workers=2))
+    with joblib.parallel_config(n_jobs=2):
+        same(alone, run(boot, 20))
     beside = run({"own": one_by_one} | boot, 20).runs
     pd.testing.assert_series_equal(
         beside[beside.estimator == "boot"].reset_index().estimate, alone.runs.estimate
@@ -152,7 +155,7 @@ def test_the_same_on_any_number_of_workers_and_beside_other_estimators(monkeypat
     lower = [twins[twins.estimator == e].lower.to_numpy() for e in "ab"]
     np.testing.assert_allclose(*lower, atol=2e-9)
     assert (lower[0] != lower[1]).all()
-    other = study({"zeta": people()}, PLANS, (50,), boot, PR, repetitions=20, seed=4, progress=False)
+    other = study({"zeta": people()}, PLANS, (50,), boot, PR, repetitions=20, seed=4)
     assert (other.runs.estimate != alone.runs.estimate).mean() > 0.9
 
 
@@ -167,8 +170,8 @@ def test_every_cell_has_random_numbers_of_its_own(monkeypatch):
     """The same population, plan and size under two names each: no two cells share a sample."""
     monkeypatch.setattr("erbayes.study.harness.BLOCK", 10)
     twins = {"a": people(), "b": people()}
-    plans = {"c": DrawRecords(), "d": DrawRecords()}
-    runs = study(twins, plans, (50, 51), {"t": Taylor()}, PR[1:], repetitions=20, seed=3, progress=False).runs
+    plans = {"c": Records(), "d": Records()}
+    runs = study(twins, plans, (50, 51), {"t": Taylor()}, PR[1:], repetitions=20, seed=3).runs
     assert len(runs) == 2 * 2 * 2 * 20 and runs.estimate.nunique() > 0.95 * len(runs)
 
 
@@ -196,7 +199,7 @@ def test_finished_blocks_are_not_run_again(tmp_path, monkeypatch):
 
     def again(seed_of_people, seed):
         study({"zeta": people(seed=seed_of_people)}, PLANS, (50,), {"counted": counted}, PR,
-              repetitions=8, seed=seed, progress=False, file=file)  # fmt: skip
+              repetitions=8, seed=seed, file=file)  # fmt: skip
 
     again(2, 3)
     assert len(counted.calls) == 28 * 3
@@ -209,12 +212,12 @@ def test_a_file_serves_studies_with_different_numbers_of_metrics(tmp_path):
     run({"own": one_by_one}, 3, file=file)
     more = (*PR, m.b3_recall)
     found = study({"zeta": people()}, PLANS, (50,), {"own": one_by_one}, more,
-                  repetitions=3, seed=3, progress=False, file=file)  # fmt: skip
+                  repetitions=3, seed=3, file=file)  # fmt: skip
     assert len(found.runs) == 3 * 3 * 3
 
 
 def test_a_file_keeps_levels_apart(tmp_path):
-    file, plans = tmp_path / "study.sqlite", {"records": DrawRecords()}
+    file, plans = tmp_path / "study.sqlite", {"records": Records()}
     wide = run({"t": Taylor()}, 3, file=file, plans=plans)
     narrow = run({"t": Taylor()}, 3, file=file, plans=plans, level=0.5)
     assert (narrow.runs.lower > wide.runs.lower).all()
@@ -281,30 +284,29 @@ def test_a_study_killed_ten_times_goes_on_bit_for_bit(tmp_path):
 def test_plans_draw_what_they_say():
     units = people().units
     rng = np.random.default_rng(1)
-    records = DrawRecords().draw(units, 200, 2000, rng).unit
+    records = draw_samples(Records(), units, 200, 2000, rng).unit
     share = np.bincount(records.ravel(), minlength=len(units)) / records.size
     expected = units.size / units.size.sum()
     assert np.abs(share - expected).max() < 5 * np.sqrt(expected.max() / records.size)
-    distinct = DrawDistinctClusters().draw(units, 30, 500, rng).unit
+    distinct = draw_samples(Entities(distinct=True), units, 30, 500, rng).unit
     assert all(len(set(d)) == 30 for d in distinct)
     assert np.bincount(distinct.ravel(), minlength=len(units)).std() < 5 * np.sqrt(30 * 500 / len(units))
-    everyone = DrawDistinctClusters().draw(units, len(units), 2, rng).unit
+    everyone = draw_samples(Entities(distinct=True), units, len(units), 2, rng).unit
     assert (np.sort(everyone) == np.arange(len(units))).all()
     with pytest.raises(eb.DataError, match="distinct entities from a population of"):
-        DrawDistinctClusters().draw(units, 10**6, 1, rng)
+        draw_samples(Entities(distinct=True), units, 10**6, 1, rng)
 
 
 def test_coverage_is_nominal_where_theory_says_so():
     easy = sim.simulate(sim.Empirical([3, 4, 5]), sim.Misattribution(0.2), 20_000, np.random.default_rng(1))
     table = study(
         {"easy": easy},
-        {"records": DrawRecords()},
+        {"records": Records()},
         [300],
         {"closed": Taylor()},
         PR,
         repetitions=3000,
         seed=1,
-        progress=False,
     ).table()
     assert (np.abs(table.coverage - 0.95) < 4 * 0.004).all()
     assert (np.abs(table.bias) < 4 * table.rmse / np.sqrt(3000)).all()
@@ -323,12 +325,14 @@ def test_plans_by_predicted_size_select_entities_with_their_chances():
     root = np.sqrt(people.pred.map(people.pred.value_counts()).astype(float))
     of_record = pd.DataFrame({"entity": people.true, "p": root / root.sum()})
     p = of_record.groupby("entity")["p"].sum().reindex(people.units.ids).to_numpy()
-    drawn = DrawRecords(RootSize()).draw(people.units, 100, 300, np.random.default_rng(2)).unit
+    drawn = draw_samples(RootSize(), people.units, 100, 300, np.random.default_rng(2)).unit
     found = np.bincount(drawn.ravel(), minlength=len(p))
     assert abs(((found - 30_000 * p) ** 2 / (30_000 * p)).sum() / len(p) - 1) < 5 * (2 / len(p)) ** 0.5
     missed = (1 - np.minimum(60 * of_record["p"], 1)).groupby(of_record["entity"]).prod()
     inclusion = 1 - missed.reindex(people.units.ids).to_numpy()
-    taken = DrawPoisson(RootSize()).draw(people.units, 60, 500, np.random.default_rng(3)).drawn.sum(axis=0)
+    samples = draw_samples(Poisson(RootSize()), people.units, 60, 500, np.random.default_rng(3))
+    assert samples.batch is None
+    taken = np.bincount(np.concatenate(samples.unit), minlength=len(p))
     expected, variance = 500 * inclusion, 500 * inclusion * (1 - inclusion)
     assert abs(((taken - expected) ** 2 / variance).sum() / len(p) - 1) < 5 * (2 / len(p)) ** 0.5
 
@@ -337,10 +341,15 @@ def test_plans_by_predicted_size_refuse_what_draws_nothing():
     people = sim.simulate(sim.Zeta(2.5, 20), sim.Misattribution(0.2), 60, np.random.default_rng(1))
     alone = sim.Population.of(pd.Series(range(60), people.true.index), people.true)
     rng = np.random.default_rng(1)
-    for plan in (DrawRecords(LinkEnds()), DrawPoisson(LinkEnds())):
+    for plan in (LinkEnds(), Poisson(LinkEnds())):
         with pytest.raises(
             eb.DataError, match="no record has a chance to be drawn: the total of 'predicted_links'"
         ):
-            plan.draw(alone.units, 5, 1, rng)
+            draw_samples(plan, alone.units, 5, 1, rng)
     with pytest.raises(eb.DataError, match="of must be a plan whose chances depend on predicted size"):
-        DrawRecords(of="links").draw(people.units, 5, 1, rng)
+        Poisson(of="links")
+    for plan in (Systematic(), Records, "records"):
+        with pytest.raises(
+            eb.DataError, match=r"a study draws by chances of predicted size, such as Records"
+        ):
+            draw_samples(plan, people.units, 5, 1, rng)

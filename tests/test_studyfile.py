@@ -13,9 +13,10 @@ import pytest
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.engine import OnDistinct, Taylor
+from erbayes.engine import LinearPool, Taylor
 from erbayes.engine import closed_form as closed_form
-from erbayes.study import DrawRecords, study
+from erbayes.labels import Records
+from erbayes.study import draw_samples, study
 from erbayes.study import populations as sim
 from erbayes.study.study_file import PACKAGE, StudyFile, code_of, digest_of
 
@@ -25,19 +26,18 @@ PEOPLE = sim.simulate(sim.Zeta(2.2, 40), sim.Misattribution(0.1), 500, np.random
 def run(estimator, file, repetitions=3, metrics=(m.pairwise_recall,), plan=None):
     return study(
         {"zeta": PEOPLE},
-        {"plan": plan or DrawRecords()},
+        {"plan": plan or Records()},
         [20],
         {"own": estimator},
         metrics,
         repetitions=repetitions,
         seed=1,
         file=file,
-        progress=False,
     ).runs.estimate.to_numpy()
 
 
 def constant(x):
-    return lambda sample, metrics, rng: eb.Draws(
+    return lambda sample, metrics, rng: eb.metrics.Draws(
         tuple(m.name for m in metrics), np.full((1, 2, len(metrics)), x), tuple(m.support for m in metrics)
     )
 
@@ -163,7 +163,7 @@ def test_code_in_a_module_of_the_user(tmp_path, monkeypatch):
 
 def digest():
     scripts = [script(text) for pair in VERSIONS.values() for text in pair]
-    return code_of(DrawRecords(), m.ALL, OnDistinct(Taylor()), constant(1.0), *scripts)
+    return code_of(Records(), m.ALL, LinearPool((Taylor(), Taylor(order=1))), constant(1.0), *scripts)
 
 
 DIGEST = """
@@ -266,12 +266,12 @@ def test_changed_plans_and_metrics_are_noticed(tmp_path):
         assert run(Taylor(order=1), file, metrics=[recall(2)]) == pytest.approx(once**2)
 
     class First:
-        def draw(self, units, n, samples, rng):
-            return DrawRecords().draw(units, n, samples, np.random.default_rng(7))
+        def draw_samples(self, units, n, samples, rng):
+            return draw_samples(Records(), units, n, samples, np.random.default_rng(7))
 
     named_alike = First()
     first = run(Taylor(), file, plan=named_alike)
-    First.draw = lambda self, *given: DrawRecords().draw(*given)
+    First.draw_samples = lambda self, *given: draw_samples(Records(), *given)
     with pytest.warns(UserWarning, match="other code"):
         assert (run(Taylor(), file, plan=named_alike) != first).any()
 

@@ -12,6 +12,8 @@ MOST = 4
 """The largest number of decimals."""
 NONE = "–"
 """The text of a missing number."""
+LONGEST = 40
+"""Number of characters of an id that are shown."""
 UNCERTAINTIES = ("se", "se_bound", "sd")
 """Columns that hold the uncertainty of the estimate."""
 MEASURED = ("estimate", "lower", "upper")
@@ -64,6 +66,12 @@ def error(value: float, places: int) -> str:
     """Return the text of a standard error, which is "0" only if the standard error is 0."""
     rounds_away = np.isfinite(value) and 0 < value < 0.5 * 10.0**-places
     return "0" if value == 0 else f"{value:.1g}" if rounds_away else text(value, places)
+
+
+def shorten_id(x: Any) -> str:
+    """Return the text of an id on one short line, without characters that cannot be seen."""
+    line = "".join(c if c.isprintable() else "\ufffd" for c in str(x)[: LONGEST + 1])
+    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:

@@ -7,8 +7,6 @@ from enum import Enum
 from numbers import Real
 from typing import Any
 
-import numpy as np
-
 
 class Remedy(Enum):
     """Remedies of errors, in the words of Python. The command line has its own words for them."""
@@ -18,7 +16,7 @@ class Remedy(Enum):
     COLUMNS = "choose two, such as table[['record', 'cluster']]"
     ALONE = "leave these alone in it"
     ORDER = "if columns are in the other order, choose them: table[['record', 'cluster']]"
-    SCANNED_COLUMNS = "name them: record=..., cluster=..."
+    SCANNED_COLUMNS = "name them: Columns(record=..., cluster=...)"
     SECOND_COLUMNS = "name both: SecondSource(source, cluster=..., record=...)"
     COVER = (
         "give these records clusters of their own in it or, if none of them is labelled, leave them out: "
@@ -33,7 +31,7 @@ class Remedy(Enum):
     DRAWN_FROM = "to judge another prediction of the same records: Labels.design(drawn_from=that one)"
     FRAME = "frame=that one counts its records only"
     ANY_ID = "or, if a real cluster has it, use Clustering.of(memberships, any_id=True)"
-    SCANNED_ANY_ID = "or, if a real cluster has it, any_id=True"
+    SCANNED_ANY_ID = "or, if a real cluster has it, Columns(any_id=True)"
     MEMORY = "allow it more: DuckDB(memory_limit='8GB'), or fewer threads: DuckDB(threads=1)"
     UNLISTED = (
         "list all records, Clustering.from_pairs(pairs, records=all); or, if records in no pair are known to "
@@ -64,13 +62,7 @@ class DataError(ValueError):
         The message without remedies. Control characters are escaped, so that no file can send commands to a
         terminal.
     *remedies : Remedy
-        Their values end the message.
-
-    Attributes
-    ----------
-    what : str
-        The message without remedies.
-    remedies : tuple of Remedy
+        Their values end the message. Both are attributes too.
 
     Examples
     --------
@@ -110,13 +102,7 @@ class Sentence(str):
         The sentence, without a full stop if remedies follow.
     grade : Grade
     *remedies : Remedy
-        Their values end the sentence.
-
-    Attributes
-    ----------
-    what : str
-    grade : Grade
-    remedies : tuple of Remedy
+        Their values end the sentence. All three are attributes too.
 
     Examples
     --------
@@ -181,6 +167,8 @@ def printable(text: str) -> str:
 
 def head(values: Any, most: int = 3) -> str:
     """Return the first values, at most `most`, as text for a message."""
+    import numpy as np  # not above, since messages are all that the shell needs to start
+
     shown = [repr(v.item() if isinstance(v, np.generic) else v) for v in list(values[:most])]
     return ", ".join(shown) + (", …" if len(values) > most else "")
 
@@ -193,7 +181,7 @@ def whole(value: Any, what: str, least: int = 1) -> int:
     >>> whole(100.0, "population")
     100
     """
-    numeric = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    numeric = isinstance(value, Real) and not isinstance(value, bool)
     if not numeric or value % 1 != 0 or value < least:
         raise DataError(f"{what} must be a whole number, {least} or more, not {value!r}")
     return int(value)
@@ -215,7 +203,7 @@ def need(value: Any, of: type, what: str) -> None:
 
 def number(value: Any, what: str, allowed: Callable[[float], bool], must: str) -> float:
     """Return an allowed real number as a float; `what` names it and `must` says the condition."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not allowed(float(value)):
+    if isinstance(value, bool) or not isinstance(value, Real) or not allowed(float(value)):
         raise DataError(f"{what} must {must}, not {head([value])}")
     return float(value)
 

@@ -19,12 +19,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pandas as pd
+import pyarrow as pa
 from pandas.io.common import get_handle  # type: ignore[import-not-found]
 from pyarrow import ArrowException
 from pyarrow.compute import field
+from pyarrow.csv import ConvertOptions, ParseOptions, read_csv
 from pyarrow.dataset import dataset
 
 from .errors import DataError, Remedy
+from .known_columns import fill_known
 from .tables import is_whole_decimal, refuse_columns, refuse_names
 
 PARQUET = {".parquet", ".pq"}
@@ -42,6 +45,8 @@ HIDDEN = ".erbayes-"
 """The beginning of the names of folders in which outputs are made, beside the output."""
 NEW, OLD = "new", "old"
 """Names in such a folder of what is being made, and of what it replaces."""
+HEADER = 2**16
+"""Bytes in which the first line of a file must end to be read by pyarrow."""
 LINKS = 40
 """Number of symbolic links that may lead from one to the next, as in Linux."""
 
@@ -53,6 +58,7 @@ def read_columns(path: Path, columns: Mapping[str, str | None], spare: int = 0) 
     the file has at most `spare` others.
     """
     frame = _read(path)
+    columns = fill_known(columns, frame.columns)
     named = [c for c in columns.values() if c is not None]
     choices = {
         name: remedy
@@ -121,7 +127,7 @@ def _add_text(frame: pd.DataFrame) -> pd.DataFrame:
 def _choose_record_column(names: list[str], record: str | None, path: Path) -> str:
     """Return the column of records."""
     refuse_names([] if record is None else [record], names, str(path))
-    return names[0] if record is None else record
+    return record or fill_known({"record": None}, names)["record"] or names[0]
 
 
 def _list_column_remedies(meanings: set[str]) -> list[Remedy]:
@@ -136,7 +142,11 @@ def _read(path: Path) -> pd.DataFrame:
             frame = pd.read_parquet(path)
             return frame if frame.index.names == [None] else frame.reset_index()
         separator = "\t" if ".tsv" in suffixes[-2:] else ","
-        _refuse_text_after_quotes(path, separator)
+        with get_handle(path, "rb", compression="infer", is_text=False) as opened:
+            content: bytes = opened.handle.read()
+        if (plain := _read_plain(content, separator)) is not None:
+            return plain
+        _refuse_text_after_quotes(path, content, separator)
         frame = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, na_values=[""])
     except DataError:
         raise
@@ -160,10 +170,31 @@ def not_utf8(path: Path, error: UnicodeDecodeError) -> DataError:
     return DataError(f"cannot read {path}: {error}: it is not text in UTF-8, save it as such")
 
 
-def _refuse_text_after_quotes(path: Path, separator: str) -> None:
+def _read_plain(content: bytes, separator: str) -> pd.DataFrame | None:
+    """Read text in which each line has a field per column as it stands; None if pandas must judge it.
+
+    pyarrow takes a fifth of the time. The two agree on text without quotes, marks of order, NULs and
+    blank or repeated names of columns; on all else pandas decides, as it does on what pyarrow refuses.
+    """
+    names = content[:HEADER].partition(b"\n")[0].rstrip(b"\r").split(separator.encode())
+    plain = len(names) == len(set(names)) > 1 and all(map(bytes.strip, names))
+    ends = content.count(b"\r") == content.count(b"\r\n")
+    if not plain or not ends or content.startswith(BOM_UTF8) or b'"' in content or b"\0" in content:
+        return None
+    try:
+        text = {name.decode(): pa.string() for name in names}
+        table = read_csv(
+            pa.BufferReader(content),
+            parse_options=ParseOptions(delimiter=separator, quote_char=False),
+            convert_options=ConvertOptions(column_types=text, null_values=[""], strings_can_be_null=True),
+        )
+    except (ArrowException, UnicodeDecodeError):
+        return None
+    return table.to_pandas().astype("str") if table.column_names == list(text) else None
+
+
+def _refuse_text_after_quotes(path: Path, content: bytes, separator: str) -> None:
     """Refuse fields such as `"a" ` and `"a"b`, which pandas would join to one text."""
-    with get_handle(path, "rb", compression="infer", is_text=False) as opened:
-        content: bytes = opened.handle.read()
     apart = separator.encode()
     field = rb'(?:^|[%b\r\n])"(?:[^"]|"")*+"[^"%b\r\n]' % (apart, apart)
     # quick, but wrong at quotes in quotes, so that the csv module decides what it finds

@@ -10,7 +10,9 @@ error). Li and Lahiri (2010), Journal of Multivariate Analysis 101, 882-892 (τ�
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 import pandas as pd
@@ -28,22 +30,16 @@ from .domains import ByDomain
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Direct:
-    """Direct estimates of domains on the scale of the model.
+    """Direct estimates of d domains on the scale of the model.
 
     Attributes
     ----------
-    names : tuple of str, (d,)
-    metric : str
-    scale : Scale
     there : bool array, (d,)
         False for domains without a draw, which the model predicts by their covariates alone.
-    y : float array, (a,)
-        Estimates of the domains that are there.
-    V : float array, (a, a)
-        Covariance of their errors.
+    y, V : float arrays, (a,), (a, a)
+        Estimates of the domains that are there, and the covariance of their errors.
     X : float array, (d, p)
-        A constant and the covariates of all domains.
-    columns : tuple of str, (p,)
+        A constant and the covariates of all domains, called `columns`.
     table : DataFrame
         Direct estimates on the scale of the metric, with their effective draws, (d rows).
     """
@@ -57,6 +53,14 @@ class Direct:
     X: FloatArray
     columns: tuple[str, ...]
     table: pd.DataFrame
+
+    def beside(
+        self, estimate: FloatArray, lower: FloatArray, upper: FloatArray, level: float, kind: str
+    ) -> pd.DataFrame:
+        """Return the table of direct estimates and those of a model, one row per domain."""
+        table = self.table.assign(estimate=estimate, lower=lower, upper=upper)
+        table.insert(0, "metric", self.metric)
+        return table.assign(level=level, kind=kind).rename_axis("domain").reset_index()
 
 
 def direct_estimates(
@@ -75,19 +79,7 @@ def direct_estimates(
     Counts have the pseudo-draws of `BetaGamma` and their own variances, because a count grows with its domain
     and varies the more the rarer it is. Only domains with too few draws take theirs from the others.
 
-    Parameters
-    ----------
-    result : ByDomain
-    metric : Metric or str
-    covariates : DataFrame, optional
-        Numbers known of each domain. Its index has the values of the variable as text.
-
-    Raises
-    ------
-    DataError
-        If the result holds draws, if the metric has neither a logit nor a log scale, if no domain has both
-        enough draws and a standard error above 0, if too few domains have an estimate, or if covariates are
-        missing, not finite or redundant. A metric that counts something, such as splits, needs covariates.
+    Parameters and errors are those of `small_areas`.
 
     Notes
     -----
@@ -219,22 +211,36 @@ class SmallAreas(Tabled):
         """
         check_level(level)
         half = ndtri((1 + level) / 2) * np.sqrt(self.mse)
-        inverse = self.direct.scale.inverse
-        table = self.direct.table.assign(
-            estimate=inverse(self.theta), lower=inverse(self.theta - half), upper=inverse(self.theta + half)
-        )
-        table.insert(0, "metric", self.direct.metric)
-        return table.assign(level=level, kind="small-area").rename_axis("domain").reset_index()
+        estimate, low, high = (self.direct.scale.inverse(self.theta + x) for x in (0 * half, -half, half))
+        return self.direct.beside(estimate, low, high, level, "small-area")
 
 
-def small_areas(result: ByDomain, metric: Metric | str, covariates: pd.DataFrame | None = None) -> SmallAreas:
+@overload
+def small_areas(
+    result: ByDomain, metric: Metric | str, covariates: pd.DataFrame | None = ..., *, engine: None = ...
+) -> SmallAreas: ...
+@overload
+def small_areas[A: Tabled](
+    result: ByDomain,
+    metric: Metric | str,
+    covariates: pd.DataFrame | None = ...,
+    *,
+    engine: Callable[[Direct], A],
+) -> A: ...
+def small_areas(
+    result: ByDomain,
+    metric: Metric | str,
+    covariates: pd.DataFrame | None = None,
+    *,
+    engine: Callable[[Direct], Tabled] | None = None,
+) -> Tabled:
     """Estimate a metric of each domain by a model that shrinks direct estimates towards x'β.
 
-    It is the empirical best linear unbiased predictor under a Fay-Herriot model with the joint covariance of
-    the direct estimates. τ² is the adjusted residual maximum likelihood estimate, which is above 0. Mean
-    squared errors add up three parts of Prasad and Rao: shrinkage, β, and twice that of τ². The model
-    supposes that domains differ by their covariates and by chance alone. Direct estimates stay beside its
-    results.
+    By default it is the empirical best linear unbiased predictor under a Fay-Herriot model with the joint
+    covariance of the direct estimates. τ² is the adjusted residual maximum likelihood estimate, which is
+    above 0. Mean squared errors add up three parts of Prasad and Rao: shrinkage, β, and twice that of τ². The
+    model supposes that domains differ by their covariates and by chance alone. Direct estimates stay beside
+    its results.
 
     Parameters
     ----------
@@ -243,15 +249,15 @@ def small_areas(result: ByDomain, metric: Metric | str, covariates: pd.DataFrame
     metric : Metric or str
     covariates : DataFrame, optional
         Numbers known of each domain, such as its mean cluster size, one row per value of the variable.
-
-    Returns
-    -------
-    SmallAreas
+    engine : callable, Direct -> Tabled, optional
+        Another way to estimate the same model, such as `erbayes.bayes.areas.PosteriorAreas` with its draws.
 
     Raises
     ------
     DataError
-        As `direct_estimates`.
+        If the result holds draws, if the metric has neither a logit nor a log scale, if no domain has both
+        enough draws and a standard error above 0, if too few domains have an estimate, or if covariates are
+        missing, not finite or redundant. A metric that counts something, such as splits, needs covariates.
 
     Examples
     --------
@@ -259,28 +265,21 @@ def small_areas(result: ByDomain, metric: Metric | str, covariates: pd.DataFrame
     >>> rng = np.random.default_rng(1)
     >>> prediction = {i: i // 3 + (rng.random() < 0.2) * 1000 for i in range(900)}
     >>> sample = eb.Sample(eb.measure(prediction, {i: i // 4 for i in range(400)}), eb.UniformRecords())
-    >>> result = eb.by_domain(sample, {i: i // 4 % 8 for i in range(900)}, "b3-recall", name="part")
+    >>> result = eb.by_domain(sample, {i: i // 4 % 8 for i in range(900)}, "b3-recall")
     >>> areas = small_areas(result, "b3-recall")
     >>> bool(np.ptp(areas.table().estimate) < np.ptp(areas.table().direct))
     True
     """
     d = direct_estimates(result, metric, covariates)
-    theta, mse, tau2, beta = eblup(d.y, d.V, d.X, d.there)
-    return SmallAreas(d, theta, mse, tau2, beta)
+    return engine(d) if engine else SmallAreas(d, *eblup(d.y, d.V, d.X, d.there))
 
 
 def eblup(
     y: FloatArray, V: FloatArray, X: FloatArray, there: BoolArray
 ) -> tuple[FloatArray, FloatArray, float, FloatArray]:
-    """Return the predictor of each domain, (d,), its mean squared error, (d,), τ² and β.
+    """Return the predictor of each domain, (d,), its mean squared error, (d,), τ² and β, (p,).
 
-    Parameters
-    ----------
-    y, V : float arrays, (a,), (a, a)
-        Direct estimates and their covariance.
-    X : float array, (d, p)
-    there : bool array, (d,)
-        The a domains with a direct estimate.
+    y, (a,), and V, (a, a), are direct estimates and their covariance, of the domains that are `there`, (d,).
     """
     x = X[there]
 

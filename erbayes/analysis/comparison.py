@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
-from itertools import combinations
-from typing import Any
+from importlib import import_module
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from .._internal.arrays import Seed
 from .._internal.errors import DataError, Remedy, head, member
+from .._internal.policies import Differing, Missing
 from ..design import Design
 from ..design.sample import Sample
-from ..engine.closed_form import Taylor
 from ..engine.contract import Engine, need_paired
-from ..large import Scanned, lies_elsewhere, refuse_different_records, scan, scan_common
+from ..engine.named import find_engine
+from ..large import Scanned, scan
+from ..large.scanning import refuse_different_records
+from ..large.sources import lies_elsewhere
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
-from ..metrics.intervals import Kind
+from ..metrics.intervals import Kind, check_level
+from ..metrics.simultaneous import simultaneous_level
 from ..metrics.uncertain import Draws, Normal, Tabled
 from ..units.clustering import Clustering, kind
 from ..units.frame import framed
-from ..units.measuring import Missing, measure
+from ..units.measuring import measure
 from ..units.units import Units
 
-
-class Differing(Enum):
-    """Policies for predictions that cover different records."""
-
-    ERROR = "error"
-    """Refuse (the default)."""
-    COMMON = "common"
-    """Judge all of them on the records that every one covers. Other labelled records are left out."""
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -58,47 +56,126 @@ class Comparison(Tabled):
     samples: tuple[Sample, ...]
     left_out: int = 0
 
-    def differences(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
+    def subtract(self, first: str, second: str) -> Normal | Draws:
+        """Return the metrics of the prediction `second` minus those of `first`, jointly, by paired draws.
+
+        Raises
+        ------
+        DataError
+            If a name is none of the predictions, or if both are the same.
+        """
+        if unknown := [name for name in (first, second) if name not in self.predictions]:
+            raise DataError(f"no prediction {head(unknown)}; there are {', '.join(self.predictions)}")
+        k = len(self.metrics)
+        i, j = self.predictions.index(first), self.predictions.index(second)
+        weights = np.zeros((k, len(self.joint.names)))
+        weights[range(k), range(i * k, i * k + k)] = -1.0
+        weights[range(k), range(j * k, j * k + k)] += 1.0
+        return self.joint.contrast(weights, self.metrics)
+
+    def differences(
+        self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
+    ) -> pd.DataFrame:
         """Return the differences of predictions, each minus each earlier one, with paired standard errors.
+
+        There is one row per difference and metric.
 
         Parameters
         ----------
         level : float in (0, 1)
         kind : Kind, optional
             The kind of interval. By default that of `joint`.
-
-        Returns
-        -------
-        DataFrame
-            One row per difference and metric.
+        simultaneous : bool
+            Intervals of one metric hold for all its rows at once with probability `level`.
 
         Raises
         ------
         DataError
             If the level is outside (0, 1), or the result cannot have this kind of interval.
         """
-        k = len(self.metrics)
-        rows, names = [], []
-        for (i, first), (j, second) in combinations(enumerate(self.predictions), 2):
-            for m, metric in enumerate(self.metrics):
-                row = np.zeros(len(self.joint.names))
-                row[j * k + m], row[i * k + m] = 1.0, -1.0
-                rows.append(row)
-                names.append((f"{second} - {first}", metric))
-        table = self.joint.contrast(np.array(rows), [f"{m} of {d}" for d, m in names]).table(level, kind)
-        table.index = pd.MultiIndex.from_tuples(names, names=["difference", "metric"])
-        return table.reset_index()
-
-    def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
-        """Return the estimates, one row per prediction and metric.
-
-        `level` and `kind` are those of `differences`.
-        """
-        table = self.joint.table(level, kind)
-        table.index = pd.MultiIndex.from_product(
-            [self.predictions, self.metrics], names=["prediction", "metric"]
+        pairs = list(combinations(range(len(self.predictions)), 2))
+        table = self._subtract_each(pairs, level, kind, simultaneous)
+        # pair by pair, as they are read
+        return table.sort_values(
+            "difference", key=lambda d: pd.factorize(d)[0], kind="stable", ignore_index=True
         )
-        return table.reset_index()
+
+    def steps(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
+        """Return each prediction minus the one before it, such as releases in order.
+
+        Intervals of one metric hold for all its steps at once with probability `level`. Parameters and errors
+        are those of `differences`.
+        """
+        return self._subtract_each(list(pairwise(range(len(self.predictions)))), level, kind, True)
+
+    def _subtract_each(
+        self, pairs: Sequence[tuple[int, int]], level: float, kind: Kind | None, simultaneous: bool
+    ) -> pd.DataFrame:
+        """Return the differences of pairs of predictions, metric by metric."""
+        names = [f"{self.predictions[new]} - {self.predictions[old]}" for old, new in pairs]
+        one = np.eye(len(self.predictions))
+        weights = np.array([one[new] - one[old] for old, new in pairs])
+        return self._join_metrics(
+            lambda part: part.contrast(weights, names), "difference", level, kind, simultaneous
+        )
+
+    def levels(
+        self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
+    ) -> pd.DataFrame:
+        """Return the estimates, one row per prediction and metric. Parameters are those of `differences`."""
+        table = self._join_metrics(lambda part: part, "prediction", level, kind, simultaneous)
+        table["prediction"] = np.tile(self.predictions, len(self.metrics))
+        return table.sort_values(
+            "prediction", key=lambda p: p.map(self.predictions.index), kind="stable", ignore_index=True
+        )
+
+    def _join_metrics(
+        self,
+        change: Callable[[Normal | Draws], Normal | Draws],
+        rows: str,
+        level: float,
+        kind: Kind | None,
+        simultaneous: bool,
+    ) -> pd.DataFrame:
+        """Return the tables of all metrics, of what `change` makes of the predictions in one of them."""
+        check_level(level)
+        k, p = len(self.metrics), len(self.predictions)
+        tables = []
+        for m, metric in enumerate(self.metrics):
+            part = change(self.joint.part(range(m, p * k, k)))
+            table = part.table(simultaneous_level(part, level) if simultaneous else level, kind)
+            table = table.rename_axis(rows).reset_index().assign(level=level)
+            table.insert(1, "metric", metric)
+            tables.append(table)
+        both = pd.concat(tables, ignore_index=True)
+        if "reason" in both:
+            both["reason"] = both["reason"].fillna("")
+        return both
+
+    def table(
+        self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
+    ) -> pd.DataFrame:
+        """Return the estimates of each prediction and below them their differences, metric by metric.
+
+        A difference is often much more certain than its parts, since all predictions are judged by the same
+        draws. Two intervals that overlap are therefore no sign that the predictions are alike.
+
+        Parameters are those of `differences`.
+        """
+        paired = self.differences(level, kind, simultaneous=simultaneous)
+        paired = paired.rename(columns={"difference": "prediction"})
+        both = pd.concat([self.levels(level, kind, simultaneous=simultaneous), paired], ignore_index=True)
+        both = both[["metric", "prediction", *both.columns.drop(["metric", "prediction"])]]
+        if "reason" in both:
+            both["reason"] = both["reason"].fillna("")
+        order = {name: i for i, name in enumerate(self.metrics)}
+        return both.sort_values("metric", key=lambda m: m.map(order), kind="stable", ignore_index=True)
+
+    def plot(self, **settings: Any) -> Axes:
+        """Draw the estimates of each prediction and beside them their differences (`plots.comparison`)."""
+        # imported here, since pictures lie above results, and matplotlib is an extra
+        axes: Axes = import_module("erbayes.plots").comparison(self, **settings)
+        return axes
 
 
 def compare(
@@ -111,7 +188,7 @@ def compare(
     missing: Missing = Missing.ERROR,
     frame: Any = None,
     differing: Differing = Differing.ERROR,
-    engine: Engine | None = None,
+    engine: Engine | str | None = None,
     rng: Seed = None,
 ) -> Comparison:
     """Estimate metrics of two or more predictions, and their differences, from one sample.
@@ -125,14 +202,10 @@ def compare(
         releases of different dates the same records.
     differing : Differing
         The policy for predictions that cover different records.
-    engine : Engine, optional
-        An engine with a method `paired`: `Taylor()` by default, `Jackknife()`, or `Resampled()`.
+    engine : Engine or str, optional
+        `"closed form"` (the default), `"jackknife"` or `"bootstrap"`, or an engine with a method `paired`.
     rng : Generator, int or None
         The source of chance, for engines that need one. A seed makes results repeatable.
-
-    Returns
-    -------
-    Comparison
 
     Raises
     ------
@@ -161,7 +234,7 @@ def compare(
     common = differing is Differing.COMMON
     if any(map(lies_elsewhere, predictions.values())):
         if common:
-            predictions = scan_common(predictions, labels, blocks=blocks, missing=missing, frame=frame)
+            predictions = scan(dict(predictions), labels, blocks=blocks, missing=missing, frame=frame)
         else:
             predictions = {
                 name: scan(p, labels, blocks=blocks, missing=missing, frame=frame)
@@ -230,13 +303,13 @@ def _compare_counted(
     units: Mapping[str, Units],
     design: Design,
     metrics: Sequence[Metric],
-    engine: Engine | None,
+    engine: Engine | str | None,
     rng: Seed,
     common: bool,
 ) -> Comparison:
     """Return the comparison of predictions whose units are counted."""
     samples = tuple(Sample(u, design) for u in units.values())
-    joint = need_paired(engine or Taylor()).paired(samples, metrics, rng)
+    joint = need_paired(find_engine(engine)).paired(samples, metrics, rng)
     first = samples[0].units
     left_out = first.unmatched if common and first.population is not None else 0
     return Comparison(tuple(units), tuple(m.name for m in metrics), joint, samples, left_out)

@@ -1,145 +1,145 @@
-"""Estimates from memberships in one call."""
+"""The front door: estimates of a prediction from a labelled sample, in one call."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
+from .._internal.arrays import Seed, generator
 from .._internal.errors import Alarm, DataError
-from ..design import Design, Expansion
-from ..design.calibration import Calibrated, CalibratedDraws
+from .._internal.policies import Missing
+from ..design import Design
 from ..design.sample import Sample
-from ..engine.closed_form import effects, stacked, taylor
+from ..engine.contract import Doubting, Engine
 from ..engine.diagnostics import alarms
-from ..large import lies_elsewhere, scan
-from ..metrics.columns import PREDICTED_CLUSTERS, RECORDS
-from ..metrics.definitions import (
-    USUAL,
-    Metric,
-    Wanted,
-    chosen,
-    entities,
-    hill1,
-    mean_cluster_size,
-    singleton_share,
-)
-from ..metrics.uncertain import Normal
-from ..units.measuring import Missing, measure
-from ..units.units import Units
-
-HELPED = (entities, mean_cluster_size, singleton_share, hill1)
-"""Metrics of the truth alone that the known number of predicted clusters helps (benchmarks/impact.md)."""
+from ..engine.named import find_engine
+from ..large import scan
+from ..large.sources import lies_elsewhere
+from ..metrics.definitions import USUAL, Wanted, chosen
+from ..metrics.uncertain import Estimates
+from ..units.measuring import measure
 
 
 def estimate(
     prediction: Any,
-    labels: Any,
-    design: Design,
+    labels: Any = None,
+    design: Design | None = None,
     metrics: Wanted = USUAL,
     *,
+    engine: Engine | str | None = None,
     blocks: Any = None,
     missing: Missing = Missing.ERROR,
     frame: Any = None,
-) -> Normal:
-    """Estimate metrics of a prediction from a labelled sample.
+    rng: Seed = None,
+) -> Estimates:
+    """Estimate how good a prediction is on all records, from a labelled sample.
 
     Parameters
     ----------
-    prediction : memberships, or files and tables
-        As in `erbayes.measure`. Files and tables are those of `erbayes.large.scan` with two columns.
-    labels, blocks, missing, frame
-        As in `erbayes.measure`.
+    prediction : memberships, files or tables, or Sample
+        The cluster of *every* record: a Series or a dict from record to cluster, or a table of two columns
+        (pandas, polars, Arrow). If it does not fit in memory, the name of a file or folder of Parquet or CSV,
+        or a table of a database (see `erbayes.large.scan`), which is counted where it lies. A `Sample` has
+        its labels and its design: `estimate(sample)`.
+    labels : memberships
+        The true entity of each labelled record, with *all* records of each sampled entity.
     design : Design
-        How the labelled units were drawn.
+        How the labelled entities were drawn. The usual ones are
+
+        - `UniformRecords(drawn)`: records were drawn, each with the same chance, and the whole entity of each
+          was labelled. `drawn` is the entity of each draw, so that repeats count twice.
+        - `DistinctEntities(n)`: the same with n draws, if nobody noted which entities were drawn twice.
+        - `UniformClusters()`: entities were drawn, each with the same chance.
+        - `KnownWeights(1 / p)`: entities were drawn with probabilities p.
+        - `Stratified(stratum, population)`: entities were drawn within strata.
+        - `erbayes.labels.read_labels(folder).design()`: `erbayes draw` chose the records.
     metrics : Metric or str, or several
-        Objects of `erbayes.metrics`, or names as tables print them.
+        Names or objects of `erbayes.metrics`. The default are precision, recall and F1 of links, B-cubed
+        precision and recall, and the share of entities that are predicted exactly. `"precision"`, `"recall"`,
+        `"f1"` and `"b3"` are understood, and `erbayes.metrics.ALL` has every metric.
+    engine : Engine or str, optional
+        `"closed form"` (the default), `"bootstrap"`, `"jackknife"`, `"size model"`, `"pool"` (half size
+        model, half closed form), or `"advised"`, which takes the one that suits the sample and says why. Or
+        an object of `erbayes.engine` or `erbayes.bayes` with settings of its own.
+    blocks : memberships, optional
+        The block of each record, if whole blocks were labelled.
+    missing : Missing
+        What to do with labelled records that the prediction does not have.
+    frame : memberships or `Dated`, optional
+        The records from which the sample was drawn, if the prediction has others too.
+    rng : Generator, int or None
+        A seed makes the results of engines that draw random numbers repeatable.
 
     Returns
     -------
-    Normal
-        The metrics, jointly. `.table()` returns estimates, standard errors and intervals.
+    Estimates
+        The metrics, jointly. `found.table()` has estimates, standard errors and intervals,
+        `found["pairwise-recall"].lower` one number, `found.sentence()` words to quote, and `found.plot()`
+        draws them.
 
     Warns
     -----
     Alarm
-        For each sentence of `alarms`.
+        For each sentence of `alarms`, and each doubt of the engine. Its grade says what it means for those
+        who quote a number.
 
     Raises
     ------
     DataError
-        If the memberships, the design or the metrics cannot be used.
+        If the memberships, the design, the metrics or the engine cannot be used.
     NotIdentified
         If the sample cannot estimate a metric.
 
     Examples
     --------
-    >>> from erbayes import UniformClusters
-    >>> prediction = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b"}
-    >>> labels = {1: "x", 2: "x", 3: "x", 4: "y", 5: "y"}
-    >>> estimates = estimate(prediction, labels, UniformClusters(population=2),
-    ...                      ["pairwise-precision", "pairwise-recall"])
-    >>> estimates.table()[["estimate", "se"]]
-                        estimate   se
+    >>> import erbayes as eb
+    >>> from erbayes.datasets import people
+    >>> example = people()
+    >>> found = eb.estimate(example.prediction, example.labels, eb.UniformRecords(example.drawn))
+    >>> found
+    Estimates with 95 % intervals
+                       estimate     se  lower  upper  kind
     metric
-    pairwise-precision       0.5  0.0
-    pairwise-recall          0.5  0.0
+    pairwise-precision    0.819  0.027  0.761  0.868  Beta
+    pairwise-recall       0.916  0.016  0.878  0.942  Beta
+    pairwise-f1           0.865  0.018  0.825  0.897  Beta
+    b3-precision          0.901  0.014  0.871  0.926  Beta
+    b3-recall             0.923  0.012  0.897  0.944  Beta
+    cluster-recall        0.661  0.038  0.585  0.733  Beta
     """
-    metrics = chosen(metrics)
-    count = scan if lies_elsewhere(prediction) else measure
-    sample = Sample(count(prediction, labels, blocks=blocks, missing=missing, frame=frame), design)
-    for alarm in alarms(sample, metrics):
+    # one seed, so that the alarms of an engine are about the very fit that is returned
+    metrics, seed = chosen(metrics), int(generator(rng).integers(2**32))
+    if isinstance(prediction, Sample):
+        _refuse_second_sample(labels, design, blocks, frame)
+        sample = prediction
+    else:
+        _need_labels(labels, design)
+        assert design is not None
+        count: Callable[..., Any] = scan if lies_elsewhere(prediction) else measure
+        sample = Sample(count(prediction, labels, blocks=blocks, missing=missing, frame=frame), design)
+    by = find_engine(engine)
+    doubts: list[str] = [*alarms(sample, metrics)]
+    if isinstance(by, Doubting):
+        doubts += by.alarms(sample, metrics, seed)
+    for alarm in doubts:
         warnings.warn(alarm, Alarm, stacklevel=2)
-    return estimate_sample(sample, metrics)
+    return by(sample, metrics, seed)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Drawn:
-    """A design whose draws are there already."""
-
-    expansion: Expansion
-
-    def expand(self, units: Units) -> Expansion:
-        return self.expansion
+def _refuse_second_sample(*others: Any) -> None:
+    """Refuse labels, a design, blocks or a frame beside a sample, which has its own."""
+    if any(other is not None for other in others):
+        raise DataError(
+            "a Sample has its labels and its design: give it alone, as in estimate(sample, metrics=[...])"
+        )
 
 
-def estimate_sample(sample: Sample, metrics: Sequence[Metric]) -> Normal:
-    """Estimate metrics in the closed form, and those of the truth alone with the known number of clusters.
-
-    A sample with too many predicted clusters has too many entities as well. For the metrics `HELPED`, weights
-    are therefore calibrated to the records and clusters of the prediction, if that lowers the
-    standard error and `Calibrated` does not refuse the sample.
-
-    Parameters
-    ----------
-    sample : Sample
-    metrics : sequence of Metric
-
-    Returns
-    -------
-    Normal
-        The metrics, jointly.
-    """
-    found, variance = taylor(sample, metrics).apply(metrics), sample.expansion.variance
-    at = [j for j, metric in enumerate(metrics) if metric in HELPED and not found.reasons[j]]
-    if not at or not sample.units.by_entity or sample.units.population is None or variance.census:
-        return found
-    helped = [metrics[j] for j in at]
-    try:
-        design = Calibrated(_Drawn(sample.expansion), lambda *_: (RECORDS, PREDICTED_CLUSTERS))
-        calibrated = Sample(sample.units, sample.design, design.expand(sample.units))
-        better = taylor(calibrated, helped).apply(helped)
-    except DataError:  # too few draws carry the number of clusters
-        return found
-    parts, own = effects(calibrated, helped), calibrated.expansion.variance
-    while isinstance(own, CalibratedDraws) and own is not variance:
-        own = own.base
-        parts = own.residuals(parts)
-    cov, k = variance.covariance(np.hstack([effects(sample, metrics), parts])), len(metrics)
-    cov[:k, :k], cov[k:, k:] = found.cov, better.cov  # without the rounding of another order
-    take = np.arange(k)
-    take[at] = np.where(better.sd < found.sd[at], k + np.arange(len(at)), at)
-    return stacked([found, better], cov).part(take.tolist())
+def _need_labels(labels: Any, design: Any) -> None:
+    """Refuse a prediction without labels or without a design."""
+    absent = [name for name, value in (("labels", labels), ("design", design)) if value is None]
+    if absent:
+        raise DataError(
+            f"{' and '.join(absent)} {'are' if labels is None else 'is'} missing: give estimate(prediction, "
+            "labels, design), such as UniformRecords(drawn) if records were drawn at random"
+        )

@@ -16,11 +16,13 @@ import pandas as pd
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.digits import text
 from .._internal.errors import DataError
+from .._internal.policies import Missing
 from ..design import Design
 from ..design.sample import Sample
 from ..design.variance import Variance
-from ..large import lies_elsewhere, scan
+from ..large import scan
 from ..large.features import scan_features
+from ..large.sources import lies_elsewhere
 from ..metrics.columns import ENTITIES, RECORDS
 from ..metrics.intervals import DEFAULT, Kind
 from ..metrics.uncertain import Normal, Tabled, reason_column
@@ -28,7 +30,7 @@ from ..statistics import Statistic, statistics_of
 from ..units.clustering import Clustering
 from ..units.features import Attributes, Featured
 from ..units.frame import framed
-from ..units.measuring import Missing, measure, sampled_labels
+from ..units.measuring import measure, sampled_labels
 
 FEWEST = 10.0
 """Effective draws of a statistic below which it is refused.

@@ -8,8 +8,8 @@ The error of that estimate, θ^S - θ̂^S, is then known too, and corrects the e
 
     θ̂ + λ (θ^S - θ̂^S)
 
-The correction has mean 0 to first order, whatever S is. A poor S can lengthen intervals, not bend them. The
-guards below keep λ at 0 where S does not help.
+The correction is a control variate: it has mean 0 to first order, whatever S is. A poor S can lengthen
+intervals, not bend them.
 
 Sources: Cassel, Särndal and Wretman (1976), Biometrika 63, 615-620 (difference and regression estimators).
 Angelopoulos, Duchi and Zrnic (2023), arXiv 2311.01453 (PPI++, the weight λ). Mozer (2026), arXiv 2603.19160
@@ -29,21 +29,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import IntArray, Seed
-from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, head, need, number
+from .._internal.arrays import FloatArray, IntArray, Seed
+from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, head, need
+from .._internal.policies import Differing, Missing
 from .._internal.tables import is_table
-from ..analysis.comparison import Differing, need_names, on_shared_records
+from ..analysis.comparison import need_names, on_shared_records
 from ..design import Design
 from ..design.sample import Sample, need_sample
 from ..engine.closed_form import columns_of, stacked
-from ..large import SecondSource, lies_elsewhere, scan
+from ..large import SecondSource, scan
+from ..large.sources import lies_elsewhere
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..metrics.uncertain import Normal
 from ..units.clustering import Clustering
 from ..units.frame import framed
-from ..units.measuring import Missing, measure, sampled_labels
+from ..units.measuring import measure, sampled_labels
 from ..units.units import Units
-from .correction import Effects, Helper, Judged, covariance_of, judge
+from .correction import ControlVariate, Linearised, correct
 from .estimates import AssistedEstimates
 from .second import Second
 
@@ -57,9 +59,6 @@ class Assisted:
     seconds : Second, or several
         Second clusterings, counted with the prediction that is judged (see `Second.of`). For a comparison,
         those of each prediction (see `Assisted.of`).
-    fewest : float
-        The effective number of draws that the value of a metric with the second clustering as the truth must
-        rest on. With fewer the metric has no help.
 
     Raises
     ------
@@ -71,23 +70,14 @@ class Assisted:
     For each metric let d_s be the effect of draw s on the estimate, and e_s that on the estimate with the
     second clustering as the truth.
 
-    - λ is Σde/Σe², cut to [0, 1]. It is fitted in five folds: that of a fold comes from the draws of the
-      others. Draws of one unit share a fold.
-    - λ is 0 unless it explains more than a tenth of Σd² in draws that did not choose it. It is also 0 unless
-      the default interval gets shorter. Pseudo-draws and degrees of freedom count here, those of the default
-      interval too, but clusters out of reach do not.
-    - With several second clusterings the best one is first. Others take over a part of its weight if that
-      again explains more than a tenth of what is left.
-    - The variance is that of the design for d - λe, or that of the jackknife if it is larger. Its degrees of
-      freedom follow from the kurtosis κ of d - λe: 2n/(κ - 1), and at most those of the default.
+    - λ is Σde/Σe², cut to [0, 1]. With several second clusterings the best one is first, and others take over
+      a part of its weight.
+    - The variance is that of the design for d - λe.
     - Two pseudo-draws stand for errors of the second clustering that no draw has shown. Each is of an entity
-      like any other, about which it is wholly wrong (see `erbayes.auxiliary.correction.Effects.pseudo`).
-      Their variance is known, and adds degrees of freedom (see `erbayes.auxiliary.correction.satterthwaite`).
-    - If few draws hold most of what is left, the end on their side is further away, since few of all errors
-      are drawn (see `AssistedEstimates.interval`). Pseudo-draws count here too.
+      like any other, about which it is wholly wrong (see `erbayes.auxiliary.correction.Linearised.pseudo`).
     - The second clustering may be right about its clusters out of reach (see `Second.reference`), or the
       prediction may be. The interval reaches over both answers (see `AssistedEstimates.interval`). The
-      estimate takes the second clustering to be right at the rate λ (see `Reference.likely`).
+      estimate takes the second clustering to be right at the rate λ.
 
     Examples
     --------
@@ -103,7 +93,6 @@ class Assisted:
     """
 
     seconds: Second | tuple[Second, ...]
-    fewest: float = 2.0
 
     def __post_init__(self) -> None:
         seconds = (self.seconds,) if isinstance(self.seconds, Second) else tuple(self.seconds)
@@ -112,11 +101,10 @@ class Assisted:
         for second in seconds:
             need(second, Second, "a second clustering is counted by Second.of(prediction, labels, by)")
         object.__setattr__(self, "seconds", seconds)
-        number(self.fewest, "fewest", lambda x: 0 <= x < np.inf, "be 0 or more and finite")
 
     def __repr__(self) -> str:
         counted = ", ".join(map(repr, self.counted))
-        return f"Assisted({counted}, fewest={self.fewest:g})"
+        return f"Assisted({counted})"
 
     @property
     def counted(self) -> tuple[Second, ...]:
@@ -191,12 +179,15 @@ class Assisted:
         return cls(seconds)
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> AssistedEstimates:
-        return self._judge(sample, metrics).estimates
+        return self._correct(sample, metrics)[0]
 
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Normal:
         """As `Paired.paired`: each sample is helped by the second clusterings counted with its prediction."""
-        judged = [self._judge(sample, metrics) for sample in samples]
-        return stacked([one.fit for one in judged], covariance_of(judged))
+        fits, residuals = zip(*(self._correct(sample, metrics) for sample in samples), strict=True)
+        cov = samples[0].expansion.variance.covariance(np.hstack(residuals))
+        # errors that no draw shows, and clusters out of reach, are those of each sample alone
+        np.fill_diagonal(cov, np.concatenate([np.diagonal(fit.cov) for fit in fits]))
+        return stacked(fits, cov)
 
     def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> list[Sentence]:
         """As `Doubting.alarms`: about second clusterings out of reach, made with the labels, or of no use."""
@@ -213,33 +204,33 @@ class Assisted:
         )
         return [Sentence(what, Grade.NOTE)]
 
-    def _judge(self, sample: Sample, metrics: Sequence[Metric]) -> Judged:
-        """Return the estimates of one sample, with the covariance of the default."""
+    def _correct(self, sample: Sample, metrics: Sequence[Metric]) -> tuple[AssistedEstimates, FloatArray]:
+        """Return the estimates of one sample, and what is left of the effects of draws."""
         need_sample(sample)
-        own = Effects.of(sample, chosen(metrics))
+        own = Linearised.of(sample, chosen(metrics))
         found = [(second, second.position(sample.units)) for second in self.counted]
-        helpers = [_make_helper(second, at, sample, own.metrics) for second, at in found if at is not None]
-        if not helpers:
+        variates = [_make_variate(own, second, at) for second, at in found if at is not None]
+        if not variates:
             raise DataError(
                 "no second clustering was counted with the prediction and the labels of this sample: make "
                 "both from the same, with Second.of(prediction, labels, by) and measure(prediction, labels). "
-                "In a sensitivity analysis, labels by Restored() are others: use Corrected()"
+                "In a sensitivity analysis, labels that are restored are others: use another engine"
             )
-        return judge(own, helpers, self.fewest, sample.expansion.variance)
+        return correct(own, variates, sample.expansion.variance)
 
 
-def _make_helper(second: Second, position: IntArray, sample: Sample, metrics: tuple[Metric, ...]) -> Helper:
-    """Return a second clustering as a stand-in, whose units at `position` are those of the sample."""
+def _make_variate(own: Linearised, second: Second, position: IntArray) -> ControlVariate:
+    """Return a second clustering as a control variate, whose units at `position` are those of the sample."""
     units = second.units.take(position)
     itself = f"{second.name!r} is the prediction itself" if second.is_prediction else ""
-    reasons = tuple(itself or _explain_no_sum(metric, units) for metric in metrics)
-    able = tuple(metric for metric, why in zip(metrics, reasons, strict=True) if not why)
+    reasons = [itself or _explain_no_sum(metric, units) for metric in own.metrics]
+    able = tuple(metric for metric, why in zip(own.metrics, reasons, strict=True) if not why)
     effects = None
     # every metric is 0/0 with the second clustering as the truth
     with suppress(NotIdentified):
-        effects = Effects.of(sample.with_units(units), able) if able else None
-    reference = partial(second.reference, position=position)
-    return Helper(second.name, reasons, effects, reference, second.changes(sample))
+        effects = Linearised.of(own.sample.with_units(units), able) if able else None
+    known = partial(second.reference, position=position)
+    return ControlVariate.of(own, second.name, reasons, effects, known, second.changes(own.sample))
 
 
 def _explain_no_sum(metric: Metric, units: Units) -> str:

@@ -7,15 +7,14 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import Grade, Sentence
 from ..design.sample import Sample
 from ..engine.diagnostics import alarms, out_of_balance
 from ..metrics.definitions import Wanted, chosen
-from ..metrics.intervals import Kind, interval
+from ..metrics.intervals import Kind
 from ..metrics.uncertain import Normal
 from .second import Changes
 
@@ -69,8 +68,7 @@ class AssistedEstimates(Normal):
         """Return two-sided intervals, (k, 2), cut to the support.
 
         Clusters out of reach leave a range of estimates. The interval begins where that of the least of them
-        begins, and ends where that of the largest ends. The level of both is so much lower that the truth,
-        wherever it is in the range, is held with the probability `level` (see `joint_level`).
+        begins, and ends where that of the largest ends.
 
         If few draws hold most of what is left, the truth is rather on their side. Each end is further away by
         g (1 + 2z²)/6. Here g is its `skew`, and z the normal quantile of the level (Johnson 1978, Journal of
@@ -81,26 +79,20 @@ class AssistedEstimates(Normal):
         level, kind
             As in `Normal.interval`.
         """
-        kind = self.kind if kind is None else kind
-        bounds = Normal.interval(self, level, kind)
         # shifted ends stand for the range between both cases, so that its variance is taken out again
-        variance = np.maximum(np.diagonal(self.cov) - self.between.sum(axis=1) ** 2 / 12, 0)
-        reach = self.between + self.skew * (1 + 2 * ndtri((1 + level) / 2) ** 2) / 6
-        for j in np.flatnonzero(reach.any(axis=1)).tolist():
-            one, (down, up) = Normal.part(self, [j]), reach[j]
-            cov, se = variance[j : j + 1, None], float(np.sqrt(variance[j]))
-            lower = joint_level(level, float(self.between[j].sum()), se)
-            ends = (replace(one, mean=one.mean + shift, cov=cov) for shift in (-down, up))
-            low, high = (interval(end, lower, kind)[0] for end in ends)
-            bounds[j] = low[0], high[1]
-        return bounds
+        shifted = self.cov - np.diag(self.between.sum(axis=1) ** 2 / 12)
+        down, up = (self.between + self.skew * (1 + 2 * ndtri((1 + level) / 2) ** 2) / 6).T
+        low, high = (
+            Normal.interval(replace(self, mean=self.mean + shift, cov=shifted), level, kind)
+            for shift in (-down, up)
+        )
+        return np.column_stack([low[:, 0], high[:, 1]])
 
     def spread(self) -> dict[str, FloatArray]:
         """Return the columns `se_bound` and `df` of tables.
 
-        The square of a standard error here is the larger of two variances, plus that of pseudo-draws and of
-        clusters out of reach, so that it is above the variance of the estimate, far above where the help is
-        good.
+        Its square has the variances of pseudo-draws and of clusters out of reach, and so is above the
+        variance of the estimate, far above where the help is good.
         """
         return {"se_bound": self.sd, "df": np.broadcast_to(self.df, self.mean.shape)}
 
@@ -188,31 +180,3 @@ def known_labels(name: str, changes: Changes) -> list[Sentence]:
         "out: the estimates are wrong."
     )
     return [Sentence(what, Grade.FAULT)]
-
-
-def joint_level(level: float, between: float, se: float) -> float:
-    """Return the level of the intervals of both ends of a range.
-
-    Each value of the range is then between the outer bounds with the probability `level`, if errors are
-    normal. It is 2Φ(c) - 1 where Φ(c + Δ/se) - Φ(-c) is the level, with Δ the length of the range. For a long
-    range it is 2 level - 1: the truth is then near one end at most.
-
-    Source: Imbens and Manski (2004), Econometrica 72, 1845-1857; Stoye (2009), Econometrica 77, 1299-1315.
-
-    Examples
-    --------
-    >>> round(joint_level(0.95, between=0.0, se=1.0), 3), round(joint_level(0.95, between=9.0, se=1.0), 3)
-    (0.95, 0.9)
-    """
-    least = max(2 * level - 1, 1e-9)
-    # without an error of sampling the range alone covers the truth
-    if se <= 0:
-        return least
-
-    def excess(one: float) -> float:
-        c = ndtri((1 + one) / 2)
-        return float(ndtr(c + between / se) - ndtr(-c) - level)
-
-    if excess(least) >= 0:
-        return least
-    return float(brentq(excess, least, level)) if excess(level) > 0 else level

@@ -13,6 +13,7 @@ from scipy.special import betainc
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, head
+from .._internal.policies import Missing
 from ..design.sample import Sample
 from ..design.variance import kish
 from ..large import Scanned
@@ -23,7 +24,7 @@ from ..units.checks import written_otherwise
 from ..units.clustering import Clustering, kind
 from ..units.frame import framed
 from ..units.lookup import same_kind
-from ..units.measuring import Missing, refuse_unmatched, sampled_labels, units_of
+from ..units.measuring import refuse_unmatched, sampled_labels, units_of
 from ..units.units import KnownTotals, Units, histogram
 from .reference import FullCount, Reference, find_shared_records
 
@@ -134,9 +135,9 @@ class Second:
 
         Examples
         --------
-        >>> from erbayes.large import SecondSource, scan
+        >>> from erbayes.large import Columns, SecondSource, scan
         >>> both = pd.DataFrame({"record": [1, 2, 3], "old": ["a", "a", "b"], "new": ["c", "c", "c"]})
-        >>> units = scan(both, {1: "x", 2: "x"}, record="record", cluster="old",
+        >>> units = scan(both, {1: "x", 2: "x"}, Columns("record", "old"),
         ...              seconds={"new": SecondSource(cluster="new")})
         >>> Second.scanned(units)
         (Second('new' e8dd6759d8d5: 3 records in 1 clusters, 1 labelled units),)

@@ -25,18 +25,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import hypergeom
 
 from .._internal.arrays import IntArray, Seed
-from .._internal.errors import Alarm, DataError, NotIdentified, head, number
+from .._internal.errors import Alarm, DataError, NotIdentified, head
 from ..design import Design, UniformRecords
 from ..design.sample import Sample, need_sample
 from ..design.variance import StratifiedDraws
-from ..large import lies_elsewhere, scan
+from ..large import scan
+from ..large.sources import lies_elsewhere
 from ..metrics.columns import EXACT
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..units.measuring import measure
-from .correction import Effects, Helper, judge
+from .correction import ControlVariate, Linearised, correct
 from .estimates import AssistedEstimates
 from .reference import Reference
 from .second import Changes
@@ -53,8 +53,6 @@ class TwoPhase:
     careful : sequence of int, (n,), optional
         Positions, among the n' draws, of the n draws with careful labels, in the order of these. They are
         chosen at random, without a look at the labels. By default they are the first n.
-    fewest : float
-        As in `erbayes.Assisted`, for the cheap labels of the n draws.
 
     Raises
     ------
@@ -90,11 +88,9 @@ class TwoPhase:
 
     cheap: Sample
     careful: Sequence[int] | IntArray | None = None
-    fewest: float = 3.0
 
     def __post_init__(self) -> None:
         need_sample(self.cheap)
-        number(self.fewest, "fewest", lambda x: 0 <= x < np.inf, "be 0 or more and finite")
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> AssistedEstimates:
         need_sample(sample)
@@ -103,19 +99,23 @@ class TwoPhase:
         _need_one_prediction(sample, self.cheap)
         position = self._locate_careful_draws(sample.expansion.unit.shape[-1])
         _need_same_draws(sample, self.cheap, position)
-        own, variance = Effects.of(sample, chosen(metrics)), sample.expansion.variance
-        first, second, changes = None, None, _count_changes(self.cheap, position)
+        own, variance = Linearised.of(sample, chosen(metrics)), sample.expansion.variance
+        second, first, known = None, None, dict.fromkeys(own.metrics, np.nan)
         with suppress(NotIdentified):  # every metric is 0/0 by the cheap labels
-            first = Effects.of(self.cheap, own.metrics)
-            second = Effects.of(subsample(self.cheap, position), own.metrics)
-        if first is None or second is None:
-            helper = Helper("cheap", ("",) * len(own.metrics), None, _make_unknown_reference, changes)
-        else:
-            helper, variance = (
-                _make_helper(first, second, changes, position),
-                of_phases(len(position), len(first.effect)),
-            )
-        return judge(own, [helper], self.fewest, variance).estimates
+            every = Linearised.of(self.cheap, own.metrics)
+            second = Linearised.of(subsample(self.cheap, position), own.metrics)
+            first, variance = (every, position), of_phases(len(position), len(every.effect))
+            known = dict(zip(own.metrics, every.fit.mean.tolist(), strict=True))
+        variate = ControlVariate.of(
+            own,
+            "cheap",
+            [""] * len(own.metrics),
+            second,
+            lambda metric: Reference(np.full(3, known[metric]), 0.0),
+            _count_changes(self.cheap, position),
+            first,
+        )
+        return correct(own, [variate], variance)[0]
 
     def _locate_careful_draws(self, n: int) -> IntArray:
         """Return the positions of the n draws of a sample among those with cheap labels."""
@@ -204,34 +204,16 @@ def of_phases(n: int, draws: int) -> StratifiedDraws:
     return StratifiedDraws(np.repeat([0, 1], [n, draws - n]), np.ones(2))
 
 
-def _make_helper(first: Effects, second: Effects, changes: Changes, position: IntArray) -> Helper:
-    """Return cheap labels as a stand-in for the truth."""
-    mean = dict(zip(first.metrics, first.fit.mean, strict=True))
-    reasons = ("",) * len(first.metrics)
-    return Helper(
-        "cheap",
-        reasons,
-        second,
-        lambda metric: Reference(np.full(3, mean[metric]), 0.0),
-        changes,
-        first,
-        position,
-    )
-
-
 def _count_changes(cheap: Sample, position: IntArray) -> Changes:
     """Return how often cheap labels differ from the prediction, among careful draws and among all."""
     changed = cheap.units.column(EXACT)[cheap.expansion.unit] == 0
     x, n = int(changed[position].sum()), len(position)
+    from scipy.stats import hypergeom  # a second of imports, which few need
+
     # the order of draws is random, so that the number of careful ones that differ is hypergeometric (Fisher's
     # exact test)
     chance = hypergeom.sf(x - 1, len(changed), int(changed.sum()), n)
     return Changes(x / n, float(changed.mean()), float(chance))
-
-
-def _make_unknown_reference(metric: Metric) -> Reference:
-    """Return no value: every metric is 0/0 by the cheap labels."""
-    return Reference(np.full(3, np.nan), 0.0)
 
 
 def two_phase(

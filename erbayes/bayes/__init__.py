@@ -9,43 +9,29 @@ from .outcomes import Bounded, Exactness, Leakage, Retention, Threshold
 from .posterior import Saved
 from .priors import Level, Slope
 from .samplers import NotConverged
-from .sizes import (
-    BodyAndTail,
-    CutZeta,
-    LogNormal,
-    NegativeBinomial,
-    PoissonLogNormal,
-    PredictionInformed,
-    SizeFamily,
-    Zeta,
-)
-from .stacking import Stack, stack
+from .sizes import LogNormal, PredictionInformed, SizeFamily, Zeta
+from .stacking import stack
 from .totals import EXPECTED
 
 __all__ = [
     "EXPECTED",
     "RETENTION",
     "SIZES",
-    "BodyAndTail",
     "Bounded",
-    "CutZeta",
     "Exactness",
     "Fit",
     "Leakage",
     "Level",
     "LogNormal",
     "Modelled",
-    "NegativeBinomial",
     "NotConverged",
     "OneOf",
-    "PoissonLogNormal",
     "PredictionInformed",
     "Retention",
     "Saved",
     "SizeFamily",
     "SizeModel",
     "Slope",
-    "Stack",
     "Threshold",
     "Zeta",
     "fast",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import arviz as az
@@ -11,9 +12,7 @@ import pandas as pd
 import pymc as pm
 
 from .._internal.arrays import FloatArray, Seed, generator
-from ..analysis.areas import Direct, direct_estimates
-from ..analysis.domains import ByDomain
-from ..metrics.definitions import Metric
+from ..analysis.areas import Direct
 from ..metrics.intervals import check_level
 from ..metrics.uncertain import Tabled
 from .samplers import need_draws, problems_of_chains
@@ -94,48 +93,43 @@ class AreaDraws(Tabled):
         check_level(level)
         flat = self.draws.reshape(-1, len(self.direct.names))
         low, high = np.quantile(flat, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        table = self.direct.table.assign(estimate=flat.mean(axis=0), lower=low, upper=high)
-        table.insert(0, "metric", self.direct.metric)
-        return table.assign(level=level, kind="equal-tailed").rename_axis("domain").reset_index()
+        return self.direct.beside(flat.mean(axis=0), low, high, level, "equal-tailed")
 
 
-def small_areas(
-    result: ByDomain,
-    metric: Metric | str,
-    covariates: pd.DataFrame | None = None,
-    *,
-    spread: float = 0.5,
-    draws: int = 1000,
-    tune: int = 1000,
-    chains: int = 4,
-    rng: Seed = None,
-    **options: Any,
-) -> AreaDraws:
-    """Draw from the posterior of a metric by domain, under a Fay-Herriot model.
-
-    `erbayes.analysis.areas.small_areas` has the same model in closed form.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PosteriorAreas:
+    """An engine of `erbayes.analysis.areas.small_areas`: draws from the posterior of the Fay-Herriot model.
 
     Parameters
     ----------
-    result, metric, covariates
-        As in `erbayes.analysis.areas.small_areas`.
     spread : float, above 0
         Standard deviation of the half-normal prior of τ, on the logit or log scale.
     draws, tune, chains : int
         As in `pymc.sample`.
     rng : Generator, int or None
-    **options
+    options : mapping
         Further arguments of `pymc.sample`.
 
     Raises
     ------
     DataError
-        As `erbayes.analysis.areas.direct_estimates`, or for too few draws.
+        For too few draws.
     """
-    need_draws(draws)
-    direct = direct_estimates(result, metric, covariates)
-    seed = int(generator(rng).integers(2**31))
-    settings: dict[str, Any] = {"cores": 1, "progressbar": False, "target_accept": 0.95} | options
-    with area_model(direct, spread):
-        tree = pm.sample(draws, tune=tune, chains=chains, random_seed=seed, **settings)
-    return AreaDraws(direct, tree)
+
+    spread: float = 0.5
+    draws: int = 1000
+    tune: int = 1000
+    chains: int = 4
+    rng: Seed = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        need_draws(self.draws)
+
+    def __call__(self, direct: Direct) -> AreaDraws:
+        """Return posterior draws of each domain."""
+        seed = int(generator(self.rng).integers(2**31))
+        settings: dict[str, Any] = {"cores": 1, "progressbar": False, "target_accept": 0.95}
+        settings |= {"tune": self.tune, "chains": self.chains, "random_seed": seed, **self.options}
+        with area_model(direct, self.spread):
+            return AreaDraws(direct, pm.sample(self.draws, **settings))

@@ -55,29 +55,8 @@ def list_combinations(fit: FittedTotals) -> list[dict[str, str]]:
     return [dict(zip(fit.parts, names, strict=True)) for names in product(*fit.parts.values())]
 
 
-def restrict_to_each_law[F: FittedTotals](fit: F) -> dict[str, F]:
-    """Return a fit under each combination of laws; none if each part has one law."""
-    combinations = list_combinations(fit)
-    if len(combinations) < 2:
-        return {}
-    of_laws, fits = evaluate_laws(fit), {}
-    of_truth = None if fit.truth is None else evaluate_laws(fit.truth)
-    for i, chosen in enumerate(combinations):
-        # The first streams of the seed belong to the untied parts.
-        rng = np.random.default_rng([fit.seed, 1 + len(BETWEEN) + i])
-        under = restrict_to_laws(fit, chosen, of_laws, rng)
-        if fit.truth is not None and of_truth is not None:
-            common = under.total(COMMON_LINKS)
-            under = replace(under, truth=restrict_to_laws(fit.truth, chosen, of_truth, rng, common))
-        fits[", ".join(name for name in chosen.values() if name)] = under
-    return fits
-
-
 def compute_chances(fit: FittedTotals) -> list[tuple[float, float, float]]:
-    """Return prior and posterior probability of each combination of laws, and the error of the latter.
-
-    They are in the order of `list_combinations`. The error is that of a mean of independent chains.
-    """
+    """Return chances of `list_combinations` before and after the sample, and the error between chains."""
     several = {place: laws(part) for place, part in fit.model.tied.items()}
     followed = {
         place: np.asarray(fit.draws.parameters[f"{place}_law"])
@@ -94,53 +73,26 @@ def compute_chances(fit: FittedTotals) -> list[tuple[float, float, float]]:
     return chances
 
 
-def tabulate_laws(
-    fits: Mapping[str, FittedTotals],
-    chances: list[tuple[float, float, float]],
-    metrics: Wanted,
-    level: float,
-) -> pd.DataFrame:
-    """Return the table of `FittedLaws.laws`, from the fits under each combination and its chances."""
-    best = max((fit.draws.log_evidence for fit in fits.values()), default=0.0)
-    rows = {}
-    for (law, fit), of_law in zip(fits.items(), chances, strict=True):
-        draws, evidence = fit.apply(metrics), fit.draws.log_evidence - best
-        for name, estimate, (lower, upper) in zip(
-            draws.names, draws.mean, draws.interval(level), strict=True
-        ):
-            rows[name, law] = (estimate, lower, upper, *of_law, evidence, evidence < REJECTED)
-    index = pd.MultiIndex.from_tuples(rows, names=["metric", "law"]) if rows else None
-    columns = ["estimate", "lower", "upper", "prior", "posterior", "posterior_error"]
-    columns += ["log_evidence", "rejected"]
-    return pd.DataFrame(list(rows.values()), index=index, columns=columns)
-
-
-def tabulate_convergence(fit: FittedTotals) -> pd.DataFrame:
-    """Return the table of `FittedLaws.convergence`."""
-    rows = {}
-    for place, draws in fit.parts.items():
-        part = compiled(fit.model.tied[place], fit.evidence.data)
-        probability = part.posterior([d.log_evidence for d in draws.values()])
-        for (law, drawn), p in zip(draws.items(), probability, strict=True):
-            rows[place, law] = {"probability": p, "khat": drawn.khat}
-            if len(drawn.thetas) > 1:
-                r_hat, effective = mixing(drawn.thetas, part.laws[law].coordinates)
-                rows[place, law] |= {"r_hat": r_hat[0], "worst": r_hat[1], "effective": effective[0]}
-            if drawn.statistics:
-                rows[place, law]["divergent"] = int(np.sum(drawn.statistics["diverging"]))
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["part", "law"])
-
-
 class FittedLaws(FittedTotals):
     """What each law of the parts of a fit says, and how well its draws can be relied on."""
 
     @cached_property
     def by_law(self) -> dict[str, Self]:
-        """Return the fit under each combination of the laws of its parts, the most usual first.
-
-        The dictionary is empty if each part has one law.
-        """
-        return restrict_to_each_law(self)
+        """Fits under each combination of laws, the most usual first; none if each part has one law."""
+        combinations = list_combinations(self)
+        if len(combinations) < 2:
+            return {}
+        of_laws, fits = evaluate_laws(self), {}
+        of_truth = None if self.truth is None else evaluate_laws(self.truth)
+        for i, chosen in enumerate(combinations):
+            # The first streams of the seed belong to the untied parts.
+            rng = np.random.default_rng([self.seed, 1 + len(BETWEEN) + i])
+            under = restrict_to_laws(self, chosen, of_laws, rng)
+            if self.truth is not None and of_truth is not None:
+                common = under.total(COMMON_LINKS)
+                under = replace(under, truth=restrict_to_laws(self.truth, chosen, of_truth, rng, common))
+            fits[", ".join(name for name in chosen.values() if name)] = under
+        return fits
 
     def laws(
         self, metrics: Wanted = (pairwise_precision, pairwise_recall), level: float = 0.95
@@ -171,7 +123,17 @@ class FittedLaws(FittedTotals):
         'predicted, usual'
         """
         chances = compute_chances(self) if self.by_law else []
-        return tabulate_laws(self.by_law, chances, metrics, level)
+        best = max((fit.draws.log_evidence for fit in self.by_law.values()), default=0.0)
+        rows = {}
+        for (law, fit), of_law in zip(self.by_law.items(), chances, strict=True):
+            draws, evidence = fit.apply(metrics), fit.draws.log_evidence - best
+            bounds = draws.interval(level)
+            for name, estimate, (lower, upper) in zip(draws.names, draws.mean, bounds, strict=True):
+                rows[name, law] = (estimate, lower, upper, *of_law, evidence, evidence < REJECTED)
+        index = pd.MultiIndex.from_tuples(rows, names=["metric", "law"]) if rows else None
+        columns = ["estimate", "lower", "upper", "prior", "posterior", "posterior_error"]
+        columns += ["log_evidence", "rejected"]
+        return pd.DataFrame(list(rows.values()), index=index, columns=columns)
 
     def convergence(self) -> pd.DataFrame:
         """Return how well the draws of each law can be relied on.
@@ -195,4 +157,15 @@ class FittedLaws(FittedTotals):
         >>> bayes.fast(sample, rng=1).convergence().loc["retention"].index.to_list()
         ['usual', 'uneven', 'threshold']
         """
-        return tabulate_convergence(self)
+        rows = {}
+        for place, draws in self.parts.items():
+            part = compiled(self.model.tied[place], self.evidence.data)
+            probability = part.posterior([d.log_evidence for d in draws.values()])
+            for (law, drawn), p in zip(draws.items(), probability, strict=True):
+                rows[place, law] = {"probability": p, "khat": drawn.khat}
+                if len(drawn.thetas) > 1:
+                    r_hat, effective = mixing(drawn.thetas, part.laws[law].coordinates)
+                    rows[place, law] |= {"r_hat": r_hat[0], "worst": r_hat[1], "effective": effective[0]}
+                if drawn.statistics:
+                    rows[place, law]["divergent"] = int(np.sum(drawn.statistics["diverging"]))
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["part", "law"])

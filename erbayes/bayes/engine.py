@@ -17,6 +17,7 @@ from .fit import Fit
 from .fitting import fast
 from .model import SizeModel
 from .posterior import applied
+from .totals import identifies
 
 Place = tuple[Domain | None, Links]
 """A domain with a meaning of its links, or all records, which have a fit of their own."""
@@ -80,6 +81,10 @@ class Modelled:
     ) -> dict[Place, Fit]:
         """Return the fits that metrics need."""
         return {place: self._fit(sample, place, rng) for place in dict.fromkeys(_list_places(metrics))}
+
+    def identifies(self, metric: Metric) -> bool:
+        """Return True if the model produces all totals of a metric."""
+        return identifies(metric)
 
     def fitted(self, sample: Sample, rng: Seed = None) -> Fit:
         """Return the fit of a sample."""

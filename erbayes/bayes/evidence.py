@@ -28,9 +28,9 @@ SMOOTHING = 0.4
 class Entities:
     """The distinct sampled entities, with one entry of each array per entity, (u,).
 
-    `foreign` counts pairs of one of its records with a foreign record in the same predicted cluster. `bin` is
-    that of the size on the grid, or of the size of the cluster of the second clustering that a `matched`
-    entity matches. The errors of matched entities are no data of the model.
+    `foreign` counts pairs of its records with foreign ones in one predicted cluster. `bin` is that of its
+    size, or of the cluster of the second clustering that it matches: errors of `matched` entities are no
+    data.
     """
 
     size: FloatArray
@@ -56,10 +56,7 @@ class Entities:
 
     @property
     def share(self) -> FloatArray:
-        """Links kept, as a share of the most that a broken entity can keep, in (0, 1), (u,).
-
-        For s records and f links it is (k + ½)/(s - 1), with k = (s - 2) f/C2(s - 1).
-        """
+        """Links kept f of the most possible: (k + ½)/(s - 1), k = (s - 2) f/C2(s - 1), for s records."""
         # an entity of two records has no step, and its share of ½ has no influence on the fit
         steps = np.maximum(self.size - 2, 0)
         kept = np.where(steps > 0, self.links / np.maximum(pairs(self.size - 1), 1), 0)
@@ -73,11 +70,7 @@ class Entities:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """The data of a size model, from the units of a sample, or of a domain, and from the prediction.
-
-    `data` is that of the PyMC model (`contract.DATA`); the prediction has `records` N and `predicted_links`
-    |P|.
-    """
+    """The data of a size model (`contract.DATA`), from a sample or its domain, and from the prediction."""
 
     units: Units
     grid: SizeGrid
@@ -104,8 +97,8 @@ class Evidence:
     ) -> Evidence:
         """Count the evidence of a sample of entities, or of those in a domain, and refuse units without it.
 
-        A predicted cluster of m records, of which the domain has m_g, counts as the share m_g/m of a cluster
-        of m records with `Links.SHARED`, and as a cluster of m_g records with `Links.INSIDE`.
+        A cluster of m records, m_g in the domain, is m_g/m of a cluster of m records (`Links.SHARED`), or one
+        of m_g.
         """
         need_sample(sample)
         units, design = sample.units, sample.design

@@ -22,16 +22,10 @@ RESTS = 0.3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unseen:
-    """Shares of links in entities of sizes that no draw has seen, (chain, draw) each.
+    """Shares of links in entities of sizes in whose bin no draw is, (chain, draw) each.
 
-    A size is seen if a sampled entity lies in its bin of `SizeGrid`. Up to 7 records each size has its own.
-
-    Attributes
-    ----------
-    true_between, true_larger : float array
-        Shares of the true links: in entities of such sizes up to the largest sampled one, and beyond it.
-    false : float array
-        Share of the false links, 0 if there are none. Half of each belongs to either of its two entities.
+    True links are in entities up to the largest sampled one, or beyond it. Half a false link is in each
+    entity.
     """
 
     true_between: FloatArray

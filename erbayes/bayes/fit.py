@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,7 +14,7 @@ from .._internal.errors import NotIdentified, Sentence
 from ..analysis.domains import in_domain
 from ..engine import linear_pool, taylor
 from ..metrics.columns import TRUE_LINKS
-from ..metrics.definitions import USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
+from ..metrics.definitions import Metric, Wanted, chosen, pairwise_precision, pairwise_recall
 from ..metrics.uncertain import Draws
 from .by_law import FittedLaws
 from .doubts import alarms, is_disowned
@@ -55,33 +56,9 @@ class Fit(FittedLaws, FittedTree):
         None if there is no second clustering, or if too few sampled entities match its clusters.
     """
 
-    def table(self, level: float = 0.95, metrics: Wanted | None = None) -> pd.DataFrame:
-        """Return estimates and intervals of metrics, and how far they rest on priors and laws.
-
-        Parameters
-        ----------
-        level : float in (0, 1)
-        metrics : Metric or str, or several, optional
-            By default those of `erbayes.USUAL` that have draws.
-
-        Returns
-        -------
-        DataFrame, one row per metric
-            Columns of `Posterior.table`. If the alarm of recall is raised, lower and upper of the metrics
-            that count true links are those of a linear pool with the closed form, and kind says so (see
-            `disowned`). posterior_lower and posterior_upper are the interval of the posterior, and
-            pooled_lower and pooled_upper that of the pool (see `pooled`); NaN if the closed form lacks the
-            metric. If parts have several laws, law_lower and law_upper are the ends of the widest range of
-            the intervals under the laws that the sample does not reject (see `laws`). With a second
-            clustering, by_second is the share of the true links that is taken from it (see `by_second`).
-
-        Raises
-        ------
-        NotIdentified
-            A metric whose columns have no draws.
-        """
-        metrics = chosen([x for x in USUAL if self.identifies(x)] if metrics is None else metrics)
-        table = super().table(level, metrics)
+    def _tabulate(self, level: float, metrics: Sequence[Metric]) -> pd.DataFrame:
+        """Return all columns of `Posterior.table`."""
+        table = super()._tabulate(level, metrics)
         bounds = np.full((len(table), 2), np.nan)
         for i, metric in enumerate(metrics):
             with suppress(NotIdentified):
@@ -101,9 +78,10 @@ class Fit(FittedLaws, FittedTree):
     def pooled(self, metrics: Wanted) -> Draws:
         """Return metrics by a linear pool of this fit and the closed form, with equal weights.
 
-        The posterior rests on laws for entities outside the sample. The closed form rests on the design alone
-        (see `erbayes.taylor`). Half of the draws come from each. The interval is therefore wide where the
-        closed form doubts what the laws say, and its ends are between those of both where they agree.
+        The posterior depends on laws for entities outside the sample, the closed form on the design alone.
+        Half of the draws come from each. The interval is therefore wide where the closed form doubts what the
+        laws say, and its ends are between those of both where they agree (see `erbayes.engine.linear_pool`).
+        The weights are set before the data, because the closed form has no likelihood.
 
         This is no posterior. `apply`, `tree` and the tools of ArviZ have the posterior.
 
@@ -119,12 +97,6 @@ class Fit(FittedLaws, FittedTree):
         ------
         NotIdentified
             A metric that has no draws, or that the sample cannot estimate by the closed form.
-
-        Notes
-        -----
-        The distribution function of each metric is the mean of those of the posterior and of the closed form
-        (see `erbayes.engine.linear_pool`). Weights of one half are set before the data: the closed form has
-        no likelihood, so that the sample cannot weigh it against the laws.
 
         Examples
         --------

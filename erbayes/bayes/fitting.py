@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import Alarm, DataError, Grade, Sentence, need, need_object
-from ..analysis.domains import domains_out_of_balance
+from ..analysis.domains.known_links import domains_out_of_balance
 from ..datasets import people
 from ..design import UniformRecords
 from ..design.calibration import links_out_of_reach
@@ -116,14 +117,9 @@ def nuts(
     domain: Domain | None = None,
     links: Links = Links.SHARED,
     draws: int = 1000,
-    tune: int = 1000,
-    chains: int = 4,
-    cores: int | None = None,
-    target_accept: float = 0.9,
     rng: np.random.Generator | int | None = None,
-    progressbar: bool = True,
-    nuts_sampler: str | None = None,
     random_seed: np.random.Generator | int | None = None,
+    **settings: Any,
 ) -> Fit:
     """Fit a size model by NUTS, in coordinates in which its posterior is nearly standard normal.
 
@@ -140,11 +136,14 @@ def nuts(
         By default `SizeModel()`.
     domain, links
         As for `fast`.
-    draws, tune, chains, cores, target_accept, progressbar, nuts_sampler
-        Arguments of `pymc.sample`, with 50 draws or more. nutpie draws if it is installed and `nuts_sampler`
-        names no other package. It compiles a model once for all data and parameters of priors.
+    draws : int
+        Posterior draws of each chain, 50 or more.
     rng, random_seed : Generator, int or None
-        A generator or its seed, under the name of this package or of PyMC. None is a new seed at each call.
+        As for `fast`.
+    **settings
+        Arguments of `pymc.sample`: tune (1000 by default), chains (4), cores, target_accept (.9), progressbar
+        and nuts_sampler. nutpie draws if it is installed and `nuts_sampler` names no other package. It
+        compiles a model once for all data and parameters of priors.
 
     Returns
     -------
@@ -167,7 +166,7 @@ def nuts(
         R-hat is above 1.01, or fewer than 100 draws per chain are effective, of a parameter or of pairwise
         precision or recall. A law counts in proportion to its posterior probability (`Fit.convergence`).
     """
-    sampler = NUTS(need_draws(draws), tune, chains, cores, target_accept, progressbar, nuts_sampler)
+    sampler = NUTS(need_draws(draws), **settings)
     return _fit_and_warn(sample, model, domain, links, sampler, one_seed(rng, random_seed))
 
 

@@ -26,10 +26,7 @@ INTRUSION = 2.0 ** np.arange(-9.0, 20.5, 0.5)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SizeGrid:
-    """Bins of entity sizes, single sizes up to 7 and then three per doubling.
-
-    Bins begin at `lower`, have a mean `size` in records, and hold `width` sizes, (J,) each.
-    """
+    """Bins of entity sizes: the least size, the mean size in records, and the number of sizes, (J,) each."""
 
     lower: FloatArray
     size: FloatArray
@@ -68,10 +65,9 @@ def _make_grid(coarse: int) -> SizeGrid:
 
 
 def basis(x: FloatArray, length: float = LENGTH, rank: int = RANK) -> FloatArray:
-    """Return smooth functions on a grid x, both in doublings, (J, rank).
+    """Return smooth functions on a grid x, both in doublings, (J, rank), of unit variance when added.
 
-    They are the leading eigenfunctions of a squared-exponential Gaussian process, times √eigenvalue, rescaled
-    so that their sum with independent standard normal coefficients has variance 1 at every x.
+    They are the leading eigenfunctions of a squared-exponential Gaussian process, times √eigenvalue.
     """
     return _make_basis(tuple(x), length, rank)
 

@@ -81,9 +81,8 @@ SHRINKAGE = 3.0
 class LightTails:
     """Coordinates u in which priors with heavy tails are nearly standard normal, as t proposals need.
 
-    A block of coordinates of θ that has a multivariate t prior deviates from its location by v, in units of
-    its scale. Its u point the same way, with |u|² = κ log(1 + |v|²/κ); other coordinates of θ, (d,), stay.
-    `blocks` lists the coordinates, location and scale of each block.
+    A block with a multivariate t prior is v = (θ - location)/scale; u points the same way, with |u|² = κ
+    log(1 + |v|²/κ). Other coordinates of θ, (d,), stay.
     """
 
     dimension: int
@@ -174,10 +173,7 @@ class Proposal:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """A normal distribution of u near which a posterior lies if the sample is like an earlier one.
-
-    The `centre`, (d,), and `cov`, (d, d), are the posterior moments of the earlier sample, in its `tails`.
-    """
+    """Posterior moments of an earlier, like sample in u: `centre`, (d,), and `cov`, (d, d)."""
 
     tails: LightTails
     centre: FloatArray
@@ -192,10 +188,9 @@ class Start:
 
 @dataclass(frozen=True, eq=False)
 class Approximation:
-    """An approximate posterior of one part, as draws `thetas`, (chain, draw, d), given that there are errors.
+    """An approximate posterior of one law, as draws `thetas`, (chain, draw, d), given that there are errors.
 
-    `share` is the posterior probability of the model, or its Bayes factor against the best one if that is
-    larger.
+    `share` is its posterior probability, or its Bayes factor against the best law if that is larger.
     """
 
     adapted: Adapted
@@ -240,9 +235,8 @@ class Approximation:
 class Adapted:
     """Adaptive multiple importance sampling of the posterior of one part (Cornuet et al. 2012).
 
-    The search of the mode starts at that of `other`, another model of the same part, or is left out for
-    `near`, a start from a like sample. `first` counts the points of the first round, and `log_marginal` is
-    the log marginal density of the data, given that there are errors.
+    The search of the mode starts at that of `other`, another law of the part, or `near` that of a like
+    sample.
     """
 
     def __init__(
@@ -399,10 +393,9 @@ def approximated(
     near: Sequence[Start | None] = (),
     chains: int = 1,
 ) -> list[Approximation]:
-    """Approximate the posteriors of the models of one part, each with `draws` draws in all `chains` together.
+    """Approximate the posteriors of the laws of one part, each with `draws` draws in all `chains` together.
 
-    Each draws rounds of points until enough are effective, 1/Σ w² for weights w that add to 1, in proportion
-    to its posterior probability under the weights `prior`. `near` has a start for each model.
+    Each draws points until enough are effective for its posterior probability; `near` has a start for each.
     """
     adapted: list[Adapted] = []
     first = max(draws // FIRST, SMALLEST)

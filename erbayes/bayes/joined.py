@@ -26,9 +26,7 @@ TIED = ("entities", "kept", "kept_square", "foreign", "foreign_square")
 class Joined:
     """Joint posterior draws of several parts, (chain, draw, ...), with what is known of their quality.
 
-    `agreeing` is the effective number of combinations of draws, 1/Σ w² for weights w that add to 1,
-    `refitted` names parts that NUTS drew because their weights were unreliable, and `log_evidence` leaves out
-    terms that depend on the data alone.
+    `agreeing` is the effective number of combinations of draws; NUTS drew the parts that are `refitted`.
     """
 
     by_size: dict[str, FloatArray]
@@ -43,11 +41,7 @@ class Joined:
 
 
 def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator) -> Joined:
-    """Join the draws of independent parts, the first of which is that of sizes, by the known predicted links.
-
-    The joint posterior is the product of the parts' posteriors times the density of the known number, so that
-    combinations of draws are resampled with this density as weight.
-    """
+    """Join draws of independent parts, the first that of sizes, resampled by the known predicted links."""
     partners, links = _combine_parts(parts, data, rng)
     log_w = log_density_of_total(links, np.log, np.log(data["predicted_links"]))
     w = truncated(log_w.ravel())  # weights are bounded, since the density of the total is
@@ -60,10 +54,9 @@ def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.rand
 def given(
     parts: Mapping[str, PartDraws], total: FloatArray, data: Mapping[str, Any], rng: np.random.Generator
 ) -> Joined:
-    """Join the draws of independent parts, given a number of predicted links for each draw, (chain, draw).
+    """Join draws of independent parts, given a number of predicted links for each draw, (chain, draw).
 
-    The numbers come from another posterior, on which these parts have no influence, so that the joint
-    distribution is a cut (Plummer 2015, Statistics and Computing 25, 37-43).
+    These parts have no influence on the numbers: a cut (Plummer 2015, Statistics and Computing 25, 37-43).
     """
     partners, links = _combine_parts(parts, data, rng, shuffled=True)
     C, every = len(total), links.predicted[0].size

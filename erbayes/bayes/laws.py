@@ -95,11 +95,7 @@ def compiled(part: Any, data: Mapping[str, Any]) -> OneOf:
 
 
 def weighed(name: str, part: OneOf, draws: Mapping[str, Drawn], rng: np.random.Generator) -> PartDraws:
-    """Mix the draws of the models of a part, which have the same shape, by their posterior probabilities.
-
-    Only what all models have remains, and the parameter "<name>_law" is the position of the model of each
-    draw.
-    """
+    """Mix draws of the laws of a part by their probabilities; "<name>_law" is that of each draw."""
     if len(draws) == 1:
         only: CompiledPart = part.usual
         return only.evaluated(*draws.values())

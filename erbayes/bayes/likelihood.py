@@ -89,10 +89,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rate:
-    """Factor of the number of foreign records per record, in V bins with a `value` each, (V,).
-
-    The chance of an observation is `chance[..., row, bin]`, of (chain, draw, R, V) for R doublings of size.
-    """
+    """Factor of foreign records per record, with the chance `chance[..., row, bin]`, (chain, draw, R, V)."""
 
     entity: IntArray
     row: IntArray
@@ -115,11 +112,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Size:
-    """Factor of the size: the likelihood is of draws, predictions are of the distinct entities of a sample.
-
-    An entity in a `bin` is drawn so many `times`, (k,). A `size`, (J,), has a weight among draws and another
-    among distinct entities, (chain, draw, J).
-    """
+    """Factor of sizes, with weights (chain, draw, J) among draws, and among distinct entities to predict."""
 
     entity: IntArray
     bin: IntArray
@@ -162,9 +155,7 @@ def categorical(weights: FloatArray, row: IntArray, rng: np.random.Generator) ->
 def factors(
     entities: Entities, data: Mapping[str, Any], by_size: Mapping[str, FloatArray]
 ) -> dict[str, Factor]:
-    """Return the factors of the likelihood that some sampled entity has, by name; `by_size` is (chain, draw,
-    J).
-    """
+    """Return the factors that some sampled entity has, by name; `by_size` is (chain, draw, J)."""
     e, bins, rest = entities, entities.bin, ~entities.matched
     several, met = np.flatnonzero(e.several & rest), np.flatnonzero((e.foreign > 0) & rest)
     broken, modelled = np.flatnonzero(e.broken & (e.size > 2) & rest), np.flatnonzero(rest)

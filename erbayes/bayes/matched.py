@@ -26,10 +26,10 @@ FEWEST = 3
 class Matched:
     """A second clustering next to the sampled entities, (u,), which match some of its clusters, (clusters,).
 
-    `cluster` is the one that an entity matches or -1, and `common` counts their common records. Clusters that
-    are `left` can match an unsampled entity. `guests` of a cluster match none and have more than half of
-    their records in it. The prediction breaks `broken` sampled entities, and of these `mended` have a cluster
-    with more of their records than any predicted cluster has.
+    `cluster` is the one that an entity matches, or -1, and `common` counts their common records. Clusters
+    that are `left` can match an unsampled entity. `guests` match none and have most of their records in the
+    cluster. Of `broken` entities, `mended` ones have more of their records in a cluster than in any predicted
+    one.
     """
 
     second: Second

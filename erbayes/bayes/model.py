@@ -46,22 +46,16 @@ class Sizes:
 class WithSecond:
     """The part for sizes if there is a second clustering: its clusters that stand for entities, and the rest.
 
-    A cluster of s records stands for an entity, with which it has more than half of their records in common,
-    with probability 1/(1 + exp(h(s))). h is a `level` and a `slope` in log2 s plus a smooth function of scale
-    `amplitude`, and `single` records have an h of their own. Clusters larger than all that are matched stand
-    less often, by a share whose logit is the `doubt`.
+    A cluster of s records stands for an entity with probability 1/(1 + exp(h(s))), h being a curve in log2 s,
+    and `single` for single records. Clusters larger than all that are matched stand less often, by a share
+    whose logit is the `doubt`. A cluster that stands for none is a `crowd` of many entities, or a few large
+    ones. Guests are Poisson with mean r s in a crowd and r φ s elsewhere, for r sampled entities per record
+    and the share φ of foreign records, whose logit differs by `foreign` from that among matched pairs.
 
-    A cluster that stands for none is a `crowd` of many entities, or a few large ones. Sampled entities
-    without a match are guests of the cluster that has more than half of their records. Their number is
-    Poisson with mean r s in a crowd and r φ s in other clusters, for r sampled entities per record and the
-    share φ of foreign records in clusters that stand, whose logit differs by `foreign` from that among
-    matched pairs.
-
-    The other records are a share ε of all. A share 1 - ε of them has the sizes of predicted clusters, and the
-    rest the sizes of the `family`, which so holds alone if no cluster stands for an entity.
-
-    True links and kept shares of an entity and its cluster differ by log ratios with the mean `difference`,
-    which may `change` per doubling of size in proportion to the share of records by which pairs differ.
+    Of the other records, a share ε of all, 1 - ε have the sizes of predicted clusters and the rest those of
+    the `family`, which so holds alone if no cluster stands. True links and kept shares of an entity and its
+    cluster have log ratios of mean `difference`, which may `change` per doubling as much as pairs differ in
+    records.
     """
 
     family: SizeFamily

@@ -250,11 +250,7 @@ CHANGE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class ErrorCurves:
-    """Functions of the data of a part that describe retention, of one value per bin of size each, (J,).
-
-    `broken` is the log hazard that an entity is broken, `share` the logit of the mean share of links that a
-    broken one keeps, and `precision` the log precision of this share.
-    """
+    """Log hazard to break, logit of the mean share kept and its log precision, by size, (J,)."""
 
     broken: ByBin
     share: ByBin
@@ -262,10 +258,7 @@ class ErrorCurves:
 
 
 def retained(data: Tensors, curves: ErrorCurves, unbroken: float) -> dict[str, Any]:
-    """Add broken entities and their kept links to the likelihood, and return the quantities by size.
-
-    `unbroken` is the prior probability that the prediction breaks no entity of the population.
-    """
+    """Add broken entities and their kept links to the likelihood, and return the quantities by size."""
 
     def share(data: Tensors) -> Any:
         return pm.math.sigmoid(curves.share(data))

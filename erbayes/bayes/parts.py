@@ -49,8 +49,7 @@ def own_model(part: Part, data: Mapping[str, Any]) -> tuple[pm.Model, dict[str, 
 class PartDraws:
     """Posterior draws of one part, (chain, draw, ...), with what is known of their quality.
 
-    NUTS drew them if they are `refitted`, because the importance weights were unreliable. `log_evidence`
-    leaves out terms that depend on the data alone.
+    NUTS drew `refitted` ones, and `log_evidence` leaves out terms of the data alone.
     """
 
     by_size: dict[str, FloatArray]
@@ -65,11 +64,10 @@ class PartDraws:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
-    """Posterior draws of the parameters of one part, before any quantity is computed.
+    """Posterior draws of the unconstrained parameters of one part, (chain, draw, d), before any quantity.
 
-    They are `thetas` on their unconstrained scale, (chain, draw, d), and `states`, 1 if there is no error,
-    (chain, draw). `by_chain` is the log evidence of each chain alone, (chain,); the rest is as in
-    `PartDraws`.
+    `states` is 1 without errors, (chain, draw), and `by_chain` the log evidence of each chain alone,
+    (chain,).
     """
 
     thetas: FloatArray
@@ -85,10 +83,9 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:
-    """A part as symbolic functions of its data and parameters, of which `values` are unconstrained.
+    """A part as symbolic functions of its data and unconstrained parameters `values`.
 
-    `states` has the variable that is 1 if there is no error, and `heavy_tails` the names of location and
-    scale of parameters with a t prior.
+    `states` is 1 without errors, and `heavy_tails` names location and scale of t priors.
     """
 
     data: dict[str, Any]

@@ -42,10 +42,7 @@ class Links:
 
     @classmethod
     def of(cls, rest: Any, by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Links:
-        """Add the links of the sampled entities to those expected of the `rest`, by size, (..., J).
-
-        If there is a second clustering, links of its clusters that stand for entities are added.
-        """
+        """Add links of sampled entities, and of clusters that stand for some, to those of the `rest`."""
         own = cls._make_rest(rest, by_size, data)
         if "stands" not in by_size:
             return own
@@ -151,10 +148,8 @@ def completed(
 ) -> Completed:
     """Draw a finite population for each posterior draw, (..., J), near the known number of predicted links.
 
-    The numbers of intact and of broken unsampled entities of a size are Poisson, that of clusters of a second
-    clustering that stand for entities is binomial. Shares of links kept are beta distributed, foreign links
-    gamma distributed, with the moments of the model. One of `tries` populations is chosen by its predicted
-    links.
+    Numbers of entities are Poisson, shares of links kept are beta and foreign links gamma distributed, with
+    the moments of the model. One of `tries` populations is chosen by its predicted links.
     """
     s, expected = data["size"], unsampled(by_size, data)
     c2, steady = s * (s - 1) / 2, _mark_steady_sizes(expected, by_size, data)

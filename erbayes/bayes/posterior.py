@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from io import StringIO
@@ -24,7 +24,7 @@ NAMED = {c.name: c for m in ALL for c in m.columns}
 
 
 TABLE = "erbayes_table"
-"""Attribute of a saved tree that holds `Fit.table()` as JSON."""
+"""Attribute of a saved tree that holds the table of the fit as JSON."""
 Total = Callable[[Column | Known], FloatArray]
 """A function of a column that returns posterior draws of its population total, (chain, draw)."""
 
@@ -59,13 +59,7 @@ class Posterior(Tabled):
 
     @abstractmethod
     def total(self, column: Column | Known) -> FloatArray:
-        """Return posterior draws of a column's population total, (chain, draw).
-
-        Raises
-        ------
-        NotIdentified
-            A column without draws.
-        """
+        """Return posterior draws of a column's population total, (chain, draw); refuse one without draws."""
 
     def totals(self, metrics: Wanted) -> Draws:
         """Return posterior draws of the totals that metrics need, (chain, draw, column)."""
@@ -94,33 +88,48 @@ class Posterior(Tabled):
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """Return the metrics of `erbayes.ALL` that have draws."""
+        """Return the metrics of `erbayes.metrics.ALL` that have draws."""
         return tuple(m for m in ALL if self.identifies(m))
 
     def table(self, level: float = 0.95, metrics: Wanted | None = None) -> pd.DataFrame:
-        """Return estimates and intervals of metrics, and the influence of the priors on them.
+        """Return estimates and intervals of metrics, and how far they rest on priors and laws.
 
         Parameters
         ----------
         level : float in (0, 1)
         metrics : Metric or str, or several, optional
-            By default those of `erbayes.USUAL` that have draws.
+            By default those of `erbayes.metrics.USUAL` that have draws.
 
         Returns
         -------
         DataFrame, one row per metric
-            Columns of `Draws.table`, and prior_shift: the shift of the mean, in posterior standard
-            deviations, if the prior of one part is raised to the power 2. It is computed from the slope at
-            the power 1, for the part with the largest shift. Above .3, the answer depends on the prior of
-            entities outside the sample. prior_shift_error is its Monte Carlo standard error, .1 to .4 with
-            1,000 draws. `prior_shift(draws)` returns the shift for each part.
+            Columns of `Draws.table`, and these. A saved fit has the last four groups at the level .95 alone,
+            for the metrics that were saved.
+
+            - prior_shift: the shift of the mean, in posterior standard deviations, if the prior of one part
+              is raised to the power 2, from the slope at the power 1, for the part with the largest shift.
+              Above .3, the answer depends on the prior of entities outside the sample. prior_shift_error is
+              its Monte Carlo standard error, .1 to .4 with 1,000 draws. `prior_shift(draws)` has each part.
+            - posterior_lower, posterior_upper: the interval of the posterior. If the alarm of recall is
+              raised, lower and upper of the metrics that count true links are those of the pool instead, and
+              kind says so (see `Fit.disowned`).
+            - pooled_lower, pooled_upper: the interval of a linear pool with the closed form (see
+              `Fit.pooled`); NaN if the closed form lacks the metric.
+            - by_second, if there is a second clustering: the share of the true links taken from it.
+            - law_lower, law_upper, if parts have several laws: the ends of the widest range of the intervals
+              under the laws that the sample does not reject (see `Fit.laws`).
 
         Raises
         ------
         NotIdentified
             A metric whose columns have no draws.
         """
-        draws = self.apply([m for m in USUAL if self.identifies(m)] if metrics is None else metrics)
+        wanted = [m for m in USUAL if self.identifies(m)] if metrics is None else metrics
+        return self._tabulate(level, chosen(wanted))
+
+    def _tabulate(self, level: float, metrics: Sequence[Metric]) -> pd.DataFrame:
+        """Return the columns of `table` that follow from the draws alone."""
+        draws = self.apply(metrics)
         shift, error = self.prior_shift(draws), self.prior_shift_error(draws)
         largest = np.arange(len(shift)), shift.to_numpy().argmax(axis=1)
         return draws.table(level).assign(
@@ -153,18 +162,8 @@ class Posterior(Tabled):
     def prior_shift_error(self, draws: Draws) -> pd.DataFrame:
         """Return the Monte Carlo standard error of each number of `prior_shift`.
 
-        A shift is a mean over the draws. Its error is that of the means of batches of √n consecutive draws, n
-        per chain, since copies of one point are consecutive. The error of the posterior standard deviation by
-        which shifts are divided is small beside it, and is left out.
-
-        Parameters
-        ----------
-        draws : Draws
-            Posterior draws of metrics, from `apply`.
-
-        Returns
-        -------
-        DataFrame, one row per metric, one column per part
+        It is the error of the means of batches of √n consecutive draws, n per chain, since copies of one
+        point are consecutive. That of the posterior standard deviation is small beside it, and left out.
         """
         moves = self._moves(draws)
         n = moves.shape[1]
@@ -198,11 +197,17 @@ class Saved(Posterior):
 
     @classmethod
     def load(cls, path: Path | str) -> Saved:
-        """Read a file of `Fit.save`, or a folder of `Fit.tree.to_zarr`.
+        """Read a saved fit, which has the table, the metrics and the tree, but not the sample and the model.
+
+        A file of `Fit.save` has every column of the table at the level .95. The closed form and the fits
+        under each law are not saved, so that tables of other levels have the columns of the posterior draws.
+
+        To keep all of a fit, pickle it.
 
         Parameters
         ----------
         path : Path or str
+            A file of `Fit.save`, or a folder of `Fit.tree.to_zarr`.
 
         Returns
         -------
@@ -222,32 +227,14 @@ class Saved(Posterior):
             raise DataError(f"{path} is no saved fit: it has no group {', '.join(sorted(missing))}")
         return cls(tree)
 
-    def table(self, level: float = 0.95, metrics: Wanted | None = None) -> pd.DataFrame:
-        """Return estimates and intervals of metrics.
-
-        Parameters
-        ----------
-        level : float in (0, 1)
-        metrics : Metric or str, or several, optional
-            By default those of `erbayes.USUAL` that have draws.
-
-        Returns
-        -------
-        DataFrame, one row per metric
-            If the file holds all rows at this level, all columns of `Fit.table`. It holds those of the usual
-            metrics at .95. Otherwise the columns of `Posterior.table`.
-        """
-        saved, wanted = self._table, None if metrics is None else [m.name for m in chosen(metrics)]
-        if saved is None or level != 0.95 or not set(wanted or ()) <= set(saved.index):
-            return super().table(level, metrics)
-        return saved if wanted is None else saved.loc[wanted]
-
-    @property
-    def _table(self) -> pd.DataFrame | None:
-        """Table of the fit as it was saved; None if the tree was written without."""
-        if TABLE not in self.tree.attrs:
-            return None
-        return pd.read_json(StringIO(self.tree.attrs[TABLE]), orient="split").rename_axis("metric")
+    def _tabulate(self, level: float, metrics: Sequence[Metric]) -> pd.DataFrame:
+        """Return rows of the table of the fit as it was saved, or what follows from the draws."""
+        names, text = [m.name for m in metrics], self.tree.attrs.get(TABLE)
+        if text is not None and level == 0.95:
+            saved = pd.read_json(StringIO(text), orient="split").rename_axis("metric")
+            if set(names) <= set(saved.index):
+                return saved.loc[names]
+        return super()._tabulate(level, metrics)
 
     @cached_property
     def log_prior(self) -> Mapping[str, FloatArray]:
@@ -267,7 +254,7 @@ class Saved(Posterior):
     def total(self, column: Column | Known) -> FloatArray:
         if not self._has(column):
             raise NotIdentified(
-                f"no draws of '{column.name}' were saved, only those that metrics of erbayes.ALL "
+                f"no draws of '{column.name}' were saved, only those that metrics of erbayes.metrics.ALL "
                 "need: fit the sample again"
             )
         return self._saved[column.name]

@@ -42,7 +42,9 @@ def variable(prior: Any, name: str) -> Any:
         An object that is no prior, a callable that creates no variable of this name, or a variable of several
         numbers.
     """
-    if not callable(prior) and not is_distribution(prior):
+    node = getattr(prior, "owner", None)
+    is_distribution = node is not None and isinstance(node.op, RandomVariable | SymbolicRandomVariable)
+    if not callable(prior) and not is_distribution:
         raise DataError(
             f"the prior of '{name}' is a {type(prior).__name__}: it must be a distribution as "
             "pm.Normal.dist(0, 1), or be called with a name and create a variable of it, as Level(0, 1)"
@@ -53,12 +55,6 @@ def variable(prior: Any, name: str) -> Any:
     if number.ndim:
         raise DataError(f"the prior of '{name}' created {number.ndim} dimensions: it must create one number")
     return number
-
-
-def is_distribution(value: Any) -> bool:
-    """Return True for a random variable that stands in no model, as ``pm.Normal.dist(0, 1)``."""
-    node = getattr(value, "owner", None)
-    return node is not None and isinstance(node.op, RandomVariable | SymbolicRandomVariable)
 
 
 def registered(distribution: Any, name: str) -> Any:

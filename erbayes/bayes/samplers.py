@@ -60,8 +60,7 @@ class Sampler(Protocol):
 def problems_of_chains(chains: FloatArray, names: list[str], probability: float = 1.0) -> list[str]:
     """Return the problems of chains, (chain, draw, k), with remedies: high R-hat or few effective draws.
 
-    Chains that give the share p, `probability`, of an answer need p times the effective draws that they need
-    alone, and R² - 1 of their R-hat R may be 1/p as large.
+    Chains that give a share p of an answer need p times the effective draws, and 1/p times the R² - 1.
     """
     (r_hat, worst), (effective, slowest) = mixing(chains, names)
     largest, fewest = np.sqrt(1 + (RHAT**2 - 1) / probability), ESS_PER_CHAIN * len(chains) * probability
@@ -199,15 +198,11 @@ class Packing:
 
 @dataclass(frozen=True, slots=True)
 class NUTS:
-    """Sampler that draws each model by the No-U-Turn sampler (Hoffman and Gelman 2014).
-
-    Its fields are arguments of `pymc.sample`. nutpie draws if it is installed and `nuts_sampler` names no
-    other package.
-    """
+    """Sampler by the No-U-Turn sampler (Hoffman and Gelman 2014); fields are arguments of `pymc.sample`."""
 
     draws: int
-    tune: int
-    chains: int
+    tune: int = 1000
+    chains: int = 4
     cores: int | None = None
     target_accept: float = 0.9
     progressbar: bool = True
@@ -255,33 +250,26 @@ class NUTS:
         statistics = {k: named[k] for k in STATISTICS if k in named}
         return Chains(whitened.thetas(tree["posterior"]["z"].to_numpy()), statistics)
 
+    @property
+    def _shared(self) -> dict[str, Any]:
+        """Return the settings that nutpie and PyMC call alike."""
+        names = ("draws", "tune", "chains", "cores", "target_accept")
+        return {name: getattr(self, name) for name in names}
+
     def _run_nutpie(self, whitened: Whitened, seed: int) -> Any:
         import nutpie
 
-        return nutpie.sample(
-            whitened.for_nutpie(),
-            draws=self.draws,
-            tune=self.tune,
-            chains=self.chains,
-            cores=self.cores,
-            seed=seed,
-            target_accept=self.target_accept,
-            progress_bar=self.progressbar,
-        )
+        return nutpie.sample(whitened.for_nutpie(), seed=seed, progress_bar=self.progressbar, **self._shared)
 
     def _run_pymc(self, whitened: Whitened, seed: int) -> Any:
         with COMPILER, pm.Model():
             pm.Potential("density", whitened.log_density(pm.Flat("z", shape=len(whitened.centre))))
             return pm.sample(
-                draws=self.draws,
-                tune=self.tune,
-                chains=self.chains,
-                cores=self.cores,
-                target_accept=self.target_accept,
                 random_seed=seed,
                 progressbar=self.progressbar,
                 nuts_sampler=self.nuts_sampler or "pymc",
                 compute_convergence_checks=False,
+                **self._shared,
             )
 
 

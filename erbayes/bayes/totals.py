@@ -26,7 +26,6 @@ from ..metrics.columns import (
     pairs,
 )
 from ..metrics.definitions import Metric, pairwise_precision, pairwise_recall
-from .contract import Part
 from .evidence import Evidence
 from .joined import Joined
 from .laws import compiled
@@ -56,7 +55,7 @@ def count_completed_links(
 ) -> FloatArray:
     """Return common or true links of completed populations, scaled to the predicted links, (chain, draw).
 
-    Populations of `truth` say how many true links each common link has, if there is a second clustering.
+    Populations of `truth` say how many true links each common link has.
     """
     scale = predicted / np.maximum(population.common + population.false, 1e-300)
     # Without false links, common links equal the predicted ones exactly, not up to rounding.
@@ -68,40 +67,6 @@ def count_completed_links(
         return np.asarray(common * truth.true / np.maximum(truth.common, 1e-300))
     # If no link is lost, true links equal the common ones.
     return np.where(population.true == population.common, common, population.true * scale)
-
-
-def count_unsampled(population: Completed, evidence: Evidence) -> FloatArray:
-    """Return unsampled entities of each size, (chain, draw, J), whose records and the sample's add to N."""
-    number = population.number
-    records = evidence.records - evidence.data["sampled_records"]
-    return np.asarray(number * (records / np.maximum(number @ evidence.grid.size, 1.0))[..., None])
-
-
-def draw_untied(
-    part: Part, data: dict[str, Any], shape: tuple[int, ...], rng: np.random.Generator
-) -> tuple[dict[str, FloatArray], list[str]]:
-    """Draw an untied part, and return its quantities by size, (chain, draw, J) each, and its problems."""
-    chains, draws = shape
-    only = compiled(part, data)
-    (drawn,) = Importance(draws, chains)([only], rng)[0].values()
-    return only.usual.evaluated(drawn).by_size, list(drawn.problems)
-
-
-def share_unseen(population: Completed, evidence: Evidence) -> FloatArray:
-    """Return the share of the true links in entities larger than any sampled one, (chain, draw)."""
-    size, largest = evidence.grid.size, evidence.entities.size.max()
-    links = population.number * pairs(size)
-    return np.asarray(links[..., size > largest].sum(-1) / np.maximum(population.true, 1.0))
-
-
-def share_by_second(
-    population: Completed, by_size: Mapping[str, FloatArray], data: Mapping[str, Any]
-) -> FloatArray:
-    """Return the share of the true links in clusters of a second clustering, by size, (chain, draw, J)."""
-    (true, _), left = of_clusters(by_size, data), data["left"]
-    all_links = np.maximum(population.true, 1.0)[..., None]
-    shares = population.standing * true / np.maximum(left, 1) / all_links
-    return np.asarray(shares.reshape(*shares.shape[:-1], 2, -1).sum(-2))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -135,10 +100,7 @@ class FittedTotals(Posterior):
 
     @property
     def log_prior(self) -> Mapping[str, FloatArray]:
-        """Log prior density of the parameters of sizes, retention and leakage, (chain, draw) each.
-
-        With a second clustering there are those of its sizes and retention too.
-        """
+        """Log prior density of the tied parts, also by second clustering, (chain, draw) each."""
         truth = {} if self.truth is None else self.truth.log_prior
         return self.draws.log_prior | {f"{name} by second": v for name, v in truth.items()}
 
@@ -171,11 +133,13 @@ class FittedTotals(Posterior):
         """Return the draws by size of an untied part, which is fitted when it is first needed."""
         if stream not in self.untied:
             rng = np.random.default_rng([self.seed, stream])
-            by_size, problems = draw_untied(self.model.untied[place], data, self.population.true.shape, rng)
-            if problems:
-                what = f"{self.evidence.where}{place}: {'; '.join(problems)}"
+            chains, draws = self.population.true.shape
+            only = compiled(self.model.untied[place], data)
+            (drawn,) = Importance(draws, chains)([only], rng)[0].values()
+            if drawn.problems:
+                what = f"{self.evidence.where}{place}: {'; '.join(drawn.problems)}"
                 warnings.warn(what, NotConverged, stacklevel=4)
-            self.untied[stream] = by_size
+            self.untied[stream] = only.usual.evaluated(drawn).by_size
         return self.untied[stream]
 
     @cached_property
@@ -183,17 +147,6 @@ class FittedTotals(Posterior):
         return {}
 
     def total(self, column: Column | Known) -> FloatArray:
-        """Return posterior draws of a column's population total, (chain, draw).
-
-        Parameters
-        ----------
-        column : Column or Known
-
-        Raises
-        ------
-        NotIdentified
-            A column that no part of the model produces, and that `EXPECTED` lacks.
-        """
         if column not in self._totals:
             self._totals[column] = self._compute_total(column)
         return self._totals[column]
@@ -220,14 +173,14 @@ class FittedTotals(Posterior):
 
     @cached_property
     def _unsampled(self) -> FloatArray:
-        return count_unsampled(self.population, self.evidence)
+        """Unsampled entities of each size, (chain, draw, J), whose records and the sample's add to N."""
+        number = self.population.number
+        records = self.evidence.records - self.evidence.data["sampled_records"]
+        return np.asarray(number * (records / np.maximum(number @ self.size, 1.0))[..., None])
 
     def identifies(self, metric: Metric) -> bool:
         """Return True if the model produces all totals of a metric."""
-        return all(
-            isinstance(c, Known | ClusterSum) or c in COMPLETED or c in EXPECTED or depends_on_size(c)
-            for c in metric.columns
-        )
+        return identifies(metric)
 
     @property
     def by_second(self) -> FloatArray:
@@ -237,7 +190,11 @@ class FittedTotals(Posterior):
         """
         if self.truth is None:
             return np.zeros_like(self.by_size["entities"])
-        return share_by_second(self.truth.population, self.truth.by_size, self.truth.evidence.data)
+        population, data = self.truth.population, self.truth.evidence.data
+        (true, _), left = of_clusters(self.truth.by_size, data), data["left"]
+        links = population.standing * true / np.maximum(left, 1)
+        shares = links / np.maximum(population.true, 1.0)[..., None]
+        return np.asarray(shares.reshape(*shares.shape[:-1], 2, -1).sum(-2))
 
     @property
     def doubt(self) -> float:
@@ -250,7 +207,9 @@ class FittedTotals(Posterior):
         """Share of the true links in entities larger than any sampled one, (chain, draw)."""
         if self.truth is not None:
             return self.truth.unseen
-        return share_unseen(self.population, self.evidence)
+        links = self.population.number * pairs(self.size)
+        unseen = links[..., self.size > self.evidence.entities.size.max()].sum(-1)
+        return np.asarray(unseen / np.maximum(self.population.true, 1.0))
 
     def problems(self) -> list[str]:
         """Return the reasons not to rely on the draws, with remedies; an empty list if there are none."""
@@ -273,6 +232,14 @@ class FittedTotals(Posterior):
             key = self.apply([pairwise_precision, pairwise_recall])
             problems += problems_of_chains(key.values, list(key.names))
         return problems
+
+
+def identifies(metric: Metric) -> bool:
+    """Return True if a size model produces all totals of a metric."""
+    return all(
+        isinstance(c, Known | ClusterSum) or c in COMPLETED or c in EXPECTED or depends_on_size(c)
+        for c in metric.columns
+    )
 
 
 COMPLETED = (COMMON_LINKS, TRUE_LINKS)

@@ -17,9 +17,7 @@ from pymc.model.transform.optimization import freeze_dims_and_data
 from .._internal.arrays import FloatArray
 from .._internal.files import replacing
 from .contract import ALL_DATA
-from .evidence import Evidence
 from .likelihood import DIMS, Factor, factors
-from .model import SizeModel
 from .parts import drawn_from_prior
 from .posterior import TABLE, Saved
 from .samplers import one_seed
@@ -27,48 +25,6 @@ from .totals import FittedTotals
 
 Groups = Mapping[str, Mapping[str, Any]]
 """Arrays by name, by group of a tree."""
-
-
-def freeze_model(model: SizeModel, evidence: Evidence) -> pm.Model:
-    """Return the tied parts as one PyMC model, whose data are constants without names."""
-    built = model.build(evidence)
-    switches = {v.name: 0 for v in built.free_RVs if v.dtype == "int64"}
-    frozen = freeze_dims_and_data(pm.do(built, switches))
-    for datum in list(frozen.data_vars):
-        frozen.data_vars.remove(datum)
-        del frozen.named_vars[datum.name]
-        frozen.named_vars_to_dims.pop(datum.name, None)
-    return frozen
-
-
-def add_log_densities(factors: Mapping[str, Factor], shape: tuple[int, ...]) -> FloatArray:
-    """Return the sum of the log-densities of the factors of each entity, (chain, draw, entity)."""
-    log_density = np.zeros(shape)
-    for factor in factors.values():
-        log_density[..., factor.entity] += factor.log_density()
-    return log_density
-
-
-def list_known(evidence: Evidence) -> dict[str, Any]:
-    """Return known quantities of the prediction, the design and the sampled entities."""
-    entities, data = evidence.entities, evidence.data
-    known = {k: getattr(entities, k) for k in ("links", "foreign", "draws")}
-    known |= {"records_of_entity": entities.size, "predicted_links": evidence.predicted_links}
-    return known | {k: data[k] for k in ("records", "log_predicted", "selection")}
-
-
-def draw_predictions(fit: FittedTree, draws: int, rng: np.random.Generator) -> dict[str, dict[str, Any]]:
-    """Return predicted observations by the prior and the posterior, and each factor's log-likelihood."""
-    data = fit.evidence.data
-    prior = [drawn_from_prior(part, data, draws, rng) for part in fit.model.tied.values()]
-    by_size = {k: v for part in prior for k, v in part.by_size.items()}
-    prior_factors = factors(fit.evidence.entities, data, by_size)
-    return {
-        "prior": {k: v for part in prior for k, v in part.parameters.items()},
-        "prior_predictive": {name: factor.drawn(rng) for name, factor in prior_factors.items()},
-        "posterior_predictive": {name: factor.drawn(rng) for name, factor in fit.factors.items()},
-        "log_likelihood": {name: factor.log_density() for name, factor in fit.factors.items()},
-    }
 
 
 class FittedTree(FittedTotals):
@@ -91,7 +47,14 @@ class FittedTree(FittedTotals):
         - the completion (see `erbayes.bayes.population`). Metrics are of finite populations that contain the
           sample as observed. They are not functions of the parameters.
         """
-        return freeze_model(self.model, self.evidence)
+        built = self.model.build(self.evidence)
+        switches = {v.name: 0 for v in built.free_RVs if v.dtype == "int64"}
+        frozen = freeze_dims_and_data(pm.do(built, switches))
+        for datum in list(frozen.data_vars):
+            frozen.data_vars.remove(datum)
+            del frozen.named_vars[datum.name]
+            frozen.named_vars_to_dims.pop(datum.name, None)
+        return frozen
 
     @cached_property
     def factors(self) -> dict[str, Factor]:
@@ -111,8 +74,10 @@ class FittedTree(FittedTotals):
         entity. Leave-one-out keeps the density of this number, in which the links of the entity that is left
         out still count as observed. The result is therefore doubtful for a giant that holds much of \\|P\\|.
         """
-        entities = len(self.evidence.entities.bin)
-        return add_log_densities(self.factors, (*self.population.true.shape, entities))
+        log_density = np.zeros((*self.population.true.shape, len(self.evidence.entities.bin)))
+        for factor in self.factors.values():
+            log_density[..., factor.entity] += factor.log_density()
+        return log_density
 
     @cached_property
     def tree(self) -> xr.DataTree:
@@ -129,6 +94,7 @@ class FittedTree(FittedTotals):
         """
         metrics, totals = self.apply(self.metrics), self.totals(self.metrics)
         parameters = {k: v for k, v in self.draws.parameters.items() if np.ptp(v) > 0}
+        entities, data = self.evidence.entities, self.evidence.data
         groups: Groups = {
             "posterior": {**parameters, "metrics": metrics.values},
             "by_size": {f"{name}_by_size": v for name, v in self.by_size.items()},
@@ -136,7 +102,12 @@ class FittedTree(FittedTotals):
             "log_likelihood": {"outcome": self.log_likelihood()},
             "log_prior": self.log_prior,
             "observed_data": {name: factor.observed for name, factor in self.factors.items()},
-            "constant_data": list_known(self.evidence),
+            "constant_data": {
+                **{k: getattr(entities, k) for k in ("links", "foreign", "draws")},
+                "records_of_entity": entities.size,
+                "predicted_links": self.evidence.predicted_links,
+                **{k: data[k] for k in ("records", "log_predicted", "selection")},
+            },
             "sample_stats": self.draws.statistics,
         }
         return self._build_tree(groups, {"metric": list(metrics.names), "column": list(totals.names)})
@@ -192,7 +163,16 @@ class FittedTree(FittedTotals):
         DataError
             Both rng and random_seed.
         """
-        groups = draw_predictions(self, draws, one_seed(rng, random_seed))
+        rng, data = one_seed(rng, random_seed), self.evidence.data
+        prior = [drawn_from_prior(part, data, draws, rng) for part in self.model.tied.values()]
+        by_size = {k: v for part in prior for k, v in part.by_size.items()}
+        of_prior = factors(self.evidence.entities, data, by_size)
+        groups = {
+            "prior": {k: v for part in prior for k, v in part.parameters.items()},
+            "prior_predictive": {name: factor.drawn(rng) for name, factor in of_prior.items()},
+            "posterior_predictive": {name: factor.drawn(rng) for name, factor in self.factors.items()},
+            "log_likelihood": {name: factor.log_density() for name, factor in self.factors.items()},
+        }
         tree = self.tree.copy()
         tree.update(self._build_tree(groups).children)
         return tree
@@ -204,27 +184,4 @@ class FittedTree(FittedTotals):
         with replacing(Path(path)) as new:
             tree.to_netcdf(new, engine="h5netcdf")
 
-    @staticmethod
-    def load(path: Path | str) -> Saved:
-        """Read a saved fit, which has the table, the metrics and the tree, but not the sample and the model.
-
-        A file of `save` has every column of `Fit.table` at the level .95. The closed form and the fits under
-        each law are not saved, so that tables of other levels have the columns of the posterior draws.
-
-        To keep all of a fit, pickle it.
-
-        Parameters
-        ----------
-        path : Path or str
-            A file of `save`, or a folder of `fit.tree.to_zarr`.
-
-        Returns
-        -------
-        Saved
-
-        Raises
-        ------
-        DataError
-            A file that cannot be read, or that holds no saved fit.
-        """
-        return Saved.load(path)
+    load = staticmethod(Saved.load)

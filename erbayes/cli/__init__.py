@@ -1,8 +1,7 @@
 """The command line: `erbayes estimate PREDICTION LABELS --design uniform-records`."""
 
-from . import impact
 from .commands import app
 from .designs import TAKES, DesignName
 from .options import REMEDIES
 
-__all__ = ["REMEDIES", "TAKES", "DesignName", "app", "impact"]
+__all__ = ["REMEDIES", "TAKES", "DesignName", "app"]

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from .._internal.errors import DataError, head
-from ..metrics.definitions import ALL, USUAL, Metric, chosen, pairwise_precision, pairwise_recall
-from ..metrics.intervals import DEFAULT, WALD, Anytime, Kind, Symmetric
+from .lazily import definitions, intervals
+
+if TYPE_CHECKING:
+    from ..metrics.definitions import Metric
+    from ..metrics.intervals import Kind
 
 
 class KindName(Enum):
@@ -23,51 +26,59 @@ class KindName(Enum):
     ANYTIME = "anytime"
 
 
-KINDS: dict[KindName, Kind] = {
-    KindName.BETA_GAMMA: DEFAULT,
-    KindName.SYMMETRIC: Symmetric(),
-    KindName.WALD: WALD,
-    KindName.ANYTIME: Anytime(),
-}
+def kinds() -> dict[KindName, Kind]:
+    """Kinds of interval by name."""
+    return {
+        KindName.BETA_GAMMA: intervals.DEFAULT,
+        KindName.SYMMETRIC: intervals.Symmetric(),
+        KindName.WALD: intervals.WALD,
+        KindName.ANYTIME: intervals.Anytime(),
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
     """Options of the metrics and their kind of interval."""
 
+    panel: ClassVar = "Metrics"
+
     metrics: Annotated[
         str | None,
         typer.Option(
-            help=f"Names of metrics, with commas between them: see erbayes metrics. By default: "
-            f"{', '.join(m.name for m in USUAL)}."
+            "--metrics",
+            "-m",
+            help="Names with commas, such as precision,recall: see erbayes metrics.",
         ),
     ] = None
     every: Annotated[bool, typer.Option("--all", help="Estimate every metric, instead of --metrics.")] = False
     interval: Annotated[
         KindName,
         typer.Option(
+            hidden=True,
             help="Kind of interval. symmetric: on the logit scale for shares, on the log scale for counts. "
-            "anytime: valid if labels are looked at again and again."
+            "anytime: valid if labels are looked at again and again.",
         ),
     ] = KindName.BETA_GAMMA
 
     @property
     def kind(self) -> Kind:
         """Return the kind of interval that --interval names."""
-        return KINDS[self.interval]
+        return kinds()[self.interval]
 
     def chosen_metrics(self) -> Sequence[Metric]:
         """Return the metrics that the options name."""
         if self.metrics is None:
-            return ALL if self.every else USUAL
+            return definitions.ALL if self.every else definitions.USUAL
         if self.every:
             raise DataError("--all names every metric and --metrics names some: leave out one of the two")
-        return chosen(name.strip() for name in self.metrics.split(","))
+        return definitions.chosen(name.strip() for name in self.metrics.split(","))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Minima:
     """Options of the least values that metrics must reach."""
+
+    panel: ClassVar = "Minima"
 
     min_precision: Annotated[float | None, typer.Option(help="Least pairwise precision, such as 0.95.")] = (
         None
@@ -80,7 +91,10 @@ class Minima:
 
     def read(self) -> dict[Metric | str, float]:
         """Return the least value of each metric."""
-        pairwise = {pairwise_precision.name: self.min_precision, pairwise_recall.name: self.min_recall}
+        pairwise = {
+            definitions.pairwise_precision.name: self.min_precision,
+            definitions.pairwise_recall.name: self.min_recall,
+        }
         named = [(name, least) for name, least in pairwise.items() if least is not None]
         for text in self.minimum or []:
             name, _, value = (part.strip() for part in text.partition("="))

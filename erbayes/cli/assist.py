@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from .._internal.errors import DataError, Remedy, head
-from .._internal.files import is_database, read_columns
-from ..analysis.comparison import Differing
-from ..auxiliary.assistance import Assisted
-from ..auxiliary.second import Second
-from ..design.sample import Sample
-from ..large import Scanned, SecondSource
-from ..metrics.definitions import Metric
-from ..units.units import Units
+from .._internal.policies import Differing
 from .inputs import Inputs, One, Several, stem
+from .lazily import assistance, disk, large, second_clusterings
 from .options import message, refuse_same_file, remedies
 from .predictions import CLUSTERS, Part, in_words
+
+if TYPE_CHECKING:
+    from ..auxiliary.assistance import Assisted
+    from ..design.sample import Sample
+    from ..metrics.definitions import Metric
+    from ..units.units import Units
 
 COLUMNS = "name them: --record, --assist-cluster"
 REMEDIES = {
@@ -48,20 +48,24 @@ def in_words_of(engine: Assisted, sample: Sample, metrics: Sequence[Metric]) -> 
 class Assist:
     """Options of second clusterings of the records, which help to estimate."""
 
+    panel: ClassVar = "Second clustering"
+
     assist: Annotated[
         list[Path] | None,
         typer.Option(
             exists=True,
-            help="A second clustering of the records, such as the next release: record and cluster, for all "
-            "records. It shortens intervals. Give it several times for several.",
+            metavar="FILE",
+            help="A second clustering of all records, which shortens intervals. Several are allowed.",
         ),
     ] = None
     assist_cluster: Annotated[
         str | None,
-        typer.Option(help="The cluster column of --assist; without --assist, a column of PREDICTION."),
+        typer.Option(
+            hidden=True, help="The cluster column of --assist; without --assist, a column of PREDICTION."
+        ),
     ] = None
     assist_table: Annotated[
-        str | None, typer.Option(help="The table of --assist, if that is a DuckDB database.")
+        str | None, typer.Option(hidden=True, help="The table of --assist, if that is a DuckDB database.")
     ] = None
 
     def __post_init__(self) -> None:
@@ -95,9 +99,9 @@ class Assist:
         if len(set(names)) < len(names):
             raise DataError(f"second clusterings go by their files' names, which must differ: {head(names)}")
         for path in paths:
-            if is_database(path) and self.assist_table is None:
+            if disk.is_database(path) and self.assist_table is None:
                 raise DataError(f"--assist {path} is a DuckDB database: name its table, --assist-table NAME")
-            if not is_database(path) and self.assist_table is not None:
+            if not disk.is_database(path) and self.assist_table is not None:
                 raise DataError(f"--assist {path} is no DuckDB database: leave out --assist-table")
         return {
             name: Part(path, self.assist_table, self.assist_cluster)
@@ -109,14 +113,16 @@ class Assist:
         if not self.given or not inputs.reading.scanned(parts, inputs.framed.frame):
             return {}
         seconds = {
-            name: SecondSource(inputs.reading.source(part), self.assist_cluster, inputs.reading.record)
+            name: large.SecondSource(inputs.reading.source(part), self.assist_cluster, inputs.reading.record)
             for name, part in self.parts.items()
         }
-        return {"seconds": seconds or {str(self.assist_cluster): SecondSource(cluster=self.assist_cluster)}}
+        return {
+            "seconds": seconds or {str(self.assist_cluster): large.SecondSource(cluster=self.assist_cluster)}
+        }
 
     def engine(self, inputs: One, units: Units) -> Assisted:
         """Return the engine of second clusterings that a scan has counted, or that are read now."""
-        if isinstance(units, Scanned):
+        if isinstance(units, large.Scanned):
             engine = self._take_scanned({"": units}, {"": inputs.part})
         else:
             prediction, shared, _ = inputs.memory
@@ -128,7 +134,7 @@ class Assist:
         self, inputs: Several, predictions: Mapping[str, Any], shared: dict[str, Any]
     ) -> Assisted:
         """Return the engine of a comparison, in which second clusterings help each prediction."""
-        scans = {name: units for name, units in predictions.items() if isinstance(units, Scanned)}
+        scans = {name: units for name, units in predictions.items() if isinstance(units, large.Scanned)}
         if scans:
             engine = self._take_scanned(scans, inputs.parts())
         else:
@@ -146,7 +152,7 @@ class Assist:
                     f"PREDICTION{' inside the frame' if framed else ''} and are left out"
                 )
 
-    def _take_scanned(self, scans: Mapping[str, Scanned], parts: Mapping[str, Part]) -> Assisted:
+    def _take_scanned(self, scans: Mapping[str, large.Scanned], parts: Mapping[str, Part]) -> Assisted:
         """Return the engine of second clusterings that scans have counted."""
         for name, units in scans.items():
             for second in units.seconds:
@@ -154,7 +160,9 @@ class Assist:
                 path = self.parts[second.name].path if self.assist else parts[name].path
                 of = in_words([self.assist_cluster or "clusters"], path)
                 message(f"assist{f' {name}' if name else ''}: scanned {sizes} ({of})")
-        return Assisted(tuple(second for units in scans.values() for second in Second.scanned(units)))
+        return assistance.Assisted(
+            tuple(second for units in scans.values() for second in second_clusterings.Second.scanned(units))
+        )
 
     def _read(
         self,
@@ -185,8 +193,8 @@ class Assist:
                 )
             columns = {"record": inputs.reading.record, "cluster": part.cluster}
             with remedies(REMEDIES):
-                table = read_columns(part.path, columns)
+                table = disk.read_columns(part.path, columns)
                 second = f"second clustering {name!r}"
                 by[name], read = inputs.reading.clustering_of(table, part.path, second, CLUSTERS)
             message(f"assist: read {read}")
-        return Assisted.of(predictions, by=by, differing=differing, **shared)
+        return assistance.Assisted.of(predictions, by=by, differing=differing, **shared)

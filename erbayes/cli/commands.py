@@ -7,52 +7,61 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import file_digest
-from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import pandas as pd
 import typer
 
+import erbayes
+
 from .._internal.errors import DataError
-from .._internal.files import refuse_output, replacing
-from ..analysis.comparison import compare
-from ..analysis.domains import ByDomain, by_domain, compare_by_domain
-from ..analysis.estimation import estimate_sample
-from ..analysis.planning import forecast
-from ..design import ByPredictedSize, UniformClusters, UniformRecords
-from ..design.calibration import NOTABLE, links_expected_beyond
-from ..design.nonresponse import Responding
-from ..design.sample import Sample
-from ..engine import Engine, Jackknife, Taylor
-from ..engine.bounded_means import AnytimeBetting, Betting
-from ..engine.diagnostics import alarms
-from ..labels import read_labels
-from ..labels.drawing import ONCE, REPEATED, Drawn, Verdict, check, draw, worst_cases, write_folder
-from ..labels.drawing.folder import refuse_folder
-from ..labels.drawing.plans import to_plain
-from ..labels.drawing.sheets import HAS_XLSX, write_sheet
-from ..labels.reading.faults import HARMLESS
-from ..labels.reading.returned import OWN
-from ..metrics.columns import PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS
-from ..metrics.definitions import ALL, Metric
-from ..metrics.intervals import EqualTailed, Kind
-from ..report.page import report
-from ..units.clustering import Clustering
-from ..units.measuring import Missing
+from .._internal.policies import Missing
 from .asked import Asked, KindName, Minima
 from .assist import Assist, in_words_of
-from .demo import demo
 from .designs import DesignName
 from .domains import Domains
 from .drawing import Planned, Shown, refuse_strange_candidates
+from .engine_names import SEED, Engines
+from .impact import impact_command
 from .inputs import One, Several, note_frame, note_unresolved
+from .lazily import (
+    answer_faults,
+    by_groups,
+    calibration,
+    clusterings,
+    columns_of,
+    comparing,
+    definitions,
+    designing,
+    diagnostics,
+    disk,
+    engines,
+    folders,
+    intervals,
+    labelling,
+    nonresponse,
+    pd,
+    planning,
+    plans,
+    reporting,
+    returned_answers,
+    sheets,
+)
 from .options import app, command, files_of, message, refuse_output_over, say, within
 from .phases import Cheap, split
 from .predictions import Predicted
 from .printing import Printing, show_labels
+from .remembered import CALL, remembered
+from .thresholds import thresholds_command
+from .topics import explain
 
-__all__ = ["app"]
+if TYPE_CHECKING:
+    from ..analysis.domains import ByDomain
+    from ..design.sample import Sample
+    from ..labels import Drawn
+    from ..metrics.definitions import Metric
+
+__all__ = ["app", "impact_command", "thresholds_command"]
 
 
 MISSING = {
@@ -61,15 +70,11 @@ MISSING = {
     Missing.OMIT: "left out",
 }
 """Effect of each policy on labelled records that the prediction lacks."""
-WORST: dict[KindName, Kind] = {KindName.BETA_GAMMA: Betting(), KindName.ANYTIME: AnytimeBetting()}
-"""Kinds of interval of worst cases. The first stands for the default of --interval."""
-OF_REPORT: dict[str, Engine] = {"closed form": Taylor(), "jackknife": Jackknife()}
-"""Engines of a report beside that of a second clustering."""
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"erbayes {version('erbayes')}")
+        typer.echo(f"erbayes {erbayes.__version__}")
         raise typer.Exit
 
 
@@ -91,60 +96,41 @@ def draw_command(
     replace_answers: Annotated[
         bool, typer.Option("--replace", help="Replace a folder that holds answers, which are lost.")
     ] = False,
-    output: Annotated[Path, typer.Option(help="Folder to write, which appears once it is complete.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.")],
 ) -> None:
     """Draw records of PREDICTION to be labelled, and write a folder for annotators.
 
     \b
-    What to draw? (--design)
-      uniform-records     Records, each with the same chance: all metrics. The first choice.
-      predicted-links     Ends of predicted links: precision from fewer labels. No recall.
-      mixture             Both: a share of uniform records (--share), otherwise predicted links.
-      root-size           Records by the root of the size of their predicted cluster: precision
-                          and recall alike.
-      poisson             Each record by a permanent random number, so that the next release draws
-                          the same records again.
-      pps                 Without repeats, by default by the root of size.
-      stratified          In classes of predicted size (--starts 1,2,5) or in strata (--values FILE).
-      given-chances       With chances of your own (--values FILE).
-      predicted-clusters  Predicted clusters without repeats, each with the same chance, or by their
-                          records (--of uniform-records) or links (--of predicted-links).
+    --design says what to draw:
+      uniform-records     records, each with the same chance: all metrics, and the first choice
+      predicted-links     ends of predicted links: precision from fewer labels, and no recall
+      mixture             both: a share of uniform records (--share), otherwise predicted links
+      root-size           records by the root of the size of their predicted cluster
+      poisson             each record by a permanent random number, the same in the next release
+      pps                 without repeats, by default by the root of size
+      stratified          in classes of predicted size (--starts) or in strata (--values)
+      given-chances       with chances of your own (--values)
+      predicted-clusters  predicted clusters without repeats
 
-    The folder holds a task per drawn record: the record, its predicted cluster, and candidates for
-    records that the cluster misses (--candidates). Each annotator gets sheet-NAME.csv, sheet-NAME.xlsx (with
-    erbayes[sheets]) and label-NAME.html, all three with the same tasks, of which one is to be filled.
-
-    \b
-    In a sheet, every row needs an answer in the column "same":
-      y  The record is the same person or thing as the drawn record. In the row of the drawn
-         record itself: the task is done, all of its records are found.
-      n  It is another one.
-    A record that is missing gets a new row with the number of the task, its id, and y. A task that
-    nobody can answer gets an x in "cannot_tell". The page asks the same and saves a file of answers, which
-    belongs into the folder. If predicted clusters are drawn, each of their records is a task. The task
-    stays blank if an earlier task of its cluster has y for the record. Then: erbayes labels FOLDER, and
-    erbayes estimate PREDICTION FOLDER.
-
-    \b
-    Examples:
-      erbayes draw clusters.csv --design uniform-records --n 200 --seed 7 \\
-          --attributes customers.csv --output to-label
-      erbayes draw clusters.csv --design mixture --n 200 --seed 7 --attributes customers.csv \\
-          --candidates pairs.csv --annotators 2 --overlap 0.2 --output to-label
+    Example: erbayes draw clusters.csv -d mixture -n 200 --seed 7 --attributes customers.csv -o to-label
     """
     plan = planned.plan()
-    refuse_folder(output, replace_answers)
+    folders.refuse_folder(output, replace_answers)
     values = planned.values_of_records()
     with inputs.reading.opened(inputs.part) as (prediction, read):
         message(f"read {read}")
-        drawn = draw(prediction, plan, planned.n, planned.seed, values=values)
+        drawn = labelling.draw(prediction, plan, planned.n, planned.seed, values=values)
         table = shown.tasks(drawn, inputs.reading.record, inputs.reading.any_id)
         refuse_strange_candidates(table, prediction)
-    facts = {name: str(path) for name, path in files_of(inputs)} | {"read": read}
-    facts |= {name: str(path) for name, path in files_of(shown)} | {
-        name: str(path) for name, path in files_of(planned)
+    options = (inputs, shown, planned)
+    facts: dict[str, Any] = {name: str(path) for one in options for name, path in files_of(one)}
+    facts |= {
+        "read": read,
+        CALL: remembered(
+            vars(inputs) | vars(inputs.reading) | vars(inputs.reading.links) | vars(shown), output
+        ),
     }
-    folder = write_folder(
+    folder = labelling.write_folder(
         output,
         drawn,
         table,
@@ -168,14 +154,14 @@ def draw_command(
     longest = (table["role"] == "candidate").groupby(table["task"]).sum().max()
     if longest > MANY:
         message(f"note: a task shows up to {longest:,} candidates, each to be answered; --limit shows fewer")
-    if not HAS_XLSX:
+    if not sheets.HAS_XLSX:
         message("note: no XLSX sheets, which need: pip install 'erbayes[sheets]'")
 
 
 def _print_large(drawn: Drawn) -> None:
     """Say before anything is labelled that the draws leave out large clusters with many links, if they do."""
     largest = drawn.table["size"].max()
-    if (beyond := drawn.known.share_above(PREDICTED_LINKS, largest)) > NOTABLE:
+    if (beyond := drawn.known.share_above(columns_of.PREDICTED_LINKS, largest)) > calibration.NOTABLE:
         message(
             f"note: the largest predicted cluster of these draws has {largest:,} records, and {beyond:.0%} "
             "of the predicted links are in larger ones. Labels will not show whether those are right, nor "
@@ -201,7 +187,7 @@ def labels_command(
         Path | None, typer.Option(help="CSV file to write, with record and entity of every label.")
     ] = None,
 ) -> None:
-    """Read the answers in FOLDER: what came back, every fault, and how far annotators agree.
+    """Read the answers in FOLDER: what came back, faults, agreement.
 
     Faults that leave an entity in doubt must be decided before anything is estimated: in the sheets, or all
     together in sheet-decided, which --decide writes. Its answers replace those of the annotators. A task
@@ -213,10 +199,10 @@ def labels_command(
     """
     for path in (problems, output):
         if path is not None:
-            refuse_output(path, [folder])
-    labels = read_labels(folder)
+            disk.refuse_output(path, [folder])
+    labels = labelling.read_labels(folder)
     show_labels(labels)
-    wrong = int((~labels.problems["fault"].isin(HARMLESS)).sum())
+    wrong = int((~labels.problems["fault"].isin(answer_faults.HARMLESS)).sum())
     if wrong and not decide:
         message(
             f"note: before an estimate, decide what the faults leave open ({wrong:,} in all): in the "
@@ -224,14 +210,14 @@ def labels_command(
         )
     if problems is not None:
         faults = labels.problems.assign(fault=[fault.value for fault in labels.problems["fault"]])
-        with replacing(problems) as new:
-            write_sheet(faults, new, ())
+        with disk.replacing(problems) as new:
+            sheets.write_sheet(faults, new, ())
         typer.echo(f"wrote {problems}")
     if decide:
         typer.echo(f"wrote {labels.write_disputed()}")
     if output is not None:
         table = labels.labels.rename_axis("record").rename("entity").reset_index()
-        with replacing(output) as new:
+        with disk.replacing(output) as new:
             table.to_csv(new, index=False)
         typer.echo(f"wrote {output}")
 
@@ -244,78 +230,32 @@ def estimate_command(
     domains: Domains,
     helped: Assist,
     cheap: Cheap,
+    by_engine: Engines,
     worst: Annotated[
         bool,
         typer.Option(
             "--worst-cases",
+            hidden=True,
+            rich_help_panel="Design",
             help="Bounds of metrics, whatever the draws of a folder are that nobody resolved.",
         ),
     ] = False,
     printing: Printing,
 ) -> None:
-    """Estimate metrics of PREDICTION from a labelled sample.
+    """Estimate metrics of PREDICTION from a labelled sample, with intervals.
 
-    LABELS holds every record of each entity in the sample. Files are CSV, TSV (both may be compressed)
-    or Parquet. Of two columns the first is the record. If there are more, name those to read: --record,
-    --cluster, --entity. The names of the columns are printed on stderr. Ids are text: integers in a
-    Parquet file become text, and 7 is not 007. PREDICTION may also be a folder of such files or, with
-    --table, a table of a DuckDB database. Folders, databases and large files are scanned where they lie,
-    which needs erbayes[scale].
-
-    Six metrics are estimated unless --metrics names others or --all asks for every one. "erbayes metrics"
-    lists them with their meaning.
+    LABELS holds every record of each sampled entity, or is a folder of erbayes draw. Of two columns the
+    first is the record. Names of matchers' columns are known, and others are named by options.
 
     \b
-    How were the labelled entities drawn? (--design)
-      uniform-records    Records were drawn uniformly and their entities labelled. An entity drawn
-                         twice counts twice: --drawn. Without replacement: --population RECORDS.
-      distinct-entities  Records were drawn uniformly with replacement, and the labels list each
-                         entity once although some were drawn twice: --draws RECORDS. The
-                         population is that of PREDICTION, or --population RECORDS.
-      uniform-clusters   Entities were drawn uniformly. Without replacement: --population ENTITIES.
-      known-weights      Entities were drawn with known probabilities p: --weights FILE, with 1/p
-                         or a multiple of it.
-      stratified         Entities were drawn uniformly, without replacement, within strata of
-                         entities: --strata FILE and --populations FILE.
-    With --blocks, read "block" for "entity": whole blocks were drawn and labelled.
+    --design says how the labelled entities were drawn:
+      uniform-records    by records, uniformly: an entity drawn twice counts twice (--drawn)
+      distinct-entities  by records, uniformly, but each entity is listed once (--draws)
+      uniform-clusters   entities, uniformly
+      known-weights      entities, with known probabilities
+      stratified         entities, within strata
 
-    Were the labels made for an older PREDICTION? New records of labelled entities would then count as false
-    links. Count only the records that existed when the labels were made: --frame FILE (their ids, or the
-    older prediction), or --frame-column NAME --frame-until DAY of PREDICTION. With --frame-column alone,
-    a warning is printed if the labels look older.
-
-    For whom is it good? --by COLUMN estimates every metric for each group of records, such as a country. The
-    column is one of PREDICTION, or of --attributes TABLE, whose first column has the ids of records. A link
-    counts half for each of its records, so that groups add up to all.
-
-    Is there a second clustering of the same records: the next release, a slower matcher, a looser threshold?
-    --assist FILE shortens intervals if it is good. If it is not, estimates are those without it. It must be
-    made without LABELS. If it is a column of PREDICTION, name that by --assist-cluster alone.
-
-    Has a machine, or an earlier vendor, labelled many more draws? --cheap FILE --cheap-drawn FILE take its
-    labels. LABELS has careful ones of the first of these draws. Its errors do not bend the estimates.
-
-    Has a folder draws without a complete answer? Estimates assume that they are like the others.
-    --worst-cases shows bounds that need no such assumption: if all of them were wrong, or right.
-
-    \b
-    Examples:
-      erbayes estimate clusters.csv labels.csv --design uniform-records
-      erbayes estimate clusters.parquet labels.csv --design distinct-entities --draws 400 \\
-          --metrics pairwise-precision,pairwise-recall --format json
-      erbayes estimate clusters.csv labels.csv --design stratified --strata strata.csv \\
-          --populations sizes.csv --missing omit --output found.csv --format csv
-      erbayes estimate new.csv labels.csv --design uniform-records --frame old.csv
-      erbayes estimate clusters.csv labels.csv --design uniform-records --by country \\
-          --attributes customers.csv
-      erbayes estimate new.csv labels.csv --design uniform-records \\
-          --frame-column created --frame-until 2021-06-30
-      erbayes estimate old.csv labels.csv --design uniform-records --assist new.csv
-      erbayes estimate clusters.csv careful.csv --design uniform-records --drawn careful-draws.csv \\
-          --cheap machine.csv --cheap-drawn machine-draws.csv
-
-    Warnings on stderr name what makes the estimates doubtful. Exit status: 0, or 2 if the input
-    cannot be used.
+    Examples: erbayes estimate to-label, erbayes estimate clusters.csv labels.csv -d uniform-records
     """
     refuse_output_over(printing.output, inputs)
     refuse_output_over(printing.output, helped)
@@ -325,6 +265,10 @@ def estimate_command(
     if cheap.cheap is not None and (domains.by is not None or helped.given):
         raise DataError("--cheap goes with neither --by nor --assist: leave out one of them")
     cheap.refuse(inputs)
+    if by_engine.given and (worst or domains.by is not None or helped.given or cheap.cheap is not None):
+        raise DataError(
+            "--engine and --side-by-side go without --by, --assist, --cheap and --worst-cases: leave out one"
+        )
     if worst:
         _refuse_worst_cases(inputs, asked, domains.by is not None or helped.given or cheap.cheap is not None)
     sample, _ = inputs.sample(
@@ -337,22 +281,23 @@ def estimate_command(
             f"{inputs.missing.value}: {MISSING[inputs.missing]}"
         )
     if worst:
-        table, method = _bound_unresolved(inputs, asked, sample, metrics), "worst cases"
-        warned = alarms(sample, metrics)
+        analysis = _bound_unresolved(inputs, asked, sample, metrics)
     elif domains.by is not None:
-        by, method = _estimate_by_domain(inputs, domains, sample, metrics), "taylor"
-        table, warned = by.table(inputs.level, asked.kind), [*by.alarms(), *alarms(sample, metrics)]
-    elif engine is not None or cheap.cheap is not None:
-        method = "two phases" if engine is None else "assisted"
-        helping = cheap.estimates(inputs, sample, metrics) if engine is None else engine(sample, metrics)
-        table, warned = helping.table(inputs.level, asked.kind), helping.alarms(sample, metrics)
-        warned = warned if engine is None else engine.of_prediction(sample) + warned
+        analysis = _analyse_groups(inputs, asked, domains, sample, metrics)
+    elif engine is not None:
+        helped_by = engine(sample, metrics)
+        warned = engine.of_prediction(sample) + helped_by.alarms(sample, metrics)
+        analysis = Analysis(helped_by.table(inputs.level, asked.kind), "assisted", warned)
+    elif cheap.cheap is not None:
+        phased = cheap.estimates(inputs, sample, metrics)
+        warned = phased.alarms(sample, metrics)
+        analysis = Analysis(phased.table(inputs.level, asked.kind), "two phases", warned)
     else:
-        found, method = estimate_sample(sample, metrics), "taylor"
-        table, warned = found.table(inputs.level, asked.kind), alarms(sample, metrics)
-    for alarm in warned:
+        analysis = _run_engines(inputs, asked, by_engine, sample, metrics)
+    for alarm in analysis.alarms:
         say(alarm)
-    printing.show_estimates(table if domains.by else table.reset_index(), inputs.level, method)
+    table = analysis.table if domains.by else analysis.table.reset_index()
+    printing.show_estimates(table, inputs.level, analysis.method)
 
 
 def _refuse_worst_cases(inputs: One, asked: Asked, others: bool) -> None:
@@ -363,57 +308,103 @@ def _refuse_worst_cases(inputs: One, asked: Asked, others: bool) -> None:
         )
     if others:
         raise DataError("--worst-cases takes neither --by nor --assist nor --cheap: leave out one of them")
-    if asked.interval not in WORST:
+    if asked.interval not in (KindName.BETA_GAMMA, KindName.ANYTIME):
         raise DataError(
             f"--worst-cases has exact intervals: leave out --interval {asked.interval.value}, or choose "
             "anytime"
         )
 
 
-def _bound_unresolved(inputs: One, asked: Asked, sample: Sample, metrics: Sequence[Metric]) -> pd.DataFrame:
+class Analysis(NamedTuple):
+    """What `estimate` prints: a table by a method, after alarms."""
+
+    table: pd.DataFrame
+    method: str
+    alarms: Sequence[str]
+
+
+def _run_engines(
+    inputs: One, asked: Asked, named: Engines, sample: Sample, metrics: Sequence[Metric]
+) -> Analysis:
+    """Estimate metrics by the engine that --engine names, or by several side by side."""
+    made = named.engines
+    found = {name: engine(sample, metrics, SEED) for name, engine in made.items()}
+    warned: list[str] = list(diagnostics.alarms(sample, metrics))
+    for engine in made.values():
+        if isinstance(engine, engines.Doubting):
+            warned += engine.alarms(sample, metrics, SEED)
+    if named.side_by_side:
+        table = engines.side_by_side(found, metrics, level=inputs.level).table()
+        return Analysis(table.set_index("metric"), "", warned)
+    ((name, result),) = found.items()
+    # an engine that draws has an interval of its own, unless one is asked for
+    kind = None if named.given and asked.interval is KindName.BETA_GAMMA else asked.kind
+    return Analysis(result.table(inputs.level, kind), name if named.given else "taylor", warned)
+
+
+def _analyse_groups(
+    inputs: One, asked: Asked, domains: Domains, sample: Sample, metrics: Sequence[Metric]
+) -> Analysis:
+    """Estimate metrics of each group."""
+    by = _estimate_by_domain(inputs, domains, sample, metrics)
+    warned = [*by.alarms(), *diagnostics.alarms(sample, metrics)]
+    return Analysis(by.table(inputs.level, asked.kind), "taylor", warned)
+
+
+def _bound_unresolved(inputs: One, asked: Asked, sample: Sample, metrics: Sequence[Metric]) -> Analysis:
     """Return bounds of metrics, whatever the unresolved draws are."""
-    if not isinstance(sample.design, Responding):
+    if not isinstance(sample.design, nonresponse.Responding):
         assert inputs.returned is not None
         raise DataError(
             f"{inputs.labels} has no unresolved draws: each draw has a complete answer, or nobody has begun "
             "its task; leave out --worst-cases"
         )
-    return worst_cases(sample, metrics, inputs.level, WORST[asked.interval])
+    # the exact interval of a fixed number of draws stands for the default of --interval
+    kind = engines.AnytimeBetting() if asked.interval is KindName.ANYTIME else engines.Betting()
+    bounds = labelling.worst_cases(sample, metrics, inputs.level, kind)
+    return Analysis(bounds, "worst cases", diagnostics.alarms(sample, metrics))
 
 
 def _estimate_by_domain(inputs: One, domains: Domains, sample: Sample, metrics: Sequence[Metric]) -> ByDomain:
     """Return the metrics of each group that --by names."""
     groups = domains.groups(inputs, [inputs.part], [sample.units])
     known = domains.known(inputs, {"": inputs.part}, groups)
-    return by_domain(sample, groups, metrics, prediction=known.get(""), **domains.settings)
+    return by_groups.by_domain(sample, groups, metrics, prediction=known.get(""), **domains.settings)
 
 
 @command("compare")
 def compare_command(
-    *, inputs: Several, asked: Asked, domains: Domains, helped: Assist, printing: Printing
+    *,
+    inputs: Several,
+    asked: Asked,
+    domains: Domains,
+    helped: Assist,
+    in_order: Annotated[
+        bool,
+        typer.Option(
+            "--in-order", help="Each release minus the one before it; intervals hold for all at once."
+        ),
+    ] = False,
+    printing: Printing,
 ) -> None:
     """Compare predictions by the same labelled sample.
 
     Each row is a prediction minus one before it in the list, with a paired standard error. Predictions are
-    files, tables or columns, two or more, and are called by their names. Files and designs are those of
-    erbayes estimate. If one prediction is scanned, all are.
-
-    A second clustering of the same records, --assist FILE, helps to judge each prediction. One of the
-    predictions may be it: then it helps to judge the others.
+    files, tables or columns, two or more, and are called by their names. If one is scanned, all are.
 
     \b
     Examples:
-      erbayes compare old.csv new.csv labels.csv --design uniform-records --metrics pairwise-f1
-      erbayes compare both.parquet labels.csv --design uniform-records --record id \\
-          --cluster old --cluster new
-      erbayes compare old.csv new.csv labels.csv --design uniform-records --assist slow.csv
+      erbayes compare old.csv new.csv labels.csv --design uniform-records --metrics f1
+      erbayes compare both.csv labels.csv --design uniform-records --record id --cluster old --cluster new
     """
     refuse_output_over(printing.output, inputs)
     refuse_output_over(printing.output, helped)
     metrics = asked.chosen_metrics()
     if inputs.of_clusters:
-        raise DataError(f"{inputs.labels}: {OWN}")
+        raise DataError(f"{inputs.labels}: {returned_answers.OWN}")
     helped.refuse(inputs, domains.by)
+    if in_order and domains.by is not None:
+        raise DataError("--in-order goes with no --by: leave out one of them")
     design = inputs.design()
     parts = inputs.parts().values()
     predictions, shared = inputs.predictions(
@@ -423,7 +414,7 @@ def compare_command(
     design = inputs.fitted(design, shared)
     engine = helped.engine_of_several(inputs, predictions, shared) if helped.given else None
     with within(inputs.drawing.in_words):
-        comparison = compare(
+        comparison = comparing.compare(
             predictions,
             design=design,
             metrics=metrics,
@@ -432,22 +423,22 @@ def compare_command(
             **shared,
         )
     for name, sample in zip(predictions, comparison.samples, strict=True):
-        if isinstance(predictions[name], Clustering):
+        if isinstance(predictions[name], clusterings.Clustering):
             inputs.notice_another(name, sample.units, predictions[name])
         note_frame(sample.units, f"{name}: ")
         alone = None if engine is None else engine(sample, metrics)
         if alone is not None:
             weights = zip(alone.names, alone.weights.sum(axis=1), strict=True)
             message(f"{name}: lambda {', '.join(f'{weight:.2f} for {metric}' for metric, weight in weights)}")
-        for alarm in alarms(sample, metrics) if alone is None else alone.alarms(sample, metrics):
+        for alarm in diagnostics.alarms(sample, metrics) if alone is None else alone.alarms(sample, metrics):
             say(alarm, f"{name}: ")
     if comparison.left_out:
         message(f"caution: {comparison.left_out} labelled records, which a prediction lacks, are left out")
-    table = comparison.differences(inputs.level, asked.kind)
+    table = (comparison.steps if in_order else comparison.differences)(inputs.level, asked.kind)
     if domains.by is not None:
         groups = domains.groups(inputs, parts, [s.units for s in comparison.samples])
         known = domains.known(inputs, inputs.parts(), groups)
-        by = compare_by_domain(comparison, groups, metrics, predictions=known, **domains.settings)
+        by = by_groups.compare_by_domain(comparison, groups, metrics, predictions=known, **domains.settings)
         table = by.table(inputs.level, asked.kind)
     printing.show_estimates(table, inputs.level, "taylor" if engine is None else "assisted")
 
@@ -473,7 +464,7 @@ def report_command(
         Path, typer.Option(help="File to write. An old one is replaced once the page is complete.")
     ] = Path("report.html"),
 ) -> None:
-    """Write one HTML page about PREDICTION: two sentences to quote, estimates, pictures, warnings.
+    """Write a page about PREDICTION: sentences to quote, estimates, pictures.
 
     The page needs no network and runs nothing. It names the files with their SHA-256, the versions and
     this call. Files and designs are those of erbayes estimate. Needs the extra plots:
@@ -502,17 +493,23 @@ def report_command(
         about["--missing"] = f"{inputs.missing.value}: {MISSING[inputs.missing]}"
     if engine is not None:
         about |= in_words_of(engine, sample, metrics)
-    page = report(
+    if (returned := inputs.returned) is not None:
+        people = returned.annotators()
+        about["drawn on"] = returned.folder.facts["date"]
+        about["labelled by"] = " and ".join(people["annotator"][people["tasks"] > 0])
+    others: dict[str, engines.Engine] = {"closed form": engines.Taylor(), "jackknife": engines.Jackknife()}
+    page = reporting.report(
         sample if domains.by is None else _estimate_by_domain(inputs, domains, sample, metrics),
         metrics,
         level=inputs.level,
-        engines=None if engine is None else {"assisted": engine} | OF_REPORT,
-        kinds=(asked.kind, EqualTailed()),
+        engines=None if engine is None else {"assisted": engine} | others,
+        kinds=(asked.kind, intervals.EqualTailed()),
         title=title,
         about=about,
+        records=None if returned is None else returned.records(),
         call=shlex.join(["erbayes", *sys.argv[1:]]),
     )
-    with replacing(output) as new:
+    with disk.replacing(output) as new:
         new.write_text(page, encoding="utf-8")
     typer.echo(f"wrote {output}")
 
@@ -534,7 +531,7 @@ def plan_command(
     ] = None,
     printing: Printing,
 ) -> None:
-    """Plan how many units to label for intervals of a certain width, from a pilot.
+    """Plan how many units to label, from a pilot.
 
     LABELS is the pilot, drawn by --design. The plan is for uniform draws of records and of units, with
     replacement. If LABELS is a folder whose records were drawn by predicted size (predicted-links,
@@ -571,20 +568,22 @@ def plan_command(
         printing.show(table.astype(object).where(table.notna(), None))
         return
     assert half_width is not None
-    planned: dict[str, UniformRecords | UniformClusters | ByPredictedSize] = {
-        DesignName.UNIFORM_RECORDS.value: UniformRecords(),
-        DesignName.UNIFORM_CLUSTERS.value: UniformClusters(),
+    planned: dict[str, designing.UniformRecords | designing.UniformClusters | designing.ByPredictedSize] = {
+        DesignName.UNIFORM_RECORDS.value: designing.UniformRecords(),
+        DesignName.UNIFORM_CLUSTERS.value: designing.UniformClusters(),
     }
     if inputs.returned is not None:
-        own = pilot.design.design if isinstance(pilot.design, Responding) else pilot.design
-        name = str(to_plain(inputs.returned.folder.drawn.plan)["name"])
-        if isinstance(own, ByPredictedSize):
+        own = pilot.design.design if isinstance(pilot.design, nonresponse.Responding) else pilot.design
+        name = str(plans.to_plain(inputs.returned.folder.drawn.plan)["name"])
+        if isinstance(own, designing.ByPredictedSize):
             planned[name] = own
-        elif not isinstance(own, UniformRecords | UniformClusters):
+        elif not isinstance(own, designing.UniformRecords | designing.UniformClusters):
             message(f"note: the plan is for uniform draws, and not for those of {inputs.labels}, {name}")
-    for alarm in alarms(pilot, metrics):
+    for alarm in diagnostics.alarms(pilot, metrics):
         say(alarm)
-    plan = forecast(pilot, metrics, planned, kind=asked.kind, cost=lambda size: per_unit + per_record * size)
+    plan = planning.forecast(
+        pilot, metrics, planned, kind=asked.kind, cost=lambda size: per_unit + per_record * size
+    )
     table = plan.needed(half_width, inputs.level)
     _print_unreached(pilot, planned, table)
     printing.show(table.astype(object).where(table.notna(), None))
@@ -592,30 +591,31 @@ def plan_command(
 
 def _print_unreached(
     pilot: Sample,
-    designs: Mapping[str, UniformRecords | UniformClusters | ByPredictedSize],
+    designs: Mapping[str, designing.UniformRecords | designing.UniformClusters | designing.ByPredictedSize],
     table: pd.DataFrame,
 ) -> None:
     """Say which planned designs are expected to leave out large clusters with many links."""
     known = pilot.units.known
     if known is None or not known.singletons:
         return
+    # the chance of a predicted cluster at one draw of a uniform design, up to a factor
+    chances = {
+        designing.UniformRecords: columns_of.RECORDS,
+        designing.UniformClusters: columns_of.PREDICTED_CLUSTERS,
+    }
     for name, design in designs.items():
         if not (n := table.loc[table["design"] == name, "n"].max()) > 0:
             continue
-        chance = design.chance if isinstance(design, ByPredictedSize) else CHANCES[type(design)]
-        if (beyond := links_expected_beyond(known, chance, n)) > NOTABLE:
+        chance = design.chance if isinstance(design, designing.ByPredictedSize) else chances[type(design)]
+        if (beyond := calibration.links_expected_beyond(known, chance, n)) > calibration.NOTABLE:
             message(
                 f"note: {name}: {n:,} draws are expected to leave {beyond:.0%} of the predicted links in "
                 "clusters larger than any that they reach, so that they do not tell recall of large entities"
             )
 
 
-CHANCES = {UniformRecords: RECORDS, UniformClusters: PREDICTED_CLUSTERS}
-"""Chance of a predicted cluster at one draw of a uniform design, up to a factor."""
 MANY = 100
 """Candidates of a task that are many for an annotator."""
-STATUS = {Verdict.HOLDS: 0, Verdict.FAILS: 1, Verdict.OPEN: 3}
-"""Exit status of each verdict."""
 
 
 @command("check")
@@ -629,7 +629,7 @@ def check_command(
     ] = False,
     printing: Printing,
 ) -> None:
-    """Check whether metrics of PREDICTION reach their minimum, as far as the labels tell.
+    """Check whether metrics of PREDICTION reach their minimum.
 
     A metric holds if its whole interval is at or above the minimum, and fails if the whole interval is below.
     Otherwise it is open, and the number of further draws that would decide is printed, approximately. The
@@ -652,11 +652,22 @@ def check_command(
     refuse_output_over(printing.output, inputs)
     minimum = minima.read()
     sample, _ = inputs.sample()
-    found = check(sample, minimum, replace(ONCE if once else REPEATED, level=inputs.level))
-    for alarm in alarms(sample, found.metrics):
+    found = labelling.check(
+        sample, minimum, replace(labelling.ONCE if once else labelling.REPEATED, level=inputs.level)
+    )
+    for alarm in diagnostics.alarms(sample, found.metrics):
         say(alarm)
     printing.show_sentences(found.sentences(), found.table().reset_index())
-    raise typer.Exit(STATUS[found.verdict])
+    status = {labelling.Verdict.HOLDS: 0, labelling.Verdict.FAILS: 1, labelling.Verdict.OPEN: 3}
+    raise typer.Exit(status[found.verdict])
+
+
+@command("help")
+def help_command(
+    topic: Annotated[str | None, typer.Argument(metavar="TOPIC", help="A topic or a command.")] = None,
+) -> None:
+    """Explain a topic with all of its options, or a command."""
+    typer.echo(explain(topic, typer.main.get_command(app)), nl=False)
 
 
 @command("metrics")
@@ -676,8 +687,8 @@ def metrics_command(printing: Printing) -> None:
     [T07] Talburt et al. (2007).
     """
     if printing.output is not None:
-        refuse_output(printing.output)
-    rows = [(m.group.value, m.name, m.meaning, m.source) for m in ALL]
+        disk.refuse_output(printing.output)
+    rows = [(m.group.value, m.name, m.meaning, m.source) for m in definitions.ALL]
     printing.show(pd.DataFrame(rows, columns=["about", "metric", "meaning", "formula"]))
 
 
@@ -685,10 +696,12 @@ def metrics_command(printing: Printing) -> None:
 def demo_command(
     picture: Annotated[Path, typer.Option(help="File of the picture to write.")] = Path("demo.png"),
 ) -> None:
-    """Estimate metrics of a synthetic and of a real case, as tables and a picture.
+    """Show estimates of a synthetic and of a real case.
 
     The truth of the synthetic case is known. The real case is PatentsView's disambiguation of inventors, with
     401 labelled inventors. It needs the extra datasets: pip install 'erbayes[datasets]'
     """
-    refuse_output(picture)
+    disk.refuse_output(picture)
+    from .demo import demo  # it loads more than commands need
+
     demo(picture)

@@ -11,16 +11,18 @@ import pandas as pd
 from .. import plots
 from .._internal.errors import DataError
 from .._internal.files import replacing
+from .._internal.policies import Missing
 from ..datasets import REMEDY, patentsview_benchmark, patentsview_release, people
 from ..design import UniformRecords
 from ..design.sample import Sample
 from ..engine import P_naive, Taylor, taylor
 from ..engine.diagnostics import alarms
+from ..labels.drawing.plans import Records
 from ..metrics.definitions import USUAL
 from ..metrics.uncertain import Normal
-from ..study.harness import DrawRecords, study
+from ..study.harness import study
 from ..study.populations import Population
-from ..units.measuring import Missing, measure
+from ..units.measuring import measure
 from ..units.units import Units
 
 if TYPE_CHECKING:
@@ -64,13 +66,12 @@ def _show_synthetic() -> tuple[Normal, float, Mapping[str, float]]:
     print(f"\nThe 95 % interval holds the truth for {covered} of {len(USUAL)} metrics.")
     runs = study(
         {"people": population},
-        {"records": DrawRecords()},
+        {"records": Records()},
         [len(example.drawn)],
         {"closed form": Taylor()},
         USUAL[:1],
         repetitions=REPETITIONS,
         seed=1,
-        progress=False,
     )
     covered_samples = round(REPETITIONS * runs.table()["coverage"].iloc[0])
     print(

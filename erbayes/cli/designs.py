@@ -5,24 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-import pandas as pd
 import typer
 
 from .._internal.errors import DataError, head
-from .._internal.files import read_columns
-from ..design import (
-    Design,
-    DistinctEntities,
-    KnownWeights,
-    SingleUnit,
-    Stratified,
-    UniformClusters,
-    UniformRecords,
-)
-from ..units.clustering import ids
+from .._internal.policies import SingleUnit
+from .lazily import clusterings, designing, disk, pd
 from .options import file_option
+
+if TYPE_CHECKING:
+    from ..design import Design
 
 
 class DesignName(Enum):
@@ -49,22 +42,32 @@ TAKES = {
 class Drawing:
     """Options of the way in which the labelled units were drawn."""
 
+    panel: ClassVar = "Design"
+
     design: Annotated[
         DesignName | None,
-        typer.Option(help="How the labelled units were drawn: see erbayes estimate. Not for a folder."),
+        typer.Option(
+            "--design",
+            "-d",
+            metavar="DESIGN",
+            help="How the labelled units were drawn. Not for a folder: it knows.",
+        ),
     ] = None
-    drawn: Annotated[Path | None, file_option("File of one column: the unit of each draw, with repeats.")] = (
-        None
-    )
-    draws: Annotated[int | None, typer.Option(min=1, help="Number of records that were drawn.")] = None
+    drawn: Annotated[Path | None, file_option("File of one column: the unit of each draw.")] = None
+    draws: Annotated[
+        int | None, typer.Option(min=1, metavar="NUMBER", help="Number of records that were drawn.")
+    ] = None
     population: Annotated[
-        int | None, typer.Option(min=1, help="Number of records or units from which draws were made.")
+        int | None, typer.Option(min=1, metavar="NUMBER", help="Number of records or units to draw from.")
     ] = None
-    weights: Annotated[Path | None, file_option("File of units and their weights.")] = None
-    strata: Annotated[Path | None, file_option("File of units and their strata.")] = None
-    populations: Annotated[Path | None, file_option("File of strata and their numbers of units.")] = None
+    weights: Annotated[Path | None, file_option("File of units and their weights.", hidden=True)] = None
+    strata: Annotated[Path | None, file_option("File of units and their strata.", hidden=True)] = None
+    populations: Annotated[
+        Path | None, file_option("File of strata and their numbers of units.", hidden=True)
+    ] = None
     single_unit: Annotated[
-        SingleUnit | None, typer.Option(help="Variance of a stratum with a single draw.")
+        SingleUnit | None,
+        typer.Option(hidden=True, help="Variance of a stratum with a single draw."),
     ] = None
 
     @property
@@ -96,39 +99,39 @@ class Drawing:
             raise DataError(
                 f"--design {self.design.value} does not take {', '.join(foreign)}; it takes {allowed}"
             )
-        units = None if self.drawn is None else list(read_columns(self.drawn, {"unit": None}).iloc[:, 0])
+        units = None if self.drawn is None else list(disk.read_columns(self.drawn, {"unit": None}).iloc[:, 0])
         match self.design:
             case DesignName.UNIFORM_RECORDS:
-                return UniformRecords(units, self.population)
+                return designing.UniformRecords(units, self.population)
             case DesignName.UNIFORM_CLUSTERS:
-                return UniformClusters(self.population, units)
+                return designing.UniformClusters(self.population, units)
             case DesignName.DISTINCT_ENTITIES:
                 if self.draws is None:
                     raise DataError(f"--design {self.design.value} needs --draws")
-                return DistinctEntities(self.draws, self.population)
+                return designing.DistinctEntities(self.draws, self.population)
             case DesignName.KNOWN_WEIGHTS:
                 if self.weights is None:
                     raise DataError(f"--design {self.design.value} needs --weights")
-                return KnownWeights(numbers(self.weights, "unit", "weight"), units, self.population)
+                return designing.KnownWeights(numbers(self.weights, "unit", "weight"), units, self.population)
             case DesignName.STRATIFIED:
                 if self.strata is None or self.populations is None:
                     raise DataError(f"--design {self.design.value} needs --strata and --populations")
                 of_strata = numbers(self.populations, "stratum", "number", whole=True)
                 sizes = {str(h): int(n) for h, n in of_strata.items()}
-                return Stratified(
+                return designing.Stratified(
                     keyed(self.strata, "unit", "stratum"), sizes, self.single_unit or SingleUnit.ERROR
                 )
 
 
 def keyed(path: Path, key: str, value: str) -> pd.Series:
     """Read a file of two columns as a Series of the second, indexed by the unique ids of the first."""
-    frame = read_columns(path, {key: None, value: None})
+    frame = disk.read_columns(path, {key: None, value: None})
     key, value = frame.columns
-    keys = ids(frame[key], f"{path}, column {key!r}")
+    keys = clusterings.ids(frame[key], f"{path}, column {key!r}")
     if not keys.is_unique:
         twice = keys[keys.duplicated()]
         raise DataError(f"{path}: {len(twice)} ids are listed twice, such as {head(twice)}")
-    return pd.Series(ids(frame[value], f"{path}, column {value!r}"), index=keys, name=value)
+    return pd.Series(clusterings.ids(frame[value], f"{path}, column {value!r}"), index=keys, name=value)
 
 
 def numbers(path: Path, key: str, value: str, whole: bool = False) -> pd.Series:

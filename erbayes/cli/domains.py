@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import pandas as pd
 import typer
 
 from .._internal.errors import DataError
-from .._internal.files import read_columns
-from ..metrics.columns import Links
-from ..units.clustering import Clustering
-from ..units.grouping import Of
-from ..units.units import Units
 from .inputs import Inputs
+from .lazily import clusterings, columns_of, disk, grouping, large, pd
 from .options import file_option, message
 from .predictions import Part, in_words
+
+if TYPE_CHECKING:
+    from ..units.units import Units
 
 SPARE = 10_000
 """Number of other columns that a table of groups may have."""
@@ -28,20 +26,26 @@ SPARE = 10_000
 class Domains:
     """Options of results by groups of records."""
 
+    panel: ClassVar = "Groups"
+
     by: Annotated[
-        str | None, typer.Option(help="Column with groups of records: results are by group, its domain.")
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column with groups of records: one result per group."),
     ] = None
     attributes: Annotated[
-        Path | None, file_option("Table of records that has the column of --by, instead of PREDICTION.")
+        Path | None, file_option("Table with the column of --by, if PREDICTION lacks it.")
     ] = None
     of_entities: Annotated[
         bool,
-        typer.Option("--of-entities", help="--attributes has entities, not records, in its first column."),
+        typer.Option(
+            "--of-entities", hidden=True, help="--attributes has entities, not records, in its first column."
+        ),
     ] = False
     links_inside: Annotated[
         bool,
         typer.Option(
             "--links-inside",
+            hidden=True,
             help="Count links with both records in the group; else each counts half for each.",
         ),
     ] = False
@@ -56,9 +60,8 @@ class Domains:
     def settings(self) -> dict[str, Any]:
         """Arguments of functions by domain that the options name."""
         return {
-            "of": Of.ENTITIES if self.of_entities else Of.RECORDS,
-            "links": Links.INSIDE if self.links_inside else Links.SHARED,
-            "name": self.by,
+            "of": grouping.Of.ENTITIES if self.of_entities else grouping.Of.RECORDS,
+            "links": columns_of.Links.INSIDE if self.links_inside else columns_of.Links.SHARED,
         }
 
     def of_scan(self, inputs: Inputs, parts: Iterable[Part]) -> dict[str, Any]:
@@ -67,11 +70,11 @@ class Domains:
         scanned = self.by is not None and reading.scanned(parts, inputs.framed.frame)
         if not scanned or self.of_entities:
             return {}
-        found: dict[str, Any] = {"groups": self.by}
-        if self.attributes is not None:
-            columns = {"record": reading.record, "group": self.by}
-            found["attributes"] = reading.source_of(self.attributes, columns, spare=SPARE)
-        return found
+        if self.by is None or self.attributes is None:
+            return {"groups": self.by}
+        columns = {"record": reading.record, "group": self.by}
+        source = reading.source_of(self.attributes, columns, spare=SPARE)
+        return {"groups": large.GroupSource(source, self.by)}
 
     def groups(self, inputs: Inputs, parts: Iterable[Part], units: Sequence[Units]) -> pd.Series | str:
         """Read the group of each record or entity; the name of the variable if a scan has read it."""
@@ -79,21 +82,21 @@ class Domains:
         path = self.attributes or parts[0].path
         reading = inputs.reading
         for own in units:
-            for grouping in own.groupings:
-                message(f"{len(grouping.values):,} groups of {self.by} scanned ({self.by} of {path})")
-                self._print_left_out(grouping.unknown)
+            for known in own.groupings:
+                message(f"{len(known.values):,} groups of {self.by} scanned ({self.by} of {path})")
+                self._print_left_out(known.unknown)
         if units[0].groupings:
             return units[0].groupings[0].variable
         if self.attributes is None and reading.links.edges:
             raise DataError("--by is a column of --attributes if PREDICTION is links")
         key = {"entity": inputs.entity} if self.of_entities else {"record": reading.record}
-        table = read_columns(path, key | {"group": self.by}, spare=SPARE)
+        table = disk.read_columns(path, key | {"group": self.by}, spare=SPARE)
         column = table.iloc[:, 1]
         message(
             f"read {column.notna().sum():,} values of {self.by} ({column.nunique():,} groups; "
             f"{in_words(table.columns, path)})"
         )
-        return column.set_axis(pd.Index(table.iloc[:, 0]))
+        return column.set_axis(pd.Index(table.iloc[:, 0])).rename(self.by)
 
     def _print_left_out(self, lacking: int) -> None:
         """Print how many records of a prediction have no group, if there are any."""
@@ -104,14 +107,15 @@ class Domains:
 
     def known(
         self, inputs: Inputs, parts: Mapping[str, Part], groups: pd.Series | str
-    ) -> dict[str, Clustering]:
+    ) -> dict[str, clusterings.Clustering]:
         """Read the predictions again if totals by group are known: if every record of theirs has a group."""
         framed = inputs.framed.frame is not None or inputs.framed.dates is not None
         scanned = inputs.reading.scanned(parts.values())
         if isinstance(groups, str) or self.of_entities or framed or scanned:
             return {}
         predictions = {
-            n: Clustering.of(inputs.reading.read(p, n)[0], f"prediction {n!r}") for n, p in parts.items()
+            n: clusterings.Clustering.of(inputs.reading.read(p, n)[0], f"prediction {n!r}")
+            for n, p in parts.items()
         }
         there = groups.index[groups.notna()]
         lacking = max(int((~p.records.isin(there)).sum()) for p in predictions.values())

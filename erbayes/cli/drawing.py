@@ -5,23 +5,33 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import pandas as pd
 import typer
 
 from .._internal.errors import DataError, head
-from .._internal.files import read_columns, read_rows, read_table
-from ..labels.drawing import Drawn, Plan, by_text, from_clustering, from_pairs, interleaved, tasks
-from ..labels.drawing.page import CANDIDATE
-from ..labels.drawing.plans import PLANS
-from ..labels.drawing.source import opened
-from ..units.clustering import Clustering, as_index
 from .designs import keyed, numbers
+from .lazily import clusterings, disk, labelling, pages, pd, plans, sources
 from .options import file_option, message
 
-PlanName = Enum("PlanName", {name.upper().replace("-", "_"): name for name in PLANS})  # type: ignore[misc]
-"""Names of plans."""
+if TYPE_CHECKING:
+    from ..labels import Drawn, Plan
+
+
+class PlanName(Enum):
+    """Names of plans."""
+
+    UNIFORM_RECORDS = "uniform-records"
+    PREDICTED_LINKS = "predicted-links"
+    ROOT_SIZE = "root-size"
+    MIXTURE = "mixture"
+    GIVEN_CHANCES = "given-chances"
+    POISSON = "poisson"
+    PPS = "pps"
+    STRATIFIED = "stratified"
+    PREDICTED_CLUSTERS = "predicted-clusters"
+
+
 TAKES_CHANCES = {"mixture", "poisson", "pps", "stratified", "predicted-clusters"}
 """Plans that take the chances of another plan (--of)."""
 TAKES_VALUES = {"given-chances", "stratified"}
@@ -32,22 +42,32 @@ TAKES_VALUES = {"given-chances", "stratified"}
 class Planned:
     """Options of what to draw."""
 
-    design: Annotated[PlanName, typer.Option(help="What to draw: see above.")]
-    n: Annotated[int, typer.Option("--n", min=1, help="Number of draws; under poisson, their mean.")]
+    panel: ClassVar = "What to draw"
+
+    design: Annotated[
+        PlanName, typer.Option("--design", "-d", metavar="DESIGN", help="What to draw: see above.")
+    ]
+    n: Annotated[int, typer.Option("--n", "-n", min=1, help="Number of draws; under poisson, their mean.")]
     seed: Annotated[int, typer.Option(min=0, help="The same seed draws the same records again.")]
     share: Annotated[
-        float | None, typer.Option(help="mixture: share of uniform records, by default 0.2.")
+        float | None, typer.Option(hidden=True, help="mixture: share of uniform records, by default 0.2.")
     ] = None
     of: Annotated[
-        PlanName | None, typer.Option(help="The design whose chances mixture, poisson, pps and others use.")
+        PlanName | None,
+        typer.Option(hidden=True, help="The design whose chances mixture, poisson, pps and others use."),
     ] = None
     starts: Annotated[
         str | None,
-        typer.Option(help="stratified: least sizes of the classes of predicted clusters, such as 1,2,5."),
+        typer.Option(
+            hidden=True, help="stratified: least sizes of the classes of predicted clusters, such as 1,2,5."
+        ),
     ] = None
     values: Annotated[
         Path | None,
-        file_option("Record and value, for all records: the chance (given-chances) or stratum (stratified)."),
+        file_option(
+            "Record and value, for all records: the chance (given-chances) or stratum (stratified).",
+            hidden=True,
+        ),
     ] = None
 
     def plan(self) -> Plan:
@@ -67,12 +87,12 @@ class Planned:
         if self.share is not None:
             settings["alpha"] = self.share
         if self.of is not None:
-            settings["of"] = PLANS[self.of.value]()
+            settings["of"] = plans.PLANS[self.of.value]()
         if self.starts is not None:
             if not all(start.strip().isdecimal() for start in self.starts.split(",")):
                 raise DataError(f"--starts {self.starts}: write whole numbers with commas, such as 1,2,5")
             settings["starts"] = tuple(int(start) for start in self.starts.split(","))
-        cls: Any = PLANS[name]
+        cls: Any = plans.PLANS[name]
         plan: Plan = cls(**settings)
         return plan
 
@@ -88,6 +108,8 @@ class Planned:
 class Shown:
     """Options of what annotators see, and of who they are."""
 
+    panel: ClassVar = "What annotators see"
+
     attributes: Annotated[
         Path | None, file_option("Record and all columns that annotators are to see, for all records.")
     ] = None
@@ -97,7 +119,9 @@ class Shown:
     ] = None
     looser: Annotated[
         Path | None,
-        file_option("Record and cluster of a looser clustering, whose clusters hold candidates."),
+        file_option(
+            "Record and cluster of a looser clustering, whose clusters hold candidates.", hidden=True
+        ),
     ] = None
     search: Annotated[
         int | None,
@@ -106,6 +130,7 @@ class Shown:
     limit: Annotated[
         int | None,
         typer.Option(
+            hidden=True,
             min=1,
             help="At most this many candidates per drawn record: the best of each kind in turn, by chance if "
             "scores are equal.",
@@ -119,7 +144,9 @@ class Shown:
     ] = False
     controls: Annotated[
         float | None,
-        typer.Option(help="Share of tasks with a record of another cluster, which tests the annotator."),
+        typer.Option(
+            hidden=True, help="Share of tasks with a record of another cluster, which tests the annotator."
+        ),
     ] = None
     annotators: Annotated[int, typer.Option(min=1, max=26, help="Number of annotators.")] = 1
     overlap: Annotated[
@@ -138,35 +165,35 @@ class Shown:
         """Return the table of tasks, with candidates, and with attributes of the records that it shows."""
         found = []
         if self.search is not None and self.attributes is not None:
-            found.append(by_text(drawn, read_rows(self.attributes, record), limit=self.search))
+            found.append(labelling.by_text(drawn, disk.read_rows(self.attributes, record), limit=self.search))
         if self.candidates is not None:
             found.append(_read_candidate_pairs(drawn, self.candidates))
         if self.looser is not None:
-            table = read_columns(self.looser, {"record": record, "cluster": None})
-            looser = Clustering.of(table, "looser clustering", any_id=any_id)
-            found.append(from_clustering(drawn, looser))
-        candidates = interleaved(*found) if found else None
+            table = disk.read_columns(self.looser, {"record": record, "cluster": None})
+            looser = clusterings.Clustering.of(table, "looser clustering", any_id=any_id)
+            found.append(labelling.from_clustering(drawn, looser))
+        candidates = labelling.interleaved(*found) if found else None
         if candidates is not None and self.limit is not None:
-            every, candidates = len(candidates), interleaved(candidates, limit=self.limit)
+            every, candidates = len(candidates), labelling.interleaved(candidates, limit=self.limit)
             if left_out := every - len(candidates):
                 message(
                     f"note: --limit {self.limit} leaves out {left_out:,} of {every:,} candidates: those of "
                     "lowest score and, if scores are equal, those that chance names"
                 )
         # tasks are made twice, so that only attributes of the records that they show are read
-        shown = tasks(drawn, None, candidates, controls=self.controls)
+        shown = labelling.tasks(drawn, None, candidates, controls=self.controls)
         if self.attributes is None:
             return shown
-        attributes = read_rows(self.attributes, record, as_index(shown["record"].unique()))
-        return tasks(drawn, attributes, candidates, controls=self.controls)
+        attributes = disk.read_rows(self.attributes, record, clusterings.as_index(shown["record"].unique()))
+        return labelling.tasks(drawn, attributes, candidates, controls=self.controls)
 
 
 def refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:
     """Refuse tasks whose candidates the prediction lacks, such as clusters that were taken for records."""
-    candidates = pd.Index(table.loc[table["role"] == CANDIDATE, "record"].unique())
+    candidates = pd.Index(table.loc[table["role"] == pages.CANDIDATE, "record"].unique())
     if not len(candidates):
         return
-    with opened(prediction) as source:
+    with sources.opened(prediction) as source:
         there = source.look_up(candidates)["record"]
     strange = candidates[~candidates.isin(there)]
     if len(strange):
@@ -178,13 +205,15 @@ def refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:
 
 def _read_candidate_pairs(drawn: Drawn, path: Path) -> pd.DataFrame:
     """Candidates from a file of pairs of records, with a score or without."""
-    pairs = read_table(path)
+    pairs = disk.read_table(path)
     if not 2 <= pairs.shape[1] <= 3:
         raise DataError(
             f"{path} has {pairs.shape[1]} columns, {head(pairs.columns, 20)}: --candidates are two columns "
             "of records and, optionally, one of scores"
         )
     if pairs.shape[1] == 2:
-        return from_pairs(drawn, pairs.assign(score=1.0), "score")
+        return labelling.from_pairs(drawn, pairs.assign(score=1.0), "score")
     score = pairs.columns[2]
-    return from_pairs(drawn, pairs.assign(**{score: pd.to_numeric(pairs[score], errors="coerce")}), score)
+    return labelling.from_pairs(
+        drawn, pairs.assign(**{score: pd.to_numeric(pairs[score], errors="coerce")}), score
+    )

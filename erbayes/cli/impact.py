@@ -4,25 +4,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pandas as pd
 import typer
 
 from .._internal.errors import DataError
-from .._internal.files import read_table
-from ..analysis.impact import Impact, Known, estimate_impact, impact_of
-from ..engine.diagnostics import alarms
-from ..large import DuckDB, Scanned
-from ..large.features import scan_features
-from ..large.files import Files
-from ..metrics.definitions import entities
-from ..statistics import statistics_of
-from ..units.features import Feature
-from ..units.frame import framed
 from .inputs import One
+from .lazily import (
+    definitions,
+    diagnostics,
+    disk,
+    features,
+    frames,
+    impacts,
+    large,
+    large_features,
+    large_files,
+    statistics,
+)
 from .options import command, file_option, message, refuse_output_over, say
 from .printing import Format, Printing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..analysis.impact import Impact
+    from ..units.features import Feature
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,49 +58,49 @@ class Numbers:
 
     def estimate(self, inputs: One) -> Impact:
         """Read the input, and estimate the numbers."""
-        statistics = statistics_of(self.statistic or ["count"])
-        wanted = [Feature.parse(text) for text in self.feature or []]
+        wanted_statistics = statistics.statistics_of(self.statistic or ["count"])
+        wanted = [features.Feature.parse(text) for text in self.feature or []]
         if inputs.reading.scanned([inputs.part], inputs.framed.frame):
-            return self._scan(inputs, statistics, wanted)
+            return self._scan(inputs, wanted_statistics, wanted)
         table: Any = None
         if self.attributes is not None:
-            table = read_table(self.attributes)
+            table = disk.read_table(self.attributes)
             message(f"read {len(table):,} rows of {self.attributes}, with records in {table.columns[0]}")
             table.isetitem(0, table.iloc[:, 0].astype(str))
         sample, _ = inputs.sample()
-        for alarm in alarms(sample, [entities]):
+        for alarm in diagnostics.alarms(sample, [definitions.entities]):
             say(alarm)
         prediction, shared, _ = inputs.memory
-        prediction, _ = framed(prediction, shared["labels"], shared["frame"])
-        return impact_of(
+        prediction, _ = frames.framed(prediction, shared["labels"], shared["frame"])
+        return impacts.impact_of(
             sample,
             prediction,
             shared["labels"],
-            statistics,
+            wanted_statistics,
             attributes=table,
             features={feature.name: (feature.column, feature.how) for feature in wanted},
             by=self.by,
         )
 
-    def _scan(self, inputs: One, statistics: Any, features: list[Feature]) -> Impact:
+    def _scan(self, inputs: One, wanted: Any, found: list[Feature]) -> Impact:
         """Estimate the numbers of a prediction where it lies."""
         if inputs.of_clusters or inputs.framed.frame is not None or inputs.framed.dates is not None:
             raise DataError("a prediction that is scanned takes neither a frame nor drawn clusters here")
         sample, _ = inputs.sample()
-        for alarm in alarms(sample, [entities]):
+        for alarm in diagnostics.alarms(sample, [definitions.entities]):
             say(alarm)
-        assert isinstance(sample.units, Scanned)
+        assert isinstance(sample.units, large.Scanned)
         reading = inputs.reading
-        featured = scan_features(
+        featured = large_features.scan_features(
             reading.source(inputs.part),
             sample.units,
             inputs.labelled(scanned=True)[0]["labels"],
-            attributes=None if self.attributes is None else Files(self.attributes, text=True),
-            features=features,
+            attributes=None if self.attributes is None else large_files.Files(self.attributes, text=True),
+            features=found,
             by=self.by,
-            database=DuckDB(reading.memory_limit),
+            database=large.DuckDB(reading.memory_limit),
         )
-        return estimate_impact(sample, Known.of(featured, statistics), featured)
+        return impacts.estimate_impact(sample, impacts.Known.of(featured, wanted), featured)
 
 
 @command("impact")

@@ -6,30 +6,37 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, compress, product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import numpy as np
 import typer
 
 from .._internal.errors import DataError, head
-from .._internal.files import read_columns
-from ..analysis.comparison import Differing
-from ..design import Design, KeptWeights
-from ..design.sample import Sample
-from ..labels import Fault, Labels, read_labels
-from ..labels.drawing import Drawn
-from ..labels.drawing.plans import FREE
-from ..labels.reading.returned import OWN
-from ..large import DuckDB, Scanned, scan_common
-from ..large.files import FOREIGN, PACKED
-from ..units.clustering import Clustering
-from ..units.measuring import Missing, measure
-from ..units.units import Units
+from .._internal.policies import Differing, Missing
 from .designs import Drawing
+from .lazily import (
+    clusterings,
+    designing,
+    disk,
+    labelling,
+    large_files,
+    measuring,
+    np,
+    plans,
+    returned_answers,
+    sampling,
+)
 from .options import file_option, message, refuse_same_file, within
 from .predictions import CLUSTERS, Frame, Part, Predicted, Reading, SharedFrame, in_words
 from .printing import show_cautions
 
+if TYPE_CHECKING:
+    from ..design import Design
+    from ..labels import Drawn, Labels
+    from ..large import Scanned
+    from ..units.units import Units
+
+NOT_NAMED: Any = None
+"""An argument that `recall` fills in from a folder, before options are made."""
 NAMED = 3
 """Added records that the prediction lacks, named at most."""
 
@@ -86,32 +93,47 @@ def _print_scan(units: Scanned, path: Path, name: str = "") -> None:
 class Inputs:
     """Options that all commands on predictions share. `One` and `Several` add the predictions."""
 
+    panel: ClassVar = "Files"
+
     prediction: Path | list[Path]
     labels: Annotated[
         Path,
         typer.Argument(
             metavar="LABELS",
             exists=True,
-            help="Record and entity, for every record of each labelled entity; or a folder of erbayes draw.",
+            help="Record and entity of all labelled records; or a folder of erbayes draw.",
         ),
-    ]
+    ] = NOT_NAMED
     drawing: Drawing
     drawn_from: Annotated[
         Path | None,
-        typer.Option(exists=True, help="With a folder: the prediction drawn from, if not PREDICTION."),
+        typer.Option(
+            hidden=True,
+            rich_help_panel="Design",
+            exists=True,
+            help="With a folder: the prediction drawn from, if not PREDICTION.",
+        ),
     ] = None
     blocks: Annotated[
         Path | None,
-        file_option("Record and block, of every labelled record: blocks then are the units drawn."),
+        file_option(
+            "Record and block, of every labelled record: blocks then are the units drawn.",
+            hidden=True,
+            rich_help_panel="Design",
+        ),
     ] = None
     reading: Reading
     cluster: str | list[str] | None = None
-    entity: Annotated[str | None, typer.Option(help="Entity column of LABELS.")] = None
+    entity: Annotated[str | None, typer.Option(metavar="COLUMN", help="Entity column of LABELS.")] = None
     missing: Annotated[
-        Missing, typer.Option(help="What to do with labelled records that PREDICTION lacks.")
+        Missing,
+        typer.Option(
+            metavar="POLICY",
+            help="For labelled records that PREDICTION lacks: error, omit, singleton, together.",
+        ),
     ] = Missing.ERROR
     framed: Frame
-    level: Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")] = 0.95
+    level: Annotated[float, typer.Option(rich_help_panel="Metrics", help="Level of the intervals.")] = 0.95
     stored: str | list[str] | None = None
 
     def __post_init__(self) -> None:
@@ -136,7 +158,7 @@ class Inputs:
                 f"the folder {self.labels} says how its records were drawn: leave out "
                 f"{', '.join(f'--{option}' for option in options)}"
             )
-        labels = read_labels(self.labels)
+        labels = labelling.read_labels(self.labels)
         show_cautions(labels)
         return labels
 
@@ -156,35 +178,39 @@ class Inputs:
             return None
         return Part(self.drawn_from, None, self.cluster if isinstance(self.cluster, str) else None)
 
-    def notice_another(self, name: str, units: Units, prediction: Clustering | Part) -> None:
+    def notice_another(self, name: str, units: Units, prediction: clusterings.Clustering | Part) -> None:
         """Refuse a prediction that is not the one drawn from, or say so if chances are the same."""
         if self.returned is None or self.origin is not None:
             return
         drawn = self.returned.folder.drawn
-        if isinstance(drawn.plan, FREE):
+        if isinstance(drawn.plan, plans.FREE):
             # chances without predicted clusters in them hold for any prediction, so that a note is enough
             unlike = _explain_unlike(units, drawn)
-            if unlike is None and isinstance(prediction, Clustering) and not drawn.is_from(prediction):
+            if (
+                unlike is None
+                and isinstance(prediction, clusterings.Clustering)
+                and not drawn.is_from(prediction)
+            ):
                 unlike = "its clusters hold other records"
             if unlike is not None:
                 message(f"note: {name} is not the prediction that was drawn from: {unlike}")
         elif units.frame is None:
-            if isinstance(prediction, Clustering):
+            if isinstance(prediction, clusterings.Clustering):
                 drawn.refuse_another(prediction)
                 return
             with self.reading.opened(prediction) as (source, _):
                 drawn.refuse_another(source)
 
-    def name_added(self, prediction: Clustering) -> None:
+    def name_added(self, prediction: clusterings.Clustering) -> None:
         """Print where annotators have added records that a prediction lacks."""
         if self.returned is None or self.missing is not Missing.ERROR:
             return
         if self.returned.labels.index.isin(prediction.records).all():
             return
-        problems = read_labels(self.returned.folder, prediction).problems
-        unknown = problems[problems["fault"] == Fault.UNKNOWN_RECORD]
+        problems = labelling.read_labels(self.returned.folder, prediction).problems
+        unknown = problems[problems["fault"] == labelling.Fault.UNKNOWN_RECORD]
         for where, task, record in unknown[["where", "task", "record"]].head(NAMED).itertuples(index=False):
-            message(f"note: {where}, task {task}: {Fault.UNKNOWN_RECORD.value}: {record!r}")
+            message(f"note: {where}, task {task}: {labelling.Fault.UNKNOWN_RECORD.value}: {record!r}")
 
     def fitted(self, design: Design, shared: dict[str, Any]) -> Design:
         """Return the design with the chances of the prediction that was drawn from, if `origin` is there."""
@@ -196,11 +222,11 @@ class Inputs:
         with self.reading.opened(part, "prediction that was drawn from") as (prediction, read):
             message(f"read {read}, which was drawn from")
             self.returned.folder.drawn.refuse_another(prediction)
-            if isinstance(prediction, Clustering):
-                units = measure(prediction, **shared)
+            if isinstance(prediction, clusterings.Clustering):
+                units = measuring.measure(prediction, **shared)
             else:
                 units = self.reading.scan(part, shared)
-        return KeptWeights(design, units)
+        return designing.KeptWeights(design, units)
 
     def labelled(self, scanned: bool) -> tuple[dict[str, Any], str]:
         """Read the arguments that all predictions share, with a sentence about what was read."""
@@ -208,16 +234,16 @@ class Inputs:
         if (path := self.framed.frame) is not None and scanned:
             frame = self.reading.source(Part(path, None, None))
         elif path is not None:
-            frame = read_columns(path, {"record": self.reading.record}, spare=1)
+            frame = disk.read_columns(path, {"record": self.reading.record}, spare=1)
         if self.returned is not None:
-            labels = Clustering.of(self.returned.labels, "labels")
+            labels = clusterings.Clustering.of(self.returned.labels, "labels")
             read = f"{LABELLED.format(len(labels.records), len(labels.clusters))} ({self.labels})"
         else:
-            table = read_columns(self.labels, {"record": self.reading.record, "entity": self.entity})
+            table = disk.read_columns(self.labels, {"record": self.reading.record, "entity": self.entity})
             labels, read = self.reading.clustering_of(table, self.labels, "labels", LABELLED)
         shared = {"frame": frame, "labels": labels, "blocks": None, "missing": self.missing}
         if self.blocks is not None:
-            table = read_columns(self.blocks, {"record": self.reading.record, "block": None})
+            table = disk.read_columns(self.blocks, {"record": self.reading.record, "block": None})
             shared["blocks"], filled = self.reading.clustering_of(
                 table, self.blocks, "blocks", "{:,} records of {:,} blocks"
             )
@@ -229,7 +255,7 @@ class Inputs:
 class One(Predicted, Inputs):
     """Options of a command on one prediction."""
 
-    def sample(self, **grouped: Any) -> tuple[Sample, str]:
+    def sample(self, **grouped: Any) -> tuple[sampling.Sample, str]:
         """Read or scan (with `grouped`) the prediction, and return its sample and what was read, in words."""
         design, part = self.design(), self.part
         if self.returned is not None and self.of_clusters:
@@ -244,27 +270,29 @@ class One(Predicted, Inputs):
             read = f"{_describe_count(scanned)} ({in_words(scanned.columns, part.path)}); {labels_read}"
         else:
             prediction, shared, read = self.memory
-            units = measure(prediction, **shared)
+            units = measuring.measure(prediction, **shared)
         note_frame(units)
         note_unresolved(self.returned)
-        self.notice_another(str(part.path), units, prediction if isinstance(prediction, Clustering) else part)
+        self.notice_another(
+            str(part.path), units, prediction if isinstance(prediction, clusterings.Clustering) else part
+        )
         design = self.fitted(design, shared)
         with within(self.drawing.in_words):
-            return Sample(units, design), read
+            return sampling.Sample(units, design), read
 
-    def _sample_clusters(self, returned: Labels, design: Design) -> tuple[Sample, str]:
+    def _sample_clusters(self, returned: Labels, design: Design) -> tuple[sampling.Sample, str]:
         """Make the sample of drawn predicted clusters, with a sentence about what was read."""
         framed = self.framed.frame is not None or self.framed.dates is not None
         if self.drawn_from is not None or framed:
             option = "--frame" if framed else "--drawn-from"
-            raise DataError(f"{self.labels} takes no {option}: {OWN}")
+            raise DataError(f"{self.labels} takes no {option}: {returned_answers.OWN}")
         labels = returned.labels
         with self.reading.opened(self.part) as (prediction, read):
             units = returned.units(prediction, missing=self.missing)
         read = f"{read}; {LABELLED.format(len(labels), labels.nunique())} ({self.labels})"
         message(f"read {read}")
         note_unresolved(returned)
-        return Sample(units, design), read
+        return sampling.Sample(units, design), read
 
     @cached_property
     def memory(self) -> tuple[Any, dict[str, Any], str]:
@@ -285,16 +313,21 @@ class Several(Inputs):
         typer.Argument(
             metavar="PREDICTION",
             exists=True,
-            help="One or several files, each with record and predicted cluster, for all records.",
+            help="Files, each with record and cluster of all records.",
         ),
-    ]
+    ] = NOT_NAMED
     cluster: Annotated[
         list[str] | None, typer.Option(help="Cluster column of PREDICTION. Give it twice to compare two.")
     ] = None
     framed: SharedFrame
     stored: Annotated[
         list[str] | None,
-        typer.Option("--table", help="Table of a DuckDB database. Give it twice to compare two."),
+        typer.Option(
+            "--table",
+            hidden=True,
+            rich_help_panel="Scans",
+            help="Table of a DuckDB database. Give it twice to compare two.",
+        ),
     ] = None
 
     def parts(self) -> dict[str, Part]:
@@ -320,7 +353,7 @@ class Several(Inputs):
         if self.returned is None or self.drawn_from is not None:
             return super().origin
         drawn = self.returned.folder.drawn
-        if isinstance(drawn.plan, FREE):
+        if isinstance(drawn.plan, plans.FREE):
             return None
         for part in self.parts().values():
             with self.reading.opened(part) as (prediction, _):
@@ -341,14 +374,7 @@ class Several(Inputs):
                 message(f"{name}: read {read}")
                 self.name_added(predictions[name])
         elif self.framed.differing is Differing.COMMON:
-            predictions = scan_common(
-                {name: self.reading.source(part) for name, part in parts.items()},
-                record=self.reading.record,
-                cluster={name: part.cluster for name, part in parts.items()},
-                any_id=self.reading.any_id,
-                database=DuckDB(self.reading.memory_limit),
-                **shared | grouped,
-            )
+            predictions = dict(self.reading.scan_shared(parts, shared | grouped))
         else:
             predictions = {name: self.reading.scan(part, shared | grouped) for name, part in parts.items()}
         if scanned:
@@ -359,5 +385,5 @@ class Several(Inputs):
 
 def stem(path: Path) -> str:
     """Name of a file without the endings of its format and packing."""
-    packed = path.suffix.lower() in PACKED.keys() | FOREIGN
+    packed = path.suffix.lower() in large_files.PACKED.keys() | large_files.FOREIGN
     return Path(path.stem if packed else path.name).stem

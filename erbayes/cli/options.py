@@ -2,21 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
-from functools import wraps
+from functools import cache, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from .._internal.errors import DataError, NotIdentified, Remedy, Sentence, grade_of, in_one, printable
-from .._internal.files import refuse_output
+from .._internal.errors import DataError, Grade, NotIdentified, Remedy, Sentence, grade_of, in_one, printable
+from .lazily import disk
+from .remembered import recall
+
+WORDS = {
+    "Value error, ": "",
+    "Input should be a valid integer, unable to parse string as an integer": "write a whole number",
+    "Input should be a valid number, unable to parse string as a number": "write a number",
+}
+"""What a library says of values that it refuses, and what is said instead."""
+COLOURS = {Grade.NOTE: None, Grade.CAUTION: "yellow", Grade.FAULT: "red"}
+"""Colours of alarms in a terminal."""
+COMPLETION = {"install_completion", "show_completion"}
+
+
+class Explained(TyperCommand):
+    """A command whose help has a panel per subject, and names the topics of options that it leaves out."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options in panels."""
+        options: list[Any] = self.get_params(ctx)
+        write_panels(options, ctx, formatter)
+        if topics := dict.fromkeys(slug(option) for option in options if getattr(option, "hidden", False)):
+            formatter.write_paragraph()
+            formatter.write_text(f"More options: erbayes help {', '.join(topics)}")
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read arguments, and say what is wrong with them in the words of the shell."""
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            for theirs, ours in WORDS.items():
+                error.message = error.message.replace(theirs, ours)
+            raise
+
+
+class Shell(TyperGroup):
+    """The commands together. Help and version come without the library that checks values of options."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read arguments, without the options of completion if none is there: their None would be checked."""
+        if not any("completion" in argument for argument in args):
+            self.params = [option for option in self.params if option.name not in COMPLETION]
+        return super().parse_args(ctx, args)
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return --help as not given, unless it is: None would be checked."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.default = False
+        return option
+
+
+def slug(option: Any) -> str:
+    """Name of the topic that explains an option: its panel in one word."""
+    return (option.rich_help_panel or "Options").lower().replace(" ", "-")
+
+
+def write_panels(options: Sequence[Any], ctx: Any, formatter: Any) -> None:
+    """Write what options do, each in the panel of its subject."""
+    panels: dict[str, list[tuple[str, str]]] = {}
+    for option in options:
+        # whoever reads help knows the option that shows it
+        if option.name != "help" and (row := option.get_help_record(ctx)) is not None:
+            panels.setdefault(option.rich_help_panel or "Options", []).append(row)
+    for panel, rows in panels.items():
+        with formatter.section(typer.style(panel, bold=True)):
+            formatter.write_dl(rows)
+
 
 app = typer.Typer(
-    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
+    cls=Shell,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 
 
@@ -96,9 +168,9 @@ def within(place: str) -> Iterator[None]:
         raise DataError(f"{error.what} ({place})") from error
 
 
-def file_option(help: str) -> Any:
+def file_option(help: str, **settings: Any) -> Any:
     """Return an option that names an existing file."""
-    return typer.Option(exists=True, dir_okay=False, help=help)
+    return typer.Option(exists=True, dir_okay=False, help=help, **settings)
 
 
 def message(text: str) -> None:
@@ -111,7 +183,9 @@ def say(sentence: str, place: str = "") -> None:
     if isinstance(sentence, Sentence):
         own = in_one(sentence.what, [REMEDIES[remedy] for remedy in sentence.remedies])
         sentence = Sentence(own, sentence.grade)
-    message(f"{grade_of(sentence).value}: {place}{sentence}")
+    grade = grade_of(sentence)
+    head = typer.style(f"{grade.value}:", fg=COLOURS[grade], bold=grade is Grade.FAULT or None)
+    typer.echo(f"{head} {printable(f'{place}{sentence}')}", err=True)
 
 
 def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -121,30 +195,43 @@ def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
         @wraps(work)
         def run(**values: Any) -> None:
             try:
-                _call(work, values)
+                _call(work, recall(values))
             except DataError as error:
-                message("; ".join([f"erbayes: {error.what}", *(REMEDIES[r] for r in error.remedies)]))
+                words = "; ".join([f"erbayes: {error.what}", *(REMEDIES[r] for r in error.remedies)])
+                message(words.replace(COLUMNS, _name_columns(values, error.what)))
                 raise typer.Exit(2) from error
 
         # required options come first, as in a signature
         options = sorted(_list_options(work), key=lambda option: option.default is not Parameter.empty)
         vars(run)["__signature__"] = Signature(options)
-        return app.command(name)(run)
+        summary = (work.__doc__ or "").partition("\n")[0]
+        return app.command(name, cls=Explained, short_help=summary)(run)
 
     return register
 
 
-def _list_parameters(work: Callable[..., Any]) -> Iterator[tuple[Parameter, bool]]:
+def _name_columns(values: Mapping[str, Any], what: str) -> str:
+    """Return the remedy of columns: the options that the command has, without those that name one already."""
+    wrong = "has no column" in what
+    names = [n for n in ("record", "cluster", "entity") if n in values and (wrong or not values[n])]
+    return f"name them: {', '.join(f'--{name}' for name in names)}"
+
+
+@cache
+def _list_parameters(work: Callable[..., Any]) -> list[tuple[Parameter, bool]]:
     """Parameters of a function or class, and whether each is a class of options."""
-    for parameter in signature(work, eval_str=True).parameters.values():
-        yield parameter, is_dataclass(parameter.annotation)
+    parameters = signature(work, eval_str=True).parameters.values()
+    return [(parameter, is_dataclass(parameter.annotation)) for parameter in parameters]
 
 
 def _list_options(work: Callable[..., Any]) -> Iterator[Parameter]:
     """Options of a function or class, those of its classes of options included."""
     for parameter, grouped in _list_parameters(work):
         if grouped:
-            yield from _list_options(parameter.annotation)
+            for option in _list_options(parameter.annotation):
+                said = get_args(option.annotation)[1]
+                said.rich_help_panel = said.rich_help_panel or getattr(parameter.annotation, "panel", None)
+                yield option
         else:
             yield parameter.replace(kind=Parameter.KEYWORD_ONLY)
 
@@ -183,4 +270,4 @@ def refuse_same_file(first: tuple[str, Path], second: tuple[str, Path]) -> None:
 def refuse_output_over(output: Path | None, options: Any) -> None:
     """Refuse an output that is one of the input files, or cannot be written, before anything is read."""
     if output is not None:
-        refuse_output(output, [path for _, path in files_of(options)])
+        disk.refuse_output(output, [path for _, path in files_of(options)])

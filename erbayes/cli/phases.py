@@ -5,29 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import pandas as pd
 import typer
 
 from .._internal.errors import DataError, Remedy
-from .._internal.files import read_columns, read_table
-from ..auxiliary import phases
-from ..auxiliary.estimates import AssistedEstimates
-from ..auxiliary.two_phases import TwoPhase
-from ..design import Design
-from ..design.sample import Sample
-from ..labels import machine_labels
-from ..large import Scanned
-from ..large.joint import refuse_kept
-from ..metrics.definitions import Metric
-from ..units.clustering import Clustering
-from ..units.measuring import measure
-from ..units.units import Units
 from .designs import DesignName
 from .inputs import LABELLED, One
+from .lazily import auxiliary, clusterings, disk, joint, labelling, large, measuring, pd, sampling, two_phases
 from .options import file_option, message, refuse_same_file, remedies, within
 from .predictions import in_words
+
+if TYPE_CHECKING:
+    from ..auxiliary.estimates import AssistedEstimates
+    from ..design import Design
+    from ..design.sample import Sample
+    from ..metrics.definitions import Metric
+    from ..units.units import Units
 
 ANSWERS = ("drawn", "record", "probability")
 """Columns of a machine's answers. A file without these names has them in this order, and no others."""
@@ -53,25 +47,30 @@ DESIGNS = (DesignName.UNIFORM_RECORDS, DesignName.UNIFORM_CLUSTERS)
 class Cheap:
     """Options of cheap labels of many draws. LABELS then has careful ones of some of these draws."""
 
+    panel: ClassVar = "Cheap labels"
+
     cheap: Annotated[
         Path | None,
         file_option(
             "Cheap labels of all draws, such as a machine's: record and entity, with columns as LABELS; or "
-            "answers, with --cheap-threshold. They may be wrong. LABELS has careful ones of the first draws."
+            "answers, with --cheap-threshold. They may be wrong. LABELS has careful ones of the first draws.",
+            hidden=True,
         ),
     ] = None
     cheap_drawn: Annotated[
         Path | None,
         file_option(
             "With --cheap, file of one column: the unit of each draw by these labels, in the order of "
-            "drawing. Its first draws are those of --drawn."
+            "drawing. Its first draws are those of --drawn.",
+            hidden=True,
         ),
     ] = None
     cheap_threshold: Annotated[
         float | None,
         typer.Option(
+            hidden=True,
             help="--cheap has answers: drawn record, record, probability, which may be empty. A record of "
-            "this probability or more belongs. --cheap-drawn then has the drawn records."
+            "this probability or more belongs. --cheap-drawn then has the drawn records.",
         ),
     ] = None
 
@@ -102,16 +101,16 @@ class Cheap:
             )
         if self.cheap_threshold is not None and drawing.design is not DesignName.UNIFORM_RECORDS:
             raise DataError("--cheap-threshold needs drawn records: --design uniform-records")
-        refuse_kept(inputs.missing)
+        joint.refuse_kept(inputs.missing)
         refuse_same_file(("--cheap", self.cheap), ("LABELS", inputs.labels))
 
-    def _read_cheap_answers(self, prediction: Any) -> tuple[Clustering, Design, str]:
+    def _read_cheap_answers(self, prediction: Any) -> tuple[clusterings.Clustering, Design, str]:
         """Read answers of a machine as cheap labels, with their design and a sentence about what was read."""
         assert self.cheap is not None and self.cheap_drawn is not None and self.cheap_threshold is not None
-        named = set(ANSWERS) <= set(read_table(self.cheap).columns)
+        named = set(ANSWERS) <= set(disk.read_table(self.cheap).columns)
         with remedies({Remedy.COLUMNS: NAMED}):
-            table = read_columns(self.cheap, {name: name if named else None for name in ANSWERS})
-        drawn = read_columns(self.cheap_drawn, {"drawn": None}).iloc[:, 0]
+            table = disk.read_columns(self.cheap, {name: name if named else None for name in ANSWERS})
+        drawn = disk.read_columns(self.cheap_drawn, {"drawn": None}).iloc[:, 0]
         first, second, third = (str(name) for name in table.columns)
         untold = table[third].isna()
         if prediction is None and untold.any():
@@ -123,8 +122,10 @@ class Cheap:
         if isinstance(prediction, pd.DataFrame):  # with the dates of a frame
             prediction = prediction.iloc[:, :2]
         columns = (first, second, third)
-        machine = machine_labels(table, drawn, prediction, threshold=self.cheap_threshold, columns=columns)
-        labels = Clustering.of(machine.labels, "cheap labels")
+        machine = labelling.machine_labels(
+            table, drawn, prediction, threshold=self.cheap_threshold, columns=columns
+        )
+        labels = clusterings.Clustering.of(machine.labels, "cheap labels")
         read = (
             f"{len(table):,} answers ({in_words(table.columns, self.cheap)}); with a probability of "
             f"{self.cheap_threshold:g} or more {LABELLED.format(len(labels.records), len(labels.clusters))}; "
@@ -135,12 +136,14 @@ class Cheap:
     def estimates(self, inputs: One, sample: Sample, metrics: Sequence[Metric]) -> AssistedEstimates:
         """Read the cheap labels, and return the metrics of careful labels with their help."""
         assert self.cheap is not None
-        scanned = isinstance(sample.units, Scanned)
+        scanned = isinstance(sample.units, large.Scanned)
         if self.cheap_threshold is not None:
             labels, design, read = self._read_cheap_answers(None if scanned else inputs.memory[0])
         else:
             with remedies(REMEDIES):
-                table = read_columns(self.cheap, {"record": inputs.reading.record, "entity": inputs.entity})
+                table = disk.read_columns(
+                    self.cheap, {"record": inputs.reading.record, "entity": inputs.entity}
+                )
                 labels, read = inputs.reading.clustering_of(table, self.cheap, "cheap labels", LABELLED)
             design = replace(inputs.drawing, drawn=self.cheap_drawn).read()
         units: Units
@@ -149,9 +152,9 @@ class Cheap:
             units = inputs.reading.scan(inputs.part, shared | {"labels": labels})
         else:
             prediction, shared, _ = inputs.memory
-            units = measure(prediction, **shared | {"labels": labels})
+            units = measuring.measure(prediction, **shared | {"labels": labels})
         with within(f"--cheap {self.cheap} --cheap-drawn {self.cheap_drawn}"):
-            cheap = Sample(units, design)
+            cheap = sampling.Sample(units, design)
         careful, draws = (len(one.expansion.unit) for one in (sample, cheap))
         message(
             f"cheap: read {read}; {draws:,} draws ({self.cheap_drawn}), the first {min(careful, draws):,} of "
@@ -164,18 +167,25 @@ class Cheap:
                 f"{draws:,} draws, and --drawn has {careful:,} ({files})"
             )
         with within(files):
-            return TwoPhase(cheap)(sample, metrics)
+            return two_phases.TwoPhase(cheap)(sample, metrics)
 
 
 def split(
-    found: AssistedEstimates, sample: Sample, budget: float, per_unit: float, per_record: float, cheap: float
+    found: AssistedEstimates,
+    sample: sampling.Sample,
+    budget: float,
+    per_unit: float,
+    per_record: float,
+    cheap: float,
 ) -> pd.DataFrame:
     """Return the best numbers of careful and cheap draws for each metric of a pilot, and the widths."""
     # a careful draw costs what those of the pilot cost on average
     careful = float((per_unit + per_record * sample.units.size[sample.expansion.unit]).mean())
     rows = []
     for metric, correlation in zip(found.names, found.correlation, strict=True):
-        best = phases(budget, 0.0 if pd.isna(correlation) else correlation, careful=careful, cheap=cheap)
+        best = auxiliary.phases(
+            budget, 0.0 if pd.isna(correlation) else correlation, careful=careful, cheap=cheap
+        )
         rows.append((metric, correlation, best.careful, best.cheap, best.width))
     table = pd.DataFrame(rows, columns=["metric", "correlation", "careful", "cheap", "width"])
     if any(found.notes):

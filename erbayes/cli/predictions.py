@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import pandas as pd
 import typer
 
 from .._internal.errors import DataError, Remedy, head
-from .._internal.files import is_database, read_columns
-from ..analysis.comparison import Differing
-from ..large import DatabaseTable, DuckDB, Files, Scanned, drawing, scan
-from ..large.files import unpacks
-from ..units.clustering import Clustering
-from ..units.frame import Dated
+from .._internal.policies import Differing
+from .lazily import clusterings, disk, frames, large, large_files, pd
 from .options import file_option, message
+
+if TYPE_CHECKING:
+    from ..large import Scanned
+    from ..units.clustering import Clustering
+    from ..units.frame import Dated
 
 CLUSTERS = "{:,} records in {:,} clusters"
 
@@ -42,19 +42,25 @@ class Part:
 class Links:
     """Options of a prediction that is links between records."""
 
+    panel: ClassVar = "Edges"
+
     edges: Annotated[
         bool,
-        typer.Option("--edges", help="Each row of PREDICTION is a link of two records, not a membership."),
+        typer.Option("--edges", help="Each row of PREDICTION is a link of two records."),
     ] = False
-    left: Annotated[str | None, typer.Option(help="With --edges, the column of one record.")] = None
-    right: Annotated[str | None, typer.Option(help="With --edges, the column of the other record.")] = None
-    score: Annotated[str | None, typer.Option(help="With --edges, the column of scores.")] = None
+    left: Annotated[str | None, typer.Option(hidden=True, help="With --edges, the column of one record.")] = (
+        None
+    )
+    right: Annotated[
+        str | None, typer.Option(hidden=True, help="With --edges, the column of the other record.")
+    ] = None
+    score: Annotated[str | None, typer.Option(hidden=True, help="With --edges, the column of scores.")] = None
     threshold: Annotated[
-        float | None, typer.Option(help="With --score: pairs with this score or more are links.")
+        float | None, typer.Option(hidden=True, help="With --score: pairs with this score or more are links.")
     ] = None
     records: Annotated[
         Path | None,
-        file_option("With --edges, all records, some of which may be in no pair: ids, or a prediction."),
+        file_option("With --edges, all records, some of which may be in no pair.", hidden=True),
     ] = None
 
     def __post_init__(self) -> None:
@@ -65,7 +71,7 @@ class Links:
     def read(self, path: Path, record: str | None) -> tuple[Clustering, str]:
         """Read a file of links as clusters, with a sentence about what was read."""
         columns = {"left": self.left, "right": self.right} | ({"score": self.score} if self.score else {})
-        frame = read_columns(path, columns)
+        frame = disk.read_columns(path, columns)
         if self.score:
             scores = pd.to_numeric(frame[self.score], errors="coerce")
             wrong = scores.isna() & frame[self.score].notna()
@@ -87,9 +93,9 @@ class Links:
         records = (
             None
             if self.records is None
-            else read_columns(self.records, {"record": record}, spare=1).iloc[:, 0]
+            else disk.read_columns(self.records, {"record": record}, spare=1).iloc[:, 0]
         )
-        clustering = Clustering.from_pairs(
+        clustering = clusterings.Clustering.from_pairs(
             frame, score=self.score, threshold=self.threshold, records=records, what=f"pairs of {path}"
         )
         links = "links" if self.score is None else f"pairs, links from {self.threshold:g} on,"
@@ -104,22 +110,36 @@ class Links:
 class Reading:
     """Options of the way in which predictions are read."""
 
-    record: Annotated[str | None, typer.Option(help="Record column, in each file that has records.")] = None
+    panel: ClassVar = "Files"
+
+    record: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Record column, in each file that has records.")
+    ] = None
     links: Links
     memory_limit: Annotated[
         str | None,
-        typer.Option(callback=_check_limit, help="Scan PREDICTION, within this memory, such as 4GB."),
+        typer.Option(
+            hidden=True,
+            rich_help_panel="Scans",
+            callback=_check_limit,
+            help="Scan PREDICTION, within this memory, such as 4GB.",
+        ),
     ] = None
     any_id: Annotated[
         bool,
-        typer.Option("--any-id", help='Take ids such as -1, "NULL" and "NA" for ids of real clusters.'),
+        typer.Option(
+            "--any-id",
+            hidden=True,
+            rich_help_panel="Scans",
+            help='Take ids such as -1, "NULL" and "NA" for ids of real clusters.',
+        ),
     ] = False
 
     def scanned(self, parts: Iterable[Part], frame: Path | None = None) -> bool:
         """True if predictions are scanned where they lie, False if they are read into memory."""
         parts = list(parts)
         for part in parts:
-            if part.table is None and is_database(part.path):
+            if part.table is None and disk.is_database(part.path):
                 raise DataError(f"{part.path} is a DuckDB database", Remedy.DATABASE)
         by_option = self.memory_limit is not None or any(part.table is not None for part in parts)
         files = [*(part.path for part in parts), *([] if frame is None else [frame])]
@@ -132,12 +152,16 @@ class Reading:
     def source(self, part: Part) -> Any:
         """Return the source to scan. A file that DuckDB cannot unpack is read into memory."""
         if part.table is not None:
-            return DatabaseTable(part.path, part.table, text=True)
+            return large.DatabaseTable(part.path, part.table, text=True)
         return self.source_of(part.path, {"record": self.record, "cluster": part.cluster})
 
     def source_of(self, path: Path, columns: dict[str, str | None], spare: int = 0) -> Any:
         """Return the source to scan in a file, of which `columns` are read if it cannot be unpacked."""
-        return Files(path, text=True) if unpacks(path) else read_columns(path, columns, spare)
+        return (
+            large.Files(path, text=True)
+            if large_files.unpacks(path)
+            else disk.read_columns(path, columns, spare)
+        )
 
     def read(self, part: Part, what: str, dates: Dated | None = None) -> tuple[Any, str]:
         """Read a prediction, with the dates that its frame needs and a sentence about what was read."""
@@ -146,7 +170,7 @@ class Reading:
                 raise DataError("with --edges, a frame is --frame FILE: pairs have no dates")
             return self.links.read(part.path, self.record)
         columns = {"record": self.record, "cluster": part.cluster}
-        table = read_columns(part.path, columns if dates is None else columns | {"date": dates.column})
+        table = disk.read_columns(part.path, columns if dates is None else columns | {"date": dates.column})
         if dates is not None and self.any_id:
             raise DataError(
                 "--any-id with --frame-column needs a scan, such as by --memory-limit 4GB; or write these "
@@ -157,7 +181,7 @@ class Reading:
 
     def clustering_of(self, table: pd.DataFrame, path: Path, what: str, sizes: str) -> tuple[Clustering, str]:
         """Return the first two columns of a table as a clustering, with a sentence about what was read."""
-        clustering = Clustering.of(table.iloc[:, :2], what, any_id=self.any_id)
+        clustering = clusterings.Clustering.of(table.iloc[:, :2], what, any_id=self.any_id)
         read = sizes.format(len(clustering.records), len(clustering.clusters))
         return clustering, f"{read} ({in_words(table.columns, path)})"
 
@@ -167,13 +191,9 @@ class Reading:
         if not self.scanned([part]):
             yield self.read(part, what)
             return
-        database = DuckDB(self.memory_limit)
-        with drawing(
-            self.source(part),
-            record=self.record,
-            cluster=part.cluster,
-            any_id=self.any_id,
-            database=database,
+        database = large.DuckDB(self.memory_limit)
+        with large.drawing(
+            self.source(part), large.Columns(self.record, part.cluster, self.any_id), database=database
         ) as source:
             known = source.known
             sizes = CLUSTERS.format(int(known.size @ known.count), int(known.count.sum()))
@@ -181,31 +201,48 @@ class Reading:
 
     def scan(self, part: Part, shared: dict[str, Any]) -> Scanned:
         """Scan a prediction."""
-        return scan(
+        units: Scanned = large.scan(
             self.source(part),
-            record=self.record,
-            cluster=part.cluster,
-            any_id=self.any_id,
-            database=DuckDB(self.memory_limit),
+            columns=large.Columns(self.record, part.cluster, self.any_id),
+            database=large.DuckDB(self.memory_limit),
             **shared,
         )
+        return units
+
+    def scan_shared(self, parts: Mapping[str, Part], shared: dict[str, Any]) -> dict[str, Scanned]:
+        """Scan predictions on the records that all of them have."""
+        clusters = {name: part.cluster for name, part in parts.items()}
+        units: dict[str, Scanned] = large.scan(
+            {name: self.source(part) for name, part in parts.items()},
+            columns=large.Columns(self.record, clusters, self.any_id),
+            database=large.DuckDB(self.memory_limit),
+            **shared,
+        )
+        return units
 
 
 @dataclass(frozen=True, kw_only=True)
 class Predicted:
     """Options of one prediction."""
 
+    panel: ClassVar = "Files"
+
     prediction: Annotated[
         Path,
         typer.Argument(
             metavar="PREDICTION",
             exists=True,
-            help="Record and predicted cluster, for all records; or pairs, with --edges.",
+            help="Record and cluster of all records; or pairs, with --edges.",
         ),
     ]
     reading: Reading
-    cluster: Annotated[str | None, typer.Option(help="Cluster column of PREDICTION.")] = None
-    stored: Annotated[str | None, typer.Option("--table", help="Table of a DuckDB database.")] = None
+    cluster: Annotated[str | None, typer.Option(metavar="COLUMN", help="Cluster column of PREDICTION.")] = (
+        None
+    )
+    stored: Annotated[
+        str | None,
+        typer.Option("--table", hidden=True, rich_help_panel="Scans", help="Table of a DuckDB database."),
+    ] = None
 
     @property
     def part(self) -> Part:
@@ -217,18 +254,22 @@ class Predicted:
 class Frame:
     """Options of the frame: the records that existed when the labels were made."""
 
+    panel: ClassVar = "Frame"
+
     frame: Annotated[
         Path | None,
         typer.Option(
             exists=True,
-            help="The records that existed when the labels were made: their ids, or an older prediction.",
+            help="The records that existed when the labels were made, or an older prediction.",
         ),
     ] = None
     frame_column: Annotated[
-        str | None, typer.Option(help="Column of PREDICTION with dates of its records, instead of --frame.")
+        str | None,
+        typer.Option(hidden=True, help="Column of PREDICTION with dates of its records, instead of --frame."),
     ] = None
     frame_until: Annotated[
-        str | None, typer.Option(help="Last day (YYYY-MM-DD) or number of --frame-column in the frame.")
+        str | None,
+        typer.Option(hidden=True, help="Last day (YYYY-MM-DD) or number of --frame-column in the frame."),
     ] = None
 
     def __post_init__(self) -> None:
@@ -237,7 +278,7 @@ class Frame:
             raise DataError("a frame is either --frame or --frame-column with --frame-until")
         if dated and self.frame_column is None:
             raise DataError("--frame-until needs --frame-column")
-        if self.frame is not None and is_database(self.frame):
+        if self.frame is not None and disk.is_database(self.frame):
             raise DataError(f"--frame {self.frame} is a DuckDB database: a frame is a file or a folder")
 
     @property
@@ -246,7 +287,9 @@ class Frame:
         until = self.frame_until
         if self.frame_column is None:
             return None
-        return Dated(self.frame_column, int(until) if until is not None and until.isdecimal() else until)
+        return frames.Dated(
+            self.frame_column, int(until) if until is not None and until.isdecimal() else until
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,7 +309,9 @@ def in_words(columns: Iterable[Any], path: Path) -> str:
 def _is_large(prediction: Path) -> bool:
     """True if a prediction is scanned where it lies, without an option that asks for it."""
     return prediction.is_dir() or (
-        prediction.stat().st_size >= LARGE and unpacks(prediction) and find_spec("duckdb") is not None
+        prediction.stat().st_size >= LARGE
+        and large_files.unpacks(prediction)
+        and find_spec("duckdb") is not None
     )
 
 

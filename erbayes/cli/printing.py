@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from io import StringIO
 from pathlib import Path
-from typing import Annotated
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-import pandas as pd
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
-from .._internal.digits import shown
-from .._internal.files import replacing
-from ..labels import Fault, Labels
+from .lazily import digits, disk, labelling, pd
 from .options import message
+
+if TYPE_CHECKING:
+    from ..labels import Labels
 
 FAULTS = 20
 """Number of faults that are printed."""
+WIDTH = 10_000
+"""Characters of a line that no terminal limits."""
 
 
 class Format(Enum):
@@ -35,13 +36,13 @@ class Format(Enum):
     HTML = "html"
 
 
-def _render_table(table: pd.DataFrame, format: Format) -> str:
+def _render_table(table: pd.DataFrame, format: Format, width: int = 0) -> str:
     match format:
         case Format.CSV:
             return table.to_csv(index=False)
         case Format.HTML:
             with pd.option_context("display.max_colwidth", None):
-                return shown(table).to_html(index=False) + "\n"
+                return digits.shown(table).to_html(index=False) + "\n"
         case Format.JSON:
             rows = [
                 # JSON has neither NaN nor infinity
@@ -50,19 +51,25 @@ def _render_table(table: pd.DataFrame, format: Format) -> str:
             ]
             return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
         case Format.TABLE:
-            return _render_plain(table)
+            return _render_plain(table, width=width)
 
 
-def _render_plain(table: pd.DataFrame, heads: Mapping[str, str] | None = None) -> str:
+def _render_plain(table: pd.DataFrame, heads: Mapping[str, str] | None = None, width: int = 0) -> str:
     """Text of a table in aligned columns. `heads` replaces names of columns."""
+    from rich import box  # rich is loaded by the first table
+    from rich.console import Console
+    from rich.table import Table
+
     aligned = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name in map(str, table):
         text = table[name].map(lambda x: isinstance(x, str)).any()
-        aligned.add_column((heads or {}).get(name, name), justify="left" if text else "right", no_wrap=True)
-    for row in shown(table).itertuples(index=False):
+        aligned.add_column(
+            (heads or {}).get(name, name), justify="left" if text else "right", no_wrap=not text
+        )
+    for row in digits.shown(table).itertuples(index=False):
         aligned.add_row(*row)
-    # no table is cut to the width of a terminal, and no name is taken for markup
-    console = Console(file=StringIO(), width=10_000, markup=False, highlight=False, emoji=False)
+    # long cells are folded in a terminal only, and no name is taken for markup
+    console = Console(file=StringIO(), width=width or WIDTH, markup=False, highlight=False, emoji=False)
     with console.capture() as printed:
         console.print(aligned)
     return "".join(f"{line.rstrip()}\n" for line in printed.get().splitlines())
@@ -85,7 +92,9 @@ def show_labels(labels: Labels) -> None:
     show_cautions(labels)
     if len(labels.pairs):
         typer.echo(_render_plain(labels.agreement()))
-    faults = labels.problems[labels.problems["fault"] != Fault.UNANSWERED]  # these are counted above
+    faults = labels.problems[
+        labels.problems["fault"] != labelling.Fault.UNANSWERED
+    ]  # these are counted above
     faults = faults.assign(fault=[fault.value for fault in faults["fault"]])
     if len(faults):
         times = faults["fault"].value_counts().rename_axis("fault").rename("times").reset_index()
@@ -105,21 +114,34 @@ def show_cautions(labels: Labels) -> None:
 class Printing:
     """Options of a table's format and file."""
 
-    format: Annotated[Format, typer.Option(help="Format of the result.")] = Format.TABLE
+    panel: ClassVar = "Output"
+
+    format: Annotated[
+        Format, typer.Option("--format", "-f", metavar="FORMAT", help="table, csv, json or html.")
+    ] = Format.TABLE
     output: Annotated[
         Path | None,
-        typer.Option(help="File to write instead of printing. An old one is replaced once it is complete."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="File to write instead of printing. An old one is replaced once it is complete.",
+        ),
     ] = None
+
+    @property
+    def _width(self) -> int:
+        """Characters of a line of the terminal; 0 if a file or another program reads the table."""
+        return get_terminal_size().columns if self.output is None and sys.stdout.isatty() else 0
 
     def show(self, table: pd.DataFrame) -> None:
         """Print or write a table."""
-        self._write(_render_table(table, self.format))
+        self._write(_render_table(table, self.format, self._width))
 
     def _write(self, text: str) -> None:
         if self.output is None:
             typer.echo(text, nl=False)
             return
-        with replacing(self.output) as new:
+        with disk.replacing(self.output) as new:
             new.write_text(text, encoding="utf-8")
 
     def show_sentences(self, sentences: Sequence[str], table: pd.DataFrame) -> None:
@@ -133,7 +155,10 @@ class Printing:
         """Print or write estimates. The plain table shows the level in its heads, others show the method."""
         if self.format is Format.TABLE:
             bounds = {bound: f"{bound} {100 * level:g} %" for bound in ("lower", "upper")}
-            self._write(_render_plain(table.drop(columns="level"), bounds))
+            self._write(_render_plain(table.drop(columns="level"), bounds, self._width))
+            return
+        if "method" in table:  # of several engines
+            self.show(table)
             return
         table.insert(list(table.columns).index("metric") + 1, "method", method)
         self.show(table)

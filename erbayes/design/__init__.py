@@ -7,17 +7,22 @@ The paper's θ = 1 - (n-1)/(T-1) is T/(T-1) times as large. It needs `correction
 Source: [B22] Binette et al. (2022), arXiv 2210.01230.
 """
 
+from .._internal.policies import SingleUnit
+from .calibration import ByGroup, Calibrated, linear, links_by_size, raking
 from .contract import Design, Expansion, SelectedBySize, WithChances, WithLaw
 from .drawn import paper_theta, sampling_fraction
 from .kept import KeptWeights
 from .known import BySize, KnownChances, KnownInclusion, KnownWeights, WeightedRecords
+from .nonresponse import Responding, size_classes
 from .predicted import ByPredictedSize, PoissonRecords, SystematicRecords
-from .strata import Pooled, SingleUnit, Stratified
+from .strata import Pooled, Stratified
 from .uniform import DistinctEntities, UniformClusters, UniformRecords
 
 __all__ = [
+    "ByGroup",
     "ByPredictedSize",
     "BySize",
+    "Calibrated",
     "Design",
     "DistinctEntities",
     "Expansion",
@@ -27,6 +32,7 @@ __all__ = [
     "KnownWeights",
     "PoissonRecords",
     "Pooled",
+    "Responding",
     "SelectedBySize",
     "SingleUnit",
     "Stratified",
@@ -36,6 +42,10 @@ __all__ = [
     "WeightedRecords",
     "WithChances",
     "WithLaw",
+    "linear",
+    "links_by_size",
     "paper_theta",
+    "raking",
     "sampling_fraction",
+    "size_classes",
 ]

@@ -19,7 +19,7 @@ from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, NotIdentified, head, need, need_object
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, InDomain, pairs
 from ..units.units import KnownTotals, Units, need_units
-from . import Design, Expansion
+from .contract import Design, Expansion
 from .variance import StratifiedDraws, Variance, kish
 
 WorkingVariance = Callable[[FloatArray], FloatArray]
@@ -68,10 +68,8 @@ class CalibratedDraws:
     ----------
     base : Variance
         Variance of the design before calibration.
-    x : float array, (n, p)
-        Columns of each draw to whose totals the weights are calibrated.
-    target : float array, (p,)
-        Known totals of these columns.
+    x, target : float arrays, (n, p), (p,)
+        Columns of each draw to whose totals the weights are calibrated, and these totals.
     w, g, q : float arrays, (n,)
         Weights of the design, factors of the calibration, inverse working variances.
     slope : float array, (n,)
@@ -180,10 +178,6 @@ def links_by_size(units: Units, expansion: Expansion) -> tuple[ClusterSum, ...]:
     ----------
     units : Units
     expansion : Expansion
-
-    Returns
-    -------
-    tuple of ClusterSum
 
     Raises
     ------
@@ -402,26 +396,7 @@ class Calibrated:
 
 
 def links_out_of_reach(units: Units) -> float:
-    """Return the share of all predicted links that are in clusters larger than any in the sample, in [0, 1].
-
-    The sample holds no information about whether these links are right.
-
-    Parameters
-    ----------
-    units : Units
-
-    Raises
-    ------
-    NotIdentified
-        If the totals of the prediction are not known.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b", 5: "b"}, {1: "x", 2: "x"})
-    >>> links_out_of_reach(units)
-    0.75
-    """
+    """Return the share of all predicted links in clusters larger than any that the units touch, in [0, 1]."""
     need_units(units)
     if units.known is None:
         raise NotIdentified(

@@ -38,8 +38,8 @@ class KeptWeights:
     >>> import erbayes as eb
     >>> old, new = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b"}, {1: "a", 2: "b", 3: "b", 4: "b", 5: "b"}
     >>> labels = {1: "x", 2: "x", 3: "y"}
-    >>> design = eb.ByPredictedSize(eb.columns.RECORDS)
-    >>> eb.KeptWeights(design, eb.measure(old, labels)).expand(eb.measure(new, labels)).weight
+    >>> design = eb.design.ByPredictedSize(eb.columns.RECORDS)
+    >>> eb.design.KeptWeights(design, eb.measure(old, labels)).expand(eb.measure(new, labels)).weight
     array([1.25, 2.5 ])
     """
 

@@ -100,8 +100,8 @@ class BySize:
     ----------
     probability : callable, sizes in records -> chance up to a factor
         Vectorised, positive.
-    draws : sequence of unit ids, optional
-        The unit of each draw, with repeats. By default each labelled unit is one draw.
+    draws
+        As in `UniformClusters`.
 
     Raises
     ------
@@ -114,7 +114,7 @@ class BySize:
 
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "x", 4: "x"})
-    >>> eb.BySize(np.sqrt).expand(units).weight
+    >>> eb.design.BySize(np.sqrt).expand(units).weight
     array([0.5])
     """
 
@@ -196,7 +196,7 @@ class WeightedRecords:
 
     @classmethod
     def of(cls, labels: Any, drawn: Ids, probability: Any, absolute: bool = False) -> WeightedRecords:
-        """Make the design from the probability of every labelled record.
+        """Make the design from the probability of every labelled record, with `summed=True`.
 
         Parameters
         ----------
@@ -209,11 +209,6 @@ class WeightedRecords:
             Estimates do not cover units whose records all have probability 0.
         absolute : bool
             True if the p of all records of the population sum to 1.
-
-        Returns
-        -------
-        WeightedRecords
-            With `summed=True`.
 
         Raises
         ------
@@ -289,8 +284,8 @@ class KnownChances:
     ----------
     chance : Series or mapping, unit id -> p
         The chance of every labelled unit, in [0, 1]. The chances of all units of the population sum to 1.
-    draws : sequence of unit ids, optional
-        The unit of each draw, with repeats. By default each labelled unit is one draw.
+    draws
+        As in `UniformClusters`.
     never : sequence of int
         Sizes of predicted clusters whose records are never drawn.
 
@@ -304,7 +299,7 @@ class KnownChances:
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> eb.KnownChances({"x": 0.5, "y": 0.25}).expand(units).weight
+    >>> eb.design.KnownChances({"x": 0.5, "y": 0.25}).expand(units).weight
     array([1., 2.])
     """
 
@@ -364,8 +359,8 @@ class KnownInclusion:
     never : sequence of int
         Sizes of predicted clusters whose records are never drawn.
     draws : sequence of unit ids, optional
-        The labelled units in the order of drawing, as `erbayes.Responding` needs them. By default the order
-        is that of the units.
+        The labelled units in the order of drawing, as `erbayes.design.Responding` needs them. By default the
+        order is that of the units.
 
     Raises
     ------
@@ -377,7 +372,7 @@ class KnownInclusion:
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> eb.KnownInclusion({"x": 1.0, "y": 0.5}).expand(units).weight
+    >>> eb.design.KnownInclusion({"x": 1.0, "y": 0.5}).expand(units).weight
     array([1., 2.])
     """
 

@@ -78,7 +78,7 @@ class ByPredictedSize:
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b", 5: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> eb.ByPredictedSize(eb.columns.PREDICTED_LINKS).expand(units).weight
+    >>> eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS).expand(units).weight
     array([2., 2.])
     """
 
@@ -139,41 +139,34 @@ class PoissonRecords:
     A record has the probability π_i = min(1, n φ(m)/Σφ) to be drawn, for n expected records. An entity is in
     the sample if one of its records is, with probability π_c = 1 - Π(1 - π_i). It then has weight 1/π_c.
     Entities are independent, so that the variance of a total of y is Σ (1 - π_c) y_c²/π_c² over the sample.
-
     The number of records is random, and so are estimated totals. Metrics are ratios of totals, in which this
     cancels (Hájek 1964).
 
     Parameters
     ----------
-    chance : ClusterSum
-        The column whose φ is the chance of a record, up to a factor: 0 or more.
+    chance, drawn_from
+        As in `ByPredictedSize`.
     expected : float
         Expected number n of drawn records, above 0.
-    drawn_from : KnownTotals, optional
-        Sizes of the prediction that was drawn from (`Units.known`). A prediction with other sizes is refused.
     kept : float in (0, 1]
         Share of the drawn records that were labelled, if chance alone left out the others. Each π_i is
         multiplied by it.
     draws : sequence of unit ids, (n,), optional
-        The unit of each drawn record, as `erbayes.Responding` needs it. Each record then is a draw, with the
-        weight 1/Π_c as under `SystematicRecords`. By default each labelled unit is one draw.
+        The unit of each drawn record, as `erbayes.design.Responding` needs it. Each record then is a draw,
+        with the weight 1/Π_c as under `SystematicRecords`. By default each labelled unit is one draw.
     inclusion : sequence of float, (n,), optional
         Probability π_i of each drawn record, in (0, 1], if there are `draws`.
 
     Raises
     ------
-    DataError
-        In `expand`, if a labelled unit has chance 0, if `expected` is not above 0, or if the prediction is
-        not the one that was drawn from. If draws and labelled units differ, or if `draws` come without
-        probabilities.
-    NotIdentified
-        In `expand`, if labelled records that the prediction lacks were kept.
+    DataError, NotIdentified
+        As in `ByPredictedSize`, if `expected` is not above 0, or if `draws` come without probabilities.
 
     Examples
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> eb.PoissonRecords(eb.columns.RECORDS, expected=2).expand(units).weight.round(3)
+    >>> eb.design.PoissonRecords(eb.columns.RECORDS, expected=2).expand(units).weight.round(3)
     array([1.333, 2.   ])
     """
 
@@ -226,28 +219,23 @@ class SystematicRecords:
 
     Parameters
     ----------
-    chance : ClusterSum
-        The column whose φ is the chance of a record, up to a factor: 0 or more.
+    chance, drawn_from
+        As in `ByPredictedSize`.
     draws : sequence of unit ids, (n,)
         The unit of each drawn record.
     inclusion : sequence of float, (n,)
         Probability π_i of each drawn record, in (0, 1].
-    drawn_from : KnownTotals, optional
-        Sizes of the prediction that was drawn from (`Units.known`). A prediction with other sizes is refused.
 
     Raises
     ------
-    DataError
-        In `expand`, if draws and labelled units differ, if a probability is missing or out of range, or if
-        the prediction is not the one that was drawn from.
-    NotIdentified
-        In `expand`, if labelled records that the prediction lacks were kept.
+    DataError, NotIdentified
+        As in `ByPredictedSize`, or if a probability is missing or out of range.
 
     Examples
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> design = eb.SystematicRecords(eb.columns.RECORDS, ["x", "y"], [0.5, 0.5])
+    >>> design = eb.design.SystematicRecords(eb.columns.RECORDS, ["x", "y"], [0.5, 0.5])
     >>> design.expand(units).weight
     array([1., 2.])
     """

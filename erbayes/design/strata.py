@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +11,7 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, head, member, whole
+from .._internal.policies import SingleUnit
 from ..units.clustering import as_index
 from ..units.units import Units
 from .contract import Expansion, WithChances
@@ -26,17 +26,6 @@ from .drawn import (
     unreached,
 )
 from .variance import StratifiedDraws
-
-
-class SingleUnit(Enum):
-    """Rules for the variance of a stratum with one draw."""
-
-    ERROR = "error"
-    """Refuse (the default)."""
-    CERTAINTY = "certainty"
-    """It adds nothing, since the unit was certain to be drawn."""
-    ADJUST = "adjust"
-    """It adds the squared distance of its draw from the mean of all draws, which is conservative."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +54,7 @@ class Stratified:
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
     >>> strata, population = {"x": "large", "y": "small"}, {"large": 1, "small": 2}
-    >>> design = eb.Stratified(strata, population, eb.SingleUnit.CERTAINTY)
+    >>> design = eb.Stratified(strata, population, eb.design.SingleUnit.CERTAINTY)
     >>> design.expand(units).weight
     array([1., 2.])
     """
@@ -145,8 +134,8 @@ class Pooled:
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
     >>> first = eb.UniformRecords(["x", "y"])
-    >>> second = eb.ByPredictedSize(eb.columns.PREDICTED_LINKS, ["x", "x"])
-    >>> eb.Pooled([first, second]).expand(units).weight
+    >>> second = eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS, ["x", "x"])
+    >>> eb.design.Pooled([first, second]).expand(units).weight
     array([0.5, 1. , 0.5, 0.5])
     """
 

@@ -32,12 +32,10 @@ class UniformRecords:
 
     Parameters
     ----------
-    draws : sequence of unit ids, optional
-        The unit of each drawn record, with repeats. By default each labelled unit is one draw.
+    draws, correction
+        As in `UniformClusters`.
     population : int, optional
         Number of records in the frame, if they were drawn without replacement.
-    correction : callable (n, T) -> θ
-        Finite-population correction, in [0, 1].
     records : int, optional
         Number of records that were drawn from, if a prediction of more records is to be refused.
 

@@ -15,19 +15,7 @@ from .._internal.errors import DataError, NotIdentified
 
 
 def kish(Z: FloatArray) -> FloatArray:
-    """Return the effective number of draws of each column, (k,).
-
-    It is the squared sum over the sum of squares of the contributions z, (Σz)²/Σz² (Kish 1965).
-
-    Parameters
-    ----------
-    Z : float array, (n draws, k)
-
-    Examples
-    --------
-    >>> kish(np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.0]]))
-    array([3., 1.])
-    """
+    """Return the effective number of draws, (k,), of contributions z, (n, k): (Σz)²/Σz² (Kish 1965)."""
     return np.asarray(Z.sum(axis=0) ** 2 / (Z**2).sum(axis=0))
 
 
@@ -207,18 +195,11 @@ class _OnceDrawn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DistinctDraws(_OnceDrawn):
-    """Variance of distinct entities among records drawn with replacement (Horvitz and Thompson).
+    """Variance of distinct entities among n `draws` of records with replacement (Horvitz and Thompson).
 
     Entity c is in the sample with probability π_c = 1 - (1-p_c)^n, and p_c = N_c/N is its share of the
     records. Entities c and d are both in it with π_cd = 1 - (1-p_c)^n - (1-p_d)^n + (1-p_c-p_d)^n. Entities
     of one size share one p. Time and memory therefore grow with the squared number of sizes, not of entities.
-
-    Attributes
-    ----------
-    p : float array, (entities,)
-        Share of the records that each sampled entity has, in (0, 1).
-    draws : int
-        Number n of records drawn.
     """
 
     p: FloatArray
@@ -289,14 +270,8 @@ class HartleyRaoDraws(_OnceDrawn):
 
         1/(n - 1) Σ_{s<t} (1 - π_s - π_t + Q/n) (z_s - z_t)(z_s - z_t)'
 
-    with Q the sum of π² over the population. Draws with π = 1 were certain, and add nothing.
-
-    Attributes
-    ----------
-    inclusion : float array, (n,)
-        Probability π of each draw to be in the sample, in (0, 1].
-    squares : float
-        Q, the sum of π² over the population.
+    with π the `inclusion`, (n,), and Q the sum of its `squares` over the population. Draws with π = 1 were
+    certain, and add nothing.
     """
 
     inclusion: FloatArray
@@ -319,21 +294,12 @@ class HartleyRaoDraws(_OnceDrawn):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointDraws(_OnceDrawn):
-    """Variance of units that are drawn at most once, with known joint probabilities of pairs.
+    """Variance of units that are drawn at most once, with known joint probabilities of pairs, (n, n).
 
     With a fixed number of units it is that of Yates and Grundy (1953), else that of Horvitz and Thompson:
 
         Σ_{s<t} (π_s π_t - π_st)/π_st (z_s - z_t)(z_s - z_t)'
-        Σ_st (π_st - π_s π_t)/π_st z_s z_t'  with π_ss = π_s
-
-    Attributes
-    ----------
-    inclusion : float array, (n,)
-        Probability π of each drawn unit to be in the sample, in (0, 1].
-    joint : float array, (n, n)
-        Probability of each pair to be in the sample together; π on the diagonal.
-    fixed_size : bool
-        True if the design fixes the number of units.
+        Σ_st (π_st - π_s π_t)/π_st z_s z_t'  with π_ss = π_s, the `inclusion`, (n,)
     """
 
     inclusion: FloatArray

@@ -10,35 +10,33 @@ with the same arguments (see `Engine`).
 from .bounded_means import AnytimeBetting, Betting, BoundedMeans, Means, betting, draws_of
 from .closed_form import Taylor, taylor
 from .contract import Counting, Doubting, Engine, Estimator, Explaining, Paired, Preparing
+from .known_clusters import ClosedForm
 from .labelled_only import Naive, P_naive, R_naive, naive
 from .leave_one_out import Jackknife, jackknife
+from .named import Advised, advise, find_engine
 from .pool import LinearPool, linear_pool
-from .replicates import Basic, BCa, Bootstrap, Resampled, Studentised, bootstrap
-from .schemes import Dirichlet, FixedReplicates, Multinomial, PseudoDraws, RaoWu, Scheme
+from .replicates import BCa, Bootstrap, Resampled, Studentised, bootstrap
+from .schemes import Dirichlet, PseudoDraws, RaoWu, Scheme
 from .several_engines import SideBySide, side_by_side
-from .wrapped import OnCalibrated, OnDistinct
 
 __all__ = [
+    "Advised",
     "AnytimeBetting",
     "BCa",
-    "Basic",
     "Betting",
     "Bootstrap",
     "BoundedMeans",
+    "ClosedForm",
     "Counting",
     "Dirichlet",
     "Doubting",
     "Engine",
     "Estimator",
     "Explaining",
-    "FixedReplicates",
     "Jackknife",
     "LinearPool",
     "Means",
-    "Multinomial",
     "Naive",
-    "OnCalibrated",
-    "OnDistinct",
     "P_naive",
     "Paired",
     "Preparing",
@@ -50,9 +48,11 @@ __all__ = [
     "SideBySide",
     "Studentised",
     "Taylor",
+    "advise",
     "betting",
     "bootstrap",
     "draws_of",
+    "find_engine",
     "jackknife",
     "linear_pool",
     "naive",

@@ -23,13 +23,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray, Seed, floats
-from .._internal.errors import DataError, NotIdentified, need_object
+from .._internal.errors import DataError, NotIdentified
 from ..design import SelectedBySize, WithChances
 from ..design.sample import Sample
 from ..design.variance import StratifiedDraws
@@ -48,45 +48,17 @@ GREATEST = 2.0
 """The largest share of a draw, over the mean share, with which a bet is worth while."""
 
 
-class Pace(Protocol):
-    """The number of draws over which a gambler spreads the bets."""
-
-    def __call__(self, draw: FloatArray) -> FloatArray:
-        """Return it for each draw, (n,), from the numbers of the draws, 1 to n."""
-        ...
-
-
-def fixed(draw: FloatArray) -> FloatArray:
-    """Return n for each of n draws: the pace of bets for one look after the last draw.
-
-    Examples
-    --------
-    >>> fixed(np.arange(1.0, 4.0))
-    array([3., 3., 3.])
-    """
-    return np.full_like(draw, len(draw))
-
-
-def unending(draw: FloatArray) -> FloatArray:
-    """Return s log(1 + s) for draw s: the pace of bets for looks at any time.
-
-    Examples
-    --------
-    >>> unending(np.arange(1.0, 4.0)).round(1)
-    array([0.7, 2.2, 4.2])
-    """
-    return draw * np.log1p(draw)
-
-
-def _compute_bets(x: FloatArray, u: FloatArray, alpha: float, pace: Pace) -> FloatArray:
+def _compute_bets(x: FloatArray, u: FloatArray, alpha: float, anytime: bool) -> FloatArray:
     """Return λ_s before each draw, (..., n), from the draws before it."""
     draw = np.arange(1.0, x.shape[-1] + 1)
+    # the number of draws over which bets are spread; for looks at any time, no number is large enough
+    pace = draw * np.log1p(draw) if anytime else len(draw)
     # an imagined draw, ½ with variance ¼, keeps the first bets finite
     mean = (0.5 + np.cumsum(u * x, axis=-1)) / (1 + np.cumsum(u, axis=-1))
     variance = (0.25 + np.cumsum((u * (x - mean)) ** 2, axis=-1)) / (1 + draw)
     # a bet may depend on earlier draws only, or wealth could grow without being evidence
     before = np.concatenate([np.full_like(x[..., :1], 0.25), variance[..., :-1]], axis=-1)
-    return np.asarray(np.sqrt(2 * np.log(2 / alpha) / (before * pace(draw))))
+    return np.asarray(np.sqrt(2 * np.log(2 / alpha) / (before * pace)))
 
 
 def _log_wealth(x: FloatArray, u: FloatArray, bets: FloatArray, p: FloatArray) -> FloatArray:
@@ -96,9 +68,9 @@ def _log_wealth(x: FloatArray, u: FloatArray, bets: FloatArray, p: FloatArray) -
     return np.cumsum(np.log1p(stake * u * (x - p[..., None])), axis=-1)
 
 
-def _find_lowest(x: FloatArray, u: FloatArray, alpha: float, pace: Pace) -> FloatArray:
+def _find_lowest(x: FloatArray, u: FloatArray, alpha: float, anytime: bool) -> FloatArray:
     """Return the least p at which the gambler's wealth has stayed below 2/α, (...)."""
-    bets = _compute_bets(x, u, alpha, pace)
+    bets = _compute_bets(x, u, alpha, anytime)
     low, high = np.zeros(x.shape[:-1]), np.ones(x.shape[:-1])
     for _ in range(HALVINGS):
         p = (low + high) / 2
@@ -108,7 +80,7 @@ def _find_lowest(x: FloatArray, u: FloatArray, alpha: float, pace: Pace) -> Floa
     return low
 
 
-def betting(values: Any, level: float = 0.95, pace: Pace = fixed, shares: Any = 1.0) -> FloatArray:
+def betting(values: Any, level: float = 0.95, anytime: bool = False, shares: Any = 1.0) -> FloatArray:
     """Return exact intervals of the mean of independent draws in [0, 1], by betting.
 
     Parameters
@@ -117,9 +89,9 @@ def betting(values: Any, level: float = 0.95, pace: Pace = fixed, shares: Any = 
         The draws x in their order. Leading axes hold many samples.
     level : float in (0, 1)
         The interval holds the mean with at least this probability, whatever the distribution of the draws.
-    pace : Pace
-        `fixed` if the sample is looked at once, after the last draw. `unending` if it may be looked at after
-        any draw, and drawing may stop at any look. All looks then hold the mean together.
+    anytime : bool
+        False if the sample is looked at once, after the last draw. True if it may be looked at after any
+        draw, and drawing may stop at any look. All looks then hold the mean together.
     shares : float array that broadcasts against `values`
         The share u of each draw, in [0, 1], if the mean is E[u x]/E[u]. By default all are equal.
 
@@ -139,11 +111,10 @@ def betting(values: Any, level: float = 0.95, pace: Pace = fixed, shares: Any = 
 
     >>> right = np.ones(100)
     >>> right[[20, 40, 60, 80]] = 0
-    >>> betting(right).round(2), betting(right, pace=unending).round(2)
+    >>> betting(right).round(2), betting(right, anytime=True).round(2)
     (array([0.88, 1.  ]), array([0.88, 1.  ]))
     """
     check_level(level)
-    need_object(pace, "__call__", "a pace is a function such as fixed or unending")
     x, u = floats(values, "values"), floats(shares, "shares")
     if not x.ndim or not x.shape[-1]:
         raise DataError("betting needs one draw or more")
@@ -152,7 +123,7 @@ def betting(values: Any, level: float = 0.95, pace: Pace = fixed, shares: Any = 
         if outside.any():
             raise DataError(f"{what} must lie in [0, 1]; {int(outside.sum())} of {numbers.size} do not")
     alpha, u = 1 - level, np.broadcast_to(u, x.shape)
-    ends = np.stack([_find_lowest(x, u, alpha, pace), 1 - _find_lowest(1 - x, u, alpha, pace)], axis=-1)
+    ends = np.stack([_find_lowest(x, u, alpha, anytime), 1 - _find_lowest(1 - x, u, alpha, anytime)], axis=-1)
     # ends cross if both gamblers refute what lies between them
     return np.sort(ends, axis=-1)
 
@@ -189,14 +160,14 @@ class _OfMeans:
     """Kind of interval that needs the value of each draw."""
 
     __slots__ = ()
-    pace: ClassVar[Pace]
+    anytime: ClassVar[bool]
 
     def suits(self, result: Any) -> bool:
         return isinstance(result, Means)
 
     def bounds(self, result: Means, level: float) -> FloatArray:
         values, shares = (np.swapaxes(a, -1, -2) for a in (result.values, result.shares))
-        return betting(values, level, type(self).pace, shares)
+        return betting(values, level, self.anytime, shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +183,7 @@ class Betting(_OfMeans):
     array([[0.66, 0.83]])
     """
 
-    pace: ClassVar[Pace] = staticmethod(fixed)
+    anytime: ClassVar[bool] = False
 
     def label(self, support: Support) -> str:
         return "betting"
@@ -233,7 +204,7 @@ class AnytimeBetting(_OfMeans):
     array([[0.66, 0.83]])
     """
 
-    pace: ClassVar[Pace] = staticmethod(unending)
+    anytime: ClassVar[bool] = True
 
     def label(self, support: Support) -> str:
         return "betting at any time"

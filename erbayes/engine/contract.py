@@ -19,7 +19,19 @@ class Engine(Protocol):
 
     Studies, reports, sensitivity analyses and comparisons take any engine, also a function of a user. An
     engine with an attribute `batched = True` takes many samples of a study in one call, along a leading axis
-    of the expansion.
+    of the expansion. Each method raises `DataError` if the engine does not suit the sample.
+
+    Examples
+    --------
+    Under uniform records, on the distinct entities among the draws. The function suits a study too:
+
+    >>> import erbayes as eb
+    >>> def on_distinct(sample, metrics, rng=None):
+    ...     design = eb.DistinctEntities(len(sample.expansion.unit))
+    ...     return eb.engine.taylor(eb.Sample(sample.units, design), metrics).apply(metrics)
+    >>> units = eb.measure({i: i // 2 for i in range(60)}, {i: i // 2 for i in range(40)})
+    >>> on_distinct(eb.Sample(units, eb.UniformRecords()), [eb.metrics.entities]).estimate.round(2)
+    array([30.])
     """
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None, /) -> Normal | Draws:
@@ -27,8 +39,6 @@ class Engine(Protocol):
 
         Raises
         ------
-        DataError
-            If the engine does not suit this sample.
         NotIdentified
             If this sample cannot estimate a metric.
         """
@@ -54,11 +64,6 @@ class Doubting(Engine, Protocol):
         """Return one sentence for each such metric, with its remedy.
 
         One without a grade, which is no `erbayes._internal.errors.Sentence`, counts as a caution.
-
-        Raises
-        ------
-        DataError
-            If the engine does not suit this sample.
         """
         ...
 
@@ -80,13 +85,7 @@ class Explaining(Engine, Protocol):
     """An engine whose fit can be explained, and drawn by `erbayes.plots.retention`."""
 
     def fitted(self, sample: Sample, rng: Seed = None) -> Any:
-        """Return the fit of a sample, such as a `Fit`: its method `explain(level)` returns paragraphs.
-
-        Raises
-        ------
-        DataError
-            If the engine does not suit this sample.
-        """
+        """Return the fit of a sample, such as a `Fit`: its method `explain(level)` returns paragraphs."""
         ...
 
 
@@ -95,13 +94,7 @@ class Preparing(Engine, Protocol):
     """An engine that is quicker with many like samples, as those of a study, once it has seen one of them."""
 
     def like(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Engine:
-        """Return the engine prepared for samples like this one. Its results are the same, up to random error.
-
-        Raises
-        ------
-        DataError
-            If the engine does not suit this sample.
-        """
+        """Return the engine prepared for samples like this one, with the same results up to random error."""
         ...
 
 
@@ -124,7 +117,7 @@ class Estimator:
 
     Examples
     --------
-    >>> from erbayes import WALD
+    >>> from erbayes.metrics.intervals import WALD
     >>> from erbayes.engine import Taylor
     >>> Estimator(Taylor(order=1), WALD).engine
     Taylor(order=1)

@@ -13,7 +13,17 @@ from ..design.calibration import NOTABLE, links_out_of_reach
 from ..design.nonresponse import Responding
 from ..design.sample import Sample, need_sample
 from ..metrics.columns import PIECES, PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS, ClusterSum, Known, pairs
-from ..metrics.definitions import PER_RECORD, POSITIVE, USUAL, Group, Metric, N, Wanted, chosen
+from ..metrics.definitions import (
+    PER_RECORD,
+    POSITIVE,
+    USUAL,
+    Group,
+    Metric,
+    N,
+    Wanted,
+    chosen,
+    pairwise_precision,
+)
 from ..metrics.uncertain import EMPTY, Draws, Normal
 from ..units.frame import Cut
 from .closed_form import effects, taylor
@@ -88,7 +98,7 @@ def balance(sample: Sample) -> pd.DataFrame:
     return pd.DataFrame(columns, index=list(fit.names))
 
 
-def influence(sample: Sample, metric: Metric | str) -> pd.DataFrame:
+def influence(sample: Sample, metric: Metric | str = pairwise_precision) -> pd.DataFrame:
     """Return the influence of each unit on a metric, the largest first.
 
     Influence is how much a unit moves the metric to first order, J (z - z̄). J is the gradient of the metric
@@ -214,7 +224,7 @@ def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[Sentence]:
     fit = taylor(sample, metrics).apply(metrics)
     return [
         *_warn_no_variation(fit),
-        *_warn_heavy_tail(sample, metrics, fit),
+        *warn_heavy_tail(sample, metrics, fit),
         *_warn_out_of_reach(sample, metrics),
         *out_of_balance(sample),
         *_warn_labels_older(sample),
@@ -318,7 +328,7 @@ def _warn_unresolved(sample: Sample) -> list[Sentence]:
     return [Sentence(what, Grade.FAULT, Remedy.WORST_CASES)]
 
 
-def _warn_heavy_tail(sample: Sample, metrics: Sequence[Metric], fit: Normal) -> list[Sentence]:
+def warn_heavy_tail(sample: Sample, metrics: Sequence[Metric], fit: Normal) -> list[Sentence]:
     """Return the alarms of estimates that rest on few units."""
     alone = "A single unit carries an estimate ({}): label more units."
     try:
@@ -339,10 +349,7 @@ def _warn_heavy_tail(sample: Sample, metrics: Sequence[Metric], fit: Normal) -> 
 
 
 def unbalanced_links(sample: Sample) -> pd.Series | None:
-    """Return the row of predicted links in `balance` if they are out of balance, else None.
-
-    None too if the design estimates no records, or if the prediction's totals are not known.
-    """
+    """Return the row of predicted links in `balance` if they are out of balance, else None."""
     unreached = sample.expansion.unreached
     if sample.units.population is None or (unreached is not None and unreached.column(RECORDS).any()):
         return None
@@ -375,8 +382,7 @@ def _describe_remedy(sample: Sample) -> Remedy:
 def look_older(cut: Cut, draws: int) -> bool:
     """Return whether labels look older than the prediction, which is cut at the newest labelled record.
 
-    They do if draws of records would have missed all newer ones with probability .01 at most, (1 -
-    share)^draws, and if pairwise precision changes by over 1 % without these.
+    Draws would miss all newer records with probability .01 at most, and these change precision by over 1 %.
     """
     newer = cut.outside / (cut.inside + cut.outside)
     return cut.links_inside <= 0.99 and (1 - newer) ** draws <= 0.01

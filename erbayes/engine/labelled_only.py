@@ -48,7 +48,7 @@ def naive(units: Units, metrics: Wanted = USUAL) -> pd.Series:
     >>> P_naive(units)
     1.0
     >>> P = [eb.metrics.pairwise_precision]
-    >>> round(float(eb.taylor(eb.Sample(units, eb.UniformClusters()), P).apply(P).mean[0]), 3)
+    >>> round(float(eb.engine.taylor(eb.Sample(units, eb.UniformClusters()), P).apply(P).mean[0]), 3)
     0.333
     """
     census = _as_census(units, chosen(metrics))

@@ -46,7 +46,7 @@ def linear_pool(
     results : sequence of Normal or Draws
         Two or more, with the same components.
     weights : sequence of float, optional
-        One per result, 0 or more. By default all are equal.
+        One per result, 0 or more, such as those of `erbayes.bayes.stack`. By default all are equal.
     draws : int
         Number of draws of the pool. Each result has its share of them.
     rng : Generator, int or None
@@ -120,9 +120,8 @@ def _take_values(result: Normal | Draws, number: int, rng: np.random.Generator) 
 class LinearPool:
     """Engine that mixes the distributions of other engines with fixed weights (see `linear_pool`).
 
-    A model is short where its laws hold, and too sure where they do not. The closed form needs no law. A pool
-    of both covers more than the model, at a width between those of the two. Its weights come before the data:
-    the sample cannot compare a model with a method that has no likelihood.
+    A pool of a model and the closed form, which needs no law, covers more than the model, at a width between
+    those of the two. Its weights come before the data, since the closed form has no likelihood.
 
     Parameters
     ----------

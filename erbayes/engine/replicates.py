@@ -24,7 +24,6 @@ from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..metrics.intervals import (
     DEFAULT,
     Distribution,
-    EqualTailed,
     Kind,
     Scale,
     Support,
@@ -82,36 +81,6 @@ class BCa(OfBootstrap):
         share = ndtr(z0[:, None] + z / (1 - boot.acceleration()[:, None] * z))
         rank, ordered = np.arange(len(values)), np.sort(values.T)
         return np.array([np.interp(p * rank[-1], rank, v) for v, p in zip(ordered, share, strict=True)])
-
-
-@dataclass(frozen=True, slots=True)
-class Basic(OfBootstrap):
-    """Kind of interval between quantiles that are reflected at the estimate: 2x - quantiles of x*.
-
-    Parameters
-    ----------
-    scale : Scale, optional
-        By default the natural one of each metric's support.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({i: i // 3 for i in range(120)}, {i: i // 4 for i in range(120)})
-    >>> sample = eb.Sample(units, eb.UniformClusters())
-    >>> boot = bootstrap(sample, "pairwise-recall", replicates=200, rng=1)
-    >>> boot.interval(0.9, Basic()).round(2)
-    array([[0.42, 0.47]])
-    """
-
-    scale: Scale | None = None
-
-    def bounds(self, boot: Bootstrap, level: float) -> FloatArray:
-        low, high = EqualTailed().bounds(boot, level).T
-        bounds = np.empty((len(low), 2))
-        for j, scale in enumerate(_choose_scales(boot, self.scale)):
-            x, ends = scale.forward(boot.fit.mean[j]), scale.forward(np.array([high[j], low[j]]))
-            bounds[j] = scale.inverse(2 * x - ends)
-        return bounds
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, NotIdentified
@@ -28,7 +27,10 @@ CHUNK = 2**18
 
 
 class Scheme(Protocol):
-    """A rule for multipliers of weights. Schemes inherit from it and define `multipliers`."""
+    """A rule for multipliers of weights. Schemes inherit from it and define `multipliers`.
+
+    Replicate weights that are given, divided by the weights, are a scheme whose `chunks` yields them.
+    """
 
     __slots__ = ()
 
@@ -60,41 +62,19 @@ def _number_strata(draws: StratifiedDraws) -> tuple[IntArray, FloatArray]:
     return n, np.sqrt(draws.theta)[draws.stratum]
 
 
-def _draw_counts(draws: StratifiedDraws, fewer: int, replicates: int, rng: np.random.Generator) -> FloatArray:
-    """Return how often each draw occurs among n_h - fewer draws with replacement in its stratum, (B, n)."""
+def _draw_counts(draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
+    """Return how often each draw occurs among n_h - 1 draws with replacement in its stratum, (B, n)."""
     n = np.bincount(draws.stratum)
     total = len(draws.stratum)
     if len(n) == 1:
-        picks = rng.integers(total, size=(replicates, total - fewer))
+        picks = rng.integers(total, size=(replicates, total - 1))
     else:
-        stratum = np.repeat(np.arange(len(n)), np.maximum(n - fewer, 1))
+        stratum = np.repeat(np.arange(len(n)), np.maximum(n - 1, 1))
         place = rng.integers(n[stratum], size=(replicates, len(stratum))) + (np.cumsum(n) - n)[stratum]
         picks = np.argsort(draws.stratum, kind="stable")[place]
     picks += np.arange(replicates)[:, None] * total  # own numbers for each replicate: one bincount counts all
     counts = np.bincount(picks.ravel(), minlength=replicates * total)
     return counts.reshape(replicates, total).astype(np.float64)
-
-
-@dataclass(frozen=True, slots=True)
-class Multinomial(Scheme):
-    """Efron's bootstrap: n_h draws with replacement in each stratum.
-
-    The variance of totals is (n_h - 1)/n_h times the unbiased one.
-
-    Examples
-    --------
-    >>> from erbayes.design.variance import StratifiedDraws
-    >>> draws = StratifiedDraws(np.array([0, 0, 0]), np.array([1.0]))
-    >>> Multinomial().multipliers(draws, 2, np.random.default_rng(1)).sum(axis=1)
-    array([3., 3.])
-    """
-
-    def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
-        _, root = _number_strata(draws)
-        r = _draw_counts(draws, 0, replicates, rng)
-        r *= root
-        r += 1 - root
-        return r
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +94,7 @@ class RaoWu(Scheme):
     def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
         n, root = _number_strata(draws)
         factor = (n / np.maximum(n - 1, 1))[draws.stratum]
-        r = _draw_counts(draws, 1, replicates, rng)
+        r = _draw_counts(draws, replicates, rng)
         # shrunk towards 1, so that the variance of multipliers has the finite-population correction θ
         r *= root * factor
         r += 1 - root
@@ -195,46 +175,3 @@ class PseudoDraws(Scheme):
         stock = sample.units.stock(size)
         y = np.column_stack([stock.column(c)[:2] for c in columns])
         return np.asarray(y * (records / draws / size))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FixedReplicates(Scheme):
-    """Multipliers that the user supplies, such as replicate weights divided by weights.
-
-    Parameters
-    ----------
-    values : float array or nested sequence, (replicates, n)
-        Finite multipliers of the weight of each draw.
-
-    Raises
-    ------
-    DataError
-        In `multipliers`, if they have another shape or are not finite.
-
-    Examples
-    --------
-    >>> from erbayes.design.variance import StratifiedDraws
-    >>> draws = StratifiedDraws(np.array([0, 0]), np.array([1.0]))
-    >>> FixedReplicates([[2, 0], [0, 2]]).multipliers(draws, 2, np.random.default_rng())
-    array([[2., 0.],
-           [0., 2.]])
-    """
-
-    values: ArrayLike
-
-    def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
-        multipliers = np.asarray(self.values, dtype=float)
-        if multipliers.shape != (replicates, len(draws.stratum)):
-            raise DataError(
-                f"{replicates} replicates of {len(draws.stratum)} draws need multipliers of that shape, "
-                f"not {multipliers.shape}"
-            )
-        if bad := int(np.count_nonzero(~np.isfinite(multipliers))):
-            raise DataError(f"multipliers must be finite; {bad} of {multipliers.size} are not")
-        return multipliers
-
-    def chunks(
-        self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator
-    ) -> Iterator[FloatArray]:
-        """Yield all multipliers at once, since they are in memory already."""
-        yield self.multipliers(draws, replicates, rng)

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
 
+from .._internal.arrays import Seed, generator
 from .._internal.errors import DataError, NotIdentified, need
+from ..design.sample import Sample
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..metrics.intervals import Kind, array_stats, check_level, suitable
 from ..metrics.uncertain import EMPTY, Draws, Normal, Tabled
+from .contract import Explaining
+from .named import find_engine
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ENGINES = ("closed form", "bootstrap", "size model")
+"""Engines that are set side by side if none are named, without a model, by resampling and with a model."""
 
 
 class Applied(Protocol):
@@ -44,12 +55,18 @@ class SideBySide(Tabled):
         """Return the rows, metric by metric."""
         return self.rows
 
+    def plot(self, **settings: Any) -> Axes:
+        """Draw one panel per metric, one row per method (see `erbayes.plots.side_by_side`)."""
+        # imported here, since pictures lie above results, and matplotlib is an extra
+        axes: Axes = import_module("erbayes.plots").side_by_side(self, **settings)
+        return axes
+
     def _describe_lacking(self) -> list[str]:
         """Return a sentence for each method that lacks metrics."""
         metrics: dict[str, list[str]] = {}
         for method, metric in self.lacking:
             metrics.setdefault(method, []).append(metric)
-        return [f"{method} lacks {', '.join(names)}" for method, names in metrics.items()]
+        return [f"{method} has no estimate of {', '.join(names)}" for method, names in metrics.items()]
 
     def __repr__(self) -> str:
         return "\n".join([Tabled.__repr__(self), *self._describe_lacking()])
@@ -61,25 +78,33 @@ class SideBySide(Tabled):
 
 
 def side_by_side(
-    results: Mapping[str, Applied | Normal | Draws | pd.Series],
+    results: Sample | Mapping[str, Applied | Normal | Draws | pd.Series],
     metrics: Wanted = USUAL,
     *,
+    engines: Iterable[str] | None = None,
     level: float = 0.95,
     kinds: Sequence[Kind] = (),
+    rng: Seed = None,
 ) -> SideBySide:
-    """Put results of several engines for the same metrics into one table.
+    """Set several engines beside each other, in one table: closed form, bootstrap and size model of a sample.
 
     Parameters
     ----------
-    results : mapping, name of the method -> result
-        `Normal`, `Draws` or `Bootstrap` as engines return them. `Totals` or a Bayesian fit, to which the
-        metrics are applied. If the alarm of a fit disowns its intervals of some metrics, its linear pool has
-        a row before them. A Series of estimates without standard errors, such as `naive` returns.
+    results : Sample, or mapping, name of the method -> result
+        A sample, which each of `engines` estimates. Or results that you have: `Normal`, `Draws` or
+        `Bootstrap` as engines return them; `Totals` or a Bayesian fit, to which the metrics are applied; or a
+        Series of estimates without standard errors, such as `naive` returns. If the alarm of a fit disowns
+        its intervals of some metrics, its linear pool has a row before them.
     metrics : Metric or str, or several
         Objects of `erbayes.metrics`, or names as tables print them.
+    engines : names, optional
+        Engines of `erbayes.estimate`. By default the closed form, the bootstrap and the size model, which
+        needs the extra `bayes`.
     level : float in (0, 1)
     kinds : sequence of Kind
         Each result has one row for every kind that suits it, or one of its own kind if none does.
+    rng : Generator, int or None
+        A seed makes the rows of engines that draw random numbers repeatable.
 
     Returns
     -------
@@ -98,8 +123,8 @@ def side_by_side(
     >>> labels = {1: "x", 2: "x", 3: "y", 4: "z"}
     >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "b"}, labels)
     >>> sample, b3 = eb.Sample(units, eb.UniformClusters()), [eb.metrics.b3_precision]
-    >>> results = {"naive": eb.naive(units, b3), "Taylor": eb.taylor(sample, b3),
-    ...            "jackknife": eb.jackknife(sample, b3)}
+    >>> results = {"naive": eb.engine.naive(units, b3), "Taylor": eb.engine.taylor(sample, b3),
+    ...            "jackknife": eb.engine.jackknife(sample, b3)}
     >>> side_by_side(results, b3).table()[["method", "estimate", "sd", "kind"]].round(3)
           method  estimate     sd  kind
     0      naive     0.667    NaN  none
@@ -108,7 +133,9 @@ def side_by_side(
     """
     check_level(level)
     metrics = chosen(metrics)
-    need(results, Mapping, "results must map names of methods to results, such as {'Taylor': taylor(sample)}")
+    if isinstance(results, Sample):
+        results = _run_engines(results, metrics, engines or ENGINES, generator(rng))
+    need(results, Mapping, "give a Sample, or a mapping from names to results, as {'Taylor': taylor(sample)}")
     if not results:
         raise DataError("nothing to put side by side: pass at least one result")
     names = [m.name for m in metrics]
@@ -129,6 +156,18 @@ def side_by_side(
     table = table.sort_values("metric", key=lambda m: m.map(names.index), kind="stable", ignore_index=True)
     columns = ["method", "metric", "estimate", "sd", "lower", "upper", "level", "kind", "ess_bulk", "r_hat"]
     return SideBySide(table[columns], lacking)
+
+
+def _run_engines(
+    sample: Sample, metrics: Sequence[Metric], engines: Iterable[str], rng: np.random.Generator
+) -> dict[str, Any]:
+    """Return the result of each engine for a sample: its fit, if the engine has one."""
+    found = {name: find_engine(name) for name in engines}
+    return {
+        # a fit knows which of its own intervals to replace by a pool
+        name: engine.fitted(sample, rng) if isinstance(engine, Explaining) else engine(sample, metrics, rng)
+        for name, engine in found.items()
+    }
 
 
 def _put_pools_first(results: Mapping[str, Any], metrics: Sequence[Metric]) -> Iterator[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""Annotators: models of their errors, comparisons of two of them, labelling sheets, answers about pairs.
+"""Annotators: models of their errors, comparisons of two of them, answers about pairs.
 
 An annotator starts from *home*, the predicted cluster of a drawn record (the *sampled mention*).
 There are two decisions: which records of home to remove, and which records elsewhere to add. Each has its
@@ -20,14 +20,13 @@ from .annotators.error_models import (
 )
 from .annotators.rates import Beta, Rate, Recaptured, drawn
 from .annotators.two_annotators import Pair, anchoring, answers
-from .drawing import (
-    ONCE,
-    REPEATED,
-    Check,
-    Drawn,
-    Folder,
+from .drawing.candidates import by_text, candidate_counts, from_clustering, from_pairs, interleaved
+from .drawing.drawn import Drawn, draw
+from .drawing.folder import Folder, read_folder, write_folder
+from .drawing.labelling_tasks import dealt, tasks
+from .drawing.page import labelling_page, read_answers
+from .drawing.plans import (
     GivenChances,
-    InMemory,
     LinkEnds,
     Mixture,
     Plan,
@@ -35,31 +34,16 @@ from .drawing import (
     PredictedClusters,
     Records,
     RootSize,
-    Rule,
-    Source,
     Strata,
     Systematic,
-    Verdict,
-    by_text,
-    candidate_counts,
-    check,
-    dealt,
-    draw,
-    from_clustering,
-    from_pairs,
-    interleaved,
-    labelling_page,
-    read_answers,
-    read_folder,
-    tasks,
-    worst_cases,
-    write_folder,
 )
+from .drawing.source import InMemory, Source
+from .drawing.stopping import ONCE, REPEATED, Check, Rule, Verdict, check
+from .drawing.unresolved import worst_cases
 from .reading.answer_files import read_labels
 from .reading.faults import HARMLESS, Fault, State
 from .reading.machine import MachineLabels, machine_labels
 from .reading.returned import Labels
-from .reading.sheets import Problem, Sheet, SheetColumns, read_sheet
 from .reading.stars import Flaw, Stars, read_stars
 
 __all__ = [
@@ -89,14 +73,11 @@ __all__ = [
     "Plan",
     "Poisson",
     "PredictedClusters",
-    "Problem",
     "Rate",
     "Recaptured",
     "Records",
     "RootSize",
     "Rule",
-    "Sheet",
-    "SheetColumns",
     "Source",
     "Stars",
     "State",
@@ -121,7 +102,6 @@ __all__ = [
     "read_answers",
     "read_folder",
     "read_labels",
-    "read_sheet",
     "read_stars",
     "restore",
     "sampled_mention",

@@ -2,29 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from .._internal.errors import DataError, Remedy, head
+from .._internal.known_columns import fill_known
 from .._internal.tables import INDEX, refuse_names, separator_hint
 from ..units.clustering import Clustering, kind
 from ..units.frame import Dated
 from ..units.lookup import same_kind
 from .database import Database
-from .sources import has_own_database
 
 
-def second_table(groups: str | None, attributes: Any) -> list[Any]:
-    """Return the table of attributes as a list, which is empty if there is none."""
-    if attributes is None:
-        return []
-    if groups is None:
-        raise DataError("attributes have the column of groups: name it, groups=...")
-    if has_own_database(attributes):
-        raise DataError(
-            "the table of attributes has a database of its own: give files, a table of a DuckDB database or "
-            "a frame, or make a view of the prediction that has the column of groups"
-        )
-    return [attributes]
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of a prediction that are read, and how its ids are taken.
+
+    Parameters
+    ----------
+    record, cluster : str, optional
+        Columns of record and cluster ids; by default the only two of a table. If predictions are a mapping of
+        names to sources, `cluster` may be one too, of names to columns.
+    any_id : bool
+        True takes every id for that of a real cluster, also ids such as -1 and "NULL" that usually stand for
+        none (see `erbayes.Clustering.of`). Labels have their own: `Clustering.of(labels, any_id=True)`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from erbayes.large import scan
+    >>> table = pd.DataFrame({"id": [1, 2], "old": ["a", "b"], "new": ["c", "c"]})
+    >>> scan(table, {1: "x", 2: "x"}, Columns("id", "new")).columns
+    ('id', 'new')
+    """
+
+    record: str | None = None
+    cluster: str | Mapping[str, str | None] | None = None
+    any_id: bool = False
+
+    def cluster_of(self, name: str) -> str | None:
+        """Return the column of clusters of a prediction."""
+        return self.cluster.get(name) if isinstance(self.cluster, Mapping) else self.cluster
 
 
 def date_columns(frame: Any) -> tuple[str, ...]:
@@ -53,6 +72,7 @@ def chosen_columns(
 ) -> tuple[str, str]:
     """Return the columns of records and of clusters: those named, or the only two that are not."""
     columns = database.columns()
+    record, cluster = fill_known({"record": record, "cluster": cluster}, set(columns) - set(others)).values()
     named = [c for c in (record, cluster, *others) if c is not None]
     choices = dict.fromkeys((c for c in (record, cluster) if c is not None), Remedy.SCANNED_COLUMNS)
     refuse_names(named, columns or named, "the prediction", choices)

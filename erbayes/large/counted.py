@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 
 from .._internal.errors import DataError
+from .._internal.policies import Missing
 from ..units.checks import position_in_labels, refuse_edges
 from ..units.clustering import Clustering
 from ..units.grouping import Grouping, Of, Variable, piece_values
-from ..units.measuring import Missing, assemble
+from ..units.measuring import assemble
 from ..units.units import Units
 from .faults import (
     refuse_changes,

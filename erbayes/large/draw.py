@@ -18,14 +18,14 @@ import pandas as pd
 from .._internal.arrays import IntArray
 from .._internal.errors import DataError
 from ..units.units import KnownTotals
-from .choice import chosen_columns, date_columns, refuse_kinds
+from .choice import Columns, chosen_columns, date_columns, refuse_kinds
 from .database import Database
 from .duckdb import DuckDB
 from .faults import refuse_duplicates, refuse_headings, refuse_missing, refuse_unclustered
 from .frame import Limits, Listed, frame_sources, inside_frame
 from .frames import FrameTable
 from .keys import Prediction
-from .scanning import EMBEDDED
+from .scanning import EMBEDDED, TWO_COLUMNS
 from .sources import opened
 
 DIGITS = 16
@@ -160,19 +160,17 @@ class InDatabase:
 @contextmanager
 def drawing(
     source: Any,
+    columns: Columns = TWO_COLUMNS,
     *,
-    record: str | None = None,
-    cluster: str | None = None,
     value: str | None = None,
     frame: Any = None,
-    any_id: bool = False,
     database: DuckDB = EMBEDDED,
 ) -> Iterator[InDatabase]:
     """Open a prediction that need not fit in memory, as a source of draws.
 
     Parameters
     ----------
-    source, record, cluster, frame, any_id, database
+    source, columns, frame, database
         As in `erbayes.large.scan`. Records outside the frame are not drawn, and do not count.
     value : str, optional
         Column with a value per record, such as a stratum or a chance.
@@ -190,7 +188,7 @@ def drawing(
     --------
     >>> import pyarrow as pa
     >>> prediction = pa.table({"record": ["r1", "r2", "r3"], "cluster": ["a", "a", "b"], "year": [1, 1, 2]})
-    >>> with drawing(prediction, record="record", cluster="cluster") as opened_prediction:
+    >>> with drawing(prediction, Columns("record", "cluster")) as opened_prediction:
     ...     len(opened_prediction.members(pd.Index(["a"])))
     2
     """
@@ -199,13 +197,13 @@ def drawing(
         # keys are made of the ids themselves, for which no codes may stand
         if isinstance(table, FrameTable):
             table.codes = False
-        chosen = chosen_columns(table, record, cluster, others)
+        chosen = chosen_columns(table, columns.record, columns.cluster_of(""), others)
         table.use(*chosen, *others)
         refuse_kinds(*(table.kind(column) for column in chosen))
         _refuse_other_md5(table)
         rows = table.table
         if frame is not None:
-            limit = Listed.of(listed[0], record) if listed else frame
+            limit = Listed.of(listed[0], columns.record) if listed else frame
             rows = inside_frame(table, Limits.of(table, None, limit, chosen[0]), chosen[0])
         keys, ids = ([of(column) for column in chosen] for of in (table.key, table.id))
         keyed = f"(SELECT {keys[0]} AS r, {keys[1]} AS c FROM {rows}) AS keyed"
@@ -216,7 +214,7 @@ def drawing(
             f"SELECT COUNT(*), {', '.join(f'COUNT({column})' for column in counted)} FROM {rows}"
         )
         refuse_missing(prediction, int(total), int(present[0]), int(present[1]))
-        if not any_id:
+        if not columns.any_id:
             refuse_unclustered(prediction)
         if present[-1] < total:
             raise DataError(

@@ -19,7 +19,7 @@ from .._internal.errors import DataError, Remedy, head
 from .._internal.files import locked, terminable
 from .._internal.progress import track
 from .database import Hashing, legible
-from .quoting import double_quoted
+from .quoting import STANDARD
 
 SETTINGS = {
     "enable_progress_bar": "true",  # or the progress is not known
@@ -163,7 +163,7 @@ class DuckTable(Hashing):
         return [*self.first, *(c for c in self.types if c not in self.first)]
 
     def quote(self, name: str) -> str:
-        return double_quoted(self.named.get(name, name))
+        return STANDARD.quote(self.named.get(name, name))
 
     def kind(self, column: str) -> str:
         kind = family(self.types[column])

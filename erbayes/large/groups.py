@@ -9,15 +9,58 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from .._internal.errors import DataError, head
+from .._internal.errors import DataError, head, need
 from .._internal.tables import refuse_names
 from ..units.grouping import Predicted, discrete
 from ..units.lookup import same_kind
 from .database import Database, KeyColumn
 from .frames import FrameTable
+from .sources import has_own_database
 
 LARGEST = 10_000
 """Largest number of values of a group variable that a scan reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSource:
+    """The group of each record, in a second table.
+
+    Parameters
+    ----------
+    source : as in `scan`, without a database of its own
+        A table of records. Their ids are in the column called as in the prediction, or else in the first.
+    group : str
+        The column of groups.
+
+    Raises
+    ------
+    DataError
+        If the table has a database of its own.
+
+    Examples
+    --------
+    >>> from erbayes.large import scan
+    >>> people = pd.DataFrame({"record": [1, 2, 3], "country": ["FR", "US", "US"]})
+    >>> units = scan(pd.Series(["a", "a", "b"], [1, 2, 3]), {1: "x"}, groups=GroupSource(people, "country"))
+    >>> [str(value) for value in units.groupings[0].values]
+    ['FR', 'US']
+    """
+
+    source: Any
+    group: str
+
+    def __post_init__(self) -> None:
+        need(self.group, str, "the column of groups is named by a text, GroupSource(source, group)")
+        if has_own_database(self.source):
+            raise DataError(
+                "the table of attributes has a database of its own: give files, a table of a DuckDB database "
+                "or a frame, or make a view of the prediction that has the column of groups"
+            )
+
+    @classmethod
+    def of(cls, groups: str | GroupSource | None) -> GroupSource | None:
+        """Return where groups are; the source is None for a column of the prediction."""
+        return cls(None, groups) if isinstance(groups, str) else groups
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, Remedy, head
+from .._internal.policies import Missing
 from .._internal.tables import refuse_names, separator_hint
 from ..units.checks import NEARLY_ALL
 from ..units.lookup import same_kind
-from ..units.measuring import Missing
 from .database import Database, KeyColumn
 
 CHANGED = (
@@ -45,9 +45,9 @@ class SecondSource:
 
     Examples
     --------
-    >>> from erbayes.large import scan
+    >>> from erbayes.large import Columns, scan
     >>> both = pd.DataFrame({"record": [1, 2, 3], "old": ["a", "a", "b"], "new": ["c", "c", "c"]})
-    >>> units = scan(both, {1: "x", 2: "x"}, record="record", cluster="old",
+    >>> units = scan(both, {1: "x", 2: "x"}, Columns("record", "old"),
     ...              seconds={"new": SecondSource(cluster="new")})
     >>> sorted(units.seconds[0].n.tolist())
     [1.0, 2.0]

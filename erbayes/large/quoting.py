@@ -3,76 +3,65 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 CODED = r"[^\w ./#<>()-]"
 """Characters that are coded, since some dialect or driver reads them as a quote, an escape or a parameter."""
 
 
-def double_quoted(name: str) -> str:
-    """Quote an identifier of standard SQL.
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a database wants names and strings written, safe from its rules for quotes, escapes and parameters.
+
+    `Dialect()` is for PostgreSQL, DuckDB, Snowflake, Redshift, Trino and Athena, `Dialect.SQLITE` for SQLite
+    and ClickHouse, `Dialect.SPARK` for Spark, Databricks and BigQuery, and `Dialect.MYSQL` for MySQL and
+    MariaDB, where || may mean "or". For other databases, make one or override its methods.
+
+    Parameters
+    ----------
+    mark : str
+        The quote of names.
+    code : str
+        A character by its code, which stands at {}.
+    joined : str
+        SQL of a string, whose parts stand at {}.
+    between : str
+        What stands between the parts.
 
     Examples
     --------
-    >>> print(double_quoted('a"; DROP TABLE b'))
-    "a""; DROP TABLE b"
+    >>> print(Dialect().quote('a"; DROP TABLE b'), Dialect.SPARK.quote("my table"))
+    "a""; DROP TABLE b" `my table`
+    >>> print(Dialect().literal("it's"), Dialect.MYSQL.literal("it's"), sep="; ")
+    'it' || CHR(39) || 's'; CONCAT('it', CHAR(39 USING utf8mb4), 's')
     """
-    return '"' + name.replace('"', '""') + '"'
+
+    mark: str = '"'
+    code: str = "CHR({})"
+    joined: str = "{}"
+    between: str = " || "
+
+    SQLITE: ClassVar[Dialect]
+    SPARK: ClassVar[Dialect]
+    MYSQL: ClassVar[Dialect]
+
+    def quote(self, name: str) -> str:
+        """Quote an identifier."""
+        return f"{self.mark}{name.replace(self.mark, 2 * self.mark)}{self.mark}"
+
+    def qualify(self, table: str | tuple[str, ...]) -> str:
+        """Quote the name of a table, or the names of catalog, schema and table."""
+        return ".".join(map(self.quote, (table,) if isinstance(table, str) else table))
+
+    def literal(self, text: str) -> str:
+        """Write a string. What no dialect gives a meaning inside quotes stays, and other ASCII is coded."""
+        parts = enumerate(re.split(f"({CODED})", text, flags=re.ASCII))
+        written = [self.code.format(ord(p)) if i % 2 and p.isascii() else f"'{p}'" for i, p in parts if p]
+        return self.joined.format(self.between.join(written or ["''"]))
 
 
-def backquoted(name: str) -> str:
-    """Quote an identifier for Spark, BigQuery or MySQL.
-
-    Examples
-    --------
-    >>> print(backquoted("my table"))
-    `my table`
-    """
-    return "`" + name.replace("`", "``") + "`"
-
-
-def qualified(table: str | tuple[str, ...], quote: Callable[[str], str]) -> str:
-    """Quote the name of a table, or the names of catalog, schema and table."""
-    return ".".join(map(quote, (table,) if isinstance(table, str) else table))
-
-
-def chr_literal(text: str) -> str:
-    """Write a string as SQL, safe from every dialect's rules for quotes, escapes and parameters.
-
-    It is for PostgreSQL, DuckDB, Spark, Databricks, BigQuery, Snowflake, Redshift, Trino and Athena.
-
-    Examples
-    --------
-    >>> print(chr_literal("it's"))
-    'it' || CHR(39) || 's'
-    """
-    return " || ".join(_split_string(text, "CHR({})"))
-
-
-def char_literal(text: str) -> str:
-    """Write a string as SQL for SQLite and ClickHouse, as `chr_literal` does for others.
-
-    Examples
-    --------
-    >>> print(char_literal("it's"))
-    'it' || CHAR(39) || 's'
-    """
-    return " || ".join(_split_string(text, "CHAR({})"))
-
-
-def concat_literal(text: str) -> str:
-    """Write a string as SQL for MySQL and MariaDB, where || may mean "or".
-
-    Examples
-    --------
-    >>> print(concat_literal("it's"))
-    CONCAT('it', CHAR(39 USING utf8mb4), 's')
-    """
-    return f"CONCAT({', '.join(_split_string(text, 'CHAR({} USING utf8mb4)'))})"
-
-
-def _split_string(text: str, code: str) -> list[str]:
-    """Parts of a string: what no dialect gives a meaning inside quotes stays there, other ASCII is coded."""
-    parts = re.split(f"({CODED})", text, flags=re.ASCII)
-    written = [code.format(ord(p)) if i % 2 and p.isascii() else f"'{p}'" for i, p in enumerate(parts) if p]
-    return written or ["''"]
+STANDARD = Dialect()
+Dialect.SQLITE = Dialect(code="CHAR({})")
+Dialect.SPARK = Dialect(mark="`")
+Dialect.MYSQL = Dialect("`", "CHAR({} USING utf8mb4)", "CONCAT({})", ", ")

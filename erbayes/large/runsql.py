@@ -16,7 +16,7 @@ import numpy as np
 from .._internal.errors import DataError
 from .._internal.tables import is_table
 from .database import Database, legible
-from .quoting import CODED, chr_literal, double_quoted, qualified
+from .quoting import CODED, STANDARD, Dialect
 
 ALIKE = ["a", "A", "a ", "\xe1", "a-", "7", "07"]
 """Strings that a database may take for equal, if it ignores case, blanks, accents, signs or zeros."""
@@ -34,10 +34,8 @@ class RunSQL:
         Rows are sequences of values, as of a cursor's fetchall().
     name : str or tuple of str
         The table, or the names of catalog, schema and table. They are quoted: any character may occur.
-    quote : callable, str -> str
-        A function that quotes identifiers: `double_quoted` (the standard), `backquoted`, or your own.
-    literal : callable, str -> str
-        A function that writes strings: `chr_literal`, `char_literal`, `concat_literal`, or your own.
+    dialect : Dialect
+        How the database wants names and strings written, such as `Dialect.SQLITE`.
     longest : int
         Bytes of the longest list of ids in a statement. Athena takes statements of 256 KB.
     names : sequence of str
@@ -46,18 +44,17 @@ class RunSQL:
     Examples
     --------
     >>> import sqlite3
-    >>> from erbayes.large import char_literal, scan
+    >>> from erbayes.large import Columns, Dialect, scan
     >>> database = sqlite3.connect(":memory:")
     >>> _ = database.execute("CREATE TABLE p AS SELECT 1 AS record, 'a' AS cluster UNION SELECT 2, 'a'")
-    >>> table = RunSQL(lambda sql: database.execute(sql).fetchall(), "p", literal=char_literal)
-    >>> scan(table, {1: "x"}, record="record", cluster="cluster")
+    >>> table = RunSQL(lambda sql: database.execute(sql).fetchall(), "p", Dialect.SQLITE)
+    >>> scan(table, {1: "x"}, Columns("record", "cluster"))
     Units(1 units, 1 records, 1 pieces)
     """
 
     run: Callable[[str], Iterable[Sequence[Any]]]
     name: str | tuple[str, ...]
-    quote: Callable[[str], str] = double_quoted
-    literal: Callable[[str], str] = chr_literal
+    dialect: Dialect = STANDARD
     longest: int = 200_000
     names: Sequence[str] = ()
 
@@ -71,17 +68,17 @@ class RunSQLTable(Database):
     """A table that a `RunSQL` reads; the types of its columns are those of the values that it returns."""
 
     def __init__(self, source: RunSQL) -> None:
-        self.source, self.table = source, qualified(source.name, source.quote)
+        self.source, self.table = source, source.dialect.qualify(source.name)
         self.kinds: dict[str, str | None] = {}
 
     def columns(self) -> Sequence[str]:
         return self.source.names
 
     def quote(self, name: str) -> str:
-        return self.source.quote(name)
+        return self.source.dialect.quote(name)
 
     def no_clusters(self, column: str) -> dict[Any, Any]:
-        # A database whose plain ids the default `literal` can write need not know the code of a character.
+        # A database whose plain ids the default dialect can write need not know the code of a character.
         plain = super().no_clusters(column).items()
         return {key: id for key, id in plain if not (isinstance(id, str) and re.search(CODED, id, re.ASCII))}
 
@@ -105,7 +102,7 @@ class RunSQLTable(Database):
 
     def refuse_blind(self, column: str) -> None:
         """Refuse a column whose collation takes different strings for equal. No row is read."""
-        literals = enumerate(map(self.source.literal, ALIKE))
+        literals = enumerate(map(self.source.dialect.literal, ALIKE))
         strings = " UNION ALL ".join(f"SELECT {text}, {i}" for i, text in literals)
         alike = f"SELECT {self.id(column)} AS x, 0 AS k FROM {self.table} WHERE 1 = 0 UNION ALL {strings}"
         for first, last in self.rows(f"SELECT MIN(k), MAX(k) FROM ({alike}) AS s GROUP BY x"):
@@ -148,7 +145,7 @@ class RunSQLTable(Database):
         for value in values:
             if not isinstance(value, str) and value != int(value):
                 raise DataError(f"ids of the prediction must be all strings or all integers, not {value}")
-            text = self.source.literal(value) if isinstance(value, str) else str(int(value))
+            text = self.source.dialect.literal(value) if isinstance(value, str) else str(int(value))
             length = len(text.encode(errors="surrogatepass")) + len(", ")
             size += length
             if size > self.source.longest and lists[-1]:

@@ -17,13 +17,7 @@ from .stored import DatabaseTable, StoredTable
 
 
 def lies_elsewhere(prediction: Any) -> bool:
-    """Return whether a prediction is to be scanned: files, a table or a dataset, not memberships in memory.
-
-    Examples
-    --------
-    >>> lies_elsewhere("release/*.parquet"), lies_elsewhere({1: "a"})
-    (True, False)
-    """
+    """Return whether a prediction is to be scanned: files, a table or a dataset, not memberships."""
     stored = isinstance(prediction, str | Path | Files | DatabaseTable)
     return stored or has_own_database(prediction) or is_dataset(prediction)
 

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from .database import Hashing
-from .quoting import backquoted
+from .quoting import Dialect
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class SparkTable(Hashing):
         return list(self.frame.columns)
 
     def quote(self, name: str) -> str:
-        return backquoted(name)
+        return Dialect.SPARK.quote(name)
 
     def kind(self, column: str) -> str:
         (type,) = [str(t) for name, t in self.frame.dtypes if name == column]

@@ -8,7 +8,7 @@ from pathlib import Path
 from .._internal.errors import DataError, head
 from .._internal.files import holds
 from .duckdb import DuckTable
-from .quoting import double_quoted, qualified
+from .quoting import STANDARD
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class StoredTable(DuckTable):
                 f"{path} is a database of SQLite: scan it by RunSQL in Python, or export the table"
             )
         escaped, catalog = (text.replace("'", "''") for text in (path, name))
-        self.rows(f"ATTACH IF NOT EXISTS '{escaped}' AS {double_quoted(name)} (READ_ONLY, TYPE duckdb)")
+        self.rows(f"ATTACH IF NOT EXISTS '{escaped}' AS {STANDARD.quote(name)} (READ_ONLY, TYPE duckdb)")
         # the schema main comes first, as its tables need no name of a schema
         tables = self.rows(
             "SELECT table_schema, table_name FROM information_schema.tables "
@@ -60,6 +60,6 @@ class StoredTable(DuckTable):
         ]
         if not matching:
             raise DataError(f"{path} has no table {wanted!r}; it has {head(shown, 20)}")
-        self.table = qualified((name, *matching[0]), double_quoted)
+        self.table = STANDARD.qualify((name, *matching[0]))
         self.text = self.source.text
         self.describe()

@@ -64,6 +64,7 @@ from .definitions import (
     van_dongen,
     variation_of_information,
 )
+from .uncertain import Draws, Normal, Totals
 
 __all__ = [
     "ALL",
@@ -75,15 +76,18 @@ __all__ = [
     "POSITIVE",
     "UNIT",
     "USUAL",
+    "Draws",
     "Group",
     "Metric",
     "Metrics",
+    "Normal",
     "P_block",
     "P_clust",
     "P_rec",
     "R_block",
     "R_clust",
     "R_rec",
+    "Totals",
     "adjusted_rand",
     "b3_precision",
     "b3_precision_entities",

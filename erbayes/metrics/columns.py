@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any, Protocol, SupportsIndex
 
 import numpy as np
+import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import NotIdentified
@@ -53,7 +54,7 @@ class Domain:
 
 
 class Pieces(Protocol):
-    """Pieces of units, as columns need them (see `erbayes.Units`).
+    """Pieces of units, as columns need them (see `erbayes.units.Units`).
 
     Attributes
     ----------
@@ -67,6 +68,9 @@ class Pieces(Protocol):
         Records of the piece that count; None if all n do.
     by_entity : bool
         True if units are entities or blocks, False if they are predicted clusters.
+    ids : Index, (units,)
+    imagined : bool
+        True for units that stand for no records.
     """
 
     @property
@@ -83,6 +87,10 @@ class Pieces(Protocol):
     def counted(self) -> FloatArray | None: ...
     @property
     def by_entity(self) -> bool: ...
+    @property
+    def ids(self) -> pd.Index: ...
+    @property
+    def imagined(self) -> bool: ...
     def __len__(self) -> int: ...
     def part(self, domain: Domain, links: Links) -> Pieces:
         """Return the same units, of which the records of a domain count alone."""
@@ -267,6 +275,36 @@ class GroupMax(_ByName):
         return np.bincount(unit, weights=largest, minlength=len(units))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class OfUnits:
+    """A column of values that you give for each unit, as a Series indexed by ids of units, such as its cost.
+
+    It has no value for imagined units, so that intervals assume nothing about units that no draw has shown,
+    and no part in a domain.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> import pandas as pd
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> OfUnits("cost", pd.Series({"y": 5.0, "x": 2.0})).count(units)
+    array([2., 5.])
+    """
+
+    name: str
+    values: pd.Series
+
+    def identified(self, units: Pieces) -> bool:
+        return not units.imagined and bool(units.ids.isin(self.values.index).all())
+
+    def count(self, units: Pieces) -> FloatArray:
+        if not self.identified(units) or units.counted is not None:
+            raise NotIdentified(
+                f"'{self.name}' has values of whole labelled units alone, and not of all of these"
+            )
+        return self.values.loc[units.ids].to_numpy(dtype=float)
+
+
 @dataclass(frozen=True, slots=True)
 class Unidentified:
     """A quantity that no sample of units identifies, with the reason.
@@ -343,6 +381,8 @@ class InDomain:
     name: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
+        if isinstance(self.column, OfUnits):
+            raise NotIdentified(f"'{self.column.name}' has values of whole units, and no part in a domain")
         inside = " inside" if self.links is Links.INSIDE else " in"
         name = f"{self.column.name}{inside} {self.domain.variable} {self.domain}"
         object.__setattr__(self, "name", name)

@@ -168,6 +168,29 @@ def _need_finite(parameter: str, value: float, of: str) -> None:
     number(value, f"{parameter} of {of}", lambda x: 0 <= x < np.inf, "be 0 or more and finite")
 
 
+def _make_harmonic(
+    names: tuple[str, str],
+    columns: tuple[u.Column, u.Column, u.Column],
+    beta: float,
+    meant: tuple[str, str],
+    group: Group,
+) -> Metric:
+    """Return the weighted harmonic mean of precision a/c and recall a/b; `names` has the formula too."""
+    name, source = names
+    _need_finite("beta", beta, name.replace("-", "_"))
+    b2, (_, true, predicted) = beta**2, columns
+    return Metric(
+        f"{name}{beta:g}",
+        columns,
+        lambda a, b, c: (1 + b2) * a / (b2 * b + c),
+        ((true, b2), (predicted, 1.0)),
+        UNIT,
+        source,
+        meaning=_describe_harmonic(*meant, b2),
+        group=group,
+    )
+
+
 def pairwise_f(beta: float = 1.0) -> Metric:
     """Make the metric pairwise F: the weighted harmonic mean of pairwise precision and recall.
 
@@ -176,34 +199,15 @@ def pairwise_f(beta: float = 1.0) -> Metric:
     Parameters
     ----------
     beta : float, 0 or more
-        The weight of recall is β² times that of precision.
-
-    Returns
-    -------
-    Metric
-
-    Raises
-    ------
-    DataError
-        If β is below 0 or not finite.
+        The weight of recall is β² times that of precision. Others are a DataError.
 
     Examples
     --------
     >>> pairwise_f(2).name
     'pairwise-f2'
     """
-    _need_finite("beta", beta, "pairwise_f")
-    b2 = beta**2
-    return Metric(
-        f"pairwise-f{beta:g}",
-        _pairwise,
-        lambda tp, t, p: (1 + b2) * tp / (b2 * t + p),
-        ((u.TRUE_LINKS, b2), (u.PREDICTED_LINKS, 1.0)),
-        UNIT,
-        "(1+β²)TP/(β²|T|+|P|)",
-        meaning=_describe_harmonic("pairwise precision", "pairwise recall", b2),
-        group=Group.LINKS,
-    )
+    names, meant = ("pairwise-f", "(1+β²)TP/(β²|T|+|P|)"), ("pairwise precision", "pairwise recall")
+    return _make_harmonic(names, _pairwise, beta, meant, Group.LINKS)
 
 
 def _subtract_cleanly(a: Value, b: Value) -> Value:
@@ -228,34 +232,15 @@ def cluster_f(beta: float = 1.0) -> Metric:
     Parameters
     ----------
     beta : float, 0 or more
-        The weight of recall is β² times that of precision.
-
-    Returns
-    -------
-    Metric
-
-    Raises
-    ------
-    DataError
-        If β is below 0 or not finite.
+        The weight of recall is β² times that of precision. Others are a DataError.
 
     Examples
     --------
     >>> cluster_f(0.5).name
     'cluster-f0.5'
     """
-    _need_finite("beta", beta, "cluster_f")
-    b2 = beta**2
-    return Metric(
-        f"cluster-f{beta:g}",
-        (u.EXACT, u.ENTITIES, u.PREDICTED_CLUSTERS),
-        lambda s, c, k: (1 + b2) * s / (b2 * c + k),
-        ((u.ENTITIES, b2), (u.PREDICTED_CLUSTERS, 1.0)),
-        UNIT,
-        "(1+β²)S/(β²|C|+|Ĉ|)",
-        meaning=_describe_harmonic("cluster precision", "cluster recall", b2),
-        group=Group.WHOLE,
-    )
+    names, meant = ("cluster-f", "(1+β²)S/(β²|C|+|Ĉ|)"), ("cluster precision", "cluster recall")
+    return _make_harmonic(names, (u.EXACT, u.ENTITIES, u.PREDICTED_CLUSTERS), beta, meant, Group.WHOLE)
 
 
 def v_measure(beta: float = 1.0) -> Metric:
@@ -266,16 +251,7 @@ def v_measure(beta: float = 1.0) -> Metric:
     Parameters
     ----------
     beta : float, 0 or more
-        The weight of completeness is β times that of homogeneity.
-
-    Returns
-    -------
-    Metric
-
-    Raises
-    ------
-    DataError
-        If β is below 0 or not finite.
+        The weight of completeness is β times that of homogeneity. Others are a DataError.
 
     Examples
     --------
@@ -323,10 +299,6 @@ def generalized_merge_distance(
     meaning : str
         The metric in one sentence.
 
-    Returns
-    -------
-    Metric
-
     Examples
     --------
     >>> pairs_cut = generalized_merge_distance("pairs-cut", lambda x: x**2 / 2, lambda x: 0 * x)
@@ -361,16 +333,8 @@ def hill_number(q: float) -> Metric:
     Parameters
     ----------
     q : float, 0 or more
-        The larger q is, the less small entities count.
-
-    Returns
-    -------
-    Metric
-
-    Raises
-    ------
-    DataError
-        If the order is below 0 or not finite. Order ∞ is 1/max(N_c/N), which no total of a sample estimates.
+        The larger q is, the less small entities count. Others are a DataError, and so is ∞: 1/max(N_c/N) is
+        a number that no total of a sample estimates.
 
     Examples
     --------
@@ -543,14 +507,7 @@ P_rec = Metric("P_rec", (u.COMMON_LINKS, PREDICTED), lambda tp, P: tp / P, PER_R
     absolute=True, group=Group.LINKS)
 # fmt: on
 
-PAPER = {
-    "P_block": P_block,
-    "R_block": R_block,
-    "P_clust": P_clust,
-    "R_clust": R_clust,
-    "P_rec": P_rec,
-    "R_rec": R_rec,
-}
+PAPER = dict(P_block=P_block, R_block=R_block, P_clust=P_clust, R_clust=R_clust, P_rec=P_rec, R_rec=R_rec)
 """The estimators of [B22] by their names there."""
 
 USUAL = Metrics(
@@ -558,45 +515,16 @@ USUAL = Metrics(
 )
 """The metrics that are estimated if none are named."""
 
-ALL = Metrics(
-    (
-        pairwise_precision,
-        pairwise_recall,
-        pairwise_f1,
-        fowlkes_mallows,
-        jaccard,
-        rand,
-        adjusted_rand,
-        cluster_precision,
-        cluster_recall,
-        cluster_f1,
-        closest_cluster_recall,
-        b3_precision,
-        b3_recall,
-        b3_precision_entities,
-        b3_recall_entities,
-        inverse_purity,
-        split_rate,
-        homogeneity,
-        completeness,
-        v_measure1,
-        mutual_information,
-        variation_of_information,
-        splits,
-        merges,
-        basic_merge_distance,
-        muc_precision,
-        muc_recall,
-        talburt_wang,
-        entities,
-        mean_cluster_size,
-        singleton_share,
-        matching_rate,
-        hill1,
-        hill2,
-    ),
-    "ALL",
-)
+# fmt: off
+ALL = Metrics((
+    pairwise_precision, pairwise_recall, pairwise_f1, fowlkes_mallows, jaccard, rand, adjusted_rand,
+    cluster_precision, cluster_recall, cluster_f1, closest_cluster_recall,
+    b3_precision, b3_recall, b3_precision_entities, b3_recall_entities, inverse_purity, split_rate,
+    homogeneity, completeness, v_measure1, mutual_information, variation_of_information,
+    splits, merges, basic_merge_distance, muc_precision, muc_recall, talburt_wang,
+    entities, mean_cluster_size, singleton_share, matching_rate, hill1, hill2,
+), "ALL")
+# fmt: on
 """Every metric that sampled entities identify, group by group."""
 
 OTHERS = Metrics((purity, closest_cluster_precision, van_dongen, ceaf), "OTHERS")
@@ -611,6 +539,13 @@ FAMILIES: dict[str, Callable[[float], Metric]] = {
     "hill": hill_number,
 }
 """Functions that make metrics with a parameter, which ends the name."""
+ALIASES: dict[str, tuple[Metric, ...]] = {
+    "precision": (pairwise_precision,),
+    "recall": (pairwise_recall,),
+    "f1": (pairwise_f1,),
+    "b3": (b3_precision, b3_recall),
+}
+"""What people mean by short names, while tables print the full ones."""
 Wanted = Metric | str | Iterable[Metric | str]
 """The type of arguments for metrics, one or several, as objects or names."""
 
@@ -621,11 +556,8 @@ def chosen(metrics: Wanted) -> tuple[Metric, ...]:
     Parameters
     ----------
     metrics : Metric or str, or several
-        Names are those that tables print, such as `pairwise-precision`, `pairwise-f2` or `hill0.5`.
-
-    Returns
-    -------
-    tuple of Metric
+        Names are those that tables print, such as `pairwise-precision`, `pairwise-f2` or `hill0.5`. The short
+        names `precision`, `recall` and `f1` stand for the pairwise metrics, and `b3` for both of B-cubed.
 
     Raises
     ------
@@ -636,21 +568,23 @@ def chosen(metrics: Wanted) -> tuple[Metric, ...]:
     --------
     >>> [metric.name for metric in chosen(["pairwise-recall", pairwise_f(2), "hill0.5"])]
     ['pairwise-recall', 'pairwise-f2', 'hill0.5']
+    >>> [metric.name for metric in chosen(["recall", "b3"])]
+    ['pairwise-recall', 'b3-precision', 'b3-recall']
     """
     if isinstance(metrics, Metric | str) or not isinstance(metrics, Iterable):
-        return (_as_metric(metrics),)
-    objects = tuple(map(_as_metric, metrics))
+        return _as_metrics(metrics)
+    objects = tuple(metric for each in metrics for metric in _as_metrics(each))
     if not objects:
         raise DataError("no metric is asked for: name one or more, such as 'pairwise-precision'")
     return objects
 
 
-def _as_metric(metric: Any) -> Metric:
-    """Return a metric, or the one of a name, as an object."""
+def _as_metrics(metric: Any) -> tuple[Metric, ...]:
+    """Return a metric, or those of a name, as objects."""
     if isinstance(metric, Metric):
-        return metric
+        return (metric,)
     if isinstance(metric, str):
-        return _find_metric(metric)
+        return ALIASES[metric] if metric in ALIASES else (_find_metric(metric),)
     if callable(metric):
         name = getattr(metric, "__name__", repr(metric))
         raise DataError(f"{name} makes a metric and is none itself: call it, as in pairwise_f(2)")
@@ -663,8 +597,11 @@ def _find_metric(name: str) -> Metric:
         return NAMED[name]
     if family := re.fullmatch(r"(pairwise-f|cluster-f|v-measure|hill)(\d+\.?\d*)", name):
         return FAMILIES[family[1]](float(family[2]))
-    alike = {known.lower().replace("_", "-"): known for known in NAMED}
-    near = get_close_matches(name.lower().replace("_", "-"), alike)
+    alike = {known.lower().replace("_", "-"): known for known in (*NAMED, *ALIASES)}
+    asked = name.lower().replace("_", "-")
+    # the end of a name says what is measured, which tells more than like letters do
+    near = [n for n in alike if n.endswith(f"-{asked}")] + get_close_matches(asked, alike)
     if near:
-        raise DataError(f"no metric {name!r}: did you mean {' or '.join(repr(alike[n]) for n in near)}?")
-    raise DataError(f"no metric {name!r}; there are {', '.join(NAMED)}")
+        meant = " or ".join(repr(alike[n]) for n in dict.fromkeys(near))
+        raise DataError(f"no metric {name!r}: did you mean {meant}?")
+    raise DataError(f"no metric {name!r}; there are {', '.join((*NAMED, *ALIASES))}")

@@ -2,7 +2,7 @@
 
 `BetaGamma`, `Symmetric` and `WALD` are distributions about a closed-form estimate. `Anytime` makes a
 confidence sequence of each of them. `EqualTailed` and `HighestDensity` are intervals of draws: bootstrap
-replicates or posterior draws. Others are in `erbayes.engine`: `BCa`, `Basic` and `Studentised` need a whole
+replicates or posterior draws. Others are in `erbayes.engine`: `BCa` and `Studentised` need a whole
 bootstrap, `Betting` and `AnytimeBetting` the value of each draw.
 
 Sources: Korn and Graubard (1998), Survey Methodology 24, 193-201 (effective sample size, Beta quantiles,
@@ -30,7 +30,7 @@ Support = tuple[float, float]
 
 @runtime_checkable
 class Estimated(Protocol):
-    """Estimates with standard errors, as distributions need them (see `erbayes.Normal`)."""
+    """Estimates with standard errors, as distributions need them (see `erbayes.metrics.Normal`)."""
 
     @property
     def mean(self) -> FloatArray: ...
@@ -50,7 +50,7 @@ class Estimated(Protocol):
 
 @runtime_checkable
 class Drawn(Protocol):
-    """Draws of metrics, as intervals need them (see `erbayes.Draws`)."""
+    """Draws of metrics, as intervals need them (see `erbayes.metrics.Draws`)."""
 
     @property
     def flat(self) -> FloatArray: ...
@@ -83,10 +83,6 @@ def interval(result: Any, level: float, kind: Kind) -> FloatArray:
     level : float in (0, 1)
     kind : Kind
 
-    Returns
-    -------
-    float array, (..., k, 2)
-
     Raises
     ------
     DataError
@@ -94,7 +90,7 @@ def interval(result: Any, level: float, kind: Kind) -> FloatArray:
 
     Examples
     --------
-    >>> from erbayes import Draws
+    >>> from erbayes.metrics import Draws
     >>> draws = Draws(("recall",), np.linspace(0, 1, 101).reshape(1, -1, 1), ((0.0, 1.0),))
     >>> interval(draws, 0.9, EqualTailed())
     array([[0.05, 0.95]])
@@ -108,29 +104,18 @@ def interval(result: Any, level: float, kind: Kind) -> FloatArray:
 
 
 def need_suitable(kind: Kind, result: Any) -> None:
-    """Refuse an object that is no kind of interval, or none that the result can have.
-
-    Raises
-    ------
-    DataError
-    """
+    """Refuse an object that is no kind of interval, or none that the result can have."""
     need_object(kind, "bounds", "a kind of interval is an object such as WALD or EqualTailed()")
     if not kind.suits(result):
         raise DataError(
             f"{type(kind).__name__} is no interval of a {type(result).__name__}: BetaGamma, Symmetric, WALD "
-            "and Anytime are those of a Normal, EqualTailed and HighestDensity of Draws, BCa, Basic and "
+            "and Anytime are those of a Normal, EqualTailed and HighestDensity of Draws, BCa and "
             "Studentised of a Bootstrap, and Betting and AnytimeBetting of Means"
         )
 
 
 def suitable(kinds: Sequence[Kind], result: Any) -> list[Kind]:
-    """Return the kinds that suit a result, or its own kind if none does.
-
-    Raises
-    ------
-    DataError
-        If one of `kinds` is no kind of interval.
-    """
+    """Return the kinds that suit a result, or its own kind if none does; DataError for what is no kind."""
     for kind in kinds:
         need_object(kind, "suits", "a kind of interval is an object such as WALD or EqualTailed()")
     return [kind for kind in kinds if kind.suits(result)] or [result.kind]
@@ -169,7 +154,7 @@ class EqualTailed:
 
     Examples
     --------
-    >>> from erbayes import Draws
+    >>> from erbayes.metrics import Draws
     >>> draws = Draws(("recall",), np.linspace(0, 1, 101).reshape(1, -1, 1), ((0.0, 1.0),))
     >>> draws.interval(0.5, EqualTailed())
     array([[0.25, 0.75]])
@@ -196,7 +181,7 @@ class HighestDensity:
 
     Examples
     --------
-    >>> from erbayes import Draws
+    >>> from erbayes.metrics import Draws
     >>> draws = Draws(("recall",), np.linspace(0, 1, 101).reshape(1, -1, 1) ** 2, ((0.0, 1.0),))
     >>> draws.interval(0.5, HighestDensity()).round(2)
     array([[0.  , 0.25]])
@@ -213,13 +198,7 @@ class HighestDensity:
 
 
 def array_stats() -> Any:
-    """Import ArviZ's statistics of arrays.
-
-    Raises
-    ------
-    DataError
-        If arviz-stats is not installed.
-    """
+    """Import ArviZ's statistics of arrays; DataError if arviz-stats is not installed."""
     try:
         from arviz_stats.base import array_stats
     except ModuleNotFoundError as error:
@@ -281,7 +260,7 @@ class BetaGamma(Distribution):
     --------
     No error in 100 draws:
 
-    >>> from erbayes import Normal
+    >>> from erbayes.metrics import Normal
     >>> df, support = np.array([99.0]), ((0.0, 1.0),)
     >>> fit = Normal(("precision",), np.ones(1), np.zeros((1, 1)), df, support, effective=100)
     >>> interval(fit, 0.95, BetaGamma()).round(3)
@@ -377,7 +356,7 @@ class Scale:
 
     Examples
     --------
-    >>> from erbayes import logit
+    >>> from erbayes.metrics.intervals import logit
     >>> logit.forward(np.array([0.5])), logit
     (array([0.]), <logit scale>)
     """
@@ -444,7 +423,7 @@ class Symmetric(Distribution):
 
     Examples
     --------
-    >>> from erbayes import Normal
+    >>> from erbayes.metrics import Normal
     >>> fit = Normal(("recall",), np.array([0.8]), np.array([[0.01]]), np.array([20.0]), ((0.0, 1.0),))
     >>> interval(fit, 0.95, Symmetric()).round(2), interval(fit, 0.95, WALD).round(2)
     (array([[0.52, 0.94]]), array([[0.6, 1. ]]))
@@ -514,7 +493,7 @@ class Anytime:
     --------
     No error in 100 draws, looked at once and at any time:
 
-    >>> from erbayes import Normal
+    >>> from erbayes.metrics import Normal
     >>> df, support = np.array([99.0]), ((0.0, 1.0),)
     >>> fit = Normal(("precision",), np.ones(1), np.zeros((1, 1)), df, support, effective=100)
     >>> interval(fit, 0.95, BetaGamma()).round(3), interval(fit, 0.95, Anytime()).round(3)

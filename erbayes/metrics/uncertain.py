@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,13 @@ from .._internal.errors import DataError, NotIdentified, head
 from .columns import PREDICTED_LINKS
 from .definitions import Metric, Wanted, chosen, is_share
 from .intervals import DEFAULT, Distribution, EqualTailed, Kind, Support, interval
+from .sentences import ROUNDING, choose_quoted, describe_estimate, describe_flawless
 
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+HEADING = "Estimates with 95 % intervals"
 NEGATIVE = (
     "its variance estimate is below 0, as that of Horvitz and Thompson can be in a small sample: use the "
     "jackknife, keep the draws with their repeats (UniformRecords), or label more units"
@@ -42,8 +49,12 @@ class Tabled(ABC):
         return f"{type(self).__name__}{shown(self.table()).to_html(max_rows=60)}"
 
 
-class Uncertain(Tabled):
-    """An uncertain vector, as every engine returns it.
+class Estimates(Tabled):
+    """Estimates of metrics with their uncertainty, jointly: what every engine returns.
+
+    `estimates["pairwise-recall"]` is one of them, `table()` has all with their intervals, `sentence()` says
+    them in words, and `plot()` draws them. There are two classes: a `Normal` has a mean and a covariance, and
+    `Draws` are bootstrap replicates or posterior draws.
 
     Attributes
     ----------
@@ -67,6 +78,11 @@ class Uncertain(Tabled):
 
     @property
     @abstractmethod
+    def sd(self) -> FloatArray:
+        """Return standard errors, or standard deviations of draws, (..., k)."""
+
+    @property
+    @abstractmethod
     def reasons(self) -> tuple[str, ...]:
         """Return why a component has no estimate or no standard error, (k,); "" if it has both."""
 
@@ -74,17 +90,16 @@ class Uncertain(Tabled):
     def spread(self) -> dict[str, FloatArray]:
         """Return the columns of tables with the uncertainty of the components, (..., k) each."""
 
+    @property
+    def census(self) -> bool:
+        """Whether every unit is labelled, so that there is no sampling error."""
+        return False
+
     @abstractmethod
     def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
-        """Return draws of the vector.
+        """Return draws of the vector, `number` ones for a `Normal`, with components distributed as `kind`.
 
-        Parameters
-        ----------
-        number : int
-            The number of draws from the distribution of a `Normal`. `Draws` are returned as they are.
-        rng : Generator, int or None
-        kind : Distribution
-            The distribution of each component of a `Normal`.
+        `Draws` are returned as they are.
         """
 
     def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
@@ -106,18 +121,8 @@ class Uncertain(Tabled):
     def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
         """Return estimates, uncertainties and intervals with their kind, one row per component.
 
-        A last column `reason` is there if a component has no estimate or no standard error.
-
-        Parameters
-        ----------
-        level : float in (0, 1)
-        kind : Kind, optional
-            As in `interval`.
-
-        Raises
-        ------
-        DataError
-            As in `interval`.
+        Parameters and errors are those of `interval`. A last column `reason` is there if a component has no
+        estimate or no standard error.
         """
         bounds, shape = self.interval(level, kind), self.estimate.shape
         labels = np.broadcast_to([(kind or self.kind).label(s) for s in self.support], shape)
@@ -135,9 +140,96 @@ class Uncertain(Tabled):
         reasons = np.broadcast_to(self.reasons, shape).ravel()
         return pd.DataFrame({k: x.ravel() for k, x in columns.items()} | reason_column(reasons), index=index)
 
+    def _select_shown(self) -> pd.DataFrame:
+        """Return the table without what its heading says, and without degrees of freedom."""
+        return self.table().drop(columns=["df", "level"], errors="ignore")
+
+    def __repr__(self) -> str:
+        return f"{HEADING}\n{shown(self._select_shown()).to_string(max_rows=60)}"
+
+    def _repr_html_(self) -> str:
+        return f"{HEADING}{shown(self._select_shown()).to_html(max_rows=60)}"
+
+    def __getitem__(self, metric: Metric | str) -> pd.Series:
+        """Return the row of one metric in `table()`: `estimate`, `lower`, `upper` and the rest.
+
+        Parameters
+        ----------
+        metric : Metric or str
+
+        Raises
+        ------
+        DataError
+            If the metric is not among these.
+
+        Examples
+        --------
+        >>> found = Normal(("rand",), np.array([0.8]), np.array([[0.01]]), np.array([20.0]), ((0.0, 1.0),))
+        >>> round(found["rand"].upper, 2)
+        np.float64(0.96)
+        """
+        if metric not in self.names:
+            named = chosen(metric)[0].name
+            if named not in self.names:
+                raise DataError(f"{named} is not among these metrics: {', '.join(self.names)}")
+            metric = named
+        row = self.table().loc[metric]
+        assert isinstance(row, pd.Series)
+        return row
+
+    def sentence(self, level: float = 0.95, kind: Kind | None = None) -> str:
+        """Return the estimates of precision and recall in words, or else those of the first two metrics.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+        kind : Kind, optional
+            As in `interval`.
+
+        Raises
+        ------
+        DataError
+            As in `interval`.
+
+        Examples
+        --------
+        >>> cov, support = np.array([[0.01]]), ((0.0, 1.0),)
+        >>> found = Normal(("pairwise-recall",), np.array([0.8]), cov, np.array([20.0]), support)
+        >>> print(found.sentence())
+        Of the links that are truly there, the matcher found 80 % (95 % interval 56 % to 96 %).
+        """
+        bounds, percent, sentences = self.interval(level, kind), f"{100 * level:g}", list[str]()
+        for name in choose_quoted(self.names):
+            j = self.names.index(name)
+            value, sd, ends = float(self.estimate[j]), float(self.sd[j]), bounds[j].tolist()
+            if why := self.reasons[j]:
+                sentences.append(f"There is no estimate of {name}: {why}.")
+            elif np.ptp(ends) <= ROUNDING and not self.census:
+                sentences.append(f"Do not quote {name}: its interval has no length, since no draw differs.")
+            elif sd == 0 and not self.census:
+                sentences.append(describe_flawless(name, self.support[j], value, ends, percent, "No draw"))
+            else:
+                named = "" if any("% interval" in sentence for sentence in sentences) else percent
+                sentences.append(
+                    describe_estimate(name, self.support[j], value, sd, ends, named, self.census)
+                )
+        return " ".join(sentences)
+
+    def plot(self, **settings: Any) -> Axes:
+        """Draw estimates and intervals, one row per metric (see `erbayes.plots.forest`).
+
+        Parameters
+        ----------
+        **settings
+            Arguments of `erbayes.plots.forest`.
+        """
+        # imported here, since pictures lie above results, and matplotlib is an extra
+        axes: Axes = import_module("erbayes.plots").forest(self, **settings)
+        return axes
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Normal(Uncertain):
+class Normal(Estimates):
     """An uncertain vector as a mean and a covariance.
 
     Leading axes hold many samples of a study. All methods take them except `contrast` and `as_draws`.
@@ -198,10 +290,12 @@ class Normal(Uncertain):
         return tuple(why or (NEGATIVE if b.any() else "") for why, b in zip(undefined, below, strict=True))
 
     @property
-    def sd(self) -> FloatArray:
-        """Return standard errors, (..., k).
+    def census(self) -> bool:
+        return bool(np.isinf(self.effective).all() and not (self._variance > 0).any())
 
-        They are 0 if only rounding is left, and NaN if there is none (see `reasons`).
+    @property
+    def sd(self) -> FloatArray:
+        """Return standard errors, (..., k): 0 if only rounding is left, NaN if there is none (see `reasons`).
 
         Raises
         ------
@@ -234,12 +328,7 @@ class Normal(Uncertain):
         return Draws(self.names, values[None], self.support, self.mean)
 
     def part(self, at: Sequence[int]) -> Normal:
-        """Return the components at the positions `at`, jointly.
-
-        Parameters
-        ----------
-        at : sequence of int
-            Positions from 0, in the order of `names`. Negative ones count from the end.
+        """Return the components at the positions `at`, jointly. Negative ones count from the end.
 
         Raises
         ------
@@ -294,7 +383,7 @@ class Normal(Uncertain):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Draws(Uncertain):
+class Draws(Estimates):
     """An uncertain vector as draws of it: bootstrap replicates or posterior draws.
 
     Attributes
@@ -372,14 +461,26 @@ class Draws(Uncertain):
             tuple(names), _combine_linearly(C, self.values), support, _combine_linearly(C, self.estimate)
         )
 
+    def tree(self) -> xr.DataTree:
+        """Return the draws as a tree for ArviZ, whose group `posterior` has one variable, `metrics`.
+
+        `az.summary(found.tree())` and the pictures of ArviZ take it. The tree of a fit of a size model has
+        much more: see `erbayes.bayes.Fit.tree`.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If ArviZ is not installed, which the extra `bayes` brings.
+        """
+        tree: xr.DataTree = import_module("arviz").from_dict(
+            {"posterior": {"metrics": self.values}},
+            dims={"metrics": ["metric"]},
+            coords={"metric": list(self.names)},
+        )
+        return tree
+
     def apply(self, metrics: Wanted) -> Draws:
-        """Apply metrics to draws of totals, draw by draw.
-
-        A metric that is 0/0 in a draw is NaN there (see `reasons`).
-
-        Parameters
-        ----------
-        metrics : Metric or str, or several
+        """Apply metrics to draws of totals, draw by draw. A metric that is 0/0 in a draw is NaN there.
 
         Raises
         ------
@@ -398,7 +499,7 @@ class Draws(Uncertain):
         return draws
 
 
-def _describe_reasons(result: Uncertain) -> str:
+def _describe_reasons(result: Estimates) -> str:
     """Return the reasons of all components, each after its name."""
     return "; ".join(f"{name}: {why}" for name, why in zip(result.names, result.reasons, strict=True))
 
@@ -524,7 +625,7 @@ class Totals:
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> totals = eb.taylor(eb.Sample(units, eb.UniformClusters(population=2)), "pairwise-precision")
+    >>> totals = eb.engine.taylor(eb.Sample(units, eb.UniformClusters(population=2)), "pairwise-precision")
     >>> totals.names, totals.mean, totals.apply("pairwise-precision").estimate
     (('common_links', 'predicted_links'), array([1., 1.]), array([1.]))
     """
@@ -540,13 +641,7 @@ class Totals:
     beyond: FloatArray | float = 0.0
 
     def positions(self, metric: Metric) -> list[int]:
-        """Return the positions of a metric's totals.
-
-        Raises
-        ------
-        NotIdentified
-            If a total is not among them, or if the metric needs absolute totals and these are not.
-        """
+        """Return the positions of a metric's totals; NotIdentified if it has none, or needs absolute ones."""
         if metric.absolute and not self.absolute:
             raise NotIdentified(
                 f"{metric.name} needs absolute weights; this design knows them up to a factor"
@@ -588,18 +683,13 @@ class Totals:
 
         Degrees of freedom are n_eff (n - lost)/n. The effective number of draws is n_eff = (Σa)²/Σa², with a
         the contributions to the total that the metric averages over. If n draws share it evenly in one
-        stratum, these are n - 1, as in R's survey.
+        stratum, these are n - 1, as in R's survey. A metric that is 0/0 in the sample is NaN, with a reason.
 
         Parameters
         ----------
         metrics : Metric or str, or several
         order : int
             2 for corrected estimates, 1 for g(t). Without a variance estimate they are g(t) too.
-
-        Returns
-        -------
-        Normal
-            A metric that is 0/0 in the sample is NaN (see `Normal.reasons`).
 
         Raises
         ------

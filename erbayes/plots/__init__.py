@@ -4,15 +4,27 @@ Pictures need matplotlib (the extra `plots`), which is loaded when the first one
 black, white and grey, and series differ in shape as well.
 """
 
+from .curves import curve, stages, track
 from .fits import leakage, predicted_retention, predicted_sizes, retention, size_distribution
 from .impacts import errors
-from .results import balance, by_domain, forest, influence, sampling_distribution, side_by_side, tree
+from .results import (
+    balance,
+    by_domain,
+    comparison,
+    forest,
+    influence,
+    sampling_distribution,
+    side_by_side,
+    tree,
+)
 from .studies import coverage, estimates, interval_scores, tipping
 
 __all__ = [
     "balance",
     "by_domain",
+    "comparison",
     "coverage",
+    "curve",
     "errors",
     "estimates",
     "forest",
@@ -25,6 +37,8 @@ __all__ = [
     "sampling_distribution",
     "side_by_side",
     "size_distribution",
+    "stages",
     "tipping",
+    "track",
     "tree",
 ]

@@ -18,15 +18,15 @@ MARKERS = "osD^vP*X"
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")
 
 
-def axes_of(ax: Axes | None, height: float = 4.0) -> Axes:
-    """Return `ax`, or the axes of a new figure."""
+def axes_of(ax: Axes | None, height: float = 4.0, width: float = 7.0) -> Axes:
+    """Return `ax`, or the axes of a new figure, whose height and width are in inches."""
     if ax is not None:
         return ax
     try:
         from matplotlib import pyplot
     except ModuleNotFoundError as error:
         raise DataError("plots need matplotlib: pip install 'erbayes[plots]'") from error
-    return pyplot.subplots(figsize=(7, height), layout="constrained")[1]
+    return pyplot.subplots(figsize=(width, height), layout="constrained")[1]
 
 
 def style_of(i: int, series: int, label: str) -> dict[str, Any]:

@@ -9,11 +9,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from .._internal import digits
 from .._internal.errors import DataError
 from ..analysis.causes import Split, Tree
 from ..analysis.comparison import Comparison
 from ..analysis.domains import ByDomain
-from ..metrics.definitions import NAMED, Support, Wanted, chosen
+from ..design.sample import Sample
+from ..engine import diagnostics
+from ..metrics.definitions import NAMED, Metric, Support, Wanted, chosen, pairwise_precision
 from ..metrics.intervals import Kind, suitable
 from ..metrics.uncertain import Draws, Normal
 from .axes import (
@@ -92,14 +95,32 @@ def forest(
     results = _name_results(result)
     if not results:
         raise DataError("a forest plot needs at least one result")
+    return _draw_forest(results, _find_blocks(results, level, kinds), level, kinds, ax)[0]
+
+
+def _find_blocks(results: Mapping[str, Result], level: float, kinds: Sequence[Kind]) -> list[list[str]]:
+    """Return the metrics that share an axis: all shares, and each other metric alone."""
     tables = [r.table(level, suitable(kinds, r)[0]) for r in results.values()]
     supports = dict(pair for r in results.values() for pair in zip(r.names, r.support, strict=True))
     ends = pd.concat(tables).groupby(level=0, sort=False).agg({"lower": "min", "upper": "max"})
     shares = [name for name, low, high in ends.itertuples() if _bounded(supports[name], low, high)]
-    blocks = [shares] * bool(shares) + [[name] for name in ends.index if name not in shares]
+    return [shares] * bool(shares) + [[name] for name in ends.index if name not in shares]
+
+
+def _draw_forest(
+    results: Mapping[str, Result],
+    blocks: list[list[str]],
+    level: float,
+    kinds: Sequence[Kind],
+    ax: Axes | None,
+    skipped: int = 0,
+) -> list[Axes]:
+    """Draw results in one panel per block, in the styles after the first `skipped` ones."""
+    tables = [r.table(level, suitable(kinds, r)[0]) for r in results.values()]
     panels = panels_of(ax, blocks, len(results))
     for i, (label, table) in enumerate(zip(results, tables, strict=True)):
-        style, offset = style_of(i, len(results), label), offsets_of(len(results))[i]
+        style = style_of(i + skipped, len(results) + skipped, label)
+        offset = offsets_of(len(results))[i]
         for panel, block in zip(panels, blocks, strict=True):
             own = table[table.index.isin(block)]
             y = np.array([block.index(name) for name in own.index]) + offset
@@ -108,9 +129,59 @@ def forest(
     for panel in panels:
         round_ticks(panel)
     panels[-1].set_xlabel(f"estimate and {100 * level:g} % interval")
-    if len(results) > 1 or list(results) != [""]:
+    if list(results) != [""]:
         draw_legend(panels[0], len(results))
-    return panels[0]
+    return panels
+
+
+def comparison(
+    result: Comparison, *, level: float = 0.95, kinds: Sequence[Kind] = (), ax: Axes | None = None
+) -> Axes:
+    """Draw the estimates of each prediction on the left, and on the right their differences from the first.
+
+    Parameters
+    ----------
+    result : Comparison
+    level, kinds
+        As in `forest`.
+    ax : Axes, optional
+        Axes whose place both halves share, instead of a new figure.
+
+    Returns
+    -------
+    Axes
+        Those of the estimates. Those of the differences follow them in the figure.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> labels = {1: "x", 2: "x", 3: "y", 4: "z"}
+    >>> both = {"old": {1: "a", 2: "a", 3: "a", 4: "b"}, "new": {1: "a", 2: "a", 3: "c", 4: "b"}}
+    >>> found = eb.compare(both, labels, eb.UniformClusters(), [eb.metrics.b3_precision])
+    >>> from matplotlib.figure import Figure
+    >>> ax = comparison(found, ax=Figure().subplots())
+    >>> [panel.get_xlabel() for panel in ax.figure.axes]
+    ['estimate and 95 % interval', 'difference and 95 % interval']
+    """
+    first, *others = result.predictions
+    results = _name_results(result)
+    blocks = _find_blocks(results, level, kinds)
+    # two halves need more than the width of one picture
+    ax = axes_of(ax, height_of(len(result.metrics), len(results)) + 0.5 * (len(blocks) - 1), width=9.0)
+    place = ax.get_subplotspec()
+    halves = (place.subgridspec if place else ax.figure.add_gridspec)(1, 2, width_ratios=[1.2, 1])
+    ax.set_subplotspec(halves[0])
+    right = ax.figure.add_subplot(halves[1])
+    _draw_forest(results, blocks, level, kinds, ax)
+    # each difference has the style of its prediction; a legend on both halves keeps their rows level
+    differences = {f"{name} - {first}": result.subtract(first, name) for name in others}
+    panels = _draw_forest(differences, blocks, level, kinds, right, skipped=1)
+    for panel in panels:
+        panel.axvline(0, color="0.6", linewidth=0.8, zorder=0)
+        panel.set_yticklabels([])
+        panel.locator_params(axis="x", nbins=4)
+    panels[-1].set_xlabel(f"difference and {100 * level:g} % interval")
+    return ax
 
 
 def side_by_side(result: SideBySide, metrics: Wanted | None = None, *, ax: Axes | None = None) -> Axes:
@@ -139,7 +210,7 @@ def side_by_side(result: SideBySide, metrics: Wanted | None = None, *, ax: Axes 
     >>> from matplotlib.figure import Figure
     >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "b"}, {1: "x", 2: "x", 3: "y", 4: "z"})
     >>> sample, b3 = eb.Sample(units, eb.UniformClusters()), [eb.metrics.b3_precision]
-    >>> engines = {"naive": eb.naive(units, b3), "Taylor": eb.taylor(sample, b3)}
+    >>> engines = {"naive": eb.engine.naive(units, b3), "Taylor": eb.engine.taylor(sample, b3)}
     >>> ax = side_by_side(engine.side_by_side(engines, b3), ax=Figure().subplots())
     >>> [t.get_text() for t in ax.get_yticklabels()]
     ['b3-precision', 'naive', 'Taylor']
@@ -372,13 +443,16 @@ def sampling_distribution(
     return ax
 
 
-def influence(table: pd.DataFrame, most: int = 20, ax: Axes | None = None) -> Axes:
+def influence(
+    sample: Sample, metric: Metric | str = pairwise_precision, most: int = 20, ax: Axes | None = None
+) -> Axes:
     """Draw the most influential units as bars: dark if they raise the estimate, light if they lower it.
 
     Parameters
     ----------
-    table : DataFrame
-        From `erbayes.influence`, the most influential unit first.
+    sample : Sample
+    metric : Metric or str
+        As in `erbayes.influence`.
     most : int
         The number of units to show.
     ax : Axes, optional
@@ -386,38 +460,42 @@ def influence(table: pd.DataFrame, most: int = 20, ax: Axes | None = None) -> Ax
 
     Examples
     --------
+    >>> import erbayes as eb
     >>> from matplotlib.figure import Figure
-    >>> table = pd.DataFrame({"influence": [-0.2, 0.1]}, index=["x", "y"])
-    >>> [float(bar.get_width()) for bar in influence(table, ax=Figure().subplots()).patches]
-    [-0.2, 0.1]
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> ax = influence(eb.Sample(units, eb.UniformClusters()), "mean-cluster-size", ax=Figure().subplots())
+    >>> [float(bar.get_width()) for bar in ax.patches]
+    [0.25, -0.25]
     """
-    shown = table["influence"].head(most)
+    shown = diagnostics.influence(sample, metric)["influence"].head(most)
     ax = axes_of(ax, height_of(len(shown)))
     ax.barh(range(len(shown)), shown, color=np.where(shown > 0, "0.3", "0.8").tolist(), edgecolor="black")
     ax.axvline(0, color="black", linewidth=1)
-    name_rows(ax, list(shown.index))
+    name_rows(ax, [digits.shorten_id(x) for x in shown.index])
     ax.locator_params(axis="x", nbins=5)
     ax.set_xlabel("influence on the estimate")
     return ax
 
 
-def balance(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+def balance(sample: Sample, ax: Axes | None = None) -> Axes:
     """Draw ratios of estimated to known totals, with 2 standard errors on either side, and a line at 1.
 
     Parameters
     ----------
-    table : DataFrame
-        From `erbayes.balance`.
+    sample : Sample
+        As in `erbayes.balance`.
     ax : Axes, optional
         Axes to draw on, instead of a new figure.
 
     Examples
     --------
+    >>> import erbayes as eb
     >>> from matplotlib.figure import Figure
-    >>> table = pd.DataFrame({"se": [1.0], "known": [10.0], "ratio": [0.9]}, index=["records"])
-    >>> balance(table, ax=Figure().subplots()).lines[1].get_xdata().tolist()
-    [0.9]
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x"})
+    >>> balance(eb.Sample(units, eb.UniformClusters()), ax=Figure().subplots()).lines[1].get_xdata().tolist()
+    [1.0, 1.0]
     """
+    table = diagnostics.balance(sample)
     ax = axes_of(ax, 1.2 + 0.4 * len(table))
     ax.axvline(1, color="black", linestyle="--", linewidth=1)
     ax.errorbar(
@@ -428,6 +506,6 @@ def balance(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
         color="black",
         capsize=3,
     )
-    name_rows(ax, list(table.index))
+    name_rows(ax, [name.replace("_", " ") for name in table.index])
     ax.set_xlabel("estimated / known, and 2 standard errors either side")
     return ax

@@ -1,7 +1,7 @@
 """One HTML file about a sample: the answer first, then pictures, data, design, and how to make it again.
 
 The file needs nothing else: it has no script, no font, and no link to another place. Pictures are SVG in data
-URIs. Text from the user's data is escaped, and a policy in the page lets no script run in any case.
+URIs. Its template is `page.html`, in which Jinja2 escapes all text. A policy lets no script run in any case.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from html import escape
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings, simplefilter, warn_explicit
 
@@ -22,9 +23,12 @@ import pandas as pd
 
 from .. import plots
 from .._internal import digits
-from .._internal.arrays import FloatArray, Seed, generator
-from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, grade_of
+from .._internal.arrays import FloatArray, generator
+from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, grade_of, need
+from .._internal.tables import refuse_names
 from ..analysis.domains import ByDomain
+from ..analysis.stages import Stages
+from ..design import ByPredictedSize, UniformClusters, UniformRecords, WeightedRecords
 from ..design.sample import Sample
 from ..engine import Doubting, Engine, Explaining, Jackknife, Resampled, Taylor
 from ..engine.diagnostics import alarms, at_an_end, balance, influence
@@ -39,8 +43,6 @@ MOST = 12
 """Number of units whose influence is shown."""
 ROUNDING = 1e-9
 """Influence of a unit below which it holds rounding only."""
-LONGEST = 40
-"""Number of characters of an id that are shown."""
 LONG = 8
 """Number of metrics from which the table has headings."""
 IN_WORDS = {
@@ -73,71 +75,47 @@ ROLES = {
 }
 """The use of each default engine, in a sentence."""
 PACKAGES = ("erbayes", "numpy", "scipy", "pandas", "matplotlib")
+GRADES = {
+    Grade.FAULT: "Mend these first: numbers are wrong if one of these sentences is right",
+    Grade.CAUTION: "Quote these with the numbers: an interval may be too short",
+    Grade.NOTE: "How to read the numbers",
+}
+"""What alarms of a grade ask of a reader, the gravest first."""
+DRAWN = {
+    UniformRecords: "records were drawn at random, each with the same chance",
+    WeightedRecords: "records were drawn at random, with chances of their own",
+    ByPredictedSize: "records were drawn at random, with chances by the size of their predicted cluster",
+    UniformClusters: "{units} were drawn at random, each with the same chance",
+}
+"""How draws were made, by design. Others are named as they are."""
+COLUMNS = ["record", "entity", "cluster"]
+"""Columns of a table of records. All others are attributes."""
+ATTRIBUTES = 6
+"""Number of attributes of a record that are shown, as many short texts as a line holds."""
 
-STYLE = """
-:root { color-scheme: light; --ink: #1a1a1a; --soft: #5c5c5c; --line: #d9d9d9; --tint: #f5f5f4; }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.5rem 1.25rem 4rem; max-width: 62rem; color: var(--ink); background: #fff;
-  font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
-h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .25rem; }
-h2 { font-size: 1.2rem; margin: 2.5rem 0 .5rem; padding-top: .75rem; border-top: 1px solid var(--line); }
-.headline { font-size: 1.3rem; line-height: 1.4; margin: .75rem 0; max-width: none; }
-h3 { font-size: 1rem; margin: 1.5rem 0 .25rem; }
-p { max-width: 44rem; margin: .5rem 0; }
-.soft { color: var(--soft); font-size: .9rem; }
-.alarms { margin: 1rem 0; padding: .75rem 1rem .75rem 2rem; border: 2px solid var(--ink);
-  background: var(--tint); }
-.alarms li { margin: .25rem 0; }
-.pair { display: grid; grid-template-columns: minmax(0, 1fr); gap: 1rem 2rem; align-items: start; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; width: 100%; }
-th, td { padding: .3rem .4rem; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top;
-  white-space: pre; }
-tbody th, .facts td { white-space: pre-line; }
-th:first-child, td:first-child { text-align: left; padding-left: 0; }
-tbody th { font-weight: 500; overflow-wrap: anywhere; min-width: 10rem; }
-thead th { white-space: normal; overflow-wrap: normal; border-bottom: 2px solid var(--ink); }
-.estimates td { white-space: pre-line; } .estimates tbody th { width: 45%; }
-.estimates tbody th:not([colspan]) { text-align: left; }
-.estimates td { min-width: 7.25rem; }
-.estimates small { display: block; font-size: .8rem; font-weight: 400; color: var(--soft); }
-.estimates th[colspan] { padding-top: 1rem; font-size: .8rem; color: var(--soft); text-align: left; }
-.facts th { width: 40%; font-weight: 400; color: var(--soft); text-align: left; }
-.facts td { text-align: left; overflow-wrap: anywhere; }
-figure { margin: 1rem 0; }
-img { display: block; max-width: 100%; height: auto; }
-pre { padding: .75rem 1rem; background: var(--tint); white-space: pre-wrap; font-size: .85rem; }
-@media (min-width: 60rem) { .pair { grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); }
-  .pair figure { margin-top: 0; } }
-@media (max-width: 30rem) { body { padding: 1rem .9rem 3rem; } table { font-size: .75rem; }
-  th, td { padding: .3rem .15rem; }
-  tbody th { min-width: 4.5rem; }
-  .estimates tr { display: grid; grid-template-columns: repeat(var(--engines), 1fr); }
-  .estimates thead th:first-child { display: none; }
-  .estimates tbody th { grid-column: 1 / -1; width: auto; border-bottom: 0; padding-left: 0; }
-  .estimates thead th, .estimates td { min-width: 0; text-align: left; padding-left: 0; } }
-@media print { @page { margin: 16mm; } body { max-width: none; padding: 0; font-size: 10pt; }
-  table { font-size: 8pt; } h2 { margin-top: 1.25rem; } tbody th { min-width: 5rem; }
-  .pair { grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); } .pair figure { margin-top: 0; }
-  h2, h3 { break-after: avoid; } tr, figure, .alarms { break-inside: avoid; }
-  thead { display: table-header-group; }
-  .estimates { font-size: 9pt; } .estimates td { min-width: 5.5rem; }
-  .headline { font-size: 13pt; } .pair.first { grid-template-columns: minmax(0, 1fr); }
-  .estimates small { font-size: 8pt; } img { max-height: 235mm; }
-  .wide { overflow: visible; } .alarms, pre { background: none; } pre { border: 1px solid var(--line); } }
-"""
+Result = Normal | Draws
+
+
+@dataclass(slots=True)
+class _Made:
+    """What engines made of a sample: results by name, refusals, doubts, and explanations of fits."""
+
+    results: dict[str, Result] = field(default_factory=dict)
+    refusals: list[str] = field(default_factory=list)
+    doubts: list[Sentence] = field(default_factory=list)
+    explained: list[dict[str, Any]] = field(default_factory=list)
 
 
 def report(
-    sample: Sample | ByDomain,
+    sample: Sample | ByDomain | Stages,
     metrics: Wanted = USUAL,
     *,
     level: float = 0.95,
-    title: str = "How good is this entity resolution?",
+    title: str = "",
     engines: Mapping[str, Engine] | None = None,
     kinds: Sequence[Kind] = (EqualTailed(),),
-    rng: Seed = 1,
     about: Mapping[str, Any] | None = None,
+    records: pd.DataFrame | None = None,
     call: str = "",
 ) -> str:
     """Make an HTML page about a sample, for those who decide and for those who check.
@@ -148,26 +126,28 @@ def report(
 
     Parameters
     ----------
-    sample : Sample or ByDomain
-        Estimates by domain have a section of their own, on a page about their sample.
+    sample : Sample, ByDomain or Stages
+        Estimates by domain, and stages of loss, have a section of their own, on a page about their sample.
     metrics : Metric or str, or several
         The first two have tables and pictures of the units that move them most.
     level : float in (0, 1)
         The level of the intervals.
     title : str
-        The title of the page.
+        The title of the page, by default "How good is this entity resolution?".
     engines : mapping, name -> Engine, optional
-        The first makes the column to quote. By default they are the closed form, the jackknife and the
-        bootstrap. If an engine raises DataError, the page shows its message. Alarms and warnings of engines,
-        such as those of the size model, are shown with those of the sample; warnings without a grade count as
-        faults. If an engine can explain its fit, as the size model can, the explanation is a section. If the
-        model's own alarm disowns its interval of recall, a column with the linear pool comes before its own.
+        The first makes the numbers to quote. By default they are the closed form, the jackknife and the
+        bootstrap, which start from the same random state. If an engine raises DataError, the page shows its
+        message. Alarms and warnings of engines are shown with those of the sample; warnings without a grade
+        count as faults. If an engine can explain its fit, as the size model can, the explanation is a
+        section. If the model's own alarm disowns its interval of recall, the linear pool comes before it.
     kinds : sequence of Kind
         Each result has intervals of the first kind that suits it, and of its own kind if none does.
-    rng : Generator, int or None
-        Each engine starts from the same state of it. The default makes the same page again.
     about : mapping, name -> value, optional
-        More lines about the data, such as names of files.
+        More lines about the data, such as names of files. Those named "drawn on" and "labelled by" are told
+        in the sentence that says what was done.
+    records : DataFrame, optional
+        Columns record, entity (by the labels), cluster (predicted), and attributes such as a name, as
+        `erbayes.labels.Labels.records` makes it. The records of units with much influence are then shown.
     call : str
         The command that makes this page again.
 
@@ -193,78 +173,83 @@ def report(
     """
     check_level(level)
     domains = sample if isinstance(sample, ByDomain) else None
-    sample = sample.sample if isinstance(sample, ByDomain) else sample
-    metrics, seed = chosen(metrics), generator(rng)
+    stages = sample if isinstance(sample, Stages) else None
+    sample = sample.sample if isinstance(sample, ByDomain | Stages) else sample
+    metrics, facts = chosen(metrics), dict(about or {})
+    if records is not None:
+        need(records, pd.DataFrame, "records are a DataFrame, one row per record")
+        refuse_names(COLUMNS, list(records.columns), "the table of records")
     if engines is None:
         engines = {"closed form": Taylor(), "jackknife": Jackknife(), "bootstrap": Resampled(replicates=2000)}
-    results: dict[str, Normal | Draws] = {}
-    refusals, doubts, explained = [], list[Sentence](), list[str]()
+    made = _run_engines(engines, sample, metrics, level)
+    results, warnings = made.results, [*alarms(sample, metrics), *made.doubts]
+    first = dict([*results.items()][:1])
+    contents = {
+        "title": title or "How good is this entity resolution?",
+        "headline": _write_headline(sample, metrics, results, level, kinds, made.doubts),
+        "meaning": (
+            f"What an interval means: of 100 samples drawn like this one, about {100 * level:g} give an "
+            "interval that covers the value in all records."
+        ),
+        "done": _tell_what_was_done(sample, facts),
+        "alarms_raised": _group_alarms(warnings),
+        "refusals": made.refusals,
+        "main": _tabulate_estimates(first, metrics, level, kinds),
+        "quoting": _explain_quoting(first, any(map(_is_fault, warnings))),
+        "others": _tabulate_estimates(results, metrics, level, kinds) if len(results) > 1 else None,
+        "checking": _explain_others(list(results)[1:]),
+        "domains": None if domains is None else _tabulate_domains(domains, level, kinds),
+        "stages": None if stages is None else _tabulate_stages(stages, level),
+        "influences": [_tabulate_influence(sample, metric, records) for metric in metrics[:2]],
+        "described": records is not None,
+        "explained": made.explained,
+        "balance": _tabulate_balance(sample),
+        "data": facts | sample.facts(),
+        "call": call,
+        "versions": {"Python": sys.version.split()[0], **{name: _find_version(name) for name in PACKAGES}},
+    }
+    return _fill_template(contents)
+
+
+def _fill_template(contents: Mapping[str, Any]) -> str:
+    """Return the page: the template with its contents, all text of which is escaped."""
+    from jinja2 import Environment, StrictUndefined
+
+    text = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+    page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    html: str = page.from_string(text).render(contents)
+    return html + "\n"
+
+
+def _run_engines(
+    engines: Mapping[str, Engine], sample: Sample, metrics: Sequence[Metric], level: float
+) -> _Made:
+    """Return what each engine makes of the sample, a pool before a model that disowns its recall."""
+    made, seed = _Made(), generator(1)
     for name, engine in engines.items():
-        with _record_warnings(name, doubts):
+        with _record_warnings(name, made.doubts):
             try:
                 # the same seed for each, so that a further engine leaves the other columns as they are
                 result = engine(sample, metrics, deepcopy(seed))
             except DataError as error:
-                refusals.append(f"No {name}: {error}.")
+                made.refusals.append(f"No {name}: {error}.")
                 continue
-            refusals += [
+            made.refusals += [
                 f"{metric}, {name}: {reason}."
                 for metric, reason in zip(result.names, result.reasons, strict=True)
                 if reason
             ]
-            if not all(result.reasons):
-                results[name] = result
             if isinstance(engine, Doubting):
-                doubts += [
-                    _name_engine(name, alarm) for alarm in engine.alarms(sample, metrics, deepcopy(seed))
-                ]
+                said = engine.alarms(sample, metrics, deepcopy(seed))
+                made.doubts += [Sentence(f"{name}: {alarm}", grade_of(alarm)) for alarm in said]
             if isinstance(engine, Explaining):
-                fit = engine.fitted(sample, deepcopy(seed))
-                results = _put_pooled_first(name, fit, metrics, results)
-                explained += _explain_engine(name, fit, level)
-    warnings = [*alarms(sample, metrics), *doubts]
-    body = [
-        f"<h1>{escape(title)}</h1>",
-        *(
-            _render_text(sentence, "headline")
-            for sentence in _write_headline(sample, metrics, results, level, kinds, doubts)
-        ),
-        _render_text(
-            f"Estimates for all records from {len(sample.expansion.unit):,} draws of {len(sample.units):,} "
-            f"labelled units. Intervals hold at a level of {100 * level:g} %.",
-            "soft",
-        ),
-        _render_alarms(warnings)
-        if warnings
-        else _render_text("No alarm: every check of the sample has passed."),
-        "<h2>Estimates</h2>",
-        *(_render_text(refusal, "soft") for refusal in refusals),
-        _explain_quoting(list(results), any(map(_is_fault, warnings))),
-        _render_columns(
-            _render_estimates(results, metrics, level, kinds),
-            _render_forest(results, level, kinds),
-            kind="first",
-        ),
-        *([] if domains is None else _render_domains(domains, level, kinds)),
-        *explained,
-        "<h2>Balance</h2>",
-        _render_text(
-            "Some totals of the prediction are known without labels. The sample should estimate them well."
-        ),
-        _render_balance(sample),
-        "<h2>Influence</h2>",
-        _render_text(
-            "These labelled units move an estimate most. Look at their labels again. Without a unit, the "
-            "estimate would change by about minus its influence."
-        ),
-        *(_render_influence(sample, metric) for metric in metrics[:2]),
-        "<h2>Data and design</h2>",
-        _render_facts({**(about or {}), **sample.facts()}),
-        "<h2>To make it again</h2>",
-        f"<pre>{escape(call)}</pre>" if call else "",
-        _render_facts({"Python": sys.version.split()[0], **{name: _find_version(name) for name in PACKAGES}}),
-    ]
-    return _render_page(title, body)
+                fit: Any = engine.fitted(sample, deepcopy(seed))
+                if hasattr(fit, "disowned") and not all(result.reasons) and fit.disowned(metrics):
+                    made.results[POOLED.format(name)] = fit.quoted(metrics)
+                made.explained.append(_explain_engine(name, fit, level))
+            if not all(result.reasons):
+                made.results[name] = result
+    return made
 
 
 @contextmanager
@@ -291,85 +276,43 @@ def _find_version(package: str) -> str:
         return "not installed, run from its source"
 
 
-def _render_page(title: str, body: Iterable[str]) -> str:
-    """Return the whole HTML page."""
-    # nothing runs or is loaded, whatever text the ids hold
-    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-    return "\n".join(
-        [
-            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
-            *body,
-            "</body>\n</html>\n",
-        ]
-    )
-
-
-def _render_text(text: str, kind: str = "") -> str:
-    return f'<p class="{kind}">{escape(text)}</p>' if kind else f"<p>{escape(text)}</p>"
-
-
-def _name_engine(name: str, alarm: str) -> Sentence:
-    """Return the alarm of an engine, with its name in front."""
-    return Sentence(f"{name}: {alarm}", grade_of(alarm))
-
-
 def _is_fault(alarm: Sentence) -> bool:
     return alarm.grade is Grade.FAULT
 
 
-def _put_pooled_first(
-    name: str, fit: Any, metrics: Sequence[Metric], results: Mapping[str, Normal | Draws]
-) -> dict[str, Normal | Draws]:
-    """Return results with the pool before those of a model whose own alarm disowns some of its intervals."""
-    if name not in results or not hasattr(fit, "disowned") or not fit.disowned(metrics):
-        return dict(results)
-    pooled = {POOLED.format(name): fit.quoted(metrics)}
-    return {k: v for n, x in results.items() for k, v in ({**pooled, n: x} if n == name else {n: x}).items()}
+def _group_alarms(sentences: Sequence[Sentence]) -> list[dict[str, Any]]:
+    """Return the alarms of each grade, the gravest first, with what they ask of a reader."""
+    return [
+        {"grade": grade.value, "title": title, "sentences": said}
+        for grade, title in GRADES.items()
+        if (said := [s for s in sentences if s.grade is grade])
+    ]
 
 
-def _render_alarms(sentences: Sequence[Sentence]) -> str:
-    """HTML of a list of alarms, faults first, each with its grade."""
-    worst = sorted(sentences, key=lambda s: -list(Grade).index(s.grade))
-    rows = "".join(f"<li><b>{s.grade.value}</b>: {escape(s)}</li>" for s in worst)
-    return f'<ul class="alarms">{rows}</ul>'
-
-
-def _render_columns(*parts: str, kind: str = "") -> str:
-    """HTML of parts side by side, or below one another on narrow screens."""
-    return (
-        f'<div class="{f"pair {kind}".strip()}">'
-        + "".join(f"<div>{part}</div>" for part in parts if part)
-        + "</div>"
+def _tell_what_was_done(sample: Sample, about: Mapping[str, Any]) -> str:
+    """Return a sentence about draws and labels, as far as they are known, and one about the prediction."""
+    units, design, n = sample.units, sample.design, len(sample.expansion.unit)
+    what = "entities" if units.by_entity else "predicted clusters"
+    # wrappers, such as Responding, hold the design by which draws were made
+    while type(design) not in DRAWN and hasattr(design, "design"):
+        design = design.design
+    how = DRAWN.get(type(design), f"draws were made at random by the design {type(design).__name__}")
+    drawn = f"{n:,} {how.format(units=what)}"
+    if sample.expansion.variance.census:
+        drawn = f"all {len(units):,} {what} were taken"
+    if "drawn on" in about:
+        drawn = drawn.replace("at random", f"at random on {about['drawn on']}")
+    people = f" by {about['labelled by']}" if "labelled by" in about else ""
+    done = (
+        f"What was done: {drawn}, and labelled{people}: {int(units.n.sum()):,} records of "
+        f"{len(units):,} {what}."
     )
+    prediction = sample.facts().get("the prediction")
+    return f"{done} The prediction has {prediction}." if prediction else done
 
 
-def _render_table(table: pd.DataFrame) -> str:
-    """HTML of a table. Its text is escaped, and ends of lines are kept."""
-    head = "".join(f"<th>{escape(str(c))}</th>" for c in ("", *table.columns))
-    rows = "".join(
-        f"<tr><th>{escape(str(name))}</th>{''.join(f'<td>{escape(str(x))}</td>' for x in cells)}</tr>\n"
-        for name, *cells in table.itertuples()
-    )
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table></div>'
-
-
-def _render_facts(facts: Mapping[str, Any]) -> str:
-    """HTML of a table of names and values."""
-    rows = (f"<tr><th>{escape(str(k))}</th><td>{escape(str(v))}</td></tr>" for k, v in facts.items())
-    return f'<div class="wide"><table class="facts">{"".join(rows)}</table></div>'
-
-
-def _shorten_id(x: Any) -> str:
-    """Text of an id on one short line, without characters that cannot be seen."""
-    text = "".join(c if c.isprintable() else "\ufffd" for c in str(x)[: LONGEST + 1])
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-
-
-def _render_picture(draw: Callable[[Axes], Axes], height: float, description: str) -> str:
-    """HTML of a picture that `draw` makes; `description` is for those who cannot see it."""
+def _make_picture(draw: Callable[[Axes], Axes], height: float, description: str) -> dict[str, str]:
+    """Return a picture that `draw` makes, as Base64; `description` is for those who cannot see it."""
     try:
         import matplotlib
         from matplotlib.figure import Figure
@@ -385,14 +328,13 @@ def _render_picture(draw: Callable[[Axes], Axes], height: float, description: st
         draw(figure.subplots())
         # without a date, so that the same sample makes the same page
         figure.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None})
-    data = b64encode(file.getvalue()).decode()
-    return f'<figure><img alt="{escape(description)}" src="data:image/svg+xml;base64,{data}"></figure>'
+    return {"description": description, "data": b64encode(file.getvalue()).decode()}
 
 
 def _write_headline(
     sample: Sample,
     metrics: Sequence[Metric],
-    results: Mapping[str, Normal | Draws],
+    results: Mapping[str, Result],
     level: float,
     kinds: Sequence[Kind],
     doubts: Sequence[Sentence],
@@ -437,7 +379,7 @@ def _write_headline(
 
 
 def _describe_flawless(
-    metric: Metric, result: Normal | Draws, j: int, bounds: FloatArray, draws: int, level: float
+    metric: Metric, result: Result, j: int, bounds: FloatArray, draws: int, level: float
 ) -> str:
     """Return the sentence about a metric at an end of its range, since no draw shows an error."""
     best = bool(np.isclose(result.estimate[j], result.support[j][1], rtol=0, atol=ROUNDING))
@@ -470,133 +412,175 @@ def _choose_format(metric: Metric, value: float, error: float) -> Callable[[floa
     return lambda x: f"{100 * x:.{places}f}\u00a0%"
 
 
-def _render_estimates(
-    results: Mapping[str, Normal | Draws], metrics: Sequence[Metric], level: float, kinds: Sequence[Kind]
-) -> str:
-    """HTML of the table of estimates: one row per metric with its meaning, one column per engine."""
+def _tabulate_estimates(
+    results: Mapping[str, Result], metrics: Sequence[Metric], level: float, kinds: Sequence[Kind]
+) -> dict[str, Any] | None:
+    """Return a row per metric with its meaning, a column per engine, and the picture of both."""
     if not results:
-        return ""
-    tables = {
-        name: digits.shown(result.table(level, suitable(kinds, result)[0]))
-        for name, result in results.items()
-    }
-    rows, group = [], None
+        return None
+    tables = [digits.shown(r.table(level, suitable(kinds, r)[0])) for r in results.values()]
+    rows: list[dict[str, Any]] = []
+    group = None
     for j, m in enumerate(metrics):
-        if len(metrics) >= LONG and m.group is not group:
-            group = m.group
-            rows.append(f'<tr><th colspan="{len(tables) + 1}">{escape(group.value)}</th></tr>')
-        cells = (table.iloc[j] for table in tables.values())
-        numbers = "".join(f"<td>{x.estimate}\n{x.lower}–{x.upper}</td>" for x in cells)
-        meaning = escape(m.meaning or m.source)
-        rows.append(f"<tr><th>{escape(m.name)}<small>{meaning}</small></th>{numbers}</tr>")
-    head = "".join(f"<th>{escape(name)}</th>" for name in ("", *tables))
-    body = "\n".join(rows)
-    return (
-        f'<div class="wide"><table class="estimates" style="--engines: {len(tables)}">'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
-    )
+        heading = m.group.value if len(metrics) >= LONG and m.group is not group else ""
+        group = m.group
+        cells = [f"{x.estimate}\n{x.lower}–{x.upper}" for x in (table.iloc[j] for table in tables)]
+        rows.append({"heading": heading, "name": m.name, "meaning": m.meaning or m.source, "cells": cells})
+    return {"engines": list(results), "rows": rows, "picture": _draw_forest(results, level, kinds)}
 
 
-def _explain_quoting(engines: Sequence[str], faulty: bool) -> str:
-    """Return a paragraph that names the column to quote and the use of the others."""
-    if not engines:
-        return ""
-    first, *others = engines
+def _explain_quoting(first: Mapping[str, Result], faulty: bool) -> str:
+    """Return a paragraph about the numbers to quote."""
     quote = "Once no fault is left, quote" if faulty else "Quote"
-    sentences = [f"{quote} the column “{first}”.", ROLES.get(first, "")]
-    if others:
-        sentences.append("The other columns check it: they make the interval in another way.")
-        sentences += [
-            f"{name.capitalize()}: {ROLES[name][0].lower()}{ROLES[name][1:]}"
-            for name in others
-            if name in ROLES
-        ]
-    return _render_text(" ".join(filter(None, sentences)))
+    return " ".join(f"{quote} these numbers, of the engine “{name}”. {ROLES.get(name, '')}" for name in first)
 
 
-def _explain_engine(name: str, fit: Any, level: float) -> list[str]:
+def _explain_others(names: Iterable[str]) -> str:
+    """Return a paragraph about the use of engines that are not quoted."""
+    said = [
+        f"{name.capitalize()}: {ROLES[name][0].lower()}{ROLES[name][1:]}" for name in names if name in ROLES
+    ]
+    return " ".join(["They check the numbers above, since they make an interval in another way.", *said])
+
+
+def _explain_engine(name: str, fit: Any, level: float) -> dict[str, Any]:
     """Return in words what the answers of an engine rest on, and the picture of links kept by size."""
-    words = "".join(_render_text(paragraph) for paragraph in fit.explain(level).split("\n\n"))
-    picture = _render_picture(
+    picture = _make_picture(
         lambda ax: plots.retention(fit, ax=ax),
         4,
         "Share of links kept by size, with the sampled sizes marked",
     )
-    return [f"<h2>What the {escape(name)} rests on</h2>", _render_columns(words, picture)]
+    return {"engine": name, "paragraphs": fit.explain(level).split("\n\n"), "picture": picture}
 
 
-def _render_forest(results: Mapping[str, Normal | Draws], level: float, kinds: Sequence[Kind]) -> str:
-    if not results:
-        return ""
+def _draw_forest(results: Mapping[str, Result], level: float, kinds: Sequence[Kind]) -> dict[str, str]:
+    """Return the picture of estimates and intervals of engines."""
     supports = dict(pair for r in results.values() for pair in zip(r.names, r.support, strict=True))
     own = sum(not np.isfinite(support).all() for support in supports.values())
     height = 1.2 + 0.2 * len(supports) * max(1, len(results)) + 0.5 * own
-    return _render_picture(
+    return _make_picture(
         lambda ax: plots.forest(results, level=level, kinds=kinds, ax=ax),
         height,
         f"Estimates and intervals of {', '.join(supports)}",
     )
 
 
-def _render_domains(domains: ByDomain, level: float, kinds: Sequence[Kind]) -> list[str]:
-    """HTML of estimates by domain: a table of the first metrics, and their picture."""
+def _list_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table as text, each under its name."""
+    return [
+        {"name": str(name), "cells": [*map(str, cells)], "records": []} for name, *cells in table.itertuples()
+    ]
+
+
+def _tabulate_stages(stages: Stages, level: float) -> dict[str, Any]:
+    """Return where links are lost and made: a sentence, a table, and a picture."""
+    shown = ["stage", "estimate", "lower", "upper"]
+    rows = _list_rows(digits.shown(stages.table(level)[shown]).set_index("stage"))
+    picture = _make_picture(lambda ax: plots.stages(stages, ax=ax), 1.3, "A bar of true links by stage")
+    return {"sentence": str(stages), "columns": shown[1:], "rows": rows, "picture": picture}
+
+
+def _tabulate_domains(domains: ByDomain, level: float, kinds: Sequence[Kind]) -> dict[str, Any]:
+    """Return estimates of the first metrics by domain: a table, their picture, alarms and refusals."""
     names = [m.name for m in domains.metrics[:2]]
     kind = suitable(kinds, domains.joint)[0]
     table = domains.table(level, kind)
+    table = table[table["metric"].isin(names)].reset_index(drop=True)
+    text = digits.shown(table.drop(columns=["level", "kind", "reason"], errors="ignore"))
+    interval = (text["lower"] + "–" + text["upper"]).where(table["lower"].notna(), "no interval")
+    cells = (text["estimate"] + "\n" + interval).where(table["estimate"].notna(), "no estimate")
+    wide = table.assign(cells=cells, n_eff=text["n_eff"]).groupby("domain", sort=False, dropna=False)
     reasons = table["reason"] if "reason" in table else pd.Series("", table.index)
-    digits_shown = digits.shown(table.drop(columns=["level", "kind", "reason"], errors="ignore"))
-    digits_shown = digits_shown.set_axis([_shorten_id(x) for x in table["domain"]]).drop(columns="domain")
-    shown = digits_shown[(table["metric"].isin(names)).to_numpy()]
     refused = [
         f"{d}, {m}: {why}."
         for d, m, why in zip(table["domain"], table["metric"], reasons, strict=True)
-        if why and m in names
+        if why
     ]
-    rows = table["estimate"].notna() & table["metric"].isin(names)
-    picture = _render_picture(
+    picture = _make_picture(
         lambda ax: plots.by_domain(domains, names, level=level, kind=kind, ax=ax),
-        1.4 + 0.22 * int(rows.sum()),
+        1.4 + 0.22 * int(table["estimate"].notna().sum()),
         f"Estimates and intervals of {', '.join(names)} by {domains.variable}",
     )
-    return [
-        f"<h2>By {escape(domains.variable)}</h2>",
-        _render_text(
-            "Each row is about the records of one group. The column n_eff is the effective number of draws "
-            "behind it. Intervals are for each group alone."
-        ),
-        *(_render_text(why, "soft") for why in refused),
-        *([_render_alarms(warnings)] if (warnings := domains.alarms()) else []),
-        _render_table(shown),
-        picture,
-    ]
+    return {
+        "variable": domains.variable,
+        "refusals": refused,
+        "alarms": _group_alarms(domains.alarms()),
+        "columns": [*names, "effective draws"],
+        "rows": [
+            {
+                "name": digits.shorten_id(domain),
+                "cells": [*rows["cells"], rows["n_eff"].iloc[0]],
+                "records": [],
+            }
+            for domain, rows in wide
+        ],
+        "picture": picture,
+    }
 
 
-def _render_balance(sample: Sample) -> str:
+def _tabulate_balance(sample: Sample) -> dict[str, Any]:
+    """Return estimated and known totals with their picture, or the reason why there are none."""
     try:
         table = balance(sample)
     except DataError as error:
-        return _render_text(f"No balance: {error}.", "soft")
+        return {"reason": f"No balance: {error}."}
     table = table.rename(index=lambda name: name.replace("_", " "))
-    picture = _render_picture(
-        lambda ax: plots.balance(table, ax=ax), 1.2 + 0.4 * len(table), "Estimated over known totals"
+    picture = _make_picture(
+        lambda ax: plots.balance(sample, ax=ax), 1.2 + 0.4 * len(table), "Estimated over known totals"
     )
-    return _render_columns(_render_table(digits.shown(table)), picture)
+    shown = digits.shown(table)
+    return {"reason": "", "columns": list(shown.columns), "rows": _list_rows(shown), "picture": picture}
 
 
-def _render_influence(sample: Sample, metric: Metric) -> str:
-    title = f"<h3>{escape(metric.name)}</h3>"
+def _tabulate_influence(sample: Sample, metric: Metric, records: pd.DataFrame | None) -> dict[str, Any]:
+    """Return the units that move a metric most, with some of their records, or why there are none."""
     try:
         table = influence(sample, metric).head(MOST)
     except NotIdentified as error:
-        return title + _render_text(f"{error}.", "soft")
+        return {"metric": metric.name, "reason": f"{error}."}
     if not (table["influence"].abs() > ROUNDING).any():
-        return title + _render_text("All draws have the same effect: no unit stands out.", "soft")
-    table.index = pd.Index([_shorten_id(x) for x in table.index])
+        return {"metric": metric.name, "reason": "All draws have the same effect: no unit stands out."}
+    described = [_describe_unit(unit, records, sample.units.by_entity) for unit in table.index]
+    table.index = pd.Index([digits.shorten_id(x) for x in table.index])
     shown = table[["records", "missing", "wrong", "draws"]].map(lambda x: f"{x:,.0f}")
     shown.insert(0, "influence", table["influence"].map(lambda x: f"{x:+.2g}"))
-    picture = _render_picture(
-        lambda ax: plots.influence(table, MOST, ax),
+    picture = _make_picture(
+        lambda ax: plots.influence(sample, metric, MOST, ax),
         1.2 + 0.25 * len(table),
         f"Influence of single units on {metric.name}",
     )
-    return title + _render_columns(_render_table(shown), picture)
+    rows = [row | {"records": found} for row, found in zip(_list_rows(shown), described, strict=True)]
+    return {
+        "metric": metric.name,
+        "reason": "",
+        "columns": list(shown.columns),
+        "rows": rows,
+        "picture": picture,
+    }
+
+
+def _describe_unit(unit: Any, records: pd.DataFrame | None, by_entity: bool) -> list[tuple[str, list[Any]]]:
+    """Return records of a unit: one of it, one split off, one joined wrongly, with roles and what differs."""
+    inside, across = ("entity", "cluster") if by_entity else ("cluster", "entity")
+    if records is None or (own := records[records[inside] == unit]).empty:
+        return []
+    # the largest piece stands for the unit; records without a cluster lie where nobody has looked
+    piece = own[across].mode().iloc[0] if own[across].notna().any() else None
+    inner = own if piece is None else own[own[across] == piece]
+    apart = own.drop(inner.index)
+    strangers = records[(records[across] == piece) & (records[inside] != unit)]
+    split, joined = (apart, strangers) if by_entity else (strangers, apart)
+    roles = {
+        "a record of it": inner,
+        "the same, in another cluster": split,
+        "another, in the same cluster": joined,
+    }
+    attributes = [c for c in records.columns if c not in COLUMNS][:ATTRIBUTES]
+    first = inner.iloc[0]
+    described = []
+    for role, rows in roles.items():
+        for row in rows.head(1).to_dict("records"):
+            texts = [(c, str(row[c]).strip()) for c in attributes if not pd.isna(row[c])]
+            told = [(digits.shorten_id(text), row[c] != first[c]) for c, text in texts if text]
+            described.append((role, [(digits.shorten_id(row["record"]), False), *told]))
+    return described

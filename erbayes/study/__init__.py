@@ -1,25 +1,5 @@
 """How far an estimator can be trusted: repeated sampling from populations whose truth is known."""
 
-from .harness import (
-    DrawClusters,
-    DrawDistinctClusters,
-    DrawPoisson,
-    DrawRecords,
-    Plan,
-    PoissonSamples,
-    Samples,
-    Study,
-    study,
-)
+from .harness import Entities, OwnPlan, Samples, Study, draw_samples, study
 
-__all__ = [
-    "DrawClusters",
-    "DrawDistinctClusters",
-    "DrawPoisson",
-    "DrawRecords",
-    "Plan",
-    "PoissonSamples",
-    "Samples",
-    "Study",
-    "study",
-]
+__all__ = ["Entities", "OwnPlan", "Samples", "Study", "draw_samples", "study"]

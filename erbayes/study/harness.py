@@ -3,34 +3,35 @@
     study(populations, plans, sizes, estimators, metrics, repetitions=..., seed=...)
 
 `study` draws samples from populations whose truth is known, and gives each sample to every estimator. A
-*plan* draws the samples. An *estimator* is an engine (see `erbayes.engine`) with a kind of interval.
+*plan* of `erbayes.labels` draws the samples. An *estimator* is an engine (see
+`erbayes.engine`) with a kind of interval.
 """
 
 from __future__ import annotations
 
 import hashlib
+import sys
 import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import joblib
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import BoolArray, FloatArray, IntArray
+from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError
 from .._internal.progress import track
 from ..design import ByPredictedSize, PoissonRecords, UniformClusters, UniformRecords
 from ..design.sample import Sample
 from ..engine.contract import Engine, Estimator, Preparing
-from ..labels.drawing import Records
-from ..labels.drawing.plans import BySize, need_by_size
+from ..labels.drawing.plans import BySize, Poisson, Records
 from ..metrics.columns import ClusterSum
 from ..metrics.definitions import Metric, Wanted, chosen
 from ..metrics.intervals import check_level, need_suitable
@@ -47,31 +48,36 @@ RUN = ("estimate", "lower", "upper", "failed", "seconds", "warned")
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Many samples of n draws from one population, by one design.
+    """Many samples from one population, by one design.
 
     Attributes
     ----------
     units : Units
         The whole population.
-    design : UniformRecords, UniformClusters or ByPredictedSize
-    unit : int array, (samples, n)
-        Position of the unit of each draw.
-    batch : Sample
+    design : Design
+        Without draws.
+    unit : int array, (samples, n), or list of int arrays
+        Position of the unit of each draw. Poisson samples are lists of distinct units, of different lengths.
+    batch : Sample, or None for Poisson samples
         All samples as one: the units are the whole population, the expansion has a leading axis of samples.
     separate : list of Sample
         One sample each, with its own units only.
     """
 
     units: Units
-    design: UniformRecords | UniformClusters | ByPredictedSize
-    unit: IntArray
+    design: UniformRecords | UniformClusters | ByPredictedSize | PoissonRecords
+    unit: IntArray | list[IntArray]
 
     @cached_property
-    def batch(self) -> Sample:
-        return Sample(self.units, self.design, self.design.expand_draws(self.units, self.unit))
+    def batch(self) -> Sample | None:
+        if isinstance(self.design, PoissonRecords):
+            return None
+        return Sample(self.units, self.design, self.design.expand_draws(self.units, np.asarray(self.unit)))
 
     @cached_property
     def separate(self) -> list[Sample]:
+        if isinstance(self.design, PoissonRecords):
+            return [Sample(self.units.take(row), self.design) for row in self.unit]
         samples = []
         for row in self.unit:
             distinct, unit = np.unique(row, return_inverse=True)
@@ -81,124 +87,106 @@ class Samples:
         return samples
 
 
-@dataclass(frozen=True, eq=False)
-class PoissonSamples:
-    """Many samples from one population by Poisson draws, which have no common number of draws.
-
-    Attributes
-    ----------
-    units : Units
-        The whole population.
-    design : PoissonRecords
-    drawn : bool array, (samples, units)
-        True for the units of each sample.
-    batch : None
-        Samples of different sizes are not one array.
-    separate : list of Sample
-        One sample each, with its own units only.
-    """
-
-    units: Units
-    design: PoissonRecords
-    drawn: BoolArray
-    batch: ClassVar[None] = None
-
-    @cached_property
-    def separate(self) -> list[Sample]:
-        return [Sample(self.units.take(np.flatnonzero(row)), self.design) for row in self.drawn]
-
-
-class Plan(Protocol):
+class OwnPlan(Protocol):
     """A way of drawing samples of n units from a population."""
 
-    def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples | PoissonSamples:
-        """Draw samples.
-
-        Parameters
-        ----------
-        units : Units
-            The whole population.
-        n : int
-            Draws of each sample.
-        samples : int
-        rng : Generator
-
-        Returns
-        -------
-        Samples or PoissonSamples
-        """
+    def draw_samples(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples:
+        """Draw samples of n draws each from the units of a whole population."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class DrawRecords:
-    """Plan: draw n records with replacement, and take the entity of each. Repeats stay draws.
+class Entities:
+    """Plan of a study: entities drawn uniformly, which takes a population whose entities are known.
 
     Parameters
     ----------
-    of : plan by size
-        A plan of `erbayes.labels` whose chances depend on predicted size, such as `LinkEnds()`. By default
-        records are uniform.
+    distinct : bool
+        Draw without replacement. By default repeats stay draws.
+
+    Examples
+    --------
+    >>> from erbayes.study import populations
+    >>> people = populations.simulate(populations.Zeta(2.5, 30), populations.Splits(0.2), 100, rng=1)
+    >>> (sample,) = draw_samples(Entities(), people.units, 5, 1, np.random.default_rng(1)).separate
+    >>> len(sample.design.draws)
+    5
     """
 
-    of: BySize = field(default_factory=Records)
+    distinct: bool = False
 
-    def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples:
-        if self.of != Records():
-            column = _find_chance_column(self.of, units)
-            ends = np.cumsum(units.column(column))
-            unit = np.searchsorted(ends, rng.random((samples, n)) * ends[-1], side="right")
-            return Samples(units, ByPredictedSize(column), np.minimum(unit, np.searchsorted(ends, ends[-1])))
+    def draw_samples(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples:
+        if not self.distinct:
+            return Samples(units, UniformClusters(), rng.integers(len(units), size=(samples, n)))
+        if n > len(units):
+            raise DataError(f"cannot draw {n} distinct entities from a population of {len(units)}")
+        unit = np.array([rng.choice(len(units), n, replace=False) for _ in range(samples)])
+        return Samples(units, UniformClusters(population=len(units)), unit)
+
+
+def draw_samples(
+    plan: BySize | Poisson | OwnPlan, units: Units, n: int, samples: int, rng: np.random.Generator
+) -> Samples:
+    """Draw many samples of n draws from a population, by a plan of a study.
+
+    Parameters
+    ----------
+    plan : plan of `erbayes.labels`, Entities or OwnPlan
+        `Records()` and other plans with chances by predicted size draw records with replacement, and take the
+        entity of each. `Poisson` draws each record independently, n in expectation.
+    units : Units
+        The whole population.
+    n, samples : int
+    rng : Generator
+
+    Returns
+    -------
+    Samples
+
+    Raises
+    ------
+    DataError
+        A plan that needs records in an order or values of them, such as `Systematic()`; or one that draws
+        nothing.
+
+    Examples
+    --------
+    >>> from erbayes.labels import RootSize
+    >>> from erbayes.study import populations
+    >>> people = populations.simulate(populations.Zeta(2.5, 30), populations.Splits(0.2), 100, rng=1)
+    >>> draw_samples(RootSize(), people.units, 5, 3, np.random.default_rng(1)).unit.shape
+    (3, 5)
+    """
+    if isinstance(plan, type) or not (isinstance(plan, Poisson | BySize) or hasattr(plan, "draw_samples")):
+        raise DataError(
+            f"a study draws by chances of predicted size, such as Records() or RootSize(), by Poisson(), by "
+            f"Entities(), or by an object with a method draw_samples, not by {plan!r}"
+        )
+    if isinstance(plan, Poisson):
+        design = PoissonRecords(_find_chance_column(plan.of, units), n)
+        taken = rng.random((samples, len(units))) < design.included(units)
+        return Samples(units, design, [np.flatnonzero(row) for row in taken])
+    if isinstance(plan, Records):
         before = units.records_before
         record = rng.integers(before[-1], size=(samples, n))
         return Samples(units, UniformRecords(), np.searchsorted(before, record, side="right") - 1)
+    if isinstance(plan, BySize):
+        column = _find_chance_column(plan, units)
+        ends = np.cumsum(units.column(column))
+        unit = np.searchsorted(ends, rng.random((samples, n)) * ends[-1], side="right")
+        # rounding may bring a place to the very end, behind which no unit has a chance
+        return Samples(units, ByPredictedSize(column), np.minimum(unit, np.searchsorted(ends, ends[-1])))
+    return plan.draw_samples(units, n, samples, rng)
 
 
 def _find_chance_column(plan: BySize, units: Units) -> ClusterSum:
     """Return the column of chances of a plan, refusing one that draws nothing."""
-    need_by_size(plan, "of")
     if units.known is None:
         raise DataError("the sizes of predicted clusters are not known: chances are functions of them")
     column = plan.column(units.known)
     if not units.known.total(column) > 0:
         raise DataError(f"no record has a chance to be drawn: the total of '{column.name}' is 0")
     return column
-
-
-@dataclass(frozen=True, slots=True)
-class DrawPoisson:
-    """Plan: draw each record independently, n in expectation, and take the entities of those drawn.
-
-    Parameters
-    ----------
-    of : plan by size
-        A plan of `erbayes.labels` whose chances depend on predicted size. By default records are uniform.
-    """
-
-    of: BySize = field(default_factory=Records)
-
-    def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> PoissonSamples:
-        design = PoissonRecords(_find_chance_column(self.of, units), n)
-        return PoissonSamples(units, design, rng.random((samples, len(units))) < design.included(units))
-
-
-@dataclass(frozen=True, slots=True)
-class DrawClusters:
-    """Plan: draw n entities uniformly with replacement."""
-
-    def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples:
-        return Samples(units, UniformClusters(), rng.integers(len(units), size=(samples, n)))
-
-
-@dataclass(frozen=True, slots=True)
-class DrawDistinctClusters:
-    """Plan: draw n entities uniformly without replacement."""
-
-    def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples:
-        if n > len(units):
-            raise DataError(f"cannot draw {n} distinct entities from a population of {len(units)}")
-        unit = np.array([rng.choice(len(units), n, replace=False) for _ in range(samples)])
-        return Samples(units, UniformClusters(population=len(units)), unit)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -276,7 +264,7 @@ class Study(Tabled):
 
 def study(
     populations: Mapping[str, Population],
-    plans: Mapping[str, Plan],
+    plans: Mapping[str, BySize | Poisson | OwnPlan],
     sizes: Sequence[int],
     estimators: Mapping[str, Engine | Estimator],
     metrics: Wanted,
@@ -284,9 +272,7 @@ def study(
     repetitions: int,
     seed: int,
     level: float = 0.95,
-    workers: int = 1,
     file: Path | str | None = None,
-    progress: bool = True,
 ) -> Study:
     """Draw samples from known populations repeatedly, and compare every estimator with the truth.
 
@@ -298,7 +284,8 @@ def study(
     Parameters
     ----------
     populations : mapping, name -> Population
-    plans : mapping, name -> Plan
+    plans : mapping, name -> plan of `erbayes.labels`, Entities or OwnPlan
+        See `draw_samples`.
     sizes : sequence of int
         Numbers of draws.
     estimators : mapping, name -> Engine or Estimator
@@ -310,13 +297,9 @@ def study(
         Seed of all random numbers.
     level : float in (0, 1)
         Level of the intervals.
-    workers : int
-        Number of processes; -1 for one per core.
     file : path, optional
         SQLite file that keeps finished blocks of 250 repetitions. A study that was stopped continues from it.
         A block is used again only if everything that it depends on is the same (see Notes).
-    progress : bool
-        Show a bar on standard error.
 
     Returns
     -------
@@ -342,16 +325,20 @@ def study(
     classes and values that the code refers to by name, in closures and in fields. Other installed packages
     count by their version. Blocks of other code stay in the file.
 
+    It runs in one process, or in as many as joblib is told: `with joblib.parallel_config(n_jobs=2): ...`. In
+    a terminal, a bar shows its progress.
+
     An estimator that counts its calls needs a field with `repr=False` for the count. A changed value
     elsewhere counts as a changed estimator.
 
     Examples
     --------
     >>> from erbayes import engine, metrics
+    >>> from erbayes.labels import Records
     >>> from erbayes.study import populations as simulate
     >>> rng = np.random.default_rng(1)
     >>> people = simulate.simulate(simulate.Zeta(2.5, 30), simulate.Misattribution(0.1), 2000, rng)
-    >>> runs = study({"zeta": people}, {"records": DrawRecords()}, [100], {"closed": engine.Taylor()},
+    >>> runs = study({"zeta": people}, {"records": Records()}, [100], {"closed": engine.Taylor()},
     ...              [metrics.pairwise_recall], repetitions=50, seed=1)
     >>> runs.table()[["estimator", "metric", "repetitions", "failures"]]
       estimator           metric  repetitions  failures
@@ -400,8 +387,8 @@ def study(
             if missing:
                 jobs.append(joblib.delayed(_run)(*block, missing))
         # in any order, so that finished blocks are stored at once and a study that is stopped can go on
-        results = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)
-        for runs in track(results, len(jobs), "study", progress):
+        results = joblib.Parallel(return_as="generator_unordered")(jobs)
+        for runs in track(results, len(jobs), "study", sys.stderr.isatty()):
             finished |= runs
             store.keep(runs)
     truths = {name: [p.value(m) for m in metrics] for name, p in populations.items()}
@@ -426,7 +413,7 @@ class _Cell:
     units: Units
     content: str
     plan_name: str
-    plan: Plan
+    plan: BySize | Poisson | OwnPlan
     n: int
     metrics: tuple[Metric, ...]
     level: float
@@ -484,7 +471,7 @@ def _run(
     cell: _Cell, first: int, count: int, estimators: Mapping[str, tuple[str, Estimator]]
 ) -> dict[str, FloatArray]:
     """Draw a block of samples, and return the figures `RUN` of each estimator, (count, metrics, figures)."""
-    samples = cell.plan.draw(cell.units, cell.n, count, cell.rng(first))
+    samples = draw_samples(cell.plan, cell.units, cell.n, count, cell.rng(first))
     runs = {}
     for e, (key, estimator) in estimators.items():
         rng, run = cell.rng(first, e), np.full((count, len(cell.metrics), len(RUN)), np.nan)

@@ -246,7 +246,7 @@ def _mark_links(frame: pd.DataFrame, score: str | None, threshold: float | None,
     return np.asarray(scores >= threshold, dtype=bool)
 
 
-def _list_all_records(records: Any, in_pairs: pd.Index, what: str) -> tuple[pd.Index, IntArray]:
+def list_all_records(records: Any, in_pairs: pd.Index, what: str) -> tuple[pd.Index, IntArray]:
     """Return all records, and the position among them of each record of the pairs."""
     listed = ids(records, f"all records of the {what}")
     if not is_unique(listed):
@@ -399,7 +399,7 @@ class Clustering:
             )
         codes, distinct = pd.factorize(left.append(right))
         if records is not None:
-            distinct, position = _list_all_records(records, pd.Index(distinct), what)
+            distinct, position = list_all_records(records, pd.Index(distinct), what)
             codes = position[codes]
         source, target = codes[: len(ends)][linked], codes[len(ends) :][linked]
         graph = coo_array((np.ones(len(source), dtype=bool), (source, target)), shape=(len(distinct),) * 2)

@@ -40,18 +40,7 @@ class Grouped(Pieces, Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Variable:
-    """A variable of records or of entities.
-
-    Attributes
-    ----------
-    name : str
-    keys : Index, (k,)
-        Unique ids of records or entities that have a value.
-    codes : int array, (k,)
-        Value of each, 0 to G - 1.
-    values : Index, (G,)
-        Distinct values, sorted.
-    """
+    """Ids `keys` of records or entities, (k,), with `codes` of their sorted `values`, (k,) and (G,)."""
 
     name: str
     keys: pd.Index
@@ -62,17 +51,8 @@ class Variable:
     def of(cls, groups: Any, name: str | None, of: Of) -> Variable:
         """Read a variable from a Series, a mapping or a table of two columns.
 
-        Ids without a value are left out here, and refused if they are needed. Equal rows count once.
-
-        Raises
-        ------
-        DataError
-            If an id has several values, or if values are numbers that are not whole.
-
-        Examples
-        --------
-        >>> Variable.of({1: "US", 2: "FR", 3: None}, "country", Of.RECORDS).values.tolist()
-        ['FR', 'US']
+        Ids without a value are left out here, and refused if they are needed. Equal rows count once. Several
+        values of one id are refused, and so are numbers that are not whole.
         """
         what = name or "group"
         if isinstance(groups, pd.Series):
@@ -149,11 +129,8 @@ def discrete(column: pd.Series, what: str) -> pd.Series:
 def piece_values(variable: Variable, of: Of, units: Grouped) -> FloatArray:
     """Return the number of records of each group in each piece, (G, p).
 
-    Raises
-    ------
-    DataError
-        If labelled records or entities have no value, if entities are not the units, or if there are more
-        than `MOST` groups among them.
+    Refuses labelled records or entities without a value, entities that are not the units, and more than
+    `MOST` groups.
     """
     pieces = len(units.n)
     if of is Of.ENTITIES:
@@ -183,18 +160,14 @@ def piece_values(variable: Variable, of: Of, units: Grouped) -> FloatArray:
 class Predicted:
     """The records of each group in each predicted cluster.
 
-    Predicted clusters with as many records of each group may be one row, with their number as its `count`.
+    Clusters with as many records of each group may be one row, with their number as its `count`.
 
     Attributes
     ----------
-    cluster, group : int arrays, (t,)
-        Each predicted cluster with each group that it has records of.
-    n : float array, (t,)
-        Records of this group in this cluster.
-    m : float array, (clusters,)
-        Records of each predicted cluster.
-    count : float array, (clusters,)
-        Number of predicted clusters that are like this one.
+    cluster, group, n : arrays, (t,)
+        Each predicted cluster with each group that it has records of, and the number of these records.
+    m, count : float arrays, (clusters,)
+        Records of each predicted cluster, and the number of clusters that are like it.
     place : int array, (p,)
         Predicted cluster of each piece.
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -11,34 +10,12 @@ import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, head, member
+from .._internal.policies import Missing
 from .checks import first_entities, missing_records, position_in_labels, refuse_edges, strangers
 from .clustering import Clustering, ids, kind
 from .frame import framed
 from .lookup import joined, look_up
 from .units import KnownTotals, Units, histogram
-
-
-class Missing(Enum):
-    """Policies for labelled records that the prediction lacks.
-
-    Examples
-    --------
-    >>> prediction, labels = {1: "a", 2: "a"}, {1: "x", 2: "x", 3: "x"}
-    >>> units = measure(prediction, labels, missing=Missing.OMIT)
-    >>> units.size, units.unmatched
-    (array([2.]), 1)
-    """
-
-    ERROR = "error"
-    """Refuse (the default)."""
-    SINGLETON = "singleton"
-    """Each is a predicted cluster of its own. \\|P\\| stays known; N and \\|Ĉ\\| do not."""
-    TOGETHER = "together"
-    """Those of one entity are one predicted cluster. No total stays known."""
-    OMIT = "omit"
-    """Leave them out. The population is then the records that the prediction has, and all totals are known.
-    Entities shrink. An entity of which the prediction has no record leaves the sample. Predictions made of
-    pairs alone (`Clustering.from_pairs` without `records`) refuse this policy."""
 
 
 def measure(
@@ -61,10 +38,6 @@ def measure(
         The records that existed when the labels were made, if the prediction has newer ones. Everything is
         counted inside the frame, which is then the population. A frame is ids (Index, list, set, array,
         Series), memberships of its records, or a cut-off date (`erbayes.Dated`).
-
-    Returns
-    -------
-    Units
 
     Raises
     ------
@@ -108,8 +81,8 @@ def measure_predicted(
 
     Parameters
     ----------
-    prediction : memberships
-        Predicted cluster of every record of the population.
+    prediction, frame
+        As in `measure`. A predicted cluster that has grown since it was sampled is its records in the frame.
     labels : memberships
         True entity of every record of the sampled clusters and, if `whole_entities`, of every
         other record of the entities that they touch.
@@ -118,13 +91,6 @@ def measure_predicted(
     whole_entities : bool
         False if labels end at the border of the sampled clusters. Precision is then identified, and recall is
         not.
-    frame : record ids, an older prediction, or Dated, optional
-        As in `measure`, if clusters have grown since they were sampled. A predicted cluster is then its
-        records inside the frame.
-
-    Returns
-    -------
-    Units
 
     Raises
     ------

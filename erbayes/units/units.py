@@ -45,13 +45,7 @@ class KnownTotals:
     singletons: bool = True
 
     def total(self, column: ClusterSum) -> float:
-        """Return the known total of a column, Σ_k m φ(m).
-
-        Raises
-        ------
-        NotIdentified
-            Predicted singletons count, and their number is not known.
-        """
+        """Return the known total of a column, Σ_k m φ(m); NotIdentified if it counts unknown singletons."""
         if not self.singletons and column.phi(np.ones(1))[0] != 0:
             raise NotIdentified(
                 f"the total of '{column.name}' is not known: labelled records that the prediction "
@@ -157,13 +151,7 @@ class Units:
         return {}
 
     def column(self, column: Column) -> FloatArray:
-        """Values of a column on each unit, (u,). They are counted once.
-
-        Raises
-        ------
-        NotIdentified
-            These units do not identify the column.
-        """
+        """Values of a column on each unit, (u,), counted once; NotIdentified if these units have none."""
         if column not in self._values:
             self._values[column] = column.count(self)
         return self._values[column]
@@ -219,13 +207,7 @@ class Units:
         return replace(self, groupings=(*others, grouping))
 
     def whole_prediction(self, prediction: Any, why: str) -> Clustering:
-        """Return a prediction as a clustering, which needs as many records as the population.
-
-        Raises
-        ------
-        DataError
-            If it has more or fewer, or if their number is not known. The message says `why` all are needed.
-        """
+        """Return a prediction as a clustering; DataError, which says `why`, unless it has all records."""
         return _need_whole_prediction(self, prediction, why)
 
     @cached_property
@@ -253,13 +235,7 @@ class Units:
         return _find_grouping(self, variable)
 
     def total(self, column: ClusterSum | InDomain) -> float:
-        """Return a total that the prediction fixes.
-
-        Raises
-        ------
-        NotIdentified
-            If the prediction, or the variable of a domain, is not known for all records.
-        """
+        """Return a total that the prediction fixes; NotIdentified if it, or a variable, lacks records."""
         return _find_known_total(self, column)
 
     @property
@@ -305,8 +281,6 @@ class Units:
     def table(self) -> pd.DataFrame:
         """Table of the columns that these units identify, one row per unit.
 
-        Examples
-        --------
         >>> import erbayes as eb
         >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"})
         >>> units.table()[["records", "true_links", "common_links"]]

@@ -124,10 +124,6 @@ def tree(
     rng : Generator, int or None
         The source of chance of the halves.
 
-    Returns
-    -------
-    Tree
-
     Raises
     ------
     DataError

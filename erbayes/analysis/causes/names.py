@@ -78,23 +78,19 @@ def name_variation(sample: Sample, names: Any) -> tuple[Sample, Metric]:
 
     Parameters
     ----------
-    sample : Sample
-        Of whole entities.
-    names : Series, mapping or table of two columns
-        The name of each labelled record, or of all records. Any variable will do, such as an address.
+    sample, names
+        As in `homonymy`, but names are needed for labelled records only. Any variable will do, such as an
+        address.
 
     Returns
     -------
-    Sample
-        The sample that knows which entities have several names. Engines need it in place of `sample`.
-    Metric
+    Sample, Metric
+        As `homonymy` returns them.
 
     Raises
     ------
-    DataError
-        If labelled records have no name, or several.
-    NotIdentified
-        If units are predicted clusters.
+    DataError, NotIdentified
+        As in `homonymy`.
 
     Examples
     --------
@@ -102,7 +98,7 @@ def name_variation(sample: Sample, names: Any) -> tuple[Sample, Metric]:
     >>> labels = {i: i // 2 for i in range(80)}
     >>> sample = eb.Sample(eb.measure(labels, labels), eb.UniformClusters())
     >>> named, rate = name_variation(sample, {i: "Ann" if i % 8 else "Anne" for i in range(80)})
-    >>> eb.taylor(named, rate).apply(rate).estimate
+    >>> eb.engine.taylor(named, rate).apply(rate).estimate
     array([0.25])
     """
     variable, codes, entity = _code_names(sample, names)
@@ -155,7 +151,7 @@ def homonymy(sample: Sample, names: Any, prediction: Any) -> tuple[Sample, Metri
     >>> labels = {i: i // 2 for i in range(80)}
     >>> sample = eb.Sample(eb.measure(labels, labels), eb.UniformClusters())
     >>> named, rate = homonymy(sample, {i: f"Ann {i // 2 % 30}" for i in range(80)}, labels)
-    >>> eb.taylor(named, rate).apply(rate).estimate
+    >>> eb.engine.taylor(named, rate).apply(rate).estimate
     array([0.5])
     """
     variable, codes, entity = _code_names(sample, names)

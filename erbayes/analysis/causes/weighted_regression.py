@@ -69,10 +69,6 @@ def regression(sample: Sample, metric: Metric | str, features: pd.DataFrame) -> 
     features : DataFrame
         One row per unit, whose id is in the index. Text is made indicators of its values, without the first.
 
-    Returns
-    -------
-    Regression
-
     Raises
     ------
     DataError

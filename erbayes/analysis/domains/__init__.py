@@ -9,12 +9,11 @@ units.
 Source: Särndal, Swensson and Wretman (1992), Model Assisted Survey Sampling, chapter 10.
 """
 
-from .effective import degrees, effective_draws, few_draws
+from .effective import degrees, effective_draws
 from .estimates import ByDomain, by_domain, by_pair
-from .known_links import balance, domains_out_of_balance
+from .known_links import balance
 from .metric import in_domain
 from .paired import ComparedByDomain, compare_by_domain
-from .shown import simultaneous_level
 
 __all__ = [
     "ByDomain",
@@ -24,9 +23,6 @@ __all__ = [
     "by_pair",
     "compare_by_domain",
     "degrees",
-    "domains_out_of_balance",
     "effective_draws",
-    "few_draws",
     "in_domain",
-    "simultaneous_level",
 ]

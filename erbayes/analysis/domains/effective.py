@@ -62,7 +62,7 @@ def degrees(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
     A few draws may carry the variance of a count in a domain, such as those of small entities. Its effective
     number of draws does not show this. Let e be the effects of the n draws, less their mean. The relative
     variance of Σe² is about Σe⁴/(Σe²)² - 1/n, and its degrees of freedom are 2 over it. Intervals of shares
-    allow for errors that no draw has shown (see `erbayes.BetaGamma`), and keep theirs.
+    allow for errors that no draw has shown (see `erbayes.metrics.intervals.BetaGamma`), and keep theirs.
 
     Parameters
     ----------

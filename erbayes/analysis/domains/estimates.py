@@ -236,7 +236,6 @@ def by_domain(
     *,
     of: Of = Of.RECORDS,
     prediction: Any = None,
-    name: str | None = None,
     links: Links = Links.SHARED,
     fewest: float = FEWEST,
     engine: Engine | None = None,
@@ -250,14 +249,12 @@ def by_domain(
         The whole sample. Labels must not be filtered by group.
     groups : Series, mapping, table of two columns, or str
         The value of each labelled record, or of all records. A str is the name of a variable by which the
-        units are grouped already (`Units.grouped`).
+        units are grouped already (`Units.grouped`). The variable has the name of the Series or the column.
     metrics : Metric or str, or several
     of : Of
         `Of.ENTITIES` if `groups` gives the value of each labelled entity.
     prediction : memberships, optional
         If the variable is known for all its records. Numbers of records by group are then known.
-    name : str, optional
-        The name of the variable, as in `Units.grouped`.
     links : Links
         `Links.SHARED`: a link counts half for each of its records. `Links.INSIDE`: both records must be in
         the group, which needs `prediction` unless predicted clusters were sampled.
@@ -287,14 +284,14 @@ def by_domain(
     >>> units = eb.measure(prediction, {i: i // 3 for i in range(120)})
     >>> sample = eb.Sample(units, eb.UniformClusters())
     >>> country = {i: "FR" if i < 60 else "US" for i in range(120)}
-    >>> result = by_domain(sample, country, "pairwise-recall", name="country")
+    >>> result = by_domain(sample, country, "pairwise-recall")
     >>> result.table()[["domain", "metric", "estimate", "n_eff"]].round(2)
       domain           metric  estimate  n_eff
     0     FR  pairwise-recall      0.67   20.0
     1     US  pairwise-recall      0.67   20.0
     """
     need_sample(sample)
-    sample, grouping = grouped(sample, groups, of, prediction, name)
+    sample, grouping = grouped(sample, groups, of, prediction)
     settings = Settings(chosen(metrics), grouping.variable, links, fewest, engine or Taylor(), rng)
     return _estimate_domains(sample, tuple(grouping.domains()), settings)
 
@@ -305,7 +302,6 @@ def by_pair(
     metrics: Wanted = ("pairwise-precision", "pairwise-recall"),
     *,
     prediction: Any = None,
-    name: str | None = None,
     fewest: float = FEWEST,
     engine: Engine | None = None,
     rng: Seed = None,
@@ -317,7 +313,7 @@ def by_pair(
 
     Parameters
     ----------
-    sample, groups, prediction, name, fewest, engine, rng
+    sample, groups, prediction, fewest, engine, rng
         As in `by_domain`. The prediction is needed unless predicted clusters were sampled.
     metrics : Metric or str, or several
         Metrics of common, true and predicted links.
@@ -333,7 +329,7 @@ def by_pair(
     >>> prediction = {i: i // 4 for i in range(120)}
     >>> sample = eb.Sample(eb.measure(prediction, {i: i // 3 for i in range(120)}), eb.UniformClusters())
     >>> source = {i: "AB"[i % 2] for i in range(120)}
-    >>> result = by_pair(sample, source, "pairwise-recall", prediction=prediction, name="source")
+    >>> result = by_pair(sample, source, "pairwise-recall", prediction=prediction)
     >>> result.table()[["domain", "metric", "estimate"]].round(2)
          domain           metric  estimate
     0  A with A  pairwise-recall      0.50
@@ -341,19 +337,17 @@ def by_pair(
     2  B with B  pairwise-recall      0.50
     """
     need_sample(sample)
-    sample, grouping = grouped(sample, groups, Of.RECORDS, prediction, name)
+    sample, grouping = grouped(sample, groups, Of.RECORDS, prediction)
     pairs = tuple(combinations_with_replacement(grouping.domains(), 2))
     settings = Settings(chosen(metrics), grouping.variable, Links.INSIDE, fewest, engine or Taylor(), rng)
     return _estimate_domains(sample, pairs, settings)
 
 
-def grouped(
-    sample: Sample, groups: Any, of: Of, prediction: Any, name: str | None
-) -> tuple[Sample, Grouping]:
+def grouped(sample: Sample, groups: Any, of: Of, prediction: Any) -> tuple[Sample, Grouping]:
     """Return the sample with grouped units, and their grouping."""
     if isinstance(groups, str):
         return sample, sample.units.grouping(groups)
-    units = sample.units.grouped(groups, of=of, prediction=prediction, name=name)
+    units = sample.units.grouped(groups, of=of, prediction=prediction)
     return sample.with_units(units), units.groupings[-1]
 
 

@@ -83,7 +83,6 @@ def compare_by_domain(
     *,
     of: Of = Of.RECORDS,
     predictions: Mapping[str, Any] | None = None,
-    name: str | None = None,
     links: Links = Links.SHARED,
     fewest: float = FEWEST,
     engine: Engine | None = None,
@@ -95,7 +94,7 @@ def compare_by_domain(
     ----------
     comparison : Comparison
         As `erbayes.compare` returns it.
-    groups, metrics, of, name, links, fewest, rng
+    groups, metrics, of, links, fewest, rng
         As in `by_domain`.
     predictions : mapping, name -> memberships, optional
         The predictions, if the variable is known for all their records.
@@ -123,7 +122,7 @@ def compare_by_domain(
     given = predictions or {}
     samples, grouping = [], None
     for which, sample in zip(comparison.predictions, comparison.samples, strict=True):
-        by_group, grouping = grouped(sample, groups, of, given.get(which), name)
+        by_group, grouping = grouped(sample, groups, of, given.get(which))
         samples.append(by_group)
     assert grouping is not None  # a comparison has two samples or more
     paired = need_paired(engine or Taylor())

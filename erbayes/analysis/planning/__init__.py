@@ -6,13 +6,11 @@ The width of an interval follows from the estimate, from the variance of one dra
 number of draws (see `outlook`).
 """
 
-from .outlook import Outlook
 from .pilot import Forecast, forecast, records
 from .prior import PriorForecast, forecast_from_prior
 
 __all__ = [
     "Forecast",
-    "Outlook",
     "PriorForecast",
     "forecast",
     "forecast_from_prior",

@@ -53,16 +53,12 @@ def _compute_theta(design: SelectedBySize | ByPredictedSize, n: int) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outlook:
-    """Forecast of interval widths and costs for one design, at any number of draws.
+    """Forecast of interval widths and costs for one design and k metrics, at any number of draws.
 
     Attributes
     ----------
-    design : UniformRecords, UniformClusters, BySize, ByPredictedSize or another `SelectedBySize`
-    metrics : tuple of Metric, (k,)
-    estimate : float array, (k,)
-        Estimate of each metric; NaN if the metric is 0/0 in the pilot.
-    variance : float array, (k,)
-        S², the variance of one draw.
+    estimate, variance : float arrays, (k,)
+        Estimate of each metric, NaN if it is 0/0 in the pilot, and S², the variance of one draw.
     effective : float array, (k,)
         Effective draws per draw. They fix the degrees of freedom, and the influence of the pseudo-draws.
     covariance : float array, (k, 3, 3)
@@ -71,13 +67,10 @@ class Outlook:
         Ends of the scale, as in `Normal`.
     pilot_effective, df : float arrays, (k,)
         Effective number of draws of the pilot, ∞ for a census, and its degrees of freedom (see `Normal`).
-    share : float array, (m,)
-        Each of the m draws of the pilot stands for some units. This is their share in the probability of one
-        draw.
-    reach : float array, (m,)
-        Probability that one draw selects one given unit of them; 0 if N is not known.
-    price : float array, (m,)
-        Cost of labelling one of them.
+    share, reach, price : float arrays, (m,)
+        Of the units that each of the m draws of the pilot stands for: their share in the probability of one
+        draw, the probability that it selects one given unit of them (0 if N is not known), and the cost of
+        one.
     kind : Kind
         Kind of the planned intervals.
     """
@@ -103,24 +96,7 @@ class Outlook:
         return np.where(varies, np.sqrt(self.covariance[:, 1, 1]), np.nan)
 
     def half_widths(self, n: int, level: float) -> FloatArray:
-        """Return the half widths of the default intervals of n draws.
-
-        Parameters
-        ----------
-        n : int
-            Number of draws, 2 or more.
-        level : float in (0, 1)
-
-        Returns
-        -------
-        float array, (k,)
-            NaN for a metric that is 0/0 in the pilot.
-
-        Raises
-        ------
-        DataError
-            Fewer than 2 draws, or more than a design without replacement has.
-        """
+        """Return the half widths of intervals of n draws, (k,), NaN for a metric that is 0/0 in the pilot."""
         n, T = whole(n, "the number of draws", 0), frame(self.design)
         if n < 2 or (T is not None and n > T):
             raise DataError(f"{n} draws: 2 or more are needed" + (f", {T} at most" if T is not None else ""))
@@ -160,24 +136,12 @@ class Outlook:
     def smallest(
         self, half_width: FloatArray, level: float, t: ArrayLike = 0.0, fresh: int = 0
     ) -> FloatArray:
-        """Return the smallest number of draws whose intervals have the required half widths.
+        """Return the smallest numbers of draws, (k,), whose intervals have the required half widths, (k,).
 
-        Parameters
-        ----------
-        half_width : float array, (k,)
-            Required half width of each metric.
-        level : float in (0, 1)
-        t : float or float array, (k,)
-            Number of standard errors that is first added to the half widths, on the log scale.
-        fresh : int
-            Number of draws of the pilot if standard errors are those of the width that a fresh sample will
-            have, and 0 if they are those of its forecast alone.
-
-        Returns
-        -------
-        float array, (k,)
-            ∞ if a billion draws, or all possible draws of a design without replacement, are not enough. NaN
-            for a metric that is 0/0, or whose half width needs a standard error and has none.
+        Half widths are first moved by t of their standard errors on the log scale: those of the forecast, or
+        of the width that a sample fresh from a pilot of `fresh` draws will have. A number is ∞ if all
+        possible draws are not enough, and NaN for a metric that is 0/0 or has no standard error to be moved
+        by.
         """
         most, t, k = frame(self.design) or MOST, np.asarray(t, dtype=float), len(self.metrics)
         # bisection for all metrics at once
@@ -190,22 +154,12 @@ class Outlook:
         return np.where(undefined, np.nan, np.where(high > most, np.inf, high))
 
     def assured(self, half_width: FloatArray, level: float, assurance: float) -> FloatArray:
-        """Return the smallest n whose achieved half width is as required with probability `assurance`.
+        """Return the smallest n, (k,), whose achieved half width is as required with probability `assurance`.
 
         Half widths are moved by the t quantile of the pilot's degrees of freedom. Their variance on the log
         scale is that of the forecast, times 1 + m/n for a pilot of m draws: the width of a fresh sample
         varies too, with the same variance per draw. Above one half the pilot also has the two pseudo-draws,
         as in `bounds`. A pilot without any variation has no standard error, and the n of `smallest`.
-
-        Parameters
-        ----------
-        half_width : float array, (k,)
-        level, assurance : float in (0, 1)
-
-        Returns
-        -------
-        float array, (k,)
-            Values as in `smallest`.
         """
         likely = self.smallest(half_width, level)
         if assurance == 0.5:
@@ -216,22 +170,10 @@ class Outlook:
         return np.asarray(np.maximum(n, likely) if assurance > 0.5 else np.minimum(n, likely))
 
     def bounds(self, half_width: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return bounds of `smallest` that allow for the error of the pilot.
+        """Return the smallest n if half widths are t standard errors lower, and if higher, (k,) each.
 
-        The lower bound is the smallest n if half widths are t standard errors lower. The upper bound is the
-        smallest n if they are t standard errors higher. For the upper bound the pilot also has the two
-        pseudo-draws of the default interval, which stand for errors that no draw has shown.
-
-        Parameters
-        ----------
-        half_width : float array, (k,)
-            Required half width of each metric.
-        level : float in (0, 1)
-
-        Returns
-        -------
-        low, high : float arrays, (k,)
-            Values as in `smallest`.
+        For the upper bound the pilot also has the two pseudo-draws of the default interval, which stand for
+        errors that no draw has shown.
         """
         t = stdtrit(self.df, (1 + level) / 2)
         high = self._add_pseudo_draws().smallest(half_width, level, t)
@@ -260,24 +202,12 @@ class Outlook:
         )
 
     def cost(self, n: int) -> float:
-        """Return the expected cost of the distinct units of n draws. A unit is labelled and paid for once.
-
-        It is the sum over units of the price times the probability that the unit is drawn once or more:
+        """Return the expected cost of the distinct units of n draws, each of which is paid for once.
 
             Σ price × (1 - (1 - p)^n)
 
         p is the probability that one draw selects the unit. Without replacement a unit with a of the T
         elements is never drawn with probability (1 - n/T)^a. This is exact if a = 1, and close if n ≪ T.
-
-        Parameters
-        ----------
-        n : int
-            Number of draws.
-
-        Returns
-        -------
-        float
-            In the unit of `price`.
         """
         T = frame(self.design)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -91,10 +91,7 @@ class Forecast(Tabled):
     def table(self) -> pd.DataFrame:
         """Return the estimate and the variance of one draw, one row per design and metric.
 
-        Returns
-        -------
-        DataFrame
-            design; metric; estimate; variance, S²; relative_se, the relative standard error of S².
+        Columns: design; metric; estimate; variance, S²; relative_se, the relative standard error of S².
         """
         return self._add_reasons(
             [
@@ -113,21 +110,18 @@ class Forecast(Tabled):
     def half_widths(self, sizes: Sequence[int], level: float = 0.95) -> pd.DataFrame:
         """Return the half widths of intervals of n draws, one row per design, n and metric.
 
+        Columns: design, n, metric, half_width, and cost, the expected cost of n draws.
+
         Parameters
         ----------
         sizes : sequence of int
-            Numbers of draws, 2 or more each.
+            Numbers of draws, 2 or more each, and at most those that a design without replacement has.
         level : float in (0, 1)
-
-        Returns
-        -------
-        DataFrame
-            design, n, metric, half_width, and cost, the expected cost of n draws.
 
         Raises
         ------
         DataError
-            No list of whole numbers; fewer than 2 draws, or more than a design without replacement has.
+            If these are no such numbers.
         """
         sizes = numbers_of_draws(sizes)
         return self._add_reasons(
@@ -145,20 +139,17 @@ class Forecast(Tabled):
         A pilot does not fix the width that another sample will have. The number is enough with probability
         `assurance`. One half gives the likely number, of which half of the pilots fall short.
 
+        Columns: design; metric; half_width, the required one; n; n_low and n_high, its bounds at this level;
+        cost, the expected cost of n draws. A bound is missing if it is above a billion, or above the possible
+        draws of a design without replacement. Both are missing if the pilot shows no variation. A metric that
+        does not reach its half width has no n, and a reason.
+
         Parameters
         ----------
         half_width : float or sequence of float, (k,)
             Half the required width of the interval, above 0: of all metrics, or of each.
         level, assurance : float in (0, 1)
             A population whose truth is known has the same n for every assurance.
-
-        Returns
-        -------
-        DataFrame
-            design; metric; half_width, the required one; n; n_low and n_high, its bounds at this level; cost,
-            the expected cost of n draws. A bound is missing if it is above a billion, or above the possible
-            draws of a design without replacement. Both bounds are missing if the pilot shows no variation. A
-            metric that does not reach its half width has no n, and a reason.
 
         Raises
         ------
@@ -192,13 +183,9 @@ class Forecast(Tabled):
     def smallest(self, half_width: ArrayLike, level: float = 0.95, assurance: float = 0.8) -> pd.DataFrame:
         """Return the smallest number of draws that is enough for all metrics, one row per design.
 
-        Parameters and errors are those of `needed`. A metric that does not reach its half width is an error.
-
-        Returns
-        -------
-        DataFrame
-            One row per design, the cheapest first. Columns are those of `needed`: `metric` is the metric that
-            needs most draws. A metric that is 0/0 in the pilot needs no draws, and `reason` names it.
+        Parameters, columns and errors are those of `needed`, and the cheapest design comes first. `metric` is
+        the metric that needs most draws. One that is 0/0 in the pilot needs none, and `reason` names it. One
+        that does not reach its half width is an error.
         """
         table = self.needed(half_width, level, assurance)
         defined = [m.name for m, why in zip(self.metrics, self.undefined, strict=True) if not why]

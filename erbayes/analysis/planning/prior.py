@@ -48,10 +48,7 @@ class PriorForecast(Tabled):
     def table(self) -> pd.DataFrame:
         """Return the median and the central 90 % of each metric under the prior, one row per metric.
 
-        Returns
-        -------
-        DataFrame
-            metric; median; q05 and q95, quantiles at .05 and .95.
+        Columns: metric; median; q05 and q95, quantiles at .05 and .95.
         """
         values = [next(iter(p.designs.values())).estimate for p in self.populations]
         low, median, high = np.quantile(values, [0.05, 0.5, 0.95], axis=0)
@@ -61,23 +58,8 @@ class PriorForecast(Tabled):
     def half_widths(self, sizes: Sequence[int], level: float = 0.95, assurance: float = 0.8) -> pd.DataFrame:
         """Return half widths that intervals do not exceed in a share `assurance` of the populations.
 
-        Parameters
-        ----------
-        sizes : sequence of int
-            Numbers of draws, 2 or more each.
-        level, assurance : float in (0, 1)
-
-        Returns
-        -------
-        DataFrame
-            One row per design, n and metric: design, n, metric, half_width, and cost, the mean over
-            populations.
-
-        Raises
-        ------
-        DataError
-            No list of whole numbers; fewer than 2 draws, or more than a design without replacement has; a
-            level or an assurance outside (0, 1).
+        Parameters, columns and errors are those of `Forecast.half_widths`. `cost` is the mean over
+        populations.
         """
         check_level(assurance, "assurance")
         rows, sizes = [], numbers_of_draws(sizes)
@@ -92,23 +74,9 @@ class PriorForecast(Tabled):
     def smallest(self, half_width: ArrayLike, level: float = 0.95, assurance: float = 0.8) -> pd.DataFrame:
         """Return the smallest n that is enough for all metrics in a share `assurance` of the populations.
 
-        Parameters
-        ----------
-        half_width : float or sequence of float, (k,)
-            Half the required width of the interval, above 0: of all metrics, or of each.
-        level, assurance : float in (0, 1)
-
-        Returns
-        -------
-        DataFrame
-            One row per design, the cheapest first: design; metric, the one that most often needs most draws;
-            n; median, the n that is enough in half of the populations; cost of n draws, the mean over
-            populations.
-
-        Raises
-        ------
-        DataError
-            Half widths that are not above 0 or not one per metric, or that a billion draws do not reach.
+        Parameters and errors are those of `Forecast.needed`. There is one row per design, the cheapest first,
+        with the columns design; metric, the one that most often needs most draws; n; median, the n that is
+        enough in half of the populations; cost of n draws, the mean over populations.
         """
         check_level(assurance, "assurance")
         required, rows = required_widths(half_width, len(self.metrics), level), []
@@ -170,7 +138,8 @@ def forecast_from_prior(
 
     Examples
     --------
-    >>> from erbayes import BySize, UniformClusters, UniformRecords, metrics
+    >>> from erbayes import UniformClusters, UniformRecords, metrics
+    >>> from erbayes.design import BySize
     >>> from erbayes.study import populations as simulate
     >>> def prior(rng):
     ...     wrong = simulate.Misattribution(rng.beta(2, 30))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,11 +14,10 @@ from ...engine.closed_form import Taylor
 from ...engine.contract import Engine
 from ...engine.replicates import Resampled
 from ...engine.schemes import PseudoDraws
-from ...labels import Annotator, Rate, mislabel
+from ...labels import Annotator, KeptRecords, MissedPieces, mislabel, restore
 from ...metrics.definitions import Metric
 from ...metrics.uncertain import Draws, Normal
-from .adjustments import Adjustment
-from .bias import bias_analysis, restored_analysis
+from .bias import restored_analysis
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,35 +51,73 @@ class Mislabelled:
         return self.engine(Sample(mislabel(sample.units, self.model, rng), sample.design), metrics, rng)
 
 
+def by_pieces(u: float, v: float) -> Annotator:
+    """Return an annotator who misses a share u of whole pieces and keeps v of single foreign records.
+
+    Parameters
+    ----------
+    u, v : float in [0, 1]
+
+    Examples
+    --------
+    >>> by_pieces(0.1, 0.2).kept
+    KeptRecords(rate=0.2, elsewhere=0.0)
+    """
+    return Annotator(MissedPieces(u), KeptRecords(v))
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """The way to undo errors: true entities are drawn behind the labels, several times.
+
+    Parameters
+    ----------
+    model : callable (u, v) -> Annotator
+        How annotators of these shares err. By default they miss whole pieces (see `by_pieces`).
+    draws : int
+        The number of restored samples to average over. See `erbayes.labels.restore`.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"})
+    >>> sample, rng = eb.Sample(units, eb.UniformRecords()), np.random.default_rng(1)
+    >>> len(list(Restored(draws=5)(sample, 0.1, 0.0, rng)))
+    5
+    """
+
+    model: Callable[[float, float], Annotator] = by_pieces
+    draws: int = 20
+
+    def __call__(self, sample: Sample, u: float, v: float, rng: np.random.Generator) -> Iterator[Sample]:
+        model = self.model(u, v)
+        for _ in range(self.draws):
+            yield Sample(restore(sample.units, model, rng), sample.design)
+
+
 @dataclass(frozen=True, slots=True)
 class Adjusted:
     """An engine that estimates as if labelling errors of stated shares were undone.
 
     Parameters
     ----------
-    adjust : Adjustment
-        How errors are undone: `Corrected()` or `Restored()`.
+    adjust : Restored
+        How errors are undone.
     u, v : float in [0, 1)
         Shares missed and kept.
     engine : Engine
-        `Taylor()` by default.
-
-    Raises
-    ------
-    NotIdentified
-        The adjustment cannot undo errors of these shares.
+        `Taylor()` by default. Its results for the restored samples are averaged.
 
     Examples
     --------
     >>> import erbayes as eb
-    >>> from erbayes.analysis.sensitivity import Corrected
-    >>> units = eb.measure({i: i // 3 for i in range(24)}, {i: i // 4 for i in range(12)})
+    >>> units = eb.measure({i: i // 3 for i in range(240)}, {i: i // 4 for i in range(120)})
     >>> sample = eb.Sample(units, eb.UniformRecords())
-    >>> Adjusted(Corrected(), 0.2, 0.0)(sample, [eb.metrics.pairwise_recall]).estimate.round(2)
-    array([0.39])
+    >>> Adjusted(Restored(), 0.2, 0.0)(sample, [eb.metrics.pairwise_recall], rng=1).estimate.round(2)
+    array([0.38])
     """
 
-    adjust: Adjustment
+    adjust: Restored
     u: float
     v: float
     engine: Engine = field(default_factory=Taylor)
@@ -88,8 +125,8 @@ class Adjusted:
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal | Draws:
         need_sample(sample)
         rng = generator(rng)
-        adjusted = self.adjust(sample, metrics, self.u, self.v, rng)
-        return averaged([self.engine(*sample_and_metrics, rng) for sample_and_metrics in adjusted])
+        restored = self.adjust(sample, self.u, self.v, rng)
+        return averaged([self.engine(truth, metrics, rng) for truth in restored])
 
 
 def averaged(results: Sequence[Normal | Draws]) -> Normal | Draws:
@@ -106,48 +143,6 @@ def averaged(results: Sequence[Normal | Draws]) -> Normal | Draws:
         return replace(first, **parts, extremes=mean("reach"))
     values = np.concatenate([result.flat for result in results if isinstance(result, Draws)])
     return Draws(first.names, values[None], first.support, mean("estimate"))
-
-
-@dataclass(frozen=True, slots=True)
-class BiasAdjusted:
-    """`bias_analysis` as an engine, for studies and comparisons of engines.
-
-    Parameters
-    ----------
-    missed, kept : float in [0, 1) or Rate
-        Shares u and v.
-    engine : Engine
-        `Taylor()` by default.
-    imputations, draws : int
-        Pairs of rates, and draws for each pair; 1 or more.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({i: i // 3 for i in range(240)}, {i: i // 4 for i in range(120)})
-    >>> sample = eb.Sample(units, eb.UniformRecords())
-    >>> BiasAdjusted(0.2, 0.0)(sample, [eb.metrics.pairwise_recall], rng=1).estimate.round(2)
-    array([0.39])
-    """
-
-    missed: float | Rate
-    kept: float | Rate
-    engine: Engine = field(default_factory=Taylor)
-    imputations: int = 200
-    draws: int = 10
-
-    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Draws:
-        return bias_analysis(
-            sample,
-            self.missed,
-            self.kept,
-            metrics,
-            engine=self.engine,
-            imputations=self.imputations,
-            draws=self.draws,
-            rng=rng,
-            progress=False,
-        ).adjusted
 
 
 @dataclass(frozen=True, slots=True)

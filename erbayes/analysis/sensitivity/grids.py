@@ -18,13 +18,11 @@ from ..._internal.errors import DataError, NotIdentified, number
 from ..._internal.progress import track
 from ...design.sample import Sample, need_sample
 from ...engine.closed_form import Taylor
-from ...engine.contract import Engine
+from ...engine.contract import Engine, Estimator
 from ...metrics.definitions import Metric, Wanted, chosen
-from ...metrics.intervals import Kind
 from ...metrics.uncertain import Tabled
-from .adjusted import Adjusted
-from .adjustments import Adjustment, Corrected
-from .laws import PRF
+from .adjusted import Adjusted, Restored
+from .bias import PRF
 
 PARTS = ("estimate", "lower", "upper")
 
@@ -40,7 +38,7 @@ class Grid(Tabled):
     u, v : float arrays, (a,), (b,)
         Shares missed, and shares kept.
     estimate, lower, upper : float arrays, (a, b, k)
-        NaN if no link would be left, or if the closed form breaks down.
+        NaN if no link would be left.
     level : float
         Level of the intervals.
     """
@@ -66,9 +64,8 @@ def grid(
     v: ArrayLike,
     metrics: Wanted = PRF,
     *,
-    adjust: Adjustment | None = None,
-    engine: Engine | None = None,
-    kind: Kind | None = None,
+    adjust: Restored | None = None,
+    engine: Engine | Estimator | None = None,
     level: float = 0.95,
     rng: Seed = None,
     progress: bool = True,
@@ -81,12 +78,10 @@ def grid(
     u, v : sequences of float, in [0, 1)
         Shares missed, and shares kept. Every pair of them is a point of the grid.
     metrics : Metric or str, or several
-    adjust : Adjustment, optional
-        How errors are undone: `Corrected()` by default, or `Restored()`.
-    engine : Engine, optional
-        `Taylor()` by default.
-    kind : Kind, optional
-        Kind of interval; by default that of the engine's results.
+    adjust : Restored, optional
+        How errors are undone: `Restored()` by default.
+    engine : Engine or Estimator, optional
+        `Taylor()` by default. An engine without an `Estimator` has the kind of interval of its results.
     level : float in (0, 1)
     rng : Generator, int or None
         Every point of the grid starts from the same state, so that the grid is smooth.
@@ -100,34 +95,38 @@ def grid(
     Raises
     ------
     DataError
-        Shares outside [0, 1) or not in sequences, or metrics that the adjustment cannot take.
+        Shares outside [0, 1) or not in sequences.
     NotIdentified
         No point of the grid has an estimate.
 
     Examples
     --------
     >>> import erbayes as eb
-    >>> units = eb.measure({i: i // 3 for i in range(24)}, {i: i // 4 for i in range(12)})
+    >>> units = eb.measure({i: i // 3 for i in range(240)}, {i: i // 4 for i in range(120)})
     >>> sample = eb.Sample(units, eb.UniformRecords())
-    >>> grid(sample, [0, 0.2], [0], [eb.metrics.pairwise_recall]).estimate[:, 0, 0].round(2)
-    array([0.44, 0.39])
+    >>> grid(sample, [0, 0.2], [0], [eb.metrics.pairwise_recall], rng=1).estimate[:, 0, 0].round(2)
+    array([0.44, 0.38])
     """
     u, v = floats(u, "shares u"), floats(v, "shares v")
     if not (u.ndim == v.ndim == 1 and len(u) and len(v)):
         raise DataError("a grid needs a sequence of shares u and one of shares v")
+    for shares, name in ((u, "u"), (v, "v")):
+        if not ((shares >= 0) & (shares < 1)).all():
+            raise DataError(f"shares {name} must lie in [0, 1), not {shares.tolist()}")
     need_sample(sample)
-    metrics, rng, adjust = chosen(metrics), generator(rng), adjust or Corrected()
+    metrics, rng, adjust = chosen(metrics), generator(rng), adjust or Restored()
+    estimator = Estimator.of(engine or Taylor())
     points = [(x, y) for x in u.tolist() for y in v.tolist()]
     values = np.full((len(points), len(PARTS), len(metrics)), np.nan)
     for i, (x, y) in enumerate(track(points, len(points), "grid", progress)):
         try:
             # the same random numbers at each point, so that differences between points are no noise
-            result = Adjusted(adjust, x, y, engine or Taylor())(sample, metrics, deepcopy(rng))
+            result = Adjusted(adjust, x, y, estimator.engine)(sample, metrics, deepcopy(rng))
         except NotIdentified:
             if i == len(points) - 1 and np.isnan(values).all():
                 raise
             continue
-        values[i] = [result.estimate, *result.interval(level, kind).T]
+        values[i] = [result.estimate, *result.interval(level, estimator.kind).T]
     estimate, lower, upper = np.moveaxis(values, 1, 0).reshape(3, len(u), len(v), len(metrics))
     return Grid(tuple(m.name for m in metrics), u, v, estimate, lower, upper, level)
 
@@ -136,7 +135,7 @@ def grid(
 class Tipping:
     """The smallest shares of errors that bring a metric under a value.
 
-    A share is NaN if none up to .99 does so, or if the closed form breaks down before (see `breaks_down`).
+    A share is NaN if none up to .99 does so.
 
     Attributes
     ----------
@@ -171,7 +170,7 @@ def tipping(
     metric: Metric | str,
     under: float,
     *,
-    adjust: Adjustment | None = None,
+    adjust: Restored | None = None,
     engine: Engine | None = None,
     rng: Seed = None,
 ) -> Tipping:
@@ -183,9 +182,9 @@ def tipping(
     metric : Metric or str
     under : float
         The stated value, in the unit of the metric.
-    adjust : Adjustment, optional
-        How errors are undone. `Corrected()` by default. `Restored` adds the noise of its restorations, which
-        is the same at every share.
+    adjust : Restored, optional
+        How errors are undone: `Restored()` by default. The noise of its restorations is the same at every
+        share.
     engine : Engine, optional
         `Taylor()` by default.
     rng : Generator, int or None
@@ -197,23 +196,21 @@ def tipping(
     Raises
     ------
     DataError
-        A metric that the adjustment cannot take.
+        A value that is no finite number.
     NotIdentified
         The sample does not identify the metric.
 
     Examples
     --------
-    Without its correction of bias, the result would be 1 - (5/4) (.4/.6) = .17, since R_obs = 4/9.
-
     >>> import erbayes as eb
-    >>> units = eb.measure({i: i // 3 for i in range(24)}, {i: i // 4 for i in range(12)})
+    >>> units = eb.measure({i: i // 3 for i in range(240)}, {i: i // 4 for i in range(120)})
     >>> sample = eb.Sample(units, eb.UniformRecords())
-    >>> round(tipping(sample, eb.metrics.pairwise_recall, 0.4).u, 2)
-    0.16
+    >>> round(tipping(sample, eb.metrics.pairwise_recall, 0.4, rng=1).u, 2)
+    0.13
     """
     need_sample(sample)
     number(under, "under", isfinite, "be a finite number")
-    (metric,), adjust, seed = chosen(metric), adjust or Corrected(), generator(rng)
+    (metric,), adjust, seed = chosen(metric), adjust or Restored(), generator(rng)
 
     def above(u: float, v: float) -> float:
         adjusted = Adjusted(adjust, u, v, engine or Taylor())
@@ -225,7 +222,7 @@ def tipping(
             try:
                 if above(*path(high)) <= 0:
                     return float(brentq(lambda x: above(*path(x)), low, high, xtol=1e-6))
-            except NotIdentified:  # no link is left, or the closed form breaks down
+            except NotIdentified:  # no link is left
                 break
         return np.nan
 

@@ -46,7 +46,7 @@ class Audit:
 
     @property
     def rates(self) -> tuple[Beta, Beta]:
-        """The shares missed and kept, for `erbayes.analysis.sensitivity.bias_analysis`."""
+        """The shares missed and kept, for a model of annotators."""
         return self._estimate_rate("missed"), self._estimate_rate("kept")
 
     @property

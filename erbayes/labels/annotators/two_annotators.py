@@ -14,13 +14,14 @@ import pandas as pd
 
 from ..._internal.arrays import BoolArray, FloatArray, IntArray
 from ..._internal.errors import DataError, head, need
+from ..._internal.policies import Missing
 from ...design import Design
 from ...design.sample import Sample
 from ...engine.closed_form import paired_taylor
 from ...metrics.definitions import USUAL, Wanted, chosen
 from ...metrics.uncertain import Normal
 from ...units.clustering import Clustering, ids
-from ...units.measuring import Missing, measure
+from ...units.measuring import measure
 from ...units.units import Units
 from .agreement import PER_LINK, estimate_agreement
 from .audit import Audit, count_audited_errors, warn_unmodelled
@@ -100,22 +101,9 @@ class Pair:
     def of(
         cls, first: pd.DataFrame, second: pd.DataFrame, prediction: Any, missing: Missing = Missing.ERROR
     ) -> Pair:
-        """Make a pair from two tables of `answers`.
+        """Make a pair from two tables of `answers`, and from the prediction that both started from.
 
-        Parameters
-        ----------
-        first, second : DataFrame
-            Columns mention, record: the answers of each annotator.
-        prediction : memberships
-            The prediction from which the annotators started.
-        missing : Missing
-            `Missing.ERROR` refuses records that the prediction lacks, `Missing.OMIT` leaves them out.
-
-        Raises
-        ------
-        DataError
-            Other columns, different mentions, mentions that the prediction lacks, another policy, or, with
-            `Missing.ERROR`, records that the prediction lacks.
+        `Missing.ERROR` refuses records that the prediction lacks, and `Missing.OMIT` leaves them out.
         """
         if missing not in {Missing.ERROR, Missing.OMIT}:
             raise DataError(f"two annotators are compared with Missing.ERROR or OMIT, not {missing}")
@@ -171,17 +159,6 @@ class Pair:
         weight : callable
             Weight of an entity of N records, as an array function. It is 1/N if mentions were drawn
             uniformly, and `numpy.ones_like` if entities were.
-
-        Examples
-        --------
-        A third of the entities have three records in the first answer, and two in the second.
-
-        >>> first = {i: i // 3 for i in range(300)}
-        >>> second = {i: entity for i, entity in first.items() if i % 9 != 2}
-        >>> mentions = range(0, 300, 3)
-        >>> pair = Pair.of(answers(first, mentions), answers(second, mentions), first)
-        >>> pair.agreement().estimate.round(2)
-        array([0.62, 0.66, 0.89, 0.85])
         """
         first, second = self.table["first"].to_numpy(), self.table["second"].to_numpy()
         a, b, c = self._count_chosen(first), self._count_chosen(second), self._count_chosen(first & second)
@@ -249,17 +226,10 @@ class Pair:
         return groups[["mention", "cluster", "kind", "records", "links", "examples"]]
 
     def counts(self) -> pd.DataFrame:
-        """Count the records found outside home, and those removed from home, by annotator.
+        """Count the records found outside home, and those removed from home: by both, and by one alone.
 
-        A block is the records of one mention, one predicted cluster and one kind: of both, of the first only,
-        or of the second only. They were judged together. The records of all blocks therefore count as
-        (Σ records)²/Σ records² cases (Kish).
-
-        Returns
-        -------
-        DataFrame
-            Rows found, removed. Columns both, first, second (records), blocks_both, blocks_first,
-            blocks_second, and cases. First and second are of this annotator only.
+        Records of one mention and predicted cluster were judged together, in a block. All of them therefore
+        count as (Σ records)²/Σ records² `cases` (Kish), over blocks.
         """
         t = self.table
         found, removed = t[~t["home"]], t[t["home"]]
@@ -267,16 +237,10 @@ class Pair:
         return pd.DataFrame([_count_crossed(found), _count_crossed(removed)], ["found", "removed"])
 
     def recaptured(self, odds_ratio: float = 1.0) -> tuple[Recaptured, Recaptured]:
-        """Rates of errors that both annotators made: the shares missed and kept, for `bias_analysis`.
+        """Return the shares that both missed outside home and both kept in home, for an `Annotator`.
 
-        The first is the share that both missed of the records outside home. The second is the share that both
-        kept of the foreign records in home. Under draws proportional to size, shares of records are shares of
-        links. The rates weigh as much as the `cases` in `counts`.
-
-        Parameters
-        ----------
-        odds_ratio : float, above 0
-            As in `Recaptured`; 1 if annotators err independently.
+        They weigh as much as the `cases` in `counts`. `odds_ratio` is that of `Recaptured`. Under draws
+        proportional to size, shares of records are shares of links.
         """
         table = self.counts()
         records = table[["both", "first", "second"]].to_numpy(dtype=float)
@@ -292,18 +256,6 @@ class Pair:
         Alarm
             If errors of other kinds, which no model has, are more than a tenth of those in the table.
 
-        Examples
-        --------
-        Of the two records elsewhere the machine finds one, and it keeps one of the two foreign ones.
-
-        >>> prediction = {1: "a", 2: "a", 3: "a", 4: "b", 5: "b"}
-        >>> machine = answers({1: "x", 2: "x", 4: "x"}, [1])
-        >>> careful = answers({1: "x", 4: "x", 5: "x"}, [1])
-        >>> Pair.of(machine, careful, prediction).audit().table[["wrong", "right"]]
-                        wrong  right
-        missed              1      1
-        kept                1      1
-        kept elsewhere      0      0
         """
         audit = count_audited_errors(self.table)
         warn_unmodelled(audit)

@@ -89,7 +89,8 @@ class Drawn:
         values : Series or mapping, record -> value, optional
             Needed for plans by values, if these are not in memory: the value of every labelled record.
         unresolved : sequence of record ids
-            Drawn records whose entity nobody could tell. They stay in the data (see `erbayes.Responding`).
+            Drawn records whose entity nobody could tell. They stay in the data (see
+            `erbayes.design.Responding`).
         unlabelled : sequence of record ids
             Drawn records that nobody has begun. If they are the last ones, since labelling stopped early, the
             draws before the first of them count, and later ones do not, although they may repeat a labelled
@@ -97,7 +98,7 @@ class Drawn:
             them, as it dealt the tasks. The begun draws then stand for them.
         classes : Series or mapping, record -> class, optional
             Class of every drawn record, if some are unresolved. By default the classes of predicted sizes
-            that `erbayes.size_classes` makes. Under strata, classes are those within strata.
+            that `erbayes.design.size_classes` makes. Under strata, classes are those within strata.
         prediction : memberships or Source, optional
             The prediction that was drawn from. Needed for strata of values, if chances depend on predicted
             size.
@@ -169,25 +170,7 @@ class Drawn:
         return Responding(design, resolved, _make_classes(seen, begun, resolved, own), seen["record"], begun)
 
     def refuse_another(self, prediction: Any) -> None:
-        """Refuse a prediction that is not the one drawn from.
-
-        The sizes of all predicted clusters and the members of the drawn ones are compared.
-
-        Parameters
-        ----------
-        prediction : memberships, Source, or files and tables
-            As in `draw`.
-
-        Raises
-        ------
-        DataError
-            If its fingerprint is another.
-
-        Examples
-        --------
-        >>> from erbayes.labels import Records, draw
-        >>> draw({1: "a", 2: "a"}, Records(), n=2, seed=1).refuse_another({2: "a", 1: "a"})
-        """
+        """Refuse, by DataError, a prediction of other sizes, or with other members of the drawn clusters."""
         found = self._compute_fingerprint(prediction)
         if found != self.fingerprint:
             raise DataError(
@@ -214,13 +197,7 @@ class Drawn:
             return fingerprint_of(source.known, members)
 
     def to_json(self) -> str:
-        """Return everything but the tables as JSON.
-
-        Raises
-        ------
-        DataError
-            If the plan is not one of `erbayes.labels`.
-        """
+        """Return everything but the tables as JSON, if the plan is one of `erbayes.labels`."""
         values = {
             "version": 1,
             "plan": to_plain(self.plan),
@@ -234,20 +211,7 @@ class Drawn:
 
     @classmethod
     def from_json(cls, text: str, table: pd.DataFrame, members: pd.DataFrame | None = None) -> Drawn:
-        """Make the draws again from what `to_json` wrote, and from their table.
-
-        Raises
-        ------
-        DataError
-            If the text is no such JSON, or if the table lacks columns.
-
-        Examples
-        --------
-        >>> from erbayes.labels import Records, draw
-        >>> drawn = draw({1: "a", 2: "a", 3: "b"}, Records(), n=2, seed=1)
-        >>> Drawn.from_json(drawn.to_json(), drawn.table).plan
-        Records()
-        """
+        """Make the draws again from what `to_json` wrote, and from their table; refuse other texts."""
         try:
             values = json.loads(text)
             sizes = {int(size): int(count) for size, count in values["sizes"].items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -34,6 +34,8 @@ IDS = ("record", "cluster")
 """Columns of the draws that hold ids."""
 FACTS, DRAWS, TASKS = "drawn.json", "drawn.csv", "tasks.csv"
 """Files of the draw."""
+README = "README.txt"
+"""The file that says which file goes to whom."""
 GIVEN = "given-chances"
 """The plan whose values are numbers."""
 DECIDED = "decided"
@@ -101,8 +103,9 @@ def write_folder(
 
     Annotator A gets sheet-A.csv, sheet-A.xlsx (with the extra sheets) and label-A.html, all with the same
     tasks. One of the three is to be filled. The files drawn.json, drawn.csv and tasks.csv hold the draw, and
-    must stay as they are. Only tasks.csv says which records are controls, so it is not for annotators. The
-    folder appears once it is complete. All tasks of a drawn predicted cluster go to the same annotators.
+    must stay as they are. Only tasks.csv says which records are controls, so it is not for annotators, as
+    README.txt says to whoever sends the files. The folder appears once it is complete. All tasks of a drawn
+    predicted cluster go to the same annotators.
 
     Parameters
     ----------
@@ -139,7 +142,7 @@ def write_folder(
     >>> with TemporaryDirectory() as temporary:
     ...     folder = write_folder(Path(temporary) / "to-label", drawn, tasks(drawn))
     ...     sorted(path.name for path in folder.path.iterdir())[:3]
-    ['drawn.csv', 'drawn.json', 'label-A.html']
+    ['README.txt', 'drawn.csv', 'drawn.json']
     """
     path = Path(path)
     need(tasks, pd.DataFrame, "tasks are a DataFrame, as sampling.tasks returns them")
@@ -180,6 +183,8 @@ def write_folder(
             (new / f"label-{annotator}.html").write_text(page, encoding="utf-8")
             for suffix in (".csv", ".xlsx") if HAS_XLSX else (".csv",):
                 write_sheet(mine.assign(note=""), new / f"sheet-{annotator}{suffix}", ("record",))
+        text = _write_readme(sheets, {file.name for file in new.iterdir()}, about["date"])
+        (new / README).write_text(text, encoding="utf-8")
     return read_folder(path)
 
 
@@ -247,6 +252,36 @@ def read_folder(path: str | Path) -> Folder:
     own = {"version", "fingerprint", "annotators", "types", "drawn", "blind"}
     stated = {k: v for k, v in about.items() if k not in own}
     return Folder(path, drawn, shown, about["annotators"], about["fingerprint"], stated, about["blind"])
+
+
+def _write_readme(dealt: Mapping[str, Sequence[int]], files: Set[str], day: str) -> str:
+    """Return the text that says which of the files go to whom, what stays, and what to do with answers."""
+    lines = [f"These records were drawn at random on {day}, to be labelled.", "", "SEND"]
+    for name, numbers in dealt.items():
+        own = [
+            file
+            for file in (f"label-{name}.html", f"sheet-{name}.xlsx", f"sheet-{name}.csv")
+            if file in files
+        ]
+        lines.append(f"  to annotator {name}: {' or '.join(own)} ({len(numbers):,} tasks)")
+    lines += [
+        "  Each annotator fills one of these, which hold the same tasks. The page (.html) opens in a browser",
+        "  and needs no network. It shows attributes of records: treat the files as you treat the data.",
+        "",
+        "DO NOT SEND, AND DO NOT CHANGE",
+        f"  {TASKS}, {DRAWS}, {FACTS}",
+        "  They tell what the prediction says and which records test the annotator, which would sway the",
+        "  answers. Estimates need these files as they are.",
+        "",
+        "PUT INTO THIS FOLDER",
+        "  the filled sheets, and the files answers-NAME.json that the pages save.",
+        "",
+        "THEN",
+        "  erbayes labels THIS_FOLDER                  lists what is open, contradictory or doubtful",
+        "  erbayes estimate PREDICTION THIS_FOLDER     estimates precision and recall",
+        "",
+    ]
+    return "\n".join(lines)
 
 
 def _is_dealt(value: object) -> bool:
@@ -331,7 +366,7 @@ def refuse_folder(path: Path, replace: bool) -> None:
     if not path.is_dir() or not any(path.iterdir()):
         return
     # replacing a folder deletes it, so that it may hold only a draw and its answers
-    own = re.compile(rf"{FACTS}|{DRAWS}|{TASKS}|sheet-.*\.(csv|xlsx)|label-.*\.html|.*\.json")
+    own = re.compile(rf"{README}|{FACTS}|{DRAWS}|{TASKS}|sheet-.*\.(csv|xlsx)|label-.*\.html|.*\.json")
     others = [file.name for file in path.iterdir() if not own.fullmatch(file.name)]
     if not (path / FACTS).exists() or others:
         raise DataError(

@@ -14,8 +14,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from ..._internal.arrays import FloatArray, IntArray
 from ..._internal.errors import DataError, head, need
 from ..._internal.tables import as_text, refuse_names
 from ...units.clustering import ids, kind
@@ -56,7 +58,7 @@ def labelling_page(
     annotator: str,
     fingerprint: str,
     *,
-    title: str = "Which records are the same?",
+    title: str = "Records to label",
     question: str = "Which of the records below are the same person or thing as the one on top?",
     settling: Mapping[int, Any] | None = None,
 ) -> str:
@@ -69,7 +71,9 @@ def labelling_page(
         The role is "drawn" once per task, "cluster" for the rest of the predicted cluster of the drawn
         record, and "candidate" for records from elsewhere. A "control" is shown as one of the cluster. If
         all roles but "drawn" are "shown", the page is blind: it has one list in the order of the table, has
-        no answer of its own, and takes a task for done only when every record of it has an answer. Columns
+        no answer of its own, and takes a task for done only when every record of it has an answer. The page
+        shows attributes in the order of what they tell, candidates in that of their likeness to the drawn
+        record, and folds those that have next to nothing in common with it. Columns
         same, cannot_tell, note, annotator and seconds may be there, without any answer in them. A column why
         is not shown, lest it sway the annotator.
     annotator : str
@@ -117,11 +121,14 @@ def labelling_page(
             f"the tasks hold answers in {answered:,} cells: a page starts without any; load a file of "
             "answers in the page itself"
         )
-    attributes = [c for c in frame.columns if c not in (*KEYS, *ANSWERS, WHY)]
+    attributes: list[Any] = [c for c in frame.columns if c not in (*KEYS, *ANSWERS, WHY)]
     texts = pd.DataFrame({c: [as_text(x) for x in frame[c]] for c in ["record", *attributes]}, dtype=object)
     # a record that many tasks show is stored once
-    row = texts.groupby(list(texts), sort=False, dropna=False).ngroup().to_numpy()
+    row = np.asarray(texts.groupby(list(texts), sort=False, dropna=False).ngroup(), dtype=np.int64)
     rows = texts.drop_duplicates(ignore_index=True)
+    top = pd.Series(row).where((frame["role"] == DRAWN).to_numpy()).groupby(frame["task"]).transform("max")
+    weights, order = _weigh_attributes(rows[attributes], top.to_numpy(dtype=np.int64), row)
+    attributes = [attributes[k] for k in order]
     shown: dict[int, tuple[list[int], list[int], list[int]]] = {}
     part = frame["role"].map({DRAWN: 0, CLUSTER: 1, CONTROL: 1, SHOWN: 1, CANDIDATE: 2})
     for task, of_task, position in zip(frame["task"], part, row, strict=True):
@@ -138,7 +145,8 @@ def labelling_page(
             "settling": settling and pd.factorize(pd.Series([settling[task] for task in shown]))[0].tolist(),
             "integers": kind(pd.Index(frame["record"])) == "integer",
             "attributes": [str(c) for c in attributes],
-            "rows": rows.to_numpy().tolist(),
+            "weights": weights[order].round(3).tolist(),
+            "rows": rows[["record", *attributes]].to_numpy().tolist(),
             "tasks": [[task, drawn, rest, others] for task, ([drawn], rest, others) in shown.items()],
         },
     )
@@ -284,6 +292,26 @@ def _check_tasks(tasks: pd.DataFrame) -> pd.DataFrame:
             f"in task {first['task']}"
         )
     return frame
+
+
+def _weigh_attributes(rows: pd.DataFrame, top: IntArray, other: IntArray) -> tuple[FloatArray, IntArray]:
+    """Return how rare each attribute is, (k,), and the attributes in the order of what they tell, (k,).
+
+    `top` and `other` are the rows of the drawn record and of the shown one in each comparison.
+    """
+    compared = top != other
+    weights, told = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
+    for k in range(rows.shape[1]):
+        values = rows.iloc[:, k].map(lambda x: " ".join(x.casefold().split()), na_action="ignore")
+        codes = pd.factorize(values)[0]
+        counts = np.bincount(codes[codes >= 0])
+        shares = counts / max(int(counts.sum()), 1)
+        # the log of how rarely two records share a value by chance, as in a Fellegi-Sunter weight
+        weights[k] = -np.log(shares @ shares) if len(shares) else 0.0
+        agrees = (codes[top] == codes[other]) & (codes[top] >= 0)
+        # a column that never agrees, such as a number of rows, tells as little as one that always does
+        told[k] = weights[k] * agrees[compared].mean() if compared.any() else 0.0
+    return weights, np.argsort(-told, kind="stable")
 
 
 def _is_filled(column: pd.Series) -> pd.Series:

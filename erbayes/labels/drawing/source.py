@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from ..._internal.arrays import IntArray
 from ..._internal.errors import DataError, head
-from ...large import drawing, lies_elsewhere
+from ...large import drawing
+from ...large.sources import lies_elsewhere
 from ...units.clustering import Clustering, ids
 from ...units.units import KnownTotals
 
@@ -148,19 +149,7 @@ class InMemory:
 
     @classmethod
     def of(cls, prediction: Any, values: Any = None) -> InMemory:
-        """Make a source of memberships.
-
-        Parameters
-        ----------
-        prediction : memberships
-            As in `Clustering.of`.
-        values : Series or mapping, record -> value, optional
-
-        Raises
-        ------
-        DataError
-            If the memberships cannot be used, or if records have no value.
-        """
+        """Make a source of memberships (see `Clustering.of`), with a value for every record or none."""
         clustering = Clustering.of(prediction, "prediction")
         if not len(clustering.records):
             raise DataError("the prediction holds no record: there is nothing to draw from")

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.arrays import FloatArray
-from ..._internal.errors import DataError, NotIdentified, need_object, number
+from ..._internal.errors import DataError, NotIdentified, head, need_object, number
 from ...design.calibration import NOTABLE
 from ...design.sample import Sample, need_sample
 from ...engine.bounded_means import AnytimeBetting, Betting, BoundedMeans, Means, with_draws
@@ -215,8 +215,11 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
     need_object(rule, "exact", "a rule is an object such as REPEATED or ONCE")
     if not minimum:
         raise DataError("nothing to check: no metric has a minimum")
-    metrics = tuple(chosen(list(minimum)))
-    required = np.array([_check_minimum(m, x) for m, x in zip(metrics, minimum.values(), strict=True)])
+    named = [(metric, least) for name, least in minimum.items() for metric in chosen(name)]
+    metrics = tuple(metric for metric, _ in named)
+    if twice := [m.name for m in dict.fromkeys(metrics) if metrics.count(m) > 1]:
+        raise DataError(f"{len(twice)} metrics have two minima, such as {head(twice)}: leave out one")
+    required = np.array([_check_minimum(metric, least) for metric, least in named])
     # by Bonferroni all verdicts hold at once
     level = 1 - (1 - rule.level) / len(metrics)
     answers = [_judge_metric(sample, m, x, rule, level) for m, x in zip(metrics, required, strict=True)]

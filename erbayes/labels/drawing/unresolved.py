@@ -53,7 +53,7 @@ def worst_cases(
     >>> import erbayes as eb
     >>> prediction = {i: i // 2 for i in range(400)}
     >>> labels = {i: i // 2 for i in range(100)}
-    >>> design = eb.Responding(eb.UniformRecords(), [True, False] * 5 + [True] * 45)
+    >>> design = eb.design.Responding(eb.UniformRecords(), [True, False] * 5 + [True] * 45)
     >>> sample = eb.Sample(eb.measure(prediction, labels), design)
     >>> worst_cases(sample, "b3-recall")[["estimate", "all_wrong", "all_right", "lower", "upper"]].round(2)
                estimate  all_wrong  all_right  lower  upper

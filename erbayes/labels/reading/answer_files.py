@@ -16,7 +16,6 @@ from ..drawing.page import CANDIDATE, CLUSTER, DRAWN, SECONDS, read_answers
 from ..drawing.sheets import read_sheet
 from .faults import Fault, State
 from .returned import Labels
-from .sheets import NOT_CORRECT
 from .verdicts import (
     CLOSED,
     OF_FLAW,
@@ -34,6 +33,8 @@ from .verdicts import (
 
 YES, NO = frozenset({"y", "yes"}), frozenset({"n", "no"})
 """Answers in the column `same`, in small letters."""
+NO_DOUBT = frozenset({"", "no", "n", "false", "0"})
+"""Contents of a cell, in capitals or small letters, that do not say that the annotator cannot tell."""
 
 
 def read_labels(folder: str | Path | Folder, prediction: Any = None) -> Labels:
@@ -139,7 +140,7 @@ class _Reader:
         for where, text, same, doubt in rows[["where", "record", "same", "cannot_tell"]].itertuples(
             index=False, name=None
         ):
-            cannot_tell |= doubt.strip().lower() not in NOT_CORRECT
+            cannot_tell |= doubt.strip().lower() not in NO_DOUBT
             answer = same.strip().lower()
             mark = "y" if answer in YES else "n" if answer in NO else ""
             if answer and not mark:

@@ -12,16 +12,19 @@ import pandas as pd
 
 from ..._internal.errors import DataError, Remedy, head
 from ..._internal.files import replacing
+from ..._internal.policies import Missing
 from ...design import Design, KeptWeights
-from ...large import lies_elsewhere, scan
+from ...large import scan
+from ...large.sources import lies_elsewhere
 from ...units.clustering import Clustering
-from ...units.measuring import Missing, measure, measure_predicted, refuse_unmatched
+from ...units.measuring import measure, measure_predicted, refuse_unmatched
 from ...units.units import Units
 from ..annotators.two_annotators import Pair
-from ..drawing import PredictedClusters
 from ..drawing.drawn import Drawn
 from ..drawing.folder import DECIDED, Folder
-from ..drawing.labelling_tasks import asked
+from ..drawing.labelling_tasks import ASKED, asked
+from ..drawing.page import KEYS, WHY
+from ..drawing.plans import PredictedClusters
 from ..drawing.sheets import HAS_XLSX, write_sheet
 from ..drawing.source import opened
 from .faults import State, refuse_harmful
@@ -99,26 +102,14 @@ class Labels:
 
     @property
     def lost(self) -> pd.Series:
-        """State of each draw without a complete answer, by its row in the table of draws.
-
-        A drawn predicted cluster has a complete answer if each of its tasks is answered or settled. Otherwise
-        it is unanswered if nobody has begun it, and else in the state of its first unresolved task that is
-        not unanswered, or incomplete.
-        """
+        """State of each draw (or cluster) without a complete answer, by its row in the table of draws."""
         states = self.unresolved.set_index("record")["state"]
         if not self.of_clusters:
             return self.folder.drawn.table["record"].map(states).dropna()
         return find_lost_clusters(self.folder.drawn, states)
 
     def summary(self) -> pd.DataFrame:
-        """Count the tasks of each annotator: dealt, and in each state.
-
-        Returns
-        -------
-        DataFrame
-            Columns annotator, tasks, answered, cannot tell, incomplete, unanswered and, if predicted clusters
-            were drawn, settled.
-        """
+        """Count the tasks of each annotator: dealt, and in each state (settled if clusters were drawn)."""
         return count_states(self.states, self.of_clusters)
 
     def annotators(self) -> pd.DataFrame:
@@ -150,37 +141,44 @@ class Labels:
         return count_changes(self._answers_by_role(), self.states)
 
     def cautions(self) -> list[str]:
-        """Return a sentence for each reason to doubt that an annotator has looked at the records.
-
-        One who only presses Enter makes the same labels as one who finds no error: they repeat the
-        prediction, so that estimates come out as 1. Controls and a blind folder tell the two apart.
-        """
+        """Return a sentence for each reason to doubt that an annotator has looked at the records."""
         return warn_unlooked(self.annotators(), self._answers_by_role(), self.states, self.folder.blind)
 
     def _answers_by_role(self) -> pd.DataFrame:
         """Return the answers of tasks with a complete answer, and the role of each record in its task."""
         return add_roles(self.answers, self.states, self.folder.tasks)
 
-    def agreement(self) -> pd.DataFrame:
-        """Estimate how far annotators agree in the population, from the tasks that two of them answered.
+    def records(self) -> pd.DataFrame:
+        """Return the records that tasks show: record, entity, cluster and attributes, for `erbayes.report`.
 
-        Returns
-        -------
-        DataFrame
-            One row per pair of annotators and share of `Pair.agreement`: annotators, tasks, share, estimate,
-            lower and upper.
+        The entity is missing if no complete answer names one, and the cluster if it was not drawn.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> from erbayes.labels import PredictedClusters, draw, read_labels, tasks, write_folder
+        >>> drawn = draw({"r1": "a", "r2": "a"}, PredictedClusters(), n=1, seed=1)
+        >>> names = pd.DataFrame({"record": ["r1", "r2"], "name": ["Ann", "Anne"]})
+        >>> with TemporaryDirectory() as temporary:
+        ...     folder = write_folder(Path(temporary) / "to-label", drawn, tasks(drawn, names))
+        ...     folder.tasks.assign(same="y").to_csv(folder.path / "sheet-A.csv", index=False)
+        ...     read_labels(folder).records()["name"].tolist()
+        ['Ann', 'Anne']
         """
+        shown = self.folder.tasks.drop_duplicates("record").sort_values("record", ignore_index=True)
+        entity = self.stars.answers.set_index("record")["entity"]
+        cluster = self.folder.drawn.members.set_index("record")["cluster"]
+        known = shown[["record"]].assign(
+            entity=shown["record"].map(entity), cluster=shown["record"].map(cluster)
+        )
+        return known.join(shown.drop(columns=[*KEYS, *ASKED, WHY], errors="ignore"))
+
+    def agreement(self) -> pd.DataFrame:
+        """Estimate the shares of `Pair.agreement` in the population, from tasks that two answered."""
         return tabulate_agreement(self.pairs, self.folder.drawn.table)
 
     def disputed(self) -> pd.DataFrame:
-        """Return the tasks to decide, in the form of a sheet.
-
-        Returns
-        -------
-        DataFrame
-            The rows of the tasks in which a fault stops `labels`, and the records that annotators have added
-            to them, without controls. A column per annotator has the answers so far.
-        """
+        """Return the tasks in which a fault stops `labels`, as a sheet with the answers of each annotator."""
         return list_disputed(self.problems, self.folder.tasks, self.answers)
 
     def write_disputed(self) -> Path:
@@ -200,7 +198,7 @@ class Labels:
 
         Draws from the first task on that nobody has begun count as not made yet, if no later task is begun.
         Otherwise chance left out the tasks that nobody has begun, as it dealt them. Draws of other unresolved
-        tasks stay in the data (see `erbayes.Responding`), and so do predicted clusters that were begun and
+        tasks stay in the data (see `design.Responding`), and so do predicted clusters that were begun and
         have no complete answer.
 
         Parameters

@@ -13,11 +13,11 @@ import pandas as pd
 
 from ...units.clustering import as_index, kind
 from ..annotators.two_annotators import Pair
-from ..drawing import PredictedClusters
 from ..drawing.drawn import Drawn
 from ..drawing.folder import DECIDED, Folder
 from ..drawing.labelling_tasks import asked
 from ..drawing.page import CONTROL, DRAWN, SECONDS
+from ..drawing.plans import PredictedClusters
 from .faults import Fault, State
 from .stars import Flaw, Stars, read_stars
 

@@ -8,28 +8,23 @@ entities, and N the number of records. C2(s) = s(s - 1)/2 is the number of links
 |T| = Σ C2(s) the number of true links.
 P is pairwise precision, R pairwise recall, and E R the mean of R over random errors.
 
-References are [B22] Binette et al. (2022), arXiv 2210.01230, and [P06] Pitman (2006), Combinatorial
-Stochastic Processes.
+[B22] is Binette et al. (2022), arXiv 2210.01230.
 """
 
 from .customer_records import customers
-from .errors import Chain, Homonyms, Mechanism, Merges, Misattribution, RareErrors, SizeDependent, Splits
+from .errors import Chain, Mechanism, Merges, Misattribution, RareErrors, Splits
 from .simulated import Population, population, simulate
-from .sizes import Empirical, LogNormal, NegativeBinomial, PitmanYor, SizeLaw, Zeta
+from .sizes import Empirical, LogNormal, SizeLaw, Zeta
 
 __all__ = [
     "Chain",
     "Empirical",
-    "Homonyms",
     "LogNormal",
     "Mechanism",
     "Merges",
     "Misattribution",
-    "NegativeBinomial",
-    "PitmanYor",
     "Population",
     "RareErrors",
-    "SizeDependent",
     "SizeLaw",
     "Splits",
     "Zeta",

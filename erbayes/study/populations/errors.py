@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite, isnan
 from typing import Protocol
 
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from scipy.special import expit
 
 from ..._internal.arrays import IntArray
-from ..._internal.errors import head, number, whole
+from ..._internal.errors import head, number
 from .sizes import require
 
 
@@ -40,7 +38,7 @@ class Mechanism(Protocol):
         ...
 
 
-def _count_sizes(codes: IntArray) -> IntArray:
+def count_sizes(codes: IntArray) -> IntArray:
     """Return the size of each cluster, (K,), whose codes must be 0 to K - 1 with each in use."""
     require(len(codes) > 0, "there are no records to put errors into")
     outside = int(np.count_nonzero((codes < 0) | (codes >= len(codes))))
@@ -51,18 +49,18 @@ def _count_sizes(codes: IntArray) -> IntArray:
     return sizes
 
 
-def _number_compactly(codes: IntArray) -> IntArray:
+def number_compactly(codes: IntArray) -> IntArray:
     """Number the clusters anew, without gaps in the codes."""
     used = np.bincount(codes) > 0
     return np.asarray((np.cumsum(used) - 1)[codes])
 
 
-def _need_share(value: float, what: str) -> None:
+def need_share(value: float, what: str) -> None:
     """Raise DataError if a share is outside [0, 1]."""
     number(value, what, lambda x: 0 <= x <= 1, "lie in [0, 1]")
 
 
-def _draw_clusters(wanted: int, clusters: int, what: str, rng: np.random.Generator) -> IntArray:
+def draw_clusters(wanted: int, clusters: int, what: str, rng: np.random.Generator) -> IntArray:
     """Draw distinct clusters, in random order."""
     require(wanted <= clusters, f"{what} needs {wanted} entities, but there are {clusters}")
     return rng.choice(clusters, wanted, replace=False)
@@ -97,15 +95,15 @@ class Misattribution:
     rate: float
 
     def __post_init__(self) -> None:
-        _need_share(self.rate, "rate of Misattribution")
+        need_share(self.rate, "rate of Misattribution")
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
         """Predicted cluster of each record, (N,)."""
-        _count_sizes(codes)
+        count_sizes(codes)
         picked = rng.choice(len(codes), round(self.rate * len(codes)), replace=False, shuffle=False)
         predicted = codes.copy()
         predicted[picked] = codes[rng.integers(len(codes), size=len(picked))]
-        return _number_compactly(predicted)
+        return number_compactly(predicted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +135,11 @@ class Splits:
     rate: float
 
     def __post_init__(self) -> None:
-        _need_share(self.rate, "rate of Splits")
+        need_share(self.rate, "rate of Splits")
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
         """Predicted cluster of each record, (N,)."""
-        sizes = _count_sizes(codes)
+        sizes = count_sizes(codes)
         split = (sizes > 1) & (rng.random(len(sizes)) < self.rate)
         part = np.where(split, rng.integers(1, np.maximum(sizes, 2)), 0)
         order = rng.permutation(len(codes))
@@ -149,7 +147,7 @@ class Splits:
         rank = np.empty_like(codes)
         # the random rank of a record in its entity decides which part it is in
         rank[order] = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return _number_compactly(np.where(rank < part[codes], codes + len(sizes), codes))
+        return number_compactly(np.where(rank < part[codes], codes + len(sizes), codes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,109 +179,17 @@ class Merges:
     rate: float
 
     def __post_init__(self) -> None:
-        _need_share(self.rate, "rate of Merges")
+        need_share(self.rate, "rate of Merges")
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
         """Predicted cluster of each record, (N,)."""
-        clusters = len(_count_sizes(codes))
+        clusters = len(count_sizes(codes))
         picked = rng.choice(clusters, round(self.rate * clusters), replace=False, shuffle=False)
         # one step or more leads to another entity, never to the same
         other = (picked + rng.integers(1, max(clusters, 2), size=len(picked))) % clusters
         merges = coo_array((np.ones(len(picked)), (picked, other)), shape=(clusters, clusters))
         _, merged = connected_components(merges, directed=False)
         return np.asarray(merged, dtype=np.int64)[codes]
-
-
-@dataclass(frozen=True, slots=True)
-class Homonyms:
-    """Giant predicted clusters, *lumps*, such as those of persons with the same name.
-
-    lumps × size distinct entities are chosen uniformly. Each of their records joins the lump of its entity
-    with probability `share`. A lump of m records adds about C2(m) false links, so that few lumps ruin
-    precision. Recall stays 1 if the share is 1. Otherwise the chosen entities keep share² + (1 - share)² of
-    their links on average.
-
-    Parameters
-    ----------
-    lumps : int
-        Number of lumps, 0 or more.
-    size : int
-        Entities in each lump, 2 or more.
-    share : float in [0, 1]
-        Probability that a record of a chosen entity joins the lump.
-
-    Raises
-    ------
-    DataError
-        A parameter outside its range, or fewer entities than lumps × size.
-
-    Examples
-    --------
-    >>> np.bincount(Homonyms(2, 3).apply(np.arange(6), np.random.default_rng(1)))
-    array([3, 3])
-    """
-
-    lumps: int
-    size: int
-    share: float = 1.0
-
-    def __post_init__(self) -> None:
-        whole(self.lumps, "lumps of Homonyms", 0)
-        whole(self.size, "size of Homonyms", 2)
-        _need_share(self.share, "share of Homonyms")
-
-    def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        """Predicted cluster of each record, (N,)."""
-        clusters = len(_count_sizes(codes))
-        picked = _draw_clusters(self.lumps * self.size, clusters, "Homonyms", rng)
-        lump = np.full(clusters, -1)
-        lump[picked] = clusters + np.arange(len(picked)) // self.size
-        joins = (lump[codes] >= 0) & (rng.random(len(codes)) < self.share)
-        return _number_compactly(np.where(joins, lump[codes], codes))
-
-
-@dataclass(frozen=True, slots=True)
-class SizeDependent:
-    """Records that leave their entity for clusters of their own, with a probability by the entity's size.
-
-    Each record of an entity of size s leaves independently, with probability p(s). The logit of p is linear
-    in log s. Precision stays 1, and a link survives if both of its records stay:
-
-        logit p(s) = base + slope log s
-        P = 1,  E R = Σ C2(s)(1 - p(s))² / |T|
-
-    Parameters
-    ----------
-    base : float
-        logit p(1).
-    slope : float
-        Change of logit p per unit of log s. Above 0, records of large entities leave more often.
-
-    Raises
-    ------
-    DataError
-        A base that is NaN, a slope that is not finite.
-
-    Examples
-    --------
-    >>> np.bincount(SizeDependent(np.inf, 0.0).apply(np.array([0, 0, 1]), np.random.default_rng(1)))
-    array([1, 1, 1])
-    """
-
-    base: float
-    slope: float
-
-    def __post_init__(self) -> None:
-        number(self.base, "base of SizeDependent", lambda x: not isnan(x), "be a number")
-        number(self.slope, "slope of SizeDependent", isfinite, "be finite")
-
-    def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        """Predicted cluster of each record, (N,)."""
-        sizes = _count_sizes(codes)
-        leaves = rng.random(len(codes)) < expit(self.base + self.slope * np.log(sizes))[codes]
-        predicted = codes.copy()
-        predicted[leaves] = len(sizes) + np.arange(np.count_nonzero(leaves))
-        return _number_compactly(predicted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,11 +224,11 @@ class RareErrors:
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
         """Predicted cluster of each record, (N,)."""
-        clusters = len(_count_sizes(codes))
-        picked = _draw_clusters(self.entities, clusters, "RareErrors", rng)
+        clusters = len(count_sizes(codes))
+        picked = draw_clusters(self.entities, clusters, "RareErrors", rng)
         merged = np.arange(clusters)
         merged[picked[::2]] = picked[1::2]
-        return _number_compactly(merged[codes])
+        return number_compactly(merged[codes])
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +252,7 @@ class Chain:
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
         """Predicted cluster of each record, (N,)."""
-        _count_sizes(codes)
+        count_sizes(codes)
         codes = codes.copy()
         for step in self.steps:
             codes = step.apply(codes, rng)

@@ -1,7 +1,4 @@
-"""Laws of entity sizes. Symbols are those of `erbayes.study.populations`.
-
-Source: [P06] Pitman (2006), Combinatorial Stochastic Processes.
-"""
+"""Laws of entity sizes. Symbols are those of `erbayes.study.populations`."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ from typing import Protocol
 
 import numpy as np
 from scipy.special import zeta
-from scipy.stats import nbinom
 
 from ..._internal.arrays import FloatArray, IntArray
 from ..._internal.errors import DataError, head, number, whole
@@ -44,12 +40,12 @@ class SizeLaw(Protocol):
         ...
 
 
-def _need_records(records: int) -> None:
+def need_records(records: int) -> None:
     """Raise DataError if a population has no records."""
     whole(records, "records of a population")
 
 
-def _fill(sizes: IntArray | FloatArray, records: int) -> IntArray:
+def fill(sizes: IntArray | FloatArray, records: int) -> IntArray:
     """Return the first sizes that fill the population, with the last one cut; `sizes` has N of them."""
     ends = np.cumsum(np.clip(sizes, 1, records).astype(np.int64))
     # the last entity is cut, so that sizes sum to the number of records
@@ -57,9 +53,9 @@ def _fill(sizes: IntArray | FloatArray, records: int) -> IntArray:
     return np.diff(ends, prepend=0)
 
 
-def _draw_from(weight: FloatArray, records: int, rng: np.random.Generator) -> IntArray:
+def draw_from(weight: FloatArray, records: int, rng: np.random.Generator) -> IntArray:
     """Draw independent sizes, with P(s) ∝ weight[s - 1], that fill the population."""
-    return _fill(1 + rng.choice(len(weight), records, p=weight / weight.sum()), records)
+    return fill(1 + rng.choice(len(weight), records, p=weight / weight.sum()), records)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +98,11 @@ class Zeta:
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
         """Draw sizes that add to `records`."""
-        _need_records(records)
+        need_records(records)
         weight = np.arange(1.0, (self.largest or records) + 1) ** -self.exponent
         if self.largest is None:
             weight[-1] = zeta(self.exponent, records)  # Σ over s ≥ records: all are truncated alike
-        return _draw_from(weight, records, rng)
+        return draw_from(weight, records, rng)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,123 +139,8 @@ class LogNormal:
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
         """Draw sizes that add to `records`."""
-        _need_records(records)
-        return _fill(np.ceil(rng.lognormal(self.mu, self.sigma, records)), records)
-
-
-@dataclass(frozen=True, slots=True)
-class NegativeBinomial:
-    """Independent sizes under a negative binomial law without 0. The last entity is cut to fit.
-
-    With 0 the mean is μ, the variance μ + μ²/α, and P(0) = (α/(α + μ))^α. Without 0 the mean is
-    μ/(1 - P(0)).
-
-    Parameters
-    ----------
-    mean : float
-        μ, above 0: the mean of the law with 0.
-    dispersion : float
-        α, above 0. The tail is heavier if α is smaller: α = 1 is geometric, α → ∞ Poisson.
-
-    Raises
-    ------
-    DataError
-        A parameter outside its range.
-
-    Examples
-    --------
-    >>> int(NegativeBinomial(3.0, 0.5).draw(1000, np.random.default_rng(1)).sum())
-    1000
-    """
-
-    mean: float
-    dispersion: float
-
-    def __post_init__(self) -> None:
-        for name, value in (("mean", self.mean), ("dispersion", self.dispersion)):
-            number(value, f"{name} of NegativeBinomial", lambda x: 0 < x < np.inf, "be above 0 and finite")
-
-    def draw(self, records: int, rng: np.random.Generator) -> IntArray:
-        """Draw sizes that add to `records`."""
-        _need_records(records)
-        law = (self.dispersion, self.dispersion / (self.dispersion + self.mean))
-        weight = np.asarray(nbinom.pmf(np.arange(1, records + 1), *law), dtype=np.float64)
-        weight[-1] = nbinom.sf(records - 1, *law)  # Σ over s ≥ records: all are truncated alike
-        return _draw_from(weight, records, rng)
-
-
-@dataclass(frozen=True, slots=True)
-class PitmanYor:
-    """Sizes of tables in the Chinese restaurant process with two parameters, [P06] section 3.2.
-
-    Records come one after another, and each table is an entity. If n records sit at K tables, the next record
-    opens a table with probability (θ + σK)/(θ + n). It joins table k, of n_k records, with probability
-    (n_k - σ)/(θ + n). The law is exact and exchangeable, because no entity is cut.
-
-    If σ = 0, this is Ewens' law, with about θ log(N/θ) entities. If σ > 0, the number of entities grows as
-    N^σ, and the share of entities of size s falls as s^-(1+σ).
-
-    Parameters
-    ----------
-    strength : float
-        θ, above -σ.
-    discount : float
-        σ in [0, 1).
-
-    Raises
-    ------
-    DataError
-        A parameter outside its range.
-
-    Notes
-    -----
-    The code draws all records at once, by a way to the same probabilities:
-
-    1. Record n chooses an earlier record: the first with probability (1 + θ)/(θ + n), any other with
-       1/(θ + n). It joins the table of that record.
-    2. Exception: if that record opened its table, record n opens one of its own with probability σ. At the
-       first record this probability is (θ + σ)/(1 + θ).
-
-    A record therefore opens a table if and only if the coins of all records in its chain of choices say so.
-    Pointer doubling follows the chains in O(log log N) rounds.
-
-    Examples
-    --------
-    >>> int(PitmanYor(10.0, 0.5).draw(1000, np.random.default_rng(1)).sum())
-    1000
-    """
-
-    strength: float
-    discount: float = 0.0
-
-    def __post_init__(self) -> None:
-        least = -number(self.discount, "discount of PitmanYor", lambda x: 0 <= x < 1, "lie in [0, 1)")
-        number(
-            self.strength,
-            "strength of PitmanYor",
-            lambda x: least < x < np.inf,
-            f"be above {least:g} and finite",
-        )
-
-    def draw(self, records: int, rng: np.random.Generator) -> IntArray:
-        """Draw sizes that add to `records`, in the order in which tables are opened."""
-        _need_records(records)
-        record = np.arange(records)
-        place = rng.random(records) * (record + self.strength)
-        picked = np.where(place < 1 + self.strength, 0, place - self.strength).astype(np.int64)
-        picked = np.minimum(picked, np.maximum(record - 1, 0))  # rounding may reach the record itself
-        first = (self.strength + self.discount) / (1 + self.strength)
-        opens = rng.random(records) < np.where(picked == 0, first, self.discount)
-        opens[0] = True
-        ancestor = picked
-        # pointers are doubled, which takes log n rounds in place of a loop over records
-        while ancestor.any():
-            opens &= opens[ancestor]
-            ancestor = ancestor[ancestor]
-        table = np.where(opens, record, picked)
-        while not np.array_equal(table, above := table[table]):
-            table = above
-        return np.bincount(table, minlength=records)[opens]
+        need_records(records)
+        return fill(np.ceil(rng.lognormal(self.mu, self.sigma, records)), records)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -294,5 +175,5 @@ class Empirical:
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
         """Draw sizes that add to `records`."""
-        _need_records(records)
-        return _fill(rng.choice(np.asarray(self.sizes), records), records)
+        need_records(records)
+        return fill(rng.choice(np.asarray(self.sizes), records), records)

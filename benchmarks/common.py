@@ -1,11 +1,46 @@
-"""Large predictions to measure on: ids like US7654321-2, cluster sizes with a heavy tail up to 5,000."""
+"""What benchmarks share: tables as Markdown, the usual designs and releases, and large predictions."""
 
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
+from erbayes import metrics as m
+from erbayes.labels import Records
+from erbayes.study import Entities
+
+PR = (m.pairwise_precision, m.pairwise_recall)
+PLANS: dict[str, Records | Entities] = {"uniform records": Records(), "uniform clusters": Entities()}
+RELEASES = ("20170808", "20171226", "20190820", "20201229")
+"""Releases of PatentsView whose truth is that of 2022-06-30."""
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table: a header, a rule and one line per row."""
+    cells = [f"| {' | '.join(line)} |" for line in (header, *rows)]
+    return "\n".join([cells[0], "|" + " --- |" * len(header), *cells[1:]])
+
+
+def decimals(x: float, digits: int) -> str:
+    """Return a number without the 0 before its point, or a dash if there is none."""
+    return re.sub(r"(?<!\d)0\.", ".", f"{x:.{digits}f}") if np.isfinite(x) else "-"
+
+
+def as_markdown(frame: pd.DataFrame) -> str:
+    """Return a DataFrame as a Markdown table, with three decimals."""
+    rows = [
+        [decimals(x, 3) if isinstance(x, float) else str(x) for x in row]
+        for row in frame.itertuples(index=False)
+    ]
+    return table(list(map(str, frame.columns)), rows)
+
+
+# Large predictions: ids like US7654321-2, cluster sizes with a heavy tail up to 5,000
 
 SINGLETONS, LARGEST, CHUNK = 0.44, 5000, 1_000_000
 ENTITIES, FOREIGN = 400, 0.05
@@ -31,7 +66,7 @@ def ids(numbers: np.ndarray) -> pa.Array:
     )
 
 
-def write(records: int, folder: Path) -> None:
+def write_large(records: int, folder: Path) -> None:
     """prediction.parquet, and labels.parquet: some predicted clusters, with a few records of others."""
     rng = np.random.default_rng(records)
     size = sizes(records, rng)

@@ -1,0 +1,20 @@
+"""Engines of the studies that change the design of a sample, and then take the closed form."""
+
+from collections.abc import Sequence
+
+from erbayes import DistinctEntities, Sample
+from erbayes._internal.arrays import Seed
+from erbayes.design import Calibrated
+from erbayes.engine import Taylor
+from erbayes.metrics import Metric, Normal
+
+
+def on_distinct(sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
+    """Estimate from the distinct entities among uniform records drawn with replacement."""
+    design = DistinctEntities(len(sample.expansion.unit))
+    return Taylor()(Sample(sample.units, design), metrics, rng)
+
+
+def on_calibrated(sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
+    """Estimate with calibrated weights."""
+    return Taylor()(Sample(sample.units, Calibrated(sample.design)), metrics, rng)

@@ -1,0 +1,218 @@
+"""Where a matcher loses links, and where it makes false ones: blocking, its threshold, or closure.
+
+A true link is found by an edge that reaches the threshold, or by closure, through other records. It is lost
+by the threshold if a looser one would find it, and was never compared if none would.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from operator import truediv
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .._internal.arrays import BoolArray, FloatArray, IntArray, Seed
+from .._internal.errors import Alarm, Grade, Sentence
+from .._internal.tables import to_frame
+from ..design import Design
+from ..design.sample import Sample
+from ..engine.contract import Engine
+from ..engine.named import find_engine
+from ..metrics.columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, OfUnits
+from ..metrics.definitions import UNIT, Group, Metric
+from ..metrics.uncertain import Draws, Normal, Tabled
+from ..units.clustering import Clustering
+from ..units.edges import Edges
+from ..units.measuring import sampled_labels
+from ..units.units import Units
+from .domains.effective import effective_draws
+from .domains.shown import intervals_table, tidy
+from .thresholds import describe_few, load_edges
+
+FOUND = ("found by an edge", "found by closure", "lost by the threshold", "never compared")
+"""What becomes of true links. Their shares add up to 1."""
+FALSE = ("false edges", "false by closure")
+"""Shares of false links among those that edges make, and among those that closure adds."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Stages(Tabled):
+    """Shares of links that are found, lost and made at each stage of a matcher.
+
+    Attributes
+    ----------
+    joint : Normal or Draws
+        The shares of `FOUND` and of `FALSE`, jointly.
+    effective : float array, (6,)
+        The effective number of draws of each.
+    sample : Sample
+        The sample at the threshold.
+    """
+
+    joint: Normal | Draws
+    effective: FloatArray
+    sample: Sample
+
+    def table(self, level: float = 0.95) -> pd.DataFrame:
+        """Return the shares with intervals of `level`, without one below ten effective draws."""
+        few = describe_few(self.effective, self.sample)
+        table = intervals_table(self.joint, level, None, few).rename_axis("stage").reset_index()
+        table.insert(list(table.columns).index("upper") + 1, "n_eff", self.effective)
+        return tidy(table)
+
+    def __str__(self) -> str:
+        """Return in one sentence where links are lost."""
+        lost, never = self.joint.estimate[2 : len(FOUND)]
+        missed = lost + never
+        if not missed > 0:
+            return "No link is missed in this sample."
+        return (
+            f"Of 100 true links {100 * missed:.0f} are missed, and of 100 missed links "
+            f"{100 * never / missed:.0f} were never compared."
+        )
+
+
+def stages(
+    edges: Any,
+    labels: Any,
+    design: Design,
+    threshold: float,
+    *,
+    records: Any = None,
+    score: str | None = None,
+    candidates: Any = None,
+    engine: Engine | str | None = None,
+    rng: Seed = None,
+) -> Stages:
+    """Estimate at which stage of a matcher links are lost, and where false ones are made.
+
+    Parameters
+    ----------
+    edges, labels, design, records, score
+        As in `erbayes.thresholds`.
+    threshold : float
+        Edges with this score or more are links.
+    candidates : table of two columns of ids, optional
+        Pairs that were compared, if `edges` does not keep those with low scores.
+    engine : Engine or str, optional
+        `"closed form"` by default, or any other that takes columns of your own.
+    rng : Generator, int or None
+
+    Warns
+    -----
+    Alarm
+        If the file has no edge below the threshold, or only the best edge of each record.
+
+    Raises
+    ------
+    DataError
+        As `erbayes.thresholds`; NotIdentified if no labelled entity has two records.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> edges = pd.DataFrame({"l": ["a", "b", "d"], "r": ["b", "c", "e"], "weight": [9.0, 4.0, 2.0]})
+    >>> labels = {"a": "x", "b": "x", "c": "x", "d": "y", "e": "y", "f": "z", "g": "z"}
+    >>> design = eb.UniformClusters(population=3)
+    >>> found = stages(edges, labels, design, threshold=3, records=list("abcdefg"))
+    >>> found.table()[["stage", "estimate"]][:4]
+                       stage  estimate
+    0       found by an edge       0.4
+    1       found by closure       0.2
+    2  lost by the threshold       0.2
+    3         never compared       0.2
+    >>> print(found)
+    Of 100 true links 40 are missed, and of 100 missed links 50 were never compared.
+    """
+    labels = sampled_labels(labels)
+    by = find_engine(engine)
+    table = Edges.of(load_edges(edges, score), records, score)
+    (threshold,) = table.thresholds([threshold]).tolist()
+    linked = table.score >= threshold
+    for doubt in _find_doubts(table, linked, labels, candidates is not None):
+        warnings.warn(doubt, Alarm, stacklevel=2)
+    compared = table if candidates is None else _add_candidates(table, candidates)
+    levels = np.unique([compared.score.min(), threshold])[::-1]
+    units, *looser = compared.units(labels, levels)
+    metrics = _define_shares(_count_stages(table, linked, labels, units, (looser or [units])[0]))
+    sample = Sample(units, design)
+    return Stages(by(sample, metrics, rng), effective_draws(sample, metrics), sample)
+
+
+def _add_candidates(edges: Edges, candidates: Any) -> Edges:
+    """Return the edges with pairs that were compared, whose scores are below any other."""
+    frame = to_frame(candidates).assign(_score=-np.inf)
+    pairs = Edges.of(frame, edges.records, "_score", "candidates")
+    left, right, score = (
+        np.concatenate([getattr(one, name) for one in (edges, pairs)]) for name in ("left", "right", "score")
+    )
+    return Edges(edges.records, left, right, score)
+
+
+def _find_doubts(edges: Edges, linked: BoolArray, labels: Clustering, compared: bool) -> list[Sentence]:
+    """Return sentences about files that keep too few edges to tell stages apart."""
+    doubts = []
+    if linked.all() and not compared:
+        said = (
+            "The file has no edge below the threshold, so that no link can be lost by it: links that were "
+            "compared count as never compared; keep all scored pairs, or give candidates="
+        )
+        doubts.append(Sentence(said, Grade.FAULT))
+    ends = edges.left[edges.left != edges.right], edges.right[edges.left != edges.right]
+    if any(len(np.unique(end)) == len(end) for end in ends) and (labels.sizes > 2).any():
+        said = (
+            "Each record has one edge at most, in one of its columns, although entities have three records "
+            "and more: if the file keeps the best edge of each record only, others count as never compared"
+        )
+        doubts.append(Sentence(said, Grade.CAUTION))
+    return doubts
+
+
+def _count_stages(
+    edges: Edges, linked: BoolArray, labels: Clustering, units: Units, looser: Units
+) -> dict[str, Column]:
+    """Return columns of each labelled entity: its links by stage, and the links of its records."""
+    entity = np.full(len(edges.records), -1)
+    entity[edges.watch(labels)] = labels.codes
+    true, ends = _count_edges(edges, linked, entity, len(labels.clusters))
+    T, TP, P = (units.column(c) for c in (TRUE_LINKS, COMMON_LINKS, PREDICTED_LINKS))
+    within = looser.column(COMMON_LINKS)
+    counted = {
+        FOUND[0]: true,
+        FOUND[1]: TP - true,
+        FOUND[2]: within - TP,
+        FOUND[3]: T - within,
+        "edges": ends,
+        FALSE[0]: ends - true,
+        "closure": P - ends,
+        FALSE[1]: (P - TP) - (ends - true),
+    }
+    return {name: OfUnits(name, pd.Series(y, units.ids)) for name, y in counted.items()}
+
+
+def _count_edges(
+    edges: Edges, linked: BoolArray, entity: IntArray, entities: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the linked pairs inside each entity, and half of the ends that each has in one, (entities,)."""
+    left, right = edges.left[linked].astype(np.int64), edges.right[linked].astype(np.int64)
+    near = ((entity[left] >= 0) | (entity[right] >= 0)) & (left != right)
+    low, high = np.minimum(left, right)[near], np.maximum(left, right)[near]
+    # an edge that is there twice is one link
+    key = np.unique(low * len(entity) + high)
+    one, other = entity[key // len(entity)], entity[key % len(entity)]
+    inside = np.bincount(one[one == other], minlength=entities).astype(float)
+    ends = np.concatenate([one, other])
+    return inside, np.bincount(ends[ends >= 0], minlength=entities) / 2
+
+
+def _define_shares(columns: dict[str, Column]) -> list[Metric]:
+    """Return the shares of true links by stage, and the false shares of edges and of closure, as metrics."""
+    parts: list[tuple[str, Column]] = [(name, TRUE_LINKS) for name in FOUND]
+    parts += [(FALSE[0], columns["edges"]), (FALSE[1], columns["closure"])]
+    return [
+        Metric(name, (columns[name], whole), truediv, ((whole, 1.0),), UNIT, "", group=Group.LINKS)
+        for name, whole in parts
+    ]

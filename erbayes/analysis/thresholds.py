@@ -1,0 +1,381 @@
+"""Thresholds of one matcher, judged together by one labelled sample.
+
+A matcher's edges make a clustering at each threshold. All of them are judged by the same draws, so that their
+estimates have a joint covariance, from which three answers follow: bands that hold at all thresholds at once,
+the set of thresholds that contains the best one, and the loosest threshold that is certified.
+
+Sources: Mogstad, Romano, Shaikh and Wilhelm (2024), The Review of Economic Studies 91, 476-518 (sets of the
+best). Maurer, Hothorn and Lehmacher (1995), Biometrie in der chemisch-pharmazeutischen Industrie 6, 3-18
+(tests in an order that was fixed before).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from math import log
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from .._internal.arrays import BoolArray, FloatArray, Seed
+from .._internal.errors import Alarm, DataError, number
+from ..design import Design
+from ..design.sample import Sample
+from ..engine.contract import Engine, need_paired
+from ..engine.named import find_engine
+from ..large import DuckDB
+from ..large.sources import lies_elsewhere, opened
+from ..metrics.definitions import USUAL, Metric, Wanted, chosen
+from ..metrics.intervals import DEFAULT, BetaGamma, Kind, check_level
+from ..metrics.simultaneous import draw_paths
+from ..metrics.uncertain import Draws, Normal, Tabled
+from ..units.edges import Edges, choose_names
+from ..units.measuring import sampled_labels
+from .comparison import compare
+from .domains.effective import FEWEST, effective_draws
+from .domains.estimates import LARGEST
+from .domains.shown import intervals_table, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+CERTIFIED_FROM = 30.0
+"""Effective draws from which certificates begin, because with fewer the limits depend on pseudo-draws."""
+CAUTIOUS = BetaGamma(1.0)
+"""The interval of certificates. After n draws without an error its lower limit p has about p^n = 1 - level,
+as that of Clopper and Pearson. Half the mass misses more often on this side than on the other: a certificate
+was false in .065 and .095 of samples of RLdata10000 at shares of .95."""
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """The loosest threshold at which a metric is `least` or more with confidence `level`.
+
+    Attributes
+    ----------
+    threshold, lower : float or None
+        The certified threshold, and the lower limit there; None if none is certified.
+    next : float or None
+        The threshold at which the order stopped; None if it did not.
+    draws : float or None
+        About how many further draws would certify the next one, if their labels are like those there are.
+        Infinite if the estimate is below `least` there.
+    """
+
+    metric: str
+    least: float
+    level: float
+    threshold: float | None
+    lower: float | None
+    next: float | None
+    draws: float | None
+
+    def __str__(self) -> str:
+        said = f"No threshold is certified to have {self.metric} of {self.least:g} or more"
+        if self.threshold is not None:
+            said = f"At a threshold of {self.threshold:g}, {self.metric} is {self.least:g} or more"
+        said += f" ({self.level:.0%} confidence)."
+        if self.threshold is None and self.next is None:
+            return f"{said} Even without an error, the effective draws would be too few at every threshold."
+        if self.draws is None:
+            return said
+        if np.isinf(self.draws):
+            return f"{said} The next threshold, {self.next:g}, has an estimate below that."
+        return f"{said} About {self.draws:,.0f} further draws would certify {self.next:g}."
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Curve(Tabled):
+    """Metrics of one matcher at many thresholds, jointly.
+
+    Attributes
+    ----------
+    thresholds : float array, (K,)
+        From the strictest to the loosest.
+    metrics : tuple of Metric, (k,)
+    joint : Normal or Draws
+        All metrics at the first threshold, then at the second, and so on, jointly.
+    samples : tuple of Sample, (K,)
+        The same draws at each threshold, for `alarms`, `balance` and `influence`.
+    effective : float array, (K, k)
+        The effective number of draws of each estimate.
+    """
+
+    thresholds: FloatArray
+    metrics: tuple[Metric, ...]
+    joint: Normal | Draws
+    samples: tuple[Sample, ...]
+    effective: FloatArray
+
+    def table(
+        self, metric: Metric | str | None = None, level: float = 0.95, kind: Kind | None = None
+    ) -> pd.DataFrame:
+        """Return estimates at each threshold, with a band that covers the metric at all of them at once.
+
+        Under single linkage recall cannot fall as the threshold falls, so that its band, as steps, covers
+        thresholds in between as well. The band of precision covers the listed thresholds only.
+
+        Parameters
+        ----------
+        metric : Metric or str, optional
+            One of `metrics`. By default all, one below the other.
+        level : float in (0, 1)
+            The chance that the whole band of one metric covers.
+        kind : Kind, optional
+
+        Returns
+        -------
+        DataFrame
+            Columns metric, threshold, estimate, lower, upper, n_eff and others. Below ten effective draws
+            there is no interval, and the column reason says so.
+        """
+        check_level(level)
+        places = range(len(self.metrics)) if metric is None else [self._locate(metric)]
+        tables = []
+        for place in places:
+            every = [range(len(self.samples))]
+            shown = intervals_table(self._take(place), level, kind, self._few(place), every)
+            shown = shown.rename_axis("metric").reset_index()
+            shown.insert(1, "threshold", self.thresholds)
+            shown.insert(list(shown.columns).index("upper") + 1, "n_eff", self.effective[:, place])
+            tables.append(shown)
+        return tidy(pd.concat(tables))
+
+    def best(self, metric: Metric | str, level: float = 0.95) -> pd.DataFrame:
+        """Return the thresholds that cannot be told from the best one, which is among them at `level`.
+
+        Threshold k stays unless another is better by more than chance explains: max_j (x_j - x_k)/s_jk > q_k,
+        with s_jk the standard error of the difference and q_k a quantile of the largest of (Z_j - Z_k)/s_jk
+        over j. Only the best threshold has to stay, so that no correction for many k is needed. Each estimate
+        has the variance of its pseudo-draws too (see `BetaGamma`), of its own, because errors that no draw
+        has shown may be at one threshold and not at another. Below ten effective draws a threshold stays.
+
+        Returns
+        -------
+        DataFrame
+            Rows of `table`, the largest estimate first. Their band covers, whichever of them is chosen.
+        """
+        place = self._locate(metric)
+        table, part = self.table(metric, level), self._take(place)
+        known = np.array([not why for why in self._few(place)]) & np.isfinite(part.estimate)
+        stays = ~known
+        if known.any():
+            part = part.part(np.flatnonzero(known).tolist())
+            cov = part.cov + np.diag(_allow_for_unseen(part))
+            stays[known] = _keep_best(part.estimate, cov, level, self._census)
+        order = table.assign(known=known)[stays].sort_values(["known", "estimate"], ascending=False).index
+        return table.loc[order].reset_index(drop=True)
+
+    def certified(self, metric: Metric | str, least: float, level: float = 0.95) -> Certificate:
+        """Return the loosest threshold at which a metric is `least` or more, with confidence `level`.
+
+        Thresholds are tested from the strictest on, until the lower limit of one is below `least`. As the
+        order is fixed, no correction for many tests is needed. It begins at the first threshold with
+        effective draws enough to certify, were they all without an error, which does not depend on whether
+        links are right. The certificate thus suits metrics that fall with the threshold, as precision does.
+
+        Parameters
+        ----------
+        metric : Metric or str
+            A share.
+        least : float in (0, 1)
+        level : float in (0.5, 1)
+            Confidence of the one-sided limit.
+        """
+        place, part = self._locate(metric), self._take(self._locate(metric))
+        if self.metrics[place].support != (0.0, 1.0):
+            raise DataError(f"certificates are of shares, and {self.metrics[place].name} is none")
+        least = number(least, "what is certified", lambda x: 0 < x < 1, "lie between 0 and 1")
+        level = number(level, "level of a certificate", lambda x: 0.5 < x < 1, "lie between 0.5 and 1")
+        kind = CAUTIOUS if isinstance(part, Normal) else None
+        x, lower = part.estimate, part.interval(2 * level - 1, kind)[:, 0]
+        enough = self.effective[:, place] >= _count_needed(least, level)
+        begin = 0 if self._census else int(np.argmax(np.append(enough, True)))
+        passed = begin + int(np.argmin(np.append(lower[begin:] >= least, False)))
+        draws = None
+        if begin <= passed < len(x) and np.isfinite(lower[passed]):
+            n, gap = self.samples[0].expansion.unit.shape[-1], x[passed] - least
+            draws = float(np.ceil(n * (((x[passed] - lower[passed]) / gap) ** 2 - 1))) if gap > 0 else np.inf
+        at, limit, name = [*self.thresholds.tolist(), None], lower.tolist(), self.metrics[place].name
+        if passed == begin:
+            return Certificate(name, least, level, None, None, at[passed], draws)
+        return Certificate(name, least, level, at[passed - 1], limit[passed - 1], at[passed], draws)
+
+    def plot(self, metrics: Wanted | None = None, **settings: Any) -> Axes:
+        """Draw estimates and bands over thresholds (see `erbayes.plots.curve`)."""
+        # imported here, since pictures lie above results, and matplotlib is an extra
+        axes: Axes = import_module("erbayes.plots").curve(self, metrics, **settings)
+        return axes
+
+    @property
+    def _census(self) -> bool:
+        return self.samples[0].expansion.variance.census
+
+    def _locate(self, metric: Metric | str) -> int:
+        """Return the position of one metric of the curve."""
+        names, wanted = [m.name for m in self.metrics], ", ".join(m.name for m in chosen(metric))
+        if wanted not in names:
+            raise DataError(f"the curve has {', '.join(names)}, not {wanted}: name one of these")
+        return names.index(wanted)
+
+    def _take(self, place: int) -> Normal | Draws:
+        """Return one metric at all thresholds."""
+        return self.joint.part(range(place, len(self.joint.names), len(self.metrics)))
+
+    def _few(self, place: int) -> list[str]:
+        """Return why the metric has no interval at each threshold, (K,); "" if it has one."""
+        return describe_few(self.effective[:, place], self.samples[0], ": looser thresholds have more")
+
+
+def describe_few(effective: FloatArray, sample: Sample, remedy: str = "") -> list[str]:
+    """Return why estimates have no interval, from their effective draws; "" for those that have one."""
+    few = (effective < FEWEST) & (not sample.expansion.variance.census)
+    return [
+        f"{n:.3g} effective draws are fewer than {FEWEST:g}{remedy}" if refused else ""
+        for n, refused in zip(effective.tolist(), few, strict=True)
+    ]
+
+
+def _count_needed(least: float, level: float) -> float:
+    """Return the effective draws, all without an error, from which a lower limit can reach `least`."""
+    return max(CERTIFIED_FROM, log(1 - level) / log(least))
+
+
+def _allow_for_unseen(part: Normal | Draws) -> FloatArray:
+    """Return the variance of each estimate, (K,), from errors that no draw has shown; 0 for draws."""
+    if isinstance(part, Draws):
+        return np.zeros(len(part.names))
+    share = DEFAULT.share(part.reach, part.effective)
+    return np.asarray(share / part.effective * (part.reach**2).sum(axis=-1))
+
+
+def _keep_best(x: FloatArray, cov: FloatArray, level: float, census: bool) -> BoolArray:
+    """Return which of k thresholds stay in the set of the best, (k,), from estimates and covariances."""
+    if census:
+        return np.asarray(x == x.max())
+    cov = np.nan_to_num(cov)
+    variance = np.diagonal(cov)
+    squares = variance[:, None] + variance - 2 * cov
+    # differences that no draw shows are undecided, and rounding must not decide them
+    apart = squares > 1e-12 * max(variance.max(), np.finfo(float).tiny)
+    se = np.sqrt(np.where(apart, squares, np.inf))
+    worse = ((x - x[:, None]) / se).max(axis=1)
+    stays = worse <= 0
+    if stays.all():
+        return stays
+    z = draw_paths(cov)
+    for k in np.flatnonzero(~stays):
+        largest = ((z - z[:, [k]]) / se[k]).max(axis=1)
+        stays[k] = worse[k] <= np.quantile(largest, level)
+    return stays
+
+
+def thresholds(
+    edges: Any,
+    labels: Any,
+    design: Design,
+    metrics: Wanted = USUAL,
+    *,
+    records: Any = None,
+    at: Any = 200,
+    score: str | None = None,
+    engine: Engine | str | None = None,
+    rng: Seed = None,
+) -> Curve:
+    """Estimate metrics of a matcher at many thresholds, from one labelled sample.
+
+    At a threshold, edges with that score or more are links, and clusters are their connected components. If
+    the matcher was tuned on the labelled entities, estimates are too good, which no number here can show.
+
+    Parameters
+    ----------
+    edges : table, files, or mapping
+        Two columns of record ids and one of scores, as a DataFrame or Arrow table, or where it lies: a path
+        of CSV or Parquet files, a table or relation of DuckDB. An edge may be there twice. Of tables with
+        columns unique_id_l and unique_id_r, as Splink writes them, others are ignored. The array of dedupe's
+        `score` is taken too. For clusters that are no connected components, such as one-to-one matches: a
+        mapping threshold -> memberships.
+    labels, design, engine, rng
+        As in `erbayes.compare`.
+    metrics : Metric or str, or several
+    records : sequence of ids
+        All records, those without an edge included. A mapping of memberships has its own.
+    at : int or sequence of float
+        The number of thresholds, which are quantiles of the distinct scores, or their values.
+    score : str, optional
+        The column of scores. By default the third, or Splink's match_weight or else match_probability.
+
+    Warns
+    -----
+    Alarm
+        If edges inside labelled entities have lower scores than those that leave them, as distances have.
+
+    Raises
+    ------
+    DataError
+        If edges, records, thresholds or labels cannot be used, or if the engine has no method `paired`.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> edges = pd.DataFrame({"l": ["a", "b", "d"], "r": ["b", "c", "e"], "weight": [9.0, 2.0, 4.0]})
+    >>> labels = {"a": "x", "b": "x", "c": "y", "d": "z", "e": "z"}
+    >>> curve = thresholds(edges, labels, eb.UniformClusters(population=3), records=list("abcdef"))
+    >>> curve.table("pairwise-recall")[["threshold", "estimate"]]
+       threshold  estimate
+    0        9.0       0.5
+    1        4.0       1.0
+    2        2.0       1.0
+    """
+    metrics = chosen(metrics)
+    labels = sampled_labels(labels)
+    if isinstance(edges, Mapping):
+        values = [number(x, "a threshold", lambda x: not np.isnan(x), "be a number") for x in edges]
+        levels = np.sort(values)[::-1]
+        _refuse_many(len(levels), len(metrics))
+        by_name = {str(threshold): edges[threshold] for threshold in levels.tolist()}
+        compared = compare(by_name, labels, design, metrics, engine=engine, rng=rng)
+        return _make_curve(levels, metrics, compared.joint, compared.samples)
+    table = Edges.of(load_edges(edges, score), records, score)
+    levels = table.thresholds(at)
+    _refuse_many(len(levels), len(metrics))
+    for doubt in table.doubts(labels):
+        warnings.warn(doubt, Alarm, stacklevel=2)
+    samples = tuple(Sample(units, design) for units in table.units(labels, levels))
+    joint = need_paired(find_engine(engine)).paired(samples, metrics, rng)
+    return _make_curve(levels, metrics, joint, samples)
+
+
+def load_edges(edges: Any, score: str | None) -> Any:
+    """Return edges that lie elsewhere as a table of the columns that are needed; others as they are."""
+    if not lies_elsewhere(edges):
+        return edges
+    with opened([edges], DuckDB()) as (source,):
+        names = choose_names(source.columns(), score)
+        source.use(*names[:3])
+        scores, *rest = (source.quote(name) for name in names[2:])
+        if source.kind(names[2]) == "string":
+            scores = f"CAST({scores} AS DOUBLE PRECISION)"
+        ends = [source.id(name) for name in names[:2]]
+        return source.fetched(f"SELECT {', '.join([*ends, scores, *rest])} FROM {source.table}", names)
+
+
+def _refuse_many(levels: int, metrics: int) -> None:
+    """Refuse more estimates than have a joint covariance in memory."""
+    if levels * metrics > LARGEST:
+        raise DataError(
+            f"{levels:,} thresholds x {metrics} metrics are more than {LARGEST:,} estimates with their "
+            "covariances: name fewer metrics, or fewer thresholds"
+        )
+
+
+def _make_curve(
+    levels: FloatArray, metrics: Sequence[Metric], joint: Normal | Draws, samples: tuple[Sample, ...]
+) -> Curve:
+    """Return the curve of a joint estimate, with its effective draws."""
+    effective = np.array([effective_draws(sample, metrics) for sample in samples])
+    return Curve(levels.astype(float), tuple(metrics), joint, samples, effective)

@@ -1,0 +1,94 @@
+"""Modules that commands use. Each is loaded when it is first used, so that help comes at once."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+    from .. import auxiliary, large, statistics
+    from .. import design as designing
+    from .. import engine as engines
+    from .. import labels as labelling
+    from .._internal import digits
+    from .._internal import files as disk
+    from ..analysis import comparison as comparing
+    from ..analysis import domains as by_groups
+    from ..analysis import impact as impacts
+    from ..analysis import planning
+    from ..auxiliary import assistance, two_phases
+    from ..auxiliary import second as second_clusterings
+    from ..design import calibration, nonresponse
+    from ..design import sample as sampling
+    from ..engine import diagnostics
+    from ..labels.drawing import folder as folders
+    from ..labels.drawing import page as pages
+    from ..labels.drawing import plans, sheets
+    from ..labels.drawing import source as sources
+    from ..labels.reading import faults as answer_faults
+    from ..labels.reading import returned as returned_answers
+    from ..large import features as large_features
+    from ..large import files as large_files
+    from ..large import joint
+    from ..metrics import columns as columns_of
+    from ..metrics import definitions, intervals
+    from ..report import page as reporting
+    from ..units import clustering as clusterings
+    from ..units import edges, features, grouping, measuring
+    from ..units import frame as frames
+else:
+
+    class _Unloaded:
+        """A name for a module, which is loaded when an attribute of it is asked for."""
+
+        def __init__(self, path: str) -> None:
+            self._path = path
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(import_module(self._path, __package__), name)
+
+    _PATHS = {
+        "np": "numpy",
+        "pd": "pandas",
+        "auxiliary": "..auxiliary",
+        "large": "..large",
+        "statistics": "..statistics",
+        "designing": "..design",
+        "engines": "..engine",
+        "labelling": "..labels",
+        "digits": ".._internal.digits",
+        "disk": ".._internal.files",
+        "comparing": "..analysis.comparison",
+        "by_groups": "..analysis.domains",
+        "impacts": "..analysis.impact",
+        "planning": "..analysis.planning",
+        "assistance": "..auxiliary.assistance",
+        "two_phases": "..auxiliary.two_phases",
+        "second_clusterings": "..auxiliary.second",
+        "calibration": "..design.calibration",
+        "nonresponse": "..design.nonresponse",
+        "sampling": "..design.sample",
+        "diagnostics": "..engine.diagnostics",
+        "folders": "..labels.drawing.folder",
+        "pages": "..labels.drawing.page",
+        "plans": "..labels.drawing.plans",
+        "sheets": "..labels.drawing.sheets",
+        "sources": "..labels.drawing.source",
+        "answer_faults": "..labels.reading.faults",
+        "returned_answers": "..labels.reading.returned",
+        "large_features": "..large.features",
+        "large_files": "..large.files",
+        "joint": "..large.joint",
+        "columns_of": "..metrics.columns",
+        "definitions": "..metrics.definitions",
+        "intervals": "..metrics.intervals",
+        "reporting": "..report.page",
+        "clusterings": "..units.clustering",
+        "edges": "..units.edges",
+        "features": "..units.features",
+        "frames": "..units.frame",
+        "grouping": "..units.grouping",
+        "measuring": "..units.measuring",
+    }
+    globals().update({name: _Unloaded(path) for name, path in _PATHS.items()})

@@ -1,0 +1,62 @@
+"""What a folder remembers of the call that drew it, so that later commands need the folder alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .._internal.errors import DataError
+from .lazily import folders
+
+KEPT = "prediction record cluster stored edges left right score threshold records any_id attributes".split()
+"""Options of draw that say what was drawn from, and how it is read."""
+CALL = "call"
+"""Where they stand in the facts of a folder."""
+
+
+def remembered(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return what a folder keeps of the options that drew it; paths are seen from where the folder lies."""
+    here = folder.resolve().parent
+    kept = {name: values[name] for name in KEPT if values.get(name) not in (None, False)}
+    return {k: os.path.relpath(v.resolve(), here) if isinstance(v, Path) else v for k, v in kept.items()}
+
+
+def recall(values: dict[str, Any]) -> dict[str, Any]:
+    """Fill in what a folder remembers: the prediction if none is named, and how that is read."""
+    if not {"prediction", "labels"} <= set(values):
+        return values
+    labels, several = values["labels"], "differing" in values
+    given = list(values["prediction"] or []) if several else [values["prediction"]]
+    if not several and labels is None:
+        given, labels = [], values["prediction"]
+    named = (
+        (bool(given) and not several)
+        or len(given) > 1
+        or any(len(values[k] or []) > 1 for k in ("cluster", "stored"))
+    )
+    if not labels.is_dir():
+        if given:
+            return values
+        raise DataError(f"LABELS are missing: name them after {labels}, or name a folder of erbayes draw")
+    call = folders.read_folder(labels).facts.get(CALL)
+    if not isinstance(call, dict):
+        if given:
+            return values
+        raise DataError(f"{labels} does not say what was drawn from: name PREDICTION before it")
+    own = Path(os.path.relpath(labels.resolve().parent / str(call["prediction"])))
+    if named and not any(path.exists() and own.exists() and path.samefile(own) for path in given):
+        return values
+    if not own.exists():
+        raise DataError(
+            f"{own}, from which {labels} was drawn, is not there: name PREDICTION before {labels}"
+        )
+    found = values | {"labels": labels}
+    if not named:
+        found["prediction"] = [own, *given] if several else own
+    for name, value in call.items():
+        if name in KEPT[1:-1] and found.get(name) in (None, False, []):
+            path = Path(os.path.relpath(labels.resolve().parent / value)) if name == "records" else value
+            found[name] = [path] if several and name in ("cluster", "stored") else path
+    return found

@@ -1,0 +1,142 @@
+"""The command `erbayes thresholds`: one matcher at many thresholds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import erbayes
+
+from .._internal.errors import DataError, head
+from .asked import Asked, Minima
+from .designs import Drawing
+from .lazily import disk, edges, labelling, pd
+from .options import command, file_option, message, refuse_output_over, refuse_same_file, within
+from .printing import Printing, show_cautions
+
+if TYPE_CHECKING:
+    from ..design import Design
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """Options of scored edges, and of the labels that judge them."""
+
+    edges: Annotated[
+        Path,
+        typer.Argument(metavar="EDGES", exists=True, dir_okay=False, help="Two records and a score per row."),
+    ]
+    labels: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LABELS",
+            exists=True,
+            help="Record and entity, for every record of each labelled entity; or a folder of erbayes draw.",
+        ),
+    ]
+    records: Annotated[
+        Path, file_option("All records, some of which may be in no edge: ids, or a prediction.")
+    ]
+    score: Annotated[str | None, typer.Option(help="Column of scores.")] = None
+    left: Annotated[str | None, typer.Option(help="Column of one record.")] = None
+    right: Annotated[str | None, typer.Option(help="Column of the other record.")] = None
+    at: Annotated[
+        str, typer.Option(help="Number of thresholds, or the thresholds with commas between them: 0,1.5,")
+    ] = "200"
+    drawing: Drawing
+    record: Annotated[str | None, typer.Option(help="Record column, in each file that has records.")] = None
+    entity: Annotated[str | None, typer.Option(help="Entity column of LABELS.")] = None
+    level: Annotated[float, typer.Option(help="Level of bands and sets, between 0 and 1.")] = 0.95
+
+    def __post_init__(self) -> None:
+        refuse_same_file(("EDGES", self.edges), ("LABELS", self.labels))
+
+    def sample(self) -> tuple[pd.Series, Design]:
+        """Read the labels, with the design by which they were drawn."""
+        if self.labels.is_dir():
+            returned = labelling.read_labels(self.labels)
+            show_cautions(returned)
+            return returned.labels, returned.design()
+        table = disk.read_columns(self.labels, {"record": self.record, "entity": self.entity})
+        return table.set_index(table.columns[0]).iloc[:, 0], self.drawing.read()
+
+    def thresholds(self) -> Any:
+        """Return the number of thresholds, or a list of them."""
+        try:
+            return int(self.at) if self.at.isdecimal() else [float(x) for x in self.at.strip(",").split(",")]
+        except ValueError as error:
+            raise DataError(f"--at {self.at}: write a number of thresholds, or thresholds 0,1,2") from error
+
+    def given(self) -> dict[str, Any]:
+        """Read what the options name, as arguments of `erbayes.thresholds` and `erbayes.stages`."""
+        if self.left or self.right:
+            named = {"left": self.left, "right": self.right, "score": self.score}
+            table = disk.read_columns(self.edges, named)
+        else:
+            table = disk.read_table(self.edges)
+        score = edges.choose_names(list(table.columns), self.score)[2]
+        scores = pd.to_numeric(table[score], errors="coerce")
+        wrong = scores.isna() & table[score].notna()
+        if wrong.any():
+            raise DataError(
+                f"{self.edges}: {wrong.sum():,} of {len(wrong):,} scores {score!r} are not numbers, such as "
+                f"{head(table[score][wrong])}"
+            )
+        records = disk.read_columns(self.records, {"record": self.record}, spare=1).iloc[:, 0]
+        message(f"read {len(table):,} edges of {len(records):,} records (scores: {score} of {self.edges})")
+        return {"edges": table.assign(**{score: scores}), "records": records, "score": score}
+
+
+@command("thresholds")
+def thresholds_command(
+    *,
+    scored: Scored,
+    asked: Asked,
+    minima: Minima,
+    stages: Annotated[
+        float | None, typer.Option(help="Show instead where links are lost and made at this threshold.")
+    ] = None,
+    picture: Annotated[Path | None, typer.Option(help="File of a picture of the curve to write.")] = None,
+    printing: Printing,
+) -> None:
+    """Judge a matcher at many thresholds with one labelled sample.
+
+    EDGES has a pair of records and a score in each row, as Splink, dedupe and Zingg write them. Bands cover a
+    metric at all thresholds at once. Notes name the thresholds that cannot be told from the best F1 and, for
+    each metric with a minimum, the loosest threshold at which it is certain.
+
+    \b
+    Examples:
+      erbayes thresholds edges.csv labels.csv --design uniform-records --records ids.csv
+      erbayes thresholds edges.parquet labels.csv --design uniform-records --records ids.csv \\
+          --score match_weight --at 50 --min-precision 0.95 --picture curve.svg
+      erbayes thresholds edges.csv labels.csv --design uniform-records --records ids.csv --stages 1.5
+    """
+    for output in (printing.output, picture):
+        refuse_output_over(output, scored)
+    given, (labels, design) = scored.given(), scored.sample()
+    metrics, least = asked.chosen_metrics(), {} if minima == Minima() else minima.read()
+    given |= {"labels": labels, "design": design}
+    with within(scored.drawing.in_words):
+        if stages is not None:
+            found = erbayes.stages(threshold=stages, **given)
+            printing.show(found.table(scored.level))
+            message(f"note: {found}")
+            return
+        curve = erbayes.thresholds(metrics=metrics, at=scored.thresholds(), **given)
+    printing.show(curve.table(level=scored.level, kind=asked.kind))
+    if "pairwise-f1" in [m.name for m in metrics]:
+        best = curve.best("pairwise-f1", scored.level)["threshold"]
+        message(
+            f"note: {best[0]:g} has the best estimate of pairwise-f1; {len(best)} of {len(curve.thresholds)} "
+            f"thresholds, from {best.min():g} to {best.max():g}, cannot be told from the best"
+        )
+    for metric, value in least.items():
+        message(f"note: {curve.certified(metric, value)}")
+    if picture is not None:
+        figure = curve.plot(level=scored.level).get_figure(root=True)
+        assert figure is not None
+        figure.savefig(picture)

@@ -1,0 +1,139 @@
+"""Engines by name, and the one that takes what suits a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from .._internal.arrays import Seed
+from .._internal.errors import DataError, Grade, Sentence
+from ..design import WithLaw
+from ..design.calibration import NOTABLE, links_out_of_reach
+from ..design.sample import Sample
+from ..metrics.definitions import Metric
+from ..metrics.uncertain import Draws, Normal
+from .closed_form import Taylor, taylor
+from .contract import Doubting, Engine, need_engine
+from .diagnostics import warn_heavy_tail
+from .known_clusters import ClosedForm
+from .leave_one_out import Jackknife
+from .pool import LinearPool
+from .replicates import Resampled
+
+
+def make_size_model() -> Any:
+    """Return the size model as an engine, `erbayes.bayes.Modelled`.
+
+    Raises
+    ------
+    DataError
+        If PyMC is not installed.
+    """
+    try:
+        # imported here, since models lie above engines, and PyMC is an extra that takes seconds to import
+        return import_module("erbayes.bayes").Modelled()
+    except ModuleNotFoundError as error:
+        raise DataError("the size model needs PyMC: pip install 'erbayes[bayes]'") from error
+
+
+def make_pool() -> LinearPool:
+    """Return the pool of the size model and the closed form, half of each."""
+    return LinearPool((make_size_model(), Taylor()))
+
+
+@dataclass(frozen=True, slots=True)
+class Advised:
+    """Engine that takes the engine which `advise` names for a sample, and says which and why in a note.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> sample = eb.Sample(eb.measure({1: 1, 2: 1, 3: 2}, {1: 1, 2: 1, 3: 2}), eb.UniformRecords())
+    >>> Advised().alarms(sample, [eb.metrics.entities])
+    ['The closed form was taken, since under draws of records its intervals cover and it assumes no model.']
+    """
+
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal | Draws:
+        return advise(sample, metrics)[0](sample, metrics, rng)
+
+    def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Sequence[str]:
+        """Return a note with the reason, and the alarms of the engine that was taken."""
+        engine, why = advise(sample, metrics)
+        own = engine.alarms(sample, metrics, rng) if isinstance(engine, Doubting) else ()
+        return [why, *own]
+
+
+def advise(sample: Sample, metrics: Sequence[Metric]) -> tuple[Engine, Sentence]:
+    """Return the engine that suits a sample and metrics, and a sentence that says which and why.
+
+    The closed form suits draws of records, and draws of entities without a heavy tail. If entities were drawn
+    and a few hold most links, it misses those that were not drawn, while a size model alone is too sure of
+    them. The pool of both then had the best interval score of all engines on populations set aside
+    (benchmarks/heavy-tails.md). The jackknife takes its place for metrics that the size model does not have.
+    """
+
+    def because(reason: str) -> Sentence:
+        return Sentence(reason, Grade.NOTE)
+
+    design = sample.design
+    if isinstance(design, WithLaw) and design.weights_follow_labels:
+        return ClosedForm(), because(
+            "The closed form was taken, since under draws of records its intervals cover and it assumes no "
+            "model."
+        )
+    if not _has_heavy_tail(sample, metrics):
+        return ClosedForm(), because(
+            "The closed form was taken, since no few units carry the estimates, and it assumes no model."
+        )
+    if sample.units.by_entity and all(map(make_size_model().identifies, metrics)):
+        return make_pool(), because(
+            "The pool of size model and closed form was taken, since entities were drawn and a few hold most "
+            "links: half of it depends on a prior for the sizes of entities."
+        )
+    return Jackknife(), because(
+        "The jackknife was taken, since a few units carry the estimates, and no size model has these metrics."
+    )
+
+
+def _has_heavy_tail(sample: Sample, metrics: Sequence[Metric]) -> bool:
+    """Return whether a few units carry the metrics, or the sample misses the large predicted clusters."""
+    if sample.units.known is not None and links_out_of_reach(sample.units) > NOTABLE:
+        return True
+    return bool(warn_heavy_tail(sample, metrics, taylor(sample, metrics).apply(metrics)))
+
+
+NAMES: dict[str, Callable[[], Engine]] = {
+    "closed form": ClosedForm,
+    "jackknife": Jackknife,
+    "bootstrap": Resampled,
+    "size model": make_size_model,
+    "pool": make_pool,
+    "advised": Advised,
+}
+"""Engines by the names that the doors take, each made when it is asked for."""
+
+
+def find_engine(engine: Engine | str | None) -> Engine:
+    """Return an engine by its name, or an engine as it is; the closed form by default.
+
+    Raises
+    ------
+    DataError
+        If there is no engine of this name, if the object is no engine, or if a package is not installed.
+
+    Examples
+    --------
+    >>> find_engine("size-model").draws, find_engine(None)
+    (1000, ClosedForm())
+    """
+    if engine is None:
+        return ClosedForm()
+    if isinstance(engine, str):
+        plain = engine.lower().replace("-", " ").replace("_", " ")
+        if plain not in NAMES:
+            raise DataError(f"no engine {engine!r}; there are {', '.join(map(repr, NAMES))}")
+        return NAMES[plain]()
+    need_engine(engine)
+    return engine

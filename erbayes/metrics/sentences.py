@@ -1,0 +1,84 @@
+"""Estimates in sentences that people can quote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from .._internal import digits
+from .definitions import UNIT, Support, pairwise_precision, pairwise_recall
+
+ROUNDING = 1e-9
+"""Length of an interval, or distance from an end of the range, below which there is rounding only."""
+IN_WORDS = {
+    pairwise_precision.name: "Of the links that the matcher made, {} are right",
+    pairwise_recall.name: "Of the links that are truly there, the matcher found {}",
+}
+"""Sentences by metric. The first metrics of any other result are named as tables name them."""
+NONE_SHOWN = {
+    (pairwise_precision.name, True): (
+        "showed a false link",
+        "{} of the links that the matcher made are right",
+    ),
+    (pairwise_precision.name, False): (
+        "showed a right link",
+        "{} of the links that the matcher made are right",
+    ),
+    (pairwise_recall.name, True): ("showed a missed link", "{} of the true links are found"),
+    (pairwise_recall.name, False): ("showed a link that was found", "{} of the true links are found"),
+}
+"""What no draw showed and what an interval says of it, by metric and whether it is at its upper end."""
+OTHER_SHOWN = {True: ("lowers {name}", "{name} is {}"), False: ("raises {name}", "{name} is {}")}
+"""The same for any other metric."""
+
+
+def choose_quoted(names: Sequence[str]) -> list[str]:
+    """Return the metrics that sentences are about: precision and recall, or else the first two."""
+    return [name for name in names if name in IN_WORDS] or list(names[:2])
+
+
+def describe_estimate(
+    name: str, support: Support, estimate: float, sd: float, bounds: Sequence[float], level: str, census: bool
+) -> str:
+    """Return a sentence with an estimate and its interval, whose `level` is named if it is not empty."""
+    written = _choose_format(support, estimate, sd)
+    low, high = map(written, bounds)
+    precision = "no sampling error, since every unit is labelled" if census else f"{low} to {high}"
+    if level and not census:
+        precision = f"{level} % interval {precision}"
+    sentence = IN_WORDS.get(name, f"The estimate of {name} is {{}}")
+    return f"{sentence.format(written(estimate))} ({precision})."
+
+
+def describe_flawless(
+    name: str, support: Support, estimate: float, bounds: Sequence[float], level: str, draws: str
+) -> str:
+    """Return the sentence about a metric at an end of its range, since none of the `draws` shows an error."""
+    best = bool(np.isclose(estimate, support[1], rtol=0, atol=ROUNDING))
+    end = float(bounds[0] if best else bounds[1])
+    written = _format_end(support, end, float(np.ptp(bounds)) / 2, best)
+    shown, bound = NONE_SHOWN.get((name, best), OTHER_SHOWN[best])
+    what = bound.format(f"{'at least' if best else 'at most'} {written}", name=name)
+    return f"{draws} {shown.format(name=name)}; with {level} % confidence {what}."
+
+
+def _format_end(support: Support, end: float, error: float, best: bool) -> str:
+    """Return an end of an interval with the digits of the table, a share as a percentage."""
+    if support != UNIT:
+        return digits.text(end, digits.decimals(end, error))
+    places = max(digits.decimals(1.0, error) - 2, 0)
+    # a lower end of 99.96 % must not read as 100 %
+    while places < digits.MOST and round(100 * end, places) == (100 if best else 0):
+        places += 1
+    return f"{100 * end:.{places}f} %"
+
+
+def _choose_format(support: Support, value: float, error: float) -> Callable[[float], str]:
+    """Return a function that writes numbers of a metric in a sentence, shares as percentages."""
+    if support != UNIT:
+        return lambda x: digits.text(x, digits.decimals(value, error))
+    places = max(digits.decimals(100 * value, 100 * error) - 1, 0)
+    while places < 2 and 0 < value < 1 and round(100 * value, places) in (0, 100):
+        places += 1
+    return lambda x: f"{100 * x:.{places}f} %"

@@ -1,0 +1,55 @@
+"""Intervals that hold for several components at once: the sup-t band.
+
+Source: Montiel Olea and Plagborg-Møller (2019), Journal of Applied Econometrics 34, 1-17.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtr
+
+from .._internal.arrays import FloatArray
+from .intervals import check_level
+from .uncertain import Draws, Normal
+
+PATHS = 10_000
+"""Random vectors from which the level of simultaneous intervals is computed."""
+
+
+def draw_paths(cov: FloatArray) -> FloatArray:
+    """Return normal vectors of mean 0 and covariance `cov`, (k, k), the same each time, (PATHS, k)."""
+    value, vector = np.linalg.eigh(np.nan_to_num(cov))
+    # components may depend on each other, so that some eigenvalues are rounding
+    real = value > 1e-12 * value.max()
+    factor = vector[:, real] * np.sqrt(value[real])
+    # a seed of its own, so that a table is the same each time
+    return np.asarray(np.random.default_rng(0).standard_normal((PATHS, factor.shape[1])) @ factor.T)
+
+
+def simultaneous_level(result: Normal | Draws, level: float) -> float:
+    """Return the level of single intervals of which all hold at once at `level`.
+
+    It is 2 Φ(c) - 1. c is the quantile of the largest of |z_1|, ..., |z_k|, normal variables with the
+    correlations of the components. Intervals of this level on their own scale are the sup-t band.
+
+    Parameters
+    ----------
+    result : Normal or Draws
+        Components without a standard error above 0 are left out.
+    level : float in (0, 1)
+
+    Examples
+    --------
+    >>> fit = Normal(("a", "b"), np.ones(2), np.eye(2), np.full(2, 9.0), ((0.0, np.inf),) * 2)
+    >>> round(simultaneous_level(fit, 0.95), 2)
+    0.97
+    """
+    check_level(level)
+    cov = np.atleast_2d(result.cov)
+    some = np.flatnonzero(np.nan_to_num(np.diagonal(cov)) > 0)
+    if len(some) < 2:
+        return level
+    sd = np.sqrt(np.diagonal(cov)[some])
+    z = draw_paths(cov[np.ix_(some, some)] / np.outer(sd, sd))
+    c = np.quantile(np.abs(z).max(axis=1), level)
+    return float(max(level, 2 * ndtr(c) - 1))

@@ -1,0 +1,129 @@
+"""Pictures of metrics over thresholds and releases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from .._internal.arrays import FloatArray
+from .._internal.errors import DataError, head
+from ..analysis.comparison import Comparison
+from ..analysis.stages import FOUND, Stages
+from ..analysis.thresholds import Curve
+from ..metrics.definitions import Wanted, chosen
+from ..metrics.simultaneous import simultaneous_level
+from .axes import HATCHES, MARKERS, axes_of, draw_legend
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SHOWN = 3
+"""Metrics of a curve that are drawn by default, since bands of more hide each other."""
+
+
+def curve(
+    result: Curve, metrics: Wanted | None = None, *, level: float = 0.95, ax: Axes | None = None
+) -> Axes:
+    """Draw metrics over thresholds, each with the band that covers all its thresholds at once.
+
+    Parameters
+    ----------
+    result : Curve
+        From `erbayes.thresholds`.
+    metrics : Metric or str, or several, optional
+        Those of the curve to draw. By default its first three.
+    level : float in (0, 1)
+    ax : Axes, optional
+        As in `forest`.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> import pandas as pd
+    >>> from matplotlib.figure import Figure
+    >>> edges = pd.DataFrame({"l": ["a", "b", "d"], "r": ["b", "c", "e"], "weight": [9.0, 2.0, 4.0]})
+    >>> labels = {"a": "x", "b": "x", "c": "y", "d": "z", "e": "z"}
+    >>> found = eb.thresholds(edges, labels, eb.UniformClusters(population=3), records=list("abcdef"))
+    >>> ax = curve(found, "pairwise-recall", ax=Figure().subplots())
+    >>> ax.get_lines()[0].get_ydata()
+    array([0.5, 1. , 1. ])
+    """
+    wanted = result.metrics[:SHOWN] if metrics is None else chosen(metrics)
+    tables = {metric.name: result.table(metric, level) for metric in wanted}
+    ax = _draw_bands(result.thresholds, tables, level, ax)
+    ax.set_xlabel("threshold")
+    return ax
+
+
+def track(
+    result: Comparison, metrics: Wanted | None = None, *, level: float = 0.95, ax: Axes | None = None
+) -> Axes:
+    """Draw metrics over releases in order, each with the band that covers all releases at once.
+
+    Parameters
+    ----------
+    result : Comparison
+        From `erbayes.compare`, whose predictions are the releases.
+    metrics, level, ax
+        As in `curve`.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from matplotlib.figure import Figure
+    >>> releases = {"2023": {1: "a", 2: "b", 3: "b"}, "2024": {1: "a", 2: "a", 3: "b"}}
+    >>> found = eb.compare(releases, {1: "x", 2: "x", 3: "y"}, eb.UniformClusters(2), "b3-recall")
+    >>> [text.get_text() for text in track(found, ax=Figure().subplots()).get_xticklabels()]
+    ['2023', '2024']
+    """
+    names, p = list(result.metrics), len(result.predictions)
+    wanted = names[:SHOWN] if metrics is None else [metric.name for metric in chosen(metrics)]
+    if lacking := [name for name in wanted if name not in names]:
+        raise DataError(f"the comparison has {', '.join(names)}, not {head(lacking)}")
+    tables = {}
+    for name in wanted:
+        part = result.joint.part(range(names.index(name), p * len(names), len(names)))
+        tables[name] = part.table(simultaneous_level(part, level))
+    ax = _draw_bands(np.arange(float(p)), tables, level, ax)
+    ax.set_xticks(range(p), result.predictions)
+    return ax
+
+
+def stages(result: Stages, *, ax: Axes | None = None) -> Axes:
+    """Draw one bar of all true links, by what becomes of them (see `erbayes.stages`).
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> import pandas as pd
+    >>> from matplotlib.figure import Figure
+    >>> edges = pd.DataFrame({"l": ["a", "b"], "r": ["b", "c"], "weight": [9.0, 4.0]})
+    >>> design = eb.UniformClusters(population=1)
+    >>> found = eb.stages(edges, dict.fromkeys("abc", "x"), design, threshold=5, records=list("abc"))
+    >>> [bar.get_width().round(2) for bar in stages(found, ax=Figure().subplots()).patches]
+    [np.float64(0.33), np.float64(0.0), np.float64(0.67), np.float64(0.0)]
+    """
+    ax, start = axes_of(ax, 1.3), 0.0
+    for i, (name, share) in enumerate(zip(FOUND, result.joint.estimate.tolist(), strict=False)):
+        grey, label = f"{0.4 + 0.2 * i:.1f}", f"{name} {share:.1%}"
+        ax.barh(0, share, left=start, label=label, facecolor=grey, edgecolor="black", hatch=HATCHES[i])
+        start += share
+    ax.set_yticks([])
+    ax.set_xlabel("share of true links")
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
+    return ax
+
+
+def _draw_bands(x: FloatArray, tables: Mapping[str, pd.DataFrame], level: float, ax: Axes | None) -> Axes:
+    """Draw the estimates and the band of each table over x, (rows,)."""
+    ax = axes_of(ax)
+    for i, (name, table) in enumerate(tables.items()):
+        grey, marker = f"{np.linspace(0, 0.65, len(tables))[i]:.2f}", MARKERS[i % len(MARKERS)]
+        ax.fill_between(x, table["lower"], table["upper"], color=grey, alpha=0.2, linewidth=0)
+        ax.plot(x, table["estimate"], marker=marker, markersize=3, color=grey, label=name)
+    ax.set_ylabel(f"estimate and {100 * level:g} % band")
+    draw_legend(ax, len(tables))
+    return ax

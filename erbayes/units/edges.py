@@ -1,0 +1,293 @@
+"""Scored edges between records, and their clusterings at many thresholds in one sweep.
+
+At a threshold, edges with that score or more are links, and clusters are the connected components of links.
+The sweep goes from the strictest threshold to the loosest and only ever joins clusters, so that all
+thresholds together cost about as much as one sort of the scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import DataError, Grade, Remedy, Sentence, head, number, whole
+from .._internal.known_columns import fill_known
+from .._internal.tables import hint_at_polars, is_table, refuse_columns, refuse_names, to_frame
+from .clustering import Clustering, ids, kind, list_all_records
+from .lookup import look_up
+from .measuring import assemble
+from .units import KnownTotals, Units
+
+SPLINK_DATASETS = ("source_dataset_l", "source_dataset_r")
+"""Splink's columns of the dataset of each end, in which alone its id is unique."""
+WEIGHT = "match_weight"
+"""Splink's column of weights."""
+DEDUPE = ("pairs", "score")
+"""Fields of the array that dedupe's `score` returns."""
+SURE = 4.5
+"""Standard errors from which the order of scores is no coincidence, which has a chance of 3 in a million."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Edges:
+    """Scored edges between records, of which one may be there twice, or join a record with itself.
+
+    Attributes
+    ----------
+    records : Index, (N,)
+        All records, those without an edge included.
+    left, right, score : arrays, (E,)
+        Positions of both ends among the records, and the score, larger for records that are more alike.
+    """
+
+    records: pd.Index
+    left: IntArray
+    right: IntArray
+    score: FloatArray
+
+    @classmethod
+    def of(cls, edges: Any, records: Any, score: str | None = None, what: str = "edges") -> Edges:
+        """Read edges from a table of two ids and a score (see `erbayes.thresholds`), or raise DataError."""
+        if isinstance(edges, Edges):
+            return edges
+        if records is None:
+            raise DataError(f"{what} do not name records that no edge has: list all of them, records=ids")
+        ends, scores = _choose_columns(_make_table(edges, what), score, what)
+        both = [ids(ends.iloc[:, i], f"column {ends.columns[i]!r} of the {what}") for i in (0, 1)]
+        if kind(both[0]) != kind(both[1]):
+            raise DataError(
+                f"ids of the {what} are of type {kind(both[0])} in one column, {kind(both[1])} in the other"
+            )
+        codes, distinct = pd.factorize(both[0].append(both[1]))
+        listed, position = list_all_records(records, pd.Index(distinct), what)
+        # half the memory, as long as positions fit
+        small: Any = np.int32 if len(listed) < 2**31 else np.int64
+        at = position.astype(small)[codes]
+        if (at[: len(ends)] == at[len(ends) :]).all():
+            raise DataError(f"{what}: every edge joins a record with itself, so that no two are compared")
+        return cls(listed, at[: len(ends)], at[len(ends) :], scores)
+
+    def thresholds(self, at: Any) -> FloatArray:
+        """Return thresholds from the strictest to the loosest, (K,), from their number or their values.
+
+        A number stands for as many quantiles of the distinct scores, since the clustering may change at each
+        of them, whereas many edges of one score would take many quantiles.
+        """
+        if isinstance(at, str) or not isinstance(at, Iterable):
+            wanted = whole(at, "at, if it is a number of thresholds,")
+            distinct = np.unique(self.score)
+            if len(distinct) == 1:
+                said = f"all {len(self.score):,} scores are {head(distinct)}"
+                raise DataError(f"{said}, which is one clustering and no curve")
+            rank = np.linspace(0, len(distinct) - 1, min(wanted, len(distinct)))
+            return np.asarray(distinct[rank.round().astype(np.int64)][::-1])
+        values = [number(x, "a threshold", lambda x: not np.isnan(x), "be a number") for x in at]
+        if not values:
+            raise DataError("no threshold is given: name some, or their number, such as at=50")
+        # in the precision of the scores, where .9 is as large as a score of .9
+        thresholds = np.unique(np.array(values, dtype=self.score.dtype))[::-1]
+        least, most = self.score.min(), self.score.max()
+        beyond = thresholds[(thresholds < 0) | (thresholds > 1)]
+        if least >= 0 and most <= 1 and len(beyond):
+            raise DataError(
+                f"all scores lie between 0 and 1, as probabilities do, and {len(beyond)} of "
+                f"{len(thresholds)} thresholds do not, such as {head(beyond)}: give probabilities as "
+                "thresholds, or name the column of weights",
+                Remedy.SCORE,
+            )
+        below = thresholds[thresholds < least]
+        if len(below):
+            raise DataError(
+                f"{len(below)} of {len(thresholds)} thresholds, such as {head(below)}, are below the least "
+                f"score, {least:g}: the file has no edge below it, so that what such a threshold would link "
+                f"is not known; begin at {least:g}, or keep more edges"
+            )
+        if (thresholds > most).all():
+            raise DataError(f"no edge has a score of {head(thresholds)} or more: the greatest is {most:g}")
+        return thresholds
+
+    def watch(self, labels: Clustering) -> IntArray:
+        """Return the position of each labelled record among all records, refusing labels of others."""
+        position = look_up(self.records, labels.records, of="edges")
+        lacking = position < 0
+        if lacking.any():
+            raise DataError(
+                f"{int(lacking.sum()):,} of {len(lacking):,} labelled records are not among all records, "
+                f"such as {head(labels.records[lacking])}: list every record that can be linked"
+            )
+        return position
+
+    def units(self, labels: Clustering, thresholds: FloatArray) -> Iterator[Units]:
+        """Return the units of the labelled entities at each threshold, from the strictest on."""
+        for level in sweep(self, thresholds, self.watch(labels)):
+            yield assemble(labels, level.cluster, level.sizes, level.known)
+
+    def doubts(self, labels: Clustering) -> list[Sentence]:
+        """Return a sentence if edges inside labelled entities score lower than those that leave them.
+
+        Let A be the chance that an edge inside scores lower than one that leaves, ties counted half. If
+        scores said nothing it were ½, with variance (a + b + 1)/(12 a b) for a edges inside and b others
+        (Mann and Whitney 1947, The Annals of Mathematical Statistics 18, 50-60).
+        """
+        entity = np.full(len(self.records), -1)
+        entity[self.watch(labels)] = labels.codes
+        one, other = entity[self.left], entity[self.right]
+        touched = ((one >= 0) | (other >= 0)) & (self.left != self.right)
+        inside = one[touched] == other[touched]
+        right, wrong = np.sort(self.score[touched][inside]), self.score[touched][~inside]
+        if not (len(right) and len(wrong)):
+            return []
+        lower = np.searchsorted(right, wrong, "left") + np.searchsorted(right, wrong, "right")
+        share = lower.mean() / (2 * len(right))
+        error = np.sqrt((len(right) + len(wrong) + 1) / (12 * len(right) * len(wrong)))
+        if share <= 0.5 + SURE * error:
+            return []
+        said = f"Edges inside labelled entities score lower than those that leave them, in {share:.0%} of"
+        return [Sentence(f"{said} comparisons: if scores are distances, give their negatives", Grade.FAULT)]
+
+
+def _make_table(edges: Any, what: str) -> pd.DataFrame:
+    """Return edges as a DataFrame, also dedupe's array of pairs and scores."""
+    if isinstance(edges, np.ndarray) and edges.dtype.names == DEDUPE:
+        pairs = edges["pairs"]
+        return pd.DataFrame({"left": pairs[:, 0], "right": pairs[:, 1], "score": edges["score"]})
+    if not is_table(edges):
+        raise DataError(
+            f"{what}: expected a DataFrame or an Arrow table of two ids and a score, not "
+            f"{type(edges).__name__}{hint_at_polars(edges)}"
+        )
+    return to_frame(edges)
+
+
+def choose_names(columns: Sequence[Any], score: str | None, what: str = "edges") -> list[Any]:
+    """Return the columns of both ends and of scores, then those of Splink that name their datasets."""
+    table, columns, datasets = f"the table of the {what}", list(columns), list[Any]()
+    found = fill_known({"left": None, "right": None, "score": score}, columns)
+    if found["left"] is not None and found["right"] is not None:
+        # weights come first, since probabilities crowd at 1
+        score = WEIGHT if score is None and WEIGHT in columns else found["score"]
+        datasets = [name for name in SPLINK_DATASETS if name in columns]
+        columns = [name for name in columns if name in {found["left"], found["right"], score}]
+        columns.sort(key=[found["left"], found["right"], score].index)
+    if score is None and len(columns) != 3:
+        raise DataError(f"{table} has {head(columns, 20)}: which column has the scores?", Remedy.SCORE)
+    score = columns[2] if score is None else score
+    refuse_names([score], columns, table)
+    two = [name for name in columns if name != score]
+    refuse_columns(pd.DataFrame(columns=two), table, Remedy.SCORE)
+    return [*two, score, *datasets]
+
+
+def _choose_columns(frame: pd.DataFrame, score: str | None, what: str) -> tuple[pd.DataFrame, FloatArray]:
+    """Return the columns of both ends, and the scores, (E,)."""
+    one, other, score, *datasets = choose_names(list(frame.columns), score, what)
+    if pd.unique(frame[datasets].to_numpy().ravel()).size > 1:
+        raise DataError(
+            f"the table of the {what} has records of several datasets, and ids of Splink are unique inside "
+            "each alone: join dataset and id to one id, here and in all records"
+        )
+    if not len(frame):
+        raise DataError(f"the table of the {what} has no row: without an edge there is no threshold")
+    scores = frame[score]
+    if not pd.api.types.is_numeric_dtype(scores) or pd.api.types.is_bool_dtype(scores):
+        raise DataError(f"{what}: scores {score!r} must be numbers, not such as {head(scores.dropna())}")
+    if missing := int(scores.isna().sum()):
+        raise DataError(
+            f"{what}: {missing:,} of {len(scores):,} scores {score!r} are missing: leave these rows out if "
+            "the matcher rejected them, or score them"
+        )
+    single = scores.dtype == np.float32
+    return frame[[one, other]], scores.to_numpy(dtype=np.float32 if single else float)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Level:
+    """Clusters of watched records at one threshold, positions in `sizes`, and sizes of all clusters."""
+
+    cluster: IntArray
+    sizes: IntArray
+    known: KnownTotals
+
+
+def sweep(edges: Edges, thresholds: FloatArray, watched: IntArray) -> Iterator[Level]:
+    """Return the clustering of the watched records at each threshold, from the strictest to the loosest.
+
+    Each edge is put into the band of the first of K falling thresholds that it reaches. In a band only the
+    clusters that its edges touch are joined, so that the work is that of each edge once, whatever K is.
+    """
+    order, ends = _sort_bands(edges.score, thresholds)
+    left, right = edges.left[order], edges.right[order]
+    forest = _Forest(len(edges.records), left.dtype)
+    at, start = np.asarray(watched), 0
+    for end in ends.tolist():
+        forest.join(left[start:end], right[start:end])
+        start = end
+        at = forest.find(at)
+        cluster, roots = pd.factorize(at)
+        yield Level(cluster, forest.size[roots], forest.known())
+
+
+def _sort_bands(score: FloatArray, thresholds: FloatArray) -> tuple[IntArray, IntArray]:
+    """Return edges in order of their bands, and the end of each band among them, (K,)."""
+    K = len(thresholds)
+    band = (K - np.searchsorted(thresholds[::-1], score, side="right")).astype(np.min_scalar_type(K))
+    ends = np.cumsum(np.bincount(band, minlength=K + 1))[:K]
+    # small integers are sorted by counting, which is quicker than a sort of scores
+    return np.argsort(band, kind="stable")[: ends[-1]], ends
+
+
+class _Forest:
+    """Clusters of N records as trees: each record points to another of its cluster, a root to itself."""
+
+    __slots__ = ("histogram", "parent", "size")
+
+    def __init__(self, records: int, dtype: Any) -> None:
+        self.parent = np.arange(records, dtype=dtype)
+        self.size = np.ones(records, dtype=np.int64)
+        self.histogram = {1: records}
+
+    def find(self, records: IntArray) -> IntArray:
+        """Return the root of each record, (r,)."""
+        found = self.parent[records]
+        while True:
+            above = self.parent[found]
+            if np.array_equal(above, found):
+                return found
+            found = above
+
+    def join(self, left: IntArray, right: IntArray) -> None:
+        """Join the clusters of both ends of each edge, (e,)."""
+        one, other = self.find(left), self.find(right)
+        apart = one != other
+        if not apart.any():
+            return
+        e = int(apart.sum())
+        roots, code = np.unique(np.concatenate([one[apart], other[apart]]), return_inverse=True)
+        graph = coo_array((np.ones(e, dtype=np.int8), (code[:e], code[e:])), shape=(len(roots),) * 2)
+        joined, component = connected_components(graph, directed=False)
+        root = np.zeros(joined, dtype=self.parent.dtype)
+        root[component[::-1]] = roots[::-1]
+        old = self.size[roots]
+        new = np.bincount(component, weights=old, minlength=joined).astype(np.int64)
+        self._count(old, -1)
+        self._count(new, 1)
+        self.size[root] = new
+        self.parent[roots] = root[component]
+        # whatever was touched points to its root, so that paths stay short
+        self.parent[left], self.parent[right] = self.parent[one], self.parent[other]
+
+    def _count(self, sizes: IntArray, sign: int) -> None:
+        for size, times in zip(*(x.tolist() for x in np.unique(sizes, return_counts=True)), strict=True):
+            self.histogram[size] = self.histogram.get(size, 0) + sign * times
+
+    def known(self) -> KnownTotals:
+        """Return how many clusters have each size."""
+        sizes = np.array([pair for pair in self.histogram.items() if pair[1]], dtype=float)
+        return KnownTotals(sizes[:, 0], sizes[:, 1])

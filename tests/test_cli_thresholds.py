@@ -1,0 +1,74 @@
+"""The command `erbayes thresholds` prints what `erbayes.thresholds` and `erbayes.stages` return."""
+
+from io import StringIO
+
+import pandas as pd
+import pytest
+from test_thresholds_curve import DESIGN, EDGES, LABELS, TRUTH
+from typer.testing import CliRunner
+
+import erbayes as eb
+from erbayes.cli import app
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    EDGES.to_csv("edges.csv", index=False)
+    LABELS.rename("entity").rename_axis("record").to_csv("labels.csv")
+    TRUTH.index.to_frame(name="record").to_csv("ids.csv", index=False)
+    pd.Series(DESIGN.draws, name="entity").to_csv("drawn.csv", index=False)
+
+
+def run(*args, design=("--design", "uniform-records", "--drawn", "drawn.csv")):
+    return CliRunner().invoke(app, ["thresholds", *args, "labels.csv", *design])
+
+
+def table_of(result):
+    assert result.exit_code == 0, result.output
+    return pd.read_csv(StringIO(result.stdout)).fillna({"reason": ""})
+
+
+def test_the_table_is_that_of_python_with_notes_of_the_best_and_the_certified(files):
+    some = ("--at", "6", "--metrics", "pairwise-f1,pairwise-precision", "--min-precision", "0.5")
+    result = run("edges.csv", "--records", "ids.csv", *some, "--format", "csv", "--picture", "c.svg")
+    curve = eb.thresholds(
+        EDGES, LABELS, DESIGN, ["pairwise-f1", "pairwise-precision"], records=TRUTH.index, at=6
+    )
+    pd.testing.assert_frame_equal(table_of(result), curve.table(), check_dtype=False)
+    best = curve.best("pairwise-f1").threshold
+    assert (
+        f"note: {best[0]:g} has the best estimate of pairwise-f1; {len(best)} of 6 thresholds"
+        in result.stderr
+    )
+    assert f"note: {curve.certified('pairwise-precision', 0.5)}" in result.stderr
+    assert "read " in result.stderr and "scores: score of edges.csv" in result.stderr
+    with open("c.svg", encoding="utf-8") as picture:
+        assert "<svg" in picture.read()
+
+
+def test_stages_are_those_of_python(files):
+    result = run("edges.csv", "--records", "ids.csv", "--stages", "2", "--format", "csv")
+    found = eb.stages(EDGES, LABELS, DESIGN, 2, records=TRUTH.index)
+    pd.testing.assert_frame_equal(table_of(result), found.table(), check_dtype=False)
+    assert f"note: {found}" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--records", "ids.csv", "--at", "few"), "--at few: write a number of thresholds"),
+        (("--records", "ids.csv", "--at", "99,"), "no edge has a score of 99.0 or more"),
+        (("--records", "ids.csv", "--left", "l", "--right", "r", "--score", "word"), "has no column 'word'"),
+    ],
+)
+def test_bad_options_are_refused_with_a_sentence(files, args, said):
+    result = run("edges.csv", *args)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_scores_that_are_no_numbers_are_refused(files):
+    EDGES.assign(score=EDGES.score.astype(str).replace({"3.0": "high"})).to_csv("edges.csv", index=False)
+    result = run("edges.csv", "--records", "ids.csv")
+    assert "scores 'score' are not numbers, such as 'high'" in result.stderr

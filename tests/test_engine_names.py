@@ -1,0 +1,61 @@
+"""The engine that a name of the shell stands for."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_cli import F1, LABELS, PRED, folder, refused, run  # noqa: F401
+
+import erbayes as eb
+from erbayes import engine as engines
+from erbayes.cli.engine_names import SEED
+
+CALL = ("estimate", "p.csv", "l.parquet", "--design", "uniform-records", "-m", "f1")
+
+
+@pytest.mark.parametrize(
+    "name, engine",
+    [
+        ("closed-form", engines.Taylor()),
+        ("bootstrap", engines.Resampled()),
+        ("jackknife", engines.Jackknife()),
+    ],
+)
+def test_a_name_stands_for_its_engine(folder, name, engine):  # noqa: F811
+    shown = run(*CALL, "--engine", name, "--format", "csv")
+    assert shown.exit_code == 0, shown.output
+    found = pd.read_csv(io.StringIO(shown.stdout)).iloc[0]
+    assert found["method"] == ("taylor" if name == "closed-form" else name)
+    sample = eb.Sample(
+        eb.measure(PRED.astype(str).rename(index=str), LABELS.rename(index=str)), eb.UniformRecords()
+    )
+    wanted = engine(sample, F1, rng=SEED).table(0.95).iloc[0]
+    for column in ("estimate", "lower", "upper"):
+        np.testing.assert_allclose(found[column], wanted[column], rtol=1e-12)
+    assert found["kind"] == wanted["kind"]
+    assert run(*CALL, "--engine", name, "--format", "csv").stdout == shown.stdout
+
+
+def test_engines_that_do_not_go_with_the_rest(folder):  # noqa: F811
+    assert "--side-by-side has engines of its own" in refused(*CALL, "--engine", "pool", "--side-by-side")
+    assert "go without --by, --assist" in refused(*CALL, "--engine", "bootstrap", "--by", "cluster")
+    assert "'model' is not one of 'closed-form', 'bootstrap'," in " ".join(
+        refused(*CALL, "--engine", "model").split()
+    )
+
+
+def test_a_missing_room_of_models_is_named(folder, monkeypatch):  # noqa: F811
+    monkeypatch.setattr("erbayes.cli.engine_names.find_spec", lambda name: None)
+    assert "needs the extra bayes: pip install 'erbayes[bayes]'" in refused(*CALL, "--engine", "size-model")
+
+
+@pytest.mark.slow
+def test_engines_side_by_side(folder):  # noqa: F811
+    pytest.importorskip("pymc")
+    shown = run(*CALL, "--side-by-side", "--format", "csv")
+    assert shown.exit_code == 0, shown.output
+    found = pd.read_csv(io.StringIO(shown.stdout))
+    assert list(dict.fromkeys(found["method"]))[:2] == ["closed-form", "bootstrap"]
+    assert "size-model" in set(found["method"]) and set(found["metric"]) == {"pairwise-f1"}
+    assert "note: the size model compiles first" in shown.stderr

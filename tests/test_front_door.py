@@ -1,0 +1,254 @@
+"""One way in: `estimate` of memberships or of a sample, engines by name, results in words and pictures."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+import erbayes as eb
+from erbayes import engine as engines
+from erbayes import metrics as m
+from erbayes import plots
+from erbayes.datasets import people
+from erbayes.engine import Advised, ClosedForm, Jackknife, LinearPool, Resampled, Taylor, advise, find_engine
+from erbayes.metrics.uncertain import Draws, Normal
+
+EXAMPLE = people()
+DESIGN = eb.UniformRecords(EXAMPLE.drawn)
+SAMPLE = eb.Sample(eb.measure(EXAMPLE.prediction, EXAMPLE.labels), DESIGN)
+FOUND = eb.estimate(SAMPLE)
+P, R = m.pairwise_precision, m.pairwise_recall
+
+
+def giant(sizes=(200, *[2] * 40), broken=True):
+    """Entities drawn one by one, of which a giant holds nearly all links."""
+    entity = np.repeat(np.arange(len(sizes)), sizes)
+    cluster = entity.copy()
+    cluster[np.flatnonzero(entity == 0)[::2]] = len(sizes) if broken else 0
+    return eb.Sample(eb.measure(dict(enumerate(cluster)), dict(enumerate(entity))), eb.UniformClusters())
+
+
+def test_a_sample_and_its_memberships_have_the_same_estimates():
+    by_parts = eb.estimate(EXAMPLE.prediction, EXAMPLE.labels, DESIGN)
+    pd.testing.assert_frame_equal(FOUND.table(), by_parts.table())
+    np.testing.assert_array_equal(FOUND.estimate, engines.taylor(SAMPLE).apply(eb.metrics.USUAL).mean)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ((SAMPLE, EXAMPLE.labels), "a Sample has its labels and its design"),
+        ((SAMPLE, None, DESIGN), "a Sample has its labels and its design"),
+        ((EXAMPLE.prediction,), "labels and design are missing: give estimate"),
+        ((EXAMPLE.prediction, EXAMPLE.labels), "^design is missing: give estimate"),
+    ],
+)
+def test_what_is_missing_or_there_twice(arguments, message):
+    with pytest.raises(eb.DataError, match=message):
+        eb.estimate(*arguments)
+
+
+@pytest.mark.parametrize(
+    "name, engine",
+    [(None, ClosedForm()), ("closed form", ClosedForm()), ("closed-form", ClosedForm()), ("Jackknife", Jackknife()),
+     ("bootstrap", Resampled()), ("advised", Advised()), (Resampled(replicates=7), Resampled(replicates=7))],
+)  # fmt: skip
+def test_engines_by_name(name, engine):
+    assert find_engine(name) == engine
+
+
+def test_an_engine_of_a_name_gives_what_its_object_gives():
+    named, object_ = (eb.estimate(SAMPLE, engine=e, rng=3) for e in ("bootstrap", Resampled()))
+    np.testing.assert_array_equal(named.values, object_.values)
+    assert isinstance(named, eb.Estimates) and isinstance(FOUND, eb.Estimates)
+
+
+@pytest.mark.parametrize("engine", ["boot", Taylor, 3])
+def test_what_is_no_engine(engine):
+    with pytest.raises(
+        eb.DataError,
+        match=r"no engine 'boot'; there are 'closed form'|pass an object of it|engine is an object",
+    ):
+        eb.estimate(SAMPLE, engine=engine)
+
+
+def test_one_metric_of_a_result():
+    row = FOUND["pairwise-recall"]
+    assert (row.estimate, row.lower, row.upper) == tuple(
+        FOUND.table().loc["pairwise-recall", ["estimate", "lower", "upper"]]
+    )
+    assert FOUND[R].estimate == row.estimate
+    for absent, message in [
+        ("rand", "rand is not among these metrics: pairwise-prec"),
+        ("x", "no metric 'x'"),
+    ]:
+        with pytest.raises(eb.DataError, match=message):
+            FOUND[absent]
+
+
+def test_a_result_prints_five_columns_and_few_digits():
+    heading, columns, *_ = repr(FOUND).splitlines()
+    assert heading == "Estimates with 95 % intervals"
+    assert columns.split() == ["estimate", "se", "lower", "upper", "kind"]
+    assert eb.estimate(SAMPLE, engine="bootstrap", rng=1)._repr_html_().count("<th>") == 5 + 2 + 5 + 6
+
+
+def test_the_sentence_has_the_numbers_of_the_table():
+    assert FOUND.sentence() == (
+        "Of the links that the matcher made, 82 % are right (95 % interval 76 % to 87 %). "
+        "Of the links that are truly there, the matcher found 92 % (88 % to 94 %)."
+    )
+    assert "(90 % interval 77 %" in FOUND.sentence(0.9)
+    counts = eb.estimate(SAMPLE, metrics=["entities", "b3-recall", "rand"]).sentence()
+    assert counts.startswith("The estimate of entities is 2,981 (95 % interval ") and "rand" not in counts
+
+
+def flawless(design):
+    """Estimates of a prediction that is the truth, on 30 entities of two records."""
+    truth = {i: i // 2 for i in range(120)}
+    labels = truth if design.population else {i: i // 2 for i in range(60)}
+    return eb.estimate(truth, labels, design)
+
+
+def test_sentences_without_an_error_in_the_sample_and_of_a_census():
+    found = flawless(eb.UniformClusters())
+    low = found["pairwise-precision"].lower
+    assert f"No draw showed a false link; with 95 % confidence at least {100 * low:.1f} %" in found.sentence()
+    assert "Do not quote pairwise-precision: its interval has no length" in found.sentence(
+        kind=eb.intervals.WALD
+    )
+    census = flawless(eb.UniformClusters(population=60))
+    assert "100 % are right (no sampling error, since every unit is labelled)" in census.sentence()
+    nowhere = eb.estimate({1: 1, 2: 2, 3: 3}, {1: 1, 2: 1, 3: 2}, eb.UniformClusters(), [P, R])
+    assert nowhere.sentence().startswith("There is no estimate of pairwise-precision: it is 0/0")
+
+
+def test_the_picture_of_a_result():
+    drawn, wanted = FOUND.plot(ax=Figure().subplots()), plots.forest(FOUND, ax=Figure().subplots())
+    assert [t.get_text() for t in drawn.get_yticklabels()] == [t.get_text() for t in wanted.get_yticklabels()]
+
+
+def test_draws_are_a_tree_for_arviz():
+    az = pytest.importorskip("arviz")
+    boot = eb.estimate(SAMPLE, engine=Resampled(replicates=200), rng=1)
+    tree = boot.tree()
+    np.testing.assert_array_equal(tree["posterior"]["metrics"].sel(metric="b3-recall"), boot.values[..., 4])
+    means = az.summary(tree, kind="stats", round_to="none")["mean"].astype(float)
+    np.testing.assert_allclose(means, boot.mean, rtol=1e-6)
+    assert not hasattr(FOUND, "tree")
+
+
+def test_advice_by_design_and_tail():
+    records, why = advise(SAMPLE, [P, R])
+    assert records == ClosedForm() and "draws of records" in why and why.grade.name == "NOTE"
+    light = eb.Sample(eb.measure(EXAMPLE.prediction, EXAMPLE.labels), eb.UniformClusters())
+    assert advise(light, [R])[0] == ClosedForm() and "no few units" in advise(light, [R])[1]
+    heavy, why = advise(giant(), [P, R])
+    assert isinstance(heavy, LinearPool) and "entities were drawn and a few hold most links" in why
+    # no part of the size model returns the cost of splits and merges
+    assert advise(giant(), [m.basic_merge_distance, R])[0] == Jackknife()
+
+
+def test_advice_where_the_largest_clusters_are_out_of_reach():
+    pred = {i: i // 2 for i in range(100)} | {i: -7 for i in range(100, 120)}
+    sample = eb.Sample(eb.measure(pred, {i: i // 2 for i in range(60)}), eb.UniformClusters())
+    assert isinstance(advise(sample, [P])[0], LinearPool)
+
+
+def test_the_advised_engine_gives_what_it_names_and_says_so():
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        found = eb.estimate(SAMPLE, engine="advised", rng=1)
+    np.testing.assert_array_equal(found.estimate, FOUND.estimate)
+    (note,) = [str(w.message) for w in raised]
+    assert note.startswith("The closed form was taken, since under draws of records")
+
+
+def test_engines_of_a_sample_side_by_side():
+    found = eb.side_by_side(SAMPLE, [P, R], engines=["closed form", "bootstrap", "jackknife"], rng=1)
+    table = found.table().set_index(["method", "metric"])
+    assert table.index.unique("method").tolist() == ["closed form", "bootstrap", "jackknife"]
+    assert table.loc[("closed form", R.name), "lower"] == FOUND[R].lower
+    again = eb.side_by_side(SAMPLE, [P, R], engines=["closed form", "bootstrap", "jackknife"], rng=1).table()
+    pd.testing.assert_frame_equal(found.table(), again)
+    assert found.plot(ax=Figure().subplots()).figure.axes
+    assert engines.several_engines.ENGINES == ("closed form", "bootstrap", "size model")
+    with pytest.raises(eb.DataError, match="give a Sample, or a mapping from names to results"):
+        eb.side_by_side(3)
+
+
+@pytest.mark.slow
+def test_the_size_model_side_by_side_and_by_name():
+    found = eb.side_by_side(SAMPLE, [P, R], rng=1).table().set_index(["method", "metric"])
+    assert set(found.index.unique("method")) == {"closed form", "bootstrap", "size model"}
+    assert found.loc[("size model", R.name), "ess_bulk"] > 100
+    model = eb.estimate(SAMPLE, metrics=[P, R], engine="size model", rng=1)
+    assert isinstance(model, Draws) and model.values.shape[0] == 4
+    np.testing.assert_allclose(model.estimate, found.loc["size model", "estimate"], atol=0.02)
+    pool = eb.estimate(SAMPLE, metrics=[R], engine="pool", rng=1)
+    assert isinstance(pool, Draws) and pool[R].lower == pytest.approx(FOUND[R].lower, abs=0.02)
+    heavy = giant()
+    assert isinstance(eb.estimate(heavy, metrics=[P, R], engine="advised", rng=1), Draws)
+
+
+def test_a_size_model_without_pymc(monkeypatch):
+    def absent(name):
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr("erbayes.engine.named.import_module", absent)
+    with pytest.raises(eb.DataError, match=r"needs PyMC: pip install 'erbayes\[bayes\]'"):
+        eb.estimate(SAMPLE, engine="size model")
+
+
+def compared():
+    """A release that lost every tenth record, beside the one before."""
+    new = EXAMPLE.prediction.copy()
+    new.iloc[::10] = [f"alone{i}" for i in range(len(new.iloc[::10]))]
+    both = {"old": EXAMPLE.prediction, "new": new}
+    return eb.compare(both, EXAMPLE.labels, DESIGN, [R, m.entities])
+
+
+def test_a_comparison_has_levels_and_differences_in_one_table():
+    found = compared()
+    table = found.table()
+    assert table["prediction"].tolist() == ["old", "new", "new - old"] * 2
+    assert table["metric"].tolist() == [R.name] * 3 + ["entities"] * 3
+    level, difference = found.levels(), found.differences()
+    np.testing.assert_array_equal(table["upper"].iloc[[0, 3]], level["upper"].iloc[:2])
+    np.testing.assert_array_equal(table["lower"].iloc[[2, 5]], difference["lower"])
+    paired = found.subtract("old", "new")
+    assert isinstance(paired, Normal) and paired[R].upper == difference["upper"][0] < 0
+    assert found.subtract("new", "old")[R].estimate == -paired[R].estimate
+    with pytest.raises(eb.DataError, match="no prediction 'x'; there are old, new"):
+        found.subtract("old", "x")
+
+
+def test_the_picture_of_a_comparison():
+    axes = compared().plot(ax=Figure(layout="constrained").subplots()).figure.axes
+    assert len(axes) == 4, "shares and counts, each with its differences"
+    labels = {ax.get_xlabel() for ax in axes}
+    assert labels == {"", "estimate and 95 % interval", "difference and 95 % interval"}
+    levels, differences = (ax for ax in axes if ax.get_legend())
+    assert [t.get_text() for t in levels.get_legend().get_texts()] == ["old", "new"]
+    assert [t.get_text() for t in differences.get_legend().get_texts()] == ["new - old"]
+    # the line of the new release keeps its style
+    assert levels.lines[1].get_color() == differences.lines[0].get_color()
+
+
+def test_simultaneous_intervals_of_a_comparison():
+    third = EXAMPLE.prediction.copy()
+    third.iloc[::7] = [f"also{i}" for i in range(len(third.iloc[::7]))]
+    new = EXAMPLE.prediction.copy()
+    new.iloc[::10] = [f"alone{i}" for i in range(len(new.iloc[::10]))]
+    three = {"old": EXAMPLE.prediction, "new": new, "third": third}
+    found = eb.compare(three, EXAMPLE.labels, DESIGN, [R, m.b3_recall], engine="jackknife")
+    one, all_at_once = found.table(), found.table(simultaneous=True)
+    same = ["metric", "prediction", "estimate", "level"]
+    pd.testing.assert_frame_equal(one[same], all_at_once[same])
+    assert ((all_at_once.upper - all_at_once.lower) > (one.upper - one.lower) * 1.02).all()
+    # each metric alone: three differences of correlated estimates need less than Bonferroni's third
+    pair = found.differences(simultaneous=True).set_index(["metric", "difference"]).loc[(R.name, "new - old")]
+    strict = found.subtract("old", "new").table(1 - 0.05 / 3).loc[R.name]
+    assert strict.lower < pair.lower < found.subtract("old", "new")[R].lower

@@ -1,0 +1,110 @@
+"""The folder of a draw remembers what was drawn from, so that later commands need nothing else."""
+
+import json
+
+import pandas as pd
+import pytest
+from test_cli import refused, run
+
+TRUTH = {f"r{i}": i // 3 for i in range(240)}
+COMMANDS = {
+    "estimate": (),
+    "check": ("--min", "recall=0.5"),
+    "plan": ("--half-width", "0.1", "-m", "f1"),
+    "report": ("-o", "x.html"),
+}
+
+
+def answer(folder):
+    """Fill in the sheet of a folder by the truth."""
+    sheet = pd.read_csv(folder / "sheet-A.csv", dtype=str, keep_default_na=False)
+    drawn = sheet[sheet["role"] == "drawn"].set_index("task")["record"]
+    same = [TRUTH[a] == TRUTH[b] for a, b in zip(sheet["record"], sheet["task"].map(drawn), strict=True)]
+    sheet.assign(same=["y" if x else "n" for x in same]).to_csv(folder / "sheet-A.csv", index=False)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder that was drawn from three columns with names of its own, and answered."""
+    monkeypatch.chdir(tmp_path)
+    table = pd.DataFrame({"person": "x", "customer": list(TRUTH), "found": [i // 2 for i in range(240)]})
+    table.to_csv("own.csv", index=False)
+    table.assign(found=[i // 4 for i in range(240)]).to_csv("new.csv", index=False)
+    options = "--design uniform-records --n 30 --seed 3 --record customer --cluster found --output to-label"
+    drawn = run("draw", "own.csv", *options.split())
+    assert drawn.exit_code == 0, drawn.output
+    answer(tmp_path / "to-label")
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_need_the_folder_alone(folder, command):
+    named = ("own.csv", "to-label", "--record", "customer", "--cluster", "found")
+    wanted = run(command, *named, *COMMANDS[command])
+    found = run(command, "to-label", *COMMANDS[command])
+    assert found.exit_code == wanted.exit_code, found.stderr
+    assert (found.stdout, found.stderr) == (wanted.stdout, wanted.stderr)
+    assert run(command, "own.csv", "to-label", *COMMANDS[command]).stdout == wanted.stdout
+
+
+def test_a_comparison_is_with_what_was_drawn_from(folder):
+    columns = ("--record", "customer", "--cluster", "found", "--metrics", "recall")
+    wanted = run("compare", "own.csv", "new.csv", "to-label", *columns)
+    found = run("compare", "new.csv", "to-label", "-m", "recall")
+    assert found.exit_code == 0, found.stderr
+    assert found.stdout == wanted.stdout and "new - own" in found.stdout
+    assert "two predictions or more, not 1" in refused("compare", "to-label")
+
+
+def test_the_folder_may_be_named_from_elsewhere_and_move_with_its_prediction(folder, monkeypatch):
+    wanted = run("estimate", "to-label")
+    (folder / "below").mkdir()
+    monkeypatch.chdir(folder / "below")
+    assert run("estimate", "../to-label").stdout == wanted.stdout
+    (folder / "own.csv").rename("own.csv")
+    said = refused("estimate", "../to-label")
+    assert (
+        "own.csv, from which ../to-label was drawn, is not there: name PREDICTION before ../to-label" in said
+    )
+    (folder / "to-label").rename("to-label")
+    assert run("estimate", "to-label").stdout == wanted.stdout
+
+
+def test_a_changed_prediction_is_noticed(folder):
+    table = pd.read_csv("own.csv")
+    table.assign(found=[i // 6 for i in range(240)]).to_csv("own.csv", index=False)
+    said = run("estimate", "to-label").stderr
+    assert "note: own.csv is not the prediction that was drawn from: " in said
+
+
+def test_edges_and_their_records_are_remembered(folder):
+    pd.DataFrame({"a": ["r0", "r3"], "b": ["r1", "r4"]}).to_csv("links.csv", index=False)
+    pd.DataFrame({"id": list(TRUTH)}).to_csv("all.csv", index=False)
+    options = "--edges --records all.csv --design uniform-records --n 30 --seed 3 --output linked".split()
+    drawn = run("draw", "links.csv", *options)
+    assert drawn.exit_code == 0, drawn.output
+    answer(folder / "linked")
+    wanted = run("estimate", "links.csv", "linked", "--edges", "--records", "all.csv")
+    assert run("estimate", "linked").stdout == wanted.stdout and wanted.exit_code == 0
+
+
+def test_what_cannot_be_recalled(folder):
+    assert "LABELS are missing: name them after own.csv, or name a folder" in refused("estimate", "own.csv")
+    assert "is no folder that erbayes draw has written" in refused("estimate", ".")
+    facts = json.loads((folder / "to-label" / "drawn.json").read_text())
+    del facts["call"]
+    (folder / "to-label" / "drawn.json").write_text(json.dumps(facts))
+    assert "to-label does not say what was drawn from: name PREDICTION before it" in refused(
+        "estimate", "to-label"
+    )
+    named = ("--record", "customer", "--cluster", "found")
+    assert run("estimate", "own.csv", "to-label", *named).exit_code == 0
+
+
+def test_messages_name_options_that_the_command_has_and_that_are_missing(folder):
+    end = "--design uniform-records --n 3 --seed 1 --output other".split()
+    assert refused("draw", "own.csv", *end).endswith("name them: --record, --cluster\n")
+    assert refused("draw", "own.csv", "--cluster", "found", *end).endswith("name them: --record\n")
+    assert "name them: --record, --cluster" in refused("draw", "own.csv", "--cluster", "fund", *end)
+    labels = ("new.csv", "--design", "uniform-records", "--record", "customer")
+    assert refused("estimate", "own.csv", *labels).endswith("name them: --cluster, --entity\n")

@@ -1,0 +1,343 @@
+"""The curve of thresholds: its estimates, bands, sets of the best and certificates."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import beta, norm
+
+import erbayes as eb
+from erbayes import datasets, plots
+from erbayes.analysis.thresholds import CAUTIOUS, Curve, _count_needed, _keep_best
+from erbayes.engine import Jackknife, Resampled, Taylor
+from erbayes.large import DatabaseTable
+from erbayes.metrics.simultaneous import simultaneous_level
+
+
+def matcher(entities=120, seed=1):
+    """Entities of one to four records, edges inside them with high scores, and edges to others with low ones."""
+    rng = np.random.default_rng(seed)
+    truth = np.repeat(np.arange(entities), rng.integers(1, 5, entities))
+    N = len(truth)
+    rows = [(i, i + 1, rng.normal(3, 2)) for i in range(N - 1) if truth[i] == truth[i + 1]]
+    rows += [(i, j, rng.normal(-1, 2)) for i, j in rng.integers(0, N, (N, 2))]
+    edges = pd.DataFrame(rows, columns=["l", "r", "score"]).round({"score": 1})
+    return edges, pd.Series(truth)
+
+
+def sampled(truth, draws, seed=2):
+    """Labels of the entities of records drawn at random, and their design."""
+    drawn = truth.to_numpy()[np.random.default_rng(seed).integers(0, len(truth), draws)]
+    return truth[truth.isin(drawn)], eb.UniformRecords(drawn)
+
+
+EDGES, TRUTH = matcher()
+LABELS, DESIGN = sampled(TRUTH, 60)
+
+
+def curve_of(at=12, metrics=eb.metrics.USUAL, **options):
+    return eb.thresholds(EDGES, LABELS, DESIGN, metrics, records=TRUTH.index, at=at, **options)
+
+
+def clustering(threshold):
+    return eb.Clustering.from_pairs(EDGES, score="score", threshold=threshold, records=TRUTH.index)
+
+
+def test_each_threshold_is_judged_as_its_clustering_by_itself():
+    curve = curve_of()
+    for k, threshold in enumerate(curve.thresholds):
+        alone = eb.engine.taylor(eb.Sample(eb.measure(clustering(threshold), LABELS), DESIGN)).apply(
+            eb.metrics.USUAL
+        )
+        part = slice(6 * k, 6 * k + 6)
+        np.testing.assert_allclose(curve.joint.mean[part], alone.mean, rtol=1e-12)
+        np.testing.assert_allclose(curve.joint.cov[part, part], alone.cov, rtol=1e-9, atol=1e-18)
+    few = [2.0, 1.0, -1.0]
+    together = eb.compare({str(t): clustering(t) for t in few}, LABELS, DESIGN).joint
+    np.testing.assert_allclose(curve_of(few).joint.cov, together.cov, rtol=1e-12, atol=1e-18)
+
+
+def test_edges_of_splink_by_a_clustering_per_threshold():
+    edges, truth = datasets.rldata10000_edges(), datasets.rldata10000().identity
+    labels, design = sampled(truth, 200)
+    curve = eb.thresholds(edges, labels, design, records=truth.index, at=200)
+    assert len(curve.thresholds) == edges.match_weight.nunique() == 44
+    for k in (0, 13, 14, 20, 43):
+        of_one = eb.Clustering.from_pairs(
+            edges, score="match_weight", threshold=curve.thresholds[k], records=truth.index
+        )
+        alone = eb.engine.taylor(eb.Sample(eb.measure(of_one, labels), design)).apply(eb.metrics.USUAL)
+        np.testing.assert_allclose(curve.joint.mean[6 * k : 6 * k + 6], alone.mean, rtol=1e-12)
+
+
+def test_a_census_has_bands_of_width_0_and_one_best_threshold_or_ties():
+    design = eb.UniformClusters(population=TRUTH.nunique())
+    curve = eb.thresholds(EDGES, TRUTH, design, records=TRUTH.index, at=30)
+    table = curve.table("pairwise-f1")
+    np.testing.assert_allclose(table.upper - table.lower, 0, atol=1e-15)
+    assert table.estimate.max() == curve.best("pairwise-f1").estimate.iloc[0]
+    assert len(curve.best("pairwise-f1")) == 1
+    twice = {t: clustering(curve.best("pairwise-f1").threshold[0]) for t in (1.0, 2.0)} | {
+        3.0: clustering(5.0)
+    }
+    assert set(eb.thresholds(twice, TRUTH, design).best("pairwise-f1").threshold) == {1.0, 2.0}
+    reached = curve.table("pairwise-precision").query("estimate >= .8")
+    assert curve.certified("pairwise-precision", 0.8).threshold <= reached.threshold.max()
+
+
+def test_a_band_is_that_of_all_thresholds_of_one_metric():
+    curve = curve_of()
+    part = curve.joint.part(range(1, 72, 6))
+    enough = [k for k in range(12) if curve.effective[k, 1] >= 10]
+    level = simultaneous_level(part.part(enough), 0.9)
+    assert 0.9 < level < 0.99
+    table = curve.table("pairwise-recall", 0.9)
+    np.testing.assert_allclose(table[["lower", "upper"]], part.interval(level), rtol=1e-12)
+    assert list(curve.table().metric.unique()) == [metric.name for metric in eb.metrics.USUAL]
+    assert "Curve" in repr(curve)
+
+
+def test_below_ten_effective_draws_there_is_no_interval():
+    curve = curve_of()
+    for effective, refused in ((9.99, True), (10.0, False)):
+        other = replace(
+            curve, effective=np.repeat(np.where(np.arange(12)[:, None] == 4, effective, 50.0), 6, 1)
+        )
+        row = other.table("pairwise-recall").loc[4]
+        assert (row.kind == "none") == np.isnan(row.lower) == refused
+        if refused:
+            assert row.reason == "9.99 effective draws are fewer than 10: looser thresholds have more"
+            assert row.threshold in set(other.best("pairwise-recall").threshold)
+
+
+def test_without_links_in_the_sample_precision_is_undefined_and_stays_in_the_set():
+    curve = curve_of([50.0, 2.0, 0.0], metrics=("pairwise-precision", "pairwise-f1"))
+    row = curve.table("pairwise-precision").loc[0]
+    assert np.isnan(row.estimate) and "0/0" in row.reason
+    assert curve.best("pairwise-precision").threshold.iloc[-1] == 50.0
+
+
+def test_the_set_of_two_thresholds_is_a_test_of_their_difference():
+    x, z = np.array([0.8, 0.9]), norm.ppf(0.95)
+    # the standard error of the difference decides: 0.1 is z standard errors where sd = 0.1 / z
+    cov = [np.diag([v / 2, v / 2]) for v in ((0.1 / z / 0.97) ** 2, (0.1 / z / 1.03) ** 2)]
+    assert _keep_best(x, cov[0], 0.95, False).tolist() == [True, True]
+    assert _keep_best(x, cov[1], 0.95, False).tolist() == [False, True]
+
+
+def test_the_set_of_many_by_a_plain_simulation():
+    rng = np.random.default_rng(5)
+    x, root = rng.normal(0, 1.3, 12), rng.normal(size=(12, 12))
+    cov = root @ root.T / 12
+    z = rng.multivariate_normal(np.zeros(12), cov, 40_000)
+    margin = []
+    for k in range(12):
+        others = [j for j in range(12) if j != k]
+        se = [np.sqrt(cov[j, j] + cov[k, k] - 2 * cov[j, k]) for j in others]
+        worst = max((x[j] - x[k]) / s for j, s in zip(others, se, strict=True))
+        drawn = np.max([(z[:, j] - z[:, k]) / s for j, s in zip(others, se, strict=True)], axis=0)
+        margin.append(np.quantile(drawn, 0.95) - worst)
+    assert min(np.abs(margin)) > 0.05 and 1 < (np.array(margin) > 0).sum() < 11
+    assert _keep_best(x, cov, 0.95, False).tolist() == [g > 0 for g in margin]
+
+
+def test_thresholds_that_no_draw_tells_apart_stay_together():
+    cov = np.full((3, 3), 0.01)
+    assert _keep_best(np.array([0.7, 0.8, 0.9]), cov, 0.95, False).all()
+    assert _keep_best(np.array([0.7, 0.8, 0.9]), cov, 0.95, True).tolist() == [False, False, True]
+
+
+def test_errors_that_no_draw_has_shown_may_decide_which_is_best():
+    """With n effective draws and reaches d and u, the variance added is ((u + d)/(u - d))² (u² + d²)/(2 n²)."""
+    curve = curve_of([2.0, 1.0], metrics="pairwise-f1")
+    x, n, sd = np.array([0.691, 0.7]), 80.0, 0.0006
+    added = [(1 - 2 * f) ** 2 / (2 * n**2) * (f**2 + (1 - f) ** 2) for f in x]
+    for scale, stays in ((0.97, True), (1.03, False)):
+        gap = norm.ppf(0.95) * np.sqrt(sum(added) + 2 * sd**2) * scale
+        mean = np.array([0.7 - gap, 0.7])
+        joint = eb.metrics.Normal(
+            curve.joint.names, mean, np.eye(2) * sd**2, np.full(2, n), ((0.0, 1.0),) * 2, n
+        )
+        found = replace(curve, joint=joint, effective=np.full((2, 1), n)).best("pairwise-f1")
+        assert (2.0 in set(found.threshold)) == stays
+
+
+def flat(x, sd, effective=1000.0):
+    """A curve of precision with given estimates and standard errors."""
+    curve = curve_of([5.0, 4.0, 3.0, 2.0, 1.0], metrics="pairwise-precision")
+    joint = eb.metrics.Normal(
+        curve.joint.names, np.array(x), np.diag(np.array(sd) ** 2), np.full(5, 1e9), ((0.0, 1.0),) * 5, 1e9
+    )
+    return replace(curve, joint=joint, effective=np.full((5, 1), effective))
+
+
+def lower_limit(x, sd):
+    n = x * (1 - x) / sd**2
+    return beta.ppf(0.05, n * x, n * (1 - x))
+
+
+def test_certificates_stop_at_the_first_threshold_whose_limit_is_too_low():
+    x, sd = [0.99, 0.98, 0.97, 0.93, 0.97], [0.005] * 5
+    found = flat(x, sd).certified("pairwise-precision", 0.95)
+    assert (found.threshold, found.next, found.draws) == (3.0, 2.0, np.inf)
+    assert found.lower == pytest.approx(lower_limit(0.97, 0.005), abs=1e-6)
+    assert "At a threshold of 3, pairwise-precision is 0.95 or more (95% confidence)." in str(found)
+    assert "The next threshold, 2, has an estimate below that." in str(found)
+    every = flat([0.99] * 5, sd).certified("pairwise-precision", 0.95)
+    assert (every.threshold, every.next, every.draws) == (1.0, None, None)
+    assert str(every).endswith("(95% confidence).")
+
+
+def test_further_draws_that_would_certify_the_next_threshold():
+    found = flat([0.99, 0.98, 0.97, 0.96, 0.9], [0.005, 0.005, 0.005, 0.02, 0.02]).certified(
+        "pairwise-precision", 0.95
+    )
+    assert found.next == 2.0
+    # 60 draws have sd .02; with n draws it is .02 √(60/n), and the limit reaches .95 about there
+    n = 60 + found.draws
+    assert lower_limit(0.96, 0.02 * np.sqrt(60 / n)) == pytest.approx(0.95, abs=0.0015)
+    assert f"About {found.draws:,.0f} further draws would certify 2." in str(found)
+
+
+def test_nothing_is_certified_if_the_first_limit_is_too_low():
+    found = flat([0.9] * 5, [0.01] * 5).certified("pairwise-precision", 0.95)
+    assert (found.threshold, found.lower, found.next) == (None, None, 5.0)
+    assert str(found).startswith("No threshold is certified to have pairwise-precision of 0.95 or more")
+    none = flat([0.99] * 5, [0.001] * 5, effective=29.0).certified("pairwise-precision", 0.5)
+    assert (none.threshold, none.next) == (None, None)
+    assert "the effective draws would be too few" in str(none)
+
+
+def test_certificates_begin_with_thirty_effective_draws_and_with_enough_for_the_share():
+    assert _count_needed(0.5, 0.95) == _count_needed(0.9, 0.95) == 30
+    for least in (0.92, 0.95, 0.99):
+        n = _count_needed(least, 0.95)
+        assert least**n == pytest.approx(0.05)
+        fit = eb.metrics.Normal(("P",), np.ones(1), np.zeros((1, 1)), np.full(1, 1e9), ((0.0, 1.0),), n)
+        assert fit.interval(0.9, CAUTIOUS)[0, 0] == pytest.approx(least, abs=0.1 * (1 - least))
+    curve = flat([0.99] * 5, [0.005] * 5)
+    for first, effective in ((5.0, 30.0), (4.0, 29.9)):
+        effective = np.array([[effective], [40], [40], [40], [40.0]])
+        joint = replace(curve.joint, mean=np.array([0.99, 0.99, 0.2, 0.2, 0.2]))
+        if first == 4.0:
+            joint = replace(joint, mean=np.array([0.2, 0.99, 0.2, 0.2, 0.2]))
+        found = replace(curve, joint=joint, effective=effective).certified("pairwise-precision", 0.8)
+        assert found.threshold == 4.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("entities", 0.5), "the curve has pairwise-precision, .*, not entities: name one of these"),
+        (("pairwise-precision", 95), "what is certified must lie between 0 and 1, not 95"),
+        (("pairwise-precision", 0.9, 0.4), "level of a certificate must lie between 0.5 and 1, not 0.4"),
+    ],
+)
+def test_bad_certificates_are_refused(arguments, said):
+    with pytest.raises(eb.DataError, match=said):
+        curve_of().certified(*arguments)
+
+
+def test_certificates_are_of_shares():
+    with pytest.raises(eb.DataError, match="certificates are of shares, and mean-cluster-size is none"):
+        curve_of(metrics="mean-cluster-size").certified("mean-cluster-size", 0.5)
+
+
+def test_clusterings_that_are_no_components_come_as_one_per_threshold():
+    few = [4.0, 2.0, 0.0]
+    given = eb.thresholds({t: clustering(t) for t in (0.0, 4.0, 2.0)}, LABELS, DESIGN)
+    assert given.thresholds.tolist() == few
+    pd.testing.assert_frame_equal(given.table(), curve_of(few).table())
+    with pytest.raises(eb.DataError, match="a threshold must be a number, not 'loose'"):
+        eb.thresholds({"loose": clustering(0), 1.0: clustering(1)}, LABELS, DESIGN)
+
+
+@pytest.mark.parametrize("engine", ["jackknife", Taylor(1), Jackknife(), Resampled(replicates=60)])
+def test_any_engine_that_can_compare(engine):
+    curve = curve_of([4.0, 2.0, 0.0], engine=engine, rng=1)
+    joint = eb.compare(
+        {str(t): clustering(t) for t in (4.0, 2.0, 0.0)}, LABELS, DESIGN, engine=engine, rng=1
+    ).joint
+    np.testing.assert_allclose(curve.joint.estimate, joint.estimate, rtol=1e-12)
+    assert len(curve.best("pairwise-f1")) >= 1
+    assert curve.certified("b3-precision", 0.5).threshold is not None
+
+
+def test_an_engine_that_cannot_compare_is_refused():
+    with pytest.raises(eb.DataError, match="no method `paired`"):
+        curve_of(engine=lambda sample, metrics, rng=None: None)
+
+
+def test_distances_raise_an_alarm():
+    with pytest.warns(eb.Alarm, match="if scores are distances, give their negatives"):
+        eb.thresholds(EDGES.assign(score=-EDGES.score), LABELS, DESIGN, records=TRUTH.index, at=5)
+
+
+def test_more_estimates_than_memory_holds_are_refused():
+    many = [*np.linspace(-2, 2, 1001)]
+    for at in (many, {t: {} for t in many}):
+        with pytest.raises(eb.DataError, match="1,001 thresholds x 4 metrics are more than 4,000 estimates"):
+            eb.thresholds(
+                at if isinstance(at, dict) else EDGES,
+                LABELS,
+                DESIGN,
+                eb.metrics.USUAL[:4],
+                records=TRUTH.index,
+                at=many,
+            )
+
+
+def test_edges_are_read_where_they_lie(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    whole = curve_of(5).table()
+    EDGES.to_parquet(tmp_path / "e.parquet", index=False)
+    splink = EDGES.set_axis(["unique_id_l", "unique_id_r", "match_weight"], axis=1).assign(gamma_x=1)
+    with duckdb.connect(tmp_path / "e.duckdb") as connection:
+        connection.execute("CREATE TABLE scored AS SELECT * FROM splink")
+    sources = [
+        tmp_path / "e.parquet",
+        str(tmp_path / "*.parquet"),
+        DatabaseTable(tmp_path / "e.duckdb", "scored"),
+        duckdb.from_df(splink),
+    ]
+    for source in sources:
+        found = eb.thresholds(source, LABELS, DESIGN, records=TRUTH.index, at=5)
+        pd.testing.assert_frame_equal(found.table(), whole)
+    EDGES.to_csv(tmp_path / "e.csv", index=False)
+    as_text = LABELS.set_axis(LABELS.index.astype(str))
+    found = eb.thresholds(tmp_path / "e.csv", as_text, DESIGN, records=TRUTH.index.astype(str), at=5)
+    pd.testing.assert_frame_equal(found.table(), whole)
+
+
+def test_edges_and_labels_are_not_changed():
+    edges, labels = EDGES.copy(), LABELS.copy()
+    eb.thresholds(edges, labels, DESIGN, records=TRUTH.index, at=5)
+    pd.testing.assert_frame_equal(edges, EDGES)
+    pd.testing.assert_series_equal(labels, LABELS)
+
+
+def test_releases_are_drawn_in_order_with_their_bands():
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    found = eb.compare({f"r{t}": clustering(t) for t in (3, 2, 1)}, LABELS, DESIGN)
+    ax = plots.track(found, "pairwise-recall", ax=figure.subplots())
+    part = found.joint.part([1, 7, 13])
+    lower, upper = part.interval(simultaneous_level(part, 0.95)).T
+    np.testing.assert_allclose(ax.get_lines()[0].get_ydata(), part.estimate)
+    drawn = ax.collections[0].get_paths()[0].vertices[:, 1]
+    assert (drawn.min(), drawn.max()) == (pytest.approx(lower.min()), pytest.approx(upper.max()))
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["r3", "r2", "r1"]
+    with pytest.raises(eb.DataError, match=r"the comparison has pairwise-precision, .*, not 'muc-recall'"):
+        plots.track(found, "muc-recall", ax=ax)
+
+
+def test_a_curve_is_drawn_with_its_bands():
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    curve = curve_of()
+    ax = curve.plot(["pairwise-precision", "pairwise-recall"], ax=figure.subplots())
+    assert [line.get_label() for line in ax.get_lines()] == ["pairwise-precision", "pairwise-recall"]
+    table = curve.table("pairwise-recall")
+    np.testing.assert_allclose(ax.get_lines()[1].get_ydata(), table.estimate)
+    band = ax.collections[1].get_paths()[0].vertices
+    assert band[:, 1].max() == pytest.approx(table.upper.max())
+    assert isinstance(curve, Curve)
