@@ -235,3 +235,18 @@ def test_the_picture_of_a_comparison():
     assert [t.get_text() for t in differences.get_legend().get_texts()] == ["new - old"]
     # the line of the new release keeps its style
     assert levels.lines[1].get_color() == differences.lines[0].get_color()
+
+
+def test_a_name_of_several_metrics_is_refused_where_one_is_needed():
+    truth, prediction = {i: i // 3 for i in range(60)}, {i: i // 4 for i in range(60)}
+    sample = eb.Sample(eb.measure(prediction, truth), eb.UniformClusters())
+    groups = eb.by_domain(sample, {i: "ab"[i % 2] for i in range(60)}, "b3")
+    doors = [
+        lambda: eb.estimate(sample, metrics=["b3"])["b3"],
+        lambda: eb.analysis.sensitivity.tipping(sample, "b3", 0.4, rng=1),
+        lambda: eb.study.populations.Population(pd.Series(prediction), pd.Series(truth)).value("b3"),
+        lambda: eb.analysis.areas.direct_estimates(groups, "b3"),
+    ]
+    for door in doors:
+        with pytest.raises(eb.DataError, match="'b3' stands for 2: name b3-precision or b3-recall"):
+            door()
