@@ -583,10 +583,8 @@ def chosen_one(metric: Any) -> Metric:
     """Return one metric as an object, where `chosen` takes several."""
     found = chosen(metric)
     if len(found) > 1:
-        names = ", ".join(one.name for one in found)
-        raise DataError(
-            f"one metric is needed here, and {metric!r} stands for {len(found)}: name one of {names}"
-        )
+        names = " or ".join(one.name for one in found)
+        raise DataError(f"one metric is needed, and {metric!r} stands for {len(found)}: name {names}")
     return found[0]
 
 
