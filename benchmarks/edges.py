@@ -1,6 +1,7 @@
 """Thresholds of a matcher: seconds, and coverage of bands, sets of the best, certificates and stages.
 
     python benchmarks/edges.py speed            # 2 minutes and 1 GB
+    python benchmarks/edges.py splink           # needs splink==5.0.0
     python benchmarks/edges.py cover rl 400 200 # population, draws, samples
     python benchmarks/edges.py stages rl 300 200
     python benchmarks/edges.py topup 100
@@ -9,6 +10,7 @@ Results are in benchmarks/edges.md. `speed` exits with an error where it misses 
 """
 
 import argparse
+import resource
 import time
 import warnings
 from collections.abc import Callable
@@ -66,7 +68,7 @@ class Population:
         return np.array(rows)
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[pd.Series, eb.UniformRecords]:
-        drawn = self.truth[rng.integers(0, len(self.truth), n)]
+        drawn = pd.Index(self.truth[rng.integers(0, len(self.truth), n)])
         records = np.concatenate([self.order[self.first[c] : self.first[c + 1]] for c in np.unique(drawn)])
         return pd.Series(self.truth[records], records), eb.UniformRecords(drawn)
 
@@ -74,8 +76,8 @@ class Population:
 def make_rl(at: Any = 200) -> Population:
     """RLdata10000 with the match weights of Splink."""
     edges, truth = datasets.rldata10000_edges(), datasets.rldata10000().identity
-    ends = [truth.index.get_indexer(edges[c]) for c in ("unique_id_l", "unique_id_r")]
-    return Population(truth.to_numpy(), ends[0], ends[1], edges.match_weight.to_numpy(), at)
+    left, right = (truth.index.get_indexer(pd.Index(edges[c])) for c in ("unique_id_l", "unique_id_r"))
+    return Population(truth.to_numpy(), left, right, edges.match_weight.to_numpy(), at)
 
 
 def make_patents() -> Population:
@@ -129,8 +131,10 @@ def make_simulated(
         [rng.normal(4, 3, len(along)), rng.normal(3, 3, keep.sum()), rng.normal(low, 3, apart.sum())]
     )
     score = scores(score)
-    low, high = np.quantile(score, [0.1, 0.98])
-    return Population(truth, left, right, score, np.linspace(low, high, 25) if at is None else at)
+    if at is None:
+        strict, loose = np.quantile(score, [0.98, 0.1])
+        at = np.linspace(loose, strict, 25)
+    return Population(truth, left, right, score, at)
 
 
 def logistic(score: np.ndarray) -> np.ndarray:
@@ -153,7 +157,7 @@ POPULATIONS: dict[str, Callable[[], Population]] = {
 }
 
 
-def cover(name: str, n: int, samples: int, certified: tuple[float, ...] = (0.8, 0.9, 0.95)) -> pd.Series:
+def cover(name: str, n: int, samples: int) -> pd.DataFrame:
     """Return shares of samples: bands that cover, sets that hold the best, certificates that are false."""
     population, rng = POPULATIONS[name](), np.random.default_rng(11)
     truth, rows = population.true_values(), []
@@ -176,7 +180,7 @@ def cover(name: str, n: int, samples: int, certified: tuple[float, ...] = (0.8, 
             row[f"{metric}: set"] = len(best) / len(true)
         # the hardest share is one that the metric just misses somewhere
         hard = truth[:, 0][(truth[:, 0] > 0.5) & (truth[:, 0] < 1 - 1e-9)] + 1e-9
-        shares = {f"{p}": p for p in certified}
+        shares = {f"{p}": p for p in (0.8, 0.9, 0.95)}
         shares |= {"hard": float(hard[len(hard) // 2])} if len(hard) else {}
         for what, least in shares.items():
             found = curve.certified("pairwise-precision", least)
@@ -186,24 +190,147 @@ def cover(name: str, n: int, samples: int, certified: tuple[float, ...] = (0.8, 
             if at is not None:
                 row[f"recall at certificate {what}"] = truth[curve.thresholds.tolist().index(at), 1]
         rows.append(row)
-    table = pd.DataFrame(rows).astype(float).mean()
+    means = pd.DataFrame(rows).astype(float).mean()
     for what, least in shares.items():
         passing = truth[truth[:, 0] >= least, 1]
-        table[f"recall possible {what}"] = passing.max() if len(passing) else np.nan
-    return table
+        means[f"recall possible {what}"] = passing.max() if len(passing) else np.nan
+    return means.to_frame("share")
+
+
+STRICT = {"rl": 1.1, "zipf": 2.46, "patents": 2.31, "few links": 1.0, "dirty, many thresholds": 2.0}
+"""Thresholds near the best F1, at which stages are judged."""
+
+
+def cover_stages(name: str, n: int, samples: int) -> pd.DataFrame:
+    """Return the truth of each stage, its mean estimate, and coverage where an interval is given."""
+    population, rng = POPULATIONS[name](), np.random.default_rng(2)
+    everything = pd.Series(population.truth)
+    census = eb.UniformClusters(population=len(population.sizes))
+    true = eb.stages(population.edges, everything, census, STRICT[name]).joint.mean
+    rows = []
+    for _ in range(samples):
+        labels, design = population.draw(n, rng)
+        table = eb.stages(population.edges, labels, design, STRICT[name]).table()
+        shown = table.lower.notna()
+        covered = (table.lower <= true + 1e-9) & (true <= table.upper + 1e-9)
+        rows.append([table.estimate, covered.where(shown).astype(float), table.upper - table.lower, shown])
+    mean = np.nanmean(np.array(rows, dtype=float), axis=0)
+    columns = dict(zip(("estimate", "covers", "width", "shown"), mean, strict=True))
+    return pd.DataFrame({"true": true, **columns}, index=table.stage)
+
+
+def cover_topped_up(samples: int) -> pd.DataFrame:
+    """Return coverage and width of old labels with 50 new draws, and of 200 fresh ones, in PatentsView."""
+    releases, rows = datasets.patentsview_releases(), []
+    metrics = ["pairwise-precision", "pairwise-recall", "b3-recall"]
+    for first, last in (("20170808", "20201229"), ("20190820", "20211230")):
+        there = releases[last].notna() & releases["20220630"].notna()
+        truth, prediction = releases["20220630"][there], releases[last][there]
+        census = eb.UniformClusters(population=truth.nunique())
+        true = eb.estimate(prediction, truth, census, metrics).estimate
+        before = releases.index[there & releases[first].notna()]
+        inside = eb.estimate(
+            prediction[before], truth[before], eb.UniformClusters(truth[before].nunique()), metrics
+        )
+        print(first, last, "of all", true.round(3), "of old records", inside.estimate.round(3))
+        after, rng = truth.index.difference(before), np.random.default_rng(1)
+        for _ in range(samples):
+            draws = [pd.Index(truth[rng.choice(part, n)]) for part, n in ((before, 200), (after, 50))]
+            fresh = pd.Index(truth[rng.choice(truth.index, 200)])
+            labels = truth[truth.isin(np.concatenate(draws))]
+            parts = eb.topped_up(labels, (before, draws[0]), (truth.index, draws[1]))
+            some = truth[truth.isin(fresh)]
+            for what, shown, design in (
+                ("200 + 50", labels, parts),
+                ("200 fresh", some, eb.UniformRecords(fresh)),
+            ):
+                lower, upper = eb.estimate(prediction, shown, design, metrics).interval().T
+                covers = (lower <= true) & (true <= upper)
+                rows += [
+                    (f"{first} > {last}", what, *x) for x in zip(metrics, covers, upper - lower, strict=True)
+                ]
+    table = pd.DataFrame(rows, columns=["releases", "labels", "metric", "covers", "width"])
+    return table.groupby(["releases", "metric", "labels"], sort=False).mean()
+
+
+def make_large(edges: int = 5_000_000, records: int = 3_000_000) -> Population:
+    """Edges of beta scores, high inside entities of Zipf's sizes and low elsewhere."""
+    rng = np.random.default_rng(0)
+    size = np.minimum(rng.zipf(3.0, records), 2000)
+    size = size[: np.searchsorted(np.cumsum(size), records)]
+    truth = np.repeat(np.arange(len(size)), size)
+    first, left = np.concatenate([[0], np.cumsum(size)[:-1]]), rng.integers(0, len(truth), edges)
+    near = first[truth[left]] + (rng.random(edges) * size[truth[left]]).astype(int)
+    far = np.minimum(left + rng.integers(1, 30, edges), len(truth) - 1)
+    right = np.where(rng.random(edges) < 0.8, near, far)
+    score = np.where(truth[left] == truth[right], rng.beta(6, 1.5, edges), rng.beta(1.2, 6, edges))
+    at = np.quantile(score, np.linspace(0.1, 0.999, 200))
+    return Population(truth, left.astype(np.int32), right.astype(np.int32), score, at)
+
+
+def measure_speed() -> None:
+    """Print processor seconds of the sweep and of six metrics over one stable sort of the scores."""
+    population = make_large()
+    labels, design = population.draw(200, np.random.default_rng(1))
+    watched = population.edges.watch(eb.Clustering.of(labels))
+
+    def seconds(work: Callable[[], Any]) -> float:
+        before = time.process_time()
+        work()
+        return time.process_time() - before
+
+    ratios = []
+    for _ in range(3):
+        sort = seconds(lambda: np.argsort(population.score, kind="stable"))
+        swept = seconds(lambda: list(map(type, sweep(population.edges, population.levels, watched))))
+        whole = seconds(lambda: eb.thresholds(population.edges, labels, design, at=population.levels))
+        ratios.append((swept / sort, (whole - swept) / sort))
+        print(f"argsort {sort:.2f} s, sweep {swept:.2f} s, with six metrics {whole:.2f} s")
+    print("over a sort: sweep {:.2f}, metrics {:.2f}; bar 2.5 each".format(*np.median(ratios, axis=0)))
+    print(f"peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB, bar 1 for the sweep")
+    if np.median(ratios, axis=0).max() > 2.5:
+        raise SystemExit("slower than its bar")
+
+
+def measure_splink() -> None:
+    """Print processor seconds of Splink's function and of the sweep, for 240,000 edges and 40 thresholds."""
+    from splink import DuckDBAPI
+    from splink.internals.clustering import cluster_pairwise_predictions_at_multiple_thresholds as cluster
+
+    population = make_large(240_000, 140_000)
+    levels, edges = population.levels[::5], population.edges
+    columns = {"unique_id_l": edges.left, "unique_id_r": edges.right, "match_probability": edges.score}
+    database = DuckDBAPI()
+    nodes = database.register(pd.DataFrame({"unique_id": edges.records}))
+    table = database.register(pd.DataFrame(columns))
+    before = time.process_time()
+    at = sorted(levels.tolist())
+    cluster(nodes, table, database, "unique_id", match_probability_thresholds=at).as_pandas_dataframe()
+    middle = time.process_time()
+    for _ in sweep(edges, levels, np.arange(len(edges.records))):
+        pass
+    sweeping = time.process_time() - middle
+    ratio = (middle - before) / sweeping
+    print(f"Splink {middle - before:.1f} s, sweep {sweeping:.2f} s: {ratio:.0f} times as quick, bar 50")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["speed", "cover", "stages", "topup"])
+    parser.add_argument("what", choices=["speed", "splink", "cover", "stages", "topup"])
     parser.add_argument("rest", nargs="*")
     asked = parser.parse_args()
     warnings.simplefilter("ignore", eb.Alarm)
     before = time.process_time()
-    if asked.what == "cover":
-        name, n, samples = asked.rest[0], *map(int, asked.rest[1:])
-        print(name, n, samples)
-        print(cover(name, n, samples).round(3).to_string())
+    if asked.what == "speed":
+        measure_speed()
+    elif asked.what == "splink":
+        measure_splink()
+    elif asked.what == "topup":
+        print(cover_topped_up(int(asked.rest[0])).round(3).to_string())
+    else:
+        study = cover if asked.what == "cover" else cover_stages
+        print(*asked.rest)
+        print(study(asked.rest[0], *map(int, asked.rest[1:])).round(3).to_string())
     print(f"{time.process_time() - before:.0f} processor seconds", flush=True)
 
 

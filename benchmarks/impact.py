@@ -1,14 +1,18 @@
 """Coverage and score of a user's own statistics (`erbayes.impact`), with the prediction and without.
 
-    python benchmarks/impact.py [DRAWS] [COMPARED] > benchmarks/impact.csv
+    python benchmarks/impact.py [DRAWS] [unrelated | known] > impact.csv
 
 Four pairs of releases of PatentsView, on which the method was designed, and three populations that had no
 part in it: shops with few orders each, a registry with wrong merges, and accounts of households. Each is
-drawn 200 times or more. With a second argument, the prediction is unrelated to the truth.
+drawn 200 times or more. With `unrelated`, the prediction has nothing to do with the truth. `known` compares
+metrics of the truth alone with and without the known number of predicted clusters, under draws of records and
+of entities.
 """
 
 import sys
 import warnings
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +20,8 @@ import pandas as pd
 import erbayes as eb
 from erbayes import datasets
 from erbayes.analysis.impact import Known, estimate_impact
+from erbayes.engine import ClosedForm
+from erbayes.metrics import chosen
 from erbayes.statistics import count, gini, mean, regression, share, top
 from erbayes.units.clustering import Clustering
 from erbayes.units.features import Attributes, Featured, features_of
@@ -138,8 +144,41 @@ def study(draws, unrelated, sizes=(200, 400)):
     return cells
 
 
+def study_known(draws, sizes=(200, 400)):
+    """Table of cells: metrics with and without the known number of predicted clusters."""
+    metrics, runs = chosen(["entities", "mean-cluster-size", "singleton-share", "hill1"]), []
+    for name, t, p, *_ in populations(False):
+        units, of_record = eb.measure(pd.Series(p), pd.Series(t)), pd.factorize(t)[0]
+        true = eb.engine.taylor(eb.Sample(units, eb.UniformClusters(len(units))), metrics).apply(metrics).mean
+        designs: tuple[Any, ...] = (eb.UniformRecords(), eb.UniformClusters())
+        for design, n in product(designs, sizes):
+            rng, by_record = np.random.default_rng(9), isinstance(design, eb.UniformRecords)
+            for _ in range(draws):
+                drawn = rng.integers(0, len(t) if by_record else len(units), n)
+                drawn, draw = np.unique(of_record[drawn] if by_record else drawn, return_inverse=True)
+                own = units.take(drawn)
+                sample = eb.Sample(own, design, design.expand_draws(own, draw))
+                plain = eb.engine.taylor(sample, metrics).apply(metrics)
+                for kind, fit in (("plain", plain), ("known", ClosedForm()(sample, metrics))):
+                    miss = np.maximum(fit.interval()[:, 0] - true, 0) + np.maximum(
+                        true - fit.interval()[:, 1], 0
+                    )
+                    score = np.diff(fit.interval())[:, 0] + 40 * miss
+                    cell = type(design).__name__, name, n
+                    runs += [
+                        (*cell, *r) for r in zip(fit.names, [kind] * 4, miss <= 1e-9, score, strict=True)
+                    ]
+    table = pd.DataFrame(runs, columns=["design", "population", "n", "metric", "kind", "cover", "score"])
+    wide = table.groupby([*table.columns[:5]], sort=False)[["cover", "score"]].mean().unstack()
+    found = wide["cover"].assign(ratio=wide["score"]["known"] / wide["score"]["plain"])
+    return found.groupby(["design", "metric"], sort=False).agg(["mean", "min", "max"])
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
+    if sys.argv[2:] == ["known"]:
+        print(study_known(int(sys.argv[1])).round(3).to_string())
+        sys.exit()
     cells = study(int(sys.argv[1]) if len(sys.argv) > 1 else 200, len(sys.argv) > 2)
     cells.to_csv(sys.stdout, index=False, float_format="%.4f")
     pd.set_option("display.width", 220, "display.max_columns", 30, "display.max_rows", 300)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         UniformRecords,
         WeightedRecords,
     )
+    from .design.renewed import topped_up
     from .design.sample import Sample
     from .engine import side_by_side
     from .engine.diagnostics import alarms, balance, influence
@@ -77,6 +78,7 @@ __all__ = [
     "side_by_side",
     "stages",
     "thresholds",
+    "topped_up",
     "two_phase",
 ]
 
@@ -92,6 +94,7 @@ _HOMES = {
     "auxiliary.assistance": "assisted",
     "auxiliary.two_phases": "two_phase",
     "design": "DistinctEntities KnownWeights Stratified UniformClusters UniformRecords WeightedRecords",
+    "design.renewed": "topped_up",
     "design.sample": "Sample",
     "engine": "side_by_side",
     "engine.diagnostics": "alarms balance influence",

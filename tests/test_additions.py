@@ -166,7 +166,7 @@ class TestDesign:
         in_shell = () if cls in NOT_IN_THE_SHELL else ("../README.md",)
         for where in ("guide/which-estimator.md", "guide/theory.md", "guide/api.md", *in_shell):
             assert f"`{cls.__name__}" in page(where) or f".{cls.__name__}\n" in page(where), where
-        assert hasattr(eb, cls.__name__)
+        assert hasattr(eb.design, cls.__name__)
 
     def test_has_an_option_or_a_reason(self, cls):
         option = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
@@ -247,6 +247,7 @@ class TestDesign:
 OTHER = pd.Series(sim.Misattribution(0.05).apply(TRUTH.to_numpy(), np.random.default_rng(2)), TRUTH.index)
 ENGINES = {
     engine.Advised: engine.Advised(),
+    engine.ClosedForm: engine.ClosedForm(),
     eb.auxiliary.Assisted: eb.auxiliary.Assisted.of(
         {"a": PREDICTION, "b": TRUTH}, TRUTH, by={"other": OTHER}
     ),
@@ -260,7 +261,7 @@ ENGINES = {
     sensitivity.Adjusted: sensitivity.Adjusted(sensitivity.Restored(draws=2), 0.1, 0.1),
     sensitivity.RestoredAdjusted: sensitivity.RestoredAdjusted(Annotator(), imputations=5),
 }
-PAIRED = {eb.auxiliary.Assisted, engine.Taylor, engine.Jackknife, engine.Resampled}
+PAIRED = {eb.auxiliary.Assisted, engine.ClosedForm, engine.Taylor, engine.Jackknife, engine.Resampled}
 
 
 BOUNDED = (m.b3_precision, m.b3_recall)
@@ -277,11 +278,11 @@ def own(sample, metrics, rng):
 
 
 def test_every_engine_has_an_example():
-    rooms = {**vars(eb), **vars(engine), **vars(sensitivity)}
+    rooms = {**vars(eb.auxiliary), **vars(eb.design), **vars(engine), **vars(sensitivity)}
     found = {
         value
         for name, value in rooms.items()
-        if name in {*eb.__all__, *engine.__all__, *sensitivity.__all__}
+        if name in {*eb.auxiliary.__all__, *eb.design.__all__, *engine.__all__, *sensitivity.__all__}
         and inspect.isclass(value)
         and is_dataclass(value)
         and "__call__" in vars(value)

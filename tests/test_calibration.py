@@ -213,3 +213,93 @@ def test_calibration_cannot_reach_units_that_are_never_drawn():
     assert eb.engine.taylor(sample, [m.pairwise_precision]).apply([m.pairwise_precision]).mean[0] == 1
     with pytest.raises(eb.NotIdentified, match="'true_links' is not identified"):
         eb.engine.taylor(sample, [m.pairwise_recall])
+
+
+class TestKnownNumberOfClusters:
+    """Metrics of the truth alone follow the known number of predicted clusters, in the front door."""
+
+    HELPED = ("entities", "mean-cluster-size", "singleton-share", "hill1")
+
+    @staticmethod
+    def world(seed=0, n=300, entities=1500):
+        r = np.random.default_rng(seed)
+        size = np.minimum(r.zipf(2.2, entities), 40)
+        truth = pd.Series(np.repeat(np.arange(entities), size))
+        split = r.random(len(truth)) < 0.15
+        prediction = pd.Series(pd.factorize(np.where(split, truth + 10_000, truth))[0])
+        drawn = truth.iloc[r.integers(0, len(truth), n)].tolist()
+        return truth, prediction, truth[truth.isin(drawn)], drawn
+
+    def test_estimates_are_those_of_the_calibrated_design(self):
+        _, prediction, labels, drawn = self.world()
+        metrics = ["pairwise-precision", "entities", "b3-recall", "mean-cluster-size"]
+        design = eb.UniformRecords(drawn)
+        found = eb.estimate(prediction, labels, design, metrics)
+        units = eb.measure(prediction, labels)
+        totals = [eb.columns.RECORDS, eb.columns.PREDICTED_CLUSTERS]
+        helped = eb.engine.taylor(
+            eb.Sample(units, eb.design.Calibrated(design, lambda *_: totals)), metrics
+        ).apply(metrics)
+        plain = eb.engine.taylor(eb.Sample(units, design), metrics).apply(metrics)
+        np.testing.assert_array_equal(found.mean[[0, 2]], plain.mean[[0, 2]])
+        np.testing.assert_array_equal(found.cov[np.ix_([0, 2], [0, 2])], plain.cov[np.ix_([0, 2], [0, 2])])
+        np.testing.assert_array_equal(found.interval()[[0, 2]], plain.interval()[[0, 2]])
+        np.testing.assert_allclose(found.mean[[1, 3]], helped.mean[[1, 3]])
+        np.testing.assert_allclose(found.cov[np.ix_([1, 3], [1, 3])], helped.cov[np.ix_([1, 3], [1, 3])])
+        assert (found.sd[[1, 3]] < 0.6 * plain.sd[[1, 3]]).all()
+        assert np.linalg.eigvalsh(found.cov).min() > -1e-9 * found.cov.max()
+
+    def test_covariances_between_both_kinds_are_those_of_repeated_samples(self):
+        truth, prediction, _, _ = self.world()
+        metrics, rng, means, said = ["pairwise-recall", "entities"], np.random.default_rng(1), [], []
+        for _ in range(300):
+            drawn = truth.iloc[rng.integers(0, len(truth), 300)].tolist()
+            found = eb.estimate(prediction, truth[truth.isin(drawn)], eb.UniformRecords(drawn), metrics)
+            means.append(found.mean)
+            said.append(found.cov / np.outer(found.sd, found.sd))
+        assert np.mean(said, axis=0)[0, 1] == pytest.approx(np.corrcoef(np.transpose(means))[0, 1], abs=0.15)
+
+    def test_only_if_it_lowers_the_standard_error(self):
+        truth, prediction, _, _ = self.world()
+        labels = truth[truth.isin(range(200))]
+        sample = eb.Sample(eb.measure(prediction, labels), eb.UniformClusters())
+        plain = eb.engine.taylor(sample, self.HELPED).apply(self.HELPED)
+        found = eb.estimate(prediction, labels, eb.UniformClusters(), self.HELPED)
+        assert (found.sd <= plain.sd).all()
+
+    def test_a_census_and_samples_that_calibration_refuses_stay_as_they_are(self):
+        truth, prediction, _, _ = self.world(entities=60)
+        whole = eb.UniformClusters(truth.nunique())
+        assert eb.estimate(prediction, truth, whole, "entities").sd[0] == 0
+        few = truth[truth.isin(range(8))]
+        plain = eb.engine.taylor(eb.Sample(eb.measure(prediction, few), eb.UniformRecords()), "entities")
+        found = eb.estimate(prediction, few, eb.UniformRecords(), "entities")
+        assert found.mean[0] == plain.apply("entities").mean[0]
+
+    def test_weights_up_to_a_factor_and_unresolved_draws(self):
+        _, prediction, labels, drawn = self.world()
+        for design in (
+            eb.KnownWeights(dict(zip(drawn, 1 / labels.value_counts().loc[drawn], strict=True)), drawn),
+            eb.design.Responding(eb.UniformRecords(drawn), [True] * len(drawn) + [False] * 9),
+        ):
+            found = eb.estimate(prediction, labels, design, ["entities", "pairwise-recall"])
+            plain = eb.engine.taylor(eb.Sample(eb.measure(prediction, labels), design), "entities").apply(
+                "entities"
+            )
+            assert found.sd[0] < 0.6 * plain.sd[0]
+            assert abs(found.mean[0] - plain.mean[0]) < 4 * plain.sd[0]
+
+    def test_the_guard_looks_at_the_totals_that_are_asked_for(self):
+        # one cluster of 40 holds most links, and few records
+        prediction = pd.Series([*np.repeat(np.arange(400), 2), *[1000] * 40])
+        labels = prediction[prediction < 200]
+        units, clusters = eb.measure(prediction, labels), [eb.columns.PREDICTED_CLUSTERS]
+        with pytest.raises(eb.DataError, match="of all predicted links lie in clusters larger"):
+            eb.design.Calibrated(eb.UniformRecords()).expand(units)
+        assert eb.design.Calibrated(eb.UniformRecords(), lambda *_: clusters).expand(units).absolute
+        # a cluster of most records is refused for totals of records as well
+        large = pd.Series([*np.repeat(np.arange(400), 2), *[1000] * 900])
+        with pytest.raises(eb.DataError, match="of all predicted links lie in clusters larger"):
+            eb.design.Calibrated(eb.UniformRecords(), lambda *_: [eb.columns.RECORDS]).expand(
+                eb.measure(large, large[large < 200])
+            )

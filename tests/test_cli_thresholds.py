@@ -4,7 +4,7 @@ from io import StringIO
 
 import pandas as pd
 import pytest
-from test_thresholds_curve import DESIGN, EDGES, LABELS, TRUTH, clustering
+from test_thresholds_curve import DESIGN, EDGES, LABELS, TRUTH
 from typer.testing import CliRunner
 
 import erbayes as eb
@@ -54,23 +54,12 @@ def test_stages_are_those_of_python(files):
     assert f"note: {found}" in result.stderr
 
 
-def test_columns_of_clusters_are_one_threshold_each(files):
-    table = pd.DataFrame({f"t{t}": clustering(t).codes for t in (4, 2)}, clustering(4).records)
-    table.rename_axis("record").to_csv("clusters.csv")
-    columns = ("--cluster", "t4=4", "--cluster", "t2=2", "--record", "record")
-    result = run("clusters.csv", *columns, "--format", "csv")
-    curve = eb.thresholds(EDGES, LABELS, DESIGN, records=TRUTH.index, at=[4, 2])
-    pd.testing.assert_frame_equal(table_of(result), curve.table(), check_dtype=False)
-
-
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ((), "--records lists all records of EDGES"),
         (("--records", "ids.csv", "--at", "few"), "--at few: write a number of thresholds"),
         (("--records", "ids.csv", "--at", "99,"), "no edge has a score of 99.0 or more"),
         (("--records", "ids.csv", "--left", "l", "--right", "r", "--score", "word"), "has no column 'word'"),
-        (("--cluster", "l", "--record", "r"), "--cluster l: write COLUMN=THRESHOLD"),
     ],
 )
 def test_bad_options_are_refused_with_a_sentence(files, args, said):

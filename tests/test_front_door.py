@@ -12,7 +12,7 @@ from erbayes import engine as engines
 from erbayes import metrics as m
 from erbayes import plots
 from erbayes.datasets import people
-from erbayes.engine import Advised, Jackknife, LinearPool, Resampled, Taylor, advise, find_engine
+from erbayes.engine import Advised, ClosedForm, Jackknife, LinearPool, Resampled, Taylor, advise, find_engine
 from erbayes.metrics.uncertain import Draws, Normal
 
 EXAMPLE = people()
@@ -52,7 +52,7 @@ def test_what_is_missing_or_there_twice(arguments, message):
 
 @pytest.mark.parametrize(
     "name, engine",
-    [(None, Taylor()), ("closed form", Taylor()), ("closed-form", Taylor()), ("Jackknife", Jackknife()),
+    [(None, ClosedForm()), ("closed form", ClosedForm()), ("closed-form", ClosedForm()), ("Jackknife", Jackknife()),
      ("bootstrap", Resampled()), ("advised", Advised()), (Resampled(replicates=7), Resampled(replicates=7))],
 )  # fmt: skip
 def test_engines_by_name(name, engine):
@@ -102,7 +102,7 @@ def test_the_sentence_has_the_numbers_of_the_table():
     )
     assert "(90 % interval 77 %" in FOUND.sentence(0.9)
     counts = eb.estimate(SAMPLE, metrics=["entities", "b3-recall", "rand"]).sentence()
-    assert counts.startswith("The estimate of entities is 2,940 (95 % interval ") and "rand" not in counts
+    assert counts.startswith("The estimate of entities is 2,981 (95 % interval ") and "rand" not in counts
 
 
 def flawless(design):
@@ -142,9 +142,9 @@ def test_draws_are_a_tree_for_arviz():
 
 def test_advice_by_design_and_tail():
     records, why = advise(SAMPLE, [P, R])
-    assert records == Taylor() and "draws of records" in why and why.grade.name == "NOTE"
+    assert records == ClosedForm() and "draws of records" in why and why.grade.name == "NOTE"
     light = eb.Sample(eb.measure(EXAMPLE.prediction, EXAMPLE.labels), eb.UniformClusters())
-    assert advise(light, [R])[0] == Taylor() and "no few units" in advise(light, [R])[1]
+    assert advise(light, [R])[0] == ClosedForm() and "no few units" in advise(light, [R])[1]
     heavy, why = advise(giant(), [P, R])
     assert isinstance(heavy, LinearPool) and "entities were drawn and a few hold most links" in why
     # no part of the size model returns the cost of splits and merges
@@ -235,3 +235,20 @@ def test_the_picture_of_a_comparison():
     assert [t.get_text() for t in differences.get_legend().get_texts()] == ["new - old"]
     # the line of the new release keeps its style
     assert levels.lines[1].get_color() == differences.lines[0].get_color()
+
+
+def test_simultaneous_intervals_of_a_comparison():
+    third = EXAMPLE.prediction.copy()
+    third.iloc[::7] = [f"also{i}" for i in range(len(third.iloc[::7]))]
+    new = EXAMPLE.prediction.copy()
+    new.iloc[::10] = [f"alone{i}" for i in range(len(new.iloc[::10]))]
+    three = {"old": EXAMPLE.prediction, "new": new, "third": third}
+    found = eb.compare(three, EXAMPLE.labels, DESIGN, [R, m.b3_recall], engine="jackknife")
+    one, all_at_once = found.table(), found.table(simultaneous=True)
+    same = ["metric", "prediction", "estimate", "level"]
+    pd.testing.assert_frame_equal(one[same], all_at_once[same])
+    assert ((all_at_once.upper - all_at_once.lower) > (one.upper - one.lower) * 1.02).all()
+    # each metric alone: three differences of correlated estimates need less than Bonferroni's third
+    pair = found.differences(simultaneous=True).set_index(["metric", "difference"]).loc[(R.name, "new - old")]
+    strict = found.subtract("old", "new").table(1 - 0.05 / 3).loc[R.name]
+    assert strict.lower < pair.lower < found.subtract("old", "new")[R].lower

@@ -167,9 +167,11 @@ def by_loops(drawn):
         own = np.array([(a @ b - x * y) / (b @ b - y * y) for x, y in zip(a, b, strict=True)])
         r = a - own * b
         weight = (a @ b) / (b @ b)
-        # one pseudo-draw on which the prediction is wrong, as typical as Σa⁴/Σa² says
-        pseudo = (a**4).sum() / (a @ a)
-        found.append((plain + weight * (known - mirrored), np.sqrt(n / (n - 1) * (r @ r + pseudo)), weight))
+        # half a pseudo-draw, as typical as Σa⁴/Σa² says, of what the prediction explains
+        pseudo = (a**4).sum() / (a @ a) * np.sqrt(max(1 - (r @ r) / (a @ a), 0))
+        found.append(
+            (plain + weight * (known - mirrored), np.sqrt(n / (n - 1) * (r @ r + pseudo / 2)), weight)
+        )
     return np.transpose(found)
 
 
@@ -341,13 +343,13 @@ def variance_of(n):
 
 
 class TestHelp:
-    def test_a_perfect_prediction_leaves_one_pseudo_draw(self):
+    def test_a_perfect_prediction_leaves_half_a_pseudo_draw(self):
         d = np.random.default_rng(0).normal(size=(100, 1))
         found = room.Help.of(d, d.copy(), np.ones(1), variance_of(100))
         centred = d[:, 0] - d.mean()
         assert found.weight[0] == pytest.approx(1)
         # by √(n/(n - 1)) each, as changes of the jackknife are
-        assert found.cov[0, 0] == pytest.approx((centred**4).sum() / (centred**2).sum() * 100 / 99)
+        assert found.cov[0, 0] == pytest.approx((centred**4).sum() / (centred**2).sum() * 100 / 99 / 2)
 
     def test_an_unrelated_prediction_does_no_harm(self):
         shuffled = pd.Series(np.random.default_rng(1).permutation(PREDICTION))
@@ -454,7 +456,7 @@ class TestFeatures:
         expected = {"range": lambda: by.max() - by.min(), "distinct": by.nunique}.get(
             how, getattr(by, how, None)
         )()
-        found = features.Feature("f", "x", how).of_groups(codes, x, codes.max() + 1)
+        found = features.AGGREGATES[how](codes, x, codes.max() + 1)
         np.testing.assert_allclose(found, expected)
 
     def test_a_function_of_a_users_own_sees_the_values_of_each_entity(self):
@@ -512,6 +514,7 @@ class TestFeatures:
             ({"attributes": pd.concat([TABLE, TABLE[:3]])}, "3 rows of the attributes repeat a record"),
             ({"attributes": TABLE.assign(year=TABLE["year"].where(TABLE.index > 4))}, "missing for 5 of"),
             ({"attributes": TABLE.assign(year="then")}, "are no numbers, such as 'then'"),
+            ({"attributes": TABLE.assign(record=[f"r{i}" for i in range(N)])}, "are of type"),
             ({"attributes": 3}, "a DataFrame or an Arrow table"),
             ({"attributes": TABLE, "features": {"span": "year"}}, r"is \(column, aggregate\)"),
             ({"attributes": TABLE, "features": {"span": ("year", "median")}}, "aggregates are sum, mean"),
@@ -557,3 +560,86 @@ def test_a_function_of_a_users_own_with_and_without_influence():
     assert found.fit.mean[1] == pytest.approx(found.fit.mean[2])
     assert found.fit.mean[0] == pytest.approx(found.fit.mean[2], rel=0.02)
     assert found.fit.sd[0] == pytest.approx(found.fit.sd[2], rel=0.1)
+
+
+# Where the prediction lies, and the shell
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("impact")
+    clusters = pd.DataFrame({"record": PREDICTION.index, "cluster": PREDICTION})
+    clusters.to_parquet(place / "clusters.parquet")
+    clusters.to_csv(place / "clusters.csv", index=False)
+    TABLE.to_parquet(place / "orders.parquet")
+    TABLE.to_csv(place / "orders.csv", index=False)
+    pd.DataFrame({"record": LABELS.index, "entity": LABELS}).to_csv(place / "labels.csv", index=False)
+    pd.Series(DRAWN, name="entity").to_csv(place / "drawn.csv", index=False)
+    return place
+
+
+@pytest.mark.parametrize("by", [None, "country"])
+def test_a_scan_is_as_in_memory(folder, by):
+    pytest.importorskip("duckdb")
+    design = eb.UniformRecords(list(DRAWN))
+    given = {"features": FEATURES, "by": by}
+    memory = eb.impact(PREDICTION, LABELS, design, STATISTICS, attributes=TABLE, **given)
+    path = folder / "orders.parquet"
+    scanned = eb.impact(folder / "clusters.parquet", LABELS, design, STATISTICS, attributes=path, **given)
+    pd.testing.assert_frame_equal(memory.table(), scanned.table(), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"features": {"own": ("year", np.ptp)}}, "no database runs"),
+        ({"features": {"x": ("when", "sum")}}, "has no column 'when'"),
+        ({"attributes": TABLE.iloc[3:]}, "'year' is missing for 3 of"),
+        ({"attributes": pd.concat([TABLE, TABLE[:2]])}, "2 rows of the attributes repeat a record"),
+        ({"frame": [1, 2]}, "takes no frame here"),
+    ],
+)
+def test_what_a_scan_refuses(folder, given, said):
+    pytest.importorskip("duckdb")
+    given = {"attributes": folder / "orders.parquet", "features": {"x": ("year", "range")}} | given
+    with pytest.raises(eb.DataError, match=said):
+        eb.impact(folder / "clusters.parquet", LABELS, eb.UniformRecords(list(DRAWN)), **given)
+
+
+def run(folder, *words):
+    from contextlib import chdir
+
+    from typer.testing import CliRunner
+
+    from erbayes.cli import app
+
+    with chdir(folder):
+        return CliRunner().invoke(app, ["impact", *words], terminal_width=100)
+
+
+SHELL = ("labels.csv", "--design", "uniform-records", "--drawn", "drawn.csv", "--statistic", "count",
+         "--statistic", "mean(span)", "--feature", "span=year:range", "--attributes", "orders.csv")  # fmt: skip
+
+
+@pytest.mark.parametrize("more", [(), ("--memory-limit", "1GB"), ("--by", "country")])
+def test_the_shell_prints_the_table_of_python(folder, more):
+    found = run(folder, "clusters.csv", *SHELL, *more, "--format", "csv")
+    assert found.exit_code == 0, found.output
+    design = eb.UniformRecords(list(DRAWN))
+    by = more[1] if "--by" in more else None
+    table = eb.impact(PREDICTION, LABELS, design, ["count", "mean(span)"], by=by, **GIVEN).table()
+    from io import StringIO
+
+    printed = pd.read_csv(StringIO(found.stdout)).set_index("statistic")
+    pd.testing.assert_frame_equal(printed, table, rtol=1e-9)
+
+
+def test_the_shell_says_what_is_wrong_in_sentences_and_refuses_in_its_words(folder):
+    found = run(folder, "clusters.csv", *SHELL)
+    assert "count: the clusters say" in found.stderr
+    assert "worth" in found.stdout
+    refused = run(folder, "clusters.csv", *SHELL[:-2])
+    assert refused.exit_code == 2
+    assert "name it: --attributes TABLE" in refused.stderr
+    unknown = run(folder, "clusters.csv", *SHELL, "--statistic", "mean(tall)")
+    assert "name it: --feature span=year:range" in unknown.stderr

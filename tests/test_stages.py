@@ -9,10 +9,12 @@ import pytest
 from test_edges import component_of
 
 import erbayes as eb
+from erbayes import plots
 from erbayes.analysis.stages import FALSE, FOUND
-from erbayes.engine import Jackknife, Resampled
+from erbayes.engine import Jackknife, Resampled, Taylor
 from erbayes.metrics.columns import RECORDS, OfUnits
 from erbayes.metrics.definitions import Metric
+from erbayes.report import report
 
 
 def by_hand(truth, rows, threshold):
@@ -152,3 +154,19 @@ def test_columns_of_units_are_those_that_are_given():
     grouped = eb.Sample(units, eb.UniformClusters())
     with pytest.raises(eb.NotIdentified, match="no part in a domain"):
         eb.by_domain(grouped, {1: "FR", 2: "FR", 3: "US"}, [metric])
+
+
+def test_the_bar_and_the_report_show_where_links_are_lost():
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    found = stages(*matcher(3), 2)
+    bars = plots.stages(found, ax=figure.subplots()).patches
+    np.testing.assert_allclose([bar.get_width() for bar in bars], found.joint.mean[:4])
+    np.testing.assert_allclose(
+        [bar.get_x() for bar in bars], [0, *np.cumsum(found.joint.mean[:3])], atol=1e-15
+    )
+    page = report(found, ["b3-recall"], engines={"closed form": Taylor()})
+    assert "<h2>Where links are lost</h2>" in page and str(found) in page
+    assert "<th>never compared</th>" in page
+    assert "Where links are lost" not in report(
+        found.sample, ["b3-recall"], engines={"closed form": Taylor()}
+    )

@@ -113,10 +113,10 @@ def test_a_function_without_influence_leaves_rows_out():
     def squared(rows, weights):
         return (weights @ rows["x"]) ** 2
 
-    value, influence = st.statistic_of(doubled).linearise(ROWS, W)
+    value, influence = st.statistics_of(doubled)[0].linearise(ROWS, W)
     assert value == pytest.approx(2 * W @ ROWS["x"])
     np.testing.assert_allclose(influence[:, 0], 2 * ROWS["x"], rtol=1e-9)
-    _, influence = st.statistic_of(squared).linearise(ROWS, W)
+    _, influence = st.statistics_of(squared)[0].linearise(ROWS, W)
     without = (W @ ROWS["x"] - W * ROWS["x"]) ** 2
     np.testing.assert_allclose(influence[:, 0], ((W @ ROWS["x"]) ** 2 - without) / W, rtol=1e-9)
 
@@ -175,7 +175,7 @@ def test_levels_of_a_formula_come_from_the_population():
 )
 def test_what_is_no_statistic_is_refused_with_what_to_do(wanted, said):
     with pytest.raises(DataError, match=said):
-        st.statistic_of(wanted)
+        st.statistics_of(wanted)
 
 
 def test_statistics_have_names_of_their_own():
@@ -190,8 +190,8 @@ def test_features_that_are_not_there_are_named():
         st.mean("span").fit(ROWS)
     with pytest.raises(DataError, match="2 of 200 values of 'x' are below 0"):
         st.gini("x").value(ROWS.assign(x=np.r_[-1, -1, np.ones(N - 2)]), W)
-    with pytest.raises(DataError, match="must be 1 numbers, not of shape"):
-        st.statistic_of(lambda rows, w: np.ones(2)).value(ROWS, W)
+    with pytest.raises(DataError, match=r"numbers of shape .2,., not 1"):
+        st.statistics_of(lambda rows, w: np.ones(2))[0].value(ROWS, W)
     pytest.importorskip("formulaic")
     with pytest.raises(DataError, match="the features are 'size', 'x'"):
         st.regression("x ~ span").fit(ROWS)

@@ -95,7 +95,8 @@ def out_of_reach(pairs):
 def test_links_out_of_reach(pairs, beyond):
     units = out_of_reach(pairs)
     assert speaks(eb.Sample(units, eb.UniformClusters()), "1", [R]) is beyond
-    design = eb.design.Calibrated(eb.UniformClusters(), lambda *_: (RECORDS,))
+    design = eb.design.Calibrated(eb.UniformClusters(), lambda *_: (PREDICTED_LINKS,))
+    assert eb.design.Calibrated(eb.UniformClusters(), lambda *_: (RECORDS,)).expand(units).absolute
     if not beyond:
         assert eb.Sample(units, design).expansion.absolute
         return

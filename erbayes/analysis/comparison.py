@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import combinations, pairwise
@@ -16,8 +16,8 @@ from .._internal.errors import DataError, Remedy, head, member
 from .._internal.policies import Differing, Missing
 from ..design import Design
 from ..design.sample import Sample
-from ..engine.closed_form import Taylor
 from ..engine.contract import Engine, need_paired
+from ..engine.named import find_engine
 from ..large import Scanned, scan
 from ..large.scanning import refuse_different_records
 from ..large.sources import lies_elsewhere
@@ -73,7 +73,9 @@ class Comparison(Tabled):
         weights[range(k), range(j * k, j * k + k)] += 1.0
         return self.joint.contrast(weights, self.metrics)
 
-    def differences(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
+    def differences(
+        self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
+    ) -> pd.DataFrame:
         """Return the differences of predictions, each minus each earlier one, with paired standard errors.
 
         There is one row per difference and metric.
@@ -83,22 +85,20 @@ class Comparison(Tabled):
         level : float in (0, 1)
         kind : Kind, optional
             The kind of interval. By default that of `joint`.
+        simultaneous : bool
+            Intervals of one metric hold for all its rows at once with probability `level`.
 
         Raises
         ------
         DataError
             If the level is outside (0, 1), or the result cannot have this kind of interval.
         """
-        return pd.concat(
-            [
-                self.subtract(first, second)
-                .table(level, kind)
-                .reset_index()
-                .assign(difference=f"{second} - {first}")
-                for first, second in combinations(self.predictions, 2)
-            ],
-            ignore_index=True,
-        ).pipe(lambda table: table[["difference", *table.columns.drop("difference")]])
+        pairs = list(combinations(range(len(self.predictions)), 2))
+        table = self._subtract_each(pairs, level, kind, simultaneous)
+        # pair by pair, as they are read
+        return table.sort_values(
+            "difference", key=lambda d: pd.factorize(d)[0], kind="stable", ignore_index=True
+        )
 
     def steps(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
         """Return each prediction minus the one before it, such as releases in order.
@@ -106,32 +106,55 @@ class Comparison(Tabled):
         Intervals of one metric hold for all its steps at once with probability `level`. Parameters and errors
         are those of `differences`.
         """
+        return self._subtract_each(list(pairwise(range(len(self.predictions)))), level, kind, True)
+
+    def _subtract_each(
+        self, pairs: Sequence[tuple[int, int]], level: float, kind: Kind | None, simultaneous: bool
+    ) -> pd.DataFrame:
+        """Return the differences of pairs of predictions, metric by metric."""
+        names = [f"{self.predictions[new]} - {self.predictions[old]}" for old, new in pairs]
+        one = np.eye(len(self.predictions))
+        weights = np.array([one[new] - one[old] for old, new in pairs])
+        return self._join_metrics(
+            lambda part: part.contrast(weights, names), "difference", level, kind, simultaneous
+        )
+
+    def levels(
+        self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
+    ) -> pd.DataFrame:
+        """Return the estimates, one row per prediction and metric. Parameters are those of `differences`."""
+        table = self._join_metrics(lambda part: part, "prediction", level, kind, simultaneous)
+        table["prediction"] = np.tile(self.predictions, len(self.metrics))
+        return table.sort_values(
+            "prediction", key=lambda p: p.map(self.predictions.index), kind="stable", ignore_index=True
+        )
+
+    def _join_metrics(
+        self,
+        change: Callable[[Normal | Draws], Normal | Draws],
+        rows: str,
+        level: float,
+        kind: Kind | None,
+        simultaneous: bool,
+    ) -> pd.DataFrame:
+        """Return the tables of all metrics, of what `change` makes of the predictions in one of them."""
         check_level(level)
         k, p = len(self.metrics), len(self.predictions)
-        names = [f"{new} - {old}" for old, new in pairwise(self.predictions)]
         tables = []
         for m, metric in enumerate(self.metrics):
-            change = np.eye(p)[1:] - np.eye(p)[:-1]
-            steps = self.joint.part(range(m, p * k, k)).contrast(change, names)
-            table = (
-                steps.table(simultaneous_level(steps, level), kind).rename_axis("difference").reset_index()
-            )
+            part = change(self.joint.part(range(m, p * k, k)))
+            table = part.table(simultaneous_level(part, level) if simultaneous else level, kind)
+            table = table.rename_axis(rows).reset_index().assign(level=level)
             table.insert(1, "metric", metric)
-            tables.append(table.assign(level=level))
-        return pd.concat(tables, ignore_index=True)
+            tables.append(table)
+        both = pd.concat(tables, ignore_index=True)
+        if "reason" in both:
+            both["reason"] = both["reason"].fillna("")
+        return both
 
-    def levels(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
-        """Return the estimates, one row per prediction and metric.
-
-        `level` and `kind` are those of `differences`.
-        """
-        table = self.joint.table(level, kind)
-        table.index = pd.MultiIndex.from_product(
-            [self.predictions, self.metrics], names=["prediction", "metric"]
-        )
-        return table.reset_index()
-
-    def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
+    def table(
+        self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
+    ) -> pd.DataFrame:
         """Return the estimates of each prediction and below them their differences, metric by metric.
 
         A difference is often much more certain than its parts, since all predictions are judged by the same
@@ -139,11 +162,12 @@ class Comparison(Tabled):
 
         Parameters are those of `differences`.
         """
-        paired = self.differences(level, kind).rename(columns={"difference": "prediction"})
-        both = pd.concat([self.levels(level, kind), paired], ignore_index=True)
+        paired = self.differences(level, kind, simultaneous=simultaneous)
+        paired = paired.rename(columns={"difference": "prediction"})
+        both = pd.concat([self.levels(level, kind, simultaneous=simultaneous), paired], ignore_index=True)
+        both = both[["metric", "prediction", *both.columns.drop(["metric", "prediction"])]]
         if "reason" in both:
             both["reason"] = both["reason"].fillna("")
-        both = both[["metric", "prediction", *both.columns.drop(["metric", "prediction"])]]
         order = {name: i for i, name in enumerate(self.metrics)}
         return both.sort_values("metric", key=lambda m: m.map(order), kind="stable", ignore_index=True)
 
@@ -164,7 +188,7 @@ def compare(
     missing: Missing = Missing.ERROR,
     frame: Any = None,
     differing: Differing = Differing.ERROR,
-    engine: Engine | None = None,
+    engine: Engine | str | None = None,
     rng: Seed = None,
 ) -> Comparison:
     """Estimate metrics of two or more predictions, and their differences, from one sample.
@@ -178,8 +202,8 @@ def compare(
         releases of different dates the same records.
     differing : Differing
         The policy for predictions that cover different records.
-    engine : Engine, optional
-        An engine with a method `paired`: `Taylor()` by default, `Jackknife()`, or `Resampled()`.
+    engine : Engine or str, optional
+        `"closed form"` (the default), `"jackknife"` or `"bootstrap"`, or an engine with a method `paired`.
     rng : Generator, int or None
         The source of chance, for engines that need one. A seed makes results repeatable.
 
@@ -279,13 +303,13 @@ def _compare_counted(
     units: Mapping[str, Units],
     design: Design,
     metrics: Sequence[Metric],
-    engine: Engine | None,
+    engine: Engine | str | None,
     rng: Seed,
     common: bool,
 ) -> Comparison:
     """Return the comparison of predictions whose units are counted."""
     samples = tuple(Sample(u, design) for u in units.values())
-    joint = need_paired(engine or Taylor()).paired(samples, metrics, rng)
+    joint = need_paired(find_engine(engine)).paired(samples, metrics, rng)
     first = samples[0].units
     left_out = first.unmatched if common and first.population is not None else 0
     return Comparison(tuple(units), tuple(m.name for m in metrics), joint, samples, left_out)

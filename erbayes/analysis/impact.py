@@ -15,16 +15,20 @@ import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.digits import text
+from .._internal.errors import DataError
 from .._internal.policies import Missing
 from ..design import Design
 from ..design.sample import Sample
 from ..design.variance import Variance
+from ..large import scan
+from ..large.features import scan_features
+from ..large.sources import lies_elsewhere
 from ..metrics.columns import ENTITIES, RECORDS
 from ..metrics.intervals import DEFAULT, Kind
 from ..metrics.uncertain import Normal, Tabled, reason_column
 from ..statistics import Statistic, statistics_of
 from ..units.clustering import Clustering
-from ..units.features import Attributes, Featured, features_of
+from ..units.features import Attributes, Featured
 from ..units.frame import framed
 from ..units.measuring import measure, sampled_labels
 
@@ -34,11 +38,8 @@ FEWEST = 10.0
 Those of residuals are no guard, since a sample that missed the few draws of large residuals has many of them:
 intervals that pass cover .88 (benchmarks/impact.md). Their kurtosis lowers degrees of freedom instead.
 """
-MASS = 1.0
-"""Weight of the pseudo-draws on which the prediction is wholly wrong, half a draw on each side.
-
-It is that of the default interval (see `BetaGamma`).
-"""
+MASS = 0.5
+"""Weight of a pseudo-draw on which the prediction is wholly wrong, in draws."""
 ROUNDING = 1e-12
 """Share of a sum of squares that may be rounding."""
 
@@ -179,8 +180,9 @@ def impact(
 
     Parameters
     ----------
-    prediction : memberships
-        Predicted cluster of every record of the population.
+    prediction : memberships, or files and tables
+        Predicted cluster of every record of the population. Files and tables are those of
+        `erbayes.large.scan` with two columns; `attributes` then is such a source as well.
     labels, design, frame
         As in `erbayes.estimate`.
     missing : Missing
@@ -218,6 +220,12 @@ def impact(
     mean(size)       1.5       2.0        -0.5
     """
     labels = sampled_labels(labels)
+    if lies_elsewhere(prediction):
+        if frame is not None:
+            raise DataError("a prediction that is scanned takes no frame here: scan a view of its records")
+        scanned = scan(prediction, labels, missing=missing)
+        featured = scan_features(prediction, scanned, labels, attributes=attributes, features=features, by=by)
+        return estimate_impact(Sample(scanned, design), Known.of(featured, statistics), featured)
     prediction, _ = framed(prediction, labels, frame)
     units = measure(prediction, labels, missing=missing)
     return impact_of(
@@ -246,7 +254,7 @@ def impact_of(
     """
     why = "statistics of predicted clusters need all of them, and labelled records beyond them have no place"
     prediction = sample.units.whole_prediction(prediction, why)
-    table = Attributes.of(attributes, features_of(features), by, prediction.records)
+    table = Attributes.of(attributes, features, by, prediction.records)
     featured = Featured.of(sample.units, prediction, Clustering.of(labels, "labels"), table)
     return estimate_impact(sample, Known.of(featured, statistics), featured)
 
@@ -375,8 +383,9 @@ class Help:
         weight = _divide(np.diagonal(joint[:k, k:]), np.diagonal(joint[k:, k:]), np.sum(mirrored**2, axis=0))
         after = np.sum(left**2, axis=0)
         wider = np.maximum(_divide(after, np.sum((D - weight * E) ** 2, axis=0), total), 1.0)
-        # an error that no draw shows would move the statistic as far as one of its typical draws
-        pseudo = MASS * (weight != 0) * _divide(np.sum(D**4, axis=0), total, 0 * total)
+        # an error that no draw shows would move what the prediction explains as far as a typical draw
+        explained = np.sqrt(np.maximum(1 - _divide(after, total, 0 * total), 0)) * (total > 0)
+        pseudo = MASS * explained * _divide(np.sum(D**4, axis=0), total, 0 * total)
         cov = variance.covariance(z - weight * mirrored) * np.sqrt(np.outer(wider, wider)) + np.diag(pseudo)
         varies = total > ROUNDING**2 * np.sum(d**2, axis=0)
         # the variance of a variance, from the fourth moment, has n degrees of freedom for normal residuals

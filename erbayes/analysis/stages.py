@@ -1,8 +1,7 @@
 """Where a matcher loses links, and where it makes false ones: blocking, its threshold, or closure.
 
 A true link is found by an edge that reaches the threshold, or by closure, through other records. It is lost
-by the threshold if a looser one would find it, and was never compared if none would. Each is counted on the
-labelled entities, and their shares of all true links add up to 1.
+by the threshold if a looser one would find it, and was never compared if none would.
 """
 
 from __future__ import annotations
@@ -17,10 +16,11 @@ import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray, Seed
 from .._internal.errors import Alarm, Grade, Sentence
+from .._internal.tables import to_frame
 from ..design import Design
 from ..design.sample import Sample
-from ..engine.closed_form import Taylor
-from ..engine.contract import Engine, need_engine
+from ..engine.contract import Engine
+from ..engine.named import find_engine
 from ..metrics.columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, OfUnits
 from ..metrics.definitions import UNIT, Group, Metric
 from ..metrics.uncertain import Draws, Normal, Tabled
@@ -57,17 +57,7 @@ class Stages(Tabled):
     sample: Sample
 
     def table(self, level: float = 0.95) -> pd.DataFrame:
-        """Return the shares with their intervals, one row per stage.
-
-        Parameters
-        ----------
-        level : float in (0, 1)
-
-        Returns
-        -------
-        DataFrame
-            Below ten effective draws a share has no interval, and column reason says so.
-        """
+        """Return the shares with intervals of `level`, without one below ten effective draws."""
         few = describe_few(self.effective, self.sample)
         table = intervals_table(self.joint, level, None, few).rename_axis("stage").reset_index()
         table.insert(list(table.columns).index("upper") + 1, "n_eff", self.effective)
@@ -94,7 +84,7 @@ def stages(
     records: Any = None,
     score: str | None = None,
     candidates: Any = None,
-    engine: Engine | None = None,
+    engine: Engine | str | None = None,
     rng: Seed = None,
 ) -> Stages:
     """Estimate at which stage of a matcher links are lost, and where false ones are made.
@@ -107,13 +97,9 @@ def stages(
         Edges with this score or more are links.
     candidates : table of two columns of ids, optional
         Pairs that were compared, if `edges` does not keep those with low scores.
-    engine : Engine, optional
-        `Taylor()` by default, or any other that takes columns of your own.
+    engine : Engine or str, optional
+        `"closed form"` by default, or any other that takes columns of your own.
     rng : Generator, int or None
-
-    Returns
-    -------
-    Stages
 
     Warns
     -----
@@ -123,9 +109,7 @@ def stages(
     Raises
     ------
     DataError
-        As `erbayes.thresholds`.
-    NotIdentified
-        If no labelled entity has two records.
+        As `erbayes.thresholds`; NotIdentified if no labelled entity has two records.
 
     Examples
     --------
@@ -144,7 +128,7 @@ def stages(
     Of 100 true links 40 are missed, and of 100 missed links 50 were never compared.
     """
     labels = sampled_labels(labels)
-    need_engine(engine or Taylor())
+    by = find_engine(engine)
     table = Edges.of(load_edges(edges, score), records, score)
     (threshold,) = table.thresholds([threshold]).tolist()
     linked = table.score >= threshold
@@ -155,44 +139,35 @@ def stages(
     units, *looser = compared.units(labels, levels)
     metrics = _define_shares(_count_stages(table, linked, labels, units, (looser or [units])[0]))
     sample = Sample(units, design)
-    joint = (engine or Taylor())(sample, metrics, rng)
-    return Stages(joint, effective_draws(sample, metrics), sample)
+    return Stages(by(sample, metrics, rng), effective_draws(sample, metrics), sample)
 
 
 def _add_candidates(edges: Edges, candidates: Any) -> Edges:
     """Return the edges with pairs that were compared, whose scores are below any other."""
-    frame = pd.DataFrame(candidates)
-    pairs = Edges.of(frame.assign(_score=-np.inf), edges.records, "_score", "candidates")
-    joined = (
-        np.concatenate(x)
-        for x in zip(
-            (edges.left, edges.right, edges.score), (pairs.left, pairs.right, pairs.score), strict=True
-        )
+    frame = to_frame(candidates).assign(_score=-np.inf)
+    pairs = Edges.of(frame, edges.records, "_score", "candidates")
+    left, right, score = (
+        np.concatenate([getattr(one, name) for one in (edges, pairs)]) for name in ("left", "right", "score")
     )
-    return Edges(edges.records, *joined)
+    return Edges(edges.records, left, right, score)
 
 
 def _find_doubts(edges: Edges, linked: BoolArray, labels: Clustering, compared: bool) -> list[Sentence]:
     """Return sentences about files that keep too few edges to tell stages apart."""
     doubts = []
     if linked.all() and not compared:
-        doubts.append(
-            Sentence(
-                "The file has no edge below the threshold, so that no link can be lost by it: links that "
-                "were compared count as never compared; keep all scored pairs, or give candidates=",
-                Grade.FAULT,
-            )
+        said = (
+            "The file has no edge below the threshold, so that no link can be lost by it: links that were "
+            "compared count as never compared; keep all scored pairs, or give candidates="
         )
+        doubts.append(Sentence(said, Grade.FAULT))
     ends = edges.left[edges.left != edges.right], edges.right[edges.left != edges.right]
     if any(len(np.unique(end)) == len(end) for end in ends) and (labels.sizes > 2).any():
-        doubts.append(
-            Sentence(
-                "Each record has one edge at most, in one of its columns, although entities have three "
-                "records and more: if the file keeps the best edge of each record only, others count as "
-                "never compared",
-                Grade.CAUTION,
-            )
+        said = (
+            "Each record has one edge at most, in one of its columns, although entities have three records "
+            "and more: if the file keeps the best edge of each record only, others count as never compared"
         )
+        doubts.append(Sentence(said, Grade.CAUTION))
     return doubts
 
 

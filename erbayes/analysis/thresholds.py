@@ -25,8 +25,8 @@ from .._internal.arrays import BoolArray, FloatArray, Seed
 from .._internal.errors import Alarm, DataError, number
 from ..design import Design
 from ..design.sample import Sample
-from ..engine.closed_form import Taylor
 from ..engine.contract import Engine, need_paired
+from ..engine.named import find_engine
 from ..large import DuckDB
 from ..large.sources import lies_elsewhere, opened
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
@@ -53,20 +53,17 @@ was false in .065 and .095 of samples of RLdata10000 at shares of .95."""
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The loosest threshold at which a metric is known to be large enough.
+    """The loosest threshold at which a metric is `least` or more with confidence `level`.
 
     Attributes
     ----------
-    metric : str
-    least, level : float
-        What the metric has to reach, and the confidence.
     threshold, lower : float or None
         The certified threshold, and the lower limit there; None if none is certified.
     next : float or None
-        The next threshold, at which the order stopped; None if every threshold is certified.
+        The threshold at which the order stopped; None if it did not.
     draws : float or None
         About how many further draws would certify the next one, if their labels are like those there are.
-        Infinite if the estimate is below `least` there; None if there is no next one, or no limit at it.
+        Infinite if the estimate is below `least` there.
     """
 
     metric: str
@@ -129,18 +126,12 @@ class Curve(Tabled):
         level : float in (0, 1)
             The chance that the whole band of one metric covers.
         kind : Kind, optional
-            By default that of `joint`.
 
         Returns
         -------
         DataFrame
-            Columns metric, threshold, estimate, lower, upper, n_eff and, if a threshold has no interval,
-            reason. Below ten effective draws there is none.
-
-        Raises
-        ------
-        DataError
-            If the curve does not have this metric, or for a level outside (0, 1).
+            Columns metric, threshold, estimate, lower, upper, n_eff and others. Below ten effective draws
+            there is no interval, and the column reason says so.
         """
         check_level(level)
         places = range(len(self.metrics)) if metric is None else [self._locate(metric)]
@@ -163,30 +154,19 @@ class Curve(Tabled):
         has the variance of its pseudo-draws too (see `BetaGamma`), of its own, because errors that no draw
         has shown may be at one threshold and not at another. Below ten effective draws a threshold stays.
 
-        Parameters
-        ----------
-        metric : Metric or str
-        level : float in (0, 1)
-
         Returns
         -------
         DataFrame
             Rows of `table`, the largest estimate first. Their band covers, whichever of them is chosen.
-
-        Raises
-        ------
-        DataError
-            As `table`.
         """
         place = self._locate(metric)
         table, part = self.table(metric, level), self._take(place)
         known = np.array([not why for why in self._few(place)]) & np.isfinite(part.estimate)
         stays = ~known
         if known.any():
-            at = np.flatnonzero(known).tolist()
-            part = part.part(at)
+            part = part.part(np.flatnonzero(known).tolist())
             cov = part.cov + np.diag(_allow_for_unseen(part))
-            stays[at] = _keep_best(part.estimate, cov, level, self._census)
+            stays[known] = _keep_best(part.estimate, cov, level, self._census)
         order = table.assign(known=known)[stays].sort_values(["known", "estimate"], ascending=False).index
         return table.loc[order].reset_index(drop=True)
 
@@ -205,11 +185,6 @@ class Curve(Tabled):
         least : float in (0, 1)
         level : float in (0.5, 1)
             Confidence of the one-sided limit.
-
-        Raises
-        ------
-        DataError
-            As `table`, or if the metric is no share, or for numbers outside their range.
         """
         place, part = self._locate(metric), self._take(self._locate(metric))
         if self.metrics[place].support != (0.0, 1.0):
@@ -221,21 +196,14 @@ class Curve(Tabled):
         enough = self.effective[:, place] >= _count_needed(least, level)
         begin = 0 if self._census else int(np.argmax(np.append(enough, True)))
         passed = begin + int(np.argmin(np.append(lower[begin:] >= least, False)))
-        found = passed > begin
         draws = None
         if begin <= passed < len(x) and np.isfinite(lower[passed]):
-            n = self.samples[0].expansion.unit.shape[-1]
-            gap = x[passed] - least
+            n, gap = self.samples[0].expansion.unit.shape[-1], x[passed] - least
             draws = float(np.ceil(n * (((x[passed] - lower[passed]) / gap) ** 2 - 1))) if gap > 0 else np.inf
-        return Certificate(
-            self.metrics[place].name,
-            least,
-            level,
-            float(self.thresholds[passed - 1]) if found else None,
-            float(lower[passed - 1]) if found else None,
-            float(self.thresholds[passed]) if passed < len(x) else None,
-            draws,
-        )
+        at, limit, name = [*self.thresholds.tolist(), None], lower.tolist(), self.metrics[place].name
+        if passed == begin:
+            return Certificate(name, least, level, None, None, at[passed], draws)
+        return Certificate(name, least, level, at[passed - 1], limit[passed - 1], at[passed], draws)
 
     def plot(self, metrics: Wanted | None = None, **settings: Any) -> Axes:
         """Draw estimates and bands over thresholds (see `erbayes.plots.curve`)."""
@@ -249,14 +217,10 @@ class Curve(Tabled):
 
     def _locate(self, metric: Metric | str) -> int:
         """Return the position of one metric of the curve."""
-        wanted = chosen(metric)
-        names = [m.name for m in self.metrics]
-        if len(wanted) != 1 or wanted[0].name not in names:
-            asked = ", ".join(m.name for m in wanted)
-            raise DataError(
-                f"the curve has {', '.join(names)}, not {asked}: name one of these, or metrics=..."
-            )
-        return names.index(wanted[0].name)
+        names, wanted = [m.name for m in self.metrics], ", ".join(m.name for m in chosen(metric))
+        if wanted not in names:
+            raise DataError(f"the curve has {', '.join(names)}, not {wanted}: name one of these")
+        return names.index(wanted)
 
     def _take(self, place: int) -> Normal | Draws:
         """Return one metric at all thresholds."""
@@ -319,7 +283,7 @@ def thresholds(
     records: Any = None,
     at: Any = 200,
     score: str | None = None,
-    engine: Engine | None = None,
+    engine: Engine | str | None = None,
     rng: Seed = None,
 ) -> Curve:
     """Estimate metrics of a matcher at many thresholds, from one labelled sample.
@@ -345,10 +309,6 @@ def thresholds(
     score : str, optional
         The column of scores. By default the third, or Splink's match_weight or else match_probability.
 
-    Returns
-    -------
-    Curve
-
     Warns
     -----
     Alarm
@@ -357,10 +317,7 @@ def thresholds(
     Raises
     ------
     DataError
-        If edges, records, thresholds or labels cannot be used (see `erbayes.units.edges.Edges`), or if the
-        engine has no method `paired`.
-    NotIdentified
-        If the sample cannot estimate a metric.
+        If edges, records, thresholds or labels cannot be used, or if the engine has no method `paired`.
 
     Examples
     --------
@@ -377,9 +334,10 @@ def thresholds(
     metrics = chosen(metrics)
     labels = sampled_labels(labels)
     if isinstance(edges, Mapping):
-        levels = _sort_levels(edges)
+        values = [number(x, "a threshold", lambda x: not np.isnan(x), "be a number") for x in edges]
+        levels = np.sort(values)[::-1]
         _refuse_many(len(levels), len(metrics))
-        by_name = {f"{threshold:g}": edges[threshold] for threshold in levels}
+        by_name = {str(threshold): edges[threshold] for threshold in levels.tolist()}
         compared = compare(by_name, labels, design, metrics, engine=engine, rng=rng)
         return _make_curve(levels, metrics, compared.joint, compared.samples)
     table = Edges.of(load_edges(edges, score), records, score)
@@ -388,7 +346,7 @@ def thresholds(
     for doubt in table.doubts(labels):
         warnings.warn(doubt, Alarm, stacklevel=2)
     samples = tuple(Sample(units, design) for units in table.units(labels, levels))
-    joint = need_paired(engine or Taylor()).paired(samples, metrics, rng)
+    joint = need_paired(find_engine(engine)).paired(samples, metrics, rng)
     return _make_curve(levels, metrics, joint, samples)
 
 
@@ -404,12 +362,6 @@ def load_edges(edges: Any, score: str | None) -> Any:
             scores = f"CAST({scores} AS DOUBLE PRECISION)"
         ends = [source.id(name) for name in names[:2]]
         return source.fetched(f"SELECT {', '.join([*ends, scores, *rest])} FROM {source.table}", names)
-
-
-def _sort_levels(clusterings: Mapping[Any, Any]) -> FloatArray:
-    """Return the thresholds of a mapping of clusterings, from the strictest on, (K,)."""
-    values = [number(x, "a threshold", lambda x: not np.isnan(x), "be a number") for x in clusterings]
-    return np.sort(values)[::-1]
 
 
 def _refuse_many(levels: int, metrics: int) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, ClassVar
-
-import typer
+from typing import TYPE_CHECKING, ClassVar
 
 from .._internal.errors import DataError, head
 from .lazily import definitions, intervals
+from .options import flag, option
 
 if TYPE_CHECKING:
     from ..metrics.definitions import Metric
@@ -42,23 +41,14 @@ class Asked:
 
     panel: ClassVar = "Metrics"
 
-    metrics: Annotated[
-        str | None,
-        typer.Option(
-            "--metrics",
-            "-m",
-            help="Names with commas, such as precision,recall: see erbayes metrics.",
-        ),
-    ] = None
-    every: Annotated[bool, typer.Option("--all", help="Estimate every metric, instead of --metrics.")] = False
-    interval: Annotated[
-        KindName,
-        typer.Option(
-            hidden=True,
-            help="Kind of interval. symmetric: on the logit scale for shares, on the log scale for counts. "
-            "anytime: valid if labels are looked at again and again.",
-        ),
-    ] = KindName.BETA_GAMMA
+    metrics: str | None = option("Names with commas, such as precision,recall: see erbayes metrics.", "-m")
+    every: bool = flag("Estimate every metric, instead of --metrics.", "--all")
+    interval: KindName = option(
+        "Kind of interval. symmetric: on the logit scale for shares, on the log scale for counts. "
+        "anytime: valid if labels are looked at again and again.",
+        rare=True,
+        default=KindName.BETA_GAMMA,
+    )
 
     @property
     def kind(self) -> Kind:
@@ -80,14 +70,11 @@ class Minima:
 
     panel: ClassVar = "Minima"
 
-    min_precision: Annotated[float | None, typer.Option(help="Least pairwise precision, such as 0.95.")] = (
-        None
+    min_precision: float | None = option("Least pairwise precision, such as 0.95.")
+    min_recall: float | None = option("Least pairwise recall, such as 0.8.")
+    minimum: list[str] | None = option(
+        "Least value of any metric. Several are allowed.", "--min", metavar="METRIC=VALUE"
     )
-    min_recall: Annotated[float | None, typer.Option(help="Least pairwise recall, such as 0.8.")] = None
-    minimum: Annotated[
-        list[str] | None,
-        typer.Option("--min", metavar="METRIC=VALUE", help="Least value of any metric. Several are allowed."),
-    ] = None
 
     def read(self) -> dict[Metric | str, float]:
         """Return the least value of each metric."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
-
-import typer
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._internal.errors import DataError, Remedy, head
 from .._internal.policies import Differing
 from .inputs import Inputs, One, Several, stem
 from .lazily import assistance, disk, large, second_clusterings
-from .options import message, refuse_same_file, remedies
+from .options import message, option, refuse_same_file, remedies
 from .predictions import CLUSTERS, Part, in_words
 
 if TYPE_CHECKING:
@@ -50,23 +48,15 @@ class Assist:
 
     panel: ClassVar = "Second clustering"
 
-    assist: Annotated[
-        list[Path] | None,
-        typer.Option(
-            exists=True,
-            metavar="FILE",
-            help="A second clustering of all records, which shortens intervals. Several are allowed.",
-        ),
-    ] = None
-    assist_cluster: Annotated[
-        str | None,
-        typer.Option(
-            hidden=True, help="The cluster column of --assist; without --assist, a column of PREDICTION."
-        ),
-    ] = None
-    assist_table: Annotated[
-        str | None, typer.Option(hidden=True, help="The table of --assist, if that is a DuckDB database.")
-    ] = None
+    assist: list[Path] | None = option(
+        "A second clustering of all records, which shortens intervals. Several are allowed.",
+        exists=True,
+        metavar="FILE",
+    )
+    assist_cluster: str | None = option(
+        "The cluster column of --assist; without --assist, a column of PREDICTION.", rare=True
+    )
+    assist_table: str | None = option("The table of --assist, if that is a DuckDB database.", rare=True)
 
     def __post_init__(self) -> None:
         if self.assist_table is not None and not self.assist:

@@ -47,7 +47,19 @@ from .lazily import (
     returned_answers,
     sheets,
 )
-from .options import app, command, files_of, message, refuse_output_over, say, within
+from .options import (
+    REQUIRED,
+    app,
+    argument,
+    command,
+    files_of,
+    flag,
+    message,
+    option,
+    refuse_output_over,
+    say,
+    within,
+)
 from .phases import Cheap, split
 from .predictions import Predicted
 from .printing import Printing, show_labels
@@ -93,10 +105,8 @@ def draw_command(
     inputs: Predicted,
     planned: Planned,
     shown: Shown,
-    replace_answers: Annotated[
-        bool, typer.Option("--replace", help="Replace a folder that holds answers, which are lost.")
-    ] = False,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.")],
+    replace_answers: bool = flag("Replace a folder that holds answers, which are lost.", "--replace"),
+    output: Path = option("Folder to write.", "-o", default=REQUIRED),
 ) -> None:
     """Draw records of PREDICTION to be labelled, and write a folder for annotators.
 
@@ -172,20 +182,10 @@ def _print_large(drawn: Drawn) -> None:
 @command("labels")
 def labels_command(
     *,
-    folder: Annotated[
-        Path,
-        typer.Argument(metavar="FOLDER", exists=True, file_okay=False, help="Folder of erbayes draw."),
-    ],
-    decide: Annotated[
-        bool,
-        typer.Option("--decide", help="Write sheet-decided into FOLDER, with the tasks to decide."),
-    ] = False,
-    problems: Annotated[
-        Path | None, typer.Option(help="CSV file to write, with every fault in the answers.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option(help="CSV file to write, with record and entity of every label.")
-    ] = None,
+    folder: Path = argument("Folder of erbayes draw.", file_okay=False),
+    decide: bool = flag("Write sheet-decided into FOLDER, with the tasks to decide."),
+    problems: Path | None = option("CSV file to write, with every fault in the answers."),
+    output: Path | None = option("CSV file to write, with record and entity of every label."),
 ) -> None:
     """Read the answers in FOLDER: what came back, faults, agreement.
 
@@ -231,15 +231,12 @@ def estimate_command(
     helped: Assist,
     cheap: Cheap,
     by_engine: Engines,
-    worst: Annotated[
-        bool,
-        typer.Option(
-            "--worst-cases",
-            hidden=True,
-            rich_help_panel="Design",
-            help="Bounds of metrics, whatever the draws of a folder are that nobody resolved.",
-        ),
-    ] = False,
+    worst: bool = flag(
+        "Bounds of metrics, whatever the draws of a folder are that nobody resolved.",
+        "--worst-cases",
+        rare=True,
+        panel="Design",
+    ),
     printing: Printing,
 ) -> None:
     """Estimate metrics of PREDICTION from a labelled sample, with intervals.
@@ -379,12 +376,7 @@ def compare_command(
     asked: Asked,
     domains: Domains,
     helped: Assist,
-    in_order: Annotated[
-        bool,
-        typer.Option(
-            "--in-order", help="Each release minus the one before it; intervals hold for all at once."
-        ),
-    ] = False,
+    in_order: bool = flag("Each release minus the one before it; intervals hold for all at once."),
     printing: Printing,
 ) -> None:
     """Compare predictions by the same labelled sample.
@@ -459,10 +451,10 @@ def report_command(
     asked: Asked,
     domains: Domains,
     helped: Assist,
-    title: Annotated[str, typer.Option(help="Title of the page.")] = "How good is this entity resolution?",
-    output: Annotated[
-        Path, typer.Option(help="File to write. An old one is replaced once the page is complete.")
-    ] = Path("report.html"),
+    title: str = option("Title of the page.", default="How good is this entity resolution?"),
+    output: Path = option(
+        "File to write. An old one is replaced once the page is complete.", default=Path("report.html")
+    ),
 ) -> None:
     """Write a page about PREDICTION: sentences to quote, estimates, pictures.
 
@@ -520,15 +512,11 @@ def plan_command(
     inputs: One,
     asked: Asked,
     cheap: Cheap,
-    half_width: Annotated[
-        float | None, typer.Option(help="Half the width that the interval should have: 0.03.")
-    ] = None,
-    per_unit: Annotated[float, typer.Option(help="Cost of labelling a unit, whatever its size.")] = 0.0,
-    per_record: Annotated[float, typer.Option(help="Cost of each record of a unit, beside that.")] = 1.0,
-    per_cheap: Annotated[float | None, typer.Option(help="With --cheap, the cost of a cheap draw.")] = None,
-    budget: Annotated[
-        float | None, typer.Option(help="With --cheap, the cost of all labels, instead of --half-width.")
-    ] = None,
+    half_width: float | None = option("Half the width that the interval should have: 0.03."),
+    per_unit: float = option("Cost of labelling a unit, whatever its size.", default=0.0),
+    per_record: float = option("Cost of each record of a unit, beside that.", default=1.0),
+    per_cheap: float | None = option("With --cheap, the cost of a cheap draw."),
+    budget: float | None = option("With --cheap, the cost of all labels, instead of --half-width."),
     printing: Printing,
 ) -> None:
     """Plan how many units to label, from a pilot.
@@ -623,10 +611,7 @@ def check_command(
     *,
     inputs: One,
     minima: Minima,
-    once: Annotated[
-        bool,
-        typer.Option("--once", help="The labels are looked at only once, and their number was fixed before."),
-    ] = False,
+    once: bool = flag("The labels are looked at only once, and their number was fixed before."),
     printing: Printing,
 ) -> None:
     """Check whether metrics of PREDICTION reach their minimum.
@@ -664,7 +649,7 @@ def check_command(
 
 @command("help")
 def help_command(
-    topic: Annotated[str | None, typer.Argument(metavar="TOPIC", help="A topic or a command.")] = None,
+    topic: str | None = argument("A topic or a command.", default=None),
 ) -> None:
     """Explain a topic with all of its options, or a command."""
     typer.echo(explain(topic, typer.main.get_command(app)), nl=False)
@@ -694,7 +679,7 @@ def metrics_command(printing: Printing) -> None:
 
 @command("demo")
 def demo_command(
-    picture: Annotated[Path, typer.Option(help="File of the picture to write.")] = Path("demo.png"),
+    picture: Path = option("File of the picture to write.", default=Path("demo.png")),
 ) -> None:
     """Show engines side by side on cases whose truth is known.
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
-
-import typer
+from typing import TYPE_CHECKING, ClassVar
 
 from .._internal.errors import DataError, head
 from .._internal.policies import SingleUnit
 from .lazily import clusterings, designing, disk, pd
-from .options import file_option
+from .options import file_option, option
 
 if TYPE_CHECKING:
     from ..design import Design
@@ -44,31 +42,16 @@ class Drawing:
 
     panel: ClassVar = "Design"
 
-    design: Annotated[
-        DesignName | None,
-        typer.Option(
-            "--design",
-            "-d",
-            metavar="DESIGN",
-            help="How the labelled units were drawn. Not for a folder: it knows.",
-        ),
-    ] = None
-    drawn: Annotated[Path | None, file_option("File of one column: the unit of each draw.")] = None
-    draws: Annotated[
-        int | None, typer.Option(min=1, metavar="NUMBER", help="Number of records that were drawn.")
-    ] = None
-    population: Annotated[
-        int | None, typer.Option(min=1, metavar="NUMBER", help="Number of records or units to draw from.")
-    ] = None
-    weights: Annotated[Path | None, file_option("File of units and their weights.", hidden=True)] = None
-    strata: Annotated[Path | None, file_option("File of units and their strata.", hidden=True)] = None
-    populations: Annotated[
-        Path | None, file_option("File of strata and their numbers of units.", hidden=True)
-    ] = None
-    single_unit: Annotated[
-        SingleUnit | None,
-        typer.Option(hidden=True, help="Variance of a stratum with a single draw."),
-    ] = None
+    design: DesignName | None = option(
+        "How the labelled units were drawn. Not for a folder: it knows.", "-d", metavar="DESIGN"
+    )
+    drawn: Path | None = file_option("File of one column: the unit of each draw.")
+    draws: int | None = option("Number of records that were drawn.", min=1, metavar="NUMBER")
+    population: int | None = option("Number of records or units to draw from.", min=1, metavar="NUMBER")
+    weights: Path | None = file_option("File of units and their weights.", rare=True)
+    strata: Path | None = file_option("File of units and their strata.", rare=True)
+    populations: Path | None = file_option("File of strata and their numbers of units.", rare=True)
+    single_unit: SingleUnit | None = option("Variance of a stratum with a single draw.", rare=True)
 
     @property
     def given(self) -> list[str]:

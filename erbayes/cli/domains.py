@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
-
-import typer
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._internal.errors import DataError
 from .inputs import Inputs
 from .lazily import clusterings, columns_of, disk, grouping, large, pd
-from .options import file_option, message
+from .options import file_option, flag, message, option
 from .predictions import Part, in_words
 
 if TYPE_CHECKING:
@@ -28,27 +26,12 @@ class Domains:
 
     panel: ClassVar = "Groups"
 
-    by: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column with groups of records: one result per group."),
-    ] = None
-    attributes: Annotated[
-        Path | None, file_option("Table with the column of --by, if PREDICTION lacks it.")
-    ] = None
-    of_entities: Annotated[
-        bool,
-        typer.Option(
-            "--of-entities", hidden=True, help="--attributes has entities, not records, in its first column."
-        ),
-    ] = False
-    links_inside: Annotated[
-        bool,
-        typer.Option(
-            "--links-inside",
-            hidden=True,
-            help="Count links with both records in the group; else each counts half for each.",
-        ),
-    ] = False
+    by: str | None = option("Column with groups of records: one result per group.", metavar="COLUMN")
+    attributes: Path | None = file_option("Table with the column of --by, if PREDICTION lacks it.")
+    of_entities: bool = flag("--attributes has entities, not records, in its first column.", rare=True)
+    links_inside: bool = flag(
+        "Count links with both records in the group; else each counts half for each.", rare=True
+    )
 
     def __post_init__(self) -> None:
         if self.by is None and (self.attributes is not None or self.of_entities or self.links_inside):

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
-
-import typer
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._internal.errors import DataError, head
 from .designs import keyed, numbers
 from .lazily import clusterings, disk, labelling, pages, pd, plans, sources
-from .options import file_option, message
+from .options import REQUIRED, file_option, flag, message, option
 
 if TYPE_CHECKING:
     from ..labels import Drawn, Plan
@@ -44,31 +42,17 @@ class Planned:
 
     panel: ClassVar = "What to draw"
 
-    design: Annotated[
-        PlanName, typer.Option("--design", "-d", metavar="DESIGN", help="What to draw: see above.")
-    ]
-    n: Annotated[int, typer.Option("--n", "-n", min=1, help="Number of draws; under poisson, their mean.")]
-    seed: Annotated[int, typer.Option(min=0, help="The same seed draws the same records again.")]
-    share: Annotated[
-        float | None, typer.Option(hidden=True, help="mixture: share of uniform records, by default 0.2.")
-    ] = None
-    of: Annotated[
-        PlanName | None,
-        typer.Option(hidden=True, help="The design whose chances mixture, poisson, pps and others use."),
-    ] = None
-    starts: Annotated[
-        str | None,
-        typer.Option(
-            hidden=True, help="stratified: least sizes of the classes of predicted clusters, such as 1,2,5."
-        ),
-    ] = None
-    values: Annotated[
-        Path | None,
-        file_option(
-            "Record and value, for all records: the chance (given-chances) or stratum (stratified).",
-            hidden=True,
-        ),
-    ] = None
+    design: PlanName = option("What to draw: see above.", "-d", default=REQUIRED, metavar="DESIGN")
+    n: int = option("Number of draws; under poisson, their mean.", "-n", default=REQUIRED, min=1)
+    seed: int = option("The same seed draws the same records again.", default=REQUIRED, min=0)
+    share: float | None = option("mixture: share of uniform records, by default 0.2.", rare=True)
+    of: PlanName | None = option("The design whose chances mixture, poisson, pps and others use.", rare=True)
+    starts: str | None = option(
+        "stratified: least sizes of the classes of predicted clusters, such as 1,2,5.", rare=True
+    )
+    values: Path | None = file_option(
+        "Record and value, for all records: the chance (given-chances) or stratum (stratified).", rare=True
+    )
 
     def plan(self) -> Plan:
         """Return the plan that the options name."""
@@ -110,48 +94,30 @@ class Shown:
 
     panel: ClassVar = "What annotators see"
 
-    attributes: Annotated[
-        Path | None, file_option("Record and all columns that annotators are to see, for all records.")
-    ] = None
-    candidates: Annotated[
-        Path | None,
-        file_option("Pairs of records that may match, with their score if there is a third column."),
-    ] = None
-    looser: Annotated[
-        Path | None,
-        file_option(
-            "Record and cluster of a looser clustering, whose clusters hold candidates.", hidden=True
-        ),
-    ] = None
-    search: Annotated[
-        int | None,
-        typer.Option(min=1, help="Candidates per drawn record, by a search through --attributes."),
-    ] = None
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            hidden=True,
-            min=1,
-            help="At most this many candidates per drawn record: the best of each kind in turn, by chance if "
-            "scores are equal.",
-        ),
-    ] = None
-    blind: Annotated[
-        bool,
-        typer.Option(
-            "--blind", help="Show the cluster and candidates in one shuffled list, without any answer given."
-        ),
-    ] = False
-    controls: Annotated[
-        float | None,
-        typer.Option(
-            hidden=True, help="Share of tasks with a record of another cluster, which tests the annotator."
-        ),
-    ] = None
-    annotators: Annotated[int, typer.Option(min=1, max=26, help="Number of annotators.")] = 1
-    overlap: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of tasks that two annotators get, if there are two.")
-    ] = 0.2
+    attributes: Path | None = file_option(
+        "Record and all columns that annotators are to see, for all records."
+    )
+    candidates: Path | None = file_option(
+        "Pairs of records that may match, with their score if there is a third column."
+    )
+    looser: Path | None = file_option(
+        "Record and cluster of a looser clustering, whose clusters hold candidates.", rare=True
+    )
+    search: int | None = option("Candidates per drawn record, by a search through --attributes.", min=1)
+    limit: int | None = option(
+        "At most this many candidates per drawn record: the best of each kind in turn, by chance if "
+        "scores are equal.",
+        rare=True,
+        min=1,
+    )
+    blind: bool = flag("Show the cluster and candidates in one shuffled list, without any answer given.")
+    controls: float | None = option(
+        "Share of tasks with a record of another cluster, which tests the annotator.", rare=True
+    )
+    annotators: int = option("Number of annotators.", default=1, min=1, max=26)
+    overlap: float = option(
+        "Share of tasks that two annotators get, if there are two.", default=0.2, min=0, max=1
+    )
 
     def __post_init__(self) -> None:
         if self.search is not None and self.attributes is None:

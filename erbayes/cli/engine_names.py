@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, ClassVar
-
-import typer
+from typing import TYPE_CHECKING, ClassVar
 
 from .._internal.errors import DataError
 from .lazily import engines
-from .options import message
+from .options import flag, message, option
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -36,18 +34,11 @@ class Engines:
 
     panel: ClassVar = "Metrics"
 
-    engine: Annotated[
-        EngineName | None,
-        typer.Option(
-            metavar="ENGINE",
-            help="closed-form (the default), bootstrap, jackknife, size-model, pool, "
-            "or advised, which says why.",
-        ),
-    ] = None
-    side_by_side: Annotated[
-        bool,
-        typer.Option("--side-by-side", help="Closed form, bootstrap and size model in one table."),
-    ] = False
+    engine: EngineName | None = option(
+        "closed-form (the default), bootstrap, jackknife, size-model, pool, or advised, which says why.",
+        metavar="ENGINE",
+    )
+    side_by_side: bool = flag("Closed form, bootstrap and size model in one table.")
 
     def __post_init__(self) -> None:
         if self.engine is not None and self.side_by_side:

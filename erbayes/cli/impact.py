@@ -4,52 +4,54 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from .._internal.errors import DataError
 from .inputs import One
-from .lazily import definitions, diagnostics, disk, features, frames, impacts, statistics
-from .options import command, file_option, message, refuse_output_over, say
+from .lazily import (
+    definitions,
+    diagnostics,
+    disk,
+    features,
+    frames,
+    impacts,
+    large,
+    large_features,
+    large_files,
+    statistics,
+)
+from .options import command, file_option, message, option, refuse_output_over, say
 from .printing import Format, Printing
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ..analysis.impact import Impact
+    from ..units.features import Feature
 
 
 @dataclass(frozen=True, kw_only=True)
 class Numbers:
     """Options of the numbers that are asked for."""
 
-    statistic: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="count, share(size>=5), total(x), mean(x), ratio(x, y), quantile_share(0.5, x), top(100), "
-            "top(0.01), gini(x), or a formula y ~ x. Several are allowed. By default: count."
-        ),
-    ] = None
-    attributes: Annotated[
-        Path | None, file_option("Table of all records, whose ids are in its first column.")
-    ] = None
-    feature: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=COLUMN:HOW",
-            help="A feature of entities, such as span=year:range. HOW is sum, mean, min, max, range or "
-            "distinct. Several are allowed; size is always there.",
-        ),
-    ] = None
-    by: Annotated[str | None, typer.Option(help="Column of --attributes: results are by its values.")] = None
+    statistic: list[str] | None = option(
+        "count, share(size>=5), total(x), mean(x), ratio(x, y), quantile_share(0.5, x), top(100), "
+        "top(0.01), gini(x), or a formula y ~ x. Several are allowed. By default: count."
+    )
+    attributes: Path | None = file_option("Table of all records, whose ids are in its first column.")
+    feature: list[str] | None = option(
+        "A feature of entities, such as span=year:range. HOW is sum, mean, min, max, range or "
+        "distinct. Several are allowed; size is always there.",
+        metavar="NAME=COLUMN:HOW",
+    )
+    by: str | None = option("Column of --attributes: results are by its values.")
 
     def estimate(self, inputs: One) -> Impact:
         """Read the input, and estimate the numbers."""
         wanted_statistics = statistics.statistics_of(self.statistic or ["count"])
         wanted = [features.Feature.parse(text) for text in self.feature or []]
         if inputs.reading.scanned([inputs.part], inputs.framed.frame):
-            raise DataError("impact reads PREDICTION into memory: leave out --memory-limit, or name one file")
+            return self._scan(inputs, wanted_statistics, wanted)
         table: Any = None
         if self.attributes is not None:
             table = disk.read_table(self.attributes)
@@ -69,6 +71,26 @@ class Numbers:
             features={feature.name: (feature.column, feature.how) for feature in wanted},
             by=self.by,
         )
+
+    def _scan(self, inputs: One, wanted_statistics: Any, wanted: list[Feature]) -> Impact:
+        """Estimate the numbers of a prediction where it lies."""
+        if inputs.of_clusters or inputs.framed.frame is not None or inputs.framed.dates is not None:
+            raise DataError("a prediction that is scanned takes neither a frame nor drawn clusters here")
+        sample, _ = inputs.sample()
+        for alarm in diagnostics.alarms(sample, [definitions.entities]):
+            say(alarm)
+        units: Any = sample.units
+        reading = inputs.reading
+        featured = large_features.scan_features(
+            reading.source(inputs.part),
+            units,
+            inputs.labelled(scanned=True)[0]["labels"],
+            attributes=None if self.attributes is None else large_files.Files(self.attributes, text=True),
+            features=wanted,
+            by=self.by,
+            database=large.DuckDB(reading.memory_limit),
+        )
+        return impacts.estimate_impact(sample, impacts.Known.of(featured, wanted_statistics), featured)
 
 
 @command("impact")

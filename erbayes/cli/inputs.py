@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, compress, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
-
-import typer
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._internal.errors import DataError, head
 from .._internal.policies import Differing, Missing
@@ -25,7 +23,7 @@ from .lazily import (
     returned_answers,
     sampling,
 )
-from .options import file_option, message, refuse_same_file, within
+from .options import argument, file_option, message, option, refuse_same_file, within
 from .predictions import CLUSTERS, Frame, Part, Predicted, Reading, SharedFrame, in_words
 from .printing import show_cautions
 
@@ -35,8 +33,6 @@ if TYPE_CHECKING:
     from ..large import Scanned
     from ..units.units import Units
 
-NOT_NAMED: Any = None
-"""An argument that `recall` fills in from a folder, before options are made."""
 NAMED = 3
 """Added records that the prediction lacks, named at most."""
 
@@ -96,44 +92,28 @@ class Inputs:
     panel: ClassVar = "Files"
 
     prediction: Path | list[Path]
-    labels: Annotated[
-        Path,
-        typer.Argument(
-            metavar="LABELS",
-            exists=True,
-            help="Record and entity of all labelled records; or a folder of erbayes draw.",
-        ),
-    ] = NOT_NAMED
+    labels: Path = argument(
+        "Record and entity of all labelled records; or a folder of erbayes draw.", default=None
+    )
     drawing: Drawing
-    drawn_from: Annotated[
-        Path | None,
-        typer.Option(
-            hidden=True,
-            rich_help_panel="Design",
-            exists=True,
-            help="With a folder: the prediction drawn from, if not PREDICTION.",
-        ),
-    ] = None
-    blocks: Annotated[
-        Path | None,
-        file_option(
-            "Record and block, of every labelled record: blocks then are the units drawn.",
-            hidden=True,
-            rich_help_panel="Design",
-        ),
-    ] = None
+    drawn_from: Path | None = option(
+        "With a folder: the prediction drawn from, if not PREDICTION.", rare=True, panel="Design", exists=True
+    )
+    blocks: Path | None = file_option(
+        "Record and block, of every labelled record: blocks then are the units drawn.",
+        rare=True,
+        panel="Design",
+    )
     reading: Reading
     cluster: str | list[str] | None = None
-    entity: Annotated[str | None, typer.Option(metavar="COLUMN", help="Entity column of LABELS.")] = None
-    missing: Annotated[
-        Missing,
-        typer.Option(
-            metavar="POLICY",
-            help="For labelled records that PREDICTION lacks: error, omit, singleton, together.",
-        ),
-    ] = Missing.ERROR
+    entity: str | None = option("Entity column of LABELS.", metavar="COLUMN")
+    missing: Missing = option(
+        "For labelled records that PREDICTION lacks: error, omit, singleton, together.",
+        default=Missing.ERROR,
+        metavar="POLICY",
+    )
     framed: Frame
-    level: Annotated[float, typer.Option(rich_help_panel="Metrics", help="Level of the intervals.")] = 0.95
+    level: float = option("Level of the intervals.", panel="Metrics", default=0.95)
     stored: str | list[str] | None = None
 
     def __post_init__(self) -> None:
@@ -308,27 +288,12 @@ class One(Predicted, Inputs):
 class Several(Inputs):
     """Options of a command on several predictions."""
 
-    prediction: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="PREDICTION",
-            exists=True,
-            help="Files, each with record and cluster of all records.",
-        ),
-    ] = NOT_NAMED
-    cluster: Annotated[
-        list[str] | None, typer.Option(help="Cluster column of PREDICTION. Give it twice to compare two.")
-    ] = None
+    prediction: list[Path] = argument("Files, each with record and cluster of all records.", default=None)
+    cluster: list[str] | None = option("Cluster column of PREDICTION. Give it twice to compare two.")
     framed: SharedFrame
-    stored: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--table",
-            hidden=True,
-            rich_help_panel="Scans",
-            help="Table of a DuckDB database. Give it twice to compare two.",
-        ),
-    ] = None
+    stored: list[str] | None = option(
+        "Table of a DuckDB database. Give it twice to compare two.", "--table", rare=True, panel="Scans"
+    )
 
     def parts(self) -> dict[str, Part]:
         """Return the parts of the input that are predictions, by name."""

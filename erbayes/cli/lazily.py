@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..labels.drawing import source as sources
     from ..labels.reading import faults as answer_faults
     from ..labels.reading import returned as returned_answers
+    from ..large import features as large_features
     from ..large import files as large_files
     from ..large import joint
     from ..metrics import columns as columns_of
@@ -47,46 +48,20 @@ else:
         def __getattr__(self, name: str) -> Any:
             return getattr(import_module(self._path, __package__), name)
 
-    _PATHS = {
-        "np": "numpy",
-        "pd": "pandas",
-        "auxiliary": "..auxiliary",
-        "large": "..large",
-        "statistics": "..statistics",
-        "designing": "..design",
-        "engines": "..engine",
-        "labelling": "..labels",
-        "digits": ".._internal.digits",
-        "disk": ".._internal.files",
-        "comparing": "..analysis.comparison",
-        "by_groups": "..analysis.domains",
-        "impacts": "..analysis.impact",
-        "planning": "..analysis.planning",
-        "assistance": "..auxiliary.assistance",
-        "two_phases": "..auxiliary.two_phases",
-        "second_clusterings": "..auxiliary.second",
-        "calibration": "..design.calibration",
-        "nonresponse": "..design.nonresponse",
-        "sampling": "..design.sample",
-        "diagnostics": "..engine.diagnostics",
-        "folders": "..labels.drawing.folder",
-        "pages": "..labels.drawing.page",
-        "plans": "..labels.drawing.plans",
-        "sheets": "..labels.drawing.sheets",
-        "sources": "..labels.drawing.source",
-        "answer_faults": "..labels.reading.faults",
-        "returned_answers": "..labels.reading.returned",
-        "large_files": "..large.files",
-        "joint": "..large.joint",
-        "columns_of": "..metrics.columns",
-        "definitions": "..metrics.definitions",
-        "intervals": "..metrics.intervals",
-        "reporting": "..report.page",
-        "clusterings": "..units.clustering",
-        "edges": "..units.edges",
-        "features": "..units.features",
-        "frames": "..units.frame",
-        "grouping": "..units.grouping",
-        "measuring": "..units.measuring",
-    }
+    _NAMED = """
+    np=numpy pd=pandas auxiliary=..auxiliary large=..large statistics=..statistics designing=..design
+    engines=..engine labelling=..labels digits=.._internal.digits disk=.._internal.files
+    comparing=..analysis.comparison by_groups=..analysis.domains impacts=..analysis.impact
+    planning=..analysis.planning assistance=..auxiliary.assistance two_phases=..auxiliary.two_phases
+    second_clusterings=..auxiliary.second calibration=..design.calibration
+    nonresponse=..design.nonresponse sampling=..design.sample diagnostics=..engine.diagnostics
+    folders=..labels.drawing.folder pages=..labels.drawing.page plans=..labels.drawing.plans
+    sheets=..labels.drawing.sheets sources=..labels.drawing.source answer_faults=..labels.reading.faults
+    returned_answers=..labels.reading.returned large_features=..large.features
+    large_files=..large.files joint=..large.joint
+    columns_of=..metrics.columns definitions=..metrics.definitions intervals=..metrics.intervals
+    reporting=..report.page clusterings=..units.clustering edges=..units.edges features=..units.features
+    frames=..units.frame grouping=..units.grouping measuring=..units.measuring
+    """
+    _PATHS = dict(named.split("=") for named in _NAMED.split())
     globals().update({name: _Unloaded(path) for name, path in _PATHS.items()})

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
-from functools import cache, wraps
+from dataclasses import MISSING, field, fields, is_dataclass
+from functools import cache, partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.models import ArgumentInfo
 
 from .._internal.errors import DataError, Grade, NotIdentified, Remedy, Sentence, grade_of, in_one, printable
 from .lazily import disk
@@ -168,9 +169,32 @@ def within(place: str) -> Iterator[None]:
         raise DataError(f"{error.what} ({place})") from error
 
 
-def file_option(help: str, **settings: Any) -> Any:
-    """Return an option that names an existing file."""
-    return typer.Option(exists=True, dir_okay=False, help=help, **settings)
+REQUIRED: Any = MISSING
+"""The default of an option without one."""
+
+
+def option(
+    help: str, *names: str, default: Any = None, panel: str | None = None, rare: bool = False, **settings: Any
+) -> Any:
+    """Return an option: a field of a class of options, or the default of a command's parameter.
+
+    Its long name is that of the field, beside which `names` has a short one. A rare option is in no help but
+    that of its topic: its panel, which is that of its class unless `panel` names another.
+    """
+    made = typer.Option(..., *names, help=help, hidden=rare, rich_help_panel=panel, **settings)
+    return field(default=default, metadata={"option": made})
+
+
+def argument(help: str, default: Any = REQUIRED, **settings: Any) -> Any:
+    """Return an argument, as `option` does an option. Its name in capitals stands for it in the help."""
+    made = typer.Argument(help=help, exists=True, **settings)
+    return field(default=default, metadata={"option": made})
+
+
+file_option = partial(option, exists=True, dir_okay=False)
+"""An option that names an existing file."""
+flag = partial(option, default=False)
+"""An option without a value."""
 
 
 def message(text: str) -> None:
@@ -226,14 +250,27 @@ def _list_parameters(work: Callable[..., Any]) -> list[tuple[Parameter, bool]]:
 
 def _list_options(work: Callable[..., Any]) -> Iterator[Parameter]:
     """Options of a function or class, those of its classes of options included."""
+    own = {one.name: one for one in fields(work)} if is_dataclass(work) else {}
     for parameter, grouped in _list_parameters(work):
         if grouped:
             for option in _list_options(parameter.annotation):
                 said = get_args(option.annotation)[1]
                 said.rich_help_panel = said.rich_help_panel or getattr(parameter.annotation, "panel", None)
                 yield option
-        else:
-            yield parameter.replace(kind=Parameter.KEYWORD_ONLY)
+            continue
+        one: Any = own.get(parameter.name, parameter.default)
+        said, long = one.metadata["option"], f"--{parameter.name.replace('_', '-')}"
+        if isinstance(said, ArgumentInfo):
+            said.metavar = parameter.name.upper()
+        elif not any(name.startswith("--") for name in said.param_decls or ()):
+            said.param_decls = (long, *(said.param_decls or ()))
+        default = Parameter.empty if one.default is REQUIRED else one.default
+        yield Parameter(
+            parameter.name,
+            Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=Annotated[parameter.annotation, said],
+        )
 
 
 def _call(work: Callable[..., Any], values: dict[str, Any]) -> Any:
@@ -247,13 +284,13 @@ def _call(work: Callable[..., Any], values: dict[str, Any]) -> Any:
 
 def files_of(options: Any) -> Iterator[tuple[str, Path]]:
     """Files that options name, each after the name of its option."""
-    for field in fields(options):
-        value = getattr(options, field.name)
+    for one in fields(options):
+        value = getattr(options, one.name)
         if is_dataclass(value):
             yield from files_of(value)
         for path in value if isinstance(value, list) else [value]:
             if isinstance(path, Path):
-                yield field.name, path
+                yield one.name, path
 
 
 def refuse_same_file(first: tuple[str, Path], second: tuple[str, Path]) -> None:

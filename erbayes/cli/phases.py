@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
-
-import typer
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._internal.errors import DataError, Remedy
 from .designs import DesignName
 from .inputs import LABELLED, One
 from .lazily import auxiliary, clusterings, disk, joint, labelling, large, measuring, pd, sampling, two_phases
-from .options import file_option, message, refuse_same_file, remedies, within
+from .options import file_option, message, option, refuse_same_file, remedies, within
 from .predictions import in_words
 
 if TYPE_CHECKING:
@@ -49,30 +47,21 @@ class Cheap:
 
     panel: ClassVar = "Cheap labels"
 
-    cheap: Annotated[
-        Path | None,
-        file_option(
-            "Cheap labels of all draws, such as a machine's: record and entity, with columns as LABELS; or "
-            "answers, with --cheap-threshold. They may be wrong. LABELS has careful ones of the first draws.",
-            hidden=True,
-        ),
-    ] = None
-    cheap_drawn: Annotated[
-        Path | None,
-        file_option(
-            "With --cheap, file of one column: the unit of each draw by these labels, in the order of "
-            "drawing. Its first draws are those of --drawn.",
-            hidden=True,
-        ),
-    ] = None
-    cheap_threshold: Annotated[
-        float | None,
-        typer.Option(
-            hidden=True,
-            help="--cheap has answers: drawn record, record, probability, which may be empty. A record of "
-            "this probability or more belongs. --cheap-drawn then has the drawn records.",
-        ),
-    ] = None
+    cheap: Path | None = file_option(
+        "Cheap labels of all draws, such as a machine's: record and entity, with columns as LABELS; or "
+        "answers, with --cheap-threshold. They may be wrong. LABELS has careful ones of the first draws.",
+        rare=True,
+    )
+    cheap_drawn: Path | None = file_option(
+        "With --cheap, file of one column: the unit of each draw by these labels, in the order of "
+        "drawing. Its first draws are those of --drawn.",
+        rare=True,
+    )
+    cheap_threshold: float | None = option(
+        "--cheap has answers: drawn record, record, probability, which may be empty. A record of "
+        "this probability or more belongs. --cheap-drawn then has the drawn records.",
+        rare=True,
+    )
 
     def __post_init__(self) -> None:
         if (self.cheap is None) != (self.cheap_drawn is None):

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
 from .._internal.errors import DataError, Remedy, head
 from .._internal.policies import Differing
 from .lazily import clusterings, disk, frames, large, large_files, pd
-from .options import file_option, message
+from .options import argument, file_option, flag, message, option
 
 if TYPE_CHECKING:
     from ..large import Scanned
@@ -44,24 +44,14 @@ class Links:
 
     panel: ClassVar = "Edges"
 
-    edges: Annotated[
-        bool,
-        typer.Option("--edges", help="Each row of PREDICTION is a link of two records."),
-    ] = False
-    left: Annotated[str | None, typer.Option(hidden=True, help="With --edges, the column of one record.")] = (
-        None
+    edges: bool = flag("Each row of PREDICTION is a link of two records.")
+    left: str | None = option("With --edges, the column of one record.", rare=True)
+    right: str | None = option("With --edges, the column of the other record.", rare=True)
+    score: str | None = option("With --edges, the column of scores.", rare=True)
+    threshold: float | None = option("With --score: pairs with this score or more are links.", rare=True)
+    records: Path | None = file_option(
+        "With --edges, all records, some of which may be in no pair.", rare=True
     )
-    right: Annotated[
-        str | None, typer.Option(hidden=True, help="With --edges, the column of the other record.")
-    ] = None
-    score: Annotated[str | None, typer.Option(hidden=True, help="With --edges, the column of scores.")] = None
-    threshold: Annotated[
-        float | None, typer.Option(hidden=True, help="With --score: pairs with this score or more are links.")
-    ] = None
-    records: Annotated[
-        Path | None,
-        file_option("With --edges, all records, some of which may be in no pair.", hidden=True),
-    ] = None
 
     def __post_init__(self) -> None:
         values = (self.left, self.right, self.score, self.threshold, self.records)
@@ -106,34 +96,28 @@ class Links:
         return clustering, f"{len(frame):,} {links} of {sizes} ({in_words(frame.columns, path)}; {rest})"
 
 
+def _check_limit(limit: str | None) -> str | None:
+    """Refuse a limit that is not an amount of memory above 0."""
+    number = None if limit is None else re.match(r"\s*(\d+(\.\d+)?)", limit)
+    if limit is not None and (number is None or float(number[1]) == 0):
+        raise typer.BadParameter(f"{limit!r} is not an amount of memory such as 4GB")
+    return limit
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reading:
     """Options of the way in which predictions are read."""
 
     panel: ClassVar = "Files"
 
-    record: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Record column, in each file that has records.")
-    ] = None
+    record: str | None = option("Record column, in each file that has records.", metavar="COLUMN")
     links: Links
-    memory_limit: Annotated[
-        str | None,
-        typer.Option(
-            hidden=True,
-            rich_help_panel="Scans",
-            callback=_check_limit,
-            help="Scan PREDICTION, within this memory, such as 4GB.",
-        ),
-    ] = None
-    any_id: Annotated[
-        bool,
-        typer.Option(
-            "--any-id",
-            hidden=True,
-            rich_help_panel="Scans",
-            help='Take ids such as -1, "NULL" and "NA" for ids of real clusters.',
-        ),
-    ] = False
+    memory_limit: str | None = option(
+        "Scan PREDICTION, within this memory, such as 4GB.", rare=True, panel="Scans", callback=_check_limit
+    )
+    any_id: bool = flag(
+        'Take ids such as -1, "NULL" and "NA" for ids of real clusters.', rare=True, panel="Scans"
+    )
 
     def scanned(self, parts: Iterable[Part], frame: Path | None = None) -> bool:
         """True if predictions are scanned where they lie, False if they are read into memory."""
@@ -227,22 +211,10 @@ class Predicted:
 
     panel: ClassVar = "Files"
 
-    prediction: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PREDICTION",
-            exists=True,
-            help="Record and cluster of all records; or pairs, with --edges.",
-        ),
-    ]
+    prediction: Path = argument("Record and cluster of all records; or pairs, with --edges.")
     reading: Reading
-    cluster: Annotated[str | None, typer.Option(metavar="COLUMN", help="Cluster column of PREDICTION.")] = (
-        None
-    )
-    stored: Annotated[
-        str | None,
-        typer.Option("--table", hidden=True, rich_help_panel="Scans", help="Table of a DuckDB database."),
-    ] = None
+    cluster: str | None = option("Cluster column of PREDICTION.", metavar="COLUMN")
+    stored: str | None = option("Table of a DuckDB database.", "--table", rare=True, panel="Scans")
 
     @property
     def part(self) -> Part:
@@ -256,21 +228,15 @@ class Frame:
 
     panel: ClassVar = "Frame"
 
-    frame: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True,
-            help="The records that existed when the labels were made, or an older prediction.",
-        ),
-    ] = None
-    frame_column: Annotated[
-        str | None,
-        typer.Option(hidden=True, help="Column of PREDICTION with dates of its records, instead of --frame."),
-    ] = None
-    frame_until: Annotated[
-        str | None,
-        typer.Option(hidden=True, help="Last day (YYYY-MM-DD) or number of --frame-column in the frame."),
-    ] = None
+    frame: Path | None = option(
+        "The records that existed when the labels were made, or an older prediction.", exists=True
+    )
+    frame_column: str | None = option(
+        "Column of PREDICTION with dates of its records, instead of --frame.", rare=True
+    )
+    frame_until: str | None = option(
+        "Last day (YYYY-MM-DD) or number of --frame-column in the frame.", rare=True
+    )
 
     def __post_init__(self) -> None:
         dated = self.frame_column is not None or self.frame_until is not None
@@ -296,9 +262,9 @@ class Frame:
 class SharedFrame(Frame):
     """Options of the frame of several predictions, which may cover different records."""
 
-    differing: Annotated[
-        Differing, typer.Option(help="What to do if predictions cover different records.")
-    ] = Differing.ERROR
+    differing: Differing = option(
+        "What to do if predictions cover different records.", default=Differing.ERROR
+    )
 
 
 def in_words(columns: Iterable[Any], path: Path) -> str:
@@ -313,11 +279,3 @@ def _is_large(prediction: Path) -> bool:
         and large_files.unpacks(prediction)
         and find_spec("duckdb") is not None
     )
-
-
-def _check_limit(limit: str | None) -> str | None:
-    """Refuse a limit that is not an amount of memory above 0."""
-    number = None if limit is None else re.match(r"\s*(\d+(\.\d+)?)", limit)
-    if limit is not None and (number is None or float(number[1]) == 0):
-        raise typer.BadParameter(f"{limit!r} is not an amount of memory such as 4GB")
-    return limit

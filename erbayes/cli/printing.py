@@ -11,12 +11,12 @@ from enum import Enum
 from io import StringIO
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import typer
 
 from .lazily import digits, disk, labelling, pd
-from .options import message
+from .options import message, option
 
 if TYPE_CHECKING:
     from ..labels import Labels
@@ -116,17 +116,10 @@ class Printing:
 
     panel: ClassVar = "Output"
 
-    format: Annotated[
-        Format, typer.Option("--format", "-f", metavar="FORMAT", help="table, csv, json or html.")
-    ] = Format.TABLE
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="File to write instead of printing. An old one is replaced once it is complete.",
-        ),
-    ] = None
+    format: Format = option("table, csv, json or html.", "-f", default=Format.TABLE, metavar="FORMAT")
+    output: Path | None = option(
+        "File to write instead of printing. An old one is replaced once it is complete.", "-o"
+    )
 
     @property
     def _width(self) -> int:

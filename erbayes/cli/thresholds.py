@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 import erbayes
 
 from .._internal.errors import DataError, head
 from .asked import Asked, Minima
 from .designs import Drawing
-from .domains import SPARE
-from .lazily import clusterings, disk, edges, labelling, pd
-from .options import command, file_option, message, refuse_output_over, refuse_same_file, within
+from .lazily import disk, edges, labelling, pd
+from .options import (
+    REQUIRED,
+    argument,
+    command,
+    file_option,
+    message,
+    option,
+    refuse_output_over,
+    refuse_same_file,
+    within,
+)
 from .printing import Printing, show_cautions
 
 if TYPE_CHECKING:
@@ -26,43 +33,26 @@ if TYPE_CHECKING:
 class Scored:
     """Options of scored edges, and of the labels that judge them."""
 
-    edges: Annotated[
-        Path,
-        typer.Argument(metavar="EDGES", exists=True, dir_okay=False, help="Two records and a score per row."),
-    ]
-    labels: Annotated[
-        Path,
-        typer.Argument(
-            metavar="LABELS",
-            exists=True,
-            help="Record and entity, for every record of each labelled entity; or a folder of erbayes draw.",
-        ),
-    ]
-    records: Annotated[
-        Path | None, file_option("All records, some of which may be in no edge: ids, or a prediction.")
-    ] = None
-    score: Annotated[str | None, typer.Option(help="Column of scores.")] = None
-    left: Annotated[str | None, typer.Option(help="Column of one record.")] = None
-    right: Annotated[str | None, typer.Option(help="Column of the other record.")] = None
-    at: Annotated[
-        str, typer.Option(help="Number of thresholds, or the thresholds with commas between them: 0,1.5,")
-    ] = "200"
-    cluster: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN=THRESHOLD",
-            help="EDGES has clusters of records, not edges: a column per threshold. Give it several times.",
-        ),
-    ] = None
+    edges: Path = argument("Two records and a score per row.", dir_okay=False)
+    labels: Path = argument(
+        "Record and entity, for every record of each labelled entity; or a folder of erbayes draw."
+    )
+    records: Path = file_option(
+        "All records, some of which may be in no edge: ids, or a prediction.", default=REQUIRED
+    )
+    score: str | None = option("Column of scores.")
+    left: str | None = option("Column of one record.")
+    right: str | None = option("Column of the other record.")
+    at: str = option(
+        "Number of thresholds, or the thresholds with commas between them: 0,1.5,", default="200"
+    )
     drawing: Drawing
-    record: Annotated[str | None, typer.Option(help="Record column, in each file that has records.")] = None
-    entity: Annotated[str | None, typer.Option(help="Entity column of LABELS.")] = None
-    level: Annotated[float, typer.Option(help="Level of bands and sets, between 0 and 1.")] = 0.95
+    record: str | None = option("Record column, in each file that has records.")
+    entity: str | None = option("Entity column of LABELS.")
+    level: float = option("Level of bands and sets, between 0 and 1.", default=0.95)
 
     def __post_init__(self) -> None:
         refuse_same_file(("EDGES", self.edges), ("LABELS", self.labels))
-        if (self.records is None) == (not self.cluster):
-            raise DataError("--records lists all records of EDGES; columns of clusters have their own")
 
     def sample(self) -> tuple[pd.Series, Design]:
         """Read the labels, with the design by which they were drawn."""
@@ -76,17 +66,12 @@ class Scored:
     def thresholds(self) -> Any:
         """Return the number of thresholds, or a list of them."""
         try:
-            return (
-                int(self.at) if self.at.isdecimal() else [float(x) for x in self.at.split(",") if x.strip()]
-            )
+            return int(self.at) if self.at.isdecimal() else [float(x) for x in self.at.strip(",").split(",")]
         except ValueError as error:
             raise DataError(f"--at {self.at}: write a number of thresholds, or thresholds 0,1,2") from error
 
     def given(self) -> dict[str, Any]:
         """Read what the options name, as arguments of `erbayes.thresholds` and `erbayes.stages`."""
-        if self.cluster:
-            return {"edges": dict(self._read_column(option) for option in self.cluster)}
-        assert self.records is not None
         if self.left or self.right:
             named = {"left": self.left, "right": self.right, "score": self.score}
             table = disk.read_columns(self.edges, named)
@@ -104,16 +89,6 @@ class Scored:
         message(f"read {len(table):,} edges of {len(records):,} records (scores: {score} of {self.edges})")
         return {"edges": table.assign(**{score: scores}), "records": records, "score": score}
 
-    def _read_column(self, option: str) -> tuple[float, Any]:
-        """Read the clustering of one threshold, COLUMN=THRESHOLD."""
-        name, _, threshold = option.rpartition("=")
-        try:
-            value = float(threshold)
-        except ValueError as error:
-            raise DataError(f"--cluster {option}: write COLUMN=THRESHOLD, such as cluster_p_9=0.9") from error
-        table = disk.read_columns(self.edges, {"record": self.record, "cluster": name}, spare=SPARE)
-        return value, clusterings.Clustering.of(table, f"column {name!r} of {self.edges}")
-
 
 @command("thresholds")
 def thresholds_command(
@@ -121,10 +96,8 @@ def thresholds_command(
     scored: Scored,
     asked: Asked,
     minima: Minima,
-    stages: Annotated[
-        float | None, typer.Option(help="Show instead where links are lost and made at this threshold.")
-    ] = None,
-    picture: Annotated[Path | None, typer.Option(help="File of a picture of the curve to write.")] = None,
+    stages: float | None = option("Show instead where links are lost and made at this threshold."),
+    picture: Path | None = option("File of a picture of the curve to write."),
     printing: Printing,
 ) -> None:
     """Judge a matcher at many thresholds with one labelled sample.
@@ -143,19 +116,15 @@ def thresholds_command(
     for output in (printing.output, picture):
         refuse_output_over(output, scored)
     given, (labels, design) = scored.given(), scored.sample()
-    metrics, least = asked.chosen_metrics(), {}
-    if minima != Minima():
-        least = minima.read()
-    if stages is not None:
-        with within(scored.drawing.in_words):
-            found = erbayes.stages(labels=labels, design=design, threshold=stages, **given)
-        printing.show(found.table(scored.level))
-        message(f"note: {found}")
-        return
+    metrics, least = asked.chosen_metrics(), {} if minima == Minima() else minima.read()
+    given |= {"labels": labels, "design": design}
     with within(scored.drawing.in_words):
-        curve = erbayes.thresholds(
-            labels=labels, design=design, metrics=metrics, at=scored.thresholds(), **given
-        )
+        if stages is not None:
+            found = erbayes.stages(threshold=stages, **given)
+            printing.show(found.table(scored.level))
+            message(f"note: {found}")
+            return
+        curve = erbayes.thresholds(metrics=metrics, at=scored.thresholds(), **given)
     printing.show(curve.table(level=scored.level, kind=asked.kind))
     if "pairwise-f1" in [m.name for m in metrics]:
         best = curve.best("pairwise-f1", scored.level)["threshold"]

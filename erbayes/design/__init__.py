@@ -8,17 +8,15 @@ Source: [B22] Binette et al. (2022), arXiv 2210.01230.
 """
 
 from .._internal.policies import SingleUnit
+from .calibration import ByGroup, Calibrated, linear, links_by_size, raking
 from .contract import Design, Expansion, SelectedBySize, WithChances, WithLaw
 from .drawn import paper_theta, sampling_fraction
 from .kept import KeptWeights
 from .known import BySize, KnownChances, KnownInclusion, KnownWeights, WeightedRecords
+from .nonresponse import Responding, size_classes
 from .predicted import ByPredictedSize, PoissonRecords, SystematicRecords
 from .strata import Pooled, Stratified
 from .uniform import DistinctEntities, UniformClusters, UniformRecords
-
-# these two build on the names above
-from .calibration import ByGroup, Calibrated, linear, links_by_size, raking  # isort: skip
-from .nonresponse import Responding, size_classes  # isort: skip
 
 __all__ = [
     "ByGroup",

@@ -19,7 +19,7 @@ from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, NotIdentified, head, need, need_object
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, InDomain, pairs
 from ..units.units import KnownTotals, Units, need_units
-from . import Design, Expansion
+from .contract import Design, Expansion
 from .variance import StratifiedDraws, Variance, kish
 
 WorkingVariance = Callable[[FloatArray], FloatArray]
@@ -339,11 +339,6 @@ class Calibrated:
         known = units.known
         if known is None:
             raise NotIdentified("calibration needs the totals of the prediction, which are not known")
-        if (beyond := links_out_of_reach(units)) > NOTABLE:
-            raise DataError(
-                f"{beyond:.0%} of all predicted links lie in clusters larger than any that the "
-                "sample touches: no weight can represent them; do without calibration"
-            )
         need_object(self.totals, "__call__", "totals is a function such as links_by_size")
         columns = tuple(self.totals(units, expansion))
         other = [getattr(c, "name", repr(c)) for c in columns if not isinstance(c, ClusterSum | InDomain)]
@@ -354,6 +349,7 @@ class Calibrated:
             )
         for column in columns:
             expansion.need_reached(column)
+        self._refuse_out_of_reach(known, units, columns)
         target = np.array([units.total(c) for c in columns])
         x = np.column_stack([units.column(c)[expansion.unit] for c in columns])
         x, target = x[:, target != 0], target[target != 0]
@@ -386,6 +382,17 @@ class Calibrated:
         g, slope = _compute_factors(w, x / target, q, self.bounds, self.distance)
         calibrated = CalibratedDraws(variance, x / target, np.ones(len(target)), w, g, q, slope)
         return Expansion(expansion.unit, w * g, True, calibrated, expansion.unreached)
+
+    def _refuse_out_of_reach(self, known: KnownTotals, units: Units, columns: Sequence[KnownColumn]) -> None:
+        """Refuse totals a large part of which is in clusters larger than any in the sample."""
+        counted = [c.column if isinstance(c, InDomain) else c for c in columns]
+        shares = [float(known.share_above(c, units.m.max())) for c in counted if isinstance(c, ClusterSum)]
+        # totals that count few records of large clusters, such as the number of clusters, need none of them
+        if (beyond := links_out_of_reach(units)) > NOTABLE and max(shares, default=1.0) > NOTABLE:
+            raise DataError(
+                f"{beyond:.0%} of all predicted links lie in clusters larger than any that the "
+                "sample touches: no weight can represent them; do without calibration"
+            )
 
 
 def links_out_of_reach(units: Units) -> float:

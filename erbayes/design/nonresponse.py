@@ -20,7 +20,9 @@ import pandas as pd
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, NotIdentified, head, need_object, whole
 from ..units.units import Units
-from . import Design, Expansion, Pooled, SystematicRecords
+from .contract import Design, Expansion
+from .predicted import SystematicRecords
+from .strata import Pooled
 from .variance import HartleyRaoDraws, PoissonDraws, StratifiedDraws, Variance
 
 FEWEST = 10

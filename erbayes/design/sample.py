@@ -13,7 +13,7 @@ from .._internal.arrays import FloatArray
 from .._internal.errors import need, need_object
 from ..metrics.columns import ClusterSum, Column, Known
 from ..units.units import Units, need_units
-from . import Design, Expansion
+from .contract import Design, Expansion
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

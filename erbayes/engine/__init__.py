@@ -10,6 +10,7 @@ with the same arguments (see `Engine`).
 from .bounded_means import AnytimeBetting, Betting, BoundedMeans, Means, betting, draws_of
 from .closed_form import Taylor, taylor
 from .contract import Counting, Doubting, Engine, Estimator, Explaining, Paired, Preparing
+from .known_clusters import ClosedForm
 from .labelled_only import Naive, P_naive, R_naive, naive
 from .leave_one_out import Jackknife, jackknife
 from .named import Advised, advise, find_engine
@@ -25,6 +26,7 @@ __all__ = [
     "Betting",
     "Bootstrap",
     "BoundedMeans",
+    "ClosedForm",
     "Counting",
     "Dirichlet",
     "Doubting",

@@ -17,6 +17,7 @@ from ..metrics.uncertain import Draws, Normal
 from .closed_form import Taylor, taylor
 from .contract import Doubting, Engine, need_engine
 from .diagnostics import warn_heavy_tail
+from .known_clusters import ClosedForm
 from .leave_one_out import Jackknife
 from .pool import LinearPool
 from .replicates import Resampled
@@ -78,12 +79,12 @@ def advise(sample: Sample, metrics: Sequence[Metric]) -> tuple[Engine, Sentence]
 
     design = sample.design
     if isinstance(design, WithLaw) and design.weights_follow_labels:
-        return Taylor(), because(
+        return ClosedForm(), because(
             "The closed form was taken, since under draws of records its intervals cover and it assumes no "
             "model."
         )
     if not _has_heavy_tail(sample, metrics):
-        return Taylor(), because(
+        return ClosedForm(), because(
             "The closed form was taken, since no few units carry the estimates, and it assumes no model."
         )
     if sample.units.by_entity and all(map(make_size_model().identifies, metrics)):
@@ -104,7 +105,7 @@ def _has_heavy_tail(sample: Sample, metrics: Sequence[Metric]) -> bool:
 
 
 NAMES: dict[str, Callable[[], Engine]] = {
-    "closed form": Taylor,
+    "closed form": ClosedForm,
     "jackknife": Jackknife,
     "bootstrap": Resampled,
     "size model": make_size_model,
@@ -125,10 +126,10 @@ def find_engine(engine: Engine | str | None) -> Engine:
     Examples
     --------
     >>> find_engine("size-model").draws, find_engine(None)
-    (1000, Taylor(order=2))
+    (1000, ClosedForm())
     """
     if engine is None:
-        return Taylor()
+        return ClosedForm()
     if isinstance(engine, str):
         plain = engine.lower().replace("-", " ").replace("_", " ")
         if plain not in NAMES:

@@ -81,7 +81,7 @@ def side_by_side(
     results: Sample | Mapping[str, Applied | Normal | Draws | pd.Series],
     metrics: Wanted = USUAL,
     *,
-    engines: Iterable[str] = ENGINES,
+    engines: Iterable[str] | None = None,
     level: float = 0.95,
     kinds: Sequence[Kind] = (),
     rng: Seed = None,
@@ -97,8 +97,9 @@ def side_by_side(
         its intervals of some metrics, its linear pool has a row before them.
     metrics : Metric or str, or several
         Objects of `erbayes.metrics`, or names as tables print them.
-    engines : names
-        Engines of `erbayes.estimate`. The size model needs the extra `bayes`.
+    engines : names, optional
+        Engines of `erbayes.estimate`. By default the closed form, the bootstrap and the size model, which
+        needs the extra `bayes`.
     level : float in (0, 1)
     kinds : sequence of Kind
         Each result has one row for every kind that suits it, or one of its own kind if none does.
@@ -135,7 +136,7 @@ def side_by_side(
     metrics = chosen(metrics)
     if isinstance(results, Sample):
         # one seed for all, as at the front door, so that a row is what `estimate` returns for this engine
-        results = _run_engines(results, metrics, engines, int(generator(rng).integers(2**32)))
+        results = _run_engines(results, metrics, engines or ENGINES, int(generator(rng).integers(2**32)))
     need(results, Mapping, "give a Sample, or a mapping from names to results, as {'Taylor': taylor(sample)}")
     if not results:
         raise DataError("nothing to put side by side: pass at least one result")

@@ -277,16 +277,10 @@ class GroupMax(_ByName):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OfUnits:
-    """A column of values that you give for each unit, such as its edges or its cost.
+    """A column of values that you give for each unit, as a Series indexed by ids of units, such as its cost.
 
-    Its total is estimated by the design. It has no value for imagined units, so that intervals assume nothing
-    about units that no draw has shown, and no part in a domain.
-
-    Parameters
-    ----------
-    name : str
-    values : Series
-        The index has the ids of the units: of every labelled entity, if entities were drawn.
+    It has no value for imagined units, so that intervals assume nothing about units that no draw has shown,
+    and no part in a domain.
 
     Examples
     --------

@@ -4,7 +4,7 @@ Pictures need matplotlib (the extra `plots`), which is loaded when the first one
 black, white and grey, and series differ in shape as well.
 """
 
-from .curves import curve, track
+from .curves import curve, stages, track
 from .fits import leakage, predicted_retention, predicted_sizes, retention, size_distribution
 from .impacts import errors
 from .results import (
@@ -37,6 +37,7 @@ __all__ = [
     "sampling_distribution",
     "side_by_side",
     "size_distribution",
+    "stages",
     "tipping",
     "track",
     "tree",

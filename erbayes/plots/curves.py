@@ -11,10 +11,11 @@ import pandas as pd
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, head
 from ..analysis.comparison import Comparison
+from ..analysis.stages import FOUND, Stages
 from ..analysis.thresholds import Curve
 from ..metrics.definitions import Wanted, chosen
 from ..metrics.simultaneous import simultaneous_level
-from .axes import MARKERS, axes_of, draw_legend
+from .axes import HATCHES, MARKERS, axes_of, draw_legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,11 +38,6 @@ def curve(
     level : float in (0, 1)
     ax : Axes, optional
         As in `forest`.
-
-    Raises
-    ------
-    DataError
-        A metric that the curve does not have.
 
     Examples
     --------
@@ -74,11 +70,6 @@ def track(
     metrics, level, ax
         As in `curve`.
 
-    Raises
-    ------
-    DataError
-        A metric that the comparison does not have.
-
     Examples
     --------
     >>> import erbayes as eb
@@ -98,6 +89,31 @@ def track(
         tables[name] = part.table(simultaneous_level(part, level))
     ax = _draw_bands(np.arange(float(p)), tables, level, ax)
     ax.set_xticks(range(p), result.predictions)
+    return ax
+
+
+def stages(result: Stages, *, ax: Axes | None = None) -> Axes:
+    """Draw one bar of all true links, by what becomes of them (see `erbayes.stages`).
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> import pandas as pd
+    >>> from matplotlib.figure import Figure
+    >>> edges = pd.DataFrame({"l": ["a", "b"], "r": ["b", "c"], "weight": [9.0, 4.0]})
+    >>> design = eb.UniformClusters(population=1)
+    >>> found = eb.stages(edges, dict.fromkeys("abc", "x"), design, threshold=5, records=list("abc"))
+    >>> [bar.get_width().round(2) for bar in stages(found, ax=Figure().subplots()).patches]
+    [np.float64(0.33), np.float64(0.0), np.float64(0.67), np.float64(0.0)]
+    """
+    ax, start = axes_of(ax, 1.3), 0.0
+    for i, (name, share) in enumerate(zip(FOUND, result.joint.estimate.tolist(), strict=False)):
+        grey, label = f"{0.4 + 0.2 * i:.1f}", f"{name} {share:.1%}"
+        ax.barh(0, share, left=start, label=label, facecolor=grey, edgecolor="black", hatch=HATCHES[i])
+        start += share
+    ax.set_yticks([])
+    ax.set_xlabel("share of true links")
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
     return ax
 
 

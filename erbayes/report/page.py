@@ -27,6 +27,7 @@ from .._internal.arrays import FloatArray, generator
 from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, grade_of, need
 from .._internal.tables import refuse_names
 from ..analysis.domains import ByDomain
+from ..analysis.stages import Stages
 from ..design import ByPredictedSize, UniformClusters, UniformRecords, WeightedRecords
 from ..design.sample import Sample
 from ..engine import Doubting, Engine, Explaining, Jackknife, Resampled, Taylor
@@ -106,11 +107,11 @@ class _Made:
 
 
 def report(
-    sample: Sample | ByDomain,
+    sample: Sample | ByDomain | Stages,
     metrics: Wanted = USUAL,
     *,
     level: float = 0.95,
-    title: str = "How good is this entity resolution?",
+    title: str = "",
     engines: Mapping[str, Engine] | None = None,
     kinds: Sequence[Kind] = (EqualTailed(),),
     about: Mapping[str, Any] | None = None,
@@ -125,14 +126,14 @@ def report(
 
     Parameters
     ----------
-    sample : Sample or ByDomain
-        Estimates by domain have a section of their own, on a page about their sample.
+    sample : Sample, ByDomain or Stages
+        Estimates by domain, and stages of loss, have a section of their own, on a page about their sample.
     metrics : Metric or str, or several
         The first two have tables and pictures of the units that move them most.
     level : float in (0, 1)
         The level of the intervals.
     title : str
-        The title of the page.
+        The title of the page, by default "How good is this entity resolution?".
     engines : mapping, name -> Engine, optional
         The first makes the numbers to quote. By default they are the closed form, the jackknife and the
         bootstrap, which start from the same random state. If an engine raises DataError, the page shows its
@@ -172,7 +173,8 @@ def report(
     """
     check_level(level)
     domains = sample if isinstance(sample, ByDomain) else None
-    sample = sample.sample if isinstance(sample, ByDomain) else sample
+    stages = sample if isinstance(sample, Stages) else None
+    sample = sample.sample if isinstance(sample, ByDomain | Stages) else sample
     metrics, facts = chosen(metrics), dict(about or {})
     if records is not None:
         need(records, pd.DataFrame, "records are a DataFrame, one row per record")
@@ -183,7 +185,7 @@ def report(
     results, warnings = made.results, [*alarms(sample, metrics), *made.doubts]
     first = dict([*results.items()][:1])
     contents = {
-        "title": title,
+        "title": title or "How good is this entity resolution?",
         "headline": _write_headline(sample, metrics, results, level, kinds, made.doubts),
         "meaning": (
             f"What an interval means: of 100 samples drawn like this one, about {100 * level:g} give an "
@@ -197,6 +199,7 @@ def report(
         "others": _tabulate_estimates(results, metrics, level, kinds) if len(results) > 1 else None,
         "checking": _explain_others(list(results)[1:]),
         "domains": None if domains is None else _tabulate_domains(domains, level, kinds),
+        "stages": None if stages is None else _tabulate_stages(stages, level),
         "influences": [_tabulate_influence(sample, metric, records) for metric in metrics[:2]],
         "described": records is not None,
         "explained": made.explained,
@@ -467,6 +470,14 @@ def _list_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [
         {"name": str(name), "cells": [*map(str, cells)], "records": []} for name, *cells in table.itertuples()
     ]
+
+
+def _tabulate_stages(stages: Stages, level: float) -> dict[str, Any]:
+    """Return where links are lost and made: a sentence, a table, and a picture."""
+    shown = ["stage", "estimate", "lower", "upper"]
+    rows = _list_rows(digits.shown(stages.table(level)[shown]).set_index("stage"))
+    picture = _make_picture(lambda ax: plots.stages(stages, ax=ax), 1.3, "A bar of true links by stage")
+    return {"sentence": str(stages), "columns": shown[1:], "rows": rows, "picture": picture}
 
 
 def _tabulate_domains(domains: ByDomain, level: float, kinds: Sequence[Kind]) -> dict[str, Any]:

@@ -119,7 +119,7 @@ def _hash_strings(strings: pa.Array | pa.ChunkedArray) -> NDArray[np.uint64] | N
     return digests
 
 
-def _is_unique(index: pd.Index) -> bool:
+def is_unique(index: pd.Index) -> bool:
     """True if each id occurs once. Digests are sorted, which is many times quicker than hashing ids."""
     numbers = None
     if isinstance(index.dtype, np.dtype) and index.dtype.kind in "iu":
@@ -249,7 +249,7 @@ def _mark_links(frame: pd.DataFrame, score: str | None, threshold: float | None,
 def list_all_records(records: Any, in_pairs: pd.Index, what: str) -> tuple[pd.Index, IntArray]:
     """Return all records, and the position among them of each record of the pairs."""
     listed = ids(records, f"all records of the {what}")
-    if not _is_unique(listed):
+    if not is_unique(listed):
         twice = listed[listed.duplicated()]
         raise DataError(f"all records of the {what}: {len(twice):,} duplicates, such as {head(twice)}")
     same = kind(listed) == kind(in_pairs)
@@ -335,7 +335,7 @@ class Clustering:
             )
         records = ids(record, f"record ids of the {what}")
         codes, clusters = _encode_ids(cluster, f"cluster ids of the {what}")
-        if not _is_unique(records):
+        if not is_unique(records):
             raise _explain_repeats(records, codes, clusters, what)
         if not any_id:
             _refuse_unclustered(records, codes, clusters, what)

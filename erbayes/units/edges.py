@@ -1,9 +1,8 @@
 """Scored edges between records, and their clusterings at many thresholds in one sweep.
 
-A matcher compares pairs of records and gives each pair a score. At a threshold, edges with that score or more
-are links, and the clusters are the connected components of the links. The sweep goes from the strictest
-threshold to the loosest and only ever joins clusters, so that all thresholds together cost about as much as
-one sort of the scores.
+At a threshold, edges with that score or more are links, and clusters are the connected components of links.
+The sweep goes from the strictest threshold to the loosest and only ever joins clusters, so that all
+thresholds together cost about as much as one sort of the scores.
 """
 
 from __future__ import annotations
@@ -38,16 +37,14 @@ SURE = 4.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edges:
-    """Scored edges between records. An edge may be there twice, and may join a record with itself.
+    """Scored edges between records, of which one may be there twice, or join a record with itself.
 
     Attributes
     ----------
     records : Index, (N,)
         All records, those without an edge included.
-    left, right : int arrays, (E,)
-        Positions of both ends among the records.
-    score : float array, (E,)
-        Larger for records that are more alike.
+    left, right, score : arrays, (E,)
+        Positions of both ends among the records, and the score, larger for records that are more alike.
     """
 
     records: pd.Index
@@ -57,14 +54,7 @@ class Edges:
 
     @classmethod
     def of(cls, edges: Any, records: Any, score: str | None = None, what: str = "edges") -> Edges:
-        """Read edges from a table of two ids and a score (see `erbayes.thresholds`).
-
-        Raises
-        ------
-        DataError
-            No table, other columns, no edge, scores that are missing or no numbers, unusable ids, or ids that
-            `records` does not list.
-        """
+        """Read edges from a table of two ids and a score (see `erbayes.thresholds`), or raise DataError."""
         if isinstance(edges, Edges):
             return edges
         if records is None:
@@ -87,35 +77,22 @@ class Edges:
     def thresholds(self, at: Any) -> FloatArray:
         """Return thresholds from the strictest to the loosest, (K,), from their number or their values.
 
-        A number stands for as many quantiles of the distinct scores. At each of them the clustering may
-        change, whereas many edges of one score would take many quantiles.
-
-        Raises
-        ------
-        DataError
-            Other values than numbers, thresholds on another scale than scores or below the least of them, or
-            scores that are all equal.
+        A number stands for as many quantiles of the distinct scores, since the clustering may change at each
+        of them, whereas many edges of one score would take many quantiles.
         """
         if isinstance(at, str) or not isinstance(at, Iterable):
             wanted = whole(at, "at, if it is a number of thresholds,")
             distinct = np.unique(self.score)
             if len(distinct) == 1:
-                raise DataError(
-                    f"all {len(self.score):,} scores are {head(distinct)}, which is one clustering and no "
-                    "curve"
-                )
+                said = f"all {len(self.score):,} scores are {head(distinct)}"
+                raise DataError(f"{said}, which is one clustering and no curve")
             rank = np.linspace(0, len(distinct) - 1, min(wanted, len(distinct)))
             return np.asarray(distinct[rank.round().astype(np.int64)][::-1])
         values = [number(x, "a threshold", lambda x: not np.isnan(x), "be a number") for x in at]
         if not values:
             raise DataError("no threshold is given: name some, or their number, such as at=50")
         # in the precision of the scores, where .9 is as large as a score of .9
-        chosen = np.unique(np.array(values, dtype=self.score.dtype))[::-1]
-        self._refuse_scale(chosen)
-        return chosen
-
-    def _refuse_scale(self, thresholds: FloatArray) -> None:
-        """Refuse thresholds that these scores cannot have."""
+        thresholds = np.unique(np.array(values, dtype=self.score.dtype))[::-1]
         least, most = self.score.min(), self.score.max()
         beyond = thresholds[(thresholds < 0) | (thresholds > 1)]
         if least >= 0 and most <= 1 and len(beyond):
@@ -134,15 +111,10 @@ class Edges:
             )
         if (thresholds > most).all():
             raise DataError(f"no edge has a score of {head(thresholds)} or more: the greatest is {most:g}")
+        return thresholds
 
     def watch(self, labels: Clustering) -> IntArray:
-        """Return the position of each labelled record among all records.
-
-        Raises
-        ------
-        DataError
-            If some are not among them.
-        """
+        """Return the position of each labelled record among all records, refusing labels of others."""
         position = look_up(self.records, labels.records, of="edges")
         lacking = position < 0
         if lacking.any():
@@ -177,13 +149,8 @@ class Edges:
         error = np.sqrt((len(right) + len(wrong) + 1) / (12 * len(right) * len(wrong)))
         if share <= 0.5 + SURE * error:
             return []
-        return [
-            Sentence(
-                "Edges inside labelled entities have lower scores than edges that leave them, in "
-                f"{share:.0%} of comparisons: if scores are distances, give their negatives",
-                Grade.FAULT,
-            )
-        ]
+        said = f"Edges inside labelled entities score lower than those that leave them, in {share:.0%} of"
+        return [Sentence(f"{said} comparisons: if scores are distances, give their negatives", Grade.FAULT)]
 
 
 def _make_table(edges: Any, what: str) -> pd.DataFrame:
@@ -200,13 +167,7 @@ def _make_table(edges: Any, what: str) -> pd.DataFrame:
 
 
 def choose_names(columns: Sequence[Any], score: str | None, what: str = "edges") -> list[Any]:
-    """Return the columns of both ends and of scores, then those of Splink that name their datasets.
-
-    Raises
-    ------
-    DataError
-        If it is not clear which they are.
-    """
+    """Return the columns of both ends and of scores, then those of Splink that name their datasets."""
     table, columns, datasets = f"the table of the {what}", list(columns), list[Any]()
     found = fill_known({"left": None, "right": None, "score": score}, columns)
     if found["left"] is not None and found["right"] is not None:
@@ -248,11 +209,7 @@ def _choose_columns(frame: pd.DataFrame, score: str | None, what: str) -> tuple[
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """The clustering at one threshold, as far as it matters to some records.
-
-    `cluster`, (watched,), is the cluster of each watched record, a position in `sizes`; `known` has the sizes
-    of all clusters.
-    """
+    """Clusters of watched records at one threshold, positions in `sizes`, and sizes of all clusters."""
 
     cluster: IntArray
     sizes: IntArray
@@ -262,17 +219,8 @@ class Level:
 def sweep(edges: Edges, thresholds: FloatArray, watched: IntArray) -> Iterator[Level]:
     """Return the clustering of the watched records at each threshold, from the strictest to the loosest.
 
-    Each edge is put into the band of the first threshold that it reaches. In a band only the clusters that
-    its edges touch are joined. As no more than N - 1 clusters can ever be joined, the work is that of each
-    edge once, whatever the number of thresholds.
-
-    Parameters
-    ----------
-    edges : Edges
-    thresholds : float array, (K,)
-        In falling order.
-    watched : int array, (w,)
-        Positions of records.
+    Each edge is put into the band of the first of K falling thresholds that it reaches. In a band only the
+    clusters that its edges touch are joined, so that the work is that of each edge once, whatever K is.
     """
     order, ends = _sort_bands(edges.score, thresholds)
     left, right = edges.left[order], edges.right[order]
@@ -282,7 +230,7 @@ def sweep(edges: Edges, thresholds: FloatArray, watched: IntArray) -> Iterator[L
         forest.join(left[start:end], right[start:end])
         start = end
         at = forest.find(at)
-        roots, cluster = np.unique(at, return_inverse=True)
+        cluster, roots = pd.factorize(at)
         yield Level(cluster, forest.size[roots], forest.known())
 
 

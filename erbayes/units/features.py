@@ -6,8 +6,8 @@ with the same statistic of predicted clusters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,51 +16,36 @@ import pandas as pd
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, Remedy, head
 from .._internal.tables import is_table, refuse_names, to_frame
-from .clustering import Clustering, ids
-from .lookup import look_up
+from .clustering import Clustering, ids, is_unique
+from .lookup import locate_all, look_up
 from .units import Units
 
-Function = Callable[[Any], float]
 SIZE = "size"
 WRITTEN = 10
 """Predicted clusters of several records from which an attribute that never differs in one is suspect."""
 
 
-def _sum(codes: IntArray, x: FloatArray, groups: int) -> FloatArray:
-    return np.bincount(codes, x, groups)
-
-
-def _mean(codes: IntArray, x: FloatArray, groups: int) -> FloatArray:
-    return _sum(codes, x, groups) / np.bincount(codes, minlength=groups)
-
-
-def _min(codes: IntArray, x: FloatArray, groups: int) -> FloatArray:
-    least = np.full(groups, np.inf)
+def _find_ends(codes: IntArray, x: FloatArray, groups: int) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the largest value of each group, (groups,)."""
+    least, most = np.full(groups, np.inf), np.full(groups, -np.inf)
     np.minimum.at(least, codes, x)
-    return least
+    np.maximum.at(most, codes, x)
+    return least, most
 
 
-def _max(codes: IntArray, x: FloatArray, groups: int) -> FloatArray:
-    return -_min(codes, -x, groups)
-
-
-def _range(codes: IntArray, x: FloatArray, groups: int) -> FloatArray:
-    return _max(codes, x, groups) - _min(codes, x, groups)
-
-
-def _distinct(codes: IntArray, x: Any, groups: int) -> FloatArray:
+def _count_distinct(codes: IntArray, x: FloatArray, groups: int) -> FloatArray:
     of_value, values = pd.factorize(x)
-    pairs = pd.unique(codes * max(len(values), 1) + of_value)
-    return np.bincount(pairs // max(len(values), 1), minlength=groups).astype(float)
+    pairs = pd.unique(codes * len(values) + of_value)
+    return np.bincount(pairs // len(values), minlength=groups).astype(float)
 
 
-AGGREGATES: dict[str, Callable[[IntArray, Any, int], FloatArray]] = {
-    "sum": _sum,
-    "mean": _mean,
-    "min": _min,
-    "max": _max,
-    "range": _range,
-    "distinct": _distinct,
+AGGREGATES: dict[str, Callable[[IntArray, FloatArray, int], FloatArray]] = {
+    "sum": np.bincount,
+    "mean": lambda codes, x, groups: np.bincount(codes, x, groups) / np.bincount(codes, minlength=groups),
+    "min": lambda *given: _find_ends(*given)[0],
+    "max": lambda *given: _find_ends(*given)[1],
+    "range": lambda *given: -np.subtract(*_find_ends(*given)),
+    "distinct": _count_distinct,
 }
 """Aggregates of the values of records by name, of which `distinct` is the number of different values."""
 
@@ -83,47 +68,35 @@ class Feature:
 
     name: str
     column: str
-    how: str | Function
+    how: str | Callable[[Any], float]
+
+    def __post_init__(self) -> None:
+        if self.name == SIZE:
+            raise DataError(f"{SIZE!r} is the number of records of an entity: give the feature another name")
+        if not callable(self.how) and self.how not in AGGREGATES:
+            known = ", ".join(AGGREGATES)
+            raise DataError(f"the feature {self.name!r} is no {self.how!r}: aggregates are {known}")
 
     @classmethod
     def parse(cls, text: str) -> Feature:
         """Return the feature of a text NAME=COLUMN:AGGREGATE."""
-        name, equals, rest = text.partition("=")
-        column, colon, how = rest.rpartition(":")
-        if not (equals and colon and name.strip() and column.strip()):
+        name, _, rest = text.partition("=")
+        column, _, how = rest.rpartition(":")
+        if not (name.strip() and column.strip()):
             raise DataError(f"a feature is NAME=COLUMN:AGGREGATE, such as span=year:range, not {text!r}")
-        return cls.of(name.strip(), (column.strip(), how.strip()))
-
-    @classmethod
-    def of(cls, name: str, wanted: Any) -> Feature:
-        """Return the feature of a name and (column, aggregate)."""
-        if name == SIZE:
-            raise DataError(
-                f"{SIZE!r} is the number of records of each entity: give the feature another name"
-            )
-        if not isinstance(wanted, tuple | list) or len(wanted) != 2:
-            raise DataError(
-                f"the feature {name!r} is (column, aggregate), as in ('year', 'range'), not {wanted!r}"
-            )
-        column, how = wanted
-        if not callable(how) and how not in AGGREGATES:
-            raise DataError(f"the feature {name!r} is no {how!r}: aggregates are {', '.join(AGGREGATES)}")
-        return cls(str(name), str(column), how)
-
-    def of_groups(self, codes: IntArray, values: Any, groups: int) -> FloatArray:
-        """Return the feature of each group, (groups,), from the values of records, (n,), and their groups."""
-        if isinstance(self.how, str):
-            return AGGREGATES[self.how](codes, values, groups)
-        # one call for each entity, in any order of its records
-        found = pd.Series(values).groupby(codes).agg(self.how)
-        return np.asarray(found.reindex(range(groups)), dtype=float)
+        return cls(name.strip(), column.strip(), how.strip())
 
 
-def features_of(wanted: Mapping[str, Any] | None) -> tuple[Feature, ...]:
-    """Return features from a mapping of names to (column, aggregate)."""
-    if wanted is not None and not isinstance(wanted, Mapping):
+def features_of(wanted: Any) -> tuple[Feature, ...]:
+    """Return features from features, or from a mapping of names to (column, aggregate)."""
+    if isinstance(wanted, Mapping):
+        for name, value in wanted.items():
+            if not isinstance(value, tuple | list) or len(value) != 2:
+                raise DataError(f"the feature {name!r} is (column, aggregate), as in ('year', 'range')")
+        return tuple(Feature(str(name), *value) for name, value in wanted.items())
+    if not isinstance(wanted or (), Iterable) or not all(isinstance(f, Feature) for f in wanted or ()):
         raise DataError(f"features map names to (column, aggregate), not {wanted!r}")
-    return tuple(Feature.of(name, value) for name, value in (wanted or {}).items())
+    return tuple(wanted or ())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,17 +107,19 @@ class Attributes:
     ----------
     features : tuple of Feature
     values : mapping, name of a feature -> array, (N,)
-        Numbers, or values of any kind for functions.
-    groups : Series of category, (N,), or None
-        The domain of each record.
+        Numbers, which are codes for `distinct`, or values of any kind for functions.
+    domain : int array, (N,)
+        Domain of each record.
+    domains : tuple of str
     """
 
     features: tuple[Feature, ...]
     values: Mapping[str, Any]
-    groups: pd.Series | None
+    domain: IntArray
+    domains: tuple[str, ...] = ("",)
 
     @classmethod
-    def of(cls, table: Any, features: tuple[Feature, ...], by: str | None, records: pd.Index) -> Attributes:
+    def of(cls, table: Any, features: Any, by: str | None, records: pd.Index) -> Attributes:
         """Read the columns of a table, whose first column has the ids of records.
 
         Raises
@@ -153,73 +128,74 @@ class Attributes:
             If a column is missing, if records have none or several rows, or if values are missing, or are no
             numbers where numbers are needed.
         """
-        wanted = list(dict.fromkeys([f.column for f in features] + ([by] if by is not None else [])))
+        features = features_of(features)
+        wanted = dict.fromkeys([*(f.column for f in features), *([] if by is None else [by])])
+        none = cls(features, {}, np.zeros(len(records), dtype=np.int64))
+        if table is None and not wanted:
+            return none
         if table is None:
-            if wanted:
-                raise DataError(
-                    f"{head(wanted)} are columns of a table of records, and there is none", Remedy.ATTRIBUTES
-                )
-            return cls(features, {}, None)
+            raise DataError(f"no table has the columns {head([*wanted])}", Remedy.ATTRIBUTES)
         if not is_table(table):
             raise DataError(f"attributes are a DataFrame or an Arrow table, not {type(table).__name__}")
         frame = to_frame(table)
-        refuse_names(wanted, list(frame.columns), "the table of attributes")
-        chosen = frame.iloc[_locate(ids(frame.iloc[:, 0], "records of the attributes"), records)]
-        for name in wanted:
-            if missing := int(chosen[name].isna().sum()):
+        refuse_names([*wanted], list(frame.columns), "the table of attributes")
+        at = _locate(ids(frame.iloc[:, 0], "records of the attributes"), records)
+        columns = {name: frame[name].iloc[at] for name in wanted}
+        for name, column in columns.items():
+            if missing := column.isna().to_numpy().nonzero()[0].tolist():
                 raise DataError(
-                    f"attribute {name!r} is missing for {missing:,} of {len(records):,} records, such as "
-                    f"{head(records[chosen[name].isna().to_numpy()])}: fill it in, or leave these records "
-                    "out of the prediction and the labels"
+                    f"attribute {name!r} is missing for {len(missing):,} of {len(records):,} records, such "
+                    f"as {head(records[missing])}: fill it in, or leave these records out of the "
+                    "prediction and the labels"
                 )
-        values = {f.name: _take_values(chosen[f.column], f) for f in features}
-        return cls(features, values, None if by is None else chosen[by].astype(str).astype("category"))
+        found = replace(none, values={f.name: _take_values(columns[f.column], f) for f in features})
+        if by is None:
+            return found
+        domain, names = pd.factorize(columns[by].astype(str), sort=True)
+        return replace(found, domain=domain, domains=tuple(names))
 
-    def rows(self, codes: IntArray, groups: int, at: IntArray | slice = slice(None)) -> pd.DataFrame:
-        """Return the features of each group of the records at some positions, (groups,)."""
+    def take(self, at: IntArray) -> Attributes:
+        """Return the attributes of the records at some positions."""
+        values = {name: column[at] for name, column in self.values.items()}
+        return replace(self, values=values, domain=self.domain[at])
+
+    def rows(self, codes: IntArray, groups: int) -> pd.DataFrame:
+        """Return the features of groups of records, (groups,), from the group of each record, (N,)."""
         rows = {SIZE: np.bincount(codes, minlength=groups).astype(float)}
         for feature in self.features:
-            rows[feature.name] = feature.of_groups(codes, self.values[feature.name][at], groups)
+            x = self.values[feature.name]
+            if isinstance(feature.how, str):
+                rows[feature.name] = AGGREGATES[feature.how](codes, x, groups)
+            else:  # one call for each group
+                of_group = pd.Series(x).groupby(codes).agg(feature.how)
+                rows[feature.name] = np.asarray(of_group.reindex(range(groups)), dtype=float)
             if wrong := int((~np.isfinite(rows[feature.name])).sum()):
-                raise DataError(
-                    f"the feature {feature.name!r} is no finite number for {wrong:,} of {groups:,} groups"
-                )
+                what = f"the feature {feature.name!r} is no finite number"
+                raise DataError(f"{what} for {wrong:,} of {groups:,} entities or clusters")
         return pd.DataFrame(rows)
 
-    def shares(
-        self, codes: IntArray, groups: int, at: IntArray | slice = slice(None)
-    ) -> dict[str, FloatArray]:
+    def shares(self, codes: IntArray, groups: int) -> dict[str, FloatArray]:
         """Return the share of the records of each group that a domain has, (groups,), by domain."""
-        if self.groups is None:
-            return {"": np.ones(groups)}
         size = np.bincount(codes, minlength=groups)
-        domain = self.groups.cat.codes.to_numpy()[at]
-        return {
-            str(name): np.bincount(codes[domain == i], minlength=groups) / size
-            for i, name in enumerate(self.groups.cat.categories)
-        }
+        inside = (codes[self.domain == i] for i in range(len(self.domains)))
+        parts = (np.bincount(own, minlength=groups) / size for own in inside)
+        return dict(zip(self.domains, parts, strict=True))
 
     def refuse_written_by_matcher(self, clusters: IntArray, entities: IntArray, at: IntArray) -> None:
         """Refuse an attribute that is the same in each predicted cluster, but not in labelled entities.
 
         Clusters are those of all records, (N,), entities those of the labelled ones, which are `at`.
         """
-        several = int((np.bincount(clusters) > 1).sum())
-        for feature in self.features:
-            values = pd.factorize(self.values[feature.name])[0].astype(float)
-            # a function of a user's own is a way to say that the source wrote the attribute
-            if (
-                callable(feature.how)
-                or several < WRITTEN
-                or _range(clusters, values, int(clusters.max()) + 1).any()
-            ):
-                continue
-            differing = int((_range(entities, values[at], int(entities.max()) + 1) > 0).sum())
-            if differing:
+        several = (np.bincount(clusters) > 1).sum() >= WRITTEN
+        # a function of a user's own is a way to say that the source wrote the attribute
+        for feature in (f for f in self.features if several and isinstance(f.how, str)):
+            codes = pd.factorize(self.values[feature.name])[0].astype(float)
+            differing = AGGREGATES["range"](entities, codes[at], int(entities.max()) + 1) > 0
+            if differing.any() and not AGGREGATES["range"](clusters, codes, int(clusters.max()) + 1).any():
                 raise DataError(
-                    f"{feature.column!r} is the same in all records of each predicted cluster and differs "
-                    f"in {differing:,} labelled entities, as if the matcher wrote it (a golden record): use "
-                    "the attribute as the source wrote it; if this is it, aggregate it by your own function"
+                    f"{feature.column!r} is the same in all records of each predicted cluster, but not in "
+                    f"{differing.sum():,} labelled entities, as if the matcher wrote it (a golden record). "
+                    "Use the column as the source wrote it; if this is it, aggregate it by your own function"
                 )
 
 
@@ -244,44 +220,45 @@ class Featured:
     entity_of: IntArray
 
     @classmethod
-    def of(cls, units: Units, prediction: Clustering, labels: Clustering, attributes: Attributes) -> Featured:
+    def of(cls, units: Units, prediction: Clustering, labels: Clustering, table: Attributes) -> Featured:
         """Compute features of a prediction, and of the labelled entities of units that were counted on it."""
-        K = len(prediction.clusters)
         assert units.piece_of is not None  # labels have ids
-        pieces = units.piece_of
         # entities that predicted clusters touch have records outside them
-        records = pieces.index if units.by_entity else labels.records
+        records = units.piece_of.index if units.by_entity else labels.records
         at = look_up(prediction.records, records)
         if (at < 0).any():
-            raise DataError(
-                f"{int((at < 0).sum()):,} labelled records are not in the prediction", Remedy.LEAVE_OUT
-            )
+            said = f"{int((at < 0).sum()):,} labelled records are not in the prediction"
+            raise DataError(said, Remedy.LEAVE_OUT)
         entity, _ = pd.factorize(labels.codes[look_up(labels.records, records, "labels")])
-        E = int(entity.max()) + 1
-        attributes.refuse_written_by_matcher(prediction.codes, entity, at)
-        place = look_up(records, pieces.index, "labels")
-        cluster_of, entity_of = np.zeros((2, len(units.n)), dtype=np.int64)
-        cluster_of[pieces], entity_of[pieces] = prediction.codes[at[place]], entity[place]
+        table.refuse_written_by_matcher(prediction.codes, entity, at)
+        every = prediction.codes, len(prediction.clusters)
+        labelled, own = table.take(at), (entity, int(entity.max()) + 1)
         return cls(
-            attributes.rows(prediction.codes, K),
-            attributes.rows(entity, E, at),
-            attributes.shares(prediction.codes, K),
-            attributes.shares(entity, E, at),
-            cluster_of,
-            entity_of,
+            table.rows(*every),
+            labelled.rows(*own),
+            table.shares(*every),
+            labelled.shares(*own),
+            *locate_pieces(units, records, prediction.codes[at], entity),
         )
+
+
+def locate_pieces(units: Units, records: pd.Index, *codes: IntArray) -> list[IntArray]:
+    """Return the code of each piece, (p,), from those of records, for each of several codes."""
+    assert units.piece_of is not None
+    place = np.zeros(len(units.n), dtype=np.int64)
+    place[units.piece_of] = look_up(records, units.piece_of.index, "labels")
+    return [of_record[place] for of_record in codes]
 
 
 def _locate(listed: pd.Index, records: pd.Index) -> Any:
     """Return the row of each record, refusing records with several rows or none."""
     if listed.equals(records):
         return slice(None)
-    if not listed.is_unique:
+    if not is_unique(listed):
         twice = listed[listed.duplicated()]
         raise DataError(f"{len(twice):,} rows of the attributes repeat a record, such as {head(twice)}")
-    position = look_up(listed, records, "attributes")
-    if (position < 0).any():
-        lacking = records[position < 0]
+    position = locate_all(listed, records)
+    if (lacking := records[position < 0]).size:
         raise DataError(
             f"{len(lacking):,} of {len(records):,} records of the prediction have no attributes, such as "
             f"{head(lacking)}: the table must list every record"
@@ -290,16 +267,17 @@ def _locate(listed: pd.Index, records: pd.Index) -> Any:
 
 
 def _take_values(column: pd.Series, feature: Feature) -> Any:
-    """Return the values of an attribute: numbers, unless the aggregate takes any."""
-    if callable(feature.how) or feature.how == "distinct":
-        return column.array if callable(feature.how) else pd.factorize(column)[0]
-    if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
-        return column.to_numpy(dtype=float)
+    """Return the values of an attribute: numbers, unless the aggregate is a function."""
+    if callable(feature.how):
+        return column.array
+    if feature.how == "distinct":
+        return pd.factorize(column)[0]
     numbers = pd.to_numeric(column, errors="coerce")
-    if numbers.isna().any():
+    if numbers.isna().any() or not pd.api.types.is_numeric_dtype(numbers):
+        wrong = column[numbers.isna()] if numbers.isna().any() else column
         raise DataError(
-            f"{int(numbers.isna().sum()):,} of {len(numbers):,} values of {feature.column!r} are no numbers, "
-            f"such as {head(column[numbers.isna()].tolist())}, and {feature.name!r} needs numbers: make "
-            "numbers of dates, such as their year, or count different values by 'distinct'"
+            f"{len(wrong):,} of {len(column):,} values of {feature.column!r} are no numbers, such as "
+            f"{head(wrong.tolist())}, and {feature.name!r} needs numbers: make numbers of dates, such as "
+            "their year, or count different values by 'distinct'"
         )
     return numbers.to_numpy(dtype=float)

@@ -67,6 +67,17 @@ def _find_nearby(records: pd.Index, wanted: pd.Index) -> IntArray:
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
 
+def locate_all(listed: pd.Index, records: pd.Index) -> IntArray:
+    """Return the position in `listed` of each of many records, (N,), -1 if it is not there."""
+    if len(listed) and isinstance(listed[0], str) and kind(records) == "string":
+        with suppress(UnicodeEncodeError):  # half of a surrogate pair
+            strings, wanted = (pa.array(i).cast(pa.large_string()) for i in (records, listed))
+            return np.asarray(pc.index_in(strings, wanted).fill_null(-1), dtype=np.int64)
+    if len(listed) and len(records):
+        same_kind(kind(records), kind(listed), "attributes")
+    return np.asarray(listed.get_indexer(records))
+
+
 def are_listed(records: pd.Index, listed: pd.Index) -> BoolArray:
     """Return whether each record is listed, (N,)."""
     if len(listed) and isinstance(listed[0], str):

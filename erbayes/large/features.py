@@ -1,0 +1,143 @@
+"""Features of predicted clusters by GROUP BY, where a prediction and the attributes of its records lie."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .._internal.errors import DataError, head
+from .._internal.tables import refuse_names
+from ..units.clustering import Clustering
+from ..units.features import SIZE, Attributes, Feature, Featured, features_of, locate_pieces
+from ..units.lookup import same_kind
+from .counted import Scanned
+from .database import Database
+from .duckdb import DuckDB
+from .scanning import EMBEDDED
+from .sources import has_own_database, opened
+
+AGGREGATES = {
+    "sum": "SUM({0})",
+    "mean": "AVG({0})",
+    "min": "MIN({0})",
+    "max": "MAX({0})",
+    "range": "MAX({0}) - MIN({0})",
+    "distinct": "COUNT(DISTINCT {0})",
+}
+"""SQL of the aggregates of `erbayes.units.features`."""
+
+
+def scan_features(
+    source: Any,
+    units: Scanned,
+    labels: Clustering,
+    *,
+    attributes: Any = None,
+    features: Any = None,
+    by: str | None = None,
+    database: DuckDB = EMBEDDED,
+) -> Featured:
+    """Compute features of all predicted clusters, and of labelled entities, as `Featured.of` does.
+
+    Parameters
+    ----------
+    source : as in `erbayes.large.scan`, whose units are `units`
+    attributes : source, optional
+        A table whose first column has the ids of records. Without one, attributes are columns of `source`.
+    features, by : as in `erbayes.impact`; no feature is a function
+
+    Raises
+    ------
+    DataError
+        As `Attributes.of`, or if a feature is a function.
+    """
+    features = features_of(features)
+    attributes = attributes if features or by is not None else None
+    if own := [feature.name for feature in features if callable(feature.how)]:
+        raise DataError(f"{head(own)} aggregates by a function, which no database runs: read all into memory")
+    if attributes is not None and has_own_database(source):
+        raise DataError("a table with a database of its own takes no second table: make a view of both")
+    with opened([source] if attributes is None else [source, attributes], database) as tables:
+        joined = _join_attributes(tables, units, features, by)
+        values = [f"x{i}" for i in range(len(features))]
+        sums = [AGGREGATES[str(f.how)].format(x) for f, x in zip(features, values, strict=True)]
+        names = [SIZE, *(feature.name for feature in features)]
+        chosen = ", ".join(["c", "COUNT(*)", *sums])
+        clusters = tables[0].fetched(f"SELECT {chosen} FROM {joined} GROUP BY c", ["c", *names])
+        parts = tables[0].fetched(f"SELECT c, g, COUNT(*) FROM {joined} GROUP BY c, g", ["c", "g", "n"])
+        keys = tables[0].keys(units.columns[0], labels.records.tolist())
+        labelled = pd.concat(
+            tables[0].fetched(
+                f"SELECT {', '.join(['r', 'c', 'g', *values])} FROM {joined} WHERE r IN ({inside})",
+                ["r", "c", "g", *values],
+            )
+            for inside in tables[0].listed(list(keys))
+        )
+    domains = sorted(parts["g"].unique())
+    place = pd.Index(clusters["c"])
+    records = pd.Index(labelled["r"].map(keys))
+    entity = pd.factorize(labels.codes[labels.records.get_indexer(records)])[0]
+    columns = {f.name: labelled[x].to_numpy() for f, x in zip(features, values, strict=True)}
+    codes = np.asarray(pd.Index(domains).get_indexer(labelled["g"]))
+    of_labelled = Attributes(features, columns, codes, tuple(domains))
+    of_cluster = place.get_indexer(parts["c"])
+    shares = {
+        name: np.bincount(of_cluster, parts["n"] * (parts["g"] == name), len(place)) / clusters[SIZE]
+        for name in domains
+    }
+    E = int(entity.max()) + 1
+    return Featured(
+        clusters[names].astype(float),
+        of_labelled.rows(entity, E),
+        {name: share.to_numpy() for name, share in shares.items()},
+        of_labelled.shares(entity, E),
+        *locate_pieces(units, records, place.get_indexer(labelled["c"]), entity),
+    )
+
+
+def _join_attributes(
+    tables: list[Database], units: Scanned, features: tuple[Feature, ...], by: str | None
+) -> str:
+    """Return SQL of keys r and c, the domain g and the values x0, x1, … of each record."""
+    table, holder = tables[0], tables[-1]
+    record, cluster = units.columns
+    wanted = [*(f.column for f in features), *([] if by is None else [by])]
+    columns = list(holder.columns())
+    refuse_names(list(dict.fromkeys(wanted)), columns or wanted, "the table of attributes")
+    own = record if holder is table else columns[0]
+    table.use(record, cluster, *(wanted if holder is table else []))
+    if holder is not table:
+        holder.use(own, *dict.fromkeys(wanted))
+        same_kind(str(table.kind(record)), str(holder.kind(own)), "attributes")
+    values = [
+        holder.quote(f.column)
+        if f.how == "distinct"
+        else f"CAST({holder.quote(f.column)} AS DOUBLE PRECISION)"
+        for f in features
+    ]
+    group = "''" if by is None else f"CAST({holder.quote(by)} AS VARCHAR)"
+    listed = ", ".join([f"{group} AS g", *(f"{x} AS x{i}" for i, x in enumerate(values))])
+    names = ["g", *(f"x{i}" for i in range(len(values)))]
+    if holder is table:
+        select = f"SELECT {table.key(record)} AS r, {table.key(cluster)} AS c, {listed} FROM {table.table}"
+    else:
+        ids = f"SELECT {table.key(record)} AS r, {table.key(cluster)} AS c FROM {table.table}"
+        rows = f"SELECT {holder.key(own)} AS r, {listed} FROM {holder.table}"
+        select = (
+            f"SELECT p.r, p.c, {', '.join(f'a.{name}' for name in names)} FROM ({ids}) AS p "
+            f"LEFT JOIN ({rows}) AS a ON p.r = a.r"
+        )
+    joined = table.keep(select)
+    counts = ", ".join(["COUNT(*)", *(f"COUNT({name})" for name in names)])
+    total, *there = table.rows(f"SELECT {counts} FROM {joined}")[0]
+    if total != units.rows:
+        raise DataError(f"{total - units.rows:,} rows of the attributes repeat a record of the prediction")
+    for name, known in zip([by, *(f.column for f in features)], there, strict=True):
+        if name is not None and known < total:
+            what = f"attribute {name!r} is missing for {total - known:,} of {total:,} records"
+            raise DataError(
+                f"{what}: fill it in, or leave these records out of the prediction and the labels"
+            )
+    return joined

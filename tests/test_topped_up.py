@@ -1,0 +1,82 @@
+"""Old labels and a few draws among new records, as one design."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import erbayes as eb
+
+LABELS = {1: "x", 2: "x", 3: "y", 4: "y", 7: "z"}
+OLD, NEW = [1, 2, 3, 5, 6], [4, 7, 8]
+
+
+def population(seed=0):
+    """Truth and prediction of 60 old and 30 new records; new ones are linked badly."""
+    rng = np.random.default_rng(seed)
+    truth = pd.Series(rng.integers(0, 25, 90))
+    prediction = truth.where(
+        rng.random(90) < np.where(np.arange(90) < 60, 0.95, 0.6), rng.integers(25, 60, 90)
+    )
+    return truth, prediction, truth.index[:60], truth.index[60:]
+
+
+def test_every_pair_of_samples_gives_the_totals_on_average():
+    """One old and one new draw are too few for a variance, so that weights are checked by their mean."""
+    truth, prediction, old, new = population()
+    sizes = truth.value_counts()
+    mean = pd.Series(0.0, ["records", "true_links", "predicted_links"])
+    rng = np.random.default_rng(1)
+    for _ in range(400):
+        draws = [truth[rng.choice(part, n)].to_numpy() for part, n in ((old, 6), (new, 4))]
+        labels = truth[truth.isin(np.concatenate(draws))]
+        design = eb.topped_up(labels, (old, draws[0]), (truth.index, draws[1]))
+        sample = eb.Sample(eb.measure(prediction, labels), design)
+        columns = [eb.columns.RECORDS, eb.columns.TRUE_LINKS, eb.columns.PREDICTED_LINKS]
+        mean += sample.contributions(columns).sum(axis=0) / 400
+    clusters = prediction.value_counts()
+    expected = [90, (sizes * (sizes - 1) / 2).sum(), (clusters * (clusters - 1) / 2).sum()]
+    np.testing.assert_allclose(mean, expected, rtol=0.04)
+
+
+def test_weights_are_those_of_expected_draws():
+    design = eb.topped_up(LABELS, (OLD, ["x", "y", "x"]), (NEW, ["y", "z"]))
+    units = eb.measure({r: r for r in range(1, 9)}, LABELS)
+    expansion = eb.Sample(units, design).expansion
+    # by hand: 3 old draws with chance f/5, and 2 new ones with a/3
+    weight = {"x": 1 / (3 * 2 / 5), "y": 1 / (3 / 5 + 2 / 3), "z": 1 / (2 / 3)}
+    np.testing.assert_allclose(expansion.weight, [weight[units.ids[u]] for u in expansion.unit])
+    assert units.ids[expansion.unit].tolist() == ["x", "y", "x", "y", "z"]
+
+
+def test_all_records_of_today_may_stand_for_the_new_ones():
+    designs = [eb.topped_up(LABELS, (OLD, ["x", "y"]), (ids, ["y", "z"])) for ids in (NEW, [*OLD, *NEW])]
+    units = eb.measure({r: r for r in range(1, 9)}, LABELS)
+    first, second = (eb.Sample(units, design).expansion.weight for design in designs)
+    np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ((OLD, ["x", "y"]), (OLD, ["y", "z"]), "all 5 records of the new part are old ones"),
+        (
+            (OLD, ["x", "y"]),
+            ([4, 8], ["y", "y"]),
+            "1 of 5 labelled records are neither old nor new, such as 7",
+        ),
+        (
+            (OLD, ["x", "z"]),
+            (NEW, ["y", "z"]),
+            "1 of 2 old draws are of entities that have no old record .*'z'",
+        ),
+        (
+            (OLD, ["x", "y"]),
+            (NEW, ["x", "z"]),
+            "1 of 2 new draws are of entities that have no new record .*'x'",
+        ),
+        (([*OLD, 1], ["x", "y"]), (NEW, ["y", "z"]), "all records of the old part: 1 duplicates"),
+    ],
+)
+def test_bad_parts_are_refused_with_a_sentence(old, new, said):
+    with pytest.raises(eb.DataError, match=said):
+        eb.topped_up(LABELS, old, new)
