@@ -41,7 +41,7 @@ PAGES = [
             "gallery",
         )
     ),
-    *(HERE / f"{name}.md" for name in ("intervals", "heavy-tails")),
+    *(HERE / f"{name}.md" for name in ("index", "intervals", "heavy-tails")),
 ]
 """Pages that are run, the one that makes the files of the example first."""
 
