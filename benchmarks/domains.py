@@ -16,7 +16,8 @@ from common import RELEASES as BEDS
 from common import table
 
 import erbayes as eb
-from erbayes.analysis.domains import by_domain, degrees, effective_draws, in_domain
+from erbayes.analysis.domains import by_domain, in_domain
+from erbayes.analysis.domains.effective import degrees, effective_draws
 from erbayes.datasets import patentsview_benchmark, patentsview_release, patentsview_releases
 from erbayes.engine import Taylor
 from erbayes.units.grouping import Of

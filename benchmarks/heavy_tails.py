@@ -49,7 +49,8 @@ from erbayes.engine import (
     taylor,
 )
 from erbayes.metrics.intervals import EqualTailed, identity
-from erbayes.study import Study, draw_samples, study
+from erbayes.study import draw_samples, study
+from erbayes.study.harness import Study
 
 METRICS = PR
 MODEL, PERCENTILE, POOL = "size model", "percentile", "linear pool"

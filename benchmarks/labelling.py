@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import populations as sim
 
-from erbayes.analysis.sensitivity import Adjusted, Mislabelled, Restored, by_pieces
+from erbayes.analysis.sensitivity.adjusted import Adjusted, Mislabelled, Restored, by_pieces
 from erbayes.engine import Taylor
 from erbayes.labels import Records
 from erbayes.metrics import pairwise_precision, pairwise_recall

@@ -21,7 +21,7 @@ scaled_cluster_precision = metrics.Metric(
     (columns.EXACT, columns.RECORDS, RECORDS, CLUSTERS),
     lambda s, r, N, K: N * s / (K * r),
     metrics.PER_RECORD,
-    metrics.POSITIVE,
+    metrics.definitions.POSITIVE,
     "NS/(|Ĉ|Σ records)",
 )
 scaled_cluster_f = metrics.Metric(
@@ -29,7 +29,7 @@ scaled_cluster_f = metrics.Metric(
     (columns.EXACT, columns.ENTITIES, columns.RECORDS, RECORDS, CLUSTERS),
     lambda s, c, r, N, K: 2 * N * s / (N * c + K * r),
     metrics.PER_RECORD,
-    metrics.POSITIVE,
+    metrics.definitions.POSITIVE,
     "2NS/(N|C|+|Ĉ|Σ records)",
 )
 

@@ -26,20 +26,24 @@ from erbayes.study.populations import (
     Chain,
     Empirical,
     LogNormal,
-    Mechanism,
     Merges,
     Misattribution,
     Population,
     RareErrors,
-    SizeLaw,
     Splits,
     Zeta,
     customers,
     population,
     simulate,
 )
-from erbayes.study.populations.errors import count_sizes, draw_clusters, need_share, number_compactly
-from erbayes.study.populations.sizes import draw_from, need_records
+from erbayes.study.populations.errors import (
+    Mechanism,
+    count_sizes,
+    draw_clusters,
+    need_share,
+    number_compactly,
+)
+from erbayes.study.populations.sizes import SizeLaw, draw_from, need_records
 from erbayes.units import Units
 
 __all__ = [

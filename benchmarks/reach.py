@@ -48,7 +48,7 @@ LINKS = m.Metric(
     (PREDICTED_LINKS, RECORDS, N),
     lambda y, r, N: N * y / r,
     m.PER_RECORD,
-    m.POSITIVE,
+    m.definitions.POSITIVE,
     "N Σw|P|_c / Σw N_c",
 )
 """The number of predicted links as a sample estimates it, which tells a check of balance."""

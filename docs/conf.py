@@ -92,7 +92,8 @@ class MetricsTable(Directive):
     required_arguments = 1
 
     def run(self):
-        from erbayes.metrics import ALL, OTHERS, Group
+        from erbayes.metrics import ALL
+        from erbayes.metrics.definitions import OTHERS, Group
 
         group = Group[self.arguments[0]]
         rows = [(m.name, m.meaning, m.source) for m in (*ALL, *OTHERS) if m.group is group]

@@ -24,6 +24,8 @@ from ._internal.errors import DataError, Remedy, head
 from .metrics.definitions import POSITIVE, UNIT
 from .metrics.intervals import Support
 
+__all__ = ["count", "gini", "mean", "quantile_share", "ratio", "regression", "share", "top", "total"]
+
 Function = Callable[[pd.DataFrame, FloatArray], Any]
 ANY = (-np.inf, np.inf)
 SIZE = "size"
@@ -58,27 +60,12 @@ REFUSED = {
 class Statistic:
     """A statistic of entities, or several of one kind such as the coefficients of a regression.
 
-    Attributes
-    ----------
-    names : tuple of str, (k,)
-    function : callable (rows, weights) -> value, or (value, influence)
-        Rows are a DataFrame of features, (n,), and weights a float array, (n,). The value is a number or
-        (k,), the influence (n,) or (n, k). Without one, rows are left out in turn (the jackknife).
-    support : (float, float)
-        The least and the largest value, from which the kind of interval follows.
-    terms : tuple of str
-        Features, or conditions on features, that rows need.
-    signed : bool
-        True if the statistic is 0 or more wherever its terms are.
-    fitted : callable rows -> Statistic, optional
-        Makes the statistic that all rows of a population mean, such as one with names of coefficients.
-    leverage : callable (rows, weights) -> float array, (n,), optional
-        Share of each row in its own fitted value.
-
-    Examples
-    --------
-    >>> share("size>=2").linearise(pd.DataFrame({"size": [1.0, 2.0, 5.0]}), np.ones(3))[0].round(3)
-    array([0.667])
+    `names` (k,); `function` takes rows, a DataFrame of features (n,), and weights (n,), and returns the
+    value, a number or (k,), or the value with its influence, (n,) or (n, k). Without one, rows are left out in turn
+    (the jackknife). `support`: the least and the largest value, from which the kind of interval follows;
+    `terms`: features, or conditions on features, that rows need; `signed`: true if the statistic is 0 or more
+    wherever its terms are; `fitted`: makes the statistic that all rows of a population mean, such as one with
+    names of coefficients; `leverage`: share of each row in its own fitted value, (n,).
     """
 
     names: tuple[str, ...]
@@ -135,18 +122,7 @@ class Statistic:
 
 
 def statistics_of(wanted: Any) -> tuple[Statistic, ...]:
-    """Return one statistic or several from objects, texts, and functions of a user's own.
-
-    Raises
-    ------
-    DataError
-        If one is none of these, or one that no sample of entities tells, or if two have one name.
-
-    Examples
-    --------
-    >>> [statistic.names for statistic in statistics_of(["count", top(0.01)])]
-    [('count',), ('top(0.01)',)]
-    """
+    """Return one statistic or several from objects, texts, and functions of a user's own."""
     several = isinstance(wanted, Iterable) and not isinstance(wanted, str)
     found = tuple(map(_as_statistic, wanted if several else [wanted]))
     names = [name for statistic in found for name in statistic.names]

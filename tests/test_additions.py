@@ -21,6 +21,7 @@ from erbayes import labels as sampling
 from erbayes import metrics as m
 from erbayes.analysis import sensitivity
 from erbayes.analysis.planning import forecast
+from erbayes.auxiliary import two_phases
 from erbayes.cli.asked import kinds as kinds_of_shell
 from erbayes.cli.designs import DesignName
 from erbayes.design import calibration, nonresponse
@@ -246,8 +247,8 @@ class TestDesign:
 
 OTHER = pd.Series(sim.Misattribution(0.05).apply(TRUTH.to_numpy(), np.random.default_rng(2)), TRUTH.index)
 ENGINES = {
-    engine.Advised: engine.Advised(),
-    engine.ClosedForm: engine.ClosedForm(),
+    engine.named.Advised: engine.named.Advised(),
+    engine.known_clusters.ClosedForm: engine.known_clusters.ClosedForm(),
     eb.auxiliary.Assisted: eb.auxiliary.Assisted.of(
         {"a": PREDICTION, "b": TRUTH}, TRUTH, by={"other": OTHER}
     ),
@@ -257,11 +258,21 @@ ENGINES = {
     engine.Naive: engine.Naive(),
     engine.BoundedMeans: engine.BoundedMeans(),
     engine.LinearPool: engine.LinearPool((engine.Taylor(), engine.Resampled(replicates=40)), draws=400),
-    sensitivity.Mislabelled: sensitivity.Mislabelled(sensitivity.by_pieces(0.1, 0.1), engine.Taylor()),
-    sensitivity.Adjusted: sensitivity.Adjusted(sensitivity.Restored(draws=2), 0.1, 0.1),
-    sensitivity.RestoredAdjusted: sensitivity.RestoredAdjusted(Annotator(), imputations=5),
+    sensitivity.adjusted.Mislabelled: sensitivity.adjusted.Mislabelled(
+        sensitivity.adjusted.by_pieces(0.1, 0.1), engine.Taylor()
+    ),
+    sensitivity.adjusted.Adjusted: sensitivity.adjusted.Adjusted(
+        sensitivity.adjusted.Restored(draws=2), 0.1, 0.1
+    ),
+    sensitivity.adjusted.RestoredAdjusted: sensitivity.adjusted.RestoredAdjusted(Annotator(), imputations=5),
 }
-PAIRED = {eb.auxiliary.Assisted, engine.ClosedForm, engine.Taylor, engine.Jackknife, engine.Resampled}
+PAIRED = {
+    eb.auxiliary.Assisted,
+    engine.known_clusters.ClosedForm,
+    engine.Taylor,
+    engine.Jackknife,
+    engine.Resampled,
+}
 
 
 BOUNDED = (m.b3_precision, m.b3_recall)
@@ -278,20 +289,26 @@ def own(sample, metrics, rng):
 
 
 def test_every_engine_has_an_example():
-    rooms = {**vars(eb.auxiliary), **vars(eb.design), **vars(engine), **vars(sensitivity)}
+    rooms = (
+        eb.auxiliary,
+        two_phases,
+        engine,
+        engine.known_clusters,
+        engine.named,
+        design,
+        sensitivity.adjusted,
+    )
     found = {
         value
-        for name, value in rooms.items()
-        if name in {*eb.auxiliary.__all__, *eb.design.__all__, *engine.__all__, *sensitivity.__all__}
-        and inspect.isclass(value)
-        and is_dataclass(value)
-        and "__call__" in vars(value)
+        for room in rooms
+        for name, value in vars(room).items()
+        if name[0] != "_" and inspect.isclass(value) and is_dataclass(value) and "__call__" in vars(value)
     }
     other = {
         eb.design.ByGroup,
-        eb.auxiliary.TwoPhase,
+        two_phases.TwoPhase,
     }  # totals of groups; cheap labels of one sample, which no study draws again
-    assert found - {sensitivity.Restored} - other == set(ENGINES)
+    assert found - {sensitivity.adjusted.Restored} - other == set(ENGINES)
 
 
 def test_restored_labels_have_no_second_clustering():
@@ -301,7 +318,7 @@ def test_restored_labels_have_no_second_clustering():
             [0.0],
             [0.1],
             PR,
-            adjust=sensitivity.Restored(draws=2),
+            adjust=sensitivity.adjusted.Restored(draws=2),
             engine=ENGINES[eb.auxiliary.Assisted],
             rng=1,
         )
@@ -373,7 +390,7 @@ RESULTS = {
 }
 
 
-SUPPORTS = (m.UNIT, (-1.0, 1.0), m.POSITIVE, (1.0, np.inf), (-np.inf, np.inf))
+SUPPORTS = (m.UNIT, (-1.0, 1.0), m.definitions.POSITIVE, (1.0, np.inf), (-np.inf, np.inf))
 
 
 def normal(x, sd, support):
@@ -415,7 +432,7 @@ class TestKind:
             assert least <= low <= np.clip(x, least, most) <= high <= most
             assert low < high or not least < x < most
             assert np.isfinite(normal(x, 0.0, support).interval(0.9, kind)).all()
-        if kind.suits(found) and support == m.POSITIVE:
+        if kind.suits(found) and support == m.definitions.POSITIVE:
             one, ten = (normal(k * 2.3, k * 0.5, support).interval(0.9, kind) for k in (1, 10))
             np.testing.assert_allclose(ten, 10 * one)
 
@@ -443,7 +460,13 @@ class TestKind:
         assert runs["lower"].notna().all()
         if asked_of(one) is PR:
             found = sensitivity.grid(
-                SAMPLE, [0.1], [0.0], PR, engine=asked["e"], adjust=sensitivity.Restored(draws=1), rng=1
+                SAMPLE,
+                [0.1],
+                [0.0],
+                PR,
+                engine=asked["e"],
+                adjust=sensitivity.adjusted.Restored(draws=1),
+                rng=1,
             )
             assert np.isfinite(found.lower).all()
 

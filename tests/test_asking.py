@@ -29,7 +29,7 @@ def test_names_objects_one_or_several():
     assert chosen(m.ALL) == m.ALL
 
 
-@pytest.mark.parametrize("metric", [*m.ALL, *m.OTHERS], ids=lambda metric: metric.name)
+@pytest.mark.parametrize("metric", [*m.ALL, *m.definitions.OTHERS], ids=lambda metric: metric.name)
 def test_every_name_that_tables_print_is_one_of_the_module_too(metric):
     assert getattr(m, metric.name.replace("-", "_")) is metric
     assert chosen(metric.name) == (metric,)
@@ -136,17 +136,17 @@ RANDOM = {
         lambda rng: simulate.simulate(simulate.Zeta(2.5, 9), simulate.Misattribution(0.1), 300, rng),
         "rand", {"r": DESIGN}, rng=rng, populations=2, progress=False).table().to_csv(),
     "grid": lambda rng: sensitivity.grid(
-        SAMPLE, [0.3], [0.1], adjust=sensitivity.Restored(draws=2), rng=rng, progress=False).estimate,
+        SAMPLE, [0.3], [0.1], adjust=sensitivity.adjusted.Restored(draws=2), rng=rng, progress=False).estimate,
     "tipping": lambda rng: sensitivity.tipping(
-        SAMPLE, "pairwise-recall", 0.43, adjust=sensitivity.Restored(draws=2), rng=rng).u,
+        SAMPLE, "pairwise-recall", 0.43, adjust=sensitivity.adjusted.Restored(draws=2), rng=rng).u,
     "restored_analysis": lambda rng: sensitivity.restored_analysis(
         SAMPLE, labelling.Annotator(), imputations=2, draws=3, rng=rng, progress=False).adjusted.values,
     "simulate": lambda rng: simulate.simulate(
         simulate.Zeta(2.5, 9), simulate.Misattribution(0.1), 300, rng).pred.to_csv(),
     "population": lambda rng: simulate.population(simulate.Zeta(2.5, 9), 300, rng).to_csv(),
-    "mislabel": lambda rng: labelling.mislabel(
+    "mislabel": lambda rng: labelling.annotators.error_models.mislabel(
         SAMPLE.units, labelling.Annotator(labelling.MissedPieces(0.5)), rng).table().to_csv(),
-    "restore": lambda rng: labelling.restore(
+    "restore": lambda rng: labelling.annotators.error_models.restore(
         SAMPLE.units, labelling.Annotator(labelling.MissedPieces(0.5)), rng).table().to_csv(),
     "perturb": lambda rng: labelling.perturb(
         LABELS, PREDICTION, labelling.Annotator(labelling.MissedPieces(0.5)), rng).to_csv(),

@@ -189,7 +189,8 @@ def sampled(entities, design, **how):
         ),
         (
             lambda: sampled(
-                "xyzuv", eb.design.Calibrated(eb.UniformClusters(), eb.design.links_by_size, fewest=0)
+                "xyzuv",
+                eb.design.Calibrated(eb.UniformClusters(), eb.design.calibration.links_by_size, fewest=0),
             ),
             "under Calibrated the chance",
         ),

@@ -12,7 +12,7 @@ from erbayes import bayes
 from erbayes import metrics as m
 from erbayes.analysis.domains import by_domain, by_pair, in_domain
 from erbayes.bayes.evidence import Evidence
-from erbayes.engine import Counting
+from erbayes.engine.contract import Counting
 from erbayes.metrics.columns import COMMON_LINKS, TRUE_LINKS, Domain, Links
 from erbayes.study.populations import Chain, Misattribution, Splits, population
 from erbayes.units.grouping import Of

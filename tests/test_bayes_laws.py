@@ -27,7 +27,8 @@ from erbayes.bayes.model import Sizes
 from erbayes.bayes.parts import CompiledPart, Drawn, PartDraws
 from erbayes.bayes.samplers import Importance
 from erbayes.bayes.sizes import PredictionInformed
-from erbayes.engine import Doubting, Explaining, Taylor, side_by_side
+from erbayes.engine import Taylor, side_by_side
+from erbayes.engine.contract import Doubting, Explaining
 from erbayes.report import report
 from erbayes.study.populations import Chain, Merges, Population, Splits, Zeta, population, simulate
 

@@ -14,7 +14,8 @@ from erbayes import bayes
 from erbayes import metrics as m
 from erbayes.analysis.domains import in_domain
 from erbayes.bayes.importance import Adapted, LightTails, Start, approximated
-from erbayes.engine import Preparing, Taylor
+from erbayes.engine import Taylor
+from erbayes.engine.contract import Preparing
 from erbayes.metrics.columns import Domain, Links
 from erbayes.study import Entities, study
 from erbayes.study.populations import Chain, LogNormal, Merges, Misattribution, Splits, Zeta, simulate

@@ -12,8 +12,10 @@ from test_folder import answered, fill, made, saved, world
 import erbayes as eb
 from erbayes import labels as sampling
 from erbayes._internal.errors import DataError
-from erbayes.labels import Fault, State, read_folder, read_labels
+from erbayes.labels import read_labels
+from erbayes.labels.drawing.folder import read_folder
 from erbayes.labels.drawing.sheets import read_sheet, write_sheet
+from erbayes.labels.reading.faults import Fault, State
 
 PRED, TRUE, _ = world()
 

@@ -10,15 +10,8 @@ from test_golden import GOLDEN, METRICS, R, pps, sample
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.design.variance import StratifiedDraws
-from erbayes.engine import (
-    BCa,
-    Dirichlet,
-    PseudoDraws,
-    RaoWu,
-    Scheme,
-    Studentised,
-    bootstrap,
-)
+from erbayes.engine import BCa, Dirichlet, PseudoDraws, RaoWu, Studentised, bootstrap
+from erbayes.engine.schemes import Scheme
 from erbayes.metrics.columns import ENTITIES, PREDICTED_LINKS, RECORDS
 from erbayes.metrics.intervals import EqualTailed
 

@@ -25,7 +25,7 @@ def two(*_):
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("totals", [two, eb.design.links_by_size])
+@pytest.mark.parametrize("totals", [two, eb.design.calibration.links_by_size])
 def test_known_totals_are_met_within_bounds_whatever_the_scale_of_the_weights(seed, totals):
     pred, _, labels, draws = drawn(seed, n=150)
     units = eb.measure(pred, labels)
@@ -128,7 +128,7 @@ def test_classes_cover_all_sizes_and_rest_on_enough_draws(seed):
     pred, _, labels, draws = drawn(seed, 150, 2000)
     units = eb.measure(pred, labels)
     expansion = eb.UniformRecords(draws).expand(units)
-    records, *classes = eb.design.links_by_size(units, expansion)
+    records, *classes = eb.design.calibration.links_by_size(units, expansion)
     assert records == RECORDS
     assert sum(units.known.total(c) for c in classes) == pytest.approx(units.known.total(PREDICTED_LINKS))
     z = np.column_stack([units.column(c)[expansion.unit] * expansion.weight for c in classes])
@@ -142,7 +142,7 @@ def test_refuses_exactly_where_linear_programming_finds_no_factors():
         pred, _, labels, draws = drawn(seed, 40)
         units = eb.measure(pred, labels)
         base = eb.UniformRecords(draws).expand(units)
-        columns = eb.design.links_by_size(units, base)
+        columns = eb.design.calibration.links_by_size(units, base)
         x = np.column_stack([units.column(c)[base.unit] for c in columns])
         X = np.array([units.known.total(c) for c in columns])
         found = (

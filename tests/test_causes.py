@@ -190,12 +190,12 @@ def test_leaves_of_a_census_equal_the_metric_of_their_entities():
     for number, estimate in zip(shown["leaf"], shown["estimate"], strict=True):
         mine = links[(found.leaf == int(number)).to_numpy()]
         assert estimate == pytest.approx(mine["common"].sum() / mine["true"].sum(), rel=1e-12)
-    assert isinstance(found.root, causes.Split) and found.root.feature.startswith("source")
+    assert isinstance(found.root, causes.honest_tree.Split) and found.root.feature.startswith("source")
 
 
 def followed(node, row):
     """The leaf of a row of features, from the splits."""
-    while isinstance(node, causes.Split):
+    while isinstance(node, causes.honest_tree.Split):
         node = node.below if row[node.feature] <= node.at else node.above
     return node
 

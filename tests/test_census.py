@@ -24,7 +24,7 @@ def population(seed: int, N: int = 60) -> tuple[pd.Series, pd.Series]:
     return pd.Series(pred, index), pd.Series(true, index)
 
 
-def designs(true: pd.Series) -> dict[str, eb.design.Design]:
+def designs(true: pd.Series) -> dict[str, eb.design.contract.Design]:
     sizes = true.value_counts()
     names = sizes.index
     strata = pd.Series(np.arange(len(names)) % 3, names)

@@ -14,7 +14,8 @@ from erbayes._internal.errors import Remedy
 from erbayes.cli import REMEDIES
 from erbayes.cli.drawing import PlanName
 from erbayes.engine.bounded_means import AnytimeBetting, Betting
-from erbayes.labels import read_folder, read_labels, worst_cases
+from erbayes.labels import read_labels, worst_cases
+from erbayes.labels.drawing.folder import read_folder
 from erbayes.labels.drawing.plans import PLANS
 from erbayes.labels.drawing.sheets import read_sheet, write_sheet
 

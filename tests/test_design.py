@@ -14,7 +14,8 @@ import pytest
 import erbayes as eb
 from erbayes import design as design_room
 from erbayes import metrics as m
-from erbayes.design import BySize, SelectedBySize
+from erbayes.design import BySize
+from erbayes.design.contract import SelectedBySize
 from erbayes.design.variance import DistinctDraws, HartleyRaoDraws, JointDraws, PoissonDraws, StratifiedDraws
 
 PRED = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b", 6: "c", 7: "d", 8: "d", 9: "e"}
@@ -455,7 +456,7 @@ def test_naive_sees_no_false_link_to_other_records():
         return eb.measure(PRED, labels(entities))
 
     assert list(eb.engine.naive(units("xu"), [P, m.pairwise_recall])) == [1.0, 1 / 3]
-    assert eb.engine.P_naive(units("xy")) == eb.engine.R_naive(units("xy")) == 2 / 4
+    assert eb.engine.P_naive(units("xy")) == eb.engine.labelled_only.R_naive(units("xy")) == 2 / 4
     with pytest.raises(eb.NotIdentified, match="not of predicted clusters"):
         eb.engine.naive(eb.measure_predicted(PRED, TRUE, ["a", "b"]))
 

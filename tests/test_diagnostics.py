@@ -43,7 +43,9 @@ def test_influences_on_a_total_sum_to_0_too():
     pred, true = population(2)
     labels = true[true < true.median()]
     sample = eb.Sample(eb.measure(pred, labels), eb.UniformClusters(population=true.nunique()))
-    total = m.Metric("links", (eb.columns.TRUE_LINKS,), lambda x: x, m.PER_RECORD, m.POSITIVE, "Σ", True)
+    total = m.Metric(
+        "links", (eb.columns.TRUE_LINKS,), lambda x: x, m.PER_RECORD, m.definitions.POSITIVE, "Σ", True
+    )
     table = eb.influence(sample, total)
     links = eb.measure(pred, labels).table()["true_links"]
     wanted = (links - links.mean()) * true.nunique() / len(links)

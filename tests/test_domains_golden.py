@@ -71,12 +71,12 @@ def test_post_stratified_and_raked(case):
     grouped = grouped.grouped(half, name="half", prediction=RECORDS_OF.pred)
     one = case == "postStratify"
     totals = ByGroup("kind") if one else ByGroup("kind", "half")
-    distances = [eb.design.linear, raking] if one else [raking]
+    distances = [eb.design.calibration.linear, raking] if one else [raking]
     for distance in distances:
         sample = eb.Sample(
             grouped, eb.design.Calibrated(design(), totals, bounds=(0.01, 100.0), fewest=0, distance=distance)
         )
-        count = m.Metric("c", (ENTITIES,), lambda c: c, ((ENTITIES, 1.0),), m.POSITIVE, "")
+        count = m.Metric("c", (ENTITIES,), lambda c: c, ((ENTITIES, 1.0),), m.definitions.POSITIVE, "")
         share = m.Metric("s", (ENTITIES, RECORDS), lambda c, r: c / r, ((RECORDS, 1.0),), m.UNIT, "")
         chosen = {**METRICS, "ENT/one": share, "ENT": count}
         fit = eb.engine.taylor(sample, list(chosen.values())).apply(list(chosen.values()), 1)
@@ -95,7 +95,7 @@ def test_calibration_to_links_by_group_and_its_replicates():
     source = pd.Series(list("ABC"))[RECORDS_OF.index % 3].set_axis(RECORDS_OF.index)
     grouped = units().grouped(source, name="source", prediction=RECORDS_OF.pred)
     plain = eb.Sample(grouped, design())
-    for distance in (eb.design.linear, raking):
+    for distance in (eb.design.calibration.linear, raking):
         sample = eb.Sample(
             grouped,
             eb.design.Calibrated(design(), ByGroup("source", links=True), fewest=0, distance=distance),

@@ -13,7 +13,6 @@ from test_scan import KINDS, NASTY, SOURCES, duckdb, frame_of, in_turn, populati
 import erbayes as eb
 from erbayes.labels import (
     GivenChances,
-    InMemory,
     LinkEnds,
     Mixture,
     Poisson,
@@ -24,6 +23,7 @@ from erbayes.labels import (
     Systematic,
     draw,
 )
+from erbayes.labels.drawing.source import InMemory
 from erbayes.large import Columns, DatabaseTable, Dialect, DuckDB, Files, RunSQL, Spark, drawing
 
 pytestmark = pytest.mark.slow

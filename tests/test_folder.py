@@ -16,8 +16,9 @@ import pytest
 import erbayes as eb
 from erbayes import labels as sampling
 from erbayes._internal.errors import DataError
-from erbayes.labels import HARMLESS, Fault, State, read_labels
+from erbayes.labels import read_labels
 from erbayes.labels.drawing.sheets import guarded, read_sheet, unguarded, write_sheet
+from erbayes.labels.reading.faults import HARMLESS, Fault, State
 
 pytestmark = pytest.mark.slow
 
@@ -275,22 +276,22 @@ def test_tables_that_do_not_fit_the_draws_are_refused(case):
 @pytest.mark.parametrize("annotators", [1, 2, 3, 5])
 @pytest.mark.parametrize("overlap", [0, 0.2, 1])
 def test_tasks_are_dealt_evenly_and_the_share_of_overlap_to_two(annotators, overlap):
-    dealt = sampling.dealt(100, annotators, overlap, seed=4)
+    dealt = sampling.drawing.labelling_tasks.dealt(100, annotators, overlap, seed=4)
     times = pd.Series([t for tasks in dealt.values() for t in tasks]).value_counts()
     assert sorted(times.index) == list(range(1, 101))
     assert times.max() <= 2 and (times == 2).sum() == (100 * overlap if annotators > 1 else 0)
     sizes = [len(tasks) for tasks in dealt.values()]
     assert max(sizes) - min(sizes) <= 2
     assert all(tasks == sorted(tasks) for tasks in dealt.values())
-    assert dealt == sampling.dealt(100, annotators, overlap, seed=4)
+    assert dealt == sampling.drawing.labelling_tasks.dealt(100, annotators, overlap, seed=4)
     if 0 < overlap < 1 and annotators > 1:
-        assert dealt != sampling.dealt(100, annotators, overlap, seed=5)
+        assert dealt != sampling.drawing.labelling_tasks.dealt(100, annotators, overlap, seed=5)
 
 
 def test_dealing_refuses_numbers_out_of_range():
     for arguments, message in (((3, 4), "4 annotators for 3 tasks: at most 3"), ((3, 1, 1.5), "overlap must lie in"), ((100, 27), "at most 26")):  # fmt: skip
         with pytest.raises(DataError, match=message):
-            sampling.dealt(*arguments)
+            sampling.drawing.labelling_tasks.dealt(*arguments)
 
 
 # the way there and back

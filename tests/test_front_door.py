@@ -12,7 +12,9 @@ from erbayes import engine as engines
 from erbayes import metrics as m
 from erbayes import plots
 from erbayes.datasets import people
-from erbayes.engine import Advised, ClosedForm, Jackknife, LinearPool, Resampled, Taylor, advise, find_engine
+from erbayes.engine import Jackknife, LinearPool, Resampled, Taylor
+from erbayes.engine.known_clusters import ClosedForm
+from erbayes.engine.named import Advised, advise, find_engine
 from erbayes.metrics.uncertain import Draws, Normal
 
 EXAMPLE = people()

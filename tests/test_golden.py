@@ -37,7 +37,7 @@ def sample(file: str, design):
 class Corrected:
     """Another design, its variance times θ although units recur: what R and the paper do."""
 
-    design: eb.design.Design
+    design: eb.design.contract.Design
     theta: float
 
     def expand(self, units):
@@ -45,7 +45,7 @@ class Corrected:
         return replace(plain, variance=replace(plain.variance, theta=np.array([self.theta])))
 
 
-def pps(population=None, correction=eb.design.sampling_fraction):
+def pps(population=None, correction=eb.design.drawn.sampling_fraction):
     def design(drawn):
         weights = drawn.drop_duplicates("cluster").set_index("cluster").w
         plain = eb.KnownWeights(weights, list(drawn.cluster), absolute=True)

@@ -80,8 +80,8 @@ REFUSED = {
                 type(engine).__name__: partial(engine, metrics=PR)
                 for engine in (
                     Taylor(), Jackknife(), Resampled(), Naive(),
-                    sensitivity.RestoredAdjusted(labelling.Annotator()), sensitivity.Mislabelled(labelling.Annotator(), Taylor()),
-                    sensitivity.Adjusted(sensitivity.Restored(), 0.1, 0.1),
+                    sensitivity.adjusted.RestoredAdjusted(labelling.Annotator()), sensitivity.adjusted.Mislabelled(labelling.Annotator(), Taylor()),
+                    sensitivity.adjusted.Adjusted(sensitivity.adjusted.Restored(), 0.1, 0.1),
                 )
             },
         }.items()
@@ -91,7 +91,7 @@ REFUSED = {
         f"{name} of {given}": (partial(door, value), f"Units are needed, as .* makes them or sample.units, not {given}$")
         for name, door in {
             "naive": eb.engine.naive, "P_naive": eb.engine.P_naive, "links out of reach": links_out_of_reach,
-            "mislabel": lambda x: labelling.mislabel(x, labelling.Annotator(labelling.MissedPieces(0.1))),
+            "mislabel": lambda x: labelling.annotators.error_models.mislabel(x, labelling.Annotator(labelling.MissedPieces(0.1))),
         }.items()
         for given, value in {"Sample": SAMPLE, "DataFrame": L.to_frame(), "None": None}.items()
     },
@@ -103,13 +103,13 @@ REFUSED = {
             "compare": lambda rng: eb.compare({"a": P, "b": P}, L, eb.UniformClusters(), PR, engine=Resampled(), rng=rng),
             "simulate": partial(simulate.simulate, simulate.Zeta(2.5, 9), simulate.Splits(0.1), 50),
             "population": partial(simulate.population, simulate.Zeta(2.5, 9), 50),
-            "mislabel": partial(labelling.mislabel, SAMPLE.units, labelling.Annotator(labelling.MissedPieces(0.1))),
-            "restore": partial(labelling.restore, SAMPLE.units, labelling.Annotator(labelling.MissedPieces(0.1))),
+            "mislabel": partial(labelling.annotators.error_models.mislabel, SAMPLE.units, labelling.Annotator(labelling.MissedPieces(0.1))),
+            "restore": partial(labelling.annotators.error_models.restore, SAMPLE.units, labelling.Annotator(labelling.MissedPieces(0.1))),
             "perturb": partial(labelling.perturb, L, P, labelling.Annotator(labelling.MissedPieces(0.1))),
             "restored analysis": partial(sensitivity.restored_analysis, SAMPLE, labelling.Annotator()),
             "grid": partial(sensitivity.grid, SAMPLE, [0.1], [0.1]),
             "tipping": partial(sensitivity.tipping, SAMPLE, "pairwise-recall", 0.5),
-            "Mislabelled": partial(sensitivity.Mislabelled(labelling.Annotator(), Taylor()), SAMPLE, PR),
+            "Mislabelled": partial(sensitivity.adjusted.Mislabelled(labelling.Annotator(), Taylor()), SAMPLE, PR),
             "draws": FOUND.as_draws,
             "forecast from a prior": partial(planning.forecast_from_prior, truth, PR, {"r": eb.UniformRecords()}),
         }.items()
@@ -253,7 +253,7 @@ REFUSED = {
             ("beta", lambda: m.pairwise_f("x"), "beta of pairwise_f must be 0 or more and finite"),
             ("rate", lambda: labelling.MissedPieces("x"), r"rate of MissedPieces must lie in \[0, 1\]"),
             ("Beta", lambda: labelling.Beta("x", 1), "a and b of Beta must be above 0 and finite"),
-            ("count", lambda: labelling.Recaptured("x", 1, 1), "counts must be 0 or more and finite"),
+            ("count", lambda: labelling.annotators.rates.Recaptured("x", 1, 1), "counts must be 0 or more and finite"),
             ("share of splits", lambda: simulate.Splits("x"), r"Splits must lie in \[0, 1\]"),
             ("records", lambda: simulate.population(simulate.Zeta(2.5, 9), "x"), "records of a population must be a whole number, 1 or more"),
             ("law", lambda: simulate.population("x", 9), "a law of sizes is an object such as Zeta.2.5, 60."),
@@ -264,12 +264,12 @@ REFUSED = {
     "half a record of a population": (lambda: simulate.population(simulate.Zeta(2.5, 9), 9.5), "records of a population must be a whole number, 1 or more, not 9.5"),
     "kept of None": (lambda: labelling.Annotator(kept=None), "kept is an object such as KeptRecords.0.1., not None"),
     # labelling
-    "no annotator": (lambda: labelling.mislabel(SAMPLE.units, None), "a model of errors is an Annotator, such as .*, not None"),
-    "a class of annotators": (lambda: labelling.restore(SAMPLE.units, labelling.Annotator), "a model of errors is an Annotator, such as .*, not the class Annotator"),
+    "no annotator": (lambda: labelling.annotators.error_models.mislabel(SAMPLE.units, None), "a model of errors is an Annotator, such as .*, not None"),
+    "a class of annotators": (lambda: labelling.annotators.error_models.restore(SAMPLE.units, labelling.Annotator), "a model of errors is an Annotator, such as .*, not the class Annotator"),
     "answers on one mention": (lambda: labelling.answers(L, "r1"), "mentions must be several ids, not 'r1' alone"),
     "no answers": (lambda: labelling.Pair.of(None, None, P), "answers are a DataFrame, as answers.. gives it, not None"),
-    "a count of nan": (lambda: labelling.Recaptured(np.nan, 2, 3), "counts must be 0 or more and finite"),
-    "a prior of nan": (lambda: labelling.Recaptured(1, 2, 3, prior=(1, np.nan, 1)), "prior masses must be above 0 and finite"),
+    "a count of nan": (lambda: labelling.annotators.rates.Recaptured(np.nan, 2, 3), "counts must be 0 or more and finite"),
+    "a prior of nan": (lambda: labelling.annotators.rates.Recaptured(1, 2, 3, prior=(1, np.nan, 1)), "prior masses must be above 0 and finite"),
     "answers of other columns": (lambda: labelling.Pair.of(L.to_frame("e"), L.to_frame("e"), P), r"answers need columns mention and record, .*\['mention', 'record'\] are lacking"),
     # results side by side
     **{
@@ -285,14 +285,14 @@ REFUSED = {
         f"{name} of {what}": (partial(door, value), f"a model of errors is an Annotator, such as .*, not {said}")
         for name, door in {
             "restored": partial(sensitivity.restored_analysis, SAMPLE),
-            "restored as an engine": lambda x: sensitivity.RestoredAdjusted(x)(SAMPLE, PR),
+            "restored as an engine": lambda x: sensitivity.adjusted.RestoredAdjusted(x)(SAMPLE, PR),
         }.items()
         for what, value, said in (("None", None, "None"), ("the class Annotator", labelling.Annotator, "the class Annotator"))
     },
     "imputations in words": (lambda: sensitivity.restored_analysis(SAMPLE, labelling.Annotator(), imputations="x"), "imputations must be a whole number, 1 or more, not 'x'"),
     "half a draw of an imputation": (lambda: sensitivity.restored_analysis(SAMPLE, labelling.Annotator(), draws=0.5), "draws of an imputation must be a whole number, 1 or more, not 0.5"),
-    "no units by size": (lambda: eb.design.links_by_size(None, SAMPLE.expansion), "Units are needed"),
-    "no expansion by size": (lambda: eb.design.links_by_size(SAMPLE.units, None), "an Expansion of these units is needed, .*, not None"),
+    "no units by size": (lambda: eb.design.calibration.links_by_size(None, SAMPLE.expansion), "Units are needed"),
+    "no expansion by size": (lambda: eb.design.calibration.links_by_size(SAMPLE.units, None), "an Expansion of these units is needed, .*, not None"),
     # populations in words
     **{
         f"{law.__name__}{parameters!r}": (partial(law, *parameters), f"{what} must be .*, not 'x'")
@@ -355,7 +355,7 @@ def test_own_designs_by_size_are_planned_where_the_formula_is_theirs():
             plan(other)
 
 
-@pytest.mark.parametrize("correction", [eb.design.sampling_fraction, eb.design.paper_theta])
+@pytest.mark.parametrize("correction", [eb.design.drawn.sampling_fraction, eb.design.paper_theta])
 def test_a_census_needs_no_correction(correction):
     for labels, population in ((L, 3), (L[L == "x"], 1)):
         found = eb.estimate(P, labels, eb.UniformClusters(population, correction=correction), PR)

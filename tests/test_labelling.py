@@ -7,22 +7,9 @@ import pytest
 import erbayes as eb
 from erbayes.analysis.sensitivity import restored_analysis
 from erbayes.engine import Taylor
-from erbayes.labels import (
-    Annotator,
-    Beta,
-    KeptRecords,
-    MissedPieces,
-    MissedRecords,
-    Pair,
-    Recaptured,
-    anchoring,
-    answers,
-    drawn,
-    mislabel,
-    perturb,
-    restore,
-    sampled_mention,
-)
+from erbayes.labels import Annotator, Beta, KeptRecords, MissedPieces, Pair, anchoring, answers, perturb
+from erbayes.labels.annotators.error_models import MissedRecords, mislabel, restore, sampled_mention
+from erbayes.labels.annotators.rates import Recaptured, drawn
 from erbayes.study import populations as sim
 from erbayes.units.clustering import Clustering
 

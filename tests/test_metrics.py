@@ -12,8 +12,10 @@ from erbayes.engine import bootstrap, side_by_side
 from erbayes.labels import anchoring
 from erbayes.report import report
 
-EVERY = [*m.ALL, *m.OTHERS, m.P_clust, m.P_rec]
-WITH_A_PARAMETER = [make(parameter) for make in m.FAMILIES.values() for parameter in (0, 0.5, 1, 2)]
+EVERY = [*m.ALL, *m.definitions.OTHERS, m.P_clust, m.P_rec]
+WITH_A_PARAMETER = [
+    make(parameter) for make in m.definitions.FAMILIES.values() for parameter in (0, 0.5, 1, 2)
+]
 OWN_COSTS = m.generalized_merge_distance("own-costs", lambda x: -(x**2), lambda x: -x)
 
 
@@ -21,7 +23,7 @@ OWN_COSTS = m.generalized_merge_distance("own-costs", lambda x: -(x**2), lambda 
 def test_a_metric_has_a_meaning_of_one_short_sentence_and_a_group(metric):
     assert metric.meaning.endswith(".") and metric.meaning[0].isupper()
     assert len(metric.meaning.split()) <= 25
-    assert metric.group is not m.Group.OTHER
+    assert metric.group is not m.definitions.Group.OTHER
     assert metric.meaning in repr(metric) and metric.source in repr(metric)
 
 
@@ -32,12 +34,12 @@ def test_meanings_differ():
 
 def test_groups_are_contiguous():
     headings = [group for group, _ in groupby(m.ALL, key=lambda metric: metric.group)]
-    assert len(headings) == len(set(headings)) == len(m.Group) - 1
+    assert len(headings) == len(set(headings)) == len(m.definitions.Group) - 1
 
 
 def test_an_own_metric_needs_neither():
     own = m.Metric("own", (), lambda: 1.0, (), m.UNIT, "1")
-    assert own.group is m.Group.OTHER and repr(own) == "<own: 1>"
+    assert own.group is m.definitions.Group.OTHER and repr(own) == "<own: 1>"
 
 
 def test_the_usual_metrics_are_six_of_all():
@@ -54,7 +56,7 @@ def test_the_usual_metrics_are_six_of_all():
 
 def test_every_metric_of_the_room_has_a_name_that_functions_take():
     made = {value for value in vars(m).values() if isinstance(value, m.Metric)}
-    assert made == {m.chosen(name)[0] for name in m.NAMED}
+    assert made == {m.chosen(name)[0] for name in m.definitions.NAMED}
 
 
 @pytest.mark.parametrize(
@@ -83,4 +85,4 @@ def test_signatures_fit_into_a_tooltip(function):
 
 def test_several_metrics_are_copied_with_their_name():
     assert copy(eb.metrics.ALL) == eb.metrics.ALL and repr(copy(eb.metrics.ALL)) == "ALL"
-    assert repr(m.Metrics([m.rand])) == f"({m.rand!r},)"
+    assert repr(m.definitions.Metrics([m.rand])) == f"({m.rand!r},)"

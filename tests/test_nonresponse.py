@@ -74,7 +74,9 @@ def test_the_variance_is_that_of_double_sampling():
     y[resolved] = adjusted.units.column(eb.columns.B3_RECALL)[adjusted.expansion.unit]
     y[resolved] *= len(UNIT) / adjusted.units.size[adjusted.expansion.unit]
     mean, variance = two_phases(y, code, resolved)
-    total = eb.metrics.Metric("t", (eb.columns.B3_RECALL,), lambda t: t, m.PER_RECORD, m.POSITIVE, "")
+    total = eb.metrics.Metric(
+        "t", (eb.columns.B3_RECALL,), lambda t: t, m.PER_RECORD, m.definitions.POSITIVE, ""
+    )
     fit = eb.engine.taylor(adjusted, total).apply(total)
     assert fit.mean[0] == pytest.approx(mean) and fit.sd[0] ** 2 == pytest.approx(variance)
 

@@ -15,7 +15,7 @@ import erbayes as eb
 from erbayes import columns as u
 from erbayes import engine, plots
 from erbayes import metrics as m
-from erbayes.auxiliary import phases
+from erbayes.auxiliary import phases, two_phases
 from erbayes.auxiliary.correction import nested
 from erbayes.auxiliary.two_phases import of_phases, subsample
 from erbayes.engine.closed_form import effects
@@ -80,7 +80,7 @@ def _recalls(clusters, prediction):
 
 def test_the_truth_as_cheap_labels_is_the_sample_of_all_draws():
     sample, every = sample_of(TRUTH, RECORDS[:150]), sample_of(TRUTH, RECORDS)
-    found, plain = eb.auxiliary.TwoPhase(every)(sample, PR), engine.Taylor()(sample, PR)
+    found, plain = two_phases.TwoPhase(every)(sample, PR), engine.Taylor()(sample, PR)
     whole = engine.Taylor()(every, PR)
     assert (found.weights == 1).all() and (found.correlation > 0.999).all()
     np.testing.assert_allclose(found.mean, whole.mean, rtol=1e-12)
@@ -94,7 +94,7 @@ def test_the_estimate_and_its_error_by_hand():
     """The textbook's right side, V(d)/n' + (1/n - 1/n') V(d - λe), from the careful draws alone."""
     sample, every = sample_of(TRUTH, RECORDS[:200]), sample_of(CHEAP, RECORDS)
     metric = [m.b3_recall]
-    found, plain = eb.auxiliary.TwoPhase(every)(sample, metric), engine.Taylor()(sample, metric)
+    found, plain = two_phases.TwoPhase(every)(sample, metric), engine.Taylor()(sample, metric)
     part = sample_of(CHEAP, RECORDS[:200])
     second, first = (engine.Taylor()(x, metric).mean for x in (part, every))
     weight = found.weights[0, 0]
@@ -114,23 +114,21 @@ def test_weights_of_a_part_estimate_the_same_totals():
 
 def test_careful_draws_may_be_anywhere_among_the_cheap_ones():
     order = np.random.default_rng(1).permutation(600)
-    first = eb.auxiliary.TwoPhase(sample_of(CHEAP, RECORDS))(sample_of(TRUTH, RECORDS[:150]), PR)
+    first = two_phases.TwoPhase(sample_of(CHEAP, RECORDS))(sample_of(TRUTH, RECORDS[:150]), PR)
     place = np.argsort(order)[:150]
-    again = eb.auxiliary.TwoPhase(sample_of(CHEAP, RECORDS[order]), place)(
-        sample_of(TRUTH, RECORDS[:150]), PR
-    )
+    again = two_phases.TwoPhase(sample_of(CHEAP, RECORDS[order]), place)(sample_of(TRUTH, RECORDS[:150]), PR)
     np.testing.assert_allclose(again.mean, first.mean, rtol=1e-12)
     np.testing.assert_allclose(again.cov, first.cov, rtol=1e-9)
 
 
 def test_useless_cheap_labels_leave_the_default():
     sample = sample_of(TRUTH, RECORDS[:150])
-    plain, found = engine.Taylor()(sample, PR), eb.auxiliary.TwoPhase(sample_of(USELESS, RECORDS))(sample, PR)
+    plain, found = engine.Taylor()(sample, PR), two_phases.TwoPhase(sample_of(USELESS, RECORDS))(sample, PR)
     assert set(found.notes) == {"the gain is not clear"} and not found.weights.any()
     np.testing.assert_array_equal(found.cov, plain.cov)
     np.testing.assert_allclose(found.interval(), plain.interval())
     own = pd.Series(np.arange(len(TRUTH)), TRUTH.index)  # cheap labels without any link: recall is 0/0
-    notes = eb.auxiliary.TwoPhase(sample_of(own, RECORDS))(sample, [m.pairwise_recall]).notes
+    notes = two_phases.TwoPhase(sample_of(own, RECORDS))(sample, [m.pairwise_recall]).notes
     assert notes == ("it is 0/0 with 'cheap' as the truth",)
 
 
@@ -142,7 +140,7 @@ def test_a_machine_that_learned_the_careful_labels_is_doubted():
     learned[own.index] = "e" + own.astype(str)
     for cheap, doubted in ((learned, True), (CHEAP, False)):
         both = sample_of(cheap, RECORDS)
-        found = eb.auxiliary.TwoPhase(both)(sample_of(TRUTH, careful), PR)
+        found = two_phases.TwoPhase(both)(sample_of(TRUTH, careful), PR)
         changed = both.units.column(u.EXACT)[both.expansion.unit] == 0
         parts = [np.random.default_rng(i).permutation(changed)[:150].sum() for i in range(4000)]
         as_many = np.mean(np.array(parts) >= changed[:150].sum())
@@ -170,7 +168,7 @@ def coverage(records, n, draws, repetitions, cheap, seed):
             )
         both = [
             engine.Taylor()(sample, metrics).interval(),
-            eb.auxiliary.TwoPhase(every)(sample, metrics).interval(),
+            two_phases.TwoPhase(every)(sample, metrics).interval(),
         ]
         held += [(x[:, 0] <= truth) & (truth <= x[:, 1]) for x in both]
         width.append(np.diff(both[1])[:, 0] / np.diff(both[0])[:, 0])
@@ -201,7 +199,7 @@ def test_coverage_of_two_phases(records, n, draws, cheap):
 def test_the_door_reports_and_pictures_take_them():
     (labels, design), (cheap, cheap_design) = labelled(TRUTH, RECORDS[:150]), labelled(CHEAP, RECORDS)
     found = eb.two_phase(PREDICTION, labels, design, PR, cheap=cheap, cheap_design=cheap_design)
-    one = eb.auxiliary.TwoPhase(sample_of(CHEAP, RECORDS))
+    one = two_phases.TwoPhase(sample_of(CHEAP, RECORDS))
     sample = sample_of(TRUTH, RECORDS[:150])
     pd.testing.assert_frame_equal(found.table(), one(sample, PR).table())
     assert {"lambda", "correlation", "worth"} <= set(found.table())
@@ -244,9 +242,9 @@ def test_refusals(change, message):
 
 def test_another_prediction_is_refused():
     with pytest.raises(eb.DataError, match="counted with other predictions"):
-        eb.auxiliary.TwoPhase(sample_of(CHEAP, RECORDS, TRUTH))(sample_of(TRUTH, RECORDS[:150]), PR)
+        two_phases.TwoPhase(sample_of(CHEAP, RECORDS, TRUTH))(sample_of(TRUTH, RECORDS[:150]), PR)
     with pytest.raises(eb.DataError, match="a Sample is needed"):
-        eb.auxiliary.TwoPhase(CHEAP)
+        two_phases.TwoPhase(CHEAP)
 
 
 def test_draws_in_another_order_are_refused():
@@ -259,7 +257,7 @@ def test_draws_in_another_order_are_refused():
     found = eb.two_phase(
         PREDICTION, labels, design, PR, cheap=cheap, cheap_design=cheap_design, careful=position
     )
-    np.testing.assert_allclose(found.mean, eb.auxiliary.TwoPhase(sample_of(CHEAP, RECORDS))(SAMPLE, PR).mean)
+    np.testing.assert_allclose(found.mean, two_phases.TwoPhase(sample_of(CHEAP, RECORDS))(SAMPLE, PR).mean)
 
 
 # In the shell
@@ -291,7 +289,7 @@ def test_the_shell_is_python(folder, scanned):
         pytest.skip("duckdb is not installed")
     shown = run("estimate", *SHELL, *BOTH, *CHEAPLY, *(["--memory-limit", "1GB"] if scanned else []))
     assert shown.exit_code == 0, shown.output
-    found = eb.auxiliary.TwoPhase(sample_of(CHEAP, RECORDS))(SAMPLE, PR).table()
+    found = two_phases.TwoPhase(sample_of(CHEAP, RECORDS))(SAMPLE, PR).table()
     rows = json.loads(shown.stdout)
     assert [row["method"] for row in rows] == ["two phases"] * 2
     for name in ("estimate", "lower", "upper", "lambda", "worth"):
@@ -306,7 +304,7 @@ def test_files_are_taken_in_python_too(folder):
     (labels, design), (cheap, cheap_design) = labelled(TRUTH, RECORDS[:150]), labelled(CHEAP, RECORDS)
     labels, cheap = (x.set_axis(x.index.astype(str)) for x in (labels, cheap))
     found = eb.two_phase("p.csv", labels, design, PR, cheap=cheap, cheap_design=cheap_design)
-    wanted = eb.auxiliary.TwoPhase(sample_of(CHEAP, RECORDS))(SAMPLE, PR).table()
+    wanted = two_phases.TwoPhase(sample_of(CHEAP, RECORDS))(SAMPLE, PR).table()
     pd.testing.assert_frame_equal(found.table(), wanted)
 
 
@@ -314,7 +312,7 @@ def test_a_plan_splits_a_budget(folder):
     costs = ("--budget", "2400", "--per-cheap", "0.1", "--per-unit", "4", "--per-record", "0.5")
     shown = run("plan", *SHELL, *BOTH, *CHEAPLY, *costs)
     assert shown.exit_code == 0, shown.output
-    rows, found = json.loads(shown.stdout), eb.auxiliary.TwoPhase(sample_of(CHEAP, RECORDS))(SAMPLE, PR)
+    rows, found = json.loads(shown.stdout), two_phases.TwoPhase(sample_of(CHEAP, RECORDS))(SAMPLE, PR)
     cost = 4 + 0.5 * TRUTH.map(TRUTH.value_counts()).iloc[RECORDS[:150]].mean()
     for row, correlation in zip(rows, found.correlation, strict=True):
         best = phases(2400, correlation, careful=cost, cheap=0.1)

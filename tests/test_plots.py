@@ -13,8 +13,8 @@ from test_census import population
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes import plots
-from erbayes.analysis.sensitivity import Grid
-from erbayes.study import Study
+from erbayes.analysis.sensitivity.grids import Grid
+from erbayes.study.harness import Study
 
 PRED, TRUE = population(4)
 SAMPLE = eb.Sample(eb.measure(PRED, TRUE[TRUE.isin(sorted(TRUE.unique())[:8])]), eb.UniformClusters())

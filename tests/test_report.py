@@ -389,7 +389,11 @@ def test_long_tables_have_headings():
     assert "Links between records" not in report(sample([]))
     long = report(sample([]), eb.metrics.ALL)
     headings = [re.findall(rf'<th colspan="{1 + n}">(.*?)</th>', long) for n in (1, 3)]
-    assert headings[0] == headings[1] == [group.value for group in m.Group if group is not m.Group.OTHER]
+    assert (
+        headings[0]
+        == headings[1]
+        == [group.value for group in m.definitions.Group if group is not m.definitions.Group.OTHER]
+    )
 
 
 def test_totals_have_the_same_names_in_the_table_and_in_the_picture_of_balance():

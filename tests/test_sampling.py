@@ -107,7 +107,7 @@ def test_draws_are_those_made_by_hand(plan, seed):
 @pytest.mark.parametrize("plan", CHANCES, ids=repr)
 def test_every_record_is_drawn_with_its_chance(plan):
     """30 draws each from 40 seeds; repeats of records are as frequent as with replacement."""
-    source = sa.InMemory.of(PRED, values_of(plan))
+    source = sa.drawing.source.InMemory.of(PRED, values_of(plan))
     tables = [plan.draw(source, 30, seed)["record"] for seed in range(40)]
     found = pd.concat(tables).value_counts().reindex(PRED).fillna(0) / 1200
     p = pd.Series(CHANCES[plan])
@@ -121,7 +121,7 @@ def test_every_record_is_drawn_with_its_chance(plan):
 
 @pytest.mark.parametrize("plan", [sa.Records(), sa.LinkEnds(), sa.Mixture(0.3)], ids=repr)
 def test_every_record_has_its_share_of_the_line(plan):
-    source = sa.InMemory.of(LARGER)
+    source = sa.drawing.source.InMemory.of(LARGER)
     phi = plan.column(source.known).phi
     total = phi(source.size.astype(float)).sum()
     line = Line(lambda rows: phi(rows["size"].to_numpy(dtype=float)) / total, at_equal_distances(10**6, 3))
@@ -150,7 +150,7 @@ class InOrderOfSize:
 
 def test_the_first_draws_of_a_plan_of_ones_own_are_a_sample_of_all():
     """Whoever stops labelling early has labelled a random part, not the smallest clusters."""
-    n, firsts, means, source = 30, [], [], sa.InMemory.of(LARGER)
+    n, firsts, means, source = 30, [], [], sa.drawing.source.InMemory.of(LARGER)
     for seed in range(40):
         drawn = sa.draw(source, InOrderOfSize(), n, seed)
         own = InOrderOfSize().draw(source, n, seed)
@@ -167,7 +167,7 @@ def test_the_order_of_rows_and_the_type_of_table_do_not_matter():
     frame = pd.DataFrame({"id": shuffled.index, "k": shuffled.to_numpy()})
     for plan in (sa.Mixture(), sa.Poisson(), sa.Systematic(), sa.PredictedClusters(sa.Records())):
         first = sa.draw(LARGER, plan, 40, 9)
-        for same in (shuffled, frame, sa.InMemory.of(frame)):
+        for same in (shuffled, frame, sa.drawing.source.InMemory.of(frame)):
             again = sa.draw(same, plan, 40, 9)
             pd.testing.assert_frame_equal(again.table, first.table)
             assert again.fingerprint == first.fingerprint
@@ -203,7 +203,7 @@ def test_the_fingerprint_is_that_of_the_documentation_and_notices_changes():
 
 def test_poisson_draws_are_records_whose_numbers_are_below_their_chances():
     for plan, n in ((sa.Poisson(), 100), (sa.Poisson(sa.LinkEnds()), 400)):
-        source = sa.InMemory.of(LARGER)
+        source = sa.drawing.source.InMemory.of(LARGER)
         phi = plan.of.column(source.known).phi(source.size.astype(float))
         inclusion = np.minimum(n * phi / phi.sum(), 1)
         number = [int(hashlib.md5(f"6:{r}".encode()).hexdigest()[:16], 16) / 2**64 for r in LARGER]
@@ -228,7 +228,7 @@ def test_poisson_draws_stay_if_the_prediction_grows():
 def test_systematic_draws_have_no_repeats_and_their_probabilities():
     counts = dict.fromkeys(PRED, 0)
     p = shares({r: s**0.5 for r, s in M.items()})
-    source = sa.InMemory.of(PRED)
+    source = sa.drawing.source.InMemory.of(PRED)
     for seed in range(150):
         table = sa.Systematic().draw(source, 3, seed)
         assert table["record"].is_unique and len(table) == 3
@@ -248,7 +248,7 @@ def test_predicted_clusters_have_no_repeats_and_their_probabilities():
         (sa.PredictedClusters(sa.Records()), 4, {"a": 1, "b": 1, "d": 1, "c": 0.5, "e": 0.5}),
         (sa.PredictedClusters(sa.LinkEnds()), 2, {"a": 0.5, "b": 1, "d": 0.5, "c": 0, "e": 0}),
     ]
-    source = sa.InMemory.of(PRED)
+    source = sa.drawing.source.InMemory.of(PRED)
     for plan, n, wanted in cases:
         counts = dict.fromkeys(size, 0)
         for seed in range(60):
@@ -276,7 +276,7 @@ def test_predicted_clusters_have_no_repeats_and_their_probabilities():
 )
 def test_the_first_third_of_the_draws_estimates_without_bias(plan, n):
     prediction = pd.Series(LARGER)
-    source = sa.InMemory.of(prediction)
+    source = sa.drawing.source.InMemory.of(prediction)
     truth = prediction + np.where(np.arange(len(prediction)) % 3, "x", "y")
     columns = [eb.columns.RECORDS, eb.columns.PREDICTED_LINKS]
     ratios = []
@@ -337,7 +337,7 @@ def known():
     return eb.measure(PRED, TRUE).known
 
 
-SOURCE = sa.InMemory.of(PRED)
+SOURCE = sa.drawing.source.InMemory.of(PRED)
 
 
 @cache
@@ -587,7 +587,7 @@ def test_every_plan_has_a_name():
     plans = {
         value for value in vars(sa.drawing).values() if isinstance(value, type) and hasattr(value, "draw")
     }
-    assert plans - {sa.Plan} == set(PLANS.values())
+    assert plans - {sa.drawing.plans.Plan} == set(PLANS.values())
 
 
 # Bad input

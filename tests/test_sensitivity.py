@@ -8,19 +8,11 @@ import pytest
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.analysis.sensitivity import (
-    PRF,
-    Adjusted,
-    Mislabelled,
-    Restored,
-    RestoredAdjusted,
-    by_pieces,
-    grid,
-    restored_analysis,
-    tipping,
-)
+from erbayes.analysis.sensitivity import PRF, grid, restored_analysis, tipping
+from erbayes.analysis.sensitivity.adjusted import Adjusted, Mislabelled, Restored, RestoredAdjusted, by_pieces
 from erbayes.engine import BCa, Estimator, Jackknife, PseudoDraws, RaoWu, Resampled, Taylor
-from erbayes.labels import Annotator, Beta, KeptRecords, MissedPieces, Records, mislabel
+from erbayes.labels import Annotator, Beta, KeptRecords, MissedPieces, Records
+from erbayes.labels.annotators.error_models import mislabel
 from erbayes.metrics.intervals import EqualTailed
 from erbayes.metrics.uncertain import Draws
 from erbayes.study import Entities, draw_samples, study

@@ -6,7 +6,8 @@ import polars as pl
 import pytest
 
 import erbayes as eb
-from erbayes.labels import Flaw, read_stars
+from erbayes.labels import read_stars
+from erbayes.labels.reading.stars import Flaw
 
 
 def table(*rows):

@@ -13,23 +13,10 @@ from test_cli import folder, refused, run  # noqa: F401
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.engine import (
-    AnytimeBetting,
-    Betting,
-    BoundedMeans,
-    betting,
-    draws_of,
-)
-from erbayes.labels import (
-    ONCE,
-    REPEATED,
-    LinkEnds,
-    Mixture,
-    Rule,
-    Verdict,
-    check,
-    draw,
-)
+from erbayes.engine import AnytimeBetting, Betting, BoundedMeans, betting
+from erbayes.engine.bounded_means import draws_of
+from erbayes.labels import ONCE, REPEATED, LinkEnds, Mixture, Rule, check, draw
+from erbayes.labels.drawing.stopping import Verdict
 from erbayes.study import populations as sim
 
 P, R = m.pairwise_precision, m.pairwise_recall
@@ -318,7 +305,7 @@ def test_a_sequence_is_made_of_an_interval_in_closed_form():
 
 
 @pytest.mark.parametrize("effective", [0.5, 1.0, 2.0, 3.0, 5.0])
-@pytest.mark.parametrize("support", [m.UNIT, m.POSITIVE, (-np.inf, np.inf)])
+@pytest.mark.parametrize("support", [m.UNIT, m.definitions.POSITIVE, (-np.inf, np.inf)])
 def test_a_sequence_of_very_few_draws_is_the_whole_range(effective, support):
     """The tail is then so small that 1 - tail is 1, whose quantile is no number."""
     for sd in (0.0, 0.3):

@@ -20,9 +20,9 @@ from erbayes.engine import Estimator, Jackknife, Naive, Resampled, Taylor
 from erbayes.labels import LinkEnds, Poisson, Records, RootSize, Systematic
 from erbayes.metrics.columns import COLUMNS, PieceSum
 from erbayes.metrics.intervals import EqualTailed
-from erbayes.study import Entities, Study, draw_samples, study
+from erbayes.study import Entities, draw_samples, study
 from erbayes.study import populations as sim
-from erbayes.study.harness import RUN
+from erbayes.study.harness import RUN, Study
 
 pytestmark = pytest.mark.slow
 

@@ -18,9 +18,11 @@ from erbayes.analysis.domains.estimates import Settings
 from erbayes.analysis.planning import forecast
 from erbayes.analysis.sensitivity import grid
 from erbayes.auxiliary.estimates import AssistedEstimates
-from erbayes.engine import PseudoDraws, bootstrap, draws_of
-from erbayes.labels import Beta, MissedPieces, Mixture, Recaptured, draw
+from erbayes.engine import PseudoDraws, bootstrap
+from erbayes.engine.bounded_means import draws_of
+from erbayes.labels import Beta, MissedPieces, Mixture, draw
 from erbayes.labels.annotators.error_models import KeptRecords
+from erbayes.labels.annotators.rates import Recaptured
 from erbayes.labels.drawing.drawn import _number_runs as number_runs
 from erbayes.labels.drawing.stopping import _explain_out_of_balance as explain_balance
 from erbayes.labels.drawing.stopping import _extrapolate_fit as continued
@@ -189,7 +191,7 @@ def test_a_class_of_links_rests_on_fifteen_effective_draws(draws, classes):
     pairs = {1000 + r: r // 2 for r in range(60)}
     labels = {r: -9 - r // 4 for r in fours} | {r: (r - 1000) // 2 for r in pairs}
     units = eb.measure(fours | pairs, labels)
-    records, *links = eb.design.links_by_size(units, eb.UniformClusters().expand(units))
+    records, *links = eb.design.calibration.links_by_size(units, eb.UniformClusters().expand(units))
     assert records == RECORDS and len(links) == classes
 
 
@@ -359,7 +361,7 @@ def test_what_cancels_leaves_no_variance():
     """Draws with chances proportional to what is counted tell it without error, to rounding."""
     labels = {r: int(np.sqrt(r)) for r in range(100)}  # entities of 1, 3, 5, ..., 19 records
     pilot = eb.Sample(eb.measure({r: r for r in range(300)}, labels), eb.UniformClusters(population=37))
-    total = m.Metric("cubes", (CUBES,), lambda x: x, m.PER_RECORD, m.POSITIVE, "Σ N³", True)
+    total = m.Metric("cubes", (CUBES,), lambda x: x, m.PER_RECORD, m.definitions.POSITIVE, "Σ N³", True)
     found = forecast(pilot, [total], {"d": eb.design.BySize(lambda s: 0.1 * s**3)}).designs["d"]
     assert found.variance[0] == 0 and np.isnan(found.doubt[0])
 

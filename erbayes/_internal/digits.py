@@ -28,13 +28,7 @@ def _find_leading_power(x: float) -> int:
 
 
 def decimals(value: float, uncertainty: float = np.nan) -> int:
-    """Return how many decimals, 0 to `MOST`, show two significant digits of the uncertainty and four at most.
-
-    Examples
-    --------
-    >>> decimals(0.91317, 0.0186), decimals(12345.6, 0.2), decimals(0.91317)
-    (3, 0, 4)
-    """
+    """Return how many decimals, 0 to `MOST`, show two digits of the uncertainty and four at most."""
     known = np.isfinite(value) and value != 0
     most = 3 - _find_leading_power(value) if known else MOST
     if np.isfinite(uncertainty) and uncertainty > 0:
@@ -43,13 +37,7 @@ def decimals(value: float, uncertainty: float = np.nan) -> int:
 
 
 def text(value: Any, places: int | None = None) -> str:
-    """Return the text of a value, a number with `places` decimals or as many as it alone warrants.
-
-    Examples
-    --------
-    >>> text(0.9, 3), text(0.9), text(1234), text(float("nan")), text("pairwise-f1")
-    ('0.900', '0.9', '1,234', '–', 'pairwise-f1')
-    """
+    """Return the text of a value, a number with `places` decimals or as many as it alone warrants."""
     if value is None or value is pd.NA:
         return NONE
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
@@ -75,14 +63,7 @@ def shorten_id(x: Any) -> str:
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of text to print, each row with as many digits as its uncertainty warrants.
-
-    Examples
-    --------
-    >>> shown(pd.DataFrame({"estimate": [0.91317], "se": [0.0186], "lower": [0.869], "df": [399.9]}))
-      estimate     se  lower   df
-    0    0.913  0.019  0.869  400
-    """
+    """Return a table of text to print, each row with as many digits as its uncertainty warrants."""
     places = _choose_decimals(table) if "estimate" in table else None
     columns: dict[Any, list[str]] = {}
     for name in table:

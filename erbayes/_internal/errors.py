@@ -94,22 +94,7 @@ class Grade(Enum):
 
 
 class Sentence(str):
-    """The sentence of an alarm, with its grade.
-
-    Parameters
-    ----------
-    what : str
-        The sentence, without a full stop if remedies follow.
-    grade : Grade
-    *remedies : Remedy
-        Their values end the sentence. All three are attributes too.
-
-    Examples
-    --------
-    >>> sentence = Sentence("Out of balance", Grade.FAULT, Remedy.DISTINCT)
-    >>> sentence, sentence.grade.value
-    ('Out of balance; if repeats were dropped, the design is DistinctEntities.', 'fault')
-    """
+    """The sentence of an alarm, with its grade."""
 
     what: str
     grade: Grade
@@ -174,13 +159,7 @@ def head(values: Any, most: int = 3) -> str:
 
 
 def whole(value: Any, what: str, least: int = 1) -> int:
-    """Return a whole number of `least` or more as an int; `what` names it in the message.
-
-    Examples
-    --------
-    >>> whole(100.0, "population")
-    100
-    """
+    """Return a whole number of `least` or more as an int; `what` names it in the message."""
     numeric = isinstance(value, Real) and not isinstance(value, bool)
     if not numeric or value % 1 != 0 or value < least:
         raise DataError(f"{what} must be a whole number, {least} or more, not {value!r}")

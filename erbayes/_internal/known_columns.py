@@ -18,11 +18,6 @@ def fill_known(wanted: Mapping[str, str | None], columns: Iterable[str]) -> dict
     """Return the columns of some meanings, in which a name that a matcher is known for stands for None.
 
     A meaning stays None if no column or several columns have a known name, or if another meaning has it.
-
-    Examples
-    --------
-    >>> fill_known({"record": None, "cluster": None}, ["cluster_id", "unique_id", "first_name"])
-    {'record': 'unique_id', 'cluster': 'cluster_id'}
     """
     taken, there = set(wanted.values()), list(columns)
     found = {m: [c for c in there if c in KNOWN.get(m, ()) and c not in taken] for m in wanted}

@@ -21,14 +21,7 @@ MATCHES = frozenset(
 
 
 def is_whole_decimal(values: pd.Series | pd.Index) -> bool:
-    """Return whether values are decimals without decimal places, as a column DECIMAL(38, 0) has.
-
-    Examples
-    --------
-    >>> from decimal import Decimal
-    >>> is_whole_decimal(pd.Index([Decimal("7")])), is_whole_decimal(pd.Index([Decimal("7.0")]))
-    (True, False)
-    """
+    """Return whether values are decimals without decimal places, as a column DECIMAL(38, 0) has."""
     if pd.api.types.infer_dtype(values, skipna=False) != "decimal":
         return False
     return all(value.is_finite() and value.as_tuple().exponent == 0 for value in values)
@@ -128,13 +121,7 @@ def separator_hint(columns: Sequence[str]) -> str:
 
 
 def as_text(value: Any) -> str | None:
-    """Return a value of a table as a person writes it, or None if it is missing or has no characters.
-
-    Examples
-    --------
-    >>> as_text(1967.0), as_text(pd.Timestamp("2024-05-01")), as_text(float("nan"))
-    ('1967', '2024-05-01', None)
-    """
+    """Return a value of a table as a person writes it, or None if it is missing or has no characters."""
     if not isinstance(value, str) and np.ndim(value) == 0 and pd.isna(value):
         return None
     if isinstance(value, float | np.floating) and float(value).is_integer():

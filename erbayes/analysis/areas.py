@@ -25,23 +25,17 @@ from ..metrics.columns import Known
 from ..metrics.definitions import Metric, chosen_one
 from ..metrics.intervals import DEFAULT, Scale, check_level, identity, log, logit, natural_scale
 from ..metrics.uncertain import Normal, Tabled
-from .domains import ByDomain
+from .domains.estimates import ByDomain
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Direct:
     """Direct estimates of d domains on the scale of the model.
 
-    Attributes
-    ----------
-    there : bool array, (d,)
-        False for domains without a draw, which the model predicts by their covariates alone.
-    y, V : float arrays, (a,), (a, a)
-        Estimates of the domains that are there, and the covariance of their errors.
-    X : float array, (d, p)
-        A constant and the covariates of all domains, called `columns`.
-    table : DataFrame
-        Direct estimates on the scale of the metric, with their effective draws, (d rows).
+    `there` (d,): false for domains without a draw, which the model predicts by their covariates alone; `y`,
+    `V` (a,), (a, a): estimates of the domains that are there, and the covariance of their errors; `X` (d,
+    p): a constant and the covariates of all domains, called `columns`; `table`: direct estimates on the
+    scale of the metric, with their effective draws, (d rows).
     """
 
     names: tuple[str, ...]
@@ -80,10 +74,6 @@ def direct_estimates(
     and varies the more the rarer it is. Only domains with too few draws take theirs from the others.
 
     Parameters and errors are those of `small_areas`.
-
-    Notes
-    -----
-    Source: Wolter (2007), Introduction to Variance Estimation, chapter 7, for generalised variance functions.
     """
     of = chosen_one(metric)
     fit = result.result(of)
@@ -181,17 +171,8 @@ def _build_design_matrix(
 class SmallAreas(Tabled):
     """Small-area estimates beside direct ones.
 
-    Attributes
-    ----------
-    direct : Direct
-    theta : float array, (d,)
-        Small-area estimates on the scale of the model.
-    mse : float array, (d,)
-        Their mean squared errors.
-    tau2 : float
-        Variance τ² of true values about x'β.
-    beta : float array, (p,)
-        Coefficients.
+    `theta` (d,): small-area estimates on the scale of the model; `mse` (d,): their mean squared errors;
+    `tau2`: variance τ² of true values about x'β; `beta` (p,): coefficients.
     """
 
     direct: Direct
@@ -204,10 +185,6 @@ class SmallAreas(Tabled):
         """Return direct and small-area estimates, one row per domain.
 
         Columns: metric, n_eff, direct and direct_se, then `estimate`, `lower` and `upper` of the model.
-
-        Parameters
-        ----------
-        level : float in (0, 1)
         """
         check_level(level)
         half = ndtri((1 + level) / 2) * np.sqrt(self.mse)

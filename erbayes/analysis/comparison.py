@@ -14,11 +14,12 @@ import pandas as pd
 from .._internal.arrays import Seed
 from .._internal.errors import DataError, Remedy, head, member
 from .._internal.policies import Differing, Missing
-from ..design import Design
+from ..design.contract import Design
 from ..design.sample import Sample
 from ..engine.contract import Engine, need_paired
 from ..engine.named import find_engine
-from ..large import Scanned, scan
+from ..large import scan
+from ..large.counted import Scanned
 from ..large.scanning import refuse_different_records
 from ..large.sources import lies_elsewhere
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
@@ -38,16 +39,10 @@ if TYPE_CHECKING:
 class Comparison(Tabled):
     """Metrics of several predictions, jointly.
 
-    Attributes
-    ----------
-    predictions, metrics : tuple of str
-        Their names.
-    joint : Normal or Draws
-        Metrics of the first prediction, then of the second, and so on, jointly.
-    samples : tuple of Sample
-        The sample with the overlaps of each prediction, for `alarms`, `balance` and `influence`.
-    left_out : int
-        Labelled records that are left out, since a prediction lacks them (`Differing.COMMON`).
+    `predictions`, `metrics`: their names; `joint`: metrics of the first prediction, then of the second, and
+    so on, jointly; `samples`: the sample with the overlaps of each prediction, for `alarms`, `balance` and
+    `influence`; `left_out`: labelled records that are left out, since a prediction lacks them
+    (`Differing.COMMON`).
     """
 
     predictions: tuple[str, ...]
@@ -57,13 +52,7 @@ class Comparison(Tabled):
     left_out: int = 0
 
     def subtract(self, first: str, second: str) -> Normal | Draws:
-        """Return the metrics of the prediction `second` minus those of `first`, jointly, by paired draws.
-
-        Raises
-        ------
-        DataError
-            If a name is none of the predictions, or if both are the same.
-        """
+        """Return the metrics of the prediction `second` minus those of `first`, jointly, by paired draws."""
         if unknown := [name for name in (first, second) if name not in self.predictions]:
             raise DataError(f"no prediction {head(unknown)}; there are {', '.join(self.predictions)}")
         k = len(self.metrics)
@@ -79,19 +68,6 @@ class Comparison(Tabled):
         """Return the differences of predictions, each minus each earlier one, with paired standard errors.
 
         There is one row per difference and metric.
-
-        Parameters
-        ----------
-        level : float in (0, 1)
-        kind : Kind, optional
-            The kind of interval. By default that of `joint`.
-        simultaneous : bool
-            Intervals of one metric hold for all its rows at once with probability `level`.
-
-        Raises
-        ------
-        DataError
-            If the level is outside (0, 1), or the result cannot have this kind of interval.
         """
         pairs = list(combinations(range(len(self.predictions)), 2))
         table = self._subtract_each(pairs, level, kind, simultaneous)

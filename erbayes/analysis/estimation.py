@@ -9,7 +9,7 @@ from typing import Any
 from .._internal.arrays import Seed, generator
 from .._internal.errors import Alarm, DataError
 from .._internal.policies import Missing
-from ..design import Design
+from ..design.contract import Design
 from ..design.sample import Sample
 from ..engine.contract import Doubting, Engine
 from ..engine.diagnostics import alarms

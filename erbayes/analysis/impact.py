@@ -17,7 +17,7 @@ from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.digits import text
 from .._internal.errors import DataError
 from .._internal.policies import Missing
-from ..design import Design
+from ..design.contract import Design
 from ..design.sample import Sample
 from ..design.variance import Variance
 from ..large import scan
@@ -48,16 +48,9 @@ ROUNDING = 1e-12
 class Side:
     """Entities, or predicted clusters, to which draws lead, with the share of each that a unit has.
 
-    Attributes
-    ----------
-    rows : DataFrame, (r,)
-        Features.
-    unit, row : int arrays, (p,)
-        Unit and row of each piece.
-    share : float array, (p,)
-        Records of the piece over those of its row: they add up to 1 over all units of the population.
-    domains : mapping, name -> float array, (r,)
-        Share of the records of each row that a domain has.
+    `rows` (r,): features; `unit`, `row` (p,): unit and row of each piece; `share` (p,): records of the
+    piece over those of its row: they add up to 1 over all units of the population; `domains` (r,): share of
+    the records of each row that a domain has.
     """
 
     rows: pd.DataFrame
@@ -88,21 +81,10 @@ class Side:
 class Impact(Tabled):
     """Statistics of the true entities next to those of the predicted clusters, as `impact` returns them.
 
-    Attributes
-    ----------
-    predicted : float array, (k,)
-        Statistics of the predicted clusters, which are known.
-    fit : Normal
-        Statistics of the true entities, with the help of the prediction.
-    plain : Normal
-        The same from the labels alone.
-    weights : float array, (k,)
-        λ of each statistic: how far the prediction is followed.
-    effective : float array, (k,)
-        Effective draws that each statistic depends on.
-    domains : tuple of str, (k,)
-        The domain of each; "" without domains.
-    draws : int
+    `predicted` (k,): statistics of the predicted clusters, which are known; `fit`: statistics of the true
+    entities, with the help of the prediction; `plain`: the same from the labels alone; `weights` (k,) - λ
+    of each statistic: how far the prediction is followed; `effective` (k,): effective draws that each
+    statistic depends on; `domains` (k,): the domain of each; "" without domains.
     """
 
     kind: ClassVar[Kind] = DEFAULT
@@ -243,15 +225,7 @@ def impact_of(
     features: Mapping[str, Any] | None = None,
     by: str | None = None,
 ) -> Impact:
-    """Do as `impact` for units of any kind: entities, blocks, or sampled predicted clusters.
-
-    Parameters
-    ----------
-    sample : Sample
-        Units of this prediction and these labels, with their design.
-    prediction, labels, statistics, attributes, features, by
-        As in `impact`.
-    """
+    """Do as `impact` for units of any kind: entities, blocks, or sampled predicted clusters."""
     why = "statistics of predicted clusters need all of them, and labelled records beyond them have no place"
     prediction = sample.units.whole_prediction(prediction, why)
     table = Attributes.of(attributes, features, by, prediction.records)
@@ -349,14 +323,8 @@ def _linearise(
 class Help:
     """What the prediction explains of effects of draws: e is a control variate of d.
 
-    Attributes
-    ----------
-    weight : λ of each statistic, (k,)
-    cov : covariance of statistics with the help of the prediction, (k, k)
-    effective : effective draws that a statistic depends on, (Σ|d|)²/Σd², (k,)
-    df : degrees of freedom of variances, 2n/(κ - 1) for residuals of kurtosis κ (Satterthwaite), (k,)
-    census : whether the sample holds every unit
-    empty : statistics that are 0/0, (k,)
+    `weight` (k,); `cov` (k, k); `effective` (Σ|d|), (k,); `df` (κ - 1), (Satterthwaite), (k,); `empty`
+    (k,).
     """
 
     weight: FloatArray

@@ -17,7 +17,7 @@ import pandas as pd
 from .._internal.arrays import BoolArray, FloatArray, IntArray, Seed
 from .._internal.errors import Alarm, Grade, Sentence
 from .._internal.tables import to_frame
-from ..design import Design
+from ..design.contract import Design
 from ..design.sample import Sample
 from ..engine.contract import Engine
 from ..engine.named import find_engine
@@ -42,14 +42,8 @@ FALSE = ("false edges", "false by closure")
 class Stages(Tabled):
     """Shares of links that are found, lost and made at each stage of a matcher.
 
-    Attributes
-    ----------
-    joint : Normal or Draws
-        The shares of `FOUND` and of `FALSE`, jointly.
-    effective : float array, (6,)
-        The effective number of draws of each.
-    sample : Sample
-        The sample at the threshold.
+    `joint`: the shares of `FOUND` and of `FALSE`, jointly; `effective` (6,): the effective number of draws
+    of each; `sample`: the sample at the threshold.
     """
 
     joint: Normal | Draws

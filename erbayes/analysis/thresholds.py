@@ -23,7 +23,7 @@ import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, Seed
 from .._internal.errors import Alarm, DataError, number
-from ..design import Design
+from ..design.contract import Design
 from ..design.sample import Sample
 from ..engine.contract import Engine, need_paired
 from ..engine.named import find_engine
@@ -55,15 +55,9 @@ was false in .065 and .095 of samples of RLdata10000 at shares of .95."""
 class Certificate:
     """The loosest threshold at which a metric is `least` or more with confidence `level`.
 
-    Attributes
-    ----------
-    threshold, lower : float or None
-        The certified threshold, and the lower limit there; None if none is certified.
-    next : float or None
-        The threshold at which the order stopped; None if it did not.
-    draws : float or None
-        About how many further draws would certify the next one, if their labels are like those there are.
-        Infinite if the estimate is below `least` there.
+    `threshold`, `lower`: the certified threshold, and the lower limit there; None if none is certified;
+    `next`: the threshold at which the order stopped; None if it did not; `draws`: about how many further
+    draws would certify the next one, if their labels are like those there are.
     """
 
     metric: str
@@ -92,17 +86,9 @@ class Certificate:
 class Curve(Tabled):
     """Metrics of one matcher at many thresholds, jointly.
 
-    Attributes
-    ----------
-    thresholds : float array, (K,)
-        From the strictest to the loosest.
-    metrics : tuple of Metric, (k,)
-    joint : Normal or Draws
-        All metrics at the first threshold, then at the second, and so on, jointly.
-    samples : tuple of Sample, (K,)
-        The same draws at each threshold, for `alarms`, `balance` and `influence`.
-    effective : float array, (K, k)
-        The effective number of draws of each estimate.
+    `thresholds` (K,): from the strictest to the loosest; `metrics` (k,); `joint`: all metrics at the first
+    threshold, then at the second, and so on, jointly; `samples` (K,): the same draws at each threshold, for
+    `alarms`, `balance` and `influence`; `effective` (K, k): the effective number of draws of each estimate.
     """
 
     thresholds: FloatArray
@@ -118,20 +104,6 @@ class Curve(Tabled):
 
         Under single linkage recall cannot fall as the threshold falls, so that its band, as steps, covers
         thresholds in between as well. The band of precision covers the listed thresholds only.
-
-        Parameters
-        ----------
-        metric : Metric or str, optional
-            One of `metrics`. By default all, one below the other.
-        level : float in (0, 1)
-            The chance that the whole band of one metric covers.
-        kind : Kind, optional
-
-        Returns
-        -------
-        DataFrame
-            Columns metric, threshold, estimate, lower, upper, n_eff and others. Below ten effective draws
-            there is no interval, and the column reason says so.
         """
         check_level(level)
         places = range(len(self.metrics)) if metric is None else [self._locate(metric)]
@@ -153,11 +125,6 @@ class Curve(Tabled):
         over j. Only the best threshold has to stay, so that no correction for many k is needed. Each estimate
         has the variance of its pseudo-draws too (see `BetaGamma`), of its own, because errors that no draw
         has shown may be at one threshold and not at another. Below ten effective draws a threshold stays.
-
-        Returns
-        -------
-        DataFrame
-            Rows of `table`, the largest estimate first. Their band covers, whichever of them is chosen.
         """
         place = self._locate(metric)
         table, part = self.table(metric, level), self._take(place)
@@ -177,14 +144,6 @@ class Curve(Tabled):
         order is fixed, no correction for many tests is needed. It begins at the first threshold with
         effective draws enough to certify, were they all without an error, which does not depend on whether
         links are right. The certificate thus suits metrics that fall with the threshold, as precision does.
-
-        Parameters
-        ----------
-        metric : Metric or str
-            A share.
-        least : float in (0, 1)
-        level : float in (0.5, 1)
-            Confidence of the one-sided limit.
         """
         place, part = self._locate(metric), self._take(self._locate(metric))
         if self.metrics[place].support != (0.0, 1.0):

@@ -34,7 +34,7 @@ from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence,
 from .._internal.policies import Differing, Missing
 from .._internal.tables import is_table
 from ..analysis.comparison import need_names, on_shared_records
-from ..design import Design
+from ..design.contract import Design
 from ..design.sample import Sample, need_sample
 from ..engine.closed_form import columns_of, stacked
 from ..large import SecondSource, scan

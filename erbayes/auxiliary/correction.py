@@ -97,14 +97,7 @@ class Linearised:
 class ControlVariate:
     """Metrics with other clusters in the place of the truth, (k,), whose error in a sample is known.
 
-    Attributes
-    ----------
-    reasons : why it cannot help a metric; "" if it can
-    mean : estimates θ̂^S from the draws of the sample
-    known : Metric -> the value θ^S
-    choosing : effects on the estimates, (n draws, k), which choose the weights; 0 if it cannot help
-    effect, linear : as in `Linearised`, on the errors θ̂^S - θ^S, (draws, k)
-    changes : how often it differs from the prediction
+    `choosing` (n draws, k); `effect`, `linear` (draws, k).
     """
 
     name: str
@@ -236,18 +229,7 @@ def fit_weights(target: FloatArray, effects: FloatArray) -> FloatArray:
 
     A weight is Σde/Σe², cut to [0, 1].
 
-    Parameters
-    ----------
-    target : float array, (n,)
-        Effect of each draw on a metric, d.
-    effects : float array, (n, s)
-        Effect with each second clustering as the truth, e.
-
-    Examples
-    --------
-    >>> effect = np.linspace(-1, 1, 20)
-    >>> fit_weights(0.5 * effect, effect[:, None])
-    array([0.5])
+    Shapes: `target` (n,), `effects` (n, s).
     """
     weights = np.zeros(effects.shape[1])
     for _ in weights:

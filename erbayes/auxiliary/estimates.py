@@ -28,30 +28,16 @@ BY_CHANCE = 1e-4
 class AssistedEstimates(Normal):
     """Estimates of metrics with the help of second clusterings, or of cheap labels.
 
-    Attributes
-    ----------
-    names, mean, cov, df, support, effective, extremes, undefined
-        As in `Normal`. A metric without help has the default estimate.
-    seconds : tuple of str, (s,)
-        Names of the second clusterings, or "cheap".
-    weights : float array, (k, s)
-        λ of each metric and second clustering. They are in [0, 1], and so is their sum.
-    between : float array, (k, 2)
-        Distances from the estimate to the least and to the largest estimate that clusters out of reach allow.
-        Its variance is that of a uniform value between the two, plus that of draws.
-    skew : float array, (k, 2)
-        Third moments down and up of what draws leave and of the pseudo-draw on this side, over the second
-        moment of all; 0 or more. They are large if few draws hold most of what is left. 0 without help.
-    correlation : float array, (k,)
-        Correlation of a draw's effect on the estimate with that on its correction; NaN without help.
-    worth : float array, (k,)
-        Number of further draws that would shorten the default standard error as much.
-    out_of_reach : float array, (k,)
-        Share of the second clustering in clusters that no draw is witness to (see `Second.reference`).
-    changes : tuple of Changes, (s,)
-        How often each second clustering differs from the prediction, among draws and everywhere.
-    notes : tuple of str, (k,)
-        Why a metric has no help; "" if it has.
+    `names`, `mean`, `cov`, `df`, `support`, `effective`, `extremes`, `undefined`: as in `Normal`; `seconds`
+    (s,): names of the second clusterings, or "cheap"; `weights` (k, s): λ of each metric and second
+    clustering; `between` (k, 2): distances from the estimate to the least and to the largest estimate that
+    clusters out of reach allow; `skew` (k, 2): third moments down and up of what draws leave and of the
+    pseudo-draw on this side, over the second moment of all; 0 or more; `correlation` (k,): correlation of a
+    draw's effect on the estimate with that on its correction; NaN without help; `worth` (k,): number of
+    further draws that would shorten the default standard error as much; `out_of_reach` (k,): share of the
+    second clustering in clusters that no draw is witness to (see `Second.reference`); `changes` (s,): how
+    often each second clustering differs from the prediction, among draws and everywhere; `notes` (k,): why
+    a metric has no help; "" if it has.
     """
 
     seconds: tuple[str, ...]
@@ -73,11 +59,6 @@ class AssistedEstimates(Normal):
         If few draws hold most of what is left, the truth is rather on their side. Each end is further away by
         g (1 + 2z²)/6. Here g is its `skew`, and z the normal quantile of the level (Johnson 1978, Journal of
         the American Statistical Association 73, 536-544).
-
-        Parameters
-        ----------
-        level, kind
-            As in `Normal.interval`.
         """
         # shifted ends stand for the range between both cases, so that its variance is taken out again
         shifted = self.cov - np.diag(self.between.sum(axis=1) ** 2 / 12)
@@ -128,15 +109,7 @@ class AssistedEstimates(Normal):
         )
 
     def alarms(self, sample: Sample, metrics: Wanted) -> list[Sentence]:
-        """Return the alarms of a sample about metrics without help, and of what is out of reach.
-
-        Parameters
-        ----------
-        sample : Sample
-            The sample of these estimates.
-        metrics : Metric or str, or several
-            The metrics of these estimates, in order.
-        """
+        """Return the alarms of a sample about metrics without help, and of what is out of reach."""
         alone = [metric for metric, note in zip(chosen(metrics), self.notes, strict=True) if note]
         sentences = alarms(sample, alone) if alone else out_of_balance(sample)
         return sentences + self.of_seconds()

@@ -14,15 +14,9 @@ from .correction import FEWEST_DRAWS
 class Phases:
     """Numbers of draws for cheap and careful labels within a budget (see `phases`).
 
-    Attributes
-    ----------
-    careful : int
-        Number n of draws with careful labels; 10 or more if there are two phases.
-    cheap : int
-        Number n' of draws with cheap labels, n among them. It is 0 if cheap labels are not worth their cost.
-    width : float
-        Width of intervals over that of careful labels alone for the same budget. It is at most 1, apart from
-        rounding.
+    `careful`: number n of draws with careful labels; 10 or more if there are two phases; `cheap`: number n'
+    of draws with cheap labels, n among them; `width`: width of intervals over that of careful labels alone
+    for the same budget.
     """
 
     careful: int

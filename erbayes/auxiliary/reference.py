@@ -22,13 +22,9 @@ from ..units.units import Units
 class Reference:
     """The value of a metric with a second clustering as the truth, θ^S.
 
-    Attributes
-    ----------
-    values : float array, (3,)
-        With the clusters out of reach as they are, with the prediction in the place of that which matters
-        most, and with the prediction in the place of all.
-    out_of_reach : float
-        Share of the total that the metric averages over, in clusters out of reach.
+    `values` (3,): with the clusters out of reach as they are, with the prediction in the place of that
+    which matters most, and with the prediction in the place of all; `out_of_reach`: share of the total that
+    the metric averages over, in clusters out of reach.
     """
 
     values: FloatArray
@@ -45,15 +41,6 @@ class Reference:
 
         One place is halfway between both answers: that which matters most, since a single fault there, such
         as two joined giants, is as likely as not. Of all others the share `right` is as it is.
-
-        Parameters
-        ----------
-        right : float in [0, 1]
-
-        Examples
-        --------
-        >>> round(Reference(np.array([0.9, 0.8, 0.4]), 0.1).likely(0.75), 3)
-        0.75
         """
         whole, most, predicted = self.values
         if not np.isfinite(self.values).all():

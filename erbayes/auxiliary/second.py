@@ -16,7 +16,7 @@ from .._internal.errors import DataError, head
 from .._internal.policies import Missing
 from ..design.sample import Sample
 from ..design.variance import kish
-from ..large import Scanned
+from ..large.counted import Scanned
 from ..large.joint import refuse_kept, refuse_lacking
 from ..metrics.columns import EXACT, PREDICTED_LINKS, RECORDS
 from ..metrics.definitions import Metric, chosen_one
@@ -314,12 +314,8 @@ def _make_labelled_units(ids: pd.Index, unit: IntArray, piece: IntArray, whole: 
 class Changes:
     """Shares of draws and of all entities for which a second clustering differs from the prediction.
 
-    Attributes
-    ----------
-    drawn, every : float
-        Shares of draws, and of all entities or records.
-    chance : float
-        Probability that as many draws differ by chance.
+    `drawn`, `every`: shares of draws, and of all entities or records; `chance`: probability that as many
+    draws differ by chance.
     """
 
     drawn: float

@@ -28,7 +28,8 @@ import pandas as pd
 
 from .._internal.arrays import IntArray, Seed
 from .._internal.errors import Alarm, DataError, NotIdentified, head
-from ..design import Design, UniformRecords
+from ..design import UniformRecords
+from ..design.contract import Design
 from ..design.sample import Sample, need_sample
 from ..design.variance import StratifiedDraws
 from ..large import scan
@@ -46,44 +47,7 @@ from .second import Changes
 class TwoPhase:
     """Estimates from careful labels of some draws, with the help of cheap labels of all: an engine.
 
-    Parameters
-    ----------
-    cheap : Sample
-        The n' draws with their cheap labels, and with the prediction that is judged.
-    careful : sequence of int, (n,), optional
-        Positions, among the n' draws, of the n draws with careful labels, in the order of these. They are
-        chosen at random, without a look at the labels. By default they are the first n.
-
-    Raises
-    ------
-    DataError
-        When called, if draws are not independent, come from strata or from a frame without replacement, or
-        have no order. If fewer than two draws have cheap labels only. If the samples have other predictions.
-        If records were drawn, and the two units of a draw have no record in common.
-
-    Notes
-    -----
-    Let d be the effect of one draw on θ̂_H, e that on θ̂_L, and V their variances over draws. The n draws and
-    the n' - n others are independent. With f = n/n' the variance is that of two independent means:
-
-        V(d - λ (1-f) e)/n + λ² (1-f)² V(e)/(n'-n)  =  V(d)/n' + (1/n - 1/n') V(d - λe)
-
-    The right side is Neyman's (Cochran 1977, chapter 12): the error of all draws with careful labels, and
-    that of the part. It is least for λ = cov(d, e)/V(e), whatever f is. With the correlation ρ of d and e it
-    is then V(d) ((1-ρ²)/n + ρ²/n'). The left side is estimated, since it takes e from all n' draws.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> truth = {i: i // 4 for i in range(800)}
-    >>> prediction = {i: i // 4 if i % 16 < 8 else -i for i in range(800)}
-    >>> draws = list(range(0, 200, 2))
-    >>> labels = {i: c for i, c in truth.items() if c in draws[:25]}
-    >>> sample = eb.Sample(eb.measure(prediction, labels), eb.UniformRecords(draws[:25]))
-    >>> cheap = {i: c for i, c in truth.items() if c in draws}
-    >>> engine = TwoPhase(eb.Sample(eb.measure(prediction, cheap), eb.UniformRecords(draws)))
-    >>> engine(sample, [eb.metrics.pairwise_recall]).weights
-    array([[1.]])
+    `careful` (n,).
     """
 
     cheap: Sample

@@ -6,10 +6,9 @@ from .fitting import fast, nuts, warm_up
 from .laws import OneOf
 from .model import RETENTION, SIZES, SizeModel
 from .outcomes import Bounded, Exactness, Leakage, Retention, Threshold
-from .posterior import Saved
 from .priors import Level, Slope
 from .samplers import NotConverged
-from .sizes import LogNormal, PredictionInformed, SizeFamily, Zeta
+from .sizes import LogNormal, PredictionInformed, Zeta
 from .stacking import stack
 from .totals import EXPECTED
 
@@ -28,8 +27,6 @@ __all__ = [
     "OneOf",
     "PredictionInformed",
     "Retention",
-    "Saved",
-    "SizeFamily",
     "SizeModel",
     "Slope",
     "Threshold",

@@ -24,13 +24,6 @@ def area_model(direct: Direct, spread: float = 0.5) -> Any:
     The true values are θ = Xβ + τz, with z standard normal, and the direct ones are normal about them with
     their joint covariance. Covariates are scaled to standard deviation 1 before. The constant is normal with
     mean and variance of the estimates, other coefficients are normal(0, 1), and τ is half-normal.
-
-    Parameters
-    ----------
-    direct : Direct
-        As `erbayes.analysis.areas.direct_estimates` returns them.
-    spread : float, above 0
-        Standard deviation of the half-normal prior of τ.
     """
     X = direct.X.copy()
     X[:, 1:] = (X[:, 1:] - X[:, 1:].mean(axis=0)) / X[:, 1:].std(axis=0)
@@ -55,11 +48,7 @@ def area_model(direct: Direct, spread: float = 0.5) -> Any:
 class AreaDraws(Tabled):
     """Posterior draws of a metric by domain, beside its direct estimates.
 
-    Attributes
-    ----------
-    direct : Direct
-    tree : DataTree
-        Posterior draws and statistics of the sampler, for ArviZ. theta is on the logit or log scale.
+    `tree`: posterior draws and statistics of the sampler, for ArviZ. theta is on the logit or log scale.
     """
 
     direct: Direct
@@ -84,12 +73,7 @@ class AreaDraws(Tabled):
         return table
 
     def table(self, level: float = 0.95) -> pd.DataFrame:
-        """Return direct estimates, and means and equal-tailed intervals of the draws, one row per domain.
-
-        Parameters
-        ----------
-        level : float in (0, 1)
-        """
+        """Return direct estimates, and means and equal-tailed intervals of the draws, one row per domain."""
         check_level(level)
         flat = self.draws.reshape(-1, len(self.direct.names))
         low, high = np.quantile(flat, [(1 - level) / 2, (1 + level) / 2], axis=0)

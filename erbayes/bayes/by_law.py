@@ -97,31 +97,7 @@ class FittedLaws(FittedTotals):
     def laws(
         self, metrics: Wanted = (pairwise_precision, pairwise_recall), level: float = 0.95
     ) -> pd.DataFrame:
-        """Return intervals of metrics under each combination of laws, and its probability.
-
-        Parameters
-        ----------
-        metrics : Metric or str, or several
-        level : float in (0, 1)
-
-        Returns
-        -------
-        DataFrame, one row per metric and combination
-            estimate, lower and upper under the laws; prior, their probability before the sample, the product
-            of `OneOf.probability`; posterior, the share of the posterior draws that follow them, and
-            posterior_error, its Monte Carlo standard error between the chains; log_evidence, less that of the
-            combination with the most evidence; rejected, True if log_evidence is below -4.6, a Bayes factor
-            of 1/100. It has no row if each part has one law.
-
-        Examples
-        --------
-        >>> import erbayes as eb
-        >>> from erbayes import bayes, datasets
-        >>> case = datasets.people()
-        >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
-        >>> bayes.fast(sample, rng=1).laws("pairwise-recall").index.get_level_values("law")[0]
-        'predicted, usual'
-        """
+        """Return intervals of metrics under each combination of laws, and its probability."""
         chances = compute_chances(self) if self.by_law else []
         best = max((fit.draws.log_evidence for fit in self.by_law.values()), default=0.0)
         rows = {}
@@ -139,23 +115,6 @@ class FittedLaws(FittedTotals):
         """Return how well the draws of each law can be relied on.
 
         `NotConverged` warns of a law in proportion to its posterior probability. This table has all laws.
-
-        Returns
-        -------
-        DataFrame, one row per part and law
-            probability is that of the law, before the known number of predicted links ties the parts. khat is
-            the Pareto shape of its importance weights, with `nuts` of a pilot run. r_hat is the largest R-hat
-            of a parameter, and worst is this parameter. effective is the smallest number of effective draws
-            of a parameter. A fit by `nuts` also has the number of divergent transitions as divergent.
-
-        Examples
-        --------
-        >>> import erbayes as eb
-        >>> from erbayes import bayes, datasets
-        >>> case = datasets.people()
-        >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
-        >>> bayes.fast(sample, rng=1).convergence().loc["retention"].index.to_list()
-        ['usual', 'uneven', 'threshold']
         """
         rows = {}
         for place, draws in self.parts.items():

@@ -167,18 +167,7 @@ class Part(Protocol):
     """One component of a size model: random variables, a likelihood, and quantities by size."""
 
     def given_size(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Create random variables and a likelihood in a PyMC model, and return quantities by size.
-
-        Parameters
-        ----------
-        data : mapping, name -> tensor
-            Entries are those of `DATA`.
-
-        Returns
-        -------
-        dict, name -> tensor
-            Quantities of `RETURNED`, (J,) each, with J bins of size; further ones under other names.
-        """
+        """Create random variables and a likelihood in a PyMC model, and return quantities by size."""
         ...
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import NotIdentified, head
 from ..auxiliary.second import Second
-from ..design import SelectedBySize
+from ..design.contract import SelectedBySize
 from ..design.sample import Sample, need_sample
 from ..metrics.columns import COMMON_LINKS, PREDICTED_LINKS, RECORDS, Domain, Links, pairs
 from ..units.units import KnownTotals, Units

@@ -137,13 +137,7 @@ class Size:
 
 
 def categorical(weights: FloatArray, row: IntArray, rng: np.random.Generator) -> IntArray:
-    """Draw positions 0 to V - 1 by the weights, (R, V), of each `row`, in the shape of `row`.
-
-    Examples
-    --------
-    >>> categorical(np.array([[0.0, 1.0], [3.0, 0.0]]), np.array([0, 1, 0]), np.random.default_rng(1))
-    array([1, 0, 1])
-    """
+    """Draw positions 0 to V - 1 by the weights, (R, V), of each `row`, in the shape of `row`."""
     total = weights.cumsum(axis=-1)
     last = weights.shape[-1] - 1
     # Row r is moved to (r, r + 1], so that all rows form one increasing array for one search.

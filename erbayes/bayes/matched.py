@@ -11,7 +11,7 @@ import numpy as np
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError
 from ..auxiliary.second import Second
-from ..design import SelectedBySize
+from ..design.contract import SelectedBySize
 from ..design.sample import Sample
 from ..metrics.columns import COMMON_LINKS, LARGEST_PIECE, TRUE_LINKS, Column, pairs
 from .grid import SizeGrid

@@ -515,19 +515,10 @@ class Chances(Protocol):
 class Between:
     """A column that is fixed by the size of an entity if the entity does not err, and bounded if it errs.
 
-    Attributes
-    ----------
-    errs : callable, Entities -> bool array, (u,)
-        True for sampled entities that err.
-    chance : callable, Chances -> float array, (..., J)
-        Chance that an entity errs, by size.
-    steps : callable, sizes -> float array
-        Number of steps between the bounds. k steps above the lower bound count as the share
-        (k + ½)/(steps + 1).
-    fixed : callable, sizes -> float array
-        Value of the column if the entity does not err.
-    low, high : callables, sizes -> float array
-        Its bounds if the entity errs.
+    `errs` (u,): true for sampled entities that err; `chance` (..., J): chance that an entity errs, by size;
+    `steps`: number of steps between the bounds. k steps above the lower bound count as the share (k +
+    ½)/(steps + 1); `fixed`: value of the column if the entity does not err; `low`, `high`: its bounds if
+    the entity errs.
     """
 
     errs: Callable[[Entities], Any]

@@ -25,12 +25,9 @@ class Links:
     Attributes are arrays (...) or PyTensor's tensors, so that PyMC models and importance sampling share the
     formulas.
 
-    Attributes
-    ----------
-    true, common, false : array or tensor
-        Expected number of true links, of common links, and of false predicted links.
-    common_variance, false_variance, covariance : array or tensor
-        Variances and covariance of the realised numbers, if the number of unsampled entities is Poisson.
+    `true`, `common`, `false`: expected number of true links, of common links, and of false predicted links;
+    `common_variance`, `false_variance`, `covariance`: variances and covariance of the realised numbers, if
+    the number of unsampled entities is Poisson.
     """
 
     true: Any
@@ -126,14 +123,10 @@ def log_density_of_total(links: Links, log: Any, log_total: Any) -> Any:
 class Completed:
     """Completed populations: numbers of unsampled entities, and of links.
 
-    Attributes
-    ----------
-    number : float array, (..., J)
-        Unsampled entities of each size, without those for which a cluster of the second clustering stands.
-    standing : float array, (..., 2 J)
-        Clusters of the second clustering that stand for unsampled entities, by size without guests and with.
-    true, common, false : float arrays, (...)
-        Number of true links, of common links, and of false predicted links.
+    `number` (..., J): unsampled entities of each size, without those for which a cluster of the second
+    clustering stands; `standing` (..., 2 J): clusters of the second clustering that stand for unsampled
+    entities, by size without guests and with; `true`, `common`, `false` (...): number of true links, of
+    common links, and of false predicted links.
     """
 
     number: FloatArray

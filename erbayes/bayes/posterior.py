@@ -187,10 +187,7 @@ class Posterior(Tabled):
 class Saved(Posterior):
     """A saved fit: its draws of totals, without the sample and the model.
 
-    Attributes
-    ----------
-    tree : DataTree
-        Groups of draws and data, as in `Fit.tree`.
+    `tree`: groups of draws and data, as in `Fit.tree`.
     """
 
     tree: xr.DataTree
@@ -203,20 +200,6 @@ class Saved(Posterior):
         under each law are not saved, so that tables of other levels have the columns of the posterior draws.
 
         To keep all of a fit, pickle it.
-
-        Parameters
-        ----------
-        path : Path or str
-            A file of `Fit.save`, or a folder of `Fit.tree.to_zarr`.
-
-        Returns
-        -------
-        Saved
-
-        Raises
-        ------
-        DataError
-            A file that cannot be read, or that holds no saved fit.
         """
         try:
             with xr.open_datatree(path) as stored:

@@ -35,16 +35,6 @@ class SizeFamily(Protocol):
         """Create random variables in a PyMC model, and return the log weight of each bin of sizes.
 
         The method creates one or more continuous random variables, of any names.
-
-        Parameters
-        ----------
-        data : mapping, name -> tensor
-            Entries are those of `erbayes.bayes.contract.DATA`.
-
-        Returns
-        -------
-        tensor, (J,)
-            Log weights up to a constant. They must be finite.
         """
         ...
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from .._internal.errors import DataError, Remedy, head
 from .._internal.policies import Differing
 from .inputs import Inputs, One, Several, stem
-from .lazily import assistance, disk, large, second_clusterings
+from .lazily import assistance, counted, disk, large, second_clusterings
 from .options import message, option, refuse_same_file, remedies
 from .predictions import CLUSTERS, Part, in_words
 
@@ -112,7 +112,7 @@ class Assist:
 
     def engine(self, inputs: One, units: Units) -> Assisted:
         """Return the engine of second clusterings that a scan has counted, or that are read now."""
-        if isinstance(units, large.Scanned):
+        if isinstance(units, counted.Scanned):
             engine = self._take_scanned({"": units}, {"": inputs.part})
         else:
             prediction, shared, _ = inputs.memory
@@ -124,7 +124,7 @@ class Assist:
         self, inputs: Several, predictions: Mapping[str, Any], shared: dict[str, Any]
     ) -> Assisted:
         """Return the engine of a comparison, in which second clusterings help each prediction."""
-        scans = {name: units for name, units in predictions.items() if isinstance(units, large.Scanned)}
+        scans = {name: units for name, units in predictions.items() if isinstance(units, counted.Scanned)}
         if scans:
             engine = self._take_scanned(scans, inputs.parts())
         else:
@@ -142,7 +142,7 @@ class Assist:
                     f"PREDICTION{' inside the frame' if framed else ''} and are left out"
                 )
 
-    def _take_scanned(self, scans: Mapping[str, large.Scanned], parts: Mapping[str, Part]) -> Assisted:
+    def _take_scanned(self, scans: Mapping[str, counted.Scanned], parts: Mapping[str, Part]) -> Assisted:
         """Return the engine of second clusterings that scans have counted."""
         for name, units in scans.items():
             for second in units.seconds:

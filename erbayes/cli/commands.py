@@ -35,6 +35,7 @@ from .lazily import (
     designing,
     diagnostics,
     disk,
+    engine_contract,
     engines,
     folders,
     intervals,
@@ -46,6 +47,7 @@ from .lazily import (
     reporting,
     returned_answers,
     sheets,
+    stopping,
 )
 from .options import (
     REQUIRED,
@@ -68,7 +70,7 @@ from .thresholds import thresholds_command
 from .topics import explain
 
 if TYPE_CHECKING:
-    from ..analysis.domains import ByDomain
+    from ..analysis.domains.estimates import ByDomain
     from ..design.sample import Sample
     from ..labels import Drawn
     from ..metrics.definitions import Metric
@@ -328,7 +330,7 @@ def _run_engines(
     found = {name: engine(sample, metrics, SEED) for name, engine in made.items()}
     warned: list[str] = list(diagnostics.alarms(sample, metrics))
     for engine in made.values():
-        if isinstance(engine, engines.Doubting):
+        if isinstance(engine, engine_contract.Doubting):
             warned += engine.alarms(sample, metrics, SEED)
     if named.side_by_side:
         table = engines.side_by_side(found, metrics, level=inputs.level).table()
@@ -643,7 +645,7 @@ def check_command(
     for alarm in diagnostics.alarms(sample, found.metrics):
         say(alarm)
     printing.show_sentences(found.sentences(), found.table().reset_index())
-    status = {labelling.Verdict.HOLDS: 0, labelling.Verdict.FAILS: 1, labelling.Verdict.OPEN: 3}
+    status = {stopping.Verdict.HOLDS: 0, stopping.Verdict.FAILS: 1, stopping.Verdict.OPEN: 3}
     raise typer.Exit(status[found.verdict])
 
 

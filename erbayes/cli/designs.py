@@ -13,7 +13,7 @@ from .lazily import clusterings, designing, disk, pd
 from .options import file_option, option
 
 if TYPE_CHECKING:
-    from ..design import Design
+    from ..design.contract import Design
 
 
 class DesignName(Enum):

@@ -13,7 +13,8 @@ from .lazily import clusterings, disk, labelling, pages, pd, plans, sources
 from .options import REQUIRED, file_option, flag, message, option
 
 if TYPE_CHECKING:
-    from ..labels import Drawn, Plan
+    from ..labels import Drawn
+    from ..labels.drawing.plans import Plan
 
 
 class PlanName(Enum):

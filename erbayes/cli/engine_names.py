@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, ClassVar
 
 from .._internal.errors import DataError
-from .lazily import engines
+from .lazily import named_engines
 from .options import flag, message, option
 
 if TYPE_CHECKING:
@@ -61,4 +61,4 @@ def _make_engine(name: EngineName) -> Engine:
     """Return the engine of a name. The room of models is loaded only for one."""
     if name in (EngineName.SIZE_MODEL, EngineName.POOL):
         message("note: the size model compiles first, which takes about a minute")
-    return engines.find_engine(name.value)
+    return named_engines.find_engine(name.value)

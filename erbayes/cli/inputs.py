@@ -12,6 +12,7 @@ from .._internal.errors import DataError, head
 from .._internal.policies import Differing, Missing
 from .designs import Drawing
 from .lazily import (
+    answer_faults,
     clusterings,
     designing,
     disk,
@@ -28,9 +29,9 @@ from .predictions import CLUSTERS, Frame, Part, Predicted, Reading, SharedFrame,
 from .printing import show_cautions
 
 if TYPE_CHECKING:
-    from ..design import Design
+    from ..design.contract import Design
     from ..labels import Drawn, Labels
-    from ..large import Scanned
+    from ..large.counted import Scanned
     from ..units.units import Units
 
 NAMED = 3
@@ -188,9 +189,9 @@ class Inputs:
         if self.returned.labels.index.isin(prediction.records).all():
             return
         problems = labelling.read_labels(self.returned.folder, prediction).problems
-        unknown = problems[problems["fault"] == labelling.Fault.UNKNOWN_RECORD]
+        unknown = problems[problems["fault"] == answer_faults.Fault.UNKNOWN_RECORD]
         for where, task, record in unknown[["where", "task", "record"]].head(NAMED).itertuples(index=False):
-            message(f"note: {where}, task {task}: {labelling.Fault.UNKNOWN_RECORD.value}: {record!r}")
+            message(f"note: {where}, task {task}: {answer_faults.Fault.UNKNOWN_RECORD.value}: {record!r}")
 
     def fitted(self, design: Design, shared: dict[str, Any]) -> Design:
         """Return the design with the chances of the prediction that was drawn from, if `origin` is there."""

@@ -21,16 +21,18 @@ if TYPE_CHECKING:
     from ..auxiliary import second as second_clusterings
     from ..design import calibration, nonresponse
     from ..design import sample as sampling
+    from ..engine import contract as engine_contract
     from ..engine import diagnostics
+    from ..engine import named as named_engines
     from ..labels.drawing import folder as folders
     from ..labels.drawing import page as pages
-    from ..labels.drawing import plans, sheets
+    from ..labels.drawing import plans, sheets, stopping
     from ..labels.drawing import source as sources
     from ..labels.reading import faults as answer_faults
     from ..labels.reading import returned as returned_answers
+    from ..large import counted, joint
     from ..large import features as large_features
     from ..large import files as large_files
-    from ..large import joint
     from ..metrics import columns as columns_of
     from ..metrics import definitions, intervals
     from ..report import page as reporting
@@ -55,10 +57,12 @@ else:
     planning=..analysis.planning assistance=..auxiliary.assistance two_phases=..auxiliary.two_phases
     second_clusterings=..auxiliary.second calibration=..design.calibration
     nonresponse=..design.nonresponse sampling=..design.sample diagnostics=..engine.diagnostics
+    engine_contract=..engine.contract named_engines=..engine.named
     folders=..labels.drawing.folder pages=..labels.drawing.page plans=..labels.drawing.plans
-    sheets=..labels.drawing.sheets sources=..labels.drawing.source answer_faults=..labels.reading.faults
+    sheets=..labels.drawing.sheets stopping=..labels.drawing.stopping
+    sources=..labels.drawing.source answer_faults=..labels.reading.faults
     returned_answers=..labels.reading.returned large_features=..large.features
-    large_files=..large.files joint=..large.joint
+    large_files=..large.files counted=..large.counted joint=..large.joint
     columns_of=..metrics.columns definitions=..metrics.definitions intervals=..metrics.intervals
     reporting=..report.page clusterings=..units.clustering edges=..units.edges features=..units.features
     frames=..units.frame grouping=..units.grouping measuring=..units.measuring

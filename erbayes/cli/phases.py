@@ -10,13 +10,24 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from .._internal.errors import DataError, Remedy
 from .designs import DesignName
 from .inputs import LABELLED, One
-from .lazily import auxiliary, clusterings, disk, joint, labelling, large, measuring, pd, sampling, two_phases
+from .lazily import (
+    auxiliary,
+    clusterings,
+    counted,
+    disk,
+    joint,
+    labelling,
+    measuring,
+    pd,
+    sampling,
+    two_phases,
+)
 from .options import file_option, message, option, refuse_same_file, remedies, within
 from .predictions import in_words
 
 if TYPE_CHECKING:
     from ..auxiliary.estimates import AssistedEstimates
-    from ..design import Design
+    from ..design.contract import Design
     from ..design.sample import Sample
     from ..metrics.definitions import Metric
     from ..units.units import Units
@@ -125,7 +136,7 @@ class Cheap:
     def estimates(self, inputs: One, sample: Sample, metrics: Sequence[Metric]) -> AssistedEstimates:
         """Read the cheap labels, and return the metrics of careful labels with their help."""
         assert self.cheap is not None
-        scanned = isinstance(sample.units, large.Scanned)
+        scanned = isinstance(sample.units, counted.Scanned)
         if self.cheap_threshold is not None:
             labels, design, read = self._read_cheap_answers(None if scanned else inputs.memory[0])
         else:

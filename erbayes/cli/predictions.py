@@ -18,7 +18,7 @@ from .lazily import clusterings, disk, frames, large, large_files, pd
 from .options import argument, file_option, flag, message, option
 
 if TYPE_CHECKING:
-    from ..large import Scanned
+    from ..large.counted import Scanned
     from ..units.clustering import Clustering
     from ..units.frame import Dated
 

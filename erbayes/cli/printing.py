@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import typer
 
-from .lazily import digits, disk, labelling, pd
+from .lazily import answer_faults, digits, disk, pd
 from .options import message, option
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def show_labels(labels: Labels) -> None:
     if len(labels.pairs):
         typer.echo(_render_plain(labels.agreement()))
     faults = labels.problems[
-        labels.problems["fault"] != labelling.Fault.UNANSWERED
+        labels.problems["fault"] != answer_faults.Fault.UNANSWERED
     ]  # these are counted above
     faults = faults.assign(fault=[fault.value for fault in faults["fault"]])
     if len(faults):

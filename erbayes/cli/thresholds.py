@@ -26,7 +26,7 @@ from .options import (
 from .printing import Printing, show_cautions
 
 if TYPE_CHECKING:
-    from ..design import Design
+    from ..design.contract import Design
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,8 @@ Source: [B22] Binette et al. (2022), arXiv 2210.01230.
 """
 
 from .._internal.policies import SingleUnit
-from .calibration import ByGroup, Calibrated, linear, links_by_size, raking
-from .contract import Design, Expansion, SelectedBySize, WithChances, WithLaw
-from .drawn import paper_theta, sampling_fraction
+from .calibration import ByGroup, Calibrated, raking
+from .drawn import paper_theta
 from .kept import KeptWeights
 from .known import BySize, KnownChances, KnownInclusion, KnownWeights, WeightedRecords
 from .nonresponse import Responding, size_classes
@@ -23,9 +22,7 @@ __all__ = [
     "ByPredictedSize",
     "BySize",
     "Calibrated",
-    "Design",
     "DistinctEntities",
-    "Expansion",
     "KeptWeights",
     "KnownChances",
     "KnownInclusion",
@@ -33,19 +30,13 @@ __all__ = [
     "PoissonRecords",
     "Pooled",
     "Responding",
-    "SelectedBySize",
     "SingleUnit",
     "Stratified",
     "SystematicRecords",
     "UniformClusters",
     "UniformRecords",
     "WeightedRecords",
-    "WithChances",
-    "WithLaw",
-    "linear",
-    "links_by_size",
     "paper_theta",
     "raking",
-    "sampling_fraction",
     "size_classes",
 ]

@@ -34,11 +34,7 @@ def proportional_to_size(size: FloatArray) -> FloatArray:
 class Distance:
     """Rule by which a factor of a weight follows from u = x'λ/v.
 
-    Attributes
-    ----------
-    name : str
-    factor, slope : callable
-        The factor F(u), with F(0) = 1, and its derivative, vectorised.
+    `factor`, `slope`: the factor F(u), with F(0) = 1, and its derivative, vectorised.
     """
 
     name: str
@@ -64,16 +60,10 @@ def constant(size: FloatArray) -> FloatArray:
 class CalibratedDraws:
     """Variance after calibration: that of the residuals of a regression on the calibrated columns.
 
-    Attributes
-    ----------
-    base : Variance
-        Variance of the design before calibration.
-    x, target : float arrays, (n, p), (p,)
-        Columns of each draw to whose totals the weights are calibrated, and these totals.
-    w, g, q : float arrays, (n,)
-        Weights of the design, factors of the calibration, inverse working variances.
-    slope : float array, (n,)
-        Derivative of each factor by x'λ/v, 0 for those at a bound.
+    `base`: variance of the design before calibration; `x`, `target` (n, p), (p,): columns of each draw to
+    whose totals the weights are calibrated, and these totals; `w`, `g`, `q` (n,): weights of the design,
+    factors of the calibration, inverse working variances; `slope` (n,): derivative of each factor by x'λ/v,
+    0 for those at a bound.
     """
 
     base: Variance
@@ -173,23 +163,6 @@ def links_by_size(units: Units, expansion: Expansion) -> tuple[ClusterSum, ...]:
 
     Classes of size start at powers of 2. From the largest down, they are merged until each has `FEWEST`
     effective draws.
-
-    Parameters
-    ----------
-    units : Units
-    expansion : Expansion
-
-    Raises
-    ------
-    DataError
-        If `units` are no `Units`, or `expansion` no `Expansion`.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({i: i // 4 for i in range(240)}, {i: i // 4 for i in range(80)})
-    >>> [column.name for column in links_by_size(units, eb.UniformClusters().expand(units))]
-    ['records', 'predicted_links_0_inf']
     """
     need_units(units)
     need(expansion, Expansion, "an Expansion of these units is needed, as design.expand(units) makes it")

@@ -18,19 +18,10 @@ from .variance import Variance
 class Expansion:
     """Draws with their weights and their variance. The sum of weight × column over draws estimates a total.
 
-    Attributes
-    ----------
-    unit : int array, (..., n)
-        Position of the unit of each draw. Leading axes hold many samples of a study at once.
-    weight : float array, (..., n)
-        The number of units that each draw stands for.
-    absolute : bool
-        False if weights, and so totals, are known only up to a common factor.
-    variance : Variance
-        The variation of the draws over repeated sampling.
-    unreached : Units or None
-        Imagined units of every kind that the design never draws; None if it can draw all. The total of a
-        column is identified only if the column is 0 on each of them.
+    `unit` (..., n): position of the unit of each draw; `weight` (..., n): the number of units that each
+    draw stands for; `absolute`: false if weights, and so totals, are known only up to a common factor;
+    `variance`: the variation of the draws over repeated sampling; `unreached`: imagined units of every kind
+    that the design never draws; None if it can draw all.
     """
 
     unit: IntArray
@@ -40,12 +31,7 @@ class Expansion:
     unreached: Units | None = None
 
     def need_reached(self, column: Column) -> None:
-        """Refuse a column that counts on units which the design never draws.
-
-        Raises
-        ------
-        NotIdentified
-        """
+        """Refuse a column that counts on units which the design never draws."""
         if self.unreached is None or not self.unreached.column(column).any():
             return
         sizes = np.unique(self.unreached.m).astype(int)
@@ -60,13 +46,7 @@ class Design(Protocol):
     """A way of drawing units."""
 
     def expand(self, units: Units) -> Expansion:
-        """Return the draws of a sample with their weights and their variance.
-
-        Raises
-        ------
-        DataError
-            If the design does not fit the units.
-        """
+        """Return the draws of a sample with their weights and their variance."""
         ...
 
 
@@ -92,11 +72,7 @@ class SelectedBySize(Protocol):
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
         """Return the chance to draw a unit of each size, up to a factor.
 
-        Parameters
-        ----------
-        size : float array, (k,)
-            Sizes in records.
-        units : Units
+        Shapes: `size` (k,).
         """
         ...
 
@@ -106,13 +82,7 @@ class WithChances(Protocol):
     """A design of independent draws, each of which selects a unit with a known chance."""
 
     def chances(self, units: Units) -> FloatArray:
-        """Return the probability that one draw selects each unit, (units,).
-
-        Raises
-        ------
-        NotIdentified
-            If the prediction does not fix the chances.
-        """
+        """Return the probability that one draw selects each unit, (units,)."""
         ...
 
     @property

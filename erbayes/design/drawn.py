@@ -19,13 +19,7 @@ Ids = Sequence[Any] | pd.Index
 
 
 def sampling_fraction(n: int, T: int) -> float:
-    """Return θ = 1 - n/T, with which the variance is unbiased for n units drawn without replacement from T.
-
-    Examples
-    --------
-    >>> sampling_fraction(25, 100)
-    0.75
-    """
+    """Return θ = 1 - n/T, which makes the variance unbiased for n of T units without replacement."""
     return 1 - n / T
 
 

@@ -48,23 +48,11 @@ class Variance(Protocol):
         """
 
     def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the change of the totals without each draw, (n, k), and the scale of its square, (n,).
-
-        Raises
-        ------
-        DataError
-            If there is a single draw.
-        """
+        """Return the change of the totals without each draw, (n, k), and the scale of its square, (n,)."""
 
     @property
     def independent(self) -> StratifiedDraws:
-        """Return the independent draws that a bootstrap resamples.
-
-        Raises
-        ------
-        NotIdentified
-            If draws are not independent.
-        """
+        """Return the independent draws that a bootstrap resamples."""
 
     def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
         """Return totals of B replicates, (B, k), whose weights are multiplied by `multipliers`, (B, n)."""
@@ -74,16 +62,9 @@ class Variance(Protocol):
 class StratifiedDraws:
     """Variance of independent draws within strata.
 
-    Attributes
-    ----------
-    stratum : int array, (n,)
-        Stratum of each draw, 0 to H - 1.
-    theta : float array, (H,)
-        Finite-population correction of each stratum.
-    adjust : bool
-        True to centre strata of one draw at the mean of all draws. Otherwise they count as certain.
-    units : float array, (H,), optional
-        Number of units of each stratum. None if θ is the same in all.
+    `stratum` (n,): stratum of each draw, 0 to H - 1; `theta` (H,): finite-population correction of each
+    stratum; `adjust`: true to centre strata of one draw at the mean of all draws; `units` (H,): number of
+    units of each stratum.
     """
 
     stratum: IntArray
@@ -241,10 +222,7 @@ class DistinctDraws(_OnceDrawn):
 class PoissonDraws(_OnceDrawn):
     """Variance of units that enter the sample independently, each at most once (Poisson draws).
 
-    Attributes
-    ----------
-    inclusion : float array, (n,)
-        Probability π_c of each drawn unit to be in the sample, in (0, 1].
+    `inclusion` (n,): probability π_c of each drawn unit to be in the sample, in (0, 1].
     """
 
     inclusion: FloatArray

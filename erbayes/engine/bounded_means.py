@@ -30,7 +30,7 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray, Seed, floats
 from .._internal.errors import DataError, NotIdentified
-from ..design import SelectedBySize, WithChances
+from ..design.contract import SelectedBySize, WithChances
 from ..design.sample import Sample
 from ..design.variance import StratifiedDraws
 from ..metrics.columns import ClusterSum, Column, Known
@@ -132,14 +132,9 @@ def betting(values: Any, level: float = 0.95, anytime: bool = False, shares: Any
 class Means(Normal):
     """Metrics that are means of bounded numbers, with these numbers. `BoundedMeans` makes them.
 
-    Attributes
-    ----------
-    names, mean, cov, df, support, effective, extremes, undefined
-        As in `Normal`.
-    values : float array, (..., n draws, k)
-        The ratio x in [0, 1] of each draw, in the order of draws.
-    shares : float array, (..., n draws, k)
-        Its share u in [0, 1]. `mean` is Σ u x/Σ u over draws.
+    `names`, `mean`, `cov`, `df`, `support`, `effective`, `extremes`, `undefined`: as in `Normal`; `values`
+    (..., n draws, k): the ratio x in [0, 1] of each draw, in the order of draws; `shares` (..., n draws,
+    k): its share u in [0, 1].
     """
 
     kind: ClassVar[Any]
@@ -267,29 +262,6 @@ def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
     A metric y/x is a mean of the ratios y_c/x_c of units. A draw of unit c, with probability p_c, has the
     share x_c/p_c. If the design draws units with p ∝ x, all shares are equal, and the mean is a plain one.
     Shares are bounded if p_c ≥ x_c/(B Σx) for every unit.
-
-    Parameters
-    ----------
-    sample : Sample
-    metric : Metric
-
-    Returns
-    -------
-    values, shares : float arrays, (..., n)
-        In [0, 1]. Shares are divided by the largest one that a draw can have.
-
-    Raises
-    ------
-    NotIdentified
-        If the metric is no ratio on [0, 1], if draws are not independent with replacement, or if a share can
-        be over `GREATEST` times the mean share, or as large as unknown.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"})
-    >>> draws_of(eb.Sample(units, eb.UniformRecords()), eb.metrics.b3_recall)[0].round(2)
-    array([0.56])
     """
     design, variance = type(sample.design).__name__, sample.expansion.variance
     if not isinstance(variance, StratifiedDraws) or len(variance.theta) > 1 or variance.theta[0] < 1:

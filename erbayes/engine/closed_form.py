@@ -14,8 +14,8 @@ import numpy as np
 
 from .._internal.arrays import FloatArray, Seed
 from .._internal.errors import DataError, NotIdentified
-from ..design import WithLaw
 from ..design.calibration import NOTABLE
+from ..design.contract import WithLaw
 from ..design.nonresponse import Responding
 from ..design.sample import Sample, need_sample
 from ..metrics.columns import PREDICTED_LINKS, Column, Known

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from .._internal.errors import DataError, Grade, NotIdentified, Remedy, Sentence
-from ..design import UniformRecords, WithChances, WithLaw
+from ..design import UniformRecords
 from ..design.calibration import NOTABLE, links_out_of_reach
+from ..design.contract import WithChances, WithLaw
 from ..design.nonresponse import Responding
 from ..design.sample import Sample, need_sample
 from ..metrics.columns import PIECES, PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS, ClusterSum, Known, pairs

@@ -9,8 +9,8 @@ import numpy as np
 
 from .._internal.arrays import Seed
 from .._internal.errors import DataError
-from ..design import Expansion
 from ..design.calibration import Calibrated, CalibratedDraws
+from ..design.contract import Expansion
 from ..design.sample import Sample
 from ..metrics.columns import PREDICTED_CLUSTERS, RECORDS
 from ..metrics.definitions import Metric, entities, hill1, mean_cluster_size, singleton_share
@@ -30,17 +30,6 @@ class ClosedForm:
     mean size, the share of single records and the Hill number of order 1, weights are therefore calibrated to
     the records and clusters of the prediction, if that lowers the standard error and `Calibrated` does not
     refuse the sample. All other metrics are those of `Taylor`, and so are all of a comparison.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> from erbayes.datasets import people
-    >>> from erbayes.engine import Taylor
-    >>> example = people()
-    >>> units = eb.measure(example.prediction, example.labels)
-    >>> sample = eb.Sample(units, eb.UniformRecords(example.drawn))
-    >>> [engine(sample, [eb.metrics.entities]).sd.round() for engine in (ClosedForm(), Taylor())]
-    [array([79.]), array([125.])]
     """
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:

@@ -9,8 +9,8 @@ from typing import Any
 
 from .._internal.arrays import Seed
 from .._internal.errors import DataError, Grade, Sentence
-from ..design import WithLaw
 from ..design.calibration import NOTABLE, links_out_of_reach
+from ..design.contract import WithLaw
 from ..design.sample import Sample
 from ..metrics.definitions import Metric
 from ..metrics.uncertain import Draws, Normal
@@ -24,13 +24,7 @@ from .replicates import Resampled
 
 
 def make_size_model() -> Any:
-    """Return the size model as an engine, `erbayes.bayes.Modelled`.
-
-    Raises
-    ------
-    DataError
-        If PyMC is not installed.
-    """
+    """Return the size model as an engine, `erbayes.bayes.Modelled`."""
     try:
         # imported here, since models lie above engines, and PyMC is an extra that takes seconds to import
         return import_module("erbayes.bayes").Modelled()
@@ -45,15 +39,7 @@ def make_pool() -> LinearPool:
 
 @dataclass(frozen=True, slots=True)
 class Advised:
-    """Engine that takes the engine which `advise` names for a sample, and says which and why in a note.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> sample = eb.Sample(eb.measure({1: 1, 2: 1, 3: 2}, {1: 1, 2: 1, 3: 2}), eb.UniformRecords())
-    >>> Advised().alarms(sample, [eb.metrics.entities])
-    ['The closed form was taken, since under draws of records its intervals cover and it assumes no model.']
-    """
+    """Engine that takes the engine which `advise` names for a sample, and says which and why in a note."""
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal | Draws:
         return advise(sample, metrics)[0](sample, metrics, rng)
@@ -116,18 +102,7 @@ NAMES: dict[str, Callable[[], Engine]] = {
 
 
 def find_engine(engine: Engine | str | None) -> Engine:
-    """Return an engine by its name, or an engine as it is; the closed form by default.
-
-    Raises
-    ------
-    DataError
-        If there is no engine of this name, if the object is no engine, or if a package is not installed.
-
-    Examples
-    --------
-    >>> find_engine("size-model").draws, find_engine(None)
-    (1000, ClosedForm())
-    """
+    """Return an engine by its name, or an engine as it is; the closed form by default."""
     if engine is None:
         return ClosedForm()
     if isinstance(engine, str):

@@ -134,21 +134,9 @@ def _choose_scales(boot: Bootstrap, scale: Scale | None) -> list[Scale]:
 class Bootstrap(Draws):
     """Bootstrap replicates of metrics. Their estimates are not corrected for bias.
 
-    Attributes
-    ----------
-    names, values, support
-        As in `Draws`. Values are (1, B, metrics), for B replicates.
-    centre : float array, (metrics,)
-        The estimates.
-    fit : Normal
-        The estimates with their Taylor standard errors.
-    totals : Draws
-        Replicates of the totals, (1, B, k).
-    sample : Sample
-    metrics : tuple of Metric
-    scheme : Scheme
-    seed : Generator
-        The generator before the first replicate, with which `errors` repeats the multipliers.
+    `names`, `values`, `support`: as in `Draws`; `centre` (metrics,): the estimates; `fit`: the estimates
+    with their Taylor standard errors; `totals`: replicates of the totals, (1, B, k); `seed`: the generator
+    before the first replicate, with which `errors` repeats the multipliers.
     """
 
     kind: ClassVar[Kind] = BCa()
@@ -181,11 +169,6 @@ class Bootstrap(Draws):
 
         It is Σ u³ / (6 (Σ u²)^1.5), with u_s the mean of all g_(s) minus g_(s), and g_(s) the metric without
         draw s (Efron 1987).
-
-        Raises
-        ------
-        NotIdentified
-            If a metric is 0/0 without one of the draws.
         """
         replicates, _ = leave_one_out(self.sample, taylor(self.sample, self.metrics), self.metrics)
         lost = np.isnan(replicates).any(axis=0) & ~np.isnan(self.mean)

@@ -39,13 +39,8 @@ class Applied(Protocol):
 class SideBySide(Tabled):
     """A table of the results of several engines for the same metrics.
 
-    Attributes
-    ----------
-    rows : DataFrame
-        One row per method, metric and kind of interval: method, metric, estimate, sd, lower, upper, level,
-        kind, ess_bulk, r_hat. The last two are NaN except for draws in several chains.
-    lacking : dict, (method, metric) -> str
-        The reasons why a method lacks a metric. These metrics have no row for it.
+    `rows`: one row per method, metric and kind of interval: method, metric, estimate, sd, lower, upper,
+    level, kind, ess_bulk, r_hat; `lacking` (method, metric): the reasons why a method lacks a metric.
     """
 
     rows: pd.DataFrame

@@ -1,7 +1,6 @@
 """Predictions too large for memory, counted where they lie: in files, databases, Spark, or behind SQL."""
 
 from .choice import Columns
-from .counted import Scanned
 from .draw import drawing
 from .duckdb import DuckDB
 from .files import Files
@@ -22,7 +21,6 @@ __all__ = [
     "GroupSource",
     "Releases",
     "RunSQL",
-    "Scanned",
     "SecondSource",
     "Spark",
     "drawing",

@@ -35,18 +35,10 @@ from .keys import Prediction
 class Scanned(Units):
     """Units of a prediction that a database has counted. `scan` makes them.
 
-    Attributes
-    ----------
-    rows : int
-        Number of records of the prediction.
-    checked : str
-        The record ids among which duplicates were looked for, in words.
-    digest : int or None
-        A number that differs between predictions with different record ids; None for `RunSQL`.
-    columns : tuple of str
-        Names of the columns of records and of clusters.
-    seconds : tuple of Joint
-        Joint counts of the prediction and of second clusterings.
+    `rows`: number of records of the prediction; `checked`: the record ids among which duplicates were
+    looked for, in words; `digest`: a number that differs between predictions with different record ids;
+    None for `RunSQL`; `columns`: names of the columns of records and of clusters; `seconds`: joint counts
+    of the prediction and of second clusterings.
     """
 
     rows: int = 0

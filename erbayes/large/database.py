@@ -46,11 +46,7 @@ class KeyColumn:
 class Database(Protocol):
     """An opened table of a prediction, whose database runs SQL made of COUNT, GROUP BY and IN.
 
-    Attributes
-    ----------
-    by_folder : columns from names of folders (year=2021) or unnamed indexes, used only if they are named
-    headings : column -> names of it in the first lines of text files
-    one_in : duplicates are looked for among one in `one_in` record ids of clusters that no label touches
+    `by_folder` (year=2021).
     """
 
     table: str

@@ -34,14 +34,7 @@ DIGITS = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InDatabase:
-    """A prediction in a database, as a source of draws, which `drawing` makes.
-
-    Attributes
-    ----------
-    rows : SQL of ids: r of the record, c of its cluster, v of its value if records are `valued`
-    sizes : SQL of c and m, the number of records of each cluster
-    by_cluster : whether `rows` is `sizes`, with one row per cluster
-    """
+    """A prediction in a database, as a source of draws, which `drawing` makes."""
 
     prediction: Prediction
     rows: str

@@ -121,14 +121,7 @@ def family(type: str) -> str:
 
 @dataclass
 class DuckTable(Hashing):
-    """A table in a connection of DuckDB, from which classes of sources derive that attach their data.
-
-    Attributes
-    ----------
-    types, named : column of the source -> type and name in DuckDB
-    text : whether integers are read as text
-    first : columns that come before the others
-    """
+    """A table in a connection of DuckDB, from which classes of sources derive that attach their data."""
 
     connection: Any
     options: DuckDB

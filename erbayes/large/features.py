@@ -39,20 +39,7 @@ def scan_features(
     by: str | None = None,
     database: DuckDB = EMBEDDED,
 ) -> Featured:
-    """Compute features of all predicted clusters, and of labelled entities, as `Featured.of` does.
-
-    Parameters
-    ----------
-    source : as in `erbayes.large.scan`, whose units are `units`
-    attributes : source, optional
-        A table whose first column has the ids of records. Without one, attributes are columns of `source`.
-    features, by : as in `erbayes.impact`; no feature is a function
-
-    Raises
-    ------
-    DataError
-        As `Attributes.of`, or if a feature is a function.
-    """
+    """Compute features of all predicted clusters, and of labelled entities, as `Featured.of` does."""
     features = features_of(features)
     attributes = attributes if features or by is not None else None
     if own := [feature.name for feature in features if callable(feature.how)]:

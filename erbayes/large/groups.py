@@ -143,14 +143,7 @@ def _write_value(database: Database, name: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Composed:
-    """Predicted clusters of one release by their numbers of records of each group.
-
-    Attributes
-    ----------
-    unknown : records without a group; unless it is 0, there is no `predicted`
-    predicted : one row for all clusters with equal numbers, without places of pieces
-    place : row in `predicted` of each cluster that the labels touch
-    """
+    """Predicted clusters of one release by their numbers of records of each group."""
 
     unknown: int
     predicted: Predicted | None

@@ -66,13 +66,7 @@ class SecondSource:
 
 @dataclass(frozen=True, slots=True)
 class SecondColumn(KeyColumn):
-    """The clusters of a second clustering, opened; `name` is for messages.
-
-    Attributes
-    ----------
-    heading : condition of rows of a second table that repeat the names of its columns, `names`
-    no_clusters : key -> id of the ids that stand for no cluster
-    """
+    """The clusters of a second clustering, opened; `name` is for messages."""
 
     name: str
     key: str
@@ -141,21 +135,12 @@ class Joint:
     unit reaches, and possible parts of predicted clusters as large (see `Second.reference`). The others are
     known by their pieces: one row stands for all that are alike.
 
-    Attributes
-    ----------
-    name : str
-    unit : int array, (p,)
-        Row of the clusters of the second clustering that each piece belongs to, sorted.
-    cluster : int array, (p,)
-        Number of the predicted cluster of each piece; -1 for clusters that are known by their pieces only.
-    n, m : float arrays, (p,)
-        Records of the piece, and of its predicted cluster.
-    count : float array, (rows,)
-        Number of clusters of the second clustering that each row stands for.
-    piece_of : Series
-        Piece of each labelled record of the prediction, whose id is in the index.
-    left_out : int
-        Number of records of the second clustering that the prediction lacks.
+    `unit` (p,): row of the clusters of the second clustering that each piece belongs to, sorted; `cluster`
+    (p,): number of the predicted cluster of each piece; -1 for clusters that are known by their pieces
+    only; `n`, `m` (p,): records of the piece, and of its predicted cluster; `count` (rows,): number of
+    clusters of the second clustering that each row stands for; `piece_of`: piece of each labelled record of
+    the prediction, whose id is in the index; `left_out`: number of records of the second clustering that
+    the prediction lacks.
     """
 
     name: str

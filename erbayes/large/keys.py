@@ -22,14 +22,7 @@ from .joint import SecondColumn
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A prediction inside its frame, as a table of keys.
-
-    Attributes
-    ----------
-    source : SQL of the rows inside the frame, with the original ids
-    frames : release -> counts of what the frame leaves of it
-    table : SQL of keys: r of the record, c of the cluster, [v, the release, g, the group, those of `seconds`]
-    """
+    """A prediction inside its frame, as a table of keys."""
 
     database: Database
     record: str

@@ -2,17 +2,10 @@
 
 from .definitions import (
     ALL,
-    FAMILIES,
-    NAMED,
-    OTHERS,
-    PAPER,
     PER_RECORD,
-    POSITIVE,
     UNIT,
     USUAL,
-    Group,
     Metric,
-    Metrics,
     P_block,
     P_clust,
     P_rec,
@@ -64,22 +57,15 @@ from .definitions import (
     van_dongen,
     variation_of_information,
 )
-from .uncertain import Draws, Normal, Totals
+from .uncertain import Draws, Normal
 
 __all__ = [
     "ALL",
-    "FAMILIES",
-    "NAMED",
-    "OTHERS",
-    "PAPER",
     "PER_RECORD",
-    "POSITIVE",
     "UNIT",
     "USUAL",
     "Draws",
-    "Group",
     "Metric",
-    "Metrics",
     "Normal",
     "P_block",
     "P_clust",
@@ -87,7 +73,6 @@ __all__ = [
     "R_block",
     "R_clust",
     "R_rec",
-    "Totals",
     "adjusted_rand",
     "b3_precision",
     "b3_precision_entities",

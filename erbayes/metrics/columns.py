@@ -29,21 +29,7 @@ class Links(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The records that have some values of a variable.
-
-    Parameters
-    ----------
-    variable : str
-    values : tuple
-        One value, or several that are one domain together.
-    rest : bool
-        True for all records that have other values.
-
-    Examples
-    --------
-    >>> str(Domain("country", ("FR",))), str(Domain("country", ("FR",), rest=True))
-    ('FR', 'not FR')
-    """
+    """The records that have some values of a variable."""
 
     variable: str
     values: tuple[Hashable, ...]
@@ -56,21 +42,11 @@ class Domain:
 class Pieces(Protocol):
     """Pieces of units, as columns need them (see `erbayes.units.Units`).
 
-    Attributes
-    ----------
-    unit : int array, (pieces,)
-        Position of the unit of each piece.
-    group : int array, (pieces,)
-        Number of the entity or the predicted cluster of each piece, within blocks too.
-    n, N, m : float arrays, (pieces,)
-        Records of the piece, of its entity and of its predicted cluster. N is NaN if it is not known.
-    counted : float array, (pieces,), or None
-        Records of the piece that count; None if all n do.
-    by_entity : bool
-        True if units are entities or blocks, False if they are predicted clusters.
-    ids : Index, (units,)
-    imagined : bool
-        True for units that stand for no records.
+    `unit` (pieces,): position of the unit of each piece; `group` (pieces,): number of the entity or the
+    predicted cluster of each piece, within blocks too; `n`, `N`, `m` (pieces,): records of the piece, of
+    its entity and of its predicted cluster; `counted` (pieces,): records of the piece that count; None if
+    all n do; `by_entity`: true if units are entities or blocks, False if they are predicted clusters; `ids`
+    (units,); `imagined`: true for units that stand for no records.
     """
 
     @property
@@ -110,13 +86,7 @@ class Column(Protocol):
         ...
 
     def count(self, units: Pieces) -> FloatArray:
-        """Return the quantity of each unit, (units,).
-
-        Raises
-        ------
-        NotIdentified
-            If the column is not identified on these units.
-        """
+        """Return the quantity of each unit, (units,)."""
         ...
 
 
@@ -233,22 +203,7 @@ class GroupMax(_ByName):
     The largest is that of term(n, N_c, m) over the pieces of one entity or predicted cluster. If only some
     records count, it counts by their share of the entity or predicted cluster.
 
-    Parameters
-    ----------
-    name : str
-    term : callable (n, N_c, m) -> float array
-        Vectorised, 0 or more.
-    by_entity : bool
-        True for the pieces of an entity, False for those of a predicted cluster.
-
-    Examples
-    --------
-    The records of the largest piece of each entity:
-
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"})
-    >>> GroupMax("largest", lambda n, N, m: n, by_entity=True).count(units)
-    array([2.])
+    `term` (n, N_c, m).
     """
 
     name: str
@@ -281,14 +236,6 @@ class OfUnits:
 
     It has no value for imagined units, so that intervals assume nothing about units that no draw has shown,
     and no part in a domain.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> import pandas as pd
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> OfUnits("cost", pd.Series({"y": 5.0, "x": 2.0})).count(units)
-    array([2., 5.])
     """
 
     name: str
@@ -307,13 +254,7 @@ class OfUnits:
 
 @dataclass(frozen=True, slots=True)
 class Unidentified:
-    """A quantity that no sample of units identifies, with the reason.
-
-    Parameters
-    ----------
-    name, reason : str
-        The message of `NotIdentified` has both.
-    """
+    """A quantity that no sample of units identifies, with the reason."""
 
     name: str
     reason: str
@@ -327,22 +268,7 @@ class Unidentified:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A total that the prediction fixes. It enters a metric as a constant.
-
-    Parameters
-    ----------
-    column : ClusterSum or InDomain
-    everyone : bool
-        True if metrics of a domain need the total of all records too, such as the number of records that a
-        record of the domain could be linked to. If it is False, they need the domain's own total.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x"})
-    >>> eb.Sample(units, eb.UniformClusters()).known(Known(RECORDS))
-    3.0
-    """
+    """A total that the prediction fixes. It enters a metric as a constant."""
 
     column: ClusterSum | InDomain
     everyone: bool = False
@@ -359,20 +285,6 @@ class InDomain:
     With `Links.SHARED`, each record of the domain adds its share of the column, so that the columns of all
     domains add up to the whole one. With `Links.INSIDE`, pieces, entities and predicted clusters are counted
     within the domain.
-
-    Parameters
-    ----------
-    column : Column
-    domain : Domain
-    links : Links
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> grouped = units.grouped({1: "FR", 2: "US", 3: "US"}, name="country")
-    >>> InDomain(COMMON_LINKS, Domain("country", ("FR",))).count(grouped)
-    array([0.5, 0. ])
     """
 
     column: Column
@@ -397,30 +309,7 @@ class InDomain:
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """A column of links between two groups, counted from one record of each; within one group if both agree.
-
-    Parameters
-    ----------
-    column : Column
-        COMMON_LINKS, TRUE_LINKS or PREDICTED_LINKS.
-    first, second : Domain
-        Single values of one variable.
-
-    Raises
-    ------
-    NotIdentified
-        If the column does not count links.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> groups, prediction = {1: "FR", 2: "US", 3: "US"}, {1: "a", 2: "a", 3: "b"}
-    >>> grouped = units.grouped(groups, name="country", prediction=prediction)
-    >>> france, america = Domain("country", ("FR",)), Domain("country", ("US",))
-    >>> Between(COMMON_LINKS, france, america).count(grouped)
-    array([1., 0.])
-    """
+    """Links between two groups, counted from one record of each; within one group if both agree."""
 
     column: Column
     first: Domain
@@ -450,13 +339,7 @@ class Between:
 
 
 def pairs(x: FloatArray) -> FloatArray:
-    """Return the number of pairs of x records, x (x - 1) / 2.
-
-    Examples
-    --------
-    >>> pairs(np.array([1, 2, 3]))
-    array([0., 1., 3.])
-    """
+    """Return the number of pairs of x records, x (x - 1) / 2."""
     return x * (x - 1) / 2
 
 

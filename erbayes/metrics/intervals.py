@@ -76,24 +76,6 @@ def interval(result: Any, level: float, kind: Kind) -> FloatArray:
     """Return two-sided intervals, (..., k, 2), cut to the support.
 
     They are NaN for a metric without a mean.
-
-    Parameters
-    ----------
-    result : Normal or Draws
-    level : float in (0, 1)
-    kind : Kind
-
-    Raises
-    ------
-    DataError
-        If the level is outside (0, 1), or if `kind` is no kind of interval that the result can have.
-
-    Examples
-    --------
-    >>> from erbayes.metrics import Draws
-    >>> draws = Draws(("recall",), np.linspace(0, 1, 101).reshape(1, -1, 1), ((0.0, 1.0),))
-    >>> interval(draws, 0.9, EqualTailed())
-    array([[0.05, 0.95]])
     """
     check_level(level)
     need_suitable(kind, result)
@@ -343,22 +325,9 @@ DEFAULT = BetaGamma()
 class Scale:
     """A monotone transformation of a metric, on which intervals are symmetric.
 
-    Attributes
-    ----------
-    name : str
-        As tables print it.
-    forward, inverse : callable
-        The transformation and its inverse, vectorised.
-    slope : callable
-        The derivative of `forward`, vectorised.
-    lower, upper : float
-        The open range of metrics for which `forward` is finite.
-
-    Examples
-    --------
-    >>> from erbayes.metrics.intervals import logit
-    >>> logit.forward(np.array([0.5])), logit
-    (array([0.]), <logit scale>)
+    `name`: as tables print it; `forward`, `inverse`: the transformation and its inverse, vectorised;
+    `slope`: the derivative of `forward`, vectorised; `lower`, `upper`: the open range of metrics for which
+    `forward` is finite.
     """
 
     name: str
@@ -390,13 +359,7 @@ log = Scale("log", np.log, np.exp, lambda x: 1 / x, 0.0, np.inf)
 
 
 def natural_scale(support: Support) -> Scale:
-    """Return the natural scale of a support: logit on [0, 1], log on [0, ∞), identity on others.
-
-    Examples
-    --------
-    >>> natural_scale((0.0, 1.0)), natural_scale((1.0, np.inf))
-    (<logit scale>, <identity scale>)
-    """
+    """Return the natural scale of a support: logit on [0, 1], log on [0, ∞), identity on others."""
     return {(0.0, 1.0): logit, (0.0, np.inf): log}.get(support, identity)
 
 

@@ -31,18 +31,6 @@ def simultaneous_level(result: Normal | Draws, level: float) -> float:
 
     It is 2 Φ(c) - 1. c is the quantile of the largest of |z_1|, ..., |z_k|, normal variables with the
     correlations of the components. Intervals of this level on their own scale are the sup-t band.
-
-    Parameters
-    ----------
-    result : Normal or Draws
-        Components without a standard error above 0 are left out.
-    level : float in (0, 1)
-
-    Examples
-    --------
-    >>> fit = Normal(("a", "b"), np.ones(2), np.eye(2), np.full(2, 9.0), ((0.0, np.inf),) * 2)
-    >>> round(simultaneous_level(fit, 0.95), 2)
-    0.97
     """
     check_level(level)
     cov = np.atleast_2d(result.cov)

@@ -602,32 +602,12 @@ def derivatives(f: Callable[..., Any], x: FloatArray) -> tuple[FloatArray, Float
 class Totals:
     """Estimates of totals with their covariance, to which metrics are applied.
 
-    Attributes
-    ----------
-    names : tuple of str, (k,)
-    mean, cov : float arrays, (..., k), (..., k, k)
-        Known totals have variance 0. Leading axes are those of a study's samples.
-    moment : float array, (..., k, k)
-        Sum over draws of z z', with z the contributions. The effective number of draws comes from it.
-    free : float
-        Degrees of freedom per draw, (n - lost)/n. Strata and calibration take the lost ones.
-    theta : float
-        Finite-population correction, averaged over draws.
-    absolute : bool
-        False if totals are known only up to a common factor.
-    stock : float array, (4, k)
-        Columns of the four stock entities, among which pseudo-draws are chosen (see `Units.stock`). NaN if a
-        column cannot be counted on them.
-    beyond : float array, (...), or float
-        The known share of predicted links that no draw can show, if intervals shall allow for it.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> totals = eb.engine.taylor(eb.Sample(units, eb.UniformClusters(population=2)), "pairwise-precision")
-    >>> totals.names, totals.mean, totals.apply("pairwise-precision").estimate
-    (('common_links', 'predicted_links'), array([1., 1.]), array([1.]))
+    `names` (k,); `mean`, `cov` (..., k), (..., k, k): known totals have variance 0; `moment` (..., k, k):
+    sum over draws of z z', with z the contributions; `free`: degrees of freedom per draw, (n - lost)/n;
+    `theta`: finite-population correction, averaged over draws; `absolute`: false if totals are known only
+    up to a common factor; `stock` (4, k): columns of the four stock entities, among which pseudo-draws are
+    chosen (see `Units.stock`); `beyond` (...): the known share of predicted links that no draw can show, if
+    intervals shall allow for it.
     """
 
     names: tuple[str, ...]
@@ -684,17 +664,6 @@ class Totals:
         Degrees of freedom are n_eff (n - lost)/n. The effective number of draws is n_eff = (Σa)²/Σa², with a
         the contributions to the total that the metric averages over. If n draws share it evenly in one
         stratum, these are n - 1, as in R's survey. A metric that is 0/0 in the sample is NaN, with a reason.
-
-        Parameters
-        ----------
-        metrics : Metric or str, or several
-        order : int
-            2 for corrected estimates, 1 for g(t). Without a variance estimate they are g(t) too.
-
-        Raises
-        ------
-        NotIdentified
-            If a total is not among these, or if every metric is 0/0.
         """
         metrics, batch = chosen(metrics), self.mean.shape[:-1]
         J = np.zeros((*batch, len(metrics), len(self.names)))

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from .._internal import digits
 from .._internal.errors import DataError
-from ..analysis.causes import Split, Tree
+from ..analysis.causes.honest_tree import Split, Tree
 from ..analysis.comparison import Comparison
-from ..analysis.domains import ByDomain
+from ..analysis.domains.estimates import ByDomain
 from ..design.sample import Sample
 from ..engine import diagnostics
 from ..metrics.definitions import NAMED, Metric, Support, Wanted, chosen, pairwise_precision
@@ -34,7 +34,7 @@ from .axes import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..engine import SideBySide
+    from ..engine.several_engines import SideBySide
 
 Result = Normal | Draws
 

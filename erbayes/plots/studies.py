@@ -13,7 +13,7 @@ from .axes import axes_of, draw_legend, height_of, name_rows, offsets_of, style_
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..analysis.sensitivity import Grid
+    from ..analysis.sensitivity.grids import Grid
     from ..study.harness import Study
 
 
@@ -47,7 +47,7 @@ def estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> import erbayes as eb
-    >>> from erbayes.study import Study
+    >>> from erbayes.study.harness import Study
     >>> runs = pd.DataFrame({"population": "p", "plan": "records", "n": [100, 100, 200, 200], "metric": "P",
     ...                      "estimator": "e", "truth": 0.5, "estimate": [0.3, 0.7, 0.4, 0.6]})
     >>> from matplotlib.figure import Figure
@@ -195,7 +195,7 @@ def tipping(grid: Grid, metric: str, under: float, *, ax: Axes | None = None) ->
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from erbayes.analysis.sensitivity import Grid
+    >>> from erbayes.analysis.sensitivity.grids import Grid
     >>> u = v = np.array([0.0, 0.5])
     >>> values = np.array([[[0.9], [0.8]], [[0.8], [0.6]]])
     >>> result = Grid(("pairwise-f1",), u, v, values, values, values, 0.95)

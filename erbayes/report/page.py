@@ -26,11 +26,12 @@ from .._internal import digits
 from .._internal.arrays import FloatArray, generator
 from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, grade_of, need
 from .._internal.tables import refuse_names
-from ..analysis.domains import ByDomain
+from ..analysis.domains.estimates import ByDomain
 from ..analysis.stages import Stages
 from ..design import ByPredictedSize, UniformClusters, UniformRecords, WeightedRecords
 from ..design.sample import Sample
-from ..engine import Doubting, Engine, Explaining, Jackknife, Resampled, Taylor
+from ..engine import Engine, Jackknife, Resampled, Taylor
+from ..engine.contract import Doubting, Explaining
 from ..engine.diagnostics import alarms, at_an_end, balance, influence
 from ..metrics.definitions import UNIT, USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
 from ..metrics.intervals import EqualTailed, Kind, check_level, suitable

@@ -50,18 +50,9 @@ RUN = ("estimate", "lower", "upper", "failed", "seconds", "warned")
 class Samples:
     """Many samples from one population, by one design.
 
-    Attributes
-    ----------
-    units : Units
-        The whole population.
-    design : Design
-        Without draws.
-    unit : int array, (samples, n), or list of int arrays
-        Position of the unit of each draw. Poisson samples are lists of distinct units, of different lengths.
-    batch : Sample, or None for Poisson samples
-        All samples as one: the units are the whole population, the expansion has a leading axis of samples.
-    separate : list of Sample
-        One sample each, with its own units only.
+    `units`: the whole population; `design`: without draws; `unit` (samples, n): position of the unit of
+    each draw; `batch`: all samples as one: the units are the whole population, the expansion has a leading
+    axis of samples; `separate`: one sample each, with its own units only.
     """
 
     units: Units
@@ -193,38 +184,14 @@ def _find_chance_column(plan: BySize, units: Units) -> ClusterSum:
 class Study(Tabled):
     """All estimates of a study, and their summary.
 
-    Attributes
-    ----------
-    runs : DataFrame
-        One row per repetition, estimator and metric. The columns are population, plan, n, estimator, metric,
-        truth, repetition, estimate, lower, upper, failed, seconds and warned. failed is 1 if the estimator
-        raised an error, warned is 1 if it raised a warning. seconds is its time for all metrics.
-    level : float in (0, 1)
-        Level of the intervals.
+    `runs`: one row per repetition, estimator and metric; : level of the intervals.
     """
 
     runs: pd.DataFrame
     level: float
 
     def table(self) -> pd.DataFrame:
-        """Summarise the runs, one row per population, plan, n, estimator and metric.
-
-        Returns
-        -------
-        DataFrame
-            population, plan, n, estimator, metric; truth; repetitions; failures; bias and rmse of the
-            estimate; coverage of the interval, and coverage_se, its Monte Carlo standard error; width and
-            interval_score, means over repetitions; seconds, a mean too; warnings, the number of repetitions
-            with a warning. Repetitions that failed count in no other figure.
-
-        Notes
-        -----
-        The interval score is the width of an interval plus a penalty if it misses the truth:
-
-            width + (2/α)(distance from the interval to the truth)
-
-        α is 1 less the level. Source: Gneiting and Raftery (2007), section 6.2.
-        """
+        """Summarise the runs, one row per population, plan, n, estimator and metric."""
         runs = self.runs
         alpha = 1 - self.level
         miss = np.maximum(runs.lower - runs.truth, 0) + np.maximum(runs.truth - runs.upper, 0)

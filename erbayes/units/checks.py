@@ -25,14 +25,7 @@ EXAMINED = 10_000
 
 
 def first_entities(labels: Clustering) -> tuple[Clustering, IntArray]:
-    """Return the first entities, of `EXAMINED` records or somewhat more, and the positions of their records.
-
-    Examples
-    --------
-    >>> labels, rows = first_entities(Clustering.of({i: i // 3 for i in range(30_000)}))
-    >>> labels, rows[-1]
-    (Clustering(10002 records, 3334 clusters), np.int64(10001))
-    """
+    """Return the first entities, of `EXAMINED` records or somewhat more, and positions of their records."""
     entities = int(np.searchsorted(np.cumsum(labels.sizes), EXAMINED)) + 1
     rows = np.flatnonzero(labels.codes < entities)
     return Clustering(labels.records[rows], labels.codes[rows], labels.clusters[:entities]), rows

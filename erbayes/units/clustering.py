@@ -154,13 +154,7 @@ def no_cluster_ids(kind: str) -> tuple[Any, ...]:
 
 
 def standing_for_none(sizes: Mapping[Any, int]) -> dict[Any, int]:
-    """Return those of several clusters that hold records without a cluster, with their sizes.
-
-    Examples
-    --------
-    >>> standing_for_none({"nan": 7, "null": 1, "0": 9}), standing_for_none({"0": 9, "1": 4})
-    ({'nan': 7, '0': 9}, {})
-    """
+    """Return those of several clusters that hold records without a cluster, with their sizes."""
     numbered = not sizes.keys().isdisjoint(DIGITS)
     ordinary = {*DIGITS, "0"} if numbered else set(DIGITS)
     # a single record is a cluster of its own, whatever its cluster is called

@@ -39,12 +39,8 @@ SURE = 4.5
 class Edges:
     """Scored edges between records, of which one may be there twice, or join a record with itself.
 
-    Attributes
-    ----------
-    records : Index, (N,)
-        All records, those without an edge included.
-    left, right, score : arrays, (E,)
-        Positions of both ends among the records, and the score, larger for records that are more alike.
+    `records` (N,): all records, those without an edge included; `left`, `right`, `score` (E,): positions of
+    both ends among the records, and the score, larger for records that are more alike.
     """
 
     records: pd.Index

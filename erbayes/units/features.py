@@ -54,16 +54,8 @@ AGGREGATES: dict[str, Callable[[IntArray, FloatArray, int], FloatArray]] = {
 class Feature:
     """A feature of an entity: an aggregate of an attribute of its records.
 
-    Attributes
-    ----------
-    name, column : str
-    how : str or callable
-        A name of `AGGREGATES`, or a function of the values of one entity, a Series, that returns a number.
-
-    Examples
-    --------
-    >>> Feature.parse("span=year:range")
-    Feature(name='span', column='year', how='range')
+    `how`: a name of `AGGREGATES`, or a function of the values of one entity, a Series, that returns a
+    number.
     """
 
     name: str
@@ -103,14 +95,8 @@ def features_of(wanted: Any) -> tuple[Feature, ...]:
 class Attributes:
     """Attributes of records in the order of a prediction.
 
-    Attributes
-    ----------
-    features : tuple of Feature
-    values : mapping, name of a feature -> array, (N,)
-        Numbers, which are codes for `distinct`, or values of any kind for functions.
-    domain : int array, (N,)
-        Domain of each record.
-    domains : tuple of str
+    `values` (N,): numbers, which are codes for `distinct`, or values of any kind for functions; `domain`
+    (N,): domain of each record.
     """
 
     features: tuple[Feature, ...]
@@ -120,14 +106,7 @@ class Attributes:
 
     @classmethod
     def of(cls, table: Any, features: Any, by: str | None, records: pd.Index) -> Attributes:
-        """Read the columns of a table, whose first column has the ids of records.
-
-        Raises
-        ------
-        DataError
-            If a column is missing, if records have none or several rows, or if values are missing, or are no
-            numbers where numbers are needed.
-        """
+        """Read the columns of a table, whose first column has the ids of records."""
         features = features_of(features)
         wanted = dict.fromkeys([*(f.column for f in features), *([] if by is None else [by])])
         none = cls(features, {}, np.zeros(len(records), dtype=np.int64))
@@ -203,13 +182,9 @@ class Attributes:
 class Featured:
     """Features of all predicted clusters, and of the entities of a sample.
 
-    Attributes
-    ----------
-    clusters, entities : DataFrame, (K,), (E,)
-    cluster_shares, entity_shares : mapping, domain -> float array, (K,), (E,)
-        Share of the records of each that the domain has; the only domain is "" if there are none.
-    cluster_of, entity_of : int arrays, (p,)
-        Row of the cluster and of the entity of each piece.
+    `clusters`, `entities` (K,), (E,); `cluster_shares`, `entity_shares` (K,), (E,): share of the records of
+    each that the domain has; the only domain is "" if there are none; `cluster_of`, `entity_of` (p,): row
+    of the cluster and of the entity of each piece.
     """
 
     clusters: pd.DataFrame

@@ -86,13 +86,7 @@ class Variable:
         return cls(what, pd.Index(table["key"]), table["code"].to_numpy(), pd.Index(values))
 
     def codes_of(self, wanted: pd.Index, among: str) -> IntArray:
-        """Return the value of each wanted id.
-
-        Raises
-        ------
-        DataError
-            If some have none.
-        """
+        """Return the value of each wanted id."""
         if len(self.keys) and len(wanted) and kind(self.keys) != kind(wanted):
             raise DataError(
                 f"ids of {self.name!r} are of type {kind(self.keys)}, those of the {among} of type "
@@ -162,14 +156,9 @@ class Predicted:
 
     Clusters with as many records of each group may be one row, with their number as its `count`.
 
-    Attributes
-    ----------
-    cluster, group, n : arrays, (t,)
-        Each predicted cluster with each group that it has records of, and the number of these records.
-    m, count : float arrays, (clusters,)
-        Records of each predicted cluster, and the number of clusters that are like it.
-    place : int array, (p,)
-        Predicted cluster of each piece.
+    `cluster`, `group`, `n` (t,): each predicted cluster with each group that it has records of, and the
+    number of these records; `m`, `count` (clusters,): records of each predicted cluster, and the number of
+    clusters that are like it; `place` (p,): predicted cluster of each piece.
     """
 
     cluster: IntArray
@@ -196,17 +185,9 @@ class Predicted:
 class Grouping:
     """Split of the pieces of units by a variable.
 
-    Attributes
-    ----------
-    variable : str
-    values : Index, (G,)
-        Sorted. Some may have no labelled record.
-    counted : float array, (G, p)
-        Records of each group in each piece.
-    predicted : Predicted or None
-        Records of each group in each predicted cluster; None if the variable is not known for all records.
-    unknown : int
-        Number of records of a scanned prediction without a value. Unless it is 0, `predicted` is None.
+    `values` (G,): sorted; `counted` (G, p): records of each group in each piece; `predicted`: records of
+    each group in each predicted cluster; None if the variable is not known for all records; `unknown`:
+    number of records of a scanned prediction without a value.
     """
 
     variable: str

@@ -31,13 +31,8 @@ class KnownTotals:
     A column that depends on a record's predicted cluster by its size m alone has a known total. For any
     function φ of the size it is Σ_c Σ_k n φ(m) = Σ_k m φ(m).
 
-    Attributes
-    ----------
-    size, count : float arrays, (h,)
-        Distinct sizes of predicted clusters, in records, and how many clusters have each. If the records of a
-        domain are counted alone, a cluster counts by the share of its records that the domain has.
-    singletons : bool
-        False if the number of predicted singletons is not known.
+    `size`, `count` (h,): distinct sizes of predicted clusters, in records, and how many clusters have each;
+    `singletons`: false if the number of predicted singletons is not known.
     """
 
     size: FloatArray
@@ -460,13 +455,7 @@ def _choose_stock_size(units: Units) -> int:
 
 
 def need_units(value: Any) -> None:
-    """Refuse anything but `Units`.
-
-    Raises
-    ------
-    DataError
-        A sample in the place of its units, a table, a class, or anything else.
-    """
+    """Refuse anything but `Units`."""
     need(value, Units, "Units are needed, as measure(prediction, labels) makes them or sample.units")
 
 

@@ -5,17 +5,13 @@ over, such as its predicted links for pairwise precision. Its value is then its 
 that part. Regression and tree explain these values by features.
 """
 
-from .honest_tree import Split, Tree, tree
-from .names import EntitiesOf, homonymy, name_variation
+from .honest_tree import tree
+from .names import homonymy, name_variation
 from .records_to_review import review
 from .unit_features import aggregated, features
-from .weighted_regression import Regression, regression
+from .weighted_regression import regression
 
 __all__ = [
-    "EntitiesOf",
-    "Regression",
-    "Split",
-    "Tree",
     "aggregated",
     "features",
     "homonymy",

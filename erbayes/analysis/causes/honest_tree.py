@@ -19,8 +19,9 @@ from ...metrics.definitions import Metric
 from ...metrics.intervals import Kind
 from ...metrics.uncertain import Tabled
 from ...units.grouping import Grouping
-from ..domains import ByDomain, by_domain, in_domain
+from ..domains import by_domain, in_domain
 from ..domains.effective import FEWEST
+from ..domains.estimates import ByDomain
 from .unit_features import matrix
 from .unit_values import Linear, one
 
@@ -29,14 +30,8 @@ from .unit_values import Linear, one
 class Split:
     """A split of units by a feature.
 
-    Attributes
-    ----------
-    feature : str
-    at : float
-    below, above : Split or int
-        What follows for units whose feature is at most `at`, and for the others. An int is a leaf.
-    indicator : bool
-        True if the feature is 0 or 1.
+    `below`, `above`: what follows for units whose feature is at most `at`, and for the others; `indicator`:
+    true if the feature is 0 or 1.
     """
 
     feature: str
@@ -50,18 +45,9 @@ class Split:
 class Tree(Tabled):
     """A metric by the leaves of an honest tree.
 
-    Attributes
-    ----------
-    root : Split or int
-        The first split. It is leaf 1 if nothing was worth a split.
-    rules : tuple of str, (l,)
-        The features of units of each leaf, in words.
-    leaf : Series
-        Leaf of each unit, 1 to l, also of those that chose the splits.
-    chose : bool array, (u,)
-        Units that chose the splits. In a census all units both choose and estimate.
-    leaves : ByDomain
-        The metric by leaf, from the units that did not choose.
+    `root`: the first split; `rules` (l,): the features of units of each leaf, in words; `leaf`: leaf of
+    each unit, 1 to l, also of those that chose the splits; `chose` (u,): units that chose the splits;
+    `leaves`: the metric by leaf, from the units that did not choose.
     """
 
     root: Split | int

@@ -18,20 +18,7 @@ from ...units.grouping import Grouping, Of, Variable
 
 @dataclass(frozen=True, slots=True)
 class EntitiesOf:
-    """The number of entities of a domain, as a column. Unlike `InDomain`, it has no value for imagined units.
-
-    Parameters
-    ----------
-    domain : Domain
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> kind = {"x": "firm", "y": "person"}
-    >>> EntitiesOf(Domain("kind", ("firm",))).count(units.grouped(kind, of=Of.ENTITIES, name="kind"))
-    array([1., 0.])
-    """
+    """Entities of a domain, as a column. Unlike `InDomain`, it has no value for imagined units."""
 
     domain: Domain
     name: str = field(init=False, compare=False)

@@ -25,12 +25,7 @@ def one(metric: Metric | str) -> Metric:
 class Linear:
     """A metric to first and second order in the totals of draws.
 
-    Attributes
-    ----------
-    Z : contributions to totals, (n draws, k)
-    J, H : first and second derivatives of the metric, (k,), (k, k)
-    part : contribution to the total that the metric averages over, (n draws,)
-    free, theta : as in `Totals`
+    `Z` (n draws, k); `J`, `H` (k,), (k, k); `part` (n draws,).
     """
 
     Z: FloatArray

@@ -28,25 +28,14 @@ class Regression(Tabled):
     feature and agree in all others. The intercept is the metric of units whose features are all 0. It is an
     association: it does not say what the metric would be if the feature were changed.
 
-    Attributes
-    ----------
-    metric : Metric
-    joint : Normal
-        The intercept and the coefficients, jointly.
+    `joint`: the intercept and the coefficients, jointly.
     """
 
     metric: Metric
     joint: Normal
 
     def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
-        """Return coefficients with standard errors and intervals, one row per feature.
-
-        Parameters
-        ----------
-        level : float in (0, 1)
-        kind : Kind, optional
-            By default symmetric intervals by Student's t.
-        """
+        """Return coefficients with standard errors and intervals, one row per feature."""
         return self.joint.table(level, kind).rename_axis("feature")
 
 

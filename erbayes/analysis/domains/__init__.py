@@ -9,20 +9,13 @@ units.
 Source: Särndal, Swensson and Wretman (1992), Model Assisted Survey Sampling, chapter 10.
 """
 
-from .effective import degrees, effective_draws
-from .estimates import ByDomain, by_domain, by_pair
-from .known_links import balance
+from .estimates import by_domain, by_pair
 from .metric import in_domain
-from .paired import ComparedByDomain, compare_by_domain
+from .paired import compare_by_domain
 
 __all__ = [
-    "ByDomain",
-    "ComparedByDomain",
-    "balance",
     "by_domain",
     "by_pair",
     "compare_by_domain",
-    "degrees",
-    "effective_draws",
     "in_domain",
 ]

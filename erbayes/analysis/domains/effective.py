@@ -64,24 +64,7 @@ def degrees(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
     variance of Σe² is about Σe⁴/(Σe²)² - 1/n, and its degrees of freedom are 2 over it. Intervals of shares
     allow for errors that no draw has shown (see `erbayes.metrics.intervals.BetaGamma`), and keep theirs.
 
-    Parameters
-    ----------
-    sample : Sample
-    metrics : sequence of Metric, (k,)
-        Those that are bounded on both sides are shares.
-
-    Notes
-    -----
-    Source: Satterthwaite (1946), Biometrics Bulletin 2, 110-114, with the observed fourth moment in the place
-    of the normal one. For normal effects the degrees of freedom are n.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> labels = {i: i // 2 if i < 60 else i for i in range(80)}
-    >>> sample = eb.Sample(eb.measure({i: i for i in range(80)}, labels), eb.UniformRecords())
-    >>> degrees(sample, [eb.metrics.entities, eb.metrics.b3_recall]).round(0)
-    array([600.,  inf])
+    Shapes: `metrics` (k,).
     """
     found = np.full(len(metrics), np.inf)
     counts = [j for j, m in enumerate(metrics) if not np.isfinite(m.support).all()]

@@ -33,18 +33,10 @@ LARGEST = 4000
 class ByDomain(Tabled):
     """Metrics of several domains, jointly.
 
-    Attributes
-    ----------
-    sample : Sample
-        The sample, with units that are grouped by the variable.
-    domains : tuple of Domain, (d,)
-        Or pairs of them (see `by_pair`).
-    settings : object
-        Metrics, variable, links, engine and fewest effective draws, as in `by_domain`.
-    joint : Normal or Draws
-        All metrics of the first domain, then of the second, and so on, jointly.
-    effective : float array, (d, k)
-        Effective number of draws of each estimate (Kish), or what the engine counts (`engine.contract`).
+    `sample`: the sample, with units that are grouped by the variable; `domains` (d,): or pairs of them (see
+    `by_pair`); `settings`: metrics, variable, links, engine and fewest effective draws, as in `by_domain`;
+    `joint`: all metrics of the first domain, then of the second, and so on, jointly; `effective` (d, k):
+    effective number of draws of each estimate (Kish), or what the engine counts (`engine.contract`).
     """
 
     sample: Sample
@@ -79,13 +71,7 @@ class ByDomain(Tabled):
         return [few_draws(n, self.settings.fewest) for n in effective.tolist()]
 
     def result(self, metric: Metric | str) -> Normal | Draws:
-        """Return one metric of all domains, jointly, named by domain.
-
-        Raises
-        ------
-        DataError
-            If it is not among the metrics.
-        """
+        """Return one metric of all domains, jointly, named by domain."""
         part = self.joint.part(self._locate_estimates(self._locate_metric(metric)))
         return replace(part, names=tuple(self.names))
 
@@ -102,14 +88,6 @@ class ByDomain(Tabled):
         """Return estimates and intervals, one row per domain and metric.
 
         A row with fewer effective draws than `fewest` has no interval, and its reason.
-
-        Parameters
-        ----------
-        level : float in (0, 1)
-        kind : Kind, optional
-            By default that of the engine's results.
-        simultaneous : bool
-            True for intervals of each metric that hold for all domains at once.
         """
         effective = self.effective.ravel()
         families = [self._locate_estimates(j) for j in range(len(self.metrics))] if simultaneous else []
@@ -170,11 +148,6 @@ class ByDomain(Tabled):
         """Compare the estimated predicted links of each domain with their known number.
 
         See `erbayes.analysis.domains.balance`.
-
-        Raises
-        ------
-        NotIdentified
-            If the number of predicted links by domain is not known.
         """
         return balance(self.sample, self._single, self.settings.links)
 
@@ -198,20 +171,7 @@ class ByDomain(Tabled):
         return [d for d in self.domains if isinstance(d, Domain)]
 
     def ratios(self, to: Any, level: float = 0.95, *, simultaneous: bool = True) -> pd.DataFrame:
-        """Return the ratio of each domain to one of them, by metric, with intervals on the log scale.
-
-        Parameters
-        ----------
-        to : value
-            The value of the variable whose domain is divided by.
-        level, simultaneous
-            As in `table`.
-
-        Raises
-        ------
-        DataError
-            If no domain has that value.
-        """
+        """Return the ratio of each domain to one of them, by metric, with intervals on the log scale."""
         if str(to) not in self.names:
             raise DataError(f"{self.variable!r} has no domain {to!r}; it has {head(self.names, 10)}")
         base = self.names.index(str(to))

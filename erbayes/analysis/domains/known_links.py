@@ -26,36 +26,6 @@ def balance(sample: Sample, domains: Sequence[Domain], links: Links = Links.SHAR
 
     The estimate is N_g Σwy/Σw records of the domain. Far below the known number, the sample missed large
     clusters that have records of the domain, and its other estimates are doubtful too.
-
-    Parameters
-    ----------
-    sample : Sample
-        With units that are grouped by the variable, which is known for all records.
-    domains : sequence of Domain
-    links : Links
-
-    Returns
-    -------
-    DataFrame
-        One row per domain. Columns: estimate; se; df, its degrees of freedom, the effective draws of the
-        links less 1; known; and ratio, estimate / known.
-
-    Raises
-    ------
-    NotIdentified
-        If the number of predicted links by domain is not known.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> prediction = {i: i // 4 for i in range(120)}
-    >>> units = eb.measure(prediction, {i: i // 3 for i in range(120)})
-    >>> half = {i: "AB"[i // 60] for i in range(120)}
-    >>> sample = eb.Sample(units.grouped(half, name="half", prediction=prediction), eb.UniformClusters())
-    >>> balance(sample, [Domain("half", ("A",))])["known"]
-    domain
-    A    90.0
-    Name: known, dtype: float64
     """
     metric = Metric(
         "links", (PREDICTED_LINKS, RECORDS, N), _scale_to_records, PER_RECORD, POSITIVE, "N Σwy/Σw records"

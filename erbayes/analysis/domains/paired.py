@@ -29,18 +29,9 @@ from .shown import intervals_table, tidy
 class ComparedByDomain(Tabled):
     """Differences of several predictions by domain.
 
-    Attributes
-    ----------
-    predictions : tuple of str, (p,)
-    domains : tuple of Domain, (d,)
-    metrics : tuple of Metric, (k,)
-    joint : Normal or Draws
-        Estimates of the first prediction by domain and metric, then of the second, and so on, jointly.
-    effective : float array, (p, d, k)
-        Effective number of draws of each estimate.
-    census : bool
-        True if every unit is labelled.
-    fewest : float
+    `predictions` (p,); `domains` (d,); `metrics` (k,); `joint`: estimates of the first prediction by domain
+    and metric, then of the second, and so on, jointly; `effective` (p, d, k): effective number of draws of
+    each estimate; `census`: true if every unit is labelled.
     """
 
     predictions: tuple[str, ...]

@@ -6,13 +6,10 @@ The width of an interval follows from the estimate, from the variance of one dra
 number of draws (see `outlook`).
 """
 
-from .pilot import Forecast, forecast, records
-from .prior import PriorForecast, forecast_from_prior
+from .pilot import forecast
+from .prior import forecast_from_prior
 
 __all__ = [
-    "Forecast",
-    "PriorForecast",
     "forecast",
     "forecast_from_prior",
-    "records",
 ]

@@ -29,7 +29,8 @@ from scipy.special import stdtrit
 
 from ..._internal.arrays import FloatArray, IntArray
 from ..._internal.errors import DataError, whole
-from ...design import ByPredictedSize, SelectedBySize, UniformClusters, UniformRecords
+from ...design import ByPredictedSize, UniformClusters, UniformRecords
+from ...design.contract import SelectedBySize
 from ...metrics.definitions import Metric
 from ...metrics.intervals import DEFAULT, Kind
 from ...metrics.uncertain import Normal
@@ -55,24 +56,14 @@ def _compute_theta(design: SelectedBySize | ByPredictedSize, n: int) -> float:
 class Outlook:
     """Forecast of interval widths and costs for one design and k metrics, at any number of draws.
 
-    Attributes
-    ----------
-    estimate, variance : float arrays, (k,)
-        Estimate of each metric, NaN if it is 0/0 in the pilot, and S², the variance of one draw.
-    effective : float array, (k,)
-        Effective draws per draw. They fix the degrees of freedom, and the influence of the pseudo-draws.
-    covariance : float array, (k, 3, 3)
-        Covariance of the estimate, log S² and log `effective` under the pilot's design. It is 0 for a census.
-    extremes : float array, (k, 2)
-        Ends of the scale, as in `Normal`.
-    pilot_effective, df : float arrays, (k,)
-        Effective number of draws of the pilot, ∞ for a census, and its degrees of freedom (see `Normal`).
-    share, reach, price : float arrays, (m,)
-        Of the units that each of the m draws of the pilot stands for: their share in the probability of one
-        draw, the probability that it selects one given unit of them (0 if N is not known), and the cost of
-        one.
-    kind : Kind
-        Kind of the planned intervals.
+    `estimate`, `variance` (k,): estimate of each metric, NaN if it is 0/0 in the pilot, and S², the
+    variance of one draw; `effective` (k,): effective draws per draw; `covariance` (k, 3, 3): covariance of
+    the estimate, log S² and log `effective` under the pilot's design; `extremes` (k, 2): ends of the scale,
+    as in `Normal`; `pilot_effective`, `df` (k,): effective number of draws of the pilot, ∞ for a census,
+    and its degrees of freedom (see `Normal`); `share`, `reach`, `price` (m,): of the units that each of the
+    m draws of the pilot stands for: their share in the probability of one draw, the probability that it
+    selects one given unit of them (0 if N is not known), and the cost of one; `kind`: kind of the planned
+    intervals.
     """
 
     design: SelectedBySize | ByPredictedSize

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike
 
 from ..._internal.arrays import FloatArray, floats
 from ..._internal.errors import DataError, need, need_object
-from ...design import ByPredictedSize, SelectedBySize, UniformClusters
+from ...design import ByPredictedSize, UniformClusters
+from ...design.contract import SelectedBySize
 from ...design.drawn import unreached
 from ...design.sample import Sample
 from ...engine.closed_form import columns_of, taylor
@@ -72,12 +73,7 @@ class Forecast(Tabled):
 
     Tables have a column `reason` if a metric is 0/0 in the pilot.
 
-    Attributes
-    ----------
-    metrics : tuple of Metric, (k,)
-    designs : dict, name -> Outlook
-    undefined : tuple of str, (k,)
-        The reason why a metric has no forecast; "" for the others.
+    `metrics` (k,); `undefined` (k,): the reason why a metric has no forecast; "" for the others.
     """
 
     metrics: tuple[Metric, ...]
@@ -111,17 +107,6 @@ class Forecast(Tabled):
         """Return the half widths of intervals of n draws, one row per design, n and metric.
 
         Columns: design, n, metric, half_width, and cost, the expected cost of n draws.
-
-        Parameters
-        ----------
-        sizes : sequence of int
-            Numbers of draws, 2 or more each, and at most those that a design without replacement has.
-        level : float in (0, 1)
-
-        Raises
-        ------
-        DataError
-            If these are no such numbers.
         """
         sizes = numbers_of_draws(sizes)
         return self._add_reasons(
@@ -144,18 +129,7 @@ class Forecast(Tabled):
         draws of a design without replacement. Both are missing if the pilot shows no variation. A metric that
         does not reach its half width has no n, and a reason.
 
-        Parameters
-        ----------
-        half_width : float or sequence of float, (k,)
-            Half the required width of the interval, above 0: of all metrics, or of each.
-        level, assurance : float in (0, 1)
-            A population whose truth is known has the same n for every assurance.
-
-        Raises
-        ------
-        DataError
-            Half widths that are not above 0 or not one per metric, or too small for every metric; a level or
-            an assurance outside (0, 1).
+        Shapes: `half_width` (k,).
         """
         check_level(assurance, "assurance")
         required = required_widths(half_width, len(self.metrics), level)

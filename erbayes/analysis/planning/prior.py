@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike
 from ..._internal.arrays import Seed, generator
 from ..._internal.errors import DataError, NotIdentified, need_object, whole
 from ..._internal.progress import track
-from ...design import ByPredictedSize, SelectedBySize
+from ...design import ByPredictedSize
+from ...design.contract import SelectedBySize
 from ...metrics.definitions import Metric, Wanted, chosen
 from ...metrics.intervals import DEFAULT, Kind, check_level
 from ...metrics.uncertain import Tabled
@@ -31,11 +32,7 @@ Prior = Callable[[np.random.Generator], Population]
 class PriorForecast(Tabled):
     """Forecast of interval widths and costs under a prior: one forecast per plausible population.
 
-    Attributes
-    ----------
-    metrics : tuple of Metric, (k,)
-    populations : tuple of Forecast
-        Forecast of each population that was drawn from the prior, as a census.
+    `metrics` (k,); `populations`: forecast of each population that was drawn from the prior, as a census.
     """
 
     metrics: tuple[Metric, ...]

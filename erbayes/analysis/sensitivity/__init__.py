@@ -11,20 +11,11 @@ by u (1 - recall), if draws are proportional to size.
 Source of the analysis: Lash, Fox and Fink (2009), Applying Quantitative Bias Analysis to Epidemiologic Data.
 """
 
-from .adjusted import Adjusted, Mislabelled, Restored, RestoredAdjusted, by_pieces
-from .bias import PRF, BiasAnalysis, restored_analysis
-from .grids import Grid, Tipping, grid, tipping
+from .bias import PRF, restored_analysis
+from .grids import grid, tipping
 
 __all__ = [
     "PRF",
-    "Adjusted",
-    "BiasAnalysis",
-    "Grid",
-    "Mislabelled",
-    "Restored",
-    "RestoredAdjusted",
-    "Tipping",
-    "by_pieces",
     "grid",
     "restored_analysis",
     "tipping",

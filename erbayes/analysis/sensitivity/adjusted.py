@@ -14,7 +14,8 @@ from ...engine.closed_form import Taylor
 from ...engine.contract import Engine
 from ...engine.replicates import Resampled
 from ...engine.schemes import PseudoDraws
-from ...labels import Annotator, KeptRecords, MissedPieces, mislabel, restore
+from ...labels import Annotator, KeptRecords, MissedPieces
+from ...labels.annotators.error_models import mislabel, restore
 from ...metrics.definitions import Metric
 from ...metrics.uncertain import Draws, Normal
 from .bias import restored_analysis
@@ -22,25 +23,7 @@ from .bias import restored_analysis
 
 @dataclass(frozen=True, slots=True)
 class Mislabelled:
-    """An engine that estimates from a sample with simulated errors of an annotator, for studies.
-
-    Parameters
-    ----------
-    model : Annotator
-        Rates with priors are drawn anew for each sample.
-    engine : Engine
-        The engine that estimates from the changed sample.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> from erbayes.labels import MissedRecords
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "c"}, {1: "x", 2: "x", 3: "x", 4: "y"})
-    >>> careless = Mislabelled(Annotator(MissedRecords(1.0)), Taylor())
-    >>> result = careless(eb.Sample(units, eb.UniformClusters()), [eb.metrics.pairwise_recall], rng=1)
-    >>> round(float(result.estimate[0]), 3)  # the truth is 1/3
-    1.0
-    """
+    """An engine that estimates from a sample with simulated errors of an annotator, for studies."""
 
     model: Annotator
     engine: Engine
@@ -52,17 +35,7 @@ class Mislabelled:
 
 
 def by_pieces(u: float, v: float) -> Annotator:
-    """Return an annotator who misses a share u of whole pieces and keeps v of single foreign records.
-
-    Parameters
-    ----------
-    u, v : float in [0, 1]
-
-    Examples
-    --------
-    >>> by_pieces(0.1, 0.2).kept
-    KeptRecords(rate=0.2, elsewhere=0.0)
-    """
+    """Return an annotator who misses a share u of whole pieces and keeps v of single foreign records."""
     return Annotator(MissedPieces(u), KeptRecords(v))
 
 
@@ -70,20 +43,7 @@ def by_pieces(u: float, v: float) -> Annotator:
 class Restored:
     """The way to undo errors: true entities are drawn behind the labels, several times.
 
-    Parameters
-    ----------
-    model : callable (u, v) -> Annotator
-        How annotators of these shares err. By default they miss whole pieces (see `by_pieces`).
-    draws : int
-        The number of restored samples to average over. See `erbayes.labels.restore`.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"})
-    >>> sample, rng = eb.Sample(units, eb.UniformRecords()), np.random.default_rng(1)
-    >>> len(list(Restored(draws=5)(sample, 0.1, 0.0, rng)))
-    5
+    `model` (u, v).
     """
 
     model: Callable[[float, float], Annotator] = by_pieces
@@ -97,25 +57,7 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class Adjusted:
-    """An engine that estimates as if labelling errors of stated shares were undone.
-
-    Parameters
-    ----------
-    adjust : Restored
-        How errors are undone.
-    u, v : float in [0, 1)
-        Shares missed and kept.
-    engine : Engine
-        `Taylor()` by default. Its results for the restored samples are averaged.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({i: i // 3 for i in range(240)}, {i: i // 4 for i in range(120)})
-    >>> sample = eb.Sample(units, eb.UniformRecords())
-    >>> Adjusted(Restored(), 0.2, 0.0)(sample, [eb.metrics.pairwise_recall], rng=1).estimate.round(2)
-    array([0.38])
-    """
+    """An engine that estimates as if labelling errors of stated shares were undone."""
 
     adjust: Restored
     u: float
@@ -147,27 +89,7 @@ def averaged(results: Sequence[Normal | Draws]) -> Normal | Draws:
 
 @dataclass(frozen=True, slots=True)
 class RestoredAdjusted:
-    """`restored_analysis` as an engine, for studies and comparisons of engines.
-
-    Parameters
-    ----------
-    model : Annotator
-        How annotators err, with priors on the rates.
-    engine : Engine
-        `Resampled(PseudoDraws(), 100)` by default.
-    imputations, draws : int
-        Restored samples, and draws for each; 1 or more.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> from erbayes.labels import MissedRecords
-    >>> units = eb.measure({i: i // 3 for i in range(240)}, {i: i // 4 for i in range(120)})
-    >>> sample, metrics = eb.Sample(units, eb.UniformRecords()), [eb.metrics.pairwise_recall]
-    >>> adjusted = RestoredAdjusted(Annotator(MissedRecords(0.2)), Taylor(), imputations=5)
-    >>> adjusted(sample, metrics, rng=1).values.shape
-    (1, 50, 1)
-    """
+    """`restored_analysis` as an engine, for studies and comparisons of engines."""
 
     model: Annotator
     engine: Engine = field(default_factory=lambda: Resampled(PseudoDraws(), 100))

@@ -19,8 +19,9 @@ from ...design.sample import Sample, need_sample
 from ...engine.contract import Engine, need_engine
 from ...engine.replicates import Resampled
 from ...engine.schemes import PseudoDraws
-from ...labels import Annotator, drawn, restore
-from ...labels.annotators.error_models import need_annotator
+from ...labels import Annotator
+from ...labels.annotators.error_models import need_annotator, restore
+from ...labels.annotators.rates import drawn
 from ...metrics.definitions import (
     Metrics,
     Wanted,
@@ -40,14 +41,8 @@ PRF = Metrics((pairwise_precision, pairwise_recall, pairwise_f()), "PRF")
 class BiasAnalysis(Tabled):
     """A result adjusted for errors of labelling, beside the plain one.
 
-    Attributes
-    ----------
-    plain : Draws
-        Metrics if labels are perfect.
-    adjusted : Draws
-        Metrics if annotators err. Estimates are means over rates of the engine's estimates.
-    rates : Draws
-        Shares missed and kept of each adjusted draw.
+    `plain`: metrics if labels are perfect; `adjusted`: metrics if annotators err; `rates`: shares missed
+    and kept of each adjusted draw.
     """
 
     plain: Draws
@@ -55,14 +50,7 @@ class BiasAnalysis(Tabled):
     rates: Draws
 
     def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
-        """Table of plain and of adjusted estimates, one row per metric in each part.
-
-        Parameters
-        ----------
-        level : float in (0, 1)
-        kind : Kind, optional
-            Kind of interval of draws.
-        """
+        """Table of plain and of adjusted estimates, one row per metric in each part."""
         tables = {"plain": self.plain.table(level, kind), "adjusted": self.adjusted.table(level, kind)}
         return pd.concat(tables, names=["labels"]).reset_index()
 
@@ -70,11 +58,6 @@ class BiasAnalysis(Tabled):
         """Return an xarray.DataTree for ArviZ: groups plain, posterior (adjusted) and rates.
 
         The dimensions are chain and draw.
-
-        Raises
-        ------
-        DataError
-            xarray is not installed.
         """
         try:
             xr = import_module("xarray")

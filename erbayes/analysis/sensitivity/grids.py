@@ -31,16 +31,8 @@ PARTS = ("estimate", "lower", "upper")
 class Grid(Tabled):
     """Metrics for each pair of shares missed and kept.
 
-    Attributes
-    ----------
-    names : tuple of str, (k,)
-        Names of the metrics.
-    u, v : float arrays, (a,), (b,)
-        Shares missed, and shares kept.
-    estimate, lower, upper : float arrays, (a, b, k)
-        NaN if no link would be left.
-    level : float
-        Level of the intervals.
+    `names` (k,): names of the metrics; `u`, `v` (a,), (b,): shares missed, and shares kept; `estimate`,
+    `lower`, `upper` (a, b, k): naN if no link would be left; `level`: level of the intervals.
     """
 
     names: tuple[str, ...]
@@ -137,20 +129,9 @@ class Tipping:
 
     A share is NaN if none up to .99 does so.
 
-    Attributes
-    ----------
-    metric : str
-        Name of the metric.
-    under : float
-        The stated value.
-    estimate : float
-        The estimate if labels are perfect.
-    u : float
-        Share missed, if none is kept.
-    v : float
-        Share kept, if none is missed.
-    both : float
-        Share missed and share kept, if they are equal.
+    `metric`: name of the metric; `under`: the stated value; `estimate`: the estimate if labels are perfect;
+    `u`: share missed, if none is kept; `v`: share kept, if none is missed; `both`: share missed and share
+    kept, if they are equal.
     """
 
     metric: str

@@ -20,18 +20,9 @@ MANY = 0.1
 class Audit:
     """Errors of an annotator, such as a machine, by careful labels of the same mentions (see `Pair.audit`).
 
-    Attributes
-    ----------
-    table : DataFrame
-        Row missed: records of the entity outside home. Row kept: foreign records in home. Row kept elsewhere:
-        foreign records of other predicted clusters of which the annotator found records. Columns wrong, right
-        (records) and cases. The records of a mention and a predicted cluster were judged together, so
-        all records count as (Σ records)²/Σ records² cases (Kish).
-    invented : int
-        Foreign records in the answers, of predicted clusters without a record that was rightly found.
-    removed : int
-        Records of the entity in home that are not in the answers. Models of errors have neither these nor
-        invented ones.
+    `table`: row missed: records of the entity outside home; `invented`: foreign records in the answers, of
+    predicted clusters without a record that was rightly found; `removed`: records of the entity in home
+    that are not in the answers.
     """
 
     table: pd.DataFrame

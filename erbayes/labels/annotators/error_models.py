@@ -40,37 +40,13 @@ class Missed(Protocol):
     def unseen(
         self, n: FloatArray, m: FloatArray, rng: np.random.Generator
     ) -> tuple[FloatArray, IntArray, FloatArray]:
-        """Draw the records that were missed beside n labelled records of a predicted cluster of m.
-
-        Returns
-        -------
-        joined : float array, (p,)
-            Missed records of the same piece.
-        copies, size : int array, float array, (p,)
-            Missed pieces in predicted clusters like this one, and their size.
-        """
+        """Draw the records that were missed beside n labelled records of a predicted cluster of m."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class MissedRecords:
-    """An annotator who misses each record elsewhere independently.
-
-    Parameters
-    ----------
-    rate : float in [0, 1] or Rate
-        The probability to miss a record.
-
-    Raises
-    ------
-    DataError
-        A known rate outside [0, 1].
-
-    Examples
-    --------
-    >>> MissedRecords(0.5).missed(np.array([10.0, 100.0]), np.random.default_rng(1))
-    array([ 5., 62.])
-    """
+    """An annotator who misses each record elsewhere independently."""
 
     rate: float | Rate
 
@@ -241,15 +217,7 @@ class Annotator:
 
 
 def sampled_mention(units: Units, rng: np.random.Generator) -> BoolArray:
-    """Draw a home for each entity: True for the piece of one of its records, chosen uniformly, (p,).
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"})
-    >>> sampled_mention(units, np.random.default_rng(1))
-    array([ True, False])
-    """
+    """Draw a home for each entity: True for the piece of one of its records, chosen uniformly, (p,)."""
     ends = np.cumsum(units.n)
     size = np.bincount(units.group, weights=units.n)
     position = np.cumsum(size) - size + rng.random(len(size)) * size
@@ -283,32 +251,7 @@ def _need_entities(units: Units) -> None:
 def mislabel(units: Units, model: Annotator, rng: Seed = None, home: BoolArray | None = None) -> Units:
     """Draw the units that an annotator with errors would have labelled.
 
-    Parameters
-    ----------
-    units : Units
-        True entities.
-    model : Annotator
-        How the annotator errs.
-    rng : Generator, int or None
-    home : bool array, (p,), optional
-        True for the piece from which the annotator starts, one per entity. By default it is the piece of a
-        record drawn uniformly from the entity.
-
-    Returns
-    -------
-    Units
-
-    Raises
-    ------
-    DataError
-        Units that are not made of entities.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "b"}, {1: "x", 2: "x", 3: "x", 4: "x"})
-    >>> mislabel(units, Annotator(MissedRecords(1.0)), rng=1).table()["records"].to_list()
-    [3.0]
+    Shapes: `home` (p,).
     """
     _need_entities(units)
     need_annotator(model)
@@ -329,35 +272,7 @@ def restore(units: Units, model: Annotator, rng: Seed = None, home: BoolArray | 
     Likewise each removed foreign record implies NB(1, 1 - v) that were kept, for the share kept v. One record
     of each home piece is the sampled mention, which is never foreign.
 
-    Parameters
-    ----------
-    units : Units
-        Entities as labelled.
-    model : Annotator
-        How the annotator erred.
-    rng : Generator, int or None
-    home : bool array, (p,), optional
-        As in `mislabel`.
-
-    Returns
-    -------
-    Units
-
-    Raises
-    ------
-    DataError
-        Units that are not made of entities, or rates of 1.
-
-    Examples
-    --------
-    Entity x has a record outside home. It implies one missed record in mean, which y gets.
-
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "b", 3: "c", 4: "d"}, {1: "x", 2: "x", 3: "y"})
-    >>> rng = np.random.default_rng(1)
-    >>> truth = [restore(units, Annotator(MissedPieces(0.5)), rng).size for _ in range(500)]
-    >>> np.mean(truth, axis=0).round()
-    array([2., 2.])
+    Shapes: `home` (p,).
     """
     _need_entities(units)
     need_annotator(model)

@@ -71,25 +71,7 @@ class Recaptured:
     The data cannot show cases that both annotators miss. ω > 1 (easy cases are easy for both) is an
     assumption; vary it.
 
-    Parameters
-    ----------
-    both, first, second : float, 0 or more
-        Cases caught by both, by the first only, by the second only.
-    odds_ratio : float, above 0
-        ω; 1 if annotators err independently.
-    prior : (float, float, float), above 0
-        Dirichlet masses of the three.
-
-    Raises
-    ------
-    DataError
-        Negative counts, or an odds ratio or a prior mass that is not above 0.
-
-    Examples
-    --------
-    >>> share = Recaptured(60, 15, 20).draw(np.random.default_rng(1), (10_000,))
-    >>> round(float(np.median(share)), 2)  # 15 · 20/60 = 5 of 100
-    0.05
+    `prior`.
     """
 
     both: float
@@ -114,13 +96,7 @@ class Recaptured:
 
 
 def drawn(rate: float | Rate, rng: np.random.Generator, size: tuple[int, ...] = ()) -> FloatArray:
-    """Draws of a rate, or copies of a known rate, an array of shape `size`.
-
-    Examples
-    --------
-    >>> drawn(0.2, np.random.default_rng(1), (2,))
-    array([0.2, 0.2])
-    """
+    """Draws of a rate, or copies of a known rate, an array of shape `size`."""
     return np.asarray(rate.draw(rng, size)) if isinstance(rate, Rate) else np.full(size, rate, dtype=float)
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 from ..._internal.arrays import BoolArray, FloatArray, IntArray
 from ..._internal.errors import DataError, head, need
 from ..._internal.policies import Missing
-from ...design import Design
+from ...design.contract import Design
 from ...design.sample import Sample
 from ...engine.closed_form import paired_taylor
 from ...metrics.definitions import USUAL, Wanted, chosen

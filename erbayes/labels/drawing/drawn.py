@@ -12,7 +12,7 @@ import pandas as pd
 
 from ..._internal.arrays import BoolArray, IntArray
 from ..._internal.errors import DataError, Remedy, head, need, need_object, whole
-from ...design import Design
+from ...design.contract import Design
 from ...design.drawn import series_by_id
 from ...design.nonresponse import Responding, size_classes
 from ...units.clustering import Clustering, as_index

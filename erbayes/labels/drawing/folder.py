@@ -46,19 +46,9 @@ DECIDED = "decided"
 class Folder:
     """A folder with a draw and its labelling tasks. `write_folder` makes one, `read_folder` opens it.
 
-    Attributes
-    ----------
-    path : Path
-    drawn : Drawn
-    tasks : DataFrame
-        As `tasks` returns them, with attributes as text.
-    dealt : dict, annotator -> task numbers
-    fingerprint : str
-        A text that names this draw and its tasks. Pages write it into their files of answers.
-    facts : dict
-        What is known of the draw in words: its date, version of erbayes, and what the caller stated.
-    blind : bool
-        True if annotators cannot see which records are of the predicted cluster.
+    `tasks`: as `tasks` returns them, with attributes as text; `fingerprint`: a text that names this draw
+    and its tasks; `facts`: what is known of the draw in words: its date, version of erbayes, and what the
+    caller stated; `blind`: true if annotators cannot see which records are of the predicted cluster.
     """
 
     path: Path
@@ -189,13 +179,7 @@ def write_folder(
 
 
 def read_folder(path: str | Path) -> Folder:
-    """Open the folder of a draw.
-
-    Raises
-    ------
-    DataError
-        A folder that is not one of a draw, of another version, or whose draw was changed since.
-    """
+    """Open the folder of a draw."""
     path = Path(path)
     try:
         about = json.loads((path / FACTS).read_text(encoding="utf-8"))

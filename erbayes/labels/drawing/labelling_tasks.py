@@ -230,33 +230,7 @@ def _join_attributes(table: pd.DataFrame, attributes: Any) -> pd.DataFrame:
 
 
 def dealt(count: int, annotators: int = 1, overlap: float = 0.2, seed: int = 0) -> dict[str, list[int]]:
-    """Deal tasks to annotators, some of them to two.
-
-    Parameters
-    ----------
-    count : int
-        Number of tasks.
-    annotators : int
-        Number of annotators, 1 to 26. They are called A, B, C and so on.
-    overlap : float in [0, 1]
-        Share of tasks that two annotators get, to measure their agreement. It has no effect on one annotator.
-    seed : int, 0 or more
-
-    Returns
-    -------
-    dict, annotator -> task numbers
-        Numbers are in ascending order, so that an annotator cannot tell which tasks another one has too.
-
-    Raises
-    ------
-    DataError
-        Numbers outside these ranges, or more annotators than tasks.
-
-    Examples
-    --------
-    >>> dealt(5, annotators=2, overlap=0.2, seed=3)
-    {'A': [1, 2, 4], 'B': [2, 3, 5]}
-    """
+    """Deal tasks to annotators, some of them to two."""
     count, annotators = whole(count, "the number of tasks"), whole(annotators, "annotators")
     number(overlap, "overlap", lambda share: 0 <= share <= 1, "lie in [0, 1]")
     if annotators > min(len(ascii_uppercase), count):

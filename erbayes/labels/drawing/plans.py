@@ -13,7 +13,6 @@ from ..._internal.arrays import BoolArray, FloatArray, IntArray
 from ..._internal.errors import DataError, head, need, number, whole
 from ...design import (
     ByPredictedSize,
-    Design,
     KnownChances,
     KnownInclusion,
     PoissonRecords,
@@ -22,8 +21,8 @@ from ...design import (
     UniformClusters,
     UniformRecords,
     WeightedRecords,
-    WithChances,
 )
+from ...design.contract import Design, WithChances
 from ...metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum
 from ...units.clustering import Clustering
 from ...units.units import KnownTotals
@@ -46,17 +45,7 @@ COLUMNS = ["record", "cluster", "size", "probability"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Labelled:
-    """The draws of a plan with the labels of their records, of which the plan makes a design.
-
-    Attributes
-    ----------
-    table : draws as in `Drawn.table`, of which `n` were asked for
-    known : sizes of the prediction that was drawn from
-    labels : true entity of every record of each drawn entity
-    values : record -> value of all labelled records
-    kept : share in (0, 1] of the draws that were begun, which chance alone chose
-    by_draw : whether the design must list draws in the order of the table, since some are unresolved
-    """
+    """The draws of a plan with the labels of their records, of which the plan makes a design."""
 
     table: pd.DataFrame
     known: KnownTotals
@@ -103,11 +92,6 @@ class Plan(Protocol):
 
         If the class attribute `independent` is True, their order is kept. Every draw must then be independent
         of the others, with the same chances.
-
-        Returns
-        -------
-        DataFrame
-            One row per draw: record, cluster, size, probability, and stratum if there are strata.
         """
         ...
 

@@ -129,16 +129,8 @@ def change(clusters: Any) -> DataError:
 class InMemory:
     """A prediction in memory, as a source.
 
-    Attributes
-    ----------
-    records, clusters : Index, (N,)
-        Id of each record and of its predicted cluster.
-    size : int array, (N,)
-        Number of records of that cluster.
-    known : KnownTotals
-        Sizes of all predicted clusters.
-    values : array or None, (N,)
-        A value per record.
+    `records`, `clusters` (N,): id of each record and of its predicted cluster; `size` (N,): number of
+    records of that cluster; `known`: sizes of all predicted clusters; `values` (N,): a value per record.
     """
 
     records: pd.Index

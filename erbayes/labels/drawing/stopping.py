@@ -101,21 +101,11 @@ ONCE = Rule(kind=DEFAULT, exact=Betting())
 class Check(Tabled):
     """Verdicts of a check, one per metric.
 
-    Attributes
-    ----------
-    metrics : tuple of Metric, (k,)
-    minimum, estimate : float arrays, (k,)
-    interval : float array, (k, 2)
-    level : float
-        Level of each interval.
-    kinds : tuple of str, (k,)
-    verdicts : tuple of Verdict, (k,)
-    further : tuple of int or None, (k,)
-        About the number of further draws that would decide: 0 for a verdict that is not open, and None if
-        100,000 draws would not decide, or if there is a reason.
-    reasons : tuple of str, (k,)
-        Why a metric is open although more draws like those so far would not help: links or records out of
-        reach, or out of balance. "" if there is no such reason.
+    `metrics` (k,); `minimum`, `estimate` (k,); `interval` (k, 2); `level`: level of each interval; `kinds`
+    (k,); `verdicts` (k,); `further` (k,): about the number of further draws that would decide: 0 for a
+    verdict that is not open, and None if 100,000 draws would not decide, or if there is a reason; `reasons`
+    (k,): why a metric is open although more draws like those so far would not help: links or records out of
+    reach, or out of balance. "" if there is no such reason.
     """
 
     metrics: tuple[Metric, ...]
@@ -134,14 +124,7 @@ class Check(Tabled):
         return next(v for v in (Verdict.FAILS, Verdict.OPEN, Verdict.HOLDS) if v in self.verdicts)
 
     def table(self) -> pd.DataFrame:
-        """Return the verdicts, one row per metric.
-
-        Returns
-        -------
-        DataFrame
-            Indexed by metric: minimum, estimate, lower, upper, level, kind, verdict, further. A last column
-            `reason` is there if a metric has one.
-        """
+        """Return the verdicts, one row per metric."""
         columns = {
             "minimum": self.minimum,
             "estimate": self.estimate,

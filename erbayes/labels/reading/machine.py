@@ -18,18 +18,9 @@ from ...units.clustering import Clustering, ids, kind
 class MachineLabels:
     """Cheap labels of drawn records, as `machine_labels` makes them.
 
-    Attributes
-    ----------
-    labels : Series
-        The entity of each labelled record, by the machine.
-    drawn : Index
-        The drawn records, in order.
-    draws : Index
-        The entity of each draw, in the same order.
-    unsure : Index
-        Drawn records about which the machine cannot tell anything. Their entity is their predicted cluster.
-    shared : int
-        Records that the answers about several drawn records claim.
+    `labels`: the entity of each labelled record, by the machine; `drawn`: the drawn records, in order;
+    `draws`: the entity of each draw, in the same order; `unsure`: drawn records about which the machine
+    cannot tell anything; `shared`: records that the answers about several drawn records claim.
     """
 
     labels: pd.Series

@@ -13,7 +13,8 @@ import pandas as pd
 from ..._internal.errors import DataError, Remedy, head
 from ..._internal.files import replacing
 from ..._internal.policies import Missing
-from ...design import Design, KeptWeights
+from ...design import KeptWeights
+from ...design.contract import Design
 from ...large import scan
 from ...large.sources import lies_elsewhere
 from ...units.clustering import Clustering

@@ -28,14 +28,9 @@ class Flaw(Enum):
 class Stars:
     """Entities of sampled records, as `read_stars` makes them from answers about pairs.
 
-    Attributes
-    ----------
-    answers : DataFrame
-        Columns entity, record: each entity has the id of the first sampled record in it.
-    draws : Index
-        Entity of each sampled record, with repeats, for `erbayes.UniformRecords`.
-    problems : DataFrame
-        Columns sampled, record, problem (of `Flaw`): one row per fault.
+    `answers`: columns entity, record: each entity has the id of the first sampled record in it; `draws`:
+    entity of each sampled record, with repeats, for `erbayes.UniformRecords`; `problems`: columns sampled,
+    record, problem (of `Flaw`): one row per fault.
     """
 
     answers: pd.DataFrame
@@ -44,13 +39,7 @@ class Stars:
 
     @property
     def labels(self) -> pd.Series:
-        """Labels for `erbayes.estimate`, record -> entity.
-
-        Raises
-        ------
-        DataError
-            A problem other than `Flaw.NOT_SAMPLED`.
-        """
+        """Labels for `erbayes.estimate`, record -> entity."""
         undecided = self.problems[self.problems["problem"] != Flaw.NOT_SAMPLED]
         if len(undecided):
             counts = Counter(undecided["problem"])

@@ -12,20 +12,18 @@ P is pairwise precision, R pairwise recall, and E R the mean of R over random er
 """
 
 from .customer_records import customers
-from .errors import Chain, Mechanism, Merges, Misattribution, RareErrors, Splits
+from .errors import Chain, Merges, Misattribution, RareErrors, Splits
 from .simulated import Population, population, simulate
-from .sizes import Empirical, LogNormal, SizeLaw, Zeta
+from .sizes import Empirical, LogNormal, Zeta
 
 __all__ = [
     "Chain",
     "Empirical",
     "LogNormal",
-    "Mechanism",
     "Merges",
     "Misattribution",
     "Population",
     "RareErrors",
-    "SizeLaw",
     "Splits",
     "Zeta",
     "customers",

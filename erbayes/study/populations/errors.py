@@ -24,16 +24,7 @@ class Mechanism(Protocol):
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
         """Turn true clusters into predicted ones.
 
-        Parameters
-        ----------
-        codes : int array, (N,)
-            True cluster of each record, 0 to K - 1.
-        rng : Generator
-
-        Returns
-        -------
-        int array, (N,)
-            Predicted cluster of each record, 0 to one less than the number of predicted clusters.
+        Shapes: `codes` (N,).
         """
         ...
 

@@ -24,19 +24,7 @@ class SizeLaw(Protocol):
     """A law of entity sizes."""
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
-        """Draw sizes of entities that fill a population.
-
-        Parameters
-        ----------
-        records : int
-            Number of records N, 1 or more.
-        rng : Generator
-
-        Returns
-        -------
-        int array, (K,)
-            Sizes, each 1 or more, whose sum is `records`.
-        """
+        """Draw sizes of entities that fill a population."""
         ...
 
 
