@@ -86,10 +86,12 @@ def answered(console: str) -> str:
 
 def saved(axes: Any, path: Path) -> None:
     """A small picture in greys."""
+    from matplotlib import pyplot
     from PIL import Image
 
     figure = axes.figure
     figure.savefig(path, dpi=110)
+    pyplot.close(figure)
     Image.open(path).convert("L").quantize(16).save(path, optimize=True)
 
 

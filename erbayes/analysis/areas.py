@@ -22,7 +22,7 @@ from scipy.special import ndtri
 from .._internal.arrays import BoolArray, FloatArray
 from .._internal.errors import DataError, head
 from ..metrics.columns import Known
-from ..metrics.definitions import Metric, chosen
+from ..metrics.definitions import Metric, chosen_one
 from ..metrics.intervals import DEFAULT, Scale, check_level, identity, log, logit, natural_scale
 from ..metrics.uncertain import Normal, Tabled
 from .domains import ByDomain
@@ -85,7 +85,7 @@ def direct_estimates(
     -----
     Source: Wolter (2007), Introduction to Variance Estimation, chapter 7, for generalised variance functions.
     """
-    (of,) = chosen(metric)
+    of = chosen_one(metric)
     fit = result.result(of)
     if not isinstance(fit, Normal):
         raise DataError(

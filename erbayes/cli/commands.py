@@ -453,7 +453,7 @@ def report_command(
     helped: Assist,
     title: str = option("Title of the page.", default="How good is this entity resolution?"),
     output: Path = option(
-        "File to write. An old one is replaced once the page is complete.", default=Path("report.html")
+        "File to write. An old one is replaced once the page is complete.", "-o", default=Path("report.html")
     ),
 ) -> None:
     """Write a page about PREDICTION: sentences to quote, estimates, pictures.
