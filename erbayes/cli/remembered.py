@@ -30,9 +30,7 @@ def _recall_attributes(values: Mapping[str, Any], call: Mapping[str, Any], home:
         return {}
     path = Path(os.path.relpath(home / call["attributes"]))
     # of a Parquet file no row is read for this
-    if not path.exists():
-        return {}
-    columns = disk.read_rows(path, call.get("record"), pd.Index([], dtype=str))
+    columns: Any = disk.read_rows(path, call.get("record"), pd.Index([], dtype=str)) if path.exists() else []
     return {"attributes": path} if any(name.partition(":")[0] in columns for name in wanted) else {}
 
 
