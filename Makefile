@@ -64,7 +64,7 @@ study: .venv/test
 	$(BIN)/python benchmarks/stopping.py
 	$(BIN)/python benchmarks/reach.py
 
-demo: .venv/datasets
+demo: .venv/bayes,plots
 	$(BIN)/erbayes demo
 
 docs: .venv/test .venv/docs
@@ -75,7 +75,7 @@ links: .venv/test .venv/docs
 	$(BIN)/sphinx-build -q -W --keep-going -c docs -b linkcheck . build/links
 
 # Each stamp is named after the extra that it installs.
-.venv/datasets .venv/docs .venv/test: pyproject.toml | .venv/new
+.venv/bayes,plots .venv/docs .venv/test: pyproject.toml | .venv/new
 	@echo "Installing erbayes[$(@F)] in .venv ..."
 	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[$(@F)]'
 	@touch $@

@@ -12,7 +12,6 @@ of entities.
 import sys
 import warnings
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +19,7 @@ import pandas as pd
 import erbayes as eb
 from erbayes import datasets
 from erbayes.analysis.impact import Known, estimate_impact
+from erbayes.engine.closed_form import taylor
 from erbayes.engine.known_clusters import ClosedForm
 from erbayes.metrics import chosen
 from erbayes.statistics import count, gini, mean, regression, share, top
@@ -149,8 +149,11 @@ def study_known(draws, sizes=(200, 400)):
     metrics, runs = chosen(["entities", "mean-cluster-size", "singleton-share", "hill1"]), []
     for name, t, p, *_ in populations(False):
         units, of_record = eb.measure(pd.Series(p), pd.Series(t)), pd.factorize(t)[0]
-        true = eb.engine.taylor(eb.Sample(units, eb.UniformClusters(len(units))), metrics).apply(metrics).mean
-        designs: tuple[Any, ...] = (eb.UniformRecords(), eb.UniformClusters())
+        true = taylor(eb.Sample(units, eb.UniformClusters(len(units))), metrics).apply(metrics).mean
+        designs: tuple[eb.UniformRecords | eb.UniformClusters, ...] = (
+            eb.UniformRecords(),
+            eb.UniformClusters(),
+        )
         for design, n in product(designs, sizes):
             rng, by_record = np.random.default_rng(9), isinstance(design, eb.UniformRecords)
             for _ in range(draws):
@@ -158,7 +161,7 @@ def study_known(draws, sizes=(200, 400)):
                 drawn, draw = np.unique(of_record[drawn] if by_record else drawn, return_inverse=True)
                 own = units.take(drawn)
                 sample = eb.Sample(own, design, design.expand_draws(own, draw))
-                plain = eb.engine.taylor(sample, metrics).apply(metrics)
+                plain = taylor(sample, metrics).apply(metrics)
                 for kind, fit in (("plain", plain), ("known", ClosedForm()(sample, metrics))):
                     miss = np.maximum(fit.interval()[:, 0] - true, 0) + np.maximum(
                         true - fit.interval()[:, 1], 0

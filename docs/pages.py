@@ -41,7 +41,7 @@ PAGES = [
             "gallery",
         )
     ),
-    *(HERE / f"{name}.md" for name in ("intervals", "heavy-tails")),
+    *(HERE / f"{name}.md" for name in ("index", "intervals", "heavy-tails")),
 ]
 """Pages that are run, the one that makes the files of the example first."""
 
@@ -86,10 +86,12 @@ def answered(console: str) -> str:
 
 def saved(axes: Any, path: Path) -> None:
     """A small picture in greys."""
+    from matplotlib import pyplot
     from PIL import Image
 
     figure = axes.figure
     figure.savefig(path, dpi=110)
+    pyplot.close(figure)
     Image.open(path).convert("L").quantize(16).save(path, optimize=True)
 
 

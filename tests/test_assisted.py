@@ -147,7 +147,9 @@ def versions(metric, by, prediction, labelled, units):
     def value(codes):
         return sim.Population.of(prediction, codes).value(metric)
 
-    moves = {c: abs(value(cut.where(by == c, by.astype(str))) - plain.value(metric)) for c in by[~touched]}
+    moves = {
+        c: abs(value(cut.where(by == c, by.astype(str))) - plain.value(metric)) for c in by[~touched].unique()
+    }
     rest = [c for c in moves if not beyond[by == c].any()]
     replaced = ("as predicted " + prediction.astype(str)).where(beyond, by.astype(str))
     one = by.astype(str)

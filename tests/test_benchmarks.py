@@ -28,7 +28,7 @@ def imported(path):
     [pytest.param(s, marks=[pytest.mark.slow] * bool(imported(p) & HEAVY)) for s, p in SCRIPTS.items()],
 )
 def test_is_imported_without_running(stem):
-    for module in imported(SCRIPTS[stem]) & {"arviz", "er_evaluation", "pyspark.sql"}:
+    for module in imported(SCRIPTS[stem]) & {"arviz", "er_evaluation", "pyspark.sql", "splink"}:
         pytest.importorskip(module)
     if imported(SCRIPTS[stem]) & {"erbayes.bayes", "heavy_tails"}:
         pytest.importorskip("pymc")

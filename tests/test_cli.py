@@ -19,7 +19,7 @@ from erbayes._internal import digits
 from erbayes._internal.errors import Grade, Sentence
 from erbayes.analysis.planning import forecast
 from erbayes.cli import TAKES, DesignName, app
-from erbayes.cli.options import say
+from erbayes.cli.options import ORDER, say
 from erbayes.cli.topics import TOPICS
 
 F1 = [eb.metrics.pairwise_f()]
@@ -639,7 +639,9 @@ def test_summaries_are_not_cut():
     shown = run("--help").stdout
     assert "..." not in shown.partition("Commands:")[2]
     summaries = re.findall(r"^  (\w+) ", shown.partition("Commands:")[2], re.M)
-    assert summaries == list(typer.main.get_command(app).commands)
+    assert summaries == ORDER
+    assert set(ORDER) == set(typer.main.get_command(app).commands)
+    assert f"Commands: {', '.join(ORDER)}" in run("help").stdout.replace("\n", " ")
 
 
 def test_every_option_is_explained_by_help_or_by_a_topic():

@@ -72,3 +72,25 @@ def test_scores_that_are_no_numbers_are_refused(files):
     EDGES.assign(score=EDGES.score.astype(str).replace({"3.0": "high"})).to_csv("edges.csv", index=False)
     result = run("edges.csv", "--records", "ids.csv")
     assert "scores 'score' are not numbers, such as 'high'" in result.stderr
+
+
+def test_the_table_of_splink_needs_no_names_of_columns(files):
+    left, right, score = EDGES.columns
+    own = EDGES.rename(columns={left: "unique_id_l", right: "unique_id_r", score: "match_weight"})
+    beside = {"match_probability": 0.5, "name_l": "x", "name_r": "y", "gamma_name": 1, "match_key": "0"}
+    order = ["match_weight", "match_probability", "unique_id_l", "unique_id_r", *list(beside)[1:]]
+    own.assign(**beside)[order].to_csv("splink.csv", index=False)
+    own[["unique_id_l", "unique_id_r"]].to_csv("links.csv", index=False)
+    some = ("--records", "ids.csv", "--at", "6", "--metrics", "pairwise-f1", "--format", "csv")
+    shown, plain = run("splink.csv", *some), run("edges.csv", *some)
+    pd.testing.assert_frame_equal(table_of(shown), table_of(plain))
+    assert "scores: match_weight of splink.csv" in shown.stderr
+    design = ("labels.csv", "--design", "uniform-records", "--drawn", "drawn.csv", "--format", "csv")
+    for command in ("estimate", "impact"):
+        found, wanted = (
+            CliRunner().invoke(app, [command, name, *design, "--edges", "--records", "ids.csv"])
+            for name in ("splink.csv", "links.csv")
+        )
+        assert found.exit_code == wanted.exit_code == 0, (found.output, wanted.output)
+        assert found.stdout == wanted.stdout
+        assert "unique_id_l, unique_id_r of splink.csv" in found.stderr

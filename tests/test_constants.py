@@ -101,6 +101,7 @@ NEEDS_NONE = {
     "contract.ROUNDING": "a limit of rounding",
     "curves.SHOWN": "a limit of display",
     "demo.REPETITIONS": "a number of examples that is printed",
+    "demo.SEED": "a seed",
     "diagnostics.ROUNDING": "a limit of rounding",
     "digits.LONGEST": "a limit of layout",
     "domains.SPARE": "a limit of work",

@@ -208,7 +208,9 @@ def test_every_design_has_all_its_samples():
     found = {
         value for value in vars(design_room).values() if isinstance(value, type) and hasattr(value, "expand")
     }
-    assert set(ALL_SAMPLES) == {cls for cls in found if is_dataclass(cls)}
+    # these two adjust other designs, whose samples they have
+    around = {eb.design.Calibrated, eb.design.Responding}
+    assert set(ALL_SAMPLES) == {cls for cls in found if is_dataclass(cls)} - around
 
 
 @pytest.mark.parametrize("cls, samples", MORE_SAMPLES, ids=lambda value: getattr(value, "__name__", ""))

@@ -46,8 +46,13 @@ def test_engines_that_do_not_go_with_the_rest(folder):  # noqa: F811
 
 
 def test_a_missing_room_of_models_is_named(folder, monkeypatch):  # noqa: F811
-    monkeypatch.setattr("erbayes.cli.engine_names.find_spec", lambda name: None)
-    assert "needs the extra bayes: pip install 'erbayes[bayes]'" in refused(*CALL, "--engine", "size-model")
+    def absent(name):
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr("erbayes.engine.named.import_module", absent)
+    assert "the size model needs PyMC: pip install 'erbayes[bayes]'" in refused(
+        *CALL, "--engine", "size-model"
+    )
 
 
 @pytest.mark.slow

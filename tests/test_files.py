@@ -312,7 +312,9 @@ def test_pyarrow_and_pandas_read_plain_text_alike():
         found = _read_plain(content, ",")
         if found is not None:
             read += 1
-            pd.testing.assert_frame_equal(found, by_pandas(content))
+            # before pandas 3 one has None and the other NaN where a value is missing
+            pd.testing.assert_frame_equal(found.fillna("\0"), by_pandas(content).fillna("\0"))
+            assert (found.isna() == by_pandas(content).isna()).all(axis=None)
     assert read > 350
     found = _read_plain(b"a\tb\nx,1\t2\n", "\t")
     pd.testing.assert_frame_equal(found, by_pandas(b"a\tb\nx,1\t2\n", "\t"))

@@ -26,7 +26,6 @@ from erbayes.engine import (
 )
 from erbayes.metrics.columns import TRUE_LINKS
 from erbayes.metrics.intervals import EqualTailed
-from erbayes.report import report
 from erbayes.study import populations as simulate
 
 PREDICTION = {"r1": "a", "r2": "a", "r3": "b", "r4": "b", "r5": "b", "r6": "c", "r7": "d", "r8": "d"}
@@ -113,7 +112,6 @@ REFUSED = {
             "Mislabelled": partial(sensitivity.adjusted.Mislabelled(labelling.Annotator(), Taylor()), SAMPLE, PR),
             "draws": FOUND.as_draws,
             "forecast from a prior": partial(planning.forecast_from_prior, truth, PR, {"r": eb.UniformRecords()}),
-            "report": partial(report, SAMPLE, PR),
         }.items()
         for seed in ("x", -1, 1.5)
     },

@@ -492,7 +492,7 @@ def test_the_shell_checks_what_python_checks(folder):  # noqa: F811
         ([], "nothing to check: give --min-precision, --min-recall or --min METRIC=VALUE"),
         (["--min", "b3-recall"], "--min b3-recall: write METRIC=VALUE"),
         (["--min", "b3-recall=high"], "--min b3-recall=high: write METRIC=VALUE"),
-        (["--min", "b3=0.5"], "no metric 'b3'"),
+        (["--min", "b4=0.5"], "no metric 'b4'"),
         (
             ["--min-recall", "1.5"],
             "the minimum of pairwise-recall must lie between 0 and 1, both excluded, not 1.5",

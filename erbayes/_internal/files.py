@@ -121,7 +121,11 @@ def _add_text(frame: pd.DataFrame) -> pd.DataFrame:
         name for name, column in frame.items() if column.dtype == object and is_whole_decimal(column.dropna())
     ]
     # ids of a Parquet file then equal those of a CSV file
-    return frame.astype({c: "str" for c in [*frame.select_dtypes("integer").columns, *decimals]})
+    columns = [*frame.select_dtypes("integer").columns, *decimals]
+    frame = frame.copy(deep=False)
+    # before pandas 3 astype makes the text "<NA>" of what is missing
+    frame[columns] = frame[columns].astype("str").where(frame[columns].notna())
+    return frame
 
 
 def _choose_record_column(names: list[str], record: str | None, path: Path) -> str:
@@ -190,7 +194,8 @@ def _read_plain(content: bytes, separator: str) -> pd.DataFrame | None:
         )
     except (ArrowException, UnicodeDecodeError):
         return None
-    return table.to_pandas().astype("str") if table.column_names == list(text) else None
+    # not .astype("str"), which before pandas 3 makes the text "None" of what is missing
+    return table.to_pandas() if table.column_names == list(text) else None
 
 
 def _refuse_text_after_quotes(path: Path, content: bytes, separator: str) -> None:

@@ -43,7 +43,7 @@ def to_frame(table: Any) -> pd.DataFrame:
     if isinstance(table, pd.DataFrame):
         return table
     try:
-        frame: pd.DataFrame = pd.DataFrame.from_arrow(table)  # type: ignore[attr-defined]
+        frame: pd.DataFrame = pa.table(table).to_pandas()
     except pa.ArrowInvalid as error:
         raise DataError(f"expected a table of two columns, not one column: {type(table).__name__}") from error
     return frame

@@ -22,7 +22,7 @@ from scipy.special import ndtri
 from .._internal.arrays import BoolArray, FloatArray
 from .._internal.errors import DataError, head
 from ..metrics.columns import Known
-from ..metrics.definitions import Metric, chosen
+from ..metrics.definitions import Metric, chosen_one
 from ..metrics.intervals import DEFAULT, Scale, check_level, identity, log, logit, natural_scale
 from ..metrics.uncertain import Normal, Tabled
 from .domains.estimates import ByDomain
@@ -75,7 +75,7 @@ def direct_estimates(
 
     Parameters and errors are those of `small_areas`.
     """
-    (of,) = chosen(metric)
+    of = chosen_one(metric)
     fit = result.result(of)
     if not isinstance(fit, Normal):
         raise DataError(

@@ -19,7 +19,7 @@ from ..design.variance import kish
 from ..large.counted import Scanned
 from ..large.joint import refuse_kept, refuse_lacking
 from ..metrics.columns import EXACT, PREDICTED_LINKS, RECORDS
-from ..metrics.definitions import Metric, chosen
+from ..metrics.definitions import Metric, chosen_one
 from ..units.checks import written_otherwise
 from ..units.clustering import Clustering, kind
 from ..units.frame import framed
@@ -185,7 +185,7 @@ class Second:
         NotIdentified
             If the metric has no formula over sums of records.
         """
-        return self._full.value(chosen(metric)[0])
+        return self._full.value(chosen_one(metric))
 
     @cached_property
     def _full(self) -> FullCount:

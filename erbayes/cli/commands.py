@@ -455,7 +455,7 @@ def report_command(
     helped: Assist,
     title: str = option("Title of the page.", default="How good is this entity resolution?"),
     output: Path = option(
-        "File to write. An old one is replaced once the page is complete.", default=Path("report.html")
+        "File to write. An old one is replaced once the page is complete.", "-o", default=Path("report.html")
     ),
 ) -> None:
     """Write a page about PREDICTION: sentences to quote, estimates, pictures.
@@ -683,10 +683,10 @@ def metrics_command(printing: Printing) -> None:
 def demo_command(
     picture: Path = option("File of the picture to write.", default=Path("demo.png")),
 ) -> None:
-    """Show estimates of a synthetic and of a real case.
+    """Show engines side by side on cases whose truth is known.
 
-    The truth of the synthetic case is known. The real case is PatentsView's disambiguation of inventors, with
-    401 labelled inventors. It needs the extra datasets: pip install 'erbayes[datasets]'
+    The first case is the example of the README. In the second a few entities hold most links: closed form,
+    bootstrap and size model stand next to the truth. It needs two extras: pip install 'erbayes[bayes,plots]'
     """
     disk.refuse_output(picture)
     from .demo import demo  # it loads more than commands need

@@ -38,7 +38,9 @@ class Numbers:
         "count, share(size>=5), total(x), mean(x), ratio(x, y), quantile_share(0.5, x), top(100), "
         "top(0.01), gini(x), or a formula y ~ x. Several are allowed. By default: count."
     )
-    attributes: Path | None = file_option("Table of all records, whose ids are in its first column.")
+    attributes: Path | None = file_option(
+        "Table of all records: ids in the column of --record, or the first."
+    )
     feature: list[str] | None = option(
         "A feature of entities, such as span=year:range. HOW is sum, mean, min, max, range or "
         "distinct. Several are allowed; size is always there.",
@@ -54,9 +56,10 @@ class Numbers:
             return self._scan(inputs, wanted_statistics, wanted)
         table: Any = None
         if self.attributes is not None:
-            table = disk.read_table(self.attributes)
-            message(f"read {len(table):,} rows of {self.attributes}, with records in {table.columns[0]}")
-            table.isetitem(0, table.iloc[:, 0].astype(str))
+            table, own = disk.read_table(self.attributes), inputs.reading.record
+            ids = own if own in table else table.columns[0]
+            table.insert(0, ids, table.pop(ids).astype(str))
+            message(f"read {len(table):,} rows of {self.attributes}, with records in {ids}")
         sample, _ = inputs.sample()
         for alarm in diagnostics.alarms(sample, [definitions.entities]):
             say(alarm)

@@ -26,6 +26,8 @@ WORDS = {
 """What a library says of values that it refuses, and what is said instead."""
 COLOURS = {Grade.NOTE: None, Grade.CAUTION: "yellow", Grade.FAULT: "red"}
 """Colours of alarms in a terminal."""
+ORDER = "draw labels estimate compare thresholds impact check plan report metrics demo help".split()
+"""Commands in the order of the work."""
 COMPLETION = {"install_completion", "show_completion"}
 
 
@@ -58,6 +60,10 @@ class Shell(TyperGroup):
         if not any("completion" in argument for argument in args):
             self.params = [option for option in self.params if option.name not in COMPLETION]
         return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the commands in the order of the work."""
+        return sorted(self.commands, key=ORDER.index)
 
     def get_help_option(self, ctx: Any) -> Any:
         """Return --help as not given, unless it is: None would be checked."""

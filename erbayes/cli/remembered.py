@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .._internal.errors import DataError
-from .lazily import folders
+from .lazily import disk, folders, pd
 
 KEPT = "prediction record cluster stored edges left right score threshold records any_id attributes".split()
 """Options of draw that say what was drawn from, and how it is read."""
@@ -21,6 +21,17 @@ def remembered(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     here = folder.resolve().parent
     kept = {name: values[name] for name in KEPT if values.get(name) not in (None, False)}
     return {k: os.path.relpath(v.resolve(), here) if isinstance(v, Path) else v for k, v in kept.items()}
+
+
+def _recall_attributes(values: Mapping[str, Any], call: Mapping[str, Any], home: Path) -> dict[str, Path]:
+    """Return the attributes that the folder shows, if --by or --feature names one of their columns."""
+    wanted = [values.get("by") or "", *(text.partition("=")[2] for text in values.get("feature") or [])]
+    if "attributes" not in call or values.get("attributes") or values.get("of_entities") or not any(wanted):
+        return {}
+    path = Path(os.path.relpath(home / call["attributes"]))
+    # of a Parquet file no row is read for this
+    columns: Any = disk.read_rows(path, call.get("record"), pd.Index([], dtype=str)) if path.exists() else []
+    return {"attributes": path} if any(name.partition(":")[0] in columns for name in wanted) else {}
 
 
 def recall(values: dict[str, Any]) -> dict[str, Any]:
@@ -52,7 +63,7 @@ def recall(values: dict[str, Any]) -> dict[str, Any]:
         raise DataError(
             f"{own}, from which {labels} was drawn, is not there: name PREDICTION before {labels}"
         )
-    found = values | {"labels": labels}
+    found = values | {"labels": labels} | _recall_attributes(values, call, labels.resolve().parent)
     if not named:
         found["prediction"] = [own, *given] if several else own
     for name, value in call.items():

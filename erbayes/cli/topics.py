@@ -77,7 +77,7 @@ def explain(topic: str | None, shell: Any) -> str:
     formatter = context.make_formatter()
     if topic is None:
         formatter.write_text("Topics: " + ", ".join(TOPICS))
-        formatter.write_text("Commands: " + ", ".join(shell.commands))
+        formatter.write_text("Commands: " + ", ".join(shell.list_commands(context)))
         return str(formatter.getvalue())
     if topic in TOPICS:
         options: dict[tuple[str, ...], Any] = {}

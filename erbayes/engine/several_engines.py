@@ -99,7 +99,8 @@ def side_by_side(
     kinds : sequence of Kind
         Each result has one row for every kind that suits it, or one of its own kind if none does.
     rng : Generator, int or None
-        A seed makes the rows of engines that draw random numbers repeatable.
+        A seed makes the rows of engines that draw random numbers repeatable. They are what
+        `erbayes.estimate` returns with this seed.
 
     Returns
     -------
@@ -129,7 +130,8 @@ def side_by_side(
     check_level(level)
     metrics = chosen(metrics)
     if isinstance(results, Sample):
-        results = _run_engines(results, metrics, engines or ENGINES, generator(rng))
+        # one seed for all, as at the front door, so that a row is what `estimate` returns for this engine
+        results = _run_engines(results, metrics, engines or ENGINES, int(generator(rng).integers(2**32)))
     need(results, Mapping, "give a Sample, or a mapping from names to results, as {'Taylor': taylor(sample)}")
     if not results:
         raise DataError("nothing to put side by side: pass at least one result")
@@ -154,7 +156,7 @@ def side_by_side(
 
 
 def _run_engines(
-    sample: Sample, metrics: Sequence[Metric], engines: Iterable[str], rng: np.random.Generator
+    sample: Sample, metrics: Sequence[Metric], engines: Iterable[str], rng: int
 ) -> dict[str, Any]:
     """Return the result of each engine for a sample: its fit, if the engine has one."""
     found = {name: find_engine(name) for name in engines}

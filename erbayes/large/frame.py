@@ -123,7 +123,8 @@ def _write_cutoff(database: Database, dated: Dated, column: str, kind: str | Non
     """Condition that a date is not after the cut-off, for a quoted column of a type (see `Database.kind`)."""
     last = dated.last
     # the day of a time with a zone depends on who asks
-    days = kind is not None and kind.lower().startswith(("date", "timestamp")) and "ZONE" not in kind
+    zoned = kind is not None and ("ZONE" in kind or "TIMESTAMPTZ" in kind)
+    days = kind is not None and kind.lower().startswith(("date", "timestamp")) and not zoned
     if kind not in {"string", "integer", None} and not days:
         raise dated.unfit(str(kind))
     if last is None or kind is None:

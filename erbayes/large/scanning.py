@@ -98,7 +98,7 @@ def scan(
 
     Parameters
     ----------
-    source : path, `Files`, `DatabaseTable`, frame, Arrow dataset, DuckDB relation, Spark DataFrame, `RunSQL`
+    source : path, `Files`, `DatabaseTable`, frame, dataset, DuckDB relation, table of Spark or Ibis, `RunSQL`
         One row per record of the population. A path is a file, a folder or a pattern. `Releases` has several
         predictions in one table. A mapping of names to sources that DuckDB reads restricts them to the
         records that they share: labelled records that not all of them have are left out.
@@ -118,8 +118,8 @@ def scan(
         `erbayes.auxiliary.Second.scanned`). A second table serves every prediction, and a column is one of
         each. A source with a database of its own takes columns only.
     database : DuckDB
-        The database that reads files, database tables, frames and datasets. A relation, a Spark DataFrame and
-        `RunSQL` have databases of their own.
+        The database that reads files, database tables, frames and datasets. A relation, tables of Ibis and
+        Spark, and `RunSQL` have databases of their own.
 
     Returns
     -------

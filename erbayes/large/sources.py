@@ -11,6 +11,7 @@ from .database import Database
 from .duckdb import DuckDB, DuckTable
 from .files import Files, FilesTable
 from .frames import DatasetTable, FrameTable, is_dataset
+from .ibis import is_ibis, read_through_ibis
 from .runsql import RunSQL, opened_relation
 from .spark import Spark
 from .stored import DatabaseTable, StoredTable
@@ -24,7 +25,7 @@ def lies_elsewhere(prediction: Any) -> bool:
 
 def has_own_database(source: Any) -> bool:
     """Return whether a source is counted by a database of its own."""
-    return isinstance(source, RunSQL | Spark) or _is_spark(source) or _is_relation(source)
+    return isinstance(source, RunSQL | Spark) or _is_spark(source) or _is_relation(source) or is_ibis(source)
 
 
 def _is_spark(source: Any) -> bool:
@@ -46,8 +47,16 @@ def opened(sources: Sequence[Any], database: DuckDB) -> Iterator[list[Database]]
         with opened_relation(first) as relation:
             yield [relation]
     else:
-        with (Spark(first) if _is_spark(first) else first).opened() as table:
+        with _with_database(first).opened() as table:
             yield [table]
+
+
+def _with_database(source: Any) -> RunSQL | Spark:
+    """Return a source that has a database of its own as one that can be opened."""
+    if is_ibis(source):
+        return read_through_ibis(source)
+    opening: RunSQL | Spark = Spark(source) if _is_spark(source) else source
+    return opening
 
 
 @contextmanager

@@ -579,6 +579,15 @@ def chosen(metrics: Wanted) -> tuple[Metric, ...]:
     return objects
 
 
+def chosen_one(metric: Any) -> Metric:
+    """Return one metric as an object, where `chosen` takes several."""
+    found = chosen(metric)
+    if len(found) > 1:
+        names = " or ".join(one.name for one in found)
+        raise DataError(f"one metric is needed, and {metric!r} stands for {len(found)}: name {names}")
+    return found[0]
+
+
 def _as_metrics(metric: Any) -> tuple[Metric, ...]:
     """Return a metric, or those of a name, as objects."""
     if isinstance(metric, Metric):

@@ -17,7 +17,7 @@ from .._internal.arrays import FloatArray, IntArray, Seed, generator
 from .._internal.digits import shown
 from .._internal.errors import DataError, NotIdentified, head
 from .columns import PREDICTED_LINKS
-from .definitions import Metric, Wanted, chosen, is_share
+from .definitions import Metric, Wanted, chosen, chosen_one, is_share
 from .intervals import DEFAULT, Distribution, EqualTailed, Kind, Support, interval
 from .sentences import ROUNDING, choose_quoted, describe_estimate, describe_flawless
 
@@ -169,7 +169,7 @@ class Estimates(Tabled):
         np.float64(0.96)
         """
         if metric not in self.names:
-            named = chosen(metric)[0].name
+            named = chosen_one(metric).name
             if named not in self.names:
                 raise DataError(f"{named} is not among these metrics: {', '.join(self.names)}")
             metric = named

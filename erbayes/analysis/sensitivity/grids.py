@@ -19,7 +19,7 @@ from ..._internal.progress import track
 from ...design.sample import Sample, need_sample
 from ...engine.closed_form import Taylor
 from ...engine.contract import Engine, Estimator
-from ...metrics.definitions import Metric, Wanted, chosen
+from ...metrics.definitions import Metric, Wanted, chosen, chosen_one
 from ...metrics.uncertain import Tabled
 from .adjusted import Adjusted, Restored
 from .bias import PRF
@@ -191,7 +191,7 @@ def tipping(
     """
     need_sample(sample)
     number(under, "under", isfinite, "be a finite number")
-    (metric,), adjust, seed = chosen(metric), adjust or Restored(), generator(rng)
+    metric, adjust, seed = chosen_one(metric), adjust or Restored(), generator(rng)
 
     def above(u: float, v: float) -> float:
         adjusted = Adjusted(adjust, u, v, engine or Taylor())

@@ -11,7 +11,7 @@ import pandas as pd
 from ..._internal.arrays import Seed, generator
 from ..._internal.errors import NotIdentified, need_object
 from ...metrics.columns import Column, Known
-from ...metrics.definitions import Metric, chosen
+from ...metrics.definitions import Metric, chosen_one
 from ...units.clustering import Clustering
 from ...units.measuring import measure, measure_predicted
 from ...units.units import Units
@@ -156,7 +156,7 @@ class Population:
         NotIdentified
             A metric that is 0/0 here, such as precision if the prediction links no records.
         """
-        (metric,) = chosen(metric)
+        metric = chosen_one(metric)
         totals = np.array([self.total(c) for c in metric.columns])
         with np.errstate(divide="ignore", invalid="ignore"):
             value = float(metric.formula(*totals))
