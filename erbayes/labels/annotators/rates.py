@@ -70,8 +70,6 @@ class Recaptured:
 
     The data cannot show cases that both annotators miss. ω > 1 (easy cases are easy for both) is an
     assumption; vary it.
-
-    `prior`.
     """
 
     both: float
