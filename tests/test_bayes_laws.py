@@ -272,7 +272,7 @@ def test_a_report_shows_the_alarm_of_its_engine(clusters):
     engine = bayes.Modelled(draws=400)
     assert isinstance(engine, Doubting)
     (alarm,) = engine.alarms(clusters.sample, [R], 1)
-    page = report(clusters.sample, [R], engines={"size model": engine}, rng=1)
+    page = report(clusters.sample, [R], engines={"size model": engine})
     assert "size model: pairwise-recall rests on entities that the sample lacks" in page
     assert "<li><b>caution</b>: size model: pairwise-recall rests on" in page and alarm[-40:] in page
     assert engine.alarms(clusters.sample, [P], 1) == []
@@ -311,7 +311,7 @@ def test_an_interval_far_shorter_than_the_unseen_links_is_disowned(share, length
 def test_a_report_leads_with_the_pool_of_a_disowned_recall(clusters):
     engine = bayes.Modelled(draws=400)
     fit = engine.fitted(clusters.sample, 1)
-    page = report(clusters.sample, [P, R], engines={"model": engine, "default": Taylor()}, rng=1)
+    page = report(clusters.sample, [P, R], engines={"model": engine, "default": Taylor()})
     heads = re.findall(r'<table class="estimates".*?</thead>', page, re.S)[0]
     assert re.findall("<th>([a-z, ]+)</th>", heads) == ["model, recall pooled", "model", "default"]
     rows = dict(re.findall(r"<tr><th>(pairwise-[a-z]+)<small>.*?</small></th>(.*?)</tr>", page, re.S))

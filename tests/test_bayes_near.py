@@ -205,7 +205,7 @@ def test_a_study_prepares_an_engine_by_the_first_sample_of_a_block(monkeypatch):
 class AnotherProcess:
     """As `joblib.Parallel`, in this process: each job and its result are pickled as for another one."""
 
-    def __init__(self, n_jobs, return_as):
+    def __init__(self, return_as):
         assert return_as == "generator_unordered"
 
     def __call__(self, jobs):

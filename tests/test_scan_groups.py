@@ -241,7 +241,7 @@ def test_common_records_in_a_frame_and_without_groups():
     "change, message",
     [
         ({"group": "land"}, "has no column 'land'"),
-        ({"group": None}, "has no column None"),
+        ({"group": None}, "the column of groups is named by a text"),
         ({"source": pd.DataFrame({"record": [1, 2], "country": ["FR", "US"]})}, "of type integer"),
         ({"source": pd.DataFrame({"record": ["a"], "country": [0.5]})}, "not whole, such as 0.5"),
     ],
@@ -327,7 +327,7 @@ def test_clusters_that_exchange_their_groups_differ():
         ),
         ({"source": pd.DataFrame({"record": ["a", None], "country": ["F", "U"]})}, "are missing in rows"),
         ({"source": pd.DataFrame({"record": ["a"], "country": [0.5]})}, "not whole, such as 0.5"),
-        ({"group": None}, "has no column None"),
+        ({"group": None}, "the column of groups is named by a text"),
     ],
 )
 def test_what_is_wrong_with_attributes_is_said(change, message):
