@@ -67,6 +67,7 @@ from .predictions import Predicted
 from .printing import Printing, show_labels
 from .remembered import CALL, remembered
 from .thresholds import thresholds_command
+from .top_up import flag_new
 from .topics import explain
 
 if TYPE_CHECKING:
@@ -131,7 +132,11 @@ def draw_command(
     values = planned.values_of_records()
     with inputs.reading.opened(inputs.part) as (prediction, read):
         message(f"read {read}")
+        if planned.top_up is not None:
+            values = flag_new(planned.top_up, prediction)
         drawn = labelling.draw(prediction, plan, planned.n, planned.seed, values=values)
+        if planned.top_up is not None:
+            drawn = replace(drawn, values=None)  # which records are new is not for the tasks
         table = shown.tasks(drawn, inputs.reading.record, inputs.reading.any_id)
         refuse_strange_candidates(table, prediction)
     options = (inputs, shown, planned)
@@ -139,7 +144,12 @@ def draw_command(
     facts |= {
         "read": read,
         CALL: remembered(
-            vars(inputs) | vars(inputs.reading) | vars(inputs.reading.links) | vars(shown), output
+            vars(inputs)
+            | vars(inputs.reading)
+            | vars(inputs.reading.links)
+            | vars(shown)
+            | {"top_up": planned.top_up},
+            output,
         ),
     }
     folder = labelling.write_folder(

@@ -54,11 +54,18 @@ class Planned:
     values: Path | None = file_option(
         "Record and value, for all records: the chance (given-chances) or stratum (stratified).", rare=True
     )
+    top_up: Path | None = option(
+        "Older folder of uniform-records: draw only records that are new since.",
+        rare=True,
+        exists=True,
+        file_okay=False,
+    )
 
     def plan(self) -> Plan:
         """Return the plan that the options name."""
         name = self.design.value
         foreign = {
+            "--top-up": self.top_up is not None and name != "uniform-records",
             "--share": self.share is not None and name != "mixture",
             "--of": self.of is not None and name not in TAKES_CHANCES,
             "--starts": self.starts is not None and name != "stratified",
@@ -68,6 +75,8 @@ class Planned:
             raise DataError(f"--design {name} does not take {', '.join(options)}")
         if name in TAKES_VALUES and self.values is None and self.starts is None:
             raise DataError(f"--design {name} needs --values{' or --starts' * (name == 'stratified')}")
+        if self.top_up is not None:
+            return plans.NewRecords()
         settings: dict[str, Any] = {}
         if self.share is not None:
             settings["alpha"] = self.share

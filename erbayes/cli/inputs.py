@@ -20,6 +20,7 @@ from .lazily import (
     large_files,
     measuring,
     np,
+    pd,
     plans,
     returned_answers,
     sampling,
@@ -27,6 +28,7 @@ from .lazily import (
 from .options import argument, file_option, message, option, refuse_same_file, within
 from .predictions import CLUSTERS, Frame, Part, Predicted, Reading, SharedFrame, in_words
 from .printing import show_cautions
+from .top_up import read_both
 
 if TYPE_CHECKING:
     from ..design.contract import Design
@@ -150,7 +152,14 @@ class Inputs:
 
     def design(self) -> Design:
         """Return the design, by options or of a folder."""
-        return self.drawing.read() if self.returned is None else self.returned.design()
+        if self.returned is None:
+            return self.drawing.read()
+        return self.returned.design() if self.both is None else self.both[1]
+
+    @cached_property
+    def both(self) -> tuple[pd.Series, Design] | None:
+        """Labels and design of a folder and the one that it tops up, None if it tops up none."""
+        return None if self.returned is None else read_both(self.returned)
 
     @cached_property
     def origin(self) -> Part | None:
@@ -217,7 +226,8 @@ class Inputs:
         elif path is not None:
             frame = disk.read_columns(path, {"record": self.reading.record}, spare=1)
         if self.returned is not None:
-            labels = clusterings.Clustering.of(self.returned.labels, "labels")
+            answers = self.returned.labels if self.both is None else self.both[0]
+            labels = clusterings.Clustering.of(answers, "labels")
             read = f"{LABELLED.format(len(labels.records), len(labels.clusters))} ({self.labels})"
         else:
             table = disk.read_columns(self.labels, {"record": self.reading.record, "entity": self.entity})

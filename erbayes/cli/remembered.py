@@ -10,7 +10,10 @@ from typing import Any
 from .._internal.errors import DataError
 from .lazily import disk, folders, pd
 
-KEPT = "prediction record cluster stored edges left right score threshold records any_id attributes".split()
+KEPT = [
+    *"prediction record cluster stored edges left right score threshold records any_id".split(),
+    *"attributes top_up".split(),
+]
 """Options of draw that say what was drawn from, and how it is read."""
 CALL = "call"
 """Where they stand in the facts of a folder."""
@@ -67,7 +70,7 @@ def recall(values: dict[str, Any]) -> dict[str, Any]:
     if not named:
         found["prediction"] = [own, *given] if several else own
     for name, value in call.items():
-        if name in KEPT[1:-1] and found.get(name) in (None, False, []):
+        if name in KEPT[1:-2] and found.get(name) in (None, False, []):
             path = Path(os.path.relpath(labels.resolve().parent / value)) if name == "records" else value
             found[name] = [path] if several and name in ("cluster", "stored") else path
     return found

@@ -185,6 +185,30 @@ class Records(_WithReplacement):
 
 
 @dataclass(frozen=True, slots=True)
+class NewRecords:
+    """Plan: uniform records among the new ones, whose value is 1 and not 0, with replacement.
+
+    It has no design of its own, since entities without a new record cannot be drawn: `erbayes.topped_up`
+    makes one of these draws and those from the older release.
+    """
+
+    independent: ClassVar[bool] = True
+
+    def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
+        counts = ordered_counts(source, seed)
+        total = float(need_values(counts, self) @ counts["records"].to_numpy())
+        line = Line(lambda rows: rows["value"].to_numpy() / total, np.random.default_rng(seed).random(n))
+        (rows,) = at_points(source, counts, [line], seed)
+        return rows[["record", "cluster", "size"]].assign(probability=rows["chance"])
+
+    def design(self, drawn: Labelled) -> Design:
+        raise DataError(
+            "these draws are of new records alone, and tell nothing without those that they top up: "
+            "erbayes.topped_up makes one design of both, and so does erbayes estimate FOLDER"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class LinkEnds(_WithReplacement):
     """Plan: ends of uniformly drawn predicted links, with replacement: p_i ∝ m_i - 1.
 
@@ -687,13 +711,17 @@ PLANS = {
 """Plans by the names that files and the command line have for them."""
 
 
-FREE = (Records, GivenChances)
+WRITTEN = PLANS | {"new-records": NewRecords}
+"""Plans that a folder may have: those of `PLANS`, and that of a top-up, which nobody chooses alone."""
+
+
+FREE = (Records, NewRecords, GivenChances)
 """Plans whose chances do not depend on predicted clusters."""
 
 
 def to_plain(plan: Any) -> dict[str, Any]:
-    """Return a plan of `PLANS` as plain values for JSON, such as {"name": "mixture", "alpha": 0.5, ...}."""
-    names = {cls: name for name, cls in PLANS.items()}
+    """Return a plan of `WRITTEN` as plain values for JSON, such as {"name": "mixture", "alpha": 0.5, ...}."""
+    names = {cls: name for name, cls in WRITTEN.items()}
     if type(plan) not in names:
         raise DataError(f"only the plans of erbayes.labels can be written, not {type(plan).__name__}")
     values = {f.name: getattr(plan, f.name) for f in fields(plan)}
@@ -706,7 +734,7 @@ def from_plain(values: Mapping[str, Any]) -> Any:
     """Return the plan of plain values (see `to_plain`)."""
     need(values, Mapping, "a plan is written as names and values")
     rest = dict(values)
-    cls: Any = PLANS.get(str(rest.pop("name", "")))
+    cls: Any = WRITTEN.get(str(rest.pop("name", "")))
     if cls is None or not set(rest) <= {f.name for f in fields(cls)}:
         raise DataError(f"no plan of erbayes.labels is written as {dict(values)!r}")
     return cls(**{k: from_plain(v) if isinstance(v, Mapping) and "name" in v else v for k, v in rest.items()})
