@@ -61,11 +61,11 @@ class Statistic:
     """A statistic of entities, or several of one kind such as the coefficients of a regression.
 
     `names` (k,); `function` takes rows, a DataFrame of features (n,), and weights (n,), and returns the
-    value, a number or (k,), or the value with its influence, (n,) or (n, k). Without one, rows are left out in turn
-    (the jackknife). `support`: the least and the largest value, from which the kind of interval follows;
-    `terms`: features, or conditions on features, that rows need; `signed`: true if the statistic is 0 or more
-    wherever its terms are; `fitted`: makes the statistic that all rows of a population mean, such as one with
-    names of coefficients; `leverage`: share of each row in its own fitted value, (n,).
+    value, a number or (k,), or the value with its influence, (n,) or (n, k). Without one, rows are left out
+    in turn (the jackknife). `support`: the least and the largest value, from which the kind of interval
+    follows; `terms`: features, or conditions on features, that rows need; `signed`: true if the statistic
+    is 0 or more wherever its terms are; `fitted`: makes the statistic that all rows of a population mean,
+    such as one with names of coefficients; `leverage`: share of each row in its own fitted value, (n,).
     """
 
     names: tuple[str, ...]
