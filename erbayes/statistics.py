@@ -77,10 +77,14 @@ class Statistic:
     fitted: Callable[[pd.DataFrame], Statistic] | None = None
     leverage: Callable[[pd.DataFrame, FloatArray], FloatArray] | None = None
 
+    @property
+    def features(self) -> list[str]:
+        """Features that the terms need, each once."""
+        return [*dict.fromkeys(name for term in self.terms for name in _find_features(term))]
+
     def fit(self, rows: pd.DataFrame) -> Statistic:
         """Return the statistic as all rows of a population mean it, refusing rows without its terms."""
-        needed = {name: None for term in self.terms for name in _find_features(term)}
-        if lacking := [name for name in needed if name not in rows.columns]:
+        if lacking := [name for name in self.features if name not in rows.columns]:
             said = f"{', '.join(self.names)} needs {head(lacking)}, and the features are "
             raise DataError(f"{said}{head(rows.columns, 20)}", Remedy.FEATURE)
         if self.fitted is not None:

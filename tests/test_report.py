@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+from markupsafe import escape
 from test_census import population
 
 import erbayes as eb
@@ -20,6 +21,7 @@ from erbayes._internal.errors import Grade, Sentence
 from erbayes.engine import Resampled, Taylor
 from erbayes.report import page as module
 from erbayes.report import report
+from erbayes.statistics import Statistic
 
 CHOSEN = (m.pairwise_precision, m.pairwise_recall, m.splits)
 HOSTILE = [
@@ -579,3 +581,43 @@ def test_alarms_of_a_grade_stand_together_under_what_they_ask():
         ("note", ["s0"]),
     ]
     assert set(module.GRADES) == set(Grade)
+
+
+SIZED = pd.Series(np.repeat(np.arange(200), 1 + np.arange(200) % 4))
+
+
+def own_numbers(entities, **given):
+    """Numbers of a user's own, some with hostile names and domains."""
+    prediction = SIZED.where(SIZED.index % 5 > 0, 1000 + SIZED.index)
+    statistic = Statistic((HOSTILE[0],), lambda rows, w: (w.sum(), np.ones(len(w))))
+    return eb.impact(
+        prediction, SIZED[SIZED < entities], eb.UniformClusters(), ["mean(size)", statistic], **given
+    )
+
+
+def test_a_users_own_numbers_have_a_section_under_their_name():
+    found = own_numbers(60)
+    options = {"engines": {"one": Taylor()}, "level": 0.8}
+    page = report(sample([]), CHOSEN, about={HOSTILE[1]: found, "file": "f"}, **options)
+    section = page[page.index("<h2>&lt;img") : page.index("<h2>What moves")]
+    assert "the clusters' number is" in found.sentences(0.8)[0]
+    for sentence in found.sentences(0.8):
+        assert f"<li>{escape(sentence)}</li>" in section
+    assert found.sentences(0.8) != found.sentences(0.95)
+    table = digits.shown(found.table(0.8).drop(columns="reason", errors="ignore"))
+    shown = re.findall("<td>(.*?)</td>", section)
+    assert shown == table.to_numpy().ravel().tolist(), "rounded, and in order"
+    plain = Tags(report(sample([]), CHOSEN, about={"file": "f"}, **options))
+    assert Tags(page).seen - plain.seen <= {"ul", "li"} and Tags(page).attributes == plain.attributes
+    assert "Impact" not in page.split("<h2>Data and design")[1], "it is no line about the data"
+
+
+def test_domains_of_own_numbers_are_text_and_refusals_are_said():
+    table = pd.DataFrame({"record": SIZED.index, "where": np.resize(HOSTILE, len(SIZED))})
+    found = own_numbers(8, attributes=table, by="where")
+    assert found.table()["reason"].any()
+    page = report(sample([]), CHOSEN, engines={"one": Taylor()}, about={"Your own numbers": found})
+    section = page[page.index("<h2>Your own numbers") : page.index("<h2>What moves")]
+    assert "the labels do not tell the truth" in section and "&lt;svg onload" in section
+    assert Tags(section).seen == {"h2", "ul", "li", "div", "table", "thead", "tbody", "tr", "th", "td"}
+    assert "Your own numbers" not in report(sample([]), CHOSEN, engines={"one": Taylor()})

@@ -585,7 +585,9 @@ def test_plans_are_written_and_read(plan):
 
 def test_every_plan_has_a_name():
     plans = {
-        value for value in vars(sa.drawing.plans).values() if isinstance(value, type) and hasattr(value, "draw")
+        value
+        for value in vars(sa.drawing.plans).values()
+        if isinstance(value, type) and hasattr(value, "draw")
     }
     bases = {sa.drawing.plans.Plan, sa.drawing.plans._WithReplacement}
     assert plans - bases == set(PLANS.values())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from typing import Any, Self, TypeGuard
 
 import numpy as np
+import pandas as pd
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import NotIdentified
@@ -17,6 +18,7 @@ from ..metrics.columns import (
     B3_RECALL,
     B3_RECALL_MEAN,
     COMMON_LINKS,
+    ENTITIES,
     EXACT,
     TRUE_LINKS,
     ClusterSum,
@@ -26,6 +28,8 @@ from ..metrics.columns import (
     pairs,
 )
 from ..metrics.definitions import Metric, pairwise_precision, pairwise_recall
+from ..metrics.uncertain import Draws
+from ..statistics import SIZE, Statistic, statistics_of
 from .evidence import Evidence
 from .joined import Joined
 from .laws import compiled
@@ -178,6 +182,56 @@ class FittedTotals(Posterior):
         records = self.evidence.records - self.evidence.data["sampled_records"]
         return np.asarray(number * (records / np.maximum(number @ self.size, 1.0))[..., None])
 
+    def numbers(self, statistics: Any) -> Draws:
+        """Return posterior draws of a user's own numbers, which depend on the sizes of entities alone.
+
+        They depend on a prior, since it tells the sizes that no draw has: `prior_shift` of these draws says
+        how far. Unsampled entities of eight records or more are known by bins of sizes, three per doubling,
+        and are spread evenly over the sizes of their bin, which keeps their number and their records.
+
+        Parameters
+        ----------
+        statistics : Statistic, str or callable, or several
+            As in `erbayes.impact`, such as "count", "share(size>=10)" and "gini".
+
+        Returns
+        -------
+        Draws, (chain, draw, k)
+
+        Raises
+        ------
+        NotIdentified
+            A statistic that needs another feature than the size, or a regression.
+
+        Examples
+        --------
+        >>> import erbayes as eb
+        >>> from erbayes import bayes, datasets
+        >>> case = datasets.people()
+        >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
+        >>> bayes.fast(sample, rng=1).numbers(["count", "share(size>=2)"]).names
+        ('count', 'share(size>=2)')
+        """
+        wanted = statistics_of(statistics)
+        for statistic in wanted:
+            if statistic.fitted is not None or {*statistic.features} - {SIZE}:
+                raise _refuse_number(statistic.names)
+        units, width = self.evidence.units, self.evidence.grid.width.astype(int)
+        rows = pd.DataFrame({SIZE: np.concatenate([1.0 + np.arange(width.sum()), units.size])})
+        wanted = tuple(statistic.fit(rows) for statistic in wanted)
+        sampled, values = units.column(ENTITIES), []
+        for unsampled in self._unsampled.reshape(-1, len(width)):
+            weights = np.concatenate([np.repeat(unsampled / width, width), sampled])
+            there = weights > 0
+            values.append(
+                np.concatenate([_evaluate(statistic, rows[there], weights[there]) for statistic in wanted])
+            )
+        return Draws(
+            tuple(name for statistic in wanted for name in statistic.names),
+            np.reshape(values, (*self._unsampled.shape[:2], -1)),
+            tuple(statistic.support for statistic in wanted for _ in statistic.names),
+        )
+
     def identifies(self, metric: Metric) -> bool:
         """Return True if the model produces all totals of a metric."""
         return identifies(metric)
@@ -232,6 +286,21 @@ class FittedTotals(Posterior):
             key = self.apply([pairwise_precision, pairwise_recall])
             problems += problems_of_chains(key.values, list(key.names))
         return problems
+
+
+def _evaluate(statistic: Statistic, rows: pd.DataFrame, weights: FloatArray) -> FloatArray:
+    """Return the values of a statistic, (k,), refusing a function that needs other features."""
+    try:
+        return statistic.value(rows, weights)
+    except KeyError as error:
+        raise _refuse_number(statistic.names) from error
+
+
+def _refuse_number(names: Sequence[str]) -> NotIdentified:
+    return NotIdentified(
+        f"a size model tells no {', '.join(names)}, which needs more than the feature {SIZE!r}: use "
+        "erbayes.impact, which estimates it from the labels"
+    )
 
 
 def identifies(metric: Metric) -> bool:

@@ -27,6 +27,7 @@ from .._internal.arrays import FloatArray, generator
 from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, grade_of, need
 from .._internal.tables import refuse_names
 from ..analysis.domains.estimates import ByDomain
+from ..analysis.impact import Impact
 from ..analysis.stages import Stages
 from ..design import ByPredictedSize, UniformClusters, UniformRecords, WeightedRecords
 from ..design.sample import Sample
@@ -145,7 +146,7 @@ def report(
         Each result has intervals of the first kind that suits it, and of its own kind if none does.
     about : mapping, name -> value, optional
         More lines about the data, such as names of files. Those named "drawn on" and "labelled by" are told
-        in the sentence that says what was done.
+        in the sentence that says what was done. What `erbayes.impact` returns has a section under its name.
     records : DataFrame, optional
         Columns record, entity (by the labels), cluster (predicted), and attributes such as a name, as
         `erbayes.labels.Labels.records` makes it. The records of units with much influence are then shown.
@@ -177,6 +178,7 @@ def report(
     stages = sample if isinstance(sample, Stages) else None
     sample = sample.sample if isinstance(sample, ByDomain | Stages) else sample
     metrics, facts = chosen(metrics), dict(about or {})
+    impacts = {name: facts.pop(name) for name, value in [*facts.items()] if isinstance(value, Impact)}
     if records is not None:
         need(records, pd.DataFrame, "records are a DataFrame, one row per record")
         refuse_names(COLUMNS, list(records.columns), "the table of records")
@@ -201,6 +203,7 @@ def report(
         "checking": _explain_others(list(results)[1:]),
         "domains": None if domains is None else _tabulate_domains(domains, level, kinds),
         "stages": None if stages is None else _tabulate_stages(stages, level),
+        "impacts": [_tabulate_impact(name, found, level) for name, found in impacts.items()],
         "influences": [_tabulate_influence(sample, metric, records) for metric in metrics[:2]],
         "described": records is not None,
         "explained": made.explained,
@@ -479,6 +482,13 @@ def _tabulate_stages(stages: Stages, level: float) -> dict[str, Any]:
     rows = _list_rows(digits.shown(stages.table(level)[shown]).set_index("stage"))
     picture = _make_picture(lambda ax: plots.stages(stages, ax=ax), 1.3, "A bar of true links by stage")
     return {"sentence": str(stages), "columns": shown[1:], "rows": rows, "picture": picture}
+
+
+def _tabulate_impact(name: str, found: Impact, level: float) -> dict[str, Any]:
+    """Return a user's own numbers: sentences about them, and their table."""
+    shown = digits.shown(found.table(level).drop(columns="reason", errors="ignore"))
+    sentences = found.sentences(level)
+    return {"name": name, "sentences": sentences, "columns": list(shown), "rows": _list_rows(shown)}
 
 
 def _tabulate_domains(domains: ByDomain, level: float, kinds: Sequence[Kind]) -> dict[str, Any]:
