@@ -926,7 +926,7 @@ def test_a_report_has_the_help(folder):
     assert "closed form" in folded and "jackknife" in folded
     row = digits.shown(helped().table()).iloc[0]
     assert f"<td>{row.estimate}\n{row.lower}–{row.upper}</td>" in page
-    assert "Quote the column “assisted”" in page
+    assert "Quote these numbers, of the engine “assisted”" in page
     assert "<th>--assist</th><td>good.csv, " in page and "pairwise-recall: 0.9" in page
     run("report", *SHELL[1:], "--assist", "p.csv", "--output", "page.html")
     assert (

@@ -589,7 +589,8 @@ def test_every_plan_has_a_name():
         for value in vars(sa.drawing.plans).values()
         if isinstance(value, type) and hasattr(value, "draw")
     }
-    bases = {sa.drawing.plans.Plan, sa.drawing.plans._WithReplacement}
+    plans_of = sa.drawing.plans
+    bases = {plans_of.Plan, plans_of._WithReplacement, plans_of.NewRecords}
     assert plans - bases == set(PLANS.values())
 
 

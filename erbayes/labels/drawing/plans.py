@@ -712,7 +712,7 @@ PLANS = {
 
 
 WRITTEN = PLANS | {"new-records": NewRecords}
-"""Plans that a folder may have: those of `PLANS`, and that of a top-up, which nobody chooses alone."""
+"""Plans that a folder may have. That of a top-up is none of `PLANS`, since nobody chooses it alone."""
 
 
 FREE = (Records, NewRecords, GivenChances)
