@@ -588,7 +588,7 @@ SIZED = pd.Series(np.repeat(np.arange(200), 1 + np.arange(200) % 4))
 
 def own_numbers(entities, **given):
     """Numbers of a user's own, some with hostile names and domains."""
-    prediction = SIZED.where(SIZED.index % 5 > 0, 1000 + SIZED.index)
+    prediction = SIZED.where(SIZED.index % 5 > 0, (1000 + SIZED.index).to_numpy())
     statistic = Statistic((HOSTILE[0],), lambda rows, w: (w.sum(), np.ones(len(w))))
     return eb.impact(
         prediction, SIZED[SIZED < entities], eb.UniformClusters(), ["mean(size)", statistic], **given

@@ -79,7 +79,7 @@ class Stratified:
         lacking = units.ids[position < 0]
         if len(lacking):
             raise DataError(f"{len(lacking)} units have no stratum, such as {head(lacking)}")
-        codes, names = pd.factorize(strata.array[position])
+        codes, names = pd.factorize(strata.take(position))
         if empty := [h for h, T in population.items() if T and h not in set(names)]:
             raise DataError(
                 f"{len(empty)} strata of {sum(population[h] for h in empty)} units hold no labelled "
