@@ -930,7 +930,7 @@ def test_a_report_has_the_help(folder):
     assert "<th>--assist</th><td>good.csv, " in page and "pairwise-recall: 0.9" in page
     run("report", *SHELL[1:], "--assist", "p.csv", "--output", "page.html")
     assert (
-        "assisted: The second clustering &#x27;p&#x27; is the prediction itself"
+        "assisted: The second clustering &#39;p&#39; is the prediction itself"
         in (folder / "page.html").read_text()
     )
     said = refused_by_the_shell("report", *SHELL[1:], "--assist", "good.csv", "--by", "x")

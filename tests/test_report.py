@@ -19,6 +19,7 @@ from erbayes import metrics as m
 from erbayes._internal import digits
 from erbayes._internal.errors import Grade, Sentence
 from erbayes.engine import Resampled, Taylor
+from erbayes.metrics import sentences
 from erbayes.report import page as module
 from erbayes.report import report
 from erbayes.statistics import Statistic
@@ -312,11 +313,11 @@ def test_an_interval_without_length_is_not_quoted(options):
 
 
 def test_no_end_of_an_interval_is_rounded_to_certainty():
-    assert module._format_number(m.pairwise_recall, 0.99999, 5e-6, True) == "99.999\u00a0%"
-    assert module._format_number(m.pairwise_recall, 0.00004, 2e-5, False) == "0.004\u00a0%"
-    assert module._format_number(m.pairwise_recall, 1e-9, 0.5, True) == "0\u00a0%", "of two draws"
-    assert module._format_number(m.pairwise_recall, 0.9672, 0.0164, True) == "96.7\u00a0%"
-    assert module._format_number(m.mean_cluster_size, 1.0342, 0.0171, False) == "1.034"
+    assert sentences._format_end(m.pairwise_recall.support, 0.99999, 5e-6, True) == "99.999 %"
+    assert sentences._format_end(m.pairwise_recall.support, 0.00004, 2e-5, False) == "0.004 %"
+    assert sentences._format_end(m.pairwise_recall.support, 1e-9, 0.5, True) == "0 %", "of two draws"
+    assert sentences._format_end(m.pairwise_recall.support, 0.9672, 0.0164, True) == "96.7 %"
+    assert sentences._format_end(m.mean_cluster_size.support, 1.0342, 0.0171, False) == "1.034"
 
 
 @pytest.mark.parametrize(
@@ -384,7 +385,7 @@ def test_a_census_is_quoted_without_an_interval():
     ],
 )
 def test_shares_in_sentences(value, error, wanted):
-    assert module._choose_format(m.pairwise_recall, value, error)(value).replace("\u00a0", " ") == wanted
+    assert sentences._choose_format(m.pairwise_recall.support, value, error)(value) == wanted
 
 
 def test_long_tables_have_headings():

@@ -23,7 +23,7 @@ import pandas as pd
 
 from .. import plots
 from .._internal import digits
-from .._internal.arrays import FloatArray, generator
+from .._internal.arrays import generator
 from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, grade_of, need
 from .._internal.tables import refuse_names
 from ..analysis.domains.estimates import ByDomain
@@ -34,8 +34,9 @@ from ..design.sample import Sample
 from ..engine import Engine, Jackknife, Resampled, Taylor
 from ..engine.contract import Doubting, Explaining
 from ..engine.diagnostics import alarms, at_an_end, balance, influence
-from ..metrics.definitions import UNIT, USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
+from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..metrics.intervals import EqualTailed, Kind, check_level, suitable
+from ..metrics.sentences import choose_quoted, describe_estimate, describe_flawless
 from ..metrics.uncertain import Draws, Normal
 
 if TYPE_CHECKING:
@@ -47,26 +48,6 @@ ROUNDING = 1e-9
 """Influence of a unit below which it holds rounding only."""
 LONG = 8
 """Number of metrics from which the table has headings."""
-IN_WORDS = {
-    pairwise_precision.name: "Of the links that the matcher made, {} are right",
-    pairwise_recall.name: "Of the links that are truly there, the matcher found {}",
-}
-"""Sentences to quote, by metric."""
-NONE_SHOWN = {
-    (pairwise_precision.name, True): (
-        "showed a false link",
-        "{} of the links that the matcher made are right",
-    ),
-    (pairwise_precision.name, False): (
-        "showed a right link",
-        "{} of the links that the matcher made are right",
-    ),
-    (pairwise_recall.name, True): ("showed a missed link", "{} of the true links are found"),
-    (pairwise_recall.name, False): ("showed a link that was found", "{} of the true links are found"),
-}
-"""What no draw showed and what an interval says of it, by metric and whether it is at its upper end."""
-OTHER_SHOWN = {True: ("lowers {name}", "{name} is {}"), False: ("raises {name}", "{name} is {}")}
-"""The same for any other metric."""
 POOLED = "{}, recall pooled"
 """Name of the column before that of an engine whose alarm disowns its interval of recall."""
 ROLES = {
@@ -344,7 +325,8 @@ def _write_headline(
     doubts: Sequence[Sentence],
 ) -> list[str]:
     """Return two sentences to quote, or the reason why there is nothing to quote."""
-    quoted = [m for m in metrics if m.name in IN_WORDS] or list(metrics[:2])
+    names = choose_quoted([m.name for m in metrics])
+    quoted = [m for m in metrics if m.name in names]
     if not results:
         return ["This sample has no estimate. The notes below give the reasons."]
     first = next(iter(results.values()))
@@ -356,64 +338,29 @@ def _write_headline(
     if defined and (faults := [*filter(_is_fault, [*alarms(sample, defined), *doubts])]):
         name = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
         return [f"Do not quote a number of this page yet: {name} must be mended first."]
-    sentences = []
+    sentences, percent = list[str](), f"{100 * level:g}"
     for m in quoted:
         if reasons[m.name]:
             sentences.append(f"This sample has no estimate of {m.name}: {reasons[m.name]}.")
             continue
         j = first.names.index(m.name)
+        value, sd, ends = float(first.estimate[j]), float(first.sd[j]), bounds[j].tolist()
         # percentiles of a bootstrap and Wald's interval have no length if no draw shows an error
-        if not census and not np.ptp(bounds[j]) > ROUNDING:
+        if not census and not np.ptp(ends) > ROUNDING:
             sentences.append(
                 f"Do not quote {m.name} from this column: its interval has no length, although not every "
                 "unit is labelled."
             )
             continue
-        if not census and first.sd[j] == 0 and at_an_end(first, j):
-            sentences.append(_describe_flawless(m, first, j, bounds[j], len(sample.expansion.unit), level))
-            continue
-        written = _choose_format(m, float(first.estimate[j]), float(first.sd[j]))
-        low, high = map(written, bounds[j])
-        precision = "no sampling error, since every unit is labelled" if census else f"{low} to {high}"
-        if not census and not any("% interval" in sentence for sentence in sentences):
-            precision = f"{100 * level:g}\u00a0% interval {precision}"
-        sentence = IN_WORDS.get(m.name, f"The estimate of {m.name} is {{}}")
-        sentences.append(f"{sentence.format(written(float(first.estimate[j])))} ({precision}).")
+        if not census and sd == 0 and at_an_end(first, j):
+            draws = f"Of {len(sample.expansion.unit):,} draws none"
+            sentence = describe_flawless(m.name, m.support, value, ends, percent, draws)
+        else:
+            named = "" if any("% interval" in sentence for sentence in sentences) else percent
+            sentence = describe_estimate(m.name, m.support, value, sd, ends, named, census)
+        # a page breaks no line before a percent sign
+        sentences.append(sentence.replace(" %", "\u00a0%"))
     return sentences
-
-
-def _describe_flawless(
-    metric: Metric, result: Result, j: int, bounds: FloatArray, draws: int, level: float
-) -> str:
-    """Return the sentence about a metric at an end of its range, since no draw shows an error."""
-    best = bool(np.isclose(result.estimate[j], result.support[j][1], rtol=0, atol=ROUNDING))
-    end = float(bounds[0] if best else bounds[1])
-    written = _format_number(metric, end, float(np.ptp(bounds)) / 2, best)
-    shown, bound = NONE_SHOWN.get((metric.name, best), OTHER_SHOWN[best])
-    what = bound.format(f"{'at least' if best else 'at most'} {written}", name=metric.name)
-    nothing = f"Of {draws:,} draws none {shown.format(name=metric.name)}"
-    return f"{nothing}; with {100 * level:g}\u00a0% confidence {what}."
-
-
-def _format_number(metric: Metric, end: float, error: float, best: bool) -> str:
-    """Return an end of an interval with the digits of the table, a share as a percentage."""
-    if metric.support != UNIT:
-        return digits.text(end, digits.decimals(end, error))
-    places = max(digits.decimals(1.0, error) - 2, 0)
-    # a lower end of 99.96 % must not read as 100 %
-    while places < digits.MOST and round(100 * end, places) == (100 if best else 0):
-        places += 1
-    return f"{100 * end:.{places}f}\u00a0%"
-
-
-def _choose_format(metric: Metric, value: float, error: float) -> Callable[[float], str]:
-    """Return a function that writes numbers of a metric in a sentence, shares as percentages."""
-    if metric.support != UNIT:
-        return lambda x: digits.text(x, digits.decimals(value, error))
-    places = max(digits.decimals(100 * value, 100 * error) - 1, 0)
-    while places < 2 and 0 < value < 1 and round(100 * value, places) in (0, 100):
-        places += 1
-    return lambda x: f"{100 * x:.{places}f}\u00a0%"
 
 
 def _tabulate_estimates(
