@@ -105,6 +105,33 @@ class MetricsTable(Directive):
         return [table]
 
 
+class OptionsTable(Directive):
+    """The options of a topic of `erbayes help`, after what they mean together; else those of a command alone."""
+
+    required_arguments = 1
+
+    def run(self):
+        import typer
+
+        from erbayes.cli import app
+        from erbayes.cli.options import slug
+        from erbayes.cli.topics import TOPICS
+
+        (name,) = self.arguments
+        commands = typer.main.get_command(app).commands
+        inside = commands.values() if name in TOPICS else [commands[name]]
+        context, rows = typer.Context(commands["estimate"], info_name="erbayes"), {}
+        for option in (p for command in inside for p in command.params if p.name != "help"):
+            if slug(option) == name or (name not in TOPICS and slug(option) not in TOPICS):
+                option.hidden = False  # help shows an option that is used rarely only to those who ask
+                rows.setdefault(option.name, option.get_help_record(context))
+        body = nodes.tgroup("", *(nodes.colspec(colwidth=width) for width in (3, 7)), cols=2)
+        body += nodes.thead("", row_of("option", "meaning"))
+        body += nodes.tbody("", *(row_of(nodes.literal("", names), told) for names, told in rows.values()))
+        told = [nodes.paragraph("", TOPICS[name])] if name in TOPICS else []
+        return [*told, nodes.table("", body, classes=["options"])]
+
+
 def row_of(*cells):
     texts = (nodes.Text(cell) if isinstance(cell, str) else cell for cell in cells)
     return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", text)) for text in texts))
@@ -112,5 +139,6 @@ def row_of(*cells):
 
 def setup(app):
     app.add_directive("metrics", MetricsTable)
+    app.add_directive("options", OptionsTable)
     app.add_html_math_renderer("mathml", (inline_formula, None), (formula, None))
     app.connect("autodoc-process-docstring", plain_text, priority=400)
