@@ -30,7 +30,7 @@ root_doc = "docs/index"
 include_patterns = [
     "docs/**.md",
     "docs/guide/reference/*.rst",  # a page for each name in docs/guide/api.md, made by autosummary
-    "notebooks/*.ipynb",
+    "notebooks/**.ipynb",
     "benchmarks/*.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
