@@ -97,12 +97,28 @@ class MetricsTable(Directive):
 
         group = Group[self.arguments[0]]
         rows = [(m.name, m.meaning, m.source) for m in (*ALL, *OTHERS) if m.group is group]
-        table = nodes.table("", classes=["metrics"])
-        body = nodes.tgroup("", *(nodes.colspec(colwidth=width) for width in (3, 6, 4)), cols=3)
-        table += body
-        body += nodes.thead("", row_of("metric", "in words", "formula and source"))
-        body += nodes.tbody("", *(row_of(nodes.literal("", name), *rest) for name, *rest in rows))
-        return [table]
+        return [table_of(("metric", "in words", "formula and source"), (3, 6, 4), rows)]
+
+
+class ContractTable(Directive):
+    """Data or quantities of the parts of a size model, as `erbayes.bayes.contract` has them."""
+
+    required_arguments = 1
+
+    def run(self):
+        from erbayes.bayes import contract
+
+        entries = getattr(contract, self.arguments[0])
+        if self.arguments[0] == "RETURNED":
+            places = (
+                (place, each) for place, each in entries.items() if place != "sizes"
+            )  # a family has weights
+            entries = {f"{place}: {k}": q for place, each in places for k, q in each.items()}
+        rows = [
+            (name, ", ".join(e.dims) or "one number", e.meaning.replace("`", ""))
+            for name, e in entries.items()
+        ]
+        return [table_of(("name", "dimensions", "meaning"), (3, 3, 7), rows)]
 
 
 class OptionsTable(Directive):
@@ -125,11 +141,16 @@ class OptionsTable(Directive):
             if slug(option) == name or (name not in TOPICS and slug(option) not in TOPICS):
                 option.hidden = False  # help shows an option that is used rarely only to those who ask
                 rows.setdefault(option.name, option.get_help_record(context))
-        body = nodes.tgroup("", *(nodes.colspec(colwidth=width) for width in (3, 7)), cols=2)
-        body += nodes.thead("", row_of("option", "meaning"))
-        body += nodes.tbody("", *(row_of(nodes.literal("", names), told) for names, told in rows.values()))
         told = [nodes.paragraph("", TOPICS[name])] if name in TOPICS else []
-        return [*told, nodes.table("", body, classes=["options"])]
+        return [*told, table_of(("option", "meaning"), (3, 7), rows.values())]
+
+
+def table_of(head, widths, rows):
+    """A table whose first column is code."""
+    body = nodes.tgroup("", *(nodes.colspec(colwidth=width) for width in widths), cols=len(widths))
+    body += nodes.thead("", row_of(*head))
+    body += nodes.tbody("", *(row_of(nodes.literal("", name), *rest) for name, *rest in rows))
+    return nodes.table("", body, classes=["metrics"])
 
 
 def row_of(*cells):
@@ -140,5 +161,6 @@ def row_of(*cells):
 def setup(app):
     app.add_directive("metrics", MetricsTable)
     app.add_directive("options", OptionsTable)
+    app.add_directive("contract", ContractTable)
     app.add_html_math_renderer("mathml", (inline_formula, None), (formula, None))
     app.connect("autodoc-process-docstring", plain_text, priority=400)

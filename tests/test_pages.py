@@ -101,7 +101,9 @@ def test_the_command_line_page_explains_every_option_once():
     own = [
         name
         for name, command in commands.items()
-        if any(slug(p) not in TOPICS and p.opts[0].startswith("--") and p.name != "help" for p in command.params)
+        if any(
+            slug(p) not in TOPICS and p.opts[0].startswith("--") and p.name != "help" for p in command.params
+        )
     ]
     assert sorted(shown) == sorted([*TOPICS, *own])
     assert {slug(p) for c in commands.values() for p in c.params} <= {*TOPICS, "options"}
