@@ -122,7 +122,7 @@ class ContractTable(Directive):
 
 
 class OptionsTable(Directive):
-    """The options of a topic of `erbayes help`, after what they mean together; else those of a command alone."""
+    """The options of a topic of `erbayes help`, after what they mean together, or those of a command alone."""
 
     required_arguments = 1
 
@@ -150,7 +150,7 @@ def table_of(head, widths, rows):
     body = nodes.tgroup("", *(nodes.colspec(colwidth=width) for width in widths), cols=len(widths))
     body += nodes.thead("", row_of(*head))
     body += nodes.tbody("", *(row_of(nodes.literal("", name), *rest) for name, *rest in rows))
-    return nodes.table("", body, classes=["metrics"])
+    return nodes.table("", body, classes=["generated"])
 
 
 def row_of(*cells):
