@@ -110,9 +110,8 @@ class ContractTable(Directive):
 
         entries = getattr(contract, self.arguments[0])
         if self.arguments[0] == "RETURNED":
-            places = (
-                (place, each) for place, each in entries.items() if place != "sizes"
-            )  # a family has weights
+            # a size family returns weights, of which the model makes this quantity
+            places = [(place, each) for place, each in entries.items() if place != "sizes"]
             entries = {f"{place}: {k}": q for place, each in places for k, q in each.items()}
         rows = [
             (name, ", ".join(e.dims) or "one number", e.meaning.replace("`", ""))
@@ -122,7 +121,7 @@ class ContractTable(Directive):
 
 
 class OptionsTable(Directive):
-    """The options of a topic of `erbayes help`, after what they mean together, or those of a command alone."""
+    """The options of a topic of `erbayes help`, after what they mean together, or of one command."""
 
     required_arguments = 1
 
@@ -141,7 +140,7 @@ class OptionsTable(Directive):
             if slug(option) == name or (name not in TOPICS and slug(option) not in TOPICS):
                 option.hidden = False  # help shows an option that is used rarely only to those who ask
                 rows.setdefault(option.name, option.get_help_record(context))
-        told = [nodes.paragraph("", TOPICS[name])] if name in TOPICS else []
+        told = [paragraph_of(TOPICS[name])] if name in TOPICS else []
         return [*told, table_of(("option", "meaning"), (3, 7), rows.values())]
 
 
@@ -154,8 +153,15 @@ def table_of(head, widths, rows):
 
 
 def row_of(*cells):
-    texts = (nodes.Text(cell) if isinstance(cell, str) else cell for cell in cells)
-    return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", text)) for text in texts))
+    told = (paragraph_of(cell) if isinstance(cell, str) else nodes.paragraph("", "", cell) for cell in cells)
+    return nodes.row("", *(nodes.entry("", each) for each in told))
+
+
+def paragraph_of(text):
+    """A paragraph whose options are code, because typography would make one dash of two."""
+    pieces = re.split(r"(?<![\w-])(--[a-z][a-z-]*)", text)
+    kinds = (nodes.Text(piece) if i % 2 == 0 else nodes.literal("", piece) for i, piece in enumerate(pieces))
+    return nodes.paragraph("", "", *kinds)
 
 
 def setup(app):
