@@ -371,6 +371,14 @@ def test_simultaneous_intervals_of_independent_components():
     assert simultaneous_level(same, 0.95) == pytest.approx(0.95, abs=0.006)
 
 
+@pytest.mark.parametrize("error, counted", [(1e-17, False), (0.9e-12, False), (1.1e-12, True)])
+def test_a_standard_error_that_is_rounding_widens_no_interval(error, counted):
+    fit = eb.metrics.Normal(
+        ("a", "b"), np.ones(2), np.diag([1.0, error**2]), np.full(2, 50.0), ((0.0, np.inf),) * 2
+    )
+    assert (simultaneous_level(fit, 0.95) > 0.95) == counted
+
+
 def test_few_draws_have_no_interval():
     sample, group, *_ = drawn()
     rare = group.where(group.index >= 15, "rare")
