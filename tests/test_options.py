@@ -22,7 +22,7 @@ from erbayes.cli import predictions as predictions
 from erbayes.cli import printing as printing
 
 ASSIST = {"assist", "assist-cluster", "assist-table"}
-BY = {"by", "attributes", "of-entities", "links-inside"}
+BY = {"by", "across", "attributes", "of-entities", "links-inside"}
 CHEAP = {"cheap", "cheap-drawn", "cheap-threshold"}
 OWN = {
     "estimate": {"worst-cases", "engine", "side-by-side", "format", "output"} | ASSIST | BY | CHEAP,

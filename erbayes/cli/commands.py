@@ -269,17 +269,20 @@ def estimate_command(
     refuse_output_over(printing.output, inputs)
     refuse_output_over(printing.output, helped)
     refuse_output_over(printing.output, cheap)
-    metrics = asked.chosen_metrics()
-    helped.refuse(inputs, domains.by)
-    if cheap.cheap is not None and (domains.by is not None or helped.given):
-        raise DataError("--cheap goes with neither --by nor --assist: leave out one of them")
+    metrics = domains.chosen_metrics(asked)
+    helped.refuse(inputs, domains.column)
+    if cheap.cheap is not None and (domains.column is not None or helped.given):
+        raise DataError("--cheap goes with neither --by nor --assist nor --across: leave out one of them")
     cheap.refuse(inputs)
-    if by_engine.given and (worst or domains.by is not None or helped.given or cheap.cheap is not None):
+    if by_engine.given and (worst or domains.column is not None or helped.given or cheap.cheap is not None):
         raise DataError(
-            "--engine and --side-by-side go without --by, --assist, --cheap and --worst-cases: leave out one"
+            "--engine and --side-by-side go without --by, --across, --assist, --cheap and --worst-cases: "
+            "leave out one"
         )
     if worst:
-        _refuse_worst_cases(inputs, asked, domains.by is not None or helped.given or cheap.cheap is not None)
+        _refuse_worst_cases(
+            inputs, asked, domains.column is not None or helped.given or cheap.cheap is not None
+        )
     sample, _ = inputs.sample(
         **domains.of_scan(inputs, [inputs.part]), **helped.of_scan(inputs, [inputs.part])
     )
@@ -291,7 +294,7 @@ def estimate_command(
         )
     if worst:
         analysis = _bound_unresolved(inputs, asked, sample, metrics)
-    elif domains.by is not None:
+    elif domains.column is not None:
         analysis = _analyse_groups(inputs, asked, domains, sample, metrics)
     elif engine is not None:
         helped_by = engine(sample, metrics)
@@ -305,7 +308,7 @@ def estimate_command(
         analysis = _run_engines(inputs, asked, by_engine, sample, metrics)
     for alarm in analysis.alarms:
         say(alarm)
-    table = analysis.table if domains.by else analysis.table.reset_index()
+    table = analysis.table if domains.column else analysis.table.reset_index()
     printing.show_estimates(table, inputs.level, analysis.method)
 
 
@@ -316,7 +319,9 @@ def _refuse_worst_cases(inputs: One, asked: Asked, others: bool) -> None:
             "--worst-cases needs a folder of erbayes draw as LABELS, which says what draws are unresolved"
         )
     if others:
-        raise DataError("--worst-cases takes neither --by nor --assist nor --cheap: leave out one of them")
+        raise DataError(
+            "--worst-cases takes neither --by nor --assist nor --cheap nor --across: leave out one of them"
+        )
     if asked.interval not in (KindName.BETA_GAMMA, KindName.ANYTIME):
         raise DataError(
             f"--worst-cases has exact intervals: leave out --interval {asked.interval.value}, or choose "
@@ -375,7 +380,7 @@ def _bound_unresolved(inputs: One, asked: Asked, sample: Sample, metrics: Sequen
 
 
 def _estimate_by_domain(inputs: One, domains: Domains, sample: Sample, metrics: Sequence[Metric]) -> ByDomain:
-    """Return the metrics of each group that --by names."""
+    """Return the metrics of each group that --by names, or across those of --across."""
     groups = domains.groups(inputs, [inputs.part], [sample.units])
     known = domains.known(inputs, {"": inputs.part}, groups)
     return by_groups.by_domain(sample, groups, metrics, prediction=known.get(""), **domains.settings)
@@ -403,12 +408,12 @@ def compare_command(
     """
     refuse_output_over(printing.output, inputs)
     refuse_output_over(printing.output, helped)
-    metrics = asked.chosen_metrics()
+    metrics = domains.chosen_metrics(asked)
     if inputs.of_clusters:
         raise DataError(f"{inputs.labels}: {returned_answers.OWN}")
-    helped.refuse(inputs, domains.by)
-    if in_order and domains.by is not None:
-        raise DataError("--in-order goes with no --by: leave out one of them")
+    helped.refuse(inputs, domains.column)
+    if in_order and domains.column is not None:
+        raise DataError("--in-order goes with neither --by nor --across: leave out one of them")
     design = inputs.design()
     parts = inputs.parts().values()
     predictions, shared = inputs.predictions(
@@ -439,7 +444,7 @@ def compare_command(
     if comparison.left_out:
         message(f"caution: {comparison.left_out} labelled records, which a prediction lacks, are left out")
     table = (comparison.steps if in_order else comparison.differences)(inputs.level, asked.kind)
-    if domains.by is not None:
+    if domains.column is not None:
         groups = domains.groups(inputs, parts, [s.units for s in comparison.samples])
         known = domains.known(inputs, inputs.parts(), groups)
         by = by_groups.compare_by_domain(comparison, groups, metrics, predictions=known, **domains.settings)
@@ -484,8 +489,8 @@ def report_command(
     """
     refuse_output_over(output, inputs)
     refuse_output_over(output, helped)
-    metrics = asked.chosen_metrics()
-    helped.refuse(inputs, domains.by)
+    metrics = domains.chosen_metrics(asked)
+    helped.refuse(inputs, domains.column)
     sample, read = inputs.sample(
         **domains.of_scan(inputs, [inputs.part]), **helped.of_scan(inputs, [inputs.part])
     )
@@ -503,7 +508,7 @@ def report_command(
         about["labelled by"] = " and ".join(people["annotator"][people["tasks"] > 0])
     others: dict[str, engines.Engine] = {"closed form": engines.Taylor(), "jackknife": engines.Jackknife()}
     page = reporting.report(
-        sample if domains.by is None else _estimate_by_domain(inputs, domains, sample, metrics),
+        sample if domains.column is None else _estimate_by_domain(inputs, domains, sample, metrics),
         metrics,
         level=inputs.level,
         engines=None if engine is None else {"assisted": engine} | others,
