@@ -77,6 +77,7 @@ ACROSS = ["pairwise-precision", "pairwise-recall", "pairwise-f1"]
 
 
 def test_links_across_sources(files):
+    pytest.importorskip("duckdb")
     own, pred = sample()
     wanted = eb.by_domain(own, GROUP, ACROSS, prediction=pred, links=Links.ACROSS).table()
     given = (
@@ -200,7 +201,7 @@ def test_a_comparison(files):
 @pytest.mark.parametrize(
     "args, message",
     [
-        (("--attributes", "a.csv"), "need --by"),
+        (("--attributes", "a.csv"), "--attributes needs --by or --across"),
         (("--by", "nothing", "--attributes", "a.csv"), "a.csv has no column 'nothing'; it has 'record'"),
         (
             ("--by", "record", "--attributes", "a.csv"),

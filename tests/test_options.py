@@ -27,7 +27,7 @@ CHEAP = {"cheap", "cheap-drawn", "cheap-threshold"}
 OWN = {
     "estimate": {"worst-cases", "engine", "side-by-side", "format", "output"} | ASSIST | BY | CHEAP,
     "compare": {"differing", "in-order", "format", "output"} | ASSIST | BY,
-    "report": {"title", "output"} | ASSIST | BY,
+    "report": {"title", "statistic", "feature", "format", "output"} | ASSIST | BY,
     "plan": {"half-width", "per-unit", "per-record", "per-cheap", "budget", "format", "output"} | CHEAP,
     "check": {"min-precision", "min-recall", "min", "once", "format", "output"},
 }

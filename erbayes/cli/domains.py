@@ -32,7 +32,7 @@ class Domains:
     across: str | None = option(
         "Column with the source of records: only links between sources count.", metavar="COLUMN"
     )
-    attributes: Path | None = file_option("Table with this column, if PREDICTION has none.")
+    attributes: Path | None = file_option("Table with such a column, if PREDICTION has none.")
     of_entities: bool = flag("--attributes has entities, not records, in its first column.", rare=True)
     links_inside: bool = flag(
         "Count links with both records in the group; else each counts half for each.", rare=True
@@ -43,10 +43,13 @@ class Domains:
             raise DataError("--by and --across ask for two results: leave out one of them")
         if self.by is None and (self.of_entities or self.links_inside):
             raise DataError("--of-entities and --links-inside need --by")
-        if self.column is None and self.attributes is not None:
-            raise DataError("--attributes needs --by or --across")
         if self.of_entities and (self.attributes is None or self.links_inside):
             raise DataError("--of-entities needs --attributes, and does not go with --links-inside")
+
+    def refuse_idle(self) -> None:
+        """Refuse a table of attributes of which no column is asked for."""
+        if self.column is None and self.attributes is not None:
+            raise DataError("--attributes needs --by or --across, which name its column")
 
     @property
     def column(self) -> str | None:

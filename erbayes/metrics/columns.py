@@ -26,7 +26,7 @@ class Links(Enum):
     INSIDE = "inside"
     """Both records must be in the domain. Entities and clusters end at its border."""
     ACROSS = "across"
-    """The records must be in different domains, such as two sources, with one result for all domains together."""
+    """The records must be in different domains, such as two sources; all have one result."""
 
 
 @dataclass(frozen=True, slots=True)
