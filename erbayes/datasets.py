@@ -58,11 +58,6 @@ class People:
     def write(self, folder: Path | str) -> None:
         """Write clusters.csv, labels.csv and drawn.csv to a folder, for the command line.
 
-        Parameters
-        ----------
-        folder : Path or str
-            A folder that exists.
-
         Examples
         --------
         >>> from tempfile import TemporaryDirectory

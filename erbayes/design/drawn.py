@@ -154,9 +154,9 @@ def need_chance(p: FloatArray, unit: IntArray, units: Units) -> None:
 def imagined(size: Sequence[float] | FloatArray, by_entity: bool) -> Units:
     """Make units of every kind whose records are all in predicted clusters of these sizes, (s,).
 
-    For each size m there is a unit that equals its predicted cluster, one of a single record, and units of
-    two and three records in as many predicted clusters. If the units are predicted clusters, each is one
-    entity, as many entities as it has records, or a part of a larger entity.
+    For each size there is a unit that equals its predicted cluster, one of a single record, and two of two
+    and three records in as many clusters; or, as a predicted cluster, one entity, many, or a part of a larger
+    one.
     """
     n, N, m, pieces = [], [], [], []
     for s in size:

@@ -62,11 +62,6 @@ class KnownWeights:
     absolute : bool
         True if Σ weight × column over draws estimates the total itself, False if only up to a factor.
 
-    Raises
-    ------
-    DataError
-        In `expand`, if a labelled unit lacks a weight, or as in `UniformClusters`.
-
     Examples
     --------
     >>> import erbayes as eb
@@ -102,11 +97,6 @@ class BySize:
         Vectorised, positive.
     draws
         As in `UniformClusters`.
-
-    Raises
-    ------
-    DataError
-        In `expand`, if a chance is not positive and finite, or if draws and labelled units differ.
 
     Examples
     --------
@@ -174,11 +164,6 @@ class WeightedRecords:
     summed : bool
         True if each probability is p_c, that of the whole unit.
 
-    Raises
-    ------
-    DataError
-        In `expand`, if draws and labelled units differ, or if a probability is missing or out of range.
-
     Examples
     --------
     >>> import erbayes as eb
@@ -209,11 +194,6 @@ class WeightedRecords:
             Estimates do not cover units whose records all have probability 0.
         absolute : bool
             True if the p of all records of the population sum to 1.
-
-        Raises
-        ------
-        DataError
-            If a drawn record has no label, if a labelled record has no probability, or if one is negative.
 
         Examples
         --------
@@ -289,12 +269,6 @@ class KnownChances:
     never : sequence of int
         Sizes of predicted clusters whose records are never drawn.
 
-    Raises
-    ------
-    DataError
-        In `expand`, if a labelled unit lacks a chance, if a drawn one has chance 0, if the chances of the
-        labelled units sum to more than 1, or if draws and labelled units differ.
-
     Examples
     --------
     >>> import erbayes as eb
@@ -361,12 +335,6 @@ class KnownInclusion:
     draws : sequence of unit ids, optional
         The labelled units in the order of drawing, as `erbayes.design.Responding` needs them. By default the
         order is that of the units.
-
-    Raises
-    ------
-    DataError
-        In `expand`, if a unit lacks a probability, if one is out of range, or if `joint` is not symmetric.
-        If draws repeat a unit, or are not those of the labelled units.
 
     Examples
     --------

@@ -157,11 +157,6 @@ class PoissonRecords:
     inclusion : sequence of float, (n,), optional
         Probability π_i of each drawn record, in (0, 1], if there are `draws`.
 
-    Raises
-    ------
-    DataError, NotIdentified
-        As in `ByPredictedSize`, if `expected` is not above 0, or if `draws` come without probabilities.
-
     Examples
     --------
     >>> import erbayes as eb
@@ -225,11 +220,6 @@ class SystematicRecords:
         The unit of each drawn record.
     inclusion : sequence of float, (n,)
         Probability π_i of each drawn record, in (0, 1].
-
-    Raises
-    ------
-    DataError, NotIdentified
-        As in `ByPredictedSize`, or if a probability is missing or out of range.
 
     Examples
     --------

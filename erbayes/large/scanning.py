@@ -129,10 +129,9 @@ def scan(
     Raises
     ------
     DataError
-        As `erbayes.measure`. Duplicate record ids are looked for among all records of the clusters
-        that the labels touch, and among a share of the others (`Scanned.checked`). If labelled records have
-        no group, or records several groups. If a second clustering lacks records of the prediction, or has
-        one of them twice. If several predictions have no common record.
+        As `erbayes.measure`, if groups or second clusterings do not fit the records, or if several
+        predictions have no common record. Duplicate record ids are looked for among all records of the
+        clusters that the labels touch, and among a share of the others (`Scanned.checked`).
 
     Examples
     --------

@@ -114,9 +114,7 @@ def report(
     metrics : Metric or str, or several
         The first two have tables and pictures of the units that move them most.
     level : float in (0, 1)
-        The level of the intervals.
     title : str
-        The title of the page, by default "How good is this entity resolution?".
     engines : mapping, name -> Engine, optional
         The first makes the numbers to quote. By default they are the closed form, the jackknife and the
         bootstrap, which start from the same random state. If an engine raises DataError, the page shows its
@@ -138,13 +136,6 @@ def report(
     -------
     str
         HTML that needs no other file.
-
-    Raises
-    ------
-    DataError
-        No metric, or matplotlib is not installed.
-    NotIdentified
-        A metric that the sample does not identify.
 
     Examples
     --------

@@ -38,11 +38,6 @@ class Dated:
         Last day in the frame, as a date or as text YYYY-MM-DD, or last number. None: every record is in the
         frame, and only `erbayes.alarms` uses the dates.
 
-    Raises
-    ------
-    DataError
-        A cut-off that is neither a day nor a whole number.
-
     Examples
     --------
     >>> import erbayes as eb
@@ -144,9 +139,8 @@ def _is_day(text: str) -> bool:
 class Cut:
     """Counts of the records and predicted links of a set that are left in a smaller set F.
 
-    `links_inside` is the share of the predicted links of records in F that stay in F, Σ_k f_k (f_k - 1) / Σ_k
-    f_k (m_k - 1) for f_k of the m_k records of predicted cluster k in F, or 1 if there are none. With labels
-    made in F, pairwise precision without a frame is too low by this factor.
+    `links_inside` is Σ_k f_k (f_k - 1) / Σ_k f_k (m_k - 1), the share of predicted links of records in F that
+    stay in F, or 1 if there are none. With labels made in F, precision without a frame is too low by it.
     """
 
     inside: int
@@ -168,11 +162,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class FrameFacts:
-    """Counts of the records and links of a prediction that a frame leaves.
-
-    `absent` counts records of a listed frame that are missing in the prediction. `newest` is the day or
-    number of the newest labelled record, which cuts the prediction inside the frame to `labelled`.
-    """
+    """Counts of the records and links of a prediction that a frame leaves, up to the `newest` label."""
 
     cut: Cut
     absent: int | None = None
@@ -193,10 +183,7 @@ class FrameFacts:
 
 
 def frame_ids(frame: Any) -> pd.Index:
-    """Record ids of a frame: keys of a mapping, first column of a table, or index of a Series.
-
-    If a Series has the index 0, 1, ... and no repeats, they are its values.
-    """
+    """Record ids of a frame: keys, first column, index of a Series, or values if its index counts from 0."""
     if isinstance(frame, Clustering):
         values: Any = frame.records
     elif isinstance(frame, pd.Series):
@@ -297,11 +284,6 @@ def links_inside(prediction: Any, frame: Any) -> float:
     prediction : memberships
     frame : record ids, an older prediction, or Dated
         As in `measure`.
-
-    Raises
-    ------
-    DataError
-        No record of the prediction in the frame, or an unusable frame.
 
     Examples
     --------

@@ -151,11 +151,7 @@ def assemble(
     blocks: Any = None,
     missing: Missing = Missing.ERROR,
 ) -> Units:
-    """Make units from the predicted clusters of the labelled records, wherever these were looked up.
-
-    `cluster` is the position of each labelled record's predicted cluster in `sizes`, -1 if the record is
-    missing in the prediction, and `known` has the sizes of all predicted clusters.
-    """
+    """Make units from predicted clusters of labelled records by position in `sizes`, -1 if missing."""
     member(missing, Missing, "missing")
     lacking = cluster < 0
     unmatched = int(lacking.sum())

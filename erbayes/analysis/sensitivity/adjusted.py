@@ -41,10 +41,7 @@ def by_pieces(u: float, v: float) -> Annotator:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The way to undo errors: true entities are drawn behind the labels, several times.
-
-    `model` (u, v).
-    """
+    """The way to undo errors: true entities are drawn behind the labels, several times, by `model` (u, v)."""
 
     model: Callable[[float, float], Annotator] = by_pieces
     draws: int = 20

@@ -39,11 +39,7 @@ PRF = Metrics((pairwise_precision, pairwise_recall, pairwise_f()), "PRF")
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BiasAnalysis(Tabled):
-    """A result adjusted for errors of labelling, beside the plain one.
-
-    `plain`: metrics if labels are perfect; `adjusted`: metrics if annotators err; `rates`: shares missed
-    and kept of each adjusted draw.
-    """
+    """Results `plain` and `adjusted` for errors of labelling, and the `rates` of each adjusted draw."""
 
     plain: Draws
     adjusted: Draws
@@ -55,10 +51,7 @@ class BiasAnalysis(Tabled):
         return pd.concat(tables, names=["labels"]).reset_index()
 
     def to_datatree(self) -> Any:
-        """Return an xarray.DataTree for ArviZ: groups plain, posterior (adjusted) and rates.
-
-        The dimensions are chain and draw.
-        """
+        """Return an xarray.DataTree for ArviZ: groups plain, posterior (adjusted) and rates."""
         try:
             xr = import_module("xarray")
         except ModuleNotFoundError as error:
@@ -114,10 +107,8 @@ def restored_analysis(
 
     Raises
     ------
-    DataError
-        Fewer than one imputation or draw, or an engine with too few draws.
-    NotIdentified
-        A metric is 0/0 in some of the restored samples, or the engine cannot take the design.
+    DataError, NotIdentified
+        An engine with too few draws or for other designs, or a metric that is 0/0 in some restored samples.
 
     Warns
     -----

@@ -53,11 +53,6 @@ def from_clustering(drawn: Drawn, looser: Any) -> pd.DataFrame:
         Columns record (the drawn one), candidate, score and why. Every score is 1. Records of the predicted
         cluster are left out. Draws of one record share their candidates.
 
-    Raises
-    ------
-    DataError
-        Drawn records that the clustering lacks, or that have ids of another type.
-
     Examples
     --------
     >>> from erbayes.labels import Records, draw
@@ -100,12 +95,6 @@ def from_pairs(drawn: Drawn, pairs: Any, score: str, limit: int | None = None) -
     DataFrame
         Columns record (the drawn one), candidate, score and why. Records of the predicted cluster are left
         out. Of a pair that occurs again the best score counts.
-
-    Raises
-    ------
-    DataError
-        Other columns than these, scores that are missing or not numbers, or ids of another type than those
-        of the draws.
 
     Examples
     --------
@@ -168,8 +157,7 @@ def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limi
     Raises
     ------
     DataError
-        rapidfuzz is not installed, unknown columns, ids of another type than those of the draws, drawn
-        records that the table lacks or repeats, or a table that can be read only once.
+        rapidfuzz is not installed, drawn records are not there once, or the table can be read only once.
 
     Examples
     --------
@@ -218,11 +206,6 @@ def interleaved(*candidates: pd.DataFrame, limit: int | None = None) -> pd.DataF
     DataFrame
         Each candidate once per drawn record, with the score and the reason that it has in the first table
         that ranks it highest.
-
-    Raises
-    ------
-    DataError
-        No table, or a table without these columns.
 
     Examples
     --------

@@ -61,7 +61,6 @@ def tasks(
     Parameters
     ----------
     drawn : Drawn
-        As `draw` returns it.
     attributes : DataFrame or Arrow table, optional
         What annotators see of a record. The first column is the record; all others are shown.
     candidates : DataFrame or Arrow table, optional
@@ -85,9 +84,7 @@ def tasks(
     Raises
     ------
     DataError
-        Attributes that lack a shown record, list one twice, or have a column of a reserved name. Candidates
-        of no drawn record. Ids of another type than those of the draws. Controls for draws of one predicted
-        cluster, or a share that does not lie between 0 and 1.
+        If attributes or candidates do not fit the draws, or controls for draws of one predicted cluster.
 
     Examples
     --------

@@ -90,8 +90,8 @@ class Plan(Protocol):
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
         """Draw n records, in any order: `erbayes.labels.draw` puts them into a random one.
 
-        If the class attribute `independent` is True, their order is kept. Every draw must then be independent
-        of the others, with the same chances.
+        Under the class attribute `independent` their order is kept, so that draws must be independent and
+        alike.
         """
         ...
 
@@ -254,11 +254,6 @@ class Mixture(_WithReplacement):
         Share of uniform records. Weights are then at most 1/α times those of uniform records.
     of : plan by size
         The other plan, with chances q_i. By default `LinkEnds()`.
-
-    Raises
-    ------
-    DataError
-        If `alpha` is outside (0, 1), or if `of` is no plan by size.
 
     Examples
     --------
@@ -476,11 +471,6 @@ class Strata:
         its name. By default draws are proportional to the records of strata, but at least two.
     of : plan by size
         The plan whose chances are used in each stratum. By default `Records()`.
-
-    Raises
-    ------
-    DataError
-        If `starts` do not rise from 1, or if `of` is no plan by size.
 
     Examples
     --------

@@ -18,9 +18,8 @@ from ...units.clustering import Clustering, ids, kind
 class MachineLabels:
     """Cheap labels of drawn records, as `machine_labels` makes them.
 
-    `labels`: the entity of each labelled record, by the machine; `drawn`: the drawn records, in order;
-    `draws`: the entity of each draw, in the same order; `unsure`: drawn records about which the machine
-    cannot tell anything; `shared`: records that the answers about several drawn records claim.
+    `labels`: the entity of each record; `draws`: that of each of the `drawn` records, in order; `unsure`:
+    those about which the machine cannot tell; `shared`: number of records that several answers claim.
     """
 
     labels: pd.Series
@@ -71,16 +70,10 @@ def machine_labels(
     columns : (str, str, str)
         Columns of the drawn record, the record and the probability.
 
-    Returns
-    -------
-    MachineLabels
-
     Raises
     ------
     DataError
-        Missing columns, probabilities outside [0, 1], or two probabilities of one pair. Drawn records without
-        a row, or rows of records that were not drawn. "Cannot tell" without a prediction, or records that
-        the prediction lacks.
+        If answers are not about the drawn records, once each, or "cannot tell" without a prediction.
 
     Notes
     -----

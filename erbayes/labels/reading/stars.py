@@ -28,9 +28,8 @@ class Flaw(Enum):
 class Stars:
     """Entities of sampled records, as `read_stars` makes them from answers about pairs.
 
-    `answers`: columns entity, record: each entity has the id of the first sampled record in it; `draws`:
-    entity of each sampled record, with repeats, for `erbayes.UniformRecords`; `problems`: columns sampled,
-    record, problem (of `Flaw`): one row per fault.
+    `answers`: columns entity (the id of its first sampled record), record; `draws`: entity of each sampled
+    record, with repeats; `problems`: columns sampled, record, problem (of `Flaw`).
     """
 
     answers: pd.DataFrame
@@ -84,11 +83,6 @@ def read_stars(
     Stars
         Faults in the answers do not stop the reading. `Stars.problems` lists them, and most of them stop
         `Stars.labels`.
-
-    Raises
-    ------
-    DataError
-        Missing columns, answers that are neither match nor none, or ids of different types.
 
     Examples
     --------

@@ -59,11 +59,6 @@ def customers(law: SizeLaw, records: int, rng: Seed = None) -> pd.DataFrame:
         Indexed by record. Columns given, family, born, city, email, phone, and person, which is the truth.
         Missing values are missing strings.
 
-    Raises
-    ------
-    DataError
-        If there are fewer than 1 record, or if `law` is no law of sizes.
-
     Examples
     --------
     >>> from erbayes.study.populations import Zeta
