@@ -50,15 +50,10 @@ def balance(sample: Sample) -> pd.DataFrame:
     w cancels. If weights are absolute, a further row compares the estimated number of records with N. Under a
     heavy tail the sample misses large clusters, and estimates too few predicted links.
 
-    Parameters
-    ----------
-    sample : Sample
-
     Returns
     -------
     DataFrame
-        One row per total. Columns: estimate, se, known, ratio. The ratio is estimate / known, and NaN if
-        known is 0.
+        One row per total. Columns: estimate, se, known, ratio (of the estimate to the known one).
 
     Raises
     ------
@@ -105,11 +100,6 @@ def influence(sample: Sample, metric: Metric | str = pairwise_precision) -> pd.D
     Influence is how much a unit moves the metric to first order, J (z - z̄). J is the gradient of the metric
     by the totals, z the contribution of a draw, and z̄ the mean of contributions. It is summed over the draws
     of the unit. Influences sum to 0. Without a unit the estimate changes by about minus its influence.
-
-    Parameters
-    ----------
-    sample : Sample
-    metric : Metric or str
 
     Returns
     -------
@@ -189,17 +179,6 @@ def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[Sentence]:
     - over a twentieth of the labelled records are left out, since the prediction lacks them (`Missing.OMIT`).
 
     These bounds are conventions, not tests of a stated size.
-
-    Parameters
-    ----------
-    sample : Sample
-    metrics : Metric or str, or several
-        Objects of `erbayes.metrics`, or names as tables print them.
-
-    Returns
-    -------
-    list of Sentence
-        Each is a str with an attribute `grade`.
 
     Raises
     ------
@@ -381,10 +360,7 @@ def _describe_remedy(sample: Sample) -> Remedy:
 
 
 def look_older(cut: Cut, draws: int) -> bool:
-    """Return whether labels look older than the prediction, which is cut at the newest labelled record.
-
-    Draws would miss all newer records with probability .01 at most, and these change precision by over 1 %.
-    """
+    """Return whether draws would all miss the records after the newest label with probability .01 at most."""
     newer = cut.outside / (cut.inside + cut.outside)
     return cut.links_inside <= 0.99 and (1 - newer) ** draws <= 0.01
 

@@ -254,7 +254,6 @@ def study(
         Samples of each cell, 1 or more.
     seed : int
     level : float in (0, 1)
-        Level of the intervals.
     file : path, optional
         SQLite file that keeps finished blocks of 250 repetitions. A study that was stopped continues from it.
         A block is used again only if everything that it depends on is the same (see Notes).

@@ -100,7 +100,6 @@ def tree(
     fewest : float
         As in `by_domain`.
     rng : Generator, int or None
-        The source of chance of the halves.
 
     Raises
     ------

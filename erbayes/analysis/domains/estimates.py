@@ -210,7 +210,6 @@ def by_domain(
     engine : Engine, optional
         `Taylor()` by default, or any other that takes the metrics.
     rng : Generator, int or None
-        The source of chance of the engine.
 
     Returns
     -------

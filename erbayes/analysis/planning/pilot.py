@@ -191,7 +191,6 @@ def forecast(
     source : Sample or Population
         A pilot of any design, or a synthetic or real population, whose forecast has no error.
     metrics : Metric or str, or several
-        Objects of `erbayes.metrics`, or names as tables print them.
     designs : mapping, name -> design
         UniformRecords, UniformClusters, BySize, ByPredictedSize or another `SelectedBySize`. One with
         `population` draws without replacement. The `draws` of a design are ignored.

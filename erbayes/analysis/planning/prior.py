@@ -103,11 +103,9 @@ def forecast_from_prior(
     metrics, designs, cost, kind
         As in `forecast`.
     rng : Generator, int or None
-        A generator or its seed. The same seed draws the same populations.
     populations : int
         Number of populations to draw, 1 or more.
     progress : bool
-        Show a bar on standard error if it takes over two seconds.
 
     Returns
     -------

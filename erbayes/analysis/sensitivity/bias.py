@@ -98,7 +98,6 @@ def restored_analysis(
         The number of draws for each sample, 1 or more. They are chosen at random if the engine has more.
     rng : Generator, int or None
     progress : bool
-        Show a bar on standard error.
 
     Returns
     -------

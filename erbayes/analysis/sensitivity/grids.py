@@ -74,7 +74,6 @@ def grid(
     rng : Generator, int or None
         Every point of the grid starts from the same state, so that the grid is smooth.
     progress : bool
-        Show a bar on standard error.
 
     Examples
     --------

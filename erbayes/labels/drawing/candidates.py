@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from ..._internal.arrays import FloatArray, IntArray
 from ..._internal.errors import DataError, head, need, whole
 from ..._internal.tables import as_text, is_table, refuse_names, to_frame
-from ...units.clustering import Clustering, as_index, ids, kind
+from ...units.clustering import Clustering, as_index, ids
 from .drawn import Drawn
-from .labelling_tasks import asked
+from .labelling_tasks import asked, need_kind
 
 COLUMNS = ["record", "candidate", "score", "why"]
 """Columns of every table of candidates."""
@@ -62,7 +62,7 @@ def from_clustering(drawn: Drawn, looser: Any) -> pd.DataFrame:
     """
     clustering = Clustering.of(looser, "looser clustering")
     queries = _queries(drawn)
-    _need_kind(clustering.records, queries, "records of the looser clustering")
+    need_kind(clustering.records, queries, "records of the looser clustering")
     position = clustering.records.get_indexer(queries)
     if (position < 0).any():
         raise DataError(
@@ -118,7 +118,7 @@ def from_pairs(drawn: Drawn, pairs: Any, score: str, limit: int | None = None) -
     queries = _queries(drawn)
     sides = [ids(ends.iloc[:, i], f"column {ends.columns[i]!r} of the pairs") for i in (0, 1)]
     for side in sides:
-        _need_kind(side, queries, "records of the pairs")
+        need_kind(side, queries, "records of the pairs")
     numbers = scores.to_numpy(float)
     both = [
         pd.DataFrame({"record": one, "candidate": other, "score": numbers})[one.isin(queries)]
@@ -232,44 +232,10 @@ def interleaved(*candidates: pd.DataFrame, limit: int | None = None) -> pd.DataF
     return merged[COLUMNS].reset_index(drop=True)
 
 
-def candidate_counts(drawn: Drawn, candidates: pd.DataFrame) -> pd.Series:
-    """Count the candidates of each drawn record.
-
-    Parameters
-    ----------
-    drawn : Drawn
-    candidates : DataFrame
-        As the other functions return them.
-
-    Returns
-    -------
-    Series, drawn record -> number of candidates
-        0 for a drawn record without any.
-
-    Examples
-    --------
-    >>> from erbayes.labels import Records, draw
-    >>> drawn = draw({"r1": "a", "r2": "a", "r3": "b"}, Records(), n=50, seed=5)
-    >>> counts = candidate_counts(drawn, from_clustering(drawn, {"r1": 0, "r2": 1, "r3": 0}))
-    >>> counts.sort_index().to_dict()
-    {'r1': 1, 'r2': 0, 'r3': 1}
-    """
-    counts = candidates["record"].value_counts()
-    return counts.reindex(_queries(drawn), fill_value=0).rename("candidates").rename_axis("record")
-
-
 def _queries(drawn: Drawn) -> pd.Index:
     """Return the records whose entity annotators tell, in the order of the tasks."""
     need(drawn, Drawn, "candidates need draws, as `draw` returns them")
     return as_index(asked(drawn)["record"])
-
-
-def _need_kind(records: pd.Index, queries: pd.Index, what: str) -> None:
-    """Refuse ids of another type than those of the draws."""
-    if len(records) and kind(records) != kind(queries):
-        raise DataError(
-            f"{what} are of type {kind(records)}, drawn records of type {kind(queries)}: convert them to one"
-        )
 
 
 def _number_homes(drawn: Drawn) -> Callable[[pd.Index], IntArray]:
@@ -326,7 +292,7 @@ def _read_first(
         named = names[1:] if columns is None else list(columns)
         refuse_names(named, names, "the table of attributes")
         records = ids(batch.iloc[:, 0], f"column {names[0]!r} of the attributes")
-        _need_kind(records, queries, "records of the attributes")
+        need_kind(records, queries, "records of the attributes")
         drawn_rows.append(batch[records.isin(queries)])
         sampled = batch[named].iloc[-start % step :: step]
         stock = sampled if stock is None else pd.concat([stock, sampled], ignore_index=True)

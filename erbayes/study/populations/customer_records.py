@@ -51,7 +51,6 @@ def customers(law: SizeLaw, records: int, rng: Seed = None) -> pd.DataFrame:
     records : int
         Number of records, 1 or more.
     rng : Generator, int or None
-        A generator or its seed. The same seed gives the same table.
 
     Returns
     -------

@@ -28,7 +28,6 @@ def population(law: SizeLaw, records: int, rng: Seed = None) -> pd.Series:
     records : int
         Number of records N, 1 or more.
     rng : Generator, int or None
-        A generator or its seed. The same seed gives the same entities.
 
     Returns
     -------
@@ -140,7 +139,6 @@ def simulate(law: SizeLaw, errors: Mechanism, records: int, rng: Seed = None) ->
     records : int
         Number of records N, 1 or more.
     rng : Generator, int or None
-        A generator or its seed. The same seed gives the same population.
 
     Raises
     ------
