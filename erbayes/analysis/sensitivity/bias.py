@@ -6,8 +6,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -50,20 +48,6 @@ class BiasAnalysis(Tabled):
         tables = {"plain": self.plain.table(level, kind), "adjusted": self.adjusted.table(level, kind)}
         return pd.concat(tables, names=["labels"]).reset_index()
 
-    def to_datatree(self) -> Any:
-        """Return an xarray.DataTree for ArviZ: groups plain, posterior (adjusted) and rates."""
-        try:
-            xr = import_module("xarray")
-        except ModuleNotFoundError as error:
-            raise DataError("a DataTree needs xarray: pip install xarray") from error
-        groups = {"plain": self.plain, "posterior": self.adjusted, "rates": self.rates}
-        return xr.DataTree.from_dict(
-            {
-                group: xr.Dataset({n: (("chain", "draw"), d.values[..., j]) for j, n in enumerate(d.names)})
-                for group, d in groups.items()
-            }
-        )
-
 
 def restored_analysis(
     sample: Sample,
@@ -102,7 +86,7 @@ def restored_analysis(
     Returns
     -------
     BiasAnalysis
-        With `imputations * draws` draws.
+        With `imputations * draws` draws. `.adjusted.tree()` is for ArviZ.
 
     Raises
     ------
