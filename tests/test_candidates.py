@@ -269,7 +269,7 @@ def test_candidates_become_tasks_and_a_page():
         (lambda: by_text("r1", TABLE), "candidates need draws.*not str"),
         (
             lambda: from_clustering(DRAWN, PREDICTION.drop(QUERIES[0])),
-            f"lacks 1 of .* such as '{QUERIES[0]}'",
+            f"1 of .* missing in the looser clustering, such as '{QUERIES[0]}'",
         ),
         (
             lambda: from_clustering(DRAWN, pd.Series(0, index=range(9))),
@@ -301,7 +301,9 @@ def test_a_table_that_can_be_read_once_is_refused():
 
 def test_draws_without_members_are_refused():
     bare = Drawn.from_json(DRAWN.to_json(), DRAWN.table)
-    with pytest.raises(DataError, match=f"members lack {len(QUERIES)} of {len(QUERIES)} drawn records"):
+    with pytest.raises(
+        DataError, match=f"members are missing for {len(QUERIES)} of {len(QUERIES)} drawn records"
+    ):
         from_clustering(bare, PREDICTION)
 
 

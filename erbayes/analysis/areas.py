@@ -145,7 +145,9 @@ def _build_design_matrix(
     if repeated := rows.index[rows.index.duplicated()].tolist():
         raise DataError(f"covariates have {len(repeated)} repeated rows, such as {head(repeated)}")
     if lacking := [name for name in names if name not in rows.index]:
-        raise DataError(f"covariates lack {len(lacking)} of {len(names)} domains, such as {head(lacking)}")
+        raise DataError(
+            f"covariates are missing for {len(lacking)} of {len(names)} domains, such as {head(lacking)}"
+        )
     try:
         X = np.hstack([one, rows.loc[list(names)].to_numpy(dtype=float)])
     except (TypeError, ValueError) as error:

@@ -298,8 +298,8 @@ def _number_clusters(prediction: Clustering, second: Clustering, name: str) -> I
     lacking = prediction.records[position < 0]
     if len(lacking) and (otherwise := written_otherwise(lacking, second.records)):
         raise DataError(
-            f"the second clustering {name!r} lacks {len(lacking):,} of {len(prediction.records):,} records "
-            f"of the prediction, such as {head(lacking)}; {otherwise}"
+            f"the second clustering {name!r} is missing {len(lacking):,} of {len(prediction.records):,} "
+            f"records of the prediction, such as {head(lacking)}; {otherwise}"
         )
     refuse_lacking(len(lacking), len(prediction.records), name, lacking)
     return np.unique(second.codes[position], return_inverse=True)[1]

@@ -318,10 +318,10 @@ class Calibrated:
                 f"no draw adds to {len(lacking)} of the totals to calibrate to, such as {head(lacking)}: "
                 "leave them out, or join groups"
             )
-        rests_on = kish(expansion.weight[:, None] * x)
-        if rests_on.min() < self.fewest:
+        draws_of = kish(expansion.weight[:, None] * x)
+        if draws_of.min() < self.fewest:
             raise DataError(
-                f"the estimate of a total to calibrate to rests on {rests_on.min():.1f} effective draws, "
+                f"the estimate of a total to calibrate to depends on {draws_of.min():.1f} effective draws, "
                 f"fewer than {self.fewest:g}: the few units that carry it would take all the change; do "
                 "without calibration, or draw units with probability proportional to size"
             )
@@ -357,8 +357,8 @@ def links_out_of_reach(units: Units) -> float:
     need_units(units)
     if units.known is None:
         raise NotIdentified(
-            "the links of the prediction are not known: labelled records that it "
-            "lacks were kept; Missing.OMIT restricts the population instead"
+            "the links of the prediction are not known: labelled records that are "
+            "missing in it were kept; Missing.OMIT restricts the population instead"
         )
     return float(units.known.share_above(PREDICTED_LINKS, units.m.max()))
 

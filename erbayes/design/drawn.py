@@ -116,7 +116,9 @@ def numbers_by_id(values: Any, ids: pd.Index, what: str, owners: str) -> FloatAr
     position = series.index.get_indexer(ids)
     lacking = ids[position < 0]
     if len(lacking):
-        raise DataError(f"{what} lack {len(lacking)} of {len(ids)} {owners}, such as {head(lacking)}")
+        raise DataError(
+            f"{what} are missing for {len(lacking)} of {len(ids)} {owners}, such as {head(lacking)}"
+        )
     return real_numbers(series, what)[position]
 
 

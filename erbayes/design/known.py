@@ -377,7 +377,7 @@ def _take_joint(joint: Any, p: FloatArray, ids: pd.Index) -> FloatArray:
     rows, columns = joint.index.get_indexer(ids), joint.columns.get_indexer(ids)
     lacking = ids[(rows < 0) | (columns < 0)]
     if len(lacking):
-        raise DataError(f"joint lacks {len(lacking)} of {len(ids)} units, such as {head(lacking)}")
+        raise DataError(f"joint is missing {len(lacking)} of {len(ids)} units, such as {head(lacking)}")
     values: FloatArray = joint.to_numpy(dtype=float)[np.ix_(rows, columns)]
     values[np.diag_indices(len(p))] = p
     bad = ~((values > 0) & (values <= np.minimum.outer(p, p) * (1 + 1e-12)))

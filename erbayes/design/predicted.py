@@ -30,7 +30,7 @@ def known_sizes(units: Units, drawn_from: KnownTotals | None) -> KnownTotals:
     known = units.known
     if known is None or not known.singletons:
         raise NotIdentified(
-            "labelled records that the prediction lacks were kept, but these records had no chance to be "
+            "labelled records that are missing in the prediction were kept, but had no chance to be "
             "drawn from it: use Missing.OMIT"
         )
     if drawn_from is not None and not (

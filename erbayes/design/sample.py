@@ -82,9 +82,9 @@ class Sample:
             "overlaps with predicted clusters": f"{len(units.n):,}",
         }
         if units.unmatched:
-            facts["labelled records that the prediction lacks"] = f"{units.unmatched:,}"
+            facts["labelled records missing in the prediction"] = f"{units.unmatched:,}"
         if len(units.omitted):
-            facts["labelled units that the prediction lacks, left out with their draws"] = (
+            facts["labelled units missing in the prediction, left out with their draws"] = (
                 f"{len(units.omitted):,}"
             )
         if units.frame is not None:

@@ -52,7 +52,7 @@ class Paired(Engine, Protocol):
 
 @runtime_checkable
 class Doubting(Engine, Protocol):
-    """An engine that can name the metrics that rest on more than the sample."""
+    """An engine that can name the metrics that depend on more than the sample."""
 
     def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Sequence[str]:
         """Return one sentence for each such metric, with its remedy; one without a grade is a caution."""
@@ -64,7 +64,7 @@ class Counting(Engine, Protocol):
     """An engine whose estimates by domain have other numbers of draws than the effective ones of Kish."""
 
     def effective_draws(self, sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
-        """Return the number of draws that each metric rests on, (k,); NaN if none is in its domain."""
+        """Return the number of draws that each metric depends on, (k,); NaN if none is in its domain."""
         ...
 
 

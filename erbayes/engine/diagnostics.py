@@ -31,7 +31,7 @@ from .closed_form import effects, taylor
 from .leave_one_out import jackknife
 
 UNRESOLVED = 0.1
-"""Share of unresolved draws above which estimates rest on an assumption about them."""
+"""Share of unresolved draws above which estimates depend on an assumption about them."""
 LEFT_OUT = 0.05
 """Share of labelled records left out above which the rest no longer stands for the population. If the matcher
 finds none of the links of what is left out, recall is too high by at most 1/(1 - .05), or 5 %, up to it."""
@@ -176,7 +176,7 @@ def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[Sentence]:
     - over three repeats are expected under draws with replacement and known chances, and there is none,
     - dates (`erbayes.Dated`) show that the labels are older than the frame,
     - each labelled entity has one record, and the prediction joins five or more of these to others,
-    - over a twentieth of the labelled records are left out, since the prediction lacks them (`Missing.OMIT`).
+    - over a twentieth of the labelled records are left out, since they are in no cluster (`Missing.OMIT`).
 
     These bounds are conventions, not tests of a stated size.
 
@@ -280,7 +280,7 @@ def _warn_entities_of_one(sample: Sample) -> list[Sentence]:
 
 
 def _warn_left_out(sample: Sample) -> list[Sentence]:
-    """Return the alarm of too many labelled records that were left out, since the prediction lacks them."""
+    """Return the alarm of too many labelled records that were left out, since the prediction has none."""
     units = sample.units
     # the other policies leave the number of predicted clusters, or all totals, unknown
     if not units.unmatched or units.known is None or not units.known.singletons:
@@ -290,8 +290,8 @@ def _warn_left_out(sample: Sample) -> list[Sentence]:
         return []
     what = (
         f"{units.unmatched:,} of {labelled:,} labelled records ({units.unmatched / labelled:.0%}) are left "
-        "out, since the prediction lacks them. They are rarely like the others: if the matcher linked them "
-        "to nothing, recall is too high"
+        "out, since they are in no predicted cluster. They are rarely like the others: if the matcher linked "
+        "them to nothing, recall is too high"
     )
     return [Sentence(what, Grade.FAULT, Remedy.ALL_RECORDS)]
 
@@ -309,7 +309,7 @@ def _warn_unresolved(sample: Sample) -> list[Sentence]:
 
 
 def warn_heavy_tail(sample: Sample, metrics: Sequence[Metric], fit: Normal) -> list[Sentence]:
-    """Return the alarms of estimates that rest on few units."""
+    """Return the alarms of estimates that depend on few units."""
     alone = "A single unit carries an estimate ({}): label more units."
     try:
         jack = jackknife(sample, metrics)

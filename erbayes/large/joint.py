@@ -151,8 +151,8 @@ def refuse_kept(missing: Missing) -> None:
     """Refuse policies other than `Missing.ERROR` and `OMIT`: they add records, which no full count has."""
     if missing not in {Missing.ERROR, Missing.OMIT}:
         raise DataError(
-            "estimates with the help of other clusterings cannot keep labelled records that the prediction "
-            f"lacks, as the policy {missing.value!r} does",
+            "estimates with the help of other clusterings cannot keep labelled records that are missing in "
+            f"the prediction, as the policy {missing.value!r} does",
             Remedy.LEAVE_OUT,
         )
 
@@ -358,7 +358,7 @@ def refuse_lacking(lacking: int, rows: int, name: str, examples: Any, whose: str
     """Refuse a second clustering that lacks records of the prediction."""
     if not lacking:
         return
-    lacks = f"the second clustering {name!r} lacks {lacking:,} of {rows:,} records of {whose}, such as "
+    lacks = f"the second clustering {name!r} is missing {lacking:,} of {rows:,} records of {whose}, such as "
     if lacking >= NEARLY_ALL * rows:
         raise DataError(
             f"{lacks}{head(examples)}: are its ids written in another way, or are its columns in the other "

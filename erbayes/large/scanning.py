@@ -332,5 +332,5 @@ def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
             )
         if not first.ids.equals(other.ids):
             raise DataError(
-                f"{first_name!r} and {name!r} are scans for different labels, or lack different ones"
+                f"{first_name!r} and {name!r} are scans for different labels, or leave out different ones"
             )

@@ -454,7 +454,7 @@ class Anytime:
     def bounds(self, result: Estimated, level: float) -> FloatArray:
         n = np.broadcast_to(np.asarray(result.effective, dtype=float), result.mean.shape)
         if (np.isinf(n) & (result.sd > 0)).any():
-            raise DataError("Anytime needs the effective number of draws, which these estimates lack")
+            raise DataError("Anytime needs the effective number of draws, which these estimates have not")
         tail = ndtr(-self.quantile(n, 1 - level))
         few, p = tail < LEAST_TAIL, np.maximum(tail, LEAST_TAIL)
         least, most = np.array(result.support).T

@@ -1,4 +1,4 @@
-"""Pictures of estimates and of what they rest on."""
+"""Pictures of estimates and of what they depend on."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def by_domain(
 ) -> Axes:
     """Draw estimates and intervals of domains, one row per domain under the name of each metric.
 
-    A cross is an estimate without an interval, since it rests on few draws. Axes are those of `forest`.
+    A cross is an estimate without an interval, since it depends on few draws. Axes are those of `forest`.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def tree(
 ) -> Axes:
     """Draw an honest tree from left to right. Leaves have their estimates and intervals.
 
-    A split is a question. Units whose feature is at most the number, or which lack it, are above.
+    A split is a question. Units whose feature is at most the number, or which have none, are above.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """The frame: the records that existed when the labels were made.
 
-A prediction may have newer records. If some belong to a labelled entity, the labels lack them, and their
-links count as false. With a frame, everything is counted inside it.
+A prediction may have newer records. If some belong to a labelled entity, the labels have none of them, and
+their links count as false. With a frame, everything is counted inside it.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class FrameFacts:
             "precision without the frame": f"{self.cut.links_inside:.3f} of that inside",
         }
         if self.absent is not None:
-            words["records of the frame that the prediction lacks"] = f"{self.absent:,}"
+            words["records of the frame missing in the prediction"] = f"{self.absent:,}"
         if self.newest is not None:
             words["the newest labelled record"] = f"{self.newest.last} in {self.newest.column!r}"
         return words
@@ -275,9 +275,9 @@ def framed(
 def links_inside(prediction: Any, frame: Any) -> float:
     """Share of the predicted links of the frame's records that stay in the frame.
 
-    If `measure` lacks the frame, estimates of pairwise precision are too low by this factor. The share needs
-    no label. It is Σ_k f_k (f_k - 1) / Σ_k f_k (m_k - 1), for f_k of the m_k records of predicted cluster k
-    in the frame.
+    Without the frame in `measure`, estimates of pairwise precision are too low by this factor. The share
+    needs no label. It is Σ_k f_k (f_k - 1) / Σ_k f_k (m_k - 1), for f_k of the m_k records of predicted
+    cluster k in the frame.
 
     Parameters
     ----------

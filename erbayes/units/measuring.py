@@ -33,7 +33,7 @@ def measure(
         Block of every labelled record, or of every record; blocks then are the units. `labels` must list
         every record of each sampled block. This is checked for the records that `blocks` lists.
     missing : Missing
-        What to do with labelled records that the prediction lacks.
+        What to do with labelled records that are missing in the prediction.
     frame : record ids, an older prediction, or Dated, optional
         The records that existed when the labels were made, if the prediction has newer ones. Everything is
         counted inside the frame, which is then the population. A frame is ids (Index, list, set, array,
@@ -42,7 +42,7 @@ def measure(
     Raises
     ------
     DataError
-        No labels, labelled records that the prediction lacks (with `Missing.ERROR`, or all of them), ids of
+        No labels, labelled records missing in the prediction (with `Missing.ERROR`, or all of them), ids of
         different types, a block that a true entity crosses or that has a record without a label,
         labelled records outside the frame, or pairs of records instead of memberships.
 

@@ -40,8 +40,8 @@ class KnownTotals:
         """Return the known total of a column, Σ_k m φ(m); NotIdentified if it counts unknown singletons."""
         if not self.singletons and column.phi(np.ones(1))[0] != 0:
             raise NotIdentified(
-                f"the total of '{column.name}' is not known: labelled records that the prediction "
-                "lacks were kept as singletons; Missing.OMIT restricts the population instead"
+                f"the total of '{column.name}' is not known: labelled records that are missing "
+                "in the prediction were kept as singletons; Missing.OMIT restricts the population instead"
             )
         return float(self.count @ (self.size * column.phi(self.size)))
 
@@ -72,7 +72,7 @@ class Units:
     by_entity : bool
         True if units are made of whole entities, False if of whole predicted clusters.
     unmatched : int
-        Labelled records that the prediction lacks.
+        Labelled records that are missing in the prediction.
     frame : FrameFacts or None
         What the frame leaves of the prediction; None without a frame.
     counted : float array, (p,), or None
@@ -210,7 +210,7 @@ class Units:
         return _find_grouping(self, variable)
 
     def total(self, column: ClusterSum | InDomain) -> float:
-        """Return a total that the prediction fixes; NotIdentified if it, or a variable, lacks records."""
+        """Return a total that the prediction fixes; NotIdentified if it, or a variable, has gaps."""
         return _find_known_total(self, column)
 
     @property
@@ -384,8 +384,8 @@ def _find_known_total(units: Units, column: ClusterSum | InDomain) -> float:
     inner = column.column if isinstance(column, InDomain) else column
     if units.known is None:
         raise NotIdentified(
-            f"the total of '{column.name}' is not known: labelled records that the "
-            "prediction lacks were kept; Missing.OMIT restricts the population instead"
+            f"the total of '{column.name}' is not known: labelled records that are "
+            "missing in the prediction were kept; Missing.OMIT restricts the population instead"
         )
     if not isinstance(column, InDomain):
         return units.known.total(column)

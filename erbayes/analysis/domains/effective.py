@@ -21,7 +21,7 @@ NO_DRAW = "no labelled record is in this domain"
 
 
 def few_draws(effective: float, fewest: float) -> str:
-    """Return why an estimate has no interval; "" if it rests on enough effective draws."""
+    """Return why an estimate has no interval; "" if it depends on enough effective draws."""
     if np.isnan(effective):
         return NO_DRAW
     if effective >= fewest:

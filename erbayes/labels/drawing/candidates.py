@@ -1,6 +1,6 @@
 """Candidates: records outside the predicted cluster of a drawn record that may belong to its entity.
 
-An annotator answers about candidates, and adds what they lack. A match that is no candidate, and that nobody
+An annotator answers about candidates, and adds what is missing. A match that is no candidate, and that nobody
 finds by other means, counts as not there. Estimates of recall are then too high.
 
 Candidates of equal score stand in a random order, which the seed of the draws fixes. A limit thus leaves out
@@ -66,8 +66,8 @@ def from_clustering(drawn: Drawn, looser: Any) -> pd.DataFrame:
     position = clustering.records.get_indexer(queries)
     if (position < 0).any():
         raise DataError(
-            f"the looser clustering lacks {int((position < 0).sum()):,} of {len(queries):,} drawn records, "
-            f"such as {head(queries[position < 0])}"
+            f"{int((position < 0).sum()):,} of {len(queries):,} drawn records are missing in the looser "
+            f"clustering, such as {head(queries[position < 0])}"
         )
     homes = pd.DataFrame({"record": queries, "home": clustering.codes[position]})
     near = np.isin(clustering.codes, homes["home"])
@@ -133,7 +133,7 @@ def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limi
     The score of a candidate is the sum of s³ log(1/q) over columns. s is the similarity of the two values: 1
     minus their insertions and deletions per character (rapidfuzz's `Indel`). q is the share of records whose
     value is as similar to the drawn one, or more. So a rare value that both have counts much, and a common
-    one little. A value that either record lacks counts nothing. Case and punctuation do not matter.
+    one little. A missing value of either record counts nothing. Case and punctuation do not matter.
 
     The table is read twice, some rows at a time.
 
@@ -245,8 +245,8 @@ def _number_homes(drawn: Drawn) -> Callable[[pd.Index], IntArray]:
     lacking = (queries := _queries(drawn))[members.get_indexer(queries) < 0]
     if len(lacking):
         raise DataError(
-            f"members lack {len(lacking):,} of {len(queries):,} drawn records, such as {head(lacking)}: "
-            "draws that are read from files need the table of their members"
+            f"members are missing for {len(lacking):,} of {len(queries):,} drawn records, such as "
+            f"{head(lacking)}: draws that are read from files need the table of their members"
         )
     return lambda records: codes[members.get_indexer(records)]
 

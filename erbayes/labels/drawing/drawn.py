@@ -213,7 +213,7 @@ class Drawn:
             raise DataError(f"draws of version {version!r} cannot be read, only those of version 1")
         lacking = [column for column in COLUMNS if column not in table]
         if lacking:
-            raise DataError(f"the table of the draws lacks the columns {', '.join(lacking)}")
+            raise DataError(f"the table of the draws has no columns {', '.join(lacking)}")
         ordered = sorted(sizes)
         known = KnownTotals(
             np.array(ordered, dtype=float), np.array([sizes[s] for s in ordered], dtype=float)

@@ -182,7 +182,8 @@ def read_folder(path: str | Path) -> Folder:
         raise DataError(f"{path / FACTS} is not of version {VERSION}: read it with the erbayes that wrote it")
     if damaged := [name for name, right in SHAPE.items() if not right(about.get(name))]:
         raise DataError(
-            f"{path / FACTS} is damaged: it lacks what erbayes draw writes as {head(damaged, 9)}; restore it"
+            f"{path / FACTS} is damaged: what erbayes draw writes as {head(damaged, 9)} is not there; "
+            "restore it"
         )
     if _compute_fingerprint(content, about) != about["fingerprint"]:
         raise DataError(

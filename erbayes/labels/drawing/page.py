@@ -236,7 +236,7 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
     lacking = table[table["task"].isin(done) & (table["same"] == "")]
     if len(lacking):
         raise DataError(
-            f"{what}: {lacking['task'].nunique():,} tasks are said to be done and lack answers about "
+            f"{what}: {lacking['task'].nunique():,} tasks are said to be done and have no answers about "
             f"{len(lacking):,} records, such as task {lacking['task'].iloc[0]} about "
             f"{head(lacking['record'], 1)}"
         )
@@ -356,13 +356,13 @@ def _parse_answers(answers: Path | str, what: str, fingerprint: str) -> dict[str
 
 
 def _check_fields(answer: Any, where: str) -> None:
-    """Refuse an answer that lacks fields, or whose fields are of other types."""
+    """Refuse an answer without all fields, or whose fields are of other types."""
     if not isinstance(answer, dict):
         raise DataError(
             f"{where} is {type(answer).__name__}, not an object with fields {head(list(FIELDS), 9)}"
         )
     if lacking := [name for name in FIELDS if name not in answer]:
-        raise DataError(f"{where} lacks {head(lacking, 9)}")
+        raise DataError(f"{where} has no {head(lacking, 9)}")
     for name, wanted in FIELDS.items():
         value = answer[name]
         # the exact type, because a bool is an int for isinstance

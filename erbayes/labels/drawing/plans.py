@@ -70,7 +70,9 @@ class Labelled:
             size = source.look_up(records).set_index("record")["size"].reindex(records)
         if size.isna().any():
             lacking = records[size.isna()]
-            raise DataError(f"the prediction lacks {len(lacking)} labelled records, such as {head(lacking)}")
+            raise DataError(
+                f"{len(lacking)} labelled records are missing in the prediction, such as {head(lacking)}"
+            )
         return size.to_numpy(dtype=float)
 
     @property
@@ -362,7 +364,8 @@ def need_labelled_values(drawn: Labelled, plan: Any, what: str) -> pd.Series:
     lacking = records[~records.isin(values.index[values.notna()])]
     if len(lacking):
         raise DataError(
-            f"values lack {len(lacking)} of {len(records)} labelled records, such as {head(lacking)}"
+            f"values are missing for {len(lacking)} of {len(records)} labelled records, such as "
+            f"{head(lacking)}"
         )
     return values.reindex(records)
 

@@ -193,7 +193,9 @@ def _match_values(values: Any, records: pd.Index) -> Any:
     if not len(lacking):
         lacking = records[pd.isna(found)]
     if len(lacking):
-        raise DataError(f"values lack {len(lacking)} of {len(records)} records, such as {head(lacking)}")
+        raise DataError(
+            f"values are missing for {len(lacking)} of {len(records)} records, such as {head(lacking)}"
+        )
     return found
 
 

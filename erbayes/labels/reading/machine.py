@@ -117,7 +117,7 @@ def _read(answers: Any, drawn: pd.Index, columns: tuple[str, str, str]) -> pd.Da
     """Return the answers with columns drawn, record and probability, checked."""
     frame = to_frame(answers)
     if lacking := [c for c in columns if c not in frame.columns]:
-        raise DataError(f"the answers lack columns {head(lacking)}; they have {head(frame.columns, 20)}")
+        raise DataError(f"the answers have no columns {head(lacking)}; they have {head(frame.columns, 20)}")
     asked = ids(frame[columns[0]], f"column {columns[0]!r} of the answers")
     probability = pd.to_numeric(frame[columns[2]], errors="coerce").astype(float)
     wrong = frame[columns[2]].notna() & ~probability.between(0, 1)

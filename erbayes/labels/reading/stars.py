@@ -63,7 +63,7 @@ def read_stars(
 
     The entity of a sampled record is the record itself and every candidate that is judged to match it. Two
     sampled records that match have one entity. Every true match of a sampled record must be among its
-    candidates. If one was never shown, the entity lacks it, and the estimate of recall is too high.
+    candidates. If one was never shown, it is missing in the entity, and the estimate of recall is too high.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def read_stars(
     frame = to_frame(pairs)
     lacking = [c for c in (left, right, answer) if c not in frame.columns]
     if lacking:
-        raise DataError(f"the pairs lack columns {head(lacking)}; they have {head(frame.columns, 20)}")
+        raise DataError(f"the pairs have no columns {head(lacking)}; they have {head(frame.columns, 20)}")
     drawn = ids(sampled, "sampled records")
     first, second = (ids(frame[c], f"column {c!r} of the pairs") for c in (left, right))
     kinds = {kind(index) for index in (drawn, first, second) if len(index)}
