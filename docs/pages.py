@@ -35,6 +35,7 @@ PAGES = [
             "stopping",
             "domains",
             "thresholds",
+            "pairs",
             "how-to",
             "own-numbers",
             "two-clusterings",

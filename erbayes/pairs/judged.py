@@ -82,8 +82,8 @@ class _Judged(Tabled):
         check_level(level)
         rows, split = list[tuple[Any, ...]](), self._split(thresholds)
         for which, share in enumerate((estimate_precision, estimate_recall)):
-            for threshold, strata, missing in split:
-                why = missing or (_explain_few(strata) if which else "")
+            for threshold, strata in split:
+                why = _explain_missing(strata, bool(which)) or (_explain_few(strata) if which else "")
                 found = NONE if why else share(strata, level)
                 rows.append((self.names[which], threshold, strata.pairs @ strata.above, *found, level, why))
         columns = ["metric", "threshold", "pairs", "estimate", "se", "lower", "upper", "level", "reason"]
@@ -93,7 +93,7 @@ class _Judged(Tabled):
     def bands(self, level: float = 0.95) -> pd.DataFrame:
         """Return the share of right pairs in each band with its exact interval: a calibration of scores."""
         check_level(level)
-        ((_, strata, _),), place = self._split(self.floors[-1:]), self.count(self.floors)[1]
+        ((_, strata),), place = self._split(self.floors[-1:]), self.count(self.floors)[1]
         lower, upper = strata.limits(level)
         counts = {"pairs": strata.pairs, "labelled": strata.labelled, "right": strata.right}
         counts["cannot_tell"] = np.bincount(place, np.isnan(self.same), len(self.floors))
@@ -118,8 +118,8 @@ class _Judged(Tabled):
         """
         least = number(least, "what is checked", lambda x: 0 < x < 1, "lie between 0 and 1")
         check_level(level)
-        ((_, strata, missing),) = self._split([threshold])
-        if missing:
+        ((_, strata),) = self._split([threshold])
+        if missing := _explain_missing(strata, False):
             raise NotIdentified(f"{self.names[0]} at {threshold:g}: {missing}")
         above = strata.above
         n, y = strata.labelled[above].astype(np.int64), strata.right[above]
@@ -152,8 +152,8 @@ class _Judged(Tabled):
         axes: Axes = import_module("erbayes.plots").calibration(self, **settings)
         return axes
 
-    def _split(self, thresholds: Any) -> list[tuple[float, Strata, str]]:
-        """Return bands at each threshold, which may split one of them, and why they do not suffice or ""."""
+    def _split(self, thresholds: Any) -> list[tuple[float, Strata]]:
+        """Return the bands at each threshold, which may split one of them."""
         at = self.floors if thresholds is None else self.edges.thresholds(thresholds)
         levels = np.unique(np.concatenate([at, self.floors]))[::-1]
         pairs, place = self.count(levels)
@@ -170,7 +170,7 @@ class _Judged(Tabled):
             M = np.bincount(cell, pairs, most)
             n, y = (np.bincount(cell[place], weights, most) for weights in (told, right))
             strata = Strata(M[M > 0], n[M > 0], y[M > 0], np.flatnonzero(M > 0) % 2 == 0)
-            found.append((threshold, strata, _explain_missing(strata)))
+            found.append((threshold, strata))
         return found
 
     @classmethod
@@ -351,9 +351,9 @@ def scored_edges(edges: Any, answers: Any, *, records: Any = None, score: str | 
     return ScoredEdges.of(edges, answers, records, score)
 
 
-def _explain_missing(strata: Strata) -> str:
-    """Return why strata tell no share, or ""."""
-    few = strata.labelled < np.minimum(FEWEST, strata.pairs)
+def _explain_missing(strata: Strata, below: bool) -> str:
+    """Return why strata above the threshold, or `below` it as well, tell no share, or ""."""
+    few = (strata.labelled < np.minimum(FEWEST, strata.pairs))[strata.above | below]
     if not strata.above.any():
         return "no pair is joined there"
     if not few.any():

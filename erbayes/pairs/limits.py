@@ -82,11 +82,11 @@ def _measure_reach(strata: Strata, level: float) -> FloatArray:
 
 def estimate_precision(strata: Strata, level: float) -> Estimate:
     """Return the share of right pairs among those above the threshold."""
-    M = strata.pairs * strata.above
-    total = M.sum()
-    right = M @ strata.share
+    of = strata.above
+    strata = Strata(strata.pairs[of], strata.labelled[of], strata.right[of], of[of])
+    total, right = strata.pairs.sum(), strata.pairs @ strata.share
     (down, up), _ = _measure_reach(strata, level)
-    se = np.sqrt(M**2 @ strata.variance())
+    se = np.sqrt(strata.pairs**2 @ strata.variance())
     return Estimate(*(float(x / total) for x in (right, se, right - down, right + up)))
 
 

@@ -4,7 +4,7 @@ Pictures need matplotlib (the extra `plots`), which is loaded when the first one
 black, white and grey, and series differ in shape as well.
 """
 
-from .curves import curve, stages, track
+from .curves import calibration, curve, stages, track
 from .fits import leakage, predicted_retention, predicted_sizes, retention, size_distribution
 from .impacts import errors
 from .results import (
@@ -22,6 +22,7 @@ from .studies import coverage, estimates, interval_scores, tipping
 __all__ = [
     "balance",
     "by_domain",
+    "calibration",
     "comparison",
     "coverage",
     "curve",
