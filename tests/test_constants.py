@@ -36,6 +36,7 @@ GUARDED = {
     "drawn.EACH": "test_draws_that_count.py::test_more_draws_than_anybody_needs_are_refused",
     "drawn.MOST": "test_draws_that_count.py::test_more_draws_than_anybody_needs_are_refused",
     "drawn.RUN": "test_thresholds.py::test_runs_of_tasks_have_thirty_resolved_ones",
+    "fit.MODEL": "test_pool.py::test_a_fit_pools_with_the_closed_form",
     "edges.SURE": "test_edges.py::test_distances_raise_an_alarm_beyond_four_and_a_half_standard_errors",
     "effective.FEWEST": "test_thresholds.py::test_a_domain_has_an_interval_from_ten_effective_draws",
     "estimates.BY_CHANCE": "test_assisted.py::test_draws_that_differ_once_in_ten_thousand_samples",

@@ -42,7 +42,7 @@ def alarms(fit: FittedLaws) -> list[Sentence]:
         f"pairwise-recall rests on entities that the sample lacks: {100 * share:.0f} % of the true links "
         f"are expected in entities of more than {largest:,.0f} records, the largest in the sample. The "
         f"interval of the model, {lower:.2f} to {upper:.2f}, is too short for what is not known of these, so "
-        "that the table leads with a linear pool of the model and the closed form."
+        "that the table leads with one that spans it and that of the closed form."
     ]
     if fit.by_law:
         under = fit.laws(pairwise_recall).query("not rejected")

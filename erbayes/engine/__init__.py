@@ -12,7 +12,7 @@ from .closed_form import Taylor, taylor
 from .contract import Engine, Estimator
 from .labelled_only import Naive, P_naive, naive
 from .leave_one_out import Jackknife, jackknife
-from .pool import LinearPool, linear_pool
+from .pool import PooledDraws, pool_quantiles
 from .replicates import BCa, Resampled, Studentised, bootstrap
 from .schemes import Dirichlet, PseudoDraws, RaoWu
 from .several_engines import side_by_side
@@ -26,9 +26,9 @@ __all__ = [
     "Engine",
     "Estimator",
     "Jackknife",
-    "LinearPool",
     "Naive",
     "P_naive",
+    "PooledDraws",
     "PseudoDraws",
     "RaoWu",
     "Resampled",
@@ -37,8 +37,8 @@ __all__ = [
     "betting",
     "bootstrap",
     "jackknife",
-    "linear_pool",
     "naive",
+    "pool_quantiles",
     "side_by_side",
     "taylor",
 ]
