@@ -21,14 +21,6 @@ from erbayes import bayes
 from erbayes import metrics as m
 from erbayes.bayes.contract import LOG_FLAWLESS
 from erbayes.bayes.evidence import Evidence, _smooth_counts
-from erbayes.bayes.importance import (
-    DF,
-    LightTails,
-    Proposal,
-    approximated,
-    resampled,
-    smoothed,
-)
 from erbayes.bayes.joined import joined
 from erbayes.bayes.laws import laws, weighed
 from erbayes.bayes.model import Sizes
@@ -38,6 +30,14 @@ from erbayes.bayes.population import Completed, Links, completed, log_density_of
 from erbayes.bayes.samplers import NUTS, Importance, Whitened, problems_of_chains
 from erbayes.bayes.totals import depends_on_size
 from erbayes.design import BySize
+from erbayes.importance import (
+    DF,
+    LightTails,
+    Proposal,
+    approximated,
+    resampled,
+    smoothed,
+)
 from erbayes.metrics.columns import COLUMNS, COMMON_LINKS, PIECES, PREDICTED_LINKS, RECORDS, TRUE_LINKS
 from erbayes.study.populations import Chain, LogNormal, Merges, Misattribution, Splits, simulate
 

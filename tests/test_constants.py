@@ -52,6 +52,7 @@ GUARDED = {
     "groups.LARGEST": "test_scan_groups.py::test_too_many_values_are_refused",
     "impact.FEWEST": "test_impact.py::TestGuards::test_the_guard_is_at_ten",
     "impact.MASS": "test_impact.py::TestHelp::test_a_perfect_prediction_leaves_half_a_pseudo_draw",
+    "importance.BEND": "test_importance.py::test_coordinates_of_heavy_tails_bend_at_six",
     "importance.DF": "test_bayes_thresholds.py::test_proposals_have_twenty_degrees_of_freedom",
     "importance.EFFECTIVE": "test_bayes_thresholds.py::test_effective_points_are_a_quarter_more_than_draws_and_a_fifth_of_an_unlikely_law",
     "importance.FAR": "test_bayes_near.py::test_a_short_step_is_the_last",
