@@ -9,7 +9,7 @@ that of the whole model. FILE keeps the ends of all intervals as CSV, and work t
 
 import argparse
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -24,10 +24,8 @@ from bayes_pool import SEED, people
 from common import PLANS, PR, as_markdown
 
 from erbayes.bayes import (
-    RETENTION,
     Level,
     LogNormal,
-    OneOf,
     PredictionInformed,
     Retention,
     SizeModel,
@@ -40,8 +38,8 @@ from erbayes.bayes.evidence import Evidence
 from erbayes.bayes.population import completed
 from erbayes.study import draw_samples
 
-FIRST = 6
-"""Populations of `CHOSEN`, after two pairs of PatentsView, whose samples are fitted."""
+FIRST = 4
+"""Populations whose samples are fitted: two pairs of PatentsView, and two of `CHOSEN`."""
 
 
 def without_tie(links: Any, log: Any, log_total: Any) -> Any:
@@ -51,22 +49,18 @@ def without_tie(links: Any, log: Any, log_total: Any) -> Any:
 
 @contextmanager
 def with_fixed_centre() -> Iterator[None]:
-    """Centre functions of size at the predicted size of a random record's cluster, not of the sample."""
+    """Centre functions of size at the mean log size of random records' predicted clusters."""
     of = Evidence.of
 
     def moved(*args: Any, **settings: Any) -> Evidence:
         evidence = of(*args, **settings)
-        centre = evidence.data["log_biased_mean"] / np.log(2)
+        known = evidence.units.known
+        assert known is not None
+        centre = np.average(np.log2(known.size), weights=known.size * known.count)
         return replace(evidence, data=evidence.data | {"centre": centre})
 
     with patch.object(fitting.Evidence, "of", moved):
         yield
-
-
-def without_law(name: str) -> OneOf:
-    """Return the default laws of retention without one."""
-    laws: Mapping[str, Any] = {k: v for k, v in RETENTION.laws.items() if k != name}
-    return OneOf(laws, {k: RETENTION.weights[k] for k in laws})
 
 
 VARIANTS: dict[str, tuple[SizeModel, Callable[[], Any]]] = {
@@ -96,14 +90,6 @@ VARIANTS: dict[str, tuple[SizeModel, Callable[[], Any]]] = {
         SizeModel(retention=Retention()),
         nullcontext,
     ),
-    "law threshold": (
-        SizeModel(retention=without_law("threshold")),
-        nullcontext,
-    ),
-    "law uneven": (
-        SizeModel(retention=without_law("uneven")),
-        nullcontext,
-    ),
     "centre of the sample": (SizeModel(), with_fixed_centre),
 }
 """The model without each part, and what is patched meanwhile."""
@@ -113,7 +99,7 @@ def ends(file: Path, samples: int) -> pd.DataFrame:
     """Return the ends of all intervals, one row per sample, variant, kind and metric."""
     rows = pd.read_csv(file).to_dict("records") if file.exists() else []
     done = {(row["population"], row["plan"]) for row in rows}
-    cells = product(list(people(False).items())[: FIRST + 2], PLANS.items())
+    cells = product(list(people(False).items())[:FIRST], PLANS.items())
     for (name, population), (plan, drawing) in cells:
         if (name, plan) in done:
             continue

@@ -5,10 +5,10 @@
 The ends of 95 % intervals of pairwise precision (P) and recall (R) by the size model, by the linear pool of
 model and closed form (one half each), by `Fit.pooled`, by the closed form, by that of distinct entities and
 by the jackknife, on the same samples. An average of quantiles at level p is the weighted mean of the
-quantiles at p (Vincent 1912), so that all averages follow from these ends. `disowned` is 1 if the alarm of
-recall is on. FILE keeps all of them as CSV, and work that it has is not done again. Members and weights were
-chosen on the populations of `CHOSEN`, and judged on those of `SET_ASIDE`. Both were written down before any
-fit to them.
+quantiles at p (Vincent 1912), so that all averages follow from these ends. `unseen` is 1 if over a quarter of
+the true links are expected beyond the sampled sizes. FILE keeps all of them as CSV, and work that it has is
+not done again. Members and weights were chosen on the populations of `CHOSEN`, and judged on those of
+`SET_ASIDE`. Both were written down before any fit to them.
 """
 
 import argparse
@@ -101,7 +101,6 @@ def ends(file: Path, set_aside: bool, samples: int, sizes: list[int]) -> pd.Data
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 fit = fast(sample, rng=i)
-                disowned = [metric.name for metric in fit.disowned(PR)]
                 closed = taylor(sample, PR).apply(PR)
                 results = {
                     MODEL: fit.apply(PR),
@@ -115,7 +114,7 @@ def ends(file: Path, set_aside: bool, samples: int, sizes: list[int]) -> pd.Data
             for engine, result in results.items():
                 for metric, true, (lower, upper) in zip(PR, truth, result.interval(), strict=True):
                     cell = {"population": name, "plan": plan, "n": n, "repetition": i, "engine": engine}
-                    cell |= {"metric": metric.name, "truth": true, "disowned": metric.name in disowned}
+                    cell |= {"metric": metric.name, "truth": true, "unseen": fit.is_unseen}
                     rows.append(cell | {"lower": lower, "upper": upper})
         known = pd.concat([known, pd.DataFrame(rows)], ignore_index=True)
         known.to_csv(file, index=False)

@@ -134,14 +134,14 @@ class Pooled:
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> PooledDraws:
         """Return pooled draws of metrics, (chain, draw, k)."""
         fits = self.modelled._fit_places(sample, metrics, generator(rng))
-        disowned = [
+        unseen = [
             metric.name
             for metric in metrics
             if TRUE_LINKS in map(_find_whole_column, metric.columns)
-            and any(fits[place].is_disowned for place in _list_places([metric]))
+            and any(fits[place].is_unseen for place in _list_places([metric]))
         ]
         posterior = self.modelled._apply(fits, sample, metrics)
-        return pool(posterior, taylor(sample, metrics).apply(metrics), disowned)
+        return pool(posterior, taylor(sample, metrics).apply(metrics), unseen)
 
     def like(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Pooled:
         """Return the engine for samples like this one (see `Modelled.like`)."""

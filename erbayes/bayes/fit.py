@@ -18,7 +18,7 @@ from ..metrics.columns import TRUE_LINKS
 from ..metrics.definitions import Metric, Wanted, chosen, pairwise_precision, pairwise_recall
 from ..metrics.uncertain import Draws, Normal
 from .by_law import FittedLaws
-from .doubts import alarms, is_disowned
+from .doubts import alarms, is_disowned, is_unseen
 from .explained import explained
 from .tree import FittedTree
 
@@ -35,10 +35,10 @@ NOTE = (
 """What every pool says of itself."""
 
 
-def pool(posterior: Draws, closed: Normal, disowned: Sequence[str]) -> PooledDraws:
-    """Return the pool of posterior draws and the closed form, with outer quantiles of `disowned` metrics."""
+def pool(posterior: Draws, closed: Normal, unseen: Sequence[str]) -> PooledDraws:
+    """Return the pool of posterior draws and the closed form, with outer quantiles of metrics `unseen`."""
     closed = replace(closed, names=posterior.names)
-    return replace(pool_quantiles([posterior, closed], [MODEL, 1 - MODEL], outer=disowned), note=NOTE)
+    return replace(pool_quantiles([posterior, closed], [MODEL, 1 - MODEL], outer=unseen), note=NOTE)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,9 +96,9 @@ class Fit(FittedLaws, FittedTree):
 
         The posterior depends on priors for entities outside the sample, the closed form on the design alone.
         Each end of an interval is .65 times that of the posterior plus .35 times that of the closed form (see
-        `erbayes.engine.pool_quantiles`). If the alarm of recall is on, the posterior is too sure of metrics
-        that count true links, and their intervals span those of both (see `disowned`). The weights were
-        chosen before the data, because the closed form has no likelihood.
+        `erbayes.engine.pool_quantiles`). If over a quarter of the true links are expected in entities larger
+        than any sampled one, neither is sure of metrics that count true links, and their intervals span those
+        of both. The weights were chosen before the data, because the closed form has no likelihood.
 
         This is no posterior, although each draw is a posterior draw that was moved, and in the same place.
         `apply`, `tree` and the tools of ArviZ have the posterior.
@@ -130,7 +130,8 @@ class Fit(FittedLaws, FittedTree):
         if domain is not None:
             local = tuple(in_domain(metric, domain, links, known=True) for metric in local)
         closed = taylor(self.sample, local).apply(local)
-        return pool(posterior, closed, [metric.name for metric in self.disowned(metrics)])
+        unseen = [m.name for m in chosen(metrics) if self.is_unseen and TRUE_LINKS in m.columns]
+        return pool(posterior, closed, unseen)
 
     def disowned(self, metrics: Wanted) -> tuple[Metric, ...]:
         """Return the metrics whose posterior intervals the alarm of recall disowns: those of true links.
@@ -171,6 +172,11 @@ class Fit(FittedLaws, FittedTree):
         for metric in self.disowned(metrics):
             values[..., metrics.index(metric)] = self.pooled(metric).values[..., 0]
         return replace(draws, values=values)
+
+    @cached_property
+    def is_unseen(self) -> bool:
+        """Whether over a quarter of the true links are expected in entities larger than any sampled one."""
+        return is_unseen(self)
 
     @cached_property
     def is_disowned(self) -> bool:
