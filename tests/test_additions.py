@@ -257,7 +257,6 @@ ENGINES = {
     engine.Resampled: engine.Resampled(replicates=40),
     engine.Naive: engine.Naive(),
     engine.BoundedMeans: engine.BoundedMeans(),
-    engine.LinearPool: engine.LinearPool((engine.Taylor(), engine.Resampled(replicates=40)), draws=400),
     sensitivity.adjusted.Adjusted: sensitivity.adjusted.Adjusted(
         sensitivity.adjusted.Restored(draws=2), 0.1, 0.1
     ),

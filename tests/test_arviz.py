@@ -301,7 +301,6 @@ def test_leave_one_out_tells_priors_of_leakage_apart(fit):
     compared = az.compare({"default": fit.tree, "absurd": absurd.tree}, round_to="none")
     assert list(compared.index) == ["default", "absurd"]
     assert compared.loc["absurd", "elpd_diff"] < -5 and compared.loc["default", "weight"] > 0.95
-    assert bayes.stack({"absurd": absurd, "default": fit}).loc["default", "weight"] > 0.95
 
 
 def test_parts_of_the_likelihood_add_to_that_of_the_entity(fit, checks):

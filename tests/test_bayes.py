@@ -5,7 +5,6 @@ import warnings
 from functools import cache
 from types import SimpleNamespace
 
-import arviz as az
 import numpy as np
 import oracle
 import pandas as pd
@@ -22,14 +21,6 @@ from erbayes import bayes
 from erbayes import metrics as m
 from erbayes.bayes.contract import LOG_FLAWLESS
 from erbayes.bayes.evidence import Evidence, _smooth_counts
-from erbayes.bayes.importance import (
-    DF,
-    LightTails,
-    Proposal,
-    approximated,
-    resampled,
-    smoothed,
-)
 from erbayes.bayes.joined import joined
 from erbayes.bayes.laws import laws, weighed
 from erbayes.bayes.model import Sizes
@@ -39,7 +30,14 @@ from erbayes.bayes.population import Completed, Links, completed, log_density_of
 from erbayes.bayes.samplers import NUTS, Importance, Whitened, problems_of_chains
 from erbayes.bayes.totals import depends_on_size
 from erbayes.design import BySize
-from erbayes.engine import linear_pool
+from erbayes.importance import (
+    DF,
+    LightTails,
+    Proposal,
+    approximated,
+    resampled,
+    smoothed,
+)
 from erbayes.metrics.columns import COLUMNS, COMMON_LINKS, PIECES, PREDICTED_LINKS, RECORDS, TRUE_LINKS
 from erbayes.study.populations import Chain, LogNormal, Merges, Misattribution, Splits, simulate
 
@@ -1004,34 +1002,6 @@ def test_bad_weights_are_told(fit, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         bayes.fast(fit.sample, ONE_LAW, rng=rng())
-
-
-@pytest.mark.filterwarnings("ignore:Estimated shape parameter")
-def test_stacked_fits_mix_by_their_weights(fit):
-    fits = {
-        "informed": fit,
-        "log-normal": bayes.fast(
-            fit.sample, bayes.SizeModel(bayes.LogNormal(), bayes.Retention()), rng=rng()
-        ),
-    }
-    zeta = bayes.fast(fit.sample, bayes.SizeModel(bayes.Zeta(), bayes.Retention()), rng=rng())
-    assert zeta.agreeing < 100, "the world is log-normal"
-    found = bayes.stack(fits)
-    compared = az.compare({name: f.tree for name, f in fits.items()}, round_to="none")
-    pd.testing.assert_frame_equal(found, compared)
-    own = [fits[name].apply([P, R]) for name in found.index]
-    draws = linear_pool(own, found.weight, draws=1000, rng=1)
-    assert draws.values.shape == (1, 1000, 2) and draws.names == (P.name, R.name)
-    of_first = (draws.flat[:, None] == own[0].flat).all(-1).any(-1)
-    assert of_first.mean() == pytest.approx(compared.weight.iloc[0], abs=0.001)
-    assert (draws.flat[~of_first][:, None] == own[1].flat).all(-1).any(-1).all()
-    for bad, message in (
-        ({"one": fit}, "two fits or more, not 1"),
-        ({"a": fit, "b": bayes.fast(clusters(60, 2), ONE_LAW, rng=rng())}, "these fits have several"),
-        (fits | {"zeta": zeta}, "few draws of zeta agree with the known number"),
-    ):
-        with pytest.raises(eb.DataError, match=message):
-            bayes.stack(bad)
 
 
 # Simulation-based calibration

@@ -235,13 +235,6 @@ def test_what_a_size_model_of_domains_refuses():
     )
 
 
-def test_fits_of_two_domains_are_no_models_of_one_sample():
-    sample = grouped(drawn()[0])
-    fits = {str(d): bayes.fast(sample, MODEL, domain=d, draws=100, rng=1) for d in (A, B)}
-    with pytest.raises(eb.DataError, match="of one domain"):
-        bayes.stack(fits)
-
-
 def test_what_a_fit_of_a_domain_shows():
     sample = grouped(drawn()[0])
     fit = bayes.fast(sample, MODEL, domain=B, draws=100, rng=1)

@@ -20,8 +20,6 @@ from erbayes._internal.errors import Grade
 from erbayes.bayes.by_law import REJECTED
 from erbayes.bayes.doubts import is_disowned
 from erbayes.bayes.evidence import Evidence
-from erbayes.bayes.fit import POOLED
-from erbayes.bayes.importance import approximated
 from erbayes.bayes.laws import compiled, weighed
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.parts import CompiledPart, Drawn, PartDraws
@@ -29,6 +27,7 @@ from erbayes.bayes.samplers import Importance
 from erbayes.bayes.sizes import PredictionInformed
 from erbayes.engine import Taylor, side_by_side
 from erbayes.engine.contract import Doubting, Explaining
+from erbayes.importance import approximated
 from erbayes.report import report
 from erbayes.study.populations import Chain, Merges, Population, Splits, Zeta, population, simulate
 
@@ -286,7 +285,9 @@ def test_where_recall_is_disowned_the_table_leads_with_the_pool(clusters, record
         table = fit.table(0.9, metrics)
         own, pooled = (x.interval(0.9) for x in (fit.apply(metrics), fit.pooled(metrics)))
         assert (
-            [x.name for x in fit.disowned(metrics)] == disowned == table.index[table.kind == POOLED].to_list()
+            [x.name for x in fit.disowned(metrics)]
+            == disowned
+            == table.index[table.kind == "pooled quantiles"].to_list()
         )
         for at, name in enumerate(table.index):
             row = table.loc[name]
@@ -322,7 +323,7 @@ def test_a_report_leads_with_the_pool_of_a_disowned_recall(clusters):
     assert [float(x) for x in firsts[P.name][0]] == pytest.approx(
         [float(x) for x in firsts[P.name][1]], abs=6e-3
     )
-    assert "Its own alarm disowns this interval, so that the table leads with that of a linear pool" in page
+    assert "Its own alarm disowns this interval, so that the table leads with one that spans it" in page
     found = side_by_side({"model": fit}, [P, R]).table()
     assert found.method.to_list() == ["model", "model, pooled", "model"]
     np.testing.assert_allclose(found[["lower", "upper"]].iloc[1], [lower, upper], rtol=1e-12)

@@ -1,13 +1,14 @@
-"""Linear pools against mixtures by SciPy, and the pool of a size model with the closed form."""
+"""Pools of quantiles against quantiles by SciPy, and the pool of a size model with the closed form."""
+
+from dataclasses import fields
 
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.optimize import brentq
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.engine import LinearPool, Resampled, Taylor, linear_pool
+from erbayes.engine import Resampled, Taylor, pool_quantiles
 from erbayes.study.populations import LogNormal, Splits, simulate
 
 LINE = ((-np.inf, np.inf),)
@@ -18,75 +19,78 @@ def normal(mean, sd=1.0):
     return eb.metrics.Normal(("x",), np.array([mean]), np.array([[sd**2]]), np.array([np.inf]), LINE)
 
 
-def mixed(parts, weights, p):
-    """Quantile of a mixture of distributions, by its distribution function."""
-    return brentq(lambda x: sum(w * d.cdf(x) for d, w in zip(parts, weights, strict=True)) - p, -100, 100)
+def gamma_draws(number=5000):
+    values = stats.gamma(3).ppf((np.arange(number) + 0.5) / number)
+    return eb.metrics.Draws(("x",), np.random.default_rng(1).permutation(values)[None, :, None], LINE)
 
 
-@pytest.mark.parametrize("weights", [(0.5, 0.5), (0.2, 0.8)])
+@pytest.mark.parametrize("weights", [(0.5, 0.5), (0.2, 0.8), (2.0, 1.0)])
 @pytest.mark.parametrize("level", [0.5, 0.95])
-def test_two_normals_are_a_mixture(weights, level):
-    one, other = stats.norm(0, 1), stats.norm(3, 2)
-    pool = linear_pool([normal(0.0), normal(3.0, 2.0)], weights, draws=200_000, rng=1)
-    ends = [mixed((one, other), weights, p) for p in ((1 - level) / 2, (1 + level) / 2)]
-    assert pool.interval(level)[0] == pytest.approx(ends, abs=2e-3)
-    mean = weights[1] * 3
-    assert pool.estimate == pytest.approx([mean], abs=1e-4)
-    assert pool.sd**2 == pytest.approx([weights[0] + weights[1] * (4 + 9) - mean**2], rel=1e-3)
+def test_averaged_normals_are_normal(weights, level):
+    """An average of quantiles of N(0, 1) and N(3, 2²) is normal with the averages of means and of sds."""
+    pool = pool_quantiles([normal(0.0), normal(3.0, 2.0)], weights, rng=1)
+    w, v = np.array(weights) / sum(weights)
+    ends = stats.norm(3 * v, w + 2 * v).interval(level)
+    assert pool.interval(level)[0] == pytest.approx(ends, abs=1e-4)
+    assert pool.estimate == pytest.approx([3 * v], abs=1e-12)
+    assert pool.sd == pytest.approx([w + 2 * v], rel=2e-3)
 
 
-def test_draws_and_a_normal_are_a_mixture():
-    values = stats.gamma(3).ppf((np.arange(5000) + 0.5) / 5000)
-    draws = eb.metrics.Draws(("x",), np.random.default_rng(1).permutation(values)[None, :, None], LINE)
-    pool = linear_pool([draws, normal(0.0)], draws=10_000, rng=1)
-    ends = [mixed((stats.gamma(3), stats.norm()), (0.5, 0.5), p) for p in (0.025, 0.975)]
-    assert pool.interval()[0] == pytest.approx(ends, abs=5e-3)
-    assert sorted(pool.flat[:, 0])[-1] == values.max()
+@pytest.mark.parametrize("order", [1, -1])
+def test_draws_and_a_normal_are_averaged_at_each_level(order):
+    pool = pool_quantiles([gamma_draws(), normal(0.0)][::order], [0.65, 0.35][::order], rng=1)
+    for level in (0.5, 0.8, 0.95):
+        ends = 0.65 * np.array(stats.gamma(3).interval(level)) + 0.35 * np.array(stats.norm.interval(level))
+        assert pool.interval(level)[0] == pytest.approx(ends, abs=5e-3)
+
+
+def test_outer_quantiles_span_all_results():
+    pool = pool_quantiles([gamma_draws(), normal(1.0, 2.0)], [0.9, 0.1], outer=["x"], rng=1)
+    for level in (0.5, 0.95):
+        both = [stats.gamma(3).interval(level), stats.norm(1, 2).interval(level)]
+        ends = min(low for low, _ in both), max(high for _, high in both)
+        assert pool.interval(level)[0] == pytest.approx(ends, abs=8e-3)
+    assert pool.estimate == pytest.approx([0.9 * 3 + 0.1], abs=2e-3), "estimates are averaged all the same"
+    # another metric is averaged
+    other = pool_quantiles([gamma_draws(), normal(1.0, 2.0)], outer=["y"], rng=1)
+    assert other.interval()[0, 1] < pool.interval()[0, 1] - 0.1
 
 
 def test_a_distribution_pooled_with_itself_is_itself():
     closed = Taylor()(SAMPLE, [P, R])
-    assert linear_pool([closed, closed], draws=40_000, rng=1).interval() == pytest.approx(
-        closed.interval(), abs=2e-4
-    )
+    assert pool_quantiles([closed, closed], rng=1).interval() == pytest.approx(closed.interval(), abs=2e-4)
     draws = Resampled(replicates=400)(SAMPLE, [P, R], 1)
-    pool = linear_pool([draws, draws], draws=800, rng=1)
-    assert pool.interval() == pytest.approx(draws.interval(kind=eb.intervals.EqualTailed()), abs=1e-9)
+    pool = pool_quantiles([draws, draws])
+    # the pool has the draws of the first result, in their places
+    np.testing.assert_allclose(pool.values, draws.values, rtol=1e-12)
 
 
 def test_a_weight_of_one_gives_that_part():
     closed, draws = Taylor()(SAMPLE, [P, R]), Resampled(replicates=400)(SAMPLE, [P, R], 1)
-    alone = linear_pool([closed, draws], [1, 0], draws=40_000, rng=1)
+    alone = pool_quantiles([closed, draws], [1, 0], rng=1)
     assert alone.interval() == pytest.approx(closed.interval(), abs=2e-4)
-    alone = linear_pool([closed, draws], [0, 2], draws=400, rng=1)
-    assert np.sort(alone.flat, axis=0).tolist() == np.sort(draws.flat, axis=0).tolist()
+    alone = pool_quantiles([draws, closed], [2, 0])
+    np.testing.assert_allclose(alone.values, draws.values, rtol=1e-12)
 
 
-def test_metrics_stay_joined_within_each_part():
-    """Covariance of a mixture: the mean covariance, and that of the means."""
-    support = LINE * 2
-    parts = [
-        eb.metrics.Normal(
-            ("a", "b"), np.array([x, y]), np.array([[1.0, c], [c, 1.0]]), np.full(2, np.inf), support
-        )
-        for x, y, c in ((0.0, 0.0, 0.9), (1.0, -1.0, -0.3))
-    ]
-    pool = linear_pool(parts, draws=100_000, rng=1)
-    assert pool.cov == pytest.approx(np.array([[1.25, 0.3 - 0.25], [0.3 - 0.25, 1.25]]), abs=0.015)
+def test_chains_and_ranks_of_the_first_result_stay():
+    rng = np.random.default_rng(3)
+    values = rng.multivariate_normal([0, 0], [[1, 0.9], [0.9, 1]], (4, 250))
+    draws = eb.metrics.Draws(("a", "b"), values, LINE * 2)
+    wide = eb.metrics.Normal(("a", "b"), np.array([5.0, 5.0]), 9 * np.eye(2), np.full(2, np.inf), LINE * 2)
+    pool = pool_quantiles([draws, wide], [0.65, 0.35])
+    assert pool.values.shape == (4, 250, 2) and pool.tree()["posterior"].sizes["chain"] == 4
+    np.testing.assert_array_equal(pool.flat.argsort(axis=0), draws.flat.argsort(axis=0))
+    assert stats.spearmanr(pool.flat).statistic == pytest.approx(stats.spearmanr(draws.flat).statistic)
 
 
-def test_a_sample_without_errors_keeps_the_end_of_its_interval():
+def test_a_sample_without_errors_counts_its_end():
     whole = eb.measure({i: i // 2 for i in range(400)}, {i: i // 2 for i in range(100)})
     closed = Taylor()(eb.Sample(whole, eb.UniformRecords()), [P])
     assert closed.interval()[0, 1] == 1
     low = eb.metrics.Draws(closed.names, np.linspace(0.5, 0.9, 500)[None, :, None], closed.support)
-    lower, upper = linear_pool([low, closed], rng=1).interval()[0]
-    assert upper == 1 and lower == pytest.approx(np.quantile(low.flat, 0.05), abs=1e-3)
-
-
-def test_the_pool_does_not_depend_on_the_seed_but_for_the_order():
-    one, other = (linear_pool([normal(0.0), normal(1.0)], draws=100, rng=seed).flat[:, 0] for seed in (1, 2))
-    assert sorted(one) == sorted(other) and one.tolist() != other.tolist()
+    (ends,) = pool_quantiles([low, closed], rng=1).interval()
+    assert ends == pytest.approx((low.interval()[0] + closed.interval()[0]) / 2, abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -98,24 +102,12 @@ def test_the_pool_does_not_depend_on_the_seed_but_for_the_order():
         ([normal(0.0), normal(1.0)], {"weights": [-1.0, 2.0]}, "are 2 numbers of 0 or more"),
         ([normal(0.0), normal(1.0)], {"weights": [0.0, 0.0]}, "not all 0"),
         ([normal(0.0), normal(1.0)], {"weights": [np.nan, 1.0]}, "are 2 numbers of 0 or more"),
-        ([normal(0.0), normal(1.0)], {"draws": 1}, "needs as many draws or more, not 1"),
     ],
 )
 def test_what_cannot_be_pooled_is_refused(results, arguments, words):
     results = [one()(SAMPLE, [P]) if one is Taylor else one for one in results]
     with pytest.raises(eb.DataError, match=words):
-        linear_pool(results, **arguments)
-
-
-def test_an_engine_of_engines():
-    engine = LinearPool((Taylor(), Resampled(replicates=400)), (1.0, 3.0), draws=4000)
-    found = engine(SAMPLE, [P, R], 1)
-    boot = Resampled(replicates=400)(SAMPLE, [P, R], np.random.default_rng(1))
-    by_hand = linear_pool([Taylor()(SAMPLE, [P, R]), boot], [1, 3], draws=4000, rng=2)
-    assert found.interval() == pytest.approx(by_hand.interval(), abs=1e-9)
-    assert engine.alarms(SAMPLE, [P, R]) == []
-    with pytest.raises(eb.DataError, match=r"each of engines is an object such as Taylor\(\)"):
-        LinearPool((Taylor(), "bootstrap"))
+        pool_quantiles(results, **arguments)
 
 
 WORLD = simulate(LogNormal(0.8, 1.0), Splits(0.3), 8000, 3)
@@ -132,17 +124,15 @@ def fit():
 
 
 def test_a_fit_pools_with_the_closed_form(fit):
-    """The distribution function of the pool is the mean of both, at both ends."""
-    posterior, closed = fit.apply([P, R]).flat, Taylor()(SAMPLE, [P, R])
+    """The ends of the pool are weighted means of those of both, at every level."""
+    posterior, closed = fit.apply([P, R]), Taylor()(SAMPLE, [P, R])
     found = fit.pooled([P, R])
-    assert found.names == ("pairwise-precision", "pairwise-recall")
-    p = np.linspace(0.0005, 0.9995, 1000)[:, None]
-    levels = np.stack([closed.interval(abs(1 - 2 * x[0]))[:, int(x[0] > 0.5)] for x in p])
-    for j, ends in enumerate(found.interval()):
-        for end, wanted in zip(ends, (0.025, 0.975), strict=True):
-            below = [np.mean(v[:, j] <= end) for v in (posterior, levels)]
-            strictly = [np.mean(v[:, j] < end) for v in (posterior, levels)]
-            assert np.mean(strictly) - 2e-3 <= wanted <= np.mean(below) + 2e-3
+    assert found.names == ("pairwise-precision", "pairwise-recall") and not fit.is_unseen
+    for level in (0.5, 0.95):
+        ends = 0.65 * posterior.interval(level) + 0.35 * closed.interval(level)
+        np.testing.assert_allclose(found.interval(level), ends, atol=2e-4)
+    assert found.table().kind.tolist() == ["pooled quantiles"] * 2
+    assert found.part([1]).sentence().endswith("the entities that were not drawn.")
 
 
 def test_a_fit_shows_the_pool_in_its_table(fit):
@@ -151,3 +141,46 @@ def test_a_fit_shows_the_pool_in_its_table(fit):
     pooled = fit.pooled(list(table.index)).interval(0.9)
     np.testing.assert_allclose(table[["pooled_lower", "pooled_upper"]], pooled, rtol=1e-12)
     assert ((table.pooled_lower < table.estimate) & (table.estimate < table.pooled_upper)).all()
+
+
+def test_the_engine_is_the_pool_of_the_fit_and_says_so(fit):
+    from erbayes import bayes
+
+    engine = bayes.Pooled(bayes.Modelled(draws=500))
+    found = engine(SAMPLE, [P, R], 1)
+    # the engine fits anew with another stream of random numbers than `fast` has, but the same seed
+    np.testing.assert_allclose(found.values, fit.pooled([P, R]).values, rtol=1e-12)
+    (note,) = engine.alarms(SAMPLE, [P, R], 1)
+    assert "a weight of 0.65" in note and "depends on a prior" in note and note.grade.name == "NOTE"
+    assert engine.identifies(R) and not engine.identifies(m.basic_merge_distance)
+    near = engine.like(SAMPLE, [P, R], 1)
+    assert near.modelled.near and near(SAMPLE, [R], 2).interval() == pytest.approx(
+        found.interval()[1:], abs=0.02
+    )
+
+
+def test_where_giants_are_unseen_the_interval_of_recall_spans_both(monkeypatch):
+    from erbayes import bayes
+
+    giants = simulate(LogNormal(0.5, 1.5), Splits(0.3), 20_000, 5)
+    drawn = giants.true.drop_duplicates().sample(60, random_state=2)
+    sample = eb.Sample(eb.measure(giants.pred, giants.true[giants.true.isin(drawn)]), eb.UniformClusters())
+    alarmed = bayes.fast(sample, draws=500, rng=1)
+    assert [metric.name for metric in alarmed.disowned([P, R])] == [R.name]
+    own, closed = alarmed.apply([P, R]).interval(), Taylor()(sample, [P, R]).interval()
+    wanted = [0.65 * own[0] + 0.35 * closed[0], [min(own[1, 0], closed[1, 0]), max(own[1, 1], closed[1, 1])]]
+    np.testing.assert_allclose(alarmed.pooled([P, R]).interval(), wanted, atol=5e-4)
+    by_engine = bayes.Pooled(bayes.Modelled(draws=500))(sample, [P, R], 1)
+    np.testing.assert_allclose(by_engine.interval(), alarmed.pooled([P, R]).interval(), rtol=1e-12)
+    row = alarmed.table().loc[R.name]
+    assert row.kind == "pooled quantiles" and [row.lower, row.upper] == pytest.approx(wanted[1], abs=5e-4)
+    # the bar of a quarter, on both sides, without the alarm
+    monkeypatch.setattr("erbayes.bayes.doubts.SURE", 0.0)
+    for share, ends in ((0.2501, wanted[1]), (0.25, 0.65 * own[1] + 0.35 * closed[1])):
+        fixed = type("Fixed", (bayes.Fit,), {"unseen": np.full((4, 125), share)})
+        moved = fixed(**{f.name: getattr(alarmed, f.name) for f in fields(alarmed)})
+        assert not moved.is_disowned
+        np.testing.assert_allclose(moved.pooled([R]).interval()[0], ends, atol=5e-4)
+    quoted = alarmed.quoted([P, R])
+    np.testing.assert_allclose(quoted.values[..., 0], alarmed.apply([P]).values[..., 0])
+    np.testing.assert_allclose(quoted.values[..., 1], alarmed.pooled([R]).values[..., 0])

@@ -137,7 +137,7 @@ def test_the_share_stays_with_its_metric():
 def test_a_pool_has_the_default_intervals_of_its_parts():
     sample = of_giant(20)
     fit = eb.engine.taylor(sample, P).apply(P)
-    pooled = eb.engine.linear_pool([fit, fit], draws=20_000, rng=1)
+    pooled = eb.engine.pool_quantiles([fit, fit], rng=1)
     np.testing.assert_allclose(pooled.interval(0.95), fit.interval(), atol=2e-3)
 
 

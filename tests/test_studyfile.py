@@ -13,9 +13,10 @@ import pytest
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.engine import LinearPool, Taylor
+from erbayes.engine import Estimator, Taylor
 from erbayes.engine import closed_form as closed_form
 from erbayes.labels import Records
+from erbayes.metrics.intervals import EqualTailed
 from erbayes.study import draw_samples, study
 from erbayes.study import populations as sim
 from erbayes.study.study_file import PACKAGE, StudyFile, code_of, digest_of
@@ -163,7 +164,7 @@ def test_code_in_a_module_of_the_user(tmp_path, monkeypatch):
 
 def digest():
     scripts = [script(text) for pair in VERSIONS.values() for text in pair]
-    return code_of(Records(), m.ALL, LinearPool((Taylor(), Taylor(order=1))), constant(1.0), *scripts)
+    return code_of(Records(), m.ALL, Estimator(Taylor(order=1), EqualTailed()), constant(1.0), *scripts)
 
 
 DIGEST = """

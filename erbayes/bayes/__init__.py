@@ -1,6 +1,6 @@
 """The Bayesian engine: models of entity sizes and errors in PyMC. Importing it imports PyMC."""
 
-from .engine import Modelled
+from .engine import Modelled, Pooled
 from .fit import Fit
 from .fitting import fast, nuts, warm_up
 from .laws import OneOf
@@ -9,7 +9,6 @@ from .outcomes import Bounded, Exactness, Leakage, Retention, Threshold
 from .priors import Level, Slope
 from .samplers import NotConverged
 from .sizes import LogNormal, PredictionInformed, Zeta
-from .stacking import stack
 from .totals import EXPECTED
 
 __all__ = [
@@ -25,6 +24,7 @@ __all__ = [
     "Modelled",
     "NotConverged",
     "OneOf",
+    "Pooled",
     "PredictionInformed",
     "Retention",
     "SizeModel",
@@ -33,6 +33,5 @@ __all__ = [
     "Zeta",
     "fast",
     "nuts",
-    "stack",
     "warm_up",
 ]

@@ -15,7 +15,10 @@ REMEDY = (
 )
 """The remedy if the sample lacks the largest entities."""
 UNSEEN = 0.25
-"""Largest share of the true links in entities beyond the sampled sizes for which there is no alarm."""
+"""Largest share of the true links in entities beyond the sampled sizes for which there is no alarm.
+
+Above it intervals of pools span both of their members, which covered recall best under uniform clusters.
+"""
 SURE = 0.5
 """Length of the 95 % interval of recall over the share of unseen links, from which there is no alarm.
 
@@ -24,11 +27,15 @@ above `UNSEEN`. All 26 of their intervals that missed were shorter than half of 
 """
 
 
+def is_unseen(fit: FittedTotals) -> bool:
+    """Return whether over a quarter of the true links are expected in entities beyond the sampled sizes."""
+    return float(fit.unseen.mean()) > UNSEEN
+
+
 def is_disowned(fit: FittedTotals) -> bool:
     """Return whether the interval of recall is far shorter than the share of links that no draw has seen."""
-    share = float(fit.unseen.mean())
     (lower, upper) = fit.apply([pairwise_recall]).interval(0.95)[0]
-    return share > UNSEEN and bool(upper - lower < SURE * share)
+    return is_unseen(fit) and bool(upper - lower < SURE * float(fit.unseen.mean()))
 
 
 def alarms(fit: FittedLaws) -> list[Sentence]:
@@ -42,7 +49,7 @@ def alarms(fit: FittedLaws) -> list[Sentence]:
         f"pairwise-recall rests on entities that the sample lacks: {100 * share:.0f} % of the true links "
         f"are expected in entities of more than {largest:,.0f} records, the largest in the sample. The "
         f"interval of the model, {lower:.2f} to {upper:.2f}, is too short for what is not known of these, so "
-        "that the table leads with a linear pool of the model and the closed form."
+        "that the table leads with one that spans it and that of the closed form."
     ]
     if fit.by_law:
         under = fit.laws(pairwise_recall).query("not rejected")

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from .._internal.arrays import FloatArray, Seed, generator
-from .._internal.errors import NotIdentified, Sentence
+from .._internal.errors import Grade, NotIdentified, Sentence
 from ..design.sample import Sample
-from ..metrics.columns import RECORDS, Between, Column, Domain, InDomain, Known, Links
+from ..engine import PooledDraws, taylor
+from ..metrics.columns import RECORDS, TRUE_LINKS, Between, Column, Domain, InDomain, Known, Links
 from ..metrics.definitions import Metric, pairwise_recall
 from ..metrics.uncertain import Draws
-from .fit import Fit
+from .fit import NOTE, Fit, pool
 from .fitting import fast
 from .model import SizeModel
 from .posterior import applied
@@ -53,9 +54,10 @@ class Modelled:
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Draws:
         """Return posterior draws of metrics, (chain, draw, k)."""
-        rng = generator(rng)
-        fits = self._fit_places(sample, metrics, rng)
+        return self._apply(self._fit_places(sample, metrics, generator(rng)), sample, metrics)
 
+    def _apply(self, fits: Mapping[Place, Fit], sample: Sample, metrics: Sequence[Metric]) -> Draws:
+        """Return posterior draws of metrics from the fits of their places, (chain, draw, k)."""
         shapes = (fit.population.true.shape for fit in fits.values())
         shape = next(shapes, (1, self.draws))
 
@@ -107,6 +109,51 @@ class Modelled:
             fit = self._fit(sample, place, rng)
             sentences += [alarm.about(fit.evidence.where) for alarm in fit.alarms]
         return sentences
+
+
+@dataclass(frozen=True, slots=True)
+class Pooled:
+    """Engine that pools the quantiles of a size model and of the closed form (see `Fit.pooled`).
+
+    It misses less often than the model, and its intervals are shorter than those of the closed form. They
+    depend on a prior, as the note of each result says.
+
+    Parameters
+    ----------
+    modelled : Modelled
+
+    Examples
+    --------
+    >>> from erbayes.bayes import Modelled, Pooled
+    >>> Pooled(Modelled(draws=500)).modelled.draws
+    500
+    """
+
+    modelled: Modelled = field(default_factory=Modelled)
+
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> PooledDraws:
+        """Return pooled draws of metrics, (chain, draw, k)."""
+        fits = self.modelled._fit_places(sample, metrics, generator(rng))
+        unseen = [
+            metric.name
+            for metric in metrics
+            if TRUE_LINKS in map(_find_whole_column, metric.columns)
+            and any(fits[place].is_unseen for place in _list_places([metric]))
+        ]
+        posterior = self.modelled._apply(fits, sample, metrics)
+        return pool(posterior, taylor(sample, metrics).apply(metrics), unseen)
+
+    def like(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Pooled:
+        """Return the engine for samples like this one (see `Modelled.like`)."""
+        return Pooled(self.modelled.like(sample, metrics, rng))
+
+    def identifies(self, metric: Metric) -> bool:
+        """Return True if the model produces all totals of a metric."""
+        return self.modelled.identifies(metric)
+
+    def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> list[Sentence]:
+        """Return a note that the intervals depend on a prior, and the alarms of the model."""
+        return [Sentence(NOTE, Grade.NOTE), *self.modelled.alarms(sample, metrics, rng)]
 
 
 def _list_places(metrics: Sequence[Metric]) -> list[Place]:

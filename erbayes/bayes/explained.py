@@ -140,8 +140,8 @@ def _explain_priors(fit: FittedLaws, level: float, pooled: Mapping[str, FloatArr
         if name in pooled:
             low, high = pooled[name]
             sentences.append(
-                "Its own alarm disowns this interval, so that the table leads with that of a linear pool "
-                f"with the closed form, {low:.3f} to {high:.3f}."
+                "Its own alarm disowns this interval, so that the table leads with one that spans it and "
+                f"that of the closed form, {low:.3f} to {high:.3f}."
             )
         if len(ranges):
             under = ranges.loc[[name]]

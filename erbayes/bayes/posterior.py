@@ -113,7 +113,7 @@ class Posterior(Tabled):
             - posterior_lower, posterior_upper: the interval of the posterior. If the alarm of recall is
               raised, lower and upper of the metrics that count true links are those of the pool instead, and
               kind says so (see `Fit.disowned`).
-            - pooled_lower, pooled_upper: the interval of a linear pool with the closed form (see
+            - pooled_lower, pooled_upper: the interval of the pool with the closed form (see
               `Fit.pooled`); NaN if the closed form lacks the metric.
             - by_second, if there is a second clustering: the share of the true links taken from it.
             - law_lower, law_upper, if parts have several laws: the ends of the widest range of the intervals

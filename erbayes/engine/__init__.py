@@ -12,15 +12,15 @@ from .closed_form import Taylor, taylor
 from .contract import Engine, Estimator
 from .labelled_only import Naive, P_naive, naive
 from .leave_one_out import Jackknife, jackknife
-from .pool import LinearPool, linear_pool
+from .pool import PooledDraws, pool_quantiles
 from .replicates import BCa, Resampled, Studentised, bootstrap
 from .schemes import Dirichlet, PseudoDraws, RaoWu
 from .several_engines import side_by_side
 
 # fmt: off
 __all__ = [
-    "AnytimeBetting", "BCa", "Betting", "BoundedMeans", "Dirichlet", "Engine", "Estimator", "Jackknife",
-    "LinearPool", "Naive", "P_naive", "PseudoDraws", "RaoWu", "Resampled", "Studentised", "Taylor", "betting",
-    "bootstrap", "jackknife", "linear_pool", "naive", "side_by_side", "taylor",
+    "AnytimeBetting", "BCa", "Betting", "BoundedMeans", "Dirichlet", "Engine", "Estimator", "Jackknife", "Naive",
+    "P_naive", "PooledDraws", "PseudoDraws", "RaoWu", "Resampled", "Studentised", "Taylor", "betting",
+    "bootstrap", "jackknife", "naive", "pool_quantiles", "side_by_side", "taylor",
 ]
 # fmt: on

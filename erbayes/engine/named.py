@@ -14,27 +14,31 @@ from ..design.contract import WithLaw
 from ..design.sample import Sample
 from ..metrics.definitions import Metric
 from ..metrics.uncertain import Draws, Normal
-from .closed_form import Taylor, taylor
+from .closed_form import taylor
 from .contract import Doubting, Engine, need_engine
 from .diagnostics import warn_heavy_tail
 from .known_clusters import ClosedForm
 from .leave_one_out import Jackknife
-from .pool import LinearPool
 from .replicates import Resampled
 
 
-def make_size_model() -> Any:
-    """Return the size model as an engine, `erbayes.bayes.Modelled`."""
+def _import_bayes() -> Any:
+    """Return `erbayes.bayes`, or refuse if PyMC is not installed."""
     try:
         # imported here, since models lie above engines, and PyMC is an extra that takes seconds to import
-        return import_module("erbayes.bayes").Modelled()
+        return import_module("erbayes.bayes")
     except ModuleNotFoundError as error:
         raise DataError("the size model needs PyMC: pip install 'erbayes[bayes]'") from error
 
 
-def make_pool() -> LinearPool:
-    """Return the pool of the size model and the closed form, half of each."""
-    return LinearPool((make_size_model(), Taylor()))
+def make_size_model() -> Any:
+    """Return the size model as an engine, `erbayes.bayes.Modelled`."""
+    return _import_bayes().Modelled()
+
+
+def make_pool() -> Any:
+    """Return the pool of the size model and the closed form as an engine, `erbayes.bayes.Pooled`."""
+    return _import_bayes().Pooled()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +60,9 @@ def advise(sample: Sample, metrics: Sequence[Metric]) -> tuple[Engine, Sentence]
 
     The closed form suits draws of records, and draws of entities without a heavy tail. If entities were drawn
     and a few hold most links, it misses those that were not drawn, while a size model alone is too sure of
-    them. The pool of both then had the best interval score of all engines on populations set aside
-    (benchmarks/heavy-tails.md). The jackknife takes its place for metrics that the size model does not have.
+    them. The pool of both then misses less often than either, at a better interval score, on populations set
+    aside (benchmarks/bayes-pool.md). The jackknife takes its place for metrics that the size model does not
+    have.
     """
 
     def because(reason: str) -> Sentence:
@@ -76,7 +81,7 @@ def advise(sample: Sample, metrics: Sequence[Metric]) -> tuple[Engine, Sentence]
     if sample.units.by_entity and all(map(make_size_model().identifies, metrics)):
         return make_pool(), because(
             "The pool of size model and closed form was taken, since entities were drawn and a few hold most "
-            "links: half of it depends on a prior for the sizes of entities."
+            "links."
         )
     return Jackknife(), because(
         "The jackknife was taken, since a few units carry the estimates, and no size model has these metrics."

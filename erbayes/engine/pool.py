@@ -1,8 +1,8 @@
-"""Linear pools: mixtures of the distributions that several engines give to the same metrics.
+"""Pools of quantiles: the distributions that several engines give to the same metrics, averaged.
 
-Sources: Stone (1961), The Annals of Mathematical Statistics 32, 1339-1342 (linear opinion pool). McConway
-(1981), JASA 76, 410-414 (the margins of a pool are the pools of the margins). Xie and Singh (2013),
-International Statistical Review 81, 3-39 (confidence distributions).
+Sources: Vincent (1912), Behavior Monographs 1 (5) (averages of quantiles). Lichtendahl, Grushka-Cockayne and
+Winkler (2013), Management Science 59, 1594-1611 (they are sharper than averages of probabilities). Xie and
+Singh (2013), International Statistical Review 81, 3-39 (confidence distributions).
 """
 
 from __future__ import annotations
@@ -10,53 +10,84 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 
-from .._internal.arrays import FloatArray, Seed, generator
+from .._internal.arrays import FloatArray, Seed
 from .._internal.errors import DataError
-from ..design.sample import Sample
-from ..metrics.definitions import Metric
-from ..metrics.intervals import DEFAULT
+from ..metrics.intervals import DEFAULT, EqualTailed, Kind, Support
 from ..metrics.uncertain import Draws, Normal
-from .contract import Doubting, Engine, need_engine
 
 
-def linear_pool(
+@dataclass(frozen=True, slots=True)
+class PooledQuantiles(EqualTailed):
+    """Kind of interval of a pool: its ends are averages of the ends of several intervals."""
+
+    def label(self, support: Support) -> str:
+        return "pooled quantiles"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PooledDraws(Draws):
+    """Draws whose quantiles are those of a pool (see `pool_quantiles`). A `note` says what is in the pool."""
+
+    kind: ClassVar[Kind] = PooledQuantiles()
+    note: str = ""
+
+    def part(self, at: Sequence[int]) -> PooledDraws:
+        """Return the components at the positions `at`, jointly."""
+        draws = Draws.part(self, at)
+        return PooledDraws(draws.names, draws.values, draws.support, draws.centre, self.note)
+
+    def sentence(self, level: float = 0.95, kind: Kind | None = None) -> str:
+        """Return what `Estimates.sentence` returns, and the note."""
+        return " ".join(filter(None, [Draws.sentence(self, level, kind), self.note]))
+
+
+def pool_quantiles(
     results: Sequence[Normal | Draws],
     weights: Sequence[float] | None = None,
     *,
-    draws: int = 4000,
+    outer: Sequence[str] = (),
     rng: Seed = None,
-) -> Draws:
-    """Mix the distributions of several results for the same metrics.
+) -> PooledDraws:
+    """Average the quantiles of several results for the same metrics.
 
-    The distribution function F of a metric in the pool is the weighted mean of those of the results:
+    The quantile function Q of a metric in the pool is the weighted mean of those of the results, so that the
+    ends of its equal-tailed intervals are the weighted means of the ends of theirs:
 
-        F(x) = Σ w_i F_i(x),   Σ w_i = 1
+        Q(p) = Σ w_i Q_i(p),   Σ w_i = 1
 
-    An equal-tailed interval of the pool lies between the quantiles of F. If two results agree, the pool
-    agrees with them. If one of them is far too sure, the pool has the tails of the other.
+    If two results agree, the pool agrees with them. If they disagree, it is between them and about as long as
+    they are on average, where a mixture of their distributions is longer than both (Lichtendahl et al. 2013).
 
-    Draws have the distribution of their values. A `Normal` has that of its default intervals: the ends of the
-    interval of level 1 - 2p are its quantiles at p and 1 - p. Its metrics are joined by a normal copula.
+    Draws have the quantiles of their values. A `Normal` has those of its default intervals: the ends of the
+    interval of level 1 - 2p are its quantiles at p and 1 - p.
 
     Parameters
     ----------
     results : sequence of Normal or Draws
-        Two or more, with the same components.
+        Two or more, with the same components. Each draw of the first is moved to the quantile of the pool at
+        its rank, which keeps chains and the dependence of metrics. A `Normal` has 4,000 draws then.
     weights : sequence of float, optional
-        One per result, 0 or more, such as those of `erbayes.bayes.stack`. By default all are equal.
-    draws : int
-        Number of draws of the pool. Each result has its share of them.
+        One per result, 0 or more. By default all are equal.
+    outer : sequence of str, optional
+        Names of metrics for which no result is trusted to know its own error. Their quantiles below 1/2 are
+        the smallest of all results, and those above it the largest, so that intervals span all others.
     rng : Generator, int or None
-        A generator or its seed. None is a new seed at each call. Quantiles do not depend on it: values of
-        draws and probabilities of quantiles are equally spaced.
+        A generator or its seed. Quantiles do not depend on it, but draws of a `Normal` do.
 
     Returns
     -------
-    Draws, (1, draws, k)
-        In random order.
+    PooledDraws, (chain, draw, k)
+        Estimates are weighted means of the estimates.
+
+    Raises
+    ------
+    DataError
+        Fewer than two results, results of other components, or weights that are not one number of 0 or more
+        per result with a sum above 0.
 
     Examples
     --------
@@ -65,91 +96,45 @@ def linear_pool(
     ...     Normal(("x",), np.array([mean]), np.array([[1.0]]), np.array([np.inf]), support)
     ...     for mean in (0.0, 8.0)
     ... )
-    >>> linear_pool([near, far], draws=2000, rng=1).interval(0.9).round(1)
-    array([[-1.3,  9.3]])
+    >>> pool_quantiles([near, far], rng=1).interval(0.9).round(1)
+    array([[2.4, 5.6]])
     """
-    results, rng = list(results), generator(rng)
+    results = list(results)
     if len(results) < 2:
-        raise DataError(f"a linear pool needs two results or more, not {len(results)}")
+        raise DataError(f"a pool needs two results or more, not {len(results)}")
     for one, other in pairwise(results):
         if (one.names, one.support) != (other.names, other.support):
             raise DataError(
-                f"a linear pool mixes results for the same metrics, not for {', '.join(one.names)} and for "
+                f"a pool averages results for the same metrics, not for {', '.join(one.names)} and for "
                 f"{', '.join(other.names)}"
             )
-    shares = _normalize_weights(weights, len(results))
-    if draws < len(results):
-        raise DataError(f"a linear pool of {len(results)} results needs as many draws or more, not {draws}")
-    # cumulated shares are rounded, so that the numbers add to `draws`
-    ends = np.round(np.cumsum(shares) * draws).astype(np.int64)
-    numbers = np.diff(ends, prepend=0)
-    values = np.concatenate([_take_values(one, n, rng) for one, n in zip(results, numbers, strict=True)])
-    return Draws(results[0].names, rng.permutation(values)[None], results[0].support)
+    shares, first = _normalize_weights(weights, len(results)), results[0].as_draws(rng=rng)
+    # where equal-tailed intervals look for the quantiles of draws, so that ends are averages of ends
+    p = np.linspace(0, 1, len(first.flat))[:, None]
+    quantiles = np.stack([_take_quantiles(one, p) for one in results])
+    pooled = np.tensordot(shares, quantiles, 1)
+    widest = np.where(p < 0.5, quantiles.min(axis=0), quantiles.max(axis=0))
+    pooled = np.where(np.isin(first.names, list(outer)), widest, pooled)
+    ranks = first.flat.argsort(axis=0).argsort(axis=0)
+    values = np.take_along_axis(pooled, ranks, axis=0).reshape(first.values.shape)
+    centre = shares @ np.stack([one.estimate for one in results])
+    return PooledDraws(first.names, values, first.support, centre)
 
 
 def _normalize_weights(weights: Sequence[float] | None, results: int) -> FloatArray:
     """Return weights that add to 1."""
     w = np.ones(results) if weights is None else np.asarray(weights, dtype=float)
     if w.shape != (results,) or not (np.isfinite(w) & (w >= 0)).all() or not w.sum() > 0:
-        raise DataError(
-            f"weights of a linear pool are {results} numbers of 0 or more, not all 0: not {weights}"
-        )
+        raise DataError(f"weights of a pool are {results} numbers of 0 or more, not all 0: not {weights}")
     return np.asarray(w / w.sum())
 
 
-def _take_values(result: Normal | Draws, number: int, rng: np.random.Generator) -> FloatArray:
-    """Return equally spaced draws, or values at equally spaced probabilities, (number, k)."""
+def _take_quantiles(result: Normal | Draws, p: FloatArray) -> FloatArray:
+    """Return the quantiles of each metric at probabilities p, (n, 1), as (n, k)."""
     if isinstance(result, Draws):
-        return result.flat[np.arange(number) * len(result.flat) // max(number, 1)]
-    joint = result.as_draws(number, rng).flat
-    # ranks of joint draws keep the dependence of the metrics, for any distribution of each
-    p = (joint.argsort(axis=0).argsort(axis=0) + 0.5) / max(number, 1)
+        return np.asarray(np.quantile(result.flat, p[:, 0], axis=0))
+    p = np.clip(p, 0.5 / len(p), 1 - 0.5 / len(p))  # quantiles at 0 and 1 are infinite without a support
     quantiles = DEFAULT.quantile(result, p)
     held = np.where(p < 0.5, np.minimum(quantiles, result.mean), np.maximum(quantiles, result.mean))
     ends = DEFAULT.widened(result, np.stack([held, held], axis=-1))
     return np.asarray(np.clip(np.where(p < 0.5, ends[..., 0], ends[..., 1]), *np.transpose(result.support)))
-
-
-@dataclass(frozen=True, slots=True)
-class LinearPool:
-    """Engine that mixes the distributions of other engines with fixed weights (see `linear_pool`).
-
-    A pool of a model and the closed form, which needs no law, covers more than the model, at a width between
-    those of the two. Its weights come before the data, since the closed form has no likelihood.
-
-    Parameters
-    ----------
-    engines : tuple of Engine
-        Two or more, such as `(Modelled(), Taylor())`.
-    weights : tuple of float, optional
-        One per engine, 0 or more. By default all are equal.
-    draws : int
-        Number of draws of the pool.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> from erbayes.engine import LinearPool, Resampled, Taylor
-    >>> units = eb.measure({i: i // 2 for i in range(60)}, {i: i // 2 for i in range(40)})
-    >>> pool = LinearPool((Taylor(), Resampled(replicates=200)), draws=1000)
-    >>> pool(eb.Sample(units, eb.UniformRecords()), [eb.metrics.entities], 1).estimate.round(1)
-    array([30.3])
-    """
-
-    engines: tuple[Engine, ...]
-    weights: tuple[float, ...] | None = None
-    draws: int = 4000
-
-    def __post_init__(self) -> None:
-        for engine in self.engines:
-            need_engine(engine, "each of engines")
-
-    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Draws:
-        rng = generator(rng)
-        results = [engine(sample, metrics, rng) for engine in self.engines]
-        return linear_pool(results, self.weights, draws=self.draws, rng=rng)
-
-    def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Sequence[str]:
-        """Return the alarms of the engines that have some (see `Doubting`)."""
-        doubting = [engine for engine in self.engines if isinstance(engine, Doubting)]
-        return [alarm for engine in doubting for alarm in engine.alarms(sample, metrics, rng)]

@@ -89,7 +89,7 @@ def side_by_side(
         A sample, which each of `engines` estimates. Or results that you have: `Normal`, `Draws` or
         `Bootstrap` as engines return them; `Totals` or a Bayesian fit, to which the metrics are applied; or a
         Series of estimates without standard errors, such as `naive` returns. If the alarm of a fit disowns
-        its intervals of some metrics, its linear pool has a row before them.
+        its intervals of some metrics, its pool has a row before them.
     metrics : Metric or str, or several
     engines : names, optional
         Engines of `erbayes.estimate`. By default the closed form, the bootstrap and the size model, which

@@ -120,7 +120,8 @@ def report(
         bootstrap, which start from the same random state. If an engine raises DataError, the page shows its
         message. Alarms and warnings of engines are shown with those of the sample; warnings without a grade
         count as faults. If an engine can explain its fit, as the size model can, the explanation is a
-        section. If the model's own alarm disowns its interval of recall, the linear pool comes before it.
+        section. If the model's own alarm disowns its interval of recall, the pool with the closed form comes
+        before it.
     kinds : sequence of Kind
         Each result has intervals of the first kind that suits it, and of its own kind if none does.
     about : mapping, name -> value, optional

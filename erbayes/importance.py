@@ -1,7 +1,10 @@
-"""Importance sampling of parts: proposals are t distributions around the mode, adapted to the weights.
+"""Adaptive importance sampling of densities with few dimensions, with the evidence of each.
 
-A part has few dimensions, so that this is accurate. The weights are smoothed by Pareto's distribution, whose
-shape k̂ shows whether they can be relied on. Source: Vehtari et al. (2024).
+Proposals are t distributions around the mode, adapted to the weights. The weights are smoothed by Pareto's
+distribution, whose shape k̂ shows whether they can be relied on. This room knows nothing of entity resolution.
+
+Sources: Cornuet, Marin, Mira and Robert (2012), Scandinavian Journal of Statistics 39, 798-812. Vehtari et
+al. (2024), JMLR 25 (72).
 """
 
 from __future__ import annotations
@@ -9,16 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
-from arviz_stats.base import array_stats
 from scipy.linalg.lapack import dtrtri
 from scipy.optimize import minimize
 from scipy.special import gammaln
 
-from .._internal.arrays import FloatArray, IntArray
-from .parts import CompiledPart
-from .priors import TAIL
+from ._internal.arrays import FloatArray, IntArray
 
 DF = 20.0
 """Degrees of freedom of proposals."""
@@ -47,11 +48,11 @@ the probability of a law by .045 from seed to seed, three times as much as the n
 a fifth of the smallest share, a law whose first points miss its mass stays unlikely: it lost up to 4 natural
 logs of evidence.
 """
-BEND = 2 * TAIL
+BEND = 6.0
 """|v|² at which `LightTails` begins to draw tails together, κ.
 
-With the degrees of freedom of priors themselves, priors are nearly normal in u. Data cut their tails, and
-with twice as many posteriors are nearer to normal ones.
+It is twice the degrees of freedom of t priors with 3. With 3 themselves, priors are nearly normal in u. Data
+cut their tails, and with twice as many posteriors are nearer to normal ones.
 """
 TINY, FARTHEST = 1e-12, 500.0
 """Limits of |u|²/κ of a block of coordinates. They are far from any draw, and nothing overflows."""
@@ -75,6 +76,27 @@ POOR = 0.1
 """Effective draws of a first round below which a near start is dropped, as a share of its points."""
 SHRINKAGE = 3.0
 """Draws, per coordinate, that the covariance of the round before counts for when proposals adapt."""
+
+
+class Target(Protocol):
+    """An unnormalised density of θ, (d,), and a further state without parameters.
+
+    `start`, (d,): where the search of the mode begins; `heavy_tails`: coordinates of each block with a
+    multivariate t prior of 3 degrees of freedom, its location and its scale; `log_flawless`: log mass of the
+    further state, -∞ if there is none. Targets with the same `program` are alike.
+    """
+
+    @property
+    def start(self) -> FloatArray: ...
+    @property
+    def heavy_tails(self) -> Sequence[tuple[IntArray, float, float]]: ...
+    @property
+    def log_flawless(self) -> float: ...
+    @property
+    def program(self) -> Any: ...
+    def log_densities(self, thetas: FloatArray, /) -> FloatArray:
+        """Return the log density at each θ, (K, d), as (K,)."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,15 +255,14 @@ class Approximation:
 
 
 class Adapted:
-    """Adaptive multiple importance sampling of the posterior of one part (Cornuet et al. 2012).
+    """Adaptive multiple importance sampling of one target (Cornuet et al. 2012).
 
-    The search of the mode starts at that of `other`, another law of the part, or `near` that of a like
-    sample.
+    The search of the mode starts at that of `other`, a target alike, or `near` that of a like sample.
     """
 
     def __init__(
         self,
-        part: CompiledPart,
+        part: Target,
         first: int,
         rng: np.random.Generator,
         chains: int = 1,
@@ -386,7 +407,7 @@ class Adapted:
 
 
 def approximated(
-    laws: Sequence[CompiledPart],
+    laws: Sequence[Target],
     draws: int,
     rng: np.random.Generator,
     prior: Sequence[float] = (1.0,),
@@ -439,6 +460,9 @@ def smoothed(log_w: FloatArray) -> tuple[FloatArray, float]:
     """Return Pareto-smoothed weights that add to 1, and the Pareto shape, which is -∞ if all are equal."""
     if np.ptp(log_w[np.isfinite(log_w)]) < 1e-9:
         return np.isfinite(log_w) / np.isfinite(log_w).sum(), -np.inf
+    # imported here, since it is an extra that takes a second to import
+    from arviz_stats.base import array_stats
+
     with np.errstate(over="ignore"):  # of quantiles that are then cut at the largest weight
         log_smooth, khat = array_stats.psislw(-log_w)
     if not np.isfinite(khat):  # the tail has too few distinct weights

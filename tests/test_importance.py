@@ -1,0 +1,139 @@
+"""Importance sampling of densities whose moments and evidence are known, and of one that it must not trust."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+pytest.importorskip("arviz_stats", reason="arviz-stats is not installed")
+
+from erbayes.importance import KHAT, LightTails, approximated, resampled, smoothed, truncated
+
+
+@dataclass
+class Density:
+    """A target by a function of θ, (K, d)."""
+
+    log_density: Any
+    d: int
+    heavy_tails: list = field(default_factory=list)
+    log_flawless: float = -np.inf
+    program: Any = None
+
+    @property
+    def start(self):
+        return np.zeros(self.d)
+
+    def log_densities(self, thetas):
+        return np.atleast_1d(self.log_density(thetas))
+
+
+def rng(seed=1):
+    return np.random.default_rng(seed)
+
+
+MEAN, COV = np.array([1.0, -2.0, 0.5]), np.array([[1.0, 0.8, 0.0], [0.8, 2.0, -0.3], [0.0, -0.3, 0.5]])
+
+
+def normal(log_evidence=0.0):
+    exact = stats.multivariate_normal(MEAN, COV)
+    return Density(lambda x: exact.logpdf(x) + log_evidence, 3)
+
+
+def test_a_normal_density_and_its_evidence():
+    (found,) = approximated([normal(-7.0)], 4000, rng(), chains=4)
+    assert found.log_evidence == pytest.approx(-7.0, abs=0.02) and found.khat < 0.5
+    assert found.thetas.shape == (4, 1000, 3)
+    np.testing.assert_allclose(found.thetas.mean((0, 1)), MEAN, atol=0.08)
+    np.testing.assert_allclose(np.cov(found.thetas.reshape(-1, 3).T), COV, atol=0.15)
+
+
+def test_a_skewed_density_by_quadrature():
+    """exp(-e^x) e^(2x), a gamma in log scale, times a normal one about a curve of it."""
+
+    def log_density(x):
+        return 2 * x[:, 0] - np.exp(x[:, 0]) - 2 * (x[:, 1] - 0.5 * x[:, 0] ** 2) ** 2
+
+    wanted = np.log(integrate.quad(lambda x: np.exp(2 * x - np.exp(x)), -30, 5)[0] * np.sqrt(np.pi / 2))
+    (found,) = approximated([Density(log_density, 2)], 8000, rng(2))
+    assert found.log_evidence == pytest.approx(wanted, abs=0.03)
+    # log of a gamma(2) variable: mean digamma(2) = 1 - γ, variance π²/6 - 1
+    assert found.thetas[..., 0].mean() == pytest.approx(1 - np.euler_gamma, abs=0.03)
+    assert found.thetas[..., 0].var() == pytest.approx(np.pi**2 / 6 - 1, abs=0.05)
+    second = 0.5 * (np.pi**2 / 6 - 1 + (1 - np.euler_gamma) ** 2)
+    assert found.thetas[..., 1].mean() == pytest.approx(second, abs=0.05)
+
+
+def test_a_block_with_a_heavy_tail():
+    """A multivariate t prior that no data cut: its quantiles and evidence, which normal proposals miss."""
+    exact = stats.multivariate_t([0.0, 0.0], 4 * np.eye(2), df=3)
+    tails = [(np.array([0, 1]), 0.0, 2.0)]
+    (found,) = approximated([Density(lambda x: exact.logpdf(x) + 1.5, 2, tails)], 8000, rng(3))
+    assert found.log_evidence == pytest.approx(1.5, abs=0.03) and found.khat < 0.7
+    # |x|²/(4 d) has an F distribution with d = 2 and 3 degrees of freedom
+    square = (found.thetas[0] ** 2).sum(-1) / 8
+    for p in (0.5, 0.9, 0.99):
+        assert np.mean(square > stats.f(2, 3).isf(1 - p)) == pytest.approx(1 - p, abs=0.02)
+
+
+def test_coordinates_of_heavy_tails_bend_at_six():
+    """|u|² = κ log(1 + |v|²/κ) with κ = 6, so that |v|² = 6 is |u|² = 6 log 2; others stay."""
+    tails = LightTails(3, [(np.array([0, 1]), 1.0, 2.0)])
+    theta = np.array([[1 + 2 * np.sqrt(6) * 0.6, 1 - 2 * np.sqrt(6) * 0.8, 7.0]])
+    u = tails.u(theta)
+    np.testing.assert_allclose(u[0], [0.6 * np.sqrt(6 * np.log(2)), -0.8 * np.sqrt(6 * np.log(2)), 7.0])
+    np.testing.assert_allclose(tails.theta(u)[0], theta)
+
+
+def test_tails_that_proposals_do_not_have_need_more_rounds_or_are_told(monkeypatch):
+    """Cauchy tails: rounds follow until the Pareto shape is reliable, or it says that the points ran out."""
+    cauchy = Density(lambda x: stats.cauchy.logpdf(x).sum(-1), 4)
+    (found,), (easy,) = approximated([cauchy], 500, rng(4)), approximated([normal()], 500, rng(4))
+    assert len(found.adapted.points) > 2 * len(easy.adapted.points) and found.khat <= KHAT
+    monkeypatch.setattr("erbayes.importance.MOST", 1)
+    assert approximated([cauchy], 500, rng(4))[0].khat > KHAT
+
+
+def test_the_probability_of_several_densities_follows_from_their_evidence():
+    """Densities of one program search from the mode of the first; a further state has a mass of its own."""
+    densities = [normal(0.0), normal(np.log(3.0))]
+    found = approximated(densities, 2000, rng(5), prior=[0.6, 0.4])
+    ratio = found[1].log_evidence - found[0].log_evidence
+    assert ratio == pytest.approx(np.log(3), abs=0.04)
+    assert [one.share for one in found] == pytest.approx([1 / 3, 1.0], abs=0.02), (
+        "Bayes factors against the best"
+    )
+    atom = normal(0.0)
+    atom.log_flawless = np.log(2.0)
+    (one,) = approximated([atom], 2000, rng(6))
+    assert one.adapted.log_evidence == pytest.approx(np.log(3.0), abs=0.02)
+
+
+def test_chains_share_no_point_and_have_evidence_of_their_own():
+    (found,) = approximated([normal(2.0)], 2000, rng(7), chains=4)
+    rows = [{tuple(theta) for theta in chain} for chain in found.thetas]
+    assert all(not rows[i] & rows[j] for i in range(4) for j in range(i))
+    assert found.adapted.by_chain.shape == (4,)
+    assert found.adapted.by_chain == pytest.approx(np.full(4, 2.0), abs=0.1)
+
+
+def test_an_answer_does_not_depend_on_the_seed_beyond_its_error():
+    """Means over 20 seeds scatter like those of as many independent draws as are asked for, or less."""
+    means = [approximated([normal()], 500, rng(seed))[0].thetas.mean((0, 1)) for seed in range(20)]
+    assert (np.std(means, axis=0) < 1.6 * np.sqrt(np.diag(COV) / 500)).all()
+    again = approximated([normal()], 500, rng(3))[0].thetas
+    np.testing.assert_array_equal(again, approximated([normal()], 500, rng(3))[0].thetas)
+
+
+def test_weights_and_resampling():
+    w = resampled(np.array([0.5, 0.0, 0.5]), 1000, rng())
+    assert np.bincount(w, minlength=3).tolist() == [500, 0, 500]
+    even, khat = smoothed(np.zeros(50))
+    assert khat == -np.inf and even == pytest.approx(np.full(50, 0.02))
+    log_w = np.zeros(100)
+    log_w[0] = 50.0
+    cut = truncated(log_w)
+    # one weight holds all: the mean is 1/100 of it, which is cut at √100 times the mean
+    assert cut.sum() == pytest.approx(1) and cut[0] == pytest.approx(1, abs=1e-12)
