@@ -37,8 +37,8 @@ def prior(
 
     Sizes and errors are drawn from the prior, and weighted by the known number of predicted links, as in a
     fit. Look at its table before you label: if the interval leaves out what you think possible, or has
-    what you know to be wrong, change the priors of the model. `erbayes.plots.forest({"prior": before})` draws it,
-    also next to the posterior.
+    what you know to be wrong, change the priors of the model. `erbayes.plots.forest({"prior": before})` draws
+    it, also next to the posterior.
 
     Parameters
     ----------
