@@ -31,7 +31,6 @@ from erbayes.bayes import (
     SizeModel,
     Slope,
     fast,
-    fitting,
     joined,
 )
 from erbayes.bayes.evidence import Evidence
@@ -59,7 +58,7 @@ def with_fixed_centre() -> Iterator[None]:
         centre = np.average(np.log2(known.size), weights=known.size * known.count)
         return replace(evidence, data=evidence.data | {"centre": centre})
 
-    with patch.object(fitting.Evidence, "of", moved):
+    with patch.object(Evidence, "of", moved):
         yield
 
 
@@ -129,7 +128,8 @@ def judge(runs: pd.DataFrame) -> pd.DataFrame:
     relative = wide["score"] / wide["score"].loc["whole"]
     text = wide["covered"].map("{:.3f}".format) + " / " + relative.map("{:.2f}".format)
     text.columns = [f"{kind}, {plan.split()[1]}, {metric[9]}" for kind, plan, metric in text.columns]
-    return text.reset_index()
+    table: pd.DataFrame = text.reset_index()
+    return table
 
 
 if __name__ == "__main__":

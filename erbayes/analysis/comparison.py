@@ -179,7 +179,8 @@ def compare(
     differing : Differing
         The policy for predictions that cover different records.
     engine : Engine or str, optional
-        `"closed form"` (the default), `"jackknife"` or `"bootstrap"`, or an engine with a method `paired`.
+        `"closed form"` (the default), `"jackknife"`, `"bootstrap"` or `"size model"`, or an engine with a
+        method `paired`.
     rng : Generator, int or None
         The source of chance, for engines that need one. A seed makes results repeatable.
 

@@ -1,5 +1,6 @@
 """The Bayesian engine: models of entity sizes and errors in PyMC. Importing it imports PyMC."""
 
+from .beforehand import prior
 from .engine import Modelled, Pooled
 from .fit import Fit
 from .fitting import fast, nuts, warm_up
@@ -33,5 +34,6 @@ __all__ = [
     "Zeta",
     "fast",
     "nuts",
+    "prior",
     "warm_up",
 ]

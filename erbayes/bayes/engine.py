@@ -56,6 +56,29 @@ class Modelled:
         """Return posterior draws of metrics, (chain, draw, k)."""
         return self._apply(self._fit_places(sample, metrics, generator(rng)), sample, metrics)
 
+    def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Draws:
+        """As `Paired.paired`: each prediction has a fit, and joint draws agree on the true links.
+
+        True links belong to no prediction. The draws of each fit are put in the order of their numbers, so
+        that a joint draw has equally large ones. Given these, errors of the predictions are taken for
+        independent. Since they err on the same entities, intervals of differences are rather too wide.
+        """
+        rng = generator(rng)
+        seed, joint = int(rng.integers(2**32)), list[Draws]()
+        for sample in samples:
+            fits = self._fit_places(sample, metrics, generator(seed))
+            draws = self._apply(fits, sample, metrics)
+            if fits:
+                order = next(iter(fits.values())).total(TRUE_LINKS).ravel().argsort(kind="stable")
+                draws = replace(draws, values=draws.flat[None, order])
+            joint.append(draws)
+        values = np.concatenate([draws.values for draws in joint], axis=-1)
+        return Draws(
+            tuple(name for draws in joint for name in draws.names),
+            rng.permutation(values, axis=1),
+            tuple(one for draws in joint for one in draws.support),
+        )
+
     def _apply(self, fits: Mapping[Place, Fit], sample: Sample, metrics: Sequence[Metric]) -> Draws:
         """Return posterior draws of metrics from the fits of their places, (chain, draw, k)."""
         shapes = (fit.population.true.shape for fit in fits.values())

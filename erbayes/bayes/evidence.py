@@ -129,7 +129,6 @@ class Evidence:
             draws = draws[inside]
         known, size, common = units.known, units.size, units.column(COMMON_LINKS)
         assert known is not None
-        biased = known.size @ (known.size * known.count) / (known.size @ known.count)
         matched = None if second is None else Matched.of(sample, second)
         largest = max(known.size.max(), size.max(), 0 if matched is None else matched.size.max())
         grid = SizeGrid.up_to(max(min(REACH * largest, known.total(RECORDS)), largest))
@@ -141,14 +140,7 @@ class Evidence:
         entities = Entities(size, common, np.maximum(foreign, 0), draws, grid.bin(of_bin), by_second)
         records, predicted = known.total(RECORDS), known.total(PREDICTED_LINKS)
         shared = {
-            "size": grid.size,
-            "width": grid.width,
-            "x": grid.x,
-            "basis": basis(grid.x),
             "centre": np.log2(size).mean(),
-            "log_biased_mean": np.log(biased),
-            "records": records,
-            "predicted_links": max(predicted, 0.5),
             "selection": np.asarray(design.selection(grid.size, sample.units), dtype=float),
             "repeats": 0.0 if design.without_repeats else 1.0,
             "fixed_size": 1.0 if design.fixed_size else 0.0,
@@ -156,12 +148,43 @@ class Evidence:
         counted = _count_draws(grid, entities) | _count_errors(
             grid, _make_intrusion_bins(known), entities.take(~entities.matched)
         )
-        data = shared | counted | _smooth_prediction(grid, known)
+        data = _describe_prediction(grid, known) | shared | counted
         if matched is not None:
             data |= matched.data(sample, grid)
             data["sampled_entities"] = np.bincount(entities.bin, minlength=len(grid.size))
             data["sampled_foreign"] = 0.0
         return cls(units, grid, entities, data, records, predicted, domain, matched, links)
+
+
+def data_of_prediction(known: KnownTotals) -> dict[str, Any]:
+    """Return the data of a size model before any draw of records, whose `centre` is that to be expected."""
+    largest = known.size.max()
+    grid = SizeGrid.up_to(max(min(REACH * largest, known.total(RECORDS)), largest))
+    empty, none = np.empty(0), np.empty(0, dtype=np.int64)
+    entities = Entities(empty, empty, empty, none, none, none.astype(bool))
+    expected = {
+        "centre": np.average(np.log2(known.size), weights=known.size * known.count),
+        "selection": grid.size,
+        "repeats": 1.0,
+        "fixed_size": 1.0,
+    }
+    counted = _count_draws(grid, entities) | _count_errors(grid, _make_intrusion_bins(known), entities)
+    return _describe_prediction(grid, known) | expected | counted
+
+
+def _describe_prediction(grid: SizeGrid, known: KnownTotals) -> dict[str, Any]:
+    """Return the data that depend on the prediction and the grid alone."""
+    biased = known.size @ (known.size * known.count) / (known.size @ known.count)
+    return {
+        "size": grid.size,
+        "width": grid.width,
+        "x": grid.x,
+        "basis": basis(grid.x),
+        "log_biased_mean": np.log(biased),
+        "records": known.total(RECORDS),
+        "predicted_links": max(known.total(PREDICTED_LINKS), 0.5),
+        **_smooth_prediction(grid, known),
+    }
 
 
 def _count_draws(grid: SizeGrid, entities: Entities) -> dict[str, Any]:

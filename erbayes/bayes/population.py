@@ -191,7 +191,8 @@ def _mark_steady_sizes(
     if "stands" in by_size:
         return np.zeros(len(s), dtype=bool)
     # The square of a sum of two terms is at most twice the sum of their squares.
-    of_one = 2 * ((s * (s - 1) / 2) ** 2 * by_size["kept_square"] + s**2 * by_size["foreign_square"] / 4)
+    foreign = by_size.get("foreign_square", 0.0)  # a model without leakage has none
+    of_one = 2 * ((s * (s - 1) / 2) ** 2 * by_size["kept_square"] + s**2 * foreign / 4)
     variance = (expected * of_one).reshape(-1, len(s)).mean(axis=0) / data["predicted_links"] ** 2
     order = np.argsort(variance)
     steady = np.zeros(len(s), dtype=bool)

@@ -19,7 +19,8 @@ from .several_engines import side_by_side
 
 # fmt: off
 __all__ = [
-    "AnytimeBetting", "BCa", "Betting", "BoundedMeans", "Dirichlet", "Engine", "Estimator", "Jackknife", "Naive",
+    "AnytimeBetting", "BCa", "Betting", "BoundedMeans", "Dirichlet", "Engine", "Estimator", "Jackknife",
+    "Naive",
     "P_naive", "PooledDraws", "PseudoDraws", "RaoWu", "Resampled", "Studentised", "Taylor", "betting",
     "bootstrap", "jackknife", "naive", "pool_quantiles", "side_by_side", "taylor",
 ]

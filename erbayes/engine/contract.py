@@ -129,6 +129,6 @@ def need_paired(engine: Engine) -> Paired:
     if not isinstance(engine, Paired):
         raise DataError(
             f"{type(engine).__name__} cannot judge several predictions by the same draws: it has no method "
-            "`paired`. Taylor, Jackknife and Resampled have one"
+            "`paired`. Taylor, Jackknife, Resampled and Modelled have one"
         )
     return engine
