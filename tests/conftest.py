@@ -1,13 +1,21 @@
 """Marks of tests: files that are slow are not even read where a run leaves slow tests out."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
+import typer.testing
 
 ROOT = Path(__file__).parents[1]
 SLOW_DOCTESTS = ROOT / "erbayes" / "bayes"
 """The examples of this room compile models."""
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_command():
+    """The commands of the shell are made of their functions once, as in a process, and not at every call of a test."""
+    typer.testing._get_command = cache(typer.testing._get_command)
 
 
 def is_slow(path: Path) -> bool:

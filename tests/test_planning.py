@@ -182,21 +182,21 @@ def test_half_widths_fall_with_draws_and_costs_rise():
 def test_the_covariance_is_that_of_pilots_with_a_draw_left_out(plan):
     """Of the estimate, log S² and log effective. The jackknife linearises nothing.
 
-    Each draw of the pilot counts 10 times, so that leaving one out is a small step.
+    Each draw of the pilot counts 20 times, so that leaving one out is a small step.
     """
-    drawn, design = np.tile(pilots(plan, 200, 1)[0].expansion.unit, 10), PLANS[plan][0]
+    drawn, design = np.tile(pilots(plan, 100, 1)[0].expansion.unit, 20), PLANS[plan][0]
 
     def pilot(unit):
         chosen, draws = np.unique(unit, return_inverse=True)
         taken = PEOPLE.units.take(chosen)
         return eb.Sample(taken, replace(design, draws=taken.ids[draws]))
 
-    left = [forecast(pilot(np.delete(drawn, i)), METRICS, DESIGNS) for i in range(200)]
+    left = [forecast(pilot(np.delete(drawn, i)), METRICS, DESIGNS) for i in range(100)]
     for name, outlook in forecast(pilot(drawn), METRICS, DESIGNS).designs.items():
         each = [f.designs[name] for f in left]
         values = np.array([[o.estimate, np.log(o.variance), np.log(o.effective)] for o in each])
         for j in range(len(METRICS)):
-            wanted = np.cov(values[:, :, j], rowvar=False) * 199 * 10
+            wanted = np.cov(values[:, :, j], rowvar=False) * 99 * 20
             sd = np.sqrt(
                 np.where(np.diag(wanted) > 1e-20, np.diag(wanted), 1.0)
             )  # effective draws can be all
@@ -211,7 +211,7 @@ def test_bounds_hold_the_truth_although_the_width_depends_on_more_than_the_varia
     people = sim.simulate(sim.Zeta(2.3, largest=60), errors, 20_000, np.random.default_rng(7))
     metrics, designs = METRICS[:2], {"records": eb.UniformRecords(), "clusters": eb.UniformClusters()}
     truth = forecast(people, metrics, designs).needed(0.03)["n"]
-    drawn = draw_samples(PLANS[plan][1], people.units, 80, 24, np.random.default_rng(4)).separate
+    drawn = draw_samples(PLANS[plan][1], people.units, 80, 12, np.random.default_rng(4)).separate
     found = [forecast(sample, metrics, designs).needed(0.03) for sample in drawn]
     held = np.mean([(t["n_low"] <= truth) & (truth <= t["n_high"].fillna(10**9)) for t in found], axis=0)
     assert (held >= 0.8).all() and held.mean() >= 0.93
@@ -222,7 +222,7 @@ def test_bounds_hold_the_truth_although_the_width_depends_on_more_than_the_varia
 def test_bounds_lie_on_both_sides_of_the_answer_for_every_metric():
     wanted = [x for x in m.ALL if x.support == m.UNIT]
     for plan in ("records", "clusters"):
-        for pilot in pilots(plan, 120, 3):
+        for pilot in pilots(plan, 120, 1):
             table = forecast(pilot, wanted, DESIGNS).needed(0.05, assurance=0.5)
             assert (table["n_low"] <= table["n"]).all() and (
                 table["n"] <= table["n_high"].fillna(10**9)
@@ -293,7 +293,7 @@ def test_the_share_of_pilots_whose_width_is_kept_is_the_assurance():
     rng, drawn = np.random.default_rng(6), PLANS["records"][1]
     for assurance, least, most in ((0.5, 0.3, 0.75), (0.8, 0.75, 1.0)):
         kept = []
-        for pilot in pilots("records", 60, 40):
+        for pilot in pilots("records", 60, 24):
             found = forecast(pilot, METRICS[:1], {"r": eb.UniformRecords()}).needed(0.05, assurance=assurance)
             sample = draw_samples(drawn, PEOPLE.units, int(found.n[0]), 1, rng).separate[0]
             ends = eb.engine.taylor(sample, METRICS[:1]).apply(METRICS[:1]).interval()
@@ -360,7 +360,7 @@ PRIOR_DESIGNS = {"records": eb.UniformRecords(), "clusters": eb.UniformClusters(
 
 
 @functools.cache
-def from_prior(populations=40, metrics=METRICS[:2]):
+def from_prior(populations=20, metrics=METRICS[:2]):
     return forecast_from_prior(
         prior, metrics, PRIOR_DESIGNS, rng=np.random.default_rng(4), populations=populations
     )
@@ -401,25 +401,26 @@ def test_a_prior_without_doubt_is_a_population():
 @pytest.mark.parametrize("assurance", [0.5, 0.8, 0.95])
 def test_the_share_of_populations_that_are_served_is_the_one_asked_for(assurance):
     found = from_prior()
+    every = found.outlooks()
     for row in found.smallest([0.05, 0.03], 0.9, assurance).itertuples():
 
         def served(n, design=row.design):
-            return np.mean([(o.half_widths(n, 0.9) <= [0.05, 0.03]).all() for o in found.outlooks()[design]])
+            return np.mean([(o.half_widths(n, 0.9) <= [0.05, 0.03]).all() for o in every[design]])
 
         assert served(row.n) >= assurance > served(row.n - 1)
         assert served(row.median) >= 0.5 > served(row.median - 1)
-        assert row.cost == pytest.approx(np.mean([o.cost(row.n) for o in found.outlooks()[row.design]]))
+        assert row.cost == pytest.approx(np.mean([o.cost(row.n) for o in every[row.design]]))
         kept = found.half_widths([row.n], 0.9, assurance).query("design == @row.design").half_width
         for j, half in enumerate(kept):
-            widths = [o.half_widths(row.n, 0.9)[j] for o in found.outlooks()[row.design]]
+            widths = [o.half_widths(row.n, 0.9)[j] for o in every[row.design]]
             assert np.mean(np.array(widths) <= half) >= assurance > np.mean(np.array(widths) < half)
 
 
 def test_what_the_prior_says_of_the_metrics():
-    found = from_prior(200)
+    found = from_prior(100)
     table = found.table().set_index("metric")
     rng = np.random.default_rng(8)
-    values = np.array([[prior(rng).value(metric) for metric in METRICS[:2]] for _ in range(200)])
+    values = np.array([[prior(rng).value(metric) for metric in METRICS[:2]] for _ in range(100)])
     assert table["median"].to_numpy() == pytest.approx(np.median(values, axis=0), abs=0.03)
     assert table["q05"].to_numpy() == pytest.approx(np.quantile(values, 0.05, axis=0), abs=0.06)
     assert "pairwise-recall" in found._repr_html_()
@@ -432,7 +433,7 @@ def test_wider_priors_ask_for_more():
         )
 
     rng = np.random.default_rng(4)
-    narrow = forecast_from_prior(certain, METRICS[:2], PRIOR_DESIGNS, rng=rng, populations=20).smallest(0.05)
+    narrow = forecast_from_prior(certain, METRICS[:2], PRIOR_DESIGNS, rng=rng, populations=5).smallest(0.05)
     assert (from_prior().smallest(0.05).set_index("design")["n"] > narrow.set_index("design")["n"]).all()
 
 

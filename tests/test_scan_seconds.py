@@ -266,12 +266,12 @@ def test_a_release_without_labelled_records_is_refused(seconds):
 def test_parts_that_are_counted_in_turn_are_the_whole(share, monkeypatch):
     monkeypatch.setattr("erbayes.large.duckdb.PART", share)  # some of many parts are empty, few of few
     releases, labels, seconds = three("strings")
-    some = releases["a"].index[:30]
+    some = releases["a"].index[:15]
     labels = labels[labels.index.isin(some)]
     releases, seconds = ({name: x.loc[some] for name, x in of.items()} for of in (releases, seconds))
     rows = [with_second(p, seconds[name]).assign(v=name) for name, p in releases.items()]
     for name, units in scan(Releases(pd.concat(rows), "v"), labels, NAMED, seconds=BESIDE).items():
-        same(units, eb.auxiliary.Second.of(releases[name], labels, seconds[name]), labels)
+        same(units, eb.auxiliary.Second.of(releases[name], labels, seconds[name], name="by"), labels)
 
 
 def test_integers_of_two_types_stay_exact():
