@@ -942,7 +942,8 @@ def test_the_command_line_compares_on_common_records(tmp_path, monkeypatch, args
     assert row["estimate"] == pytest.approx(wanted.differences().estimate[0])
     assert row["se"] == pytest.approx(wanted.differences().se[0])
     assert (
-        f"caution: {wanted.left_out} labelled records, which a prediction lacks, are left out" in found.stderr
+        f"caution: {wanted.left_out} labelled records, which not all predictions have, are left out"
+        in found.stderr
     )
 
 
@@ -1097,7 +1098,7 @@ def test_scans_for_different_labels_are_not_compared():
     prediction, labels, _ = population(0, lacking=0)
     one, other = (scan(prediction, labels[:k]) for k in (40, 50))
     with pytest.raises(
-        eb.DataError, match="'a' and 'b' are scans for different labels, or lack different ones"
+        eb.DataError, match="'a' and 'b' are scans for different labels, or leave out different ones"
     ):
         refuse_different_records({"a": one, "b": other})
 

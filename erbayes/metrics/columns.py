@@ -15,16 +15,18 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import NotIdentified
+from .._internal.errors import DataError, NotIdentified
 
 
 class Links(Enum):
-    """The two meanings of "links of a domain"."""
+    """The meanings of "links of a domain", and the links between domains."""
 
     SHARED = "shared"
     """A link counts half for each of its two records, so that domains add up to all links (the default)."""
     INSIDE = "inside"
     """Both records must be in the domain. Entities and clusters end at its border."""
+    ACROSS = "across"
+    """The records must be in different domains, such as two sources; all have one result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +44,8 @@ class Domain:
 class Pieces(Protocol):
     """Pieces of units, as columns need them (see `erbayes.units.Units`).
 
-    `unit` (pieces,): position of the unit of each piece; `group` (pieces,): number of the entity or the
-    predicted cluster of each piece, within blocks too; `n`, `N`, `m` (pieces,): records of the piece, of
-    its entity and of its predicted cluster; `counted` (pieces,): records of the piece that count; None if
-    all n do; `by_entity`: true if units are entities or blocks, False if they are predicted clusters; `ids`
-    (units,); `imagined`: true for units that stand for no records.
+    `counted` (pieces,): records of the piece that count, None if all n do; `by_entity`: true if units are
+    entities or blocks; `imagined`: true for units that stand for no records.
     """
 
     @property
@@ -198,12 +197,9 @@ class ClusterSum(_ByName):
 
 @dataclass(frozen=True, slots=True)
 class GroupMax(_ByName):
-    """A column that sums the largest term of each entity, or of each predicted cluster, in a unit.
+    """A column that sums the largest term(n, N_c, m) of each entity, or of each predicted cluster, in a unit.
 
-    The largest is that of term(n, N_c, m) over the pieces of one entity or predicted cluster. If only some
-    records count, it counts by their share of the entity or predicted cluster.
-
-    `term` (n, N_c, m).
+    If only some records count, it counts by their share of the entity or predicted cluster.
     """
 
     name: str
@@ -234,8 +230,7 @@ class GroupMax(_ByName):
 class OfUnits:
     """A column of values that you give for each unit, as a Series indexed by ids of units, such as its cost.
 
-    It has no value for imagined units, so that intervals assume nothing about units that no draw has shown,
-    and no part in a domain.
+    It has no value for imagined units, and no part in a domain.
     """
 
     name: str
@@ -282,9 +277,8 @@ class Known:
 class InDomain:
     """A column that counts another one on the records of a domain. Units, draws and weights stay whole.
 
-    With `Links.SHARED`, each record of the domain adds its share of the column, so that the columns of all
-    domains add up to the whole one. With `Links.INSIDE`, pieces, entities and predicted clusters are counted
-    within the domain.
+    With `Links.SHARED` each record adds its share, so that domains add up to the whole column; with
+    `Links.INSIDE` pieces, entities and predicted clusters are counted within the domain.
     """
 
     column: Column
@@ -295,6 +289,8 @@ class InDomain:
     def __post_init__(self) -> None:
         if isinstance(self.column, OfUnits):
             raise NotIdentified(f"'{self.column.name}' has values of whole units, and no part in a domain")
+        if self.links is Links.ACROSS:
+            raise DataError(f"links across {self.domain.variable} are those of all its domains, not of one")
         inside = " inside" if self.links is Links.INSIDE else " in"
         name = f"{self.column.name}{inside} {self.domain.variable} {self.domain}"
         object.__setattr__(self, "name", name)
@@ -309,33 +305,33 @@ class InDomain:
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """Links between two groups, counted from one record of each; within one group if both agree."""
+    """Links between different groups of several, counted from both; within one group if two agree."""
 
     column: Column
-    first: Domain
-    second: Domain
+    groups: tuple[Domain, ...]
     name: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.column not in (COMMON_LINKS, TRUE_LINKS, PREDICTED_LINKS):
-            raise NotIdentified(f"'{self.column.name}' counts no links: it has no part between two groups")
-        name = f"{self.column.name} of {self.first.variable} {self.first} with {self.second}"
+            raise NotIdentified(
+                f"'{self.column.name}' counts no links: it has no part between groups, whereas "
+                "pairwise-precision and pairwise-recall have"
+            )
+        name = f"{self.column.name} of {self.groups[0].variable} {' with '.join(map(str, self.groups))}"
         object.__setattr__(self, "name", name)
 
     def identified(self, units: Pieces) -> bool:
-        return InDomain(self.column, self.first, Links.INSIDE).identified(units)
+        return InDomain(self.column, self.groups[0], Links.INSIDE).identified(units)
 
     def count(self, units: Pieces) -> FloatArray:
-        both = Domain(self.first.variable, (*self.first.values, *self.second.values))
-        if (
-            self.first == self.second or units.part(both, Links.INSIDE) is units
-        ):  # imagined units: all of them
-            return InDomain(self.column, self.first, Links.INSIDE).count(units)
+        first, *others = self.groups
+        both = Domain(first.variable, tuple(value for group in self.groups for value in group.values))
+        if others == [first] or units.part(both, Links.INSIDE) is units:  # imagined units: all of them
+            return InDomain(self.column, first, Links.INSIDE).count(units)
         union, *single = (
-            InDomain(self.column, domain, Links.INSIDE).count(units)
-            for domain in (both, self.first, self.second)
+            InDomain(self.column, domain, Links.INSIDE).count(units) for domain in (both, *self.groups)
         )
-        return np.asarray(union - single[0] - single[1])  # the rest of its links are within one of the two
+        return np.asarray(union - sum(single))  # the rest of its links are within one of the groups
 
 
 def pairs(x: FloatArray) -> FloatArray:

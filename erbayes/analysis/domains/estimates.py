@@ -33,10 +33,9 @@ LARGEST = 4000
 class ByDomain(Tabled):
     """Metrics of several domains, jointly.
 
-    `sample`: the sample, with units that are grouped by the variable; `domains` (d,): or pairs of them (see
-    `by_pair`); `settings`: metrics, variable, links, engine and fewest effective draws, as in `by_domain`;
-    `joint`: all metrics of the first domain, then of the second, and so on, jointly; `effective` (d, k):
-    effective number of draws of each estimate (Kish), or what the engine counts (`engine.contract`).
+    `domains` (d,): or pairs of them (see `by_pair`); `settings`: arguments of `by_domain`; `joint`: all
+    metrics of the first domain, then of the second, and so on; `effective` (d, k): effective number of draws
+    of each estimate (Kish), or what the engine counts.
     """
 
     sample: Sample
@@ -103,10 +102,7 @@ class ByDomain(Tabled):
     def differences(
         self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = True
     ) -> pd.DataFrame:
-        """Return the difference of every two domains, the later minus the earlier one, by metric.
-
-        Parameters are those of `table`.
-        """
+        """Return the differences of every two domains, by metric, for the parameters of `table`."""
         pairs = list(combinations(range(len(self.domains)), 2))
         if not pairs:
             raise DataError(f"differences need two domains or more; {self.variable!r} has one value")
@@ -124,10 +120,7 @@ class ByDomain(Tabled):
     def against_rest(
         self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = True
     ) -> pd.DataFrame:
-        """Return the difference between each domain and all other records, by metric.
-
-        Parameters are those of `table`.
-        """
+        """Return differences of each domain from all other records, for the parameters of `table`."""
         if len(self.domains) < 2 or any(isinstance(d, tuple) for d in self.domains):
             raise DataError("a comparison with the rest needs two domains or more, of single groups")
         rest = [replace(d, rest=True) for d in self.domains if isinstance(d, Domain)]
@@ -145,18 +138,12 @@ class ByDomain(Tabled):
         return tidy(pd.concat(tables))
 
     def balance(self) -> pd.DataFrame:
-        """Compare the estimated predicted links of each domain with their known number.
-
-        See `erbayes.analysis.domains.balance`.
-        """
+        """Compare estimated with known predicted links of each domain (see `domains.balance`)."""
         return balance(self.sample, self._single, self.settings.links)
 
     def alarms(self) -> list[Sentence]:
-        """Return an alarm for each domain that is out of balance (see `domains_out_of_balance`).
-
-        The list is empty if there is none, or if predicted links by domain are not known.
-        """
-        if self.sample.units.grouping(self.variable).predicted is None:
+        """Return an alarm for each domain that is out of balance, if predicted links by domain are known."""
+        if not self._single or self.sample.units.grouping(self.variable).predicted is None:
             return []
         return [
             Sentence(f"{alarm}; do not trust intervals of this domain.", Grade.FAULT)
@@ -217,13 +204,14 @@ def by_domain(
         If the variable is known for all its records. Numbers of records by group are then known.
     links : Links
         `Links.SHARED`: a link counts half for each of its records. `Links.INSIDE`: both records must be in
-        the group, which needs `prediction` unless predicted clusters were sampled.
+        the group. `Links.ACROSS`: they must be in different groups, such as two sources, with one result for
+        all groups, of metrics of links. The last two need `prediction` unless predicted clusters were
+        sampled.
     fewest : float
         Effective draws below which an estimate has no interval.
     engine : Engine, optional
         `Taylor()` by default, or any other that takes the metrics.
     rng : Generator, int or None
-        The source of chance of the engine.
 
     Returns
     -------
@@ -253,7 +241,7 @@ def by_domain(
     need_sample(sample)
     sample, grouping = grouped(sample, groups, of, prediction)
     settings = Settings(chosen(metrics), grouping.variable, links, fewest, engine or Taylor(), rng)
-    return _estimate_domains(sample, tuple(grouping.domains()), settings)
+    return _estimate_domains(sample, settings.list_places(grouping.domains()), settings)
 
 
 def by_pair(
@@ -326,6 +314,14 @@ class Settings:
         number(self.fewest, "fewest effective draws", lambda x: x >= 0, "be 0 or more")
         member(self.links, Links, "links")
         need_engine(self.engine)
+
+    def list_places(self, domains: Sequence[Domain]) -> tuple[Place, ...]:
+        """Return the domains, or all of them as one place if links across them are asked for."""
+        if self.links is not Links.ACROSS:
+            return tuple(domains)
+        if len(domains) < 2:
+            raise DataError(f"no links are across {self.variable!r}: it has one value, {domains[0]}")
+        return (tuple(domains),)
 
     def of_places(self, sample: Sample, places: Sequence[Place]) -> list[Metric]:
         """Return each metric of the first place, then of the second, and so on."""
