@@ -10,6 +10,7 @@ from itertools import combinations_with_replacement, pairwise, permutations, pro
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import erbayes as eb
 from erbayes import labels as sa
@@ -117,6 +118,12 @@ def test_every_record_is_drawn_with_its_chance(plan):
     )
     chance = (p**2).sum()
     assert abs(repeated - chance) < 4.5 * np.sqrt(chance * (1 - chance) / 600)
+
+
+def test_points_at_equal_distances_start_anywhere():
+    starts = [at_equal_distances(5, seed) for seed in range(200)]
+    np.testing.assert_allclose(np.diff(starts), 0.2)
+    assert stats.kstest(5 * np.array(starts)[:, 0], "uniform").pvalue > 1e-3
 
 
 @pytest.mark.parametrize("plan", [sa.Records(), sa.LinkEnds(), sa.Mixture(0.3)], ids=repr)
