@@ -4,17 +4,20 @@ PYTHON ?= $(shell for p in python3.12 python3.13 python3.14 python3; do \
 BIN := .venv/bin
 
 # Tests that compile models, start Spark or a browser, or repeat long simulations have the mark `slow`.
-QUICK := -m 'not slow and not notebook and not study'
+QUICK := -m 'not slow and not notebook and not page and not study'
 
-.PHONY: test check house quick kernel lowest demo study notebooks docs links
-# Two tests run at a time: more threads would wait for each other.
-test: export OMP_NUM_THREADS := 1
-test: house
-	$(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder
+.PHONY: test check house quick every kernel lowest demo study notebooks pages docs links
+# Style and types take one core for a minute. They run beside the tests, so that no core waits for them.
+test: .venv/test
+	$(MAKE) --no-print-directory --jobs=2 house every
 
-# Two at a time, one on each core.
 check: .venv/test
 	$(MAKE) --no-print-directory --jobs=2 house quick
+
+# Two tests run at a time: more threads would wait for each other. Groups of tests are made in tests/conftest.py.
+every: export OMP_NUM_THREADS := 1
+every: .venv/test
+	$(BIN)/python -m pytest --numprocesses=2 --dist=loadgroup --no-loadscope-reorder
 
 quick: .venv/test
 	$(BIN)/python -m pytest -q $(QUICK)
@@ -67,7 +70,10 @@ study: .venv/test
 demo: .venv/bayes,plots
 	$(BIN)/erbayes demo
 
-docs: .venv/test .venv/docs
+pages: .venv/test
+	$(BIN)/python -m pytest -q -m page tests/test_pages.py
+
+docs: pages .venv/docs
 	$(BIN)/sphinx-build -q -W --keep-going -c docs . build/docs
 	@echo "wrote build/docs/index.html"
 

@@ -80,9 +80,9 @@ def test_a_near_start_needs_few_searches(searches):
 
 def test_a_fit_of_a_far_sample_is_no_help_and_does_no_harm(searches):
     far = fit(1, 400, "giants")
-    full = bayes.fast(sample(2), draws=16_000, rng=1)
+    full = bayes.fast(sample(2), draws=8000, rng=1)
     searches.clear()
-    near = bayes.fast(sample(2), draws=16_000, near=far, rng=2)
+    near = bayes.fast(sample(2), draws=8000, near=far, rng=2)
     assert len(searches) >= 2
     agree(full, near)
 

@@ -517,9 +517,9 @@ def test_a_near_start_serves_the_truth_too(earlier, of_use, monkeypatch):
     monkeypatch.setattr(
         Adapted, "_approximate_laplace", lambda self, at: searched.append(at) or search(self, at)
     )
-    full = fitted(2, second, draws=8000)
+    full = fitted(2, second, draws=4000)
     all_laws = len(searched)
-    found = fitted(2, second, draws=8000, near=near)
+    found = fitted(2, second, draws=4000, near=near)
     assert len(searched) - all_laws <= (all_laws // 2 if of_use else all_laws - 3)
     a, b = full.apply([P, R]), found.apply([P, R])
     assert (np.abs(a.mean - b.mean) < 0.2 * a.sd).all() and (np.abs(np.log(a.sd / b.sd)) < 0.2).all()

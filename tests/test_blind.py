@@ -44,23 +44,28 @@ def lazy(annotator, sheet):
     return shown.assign(same=np.where(shown["role"] == "candidate", "n", "y"))
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".xlsx", ".json"])
+HIDDEN = [{"blind": True}, {"controls": 0.3}, {"blind": True, "controls": 0.3}]
+SHOWN = [sampling.Records(), sampling.Mixture(0.4), sampling.Poisson(sampling.RootSize())]
+FORMS = [".csv", ".xlsx", ".json"]
+
+
+# a Latin square: each pair of a plan, a form and what is hidden
 @pytest.mark.parametrize(
-    "plan", [sampling.Records(), sampling.Mixture(0.4), sampling.Poisson(sampling.RootSize())]
+    ("plan", "suffix", "hidden"),
+    [(SHOWN[i], FORMS[j], HIDDEN[(i + j) % 3]) for i in range(3) for j in range(3)],
 )
-def test_blind_and_controls_leave_labels_and_estimates_as_they_are(tmp_path, plan, suffix):
-    """A truthful annotator gives the same labels in each of the four folders."""
+def test_blind_and_controls_leave_labels_and_estimates_as_they_are(tmp_path, plan, suffix, hidden):
+    """A truthful annotator gives the same labels as in a plain folder."""
     found = []
-    for blind in (False, True):
-        for controls in (None, 0.3):
-            folder = folder_of(tmp_path / f"f{blind}{controls}", plan, blind=blind, controls=controls)
-            fill(folder, TRUE, suffix)
-            labels = read_labels(folder, PRED)
-            assert not len(labels.problems)
-            found.append((labels.labels.sort_index(), estimates(labels)))
-    for labels, table in found[1:]:
-        pd.testing.assert_series_equal(labels, found[0][0])
-        pd.testing.assert_frame_equal(table, found[0][1])
+    for name, more in (("plain", {}), ("hidden", hidden)):
+        folder = folder_of(tmp_path / name, plan, **more)
+        fill(folder, TRUE, suffix)
+        labels = read_labels(folder, PRED)
+        assert not len(labels.problems)
+        found.append((labels.labels.sort_index(), estimates(labels)))
+    (plain, table), (labels, changed) = found
+    pd.testing.assert_series_equal(labels, plain)
+    pd.testing.assert_frame_equal(changed, table)
 
 
 def test_blind_sheets_tell_no_role_and_no_order(tmp_path):
@@ -134,15 +139,16 @@ def test_controls_stand_anywhere_in_the_cluster_and_are_of_any_cluster():
     members["cluster"] = members["record"].str[0]
     drawn = SimpleNamespace(table=members.iloc[[0]], members=members, plan=sampling.Records())
     places, clusters = [], []
-    for seed in range(400):
+    for seed in range(100):
         drawn.seed = seed
         table = sampling.tasks(drawn, controls=0.01)
         at = int((table["role"] == "control").to_numpy().argmax())
         places.append(at)
         clusters.append(table["record"].iloc[at][0])
     counts = pd.Series(places).value_counts()
-    assert sorted(counts.index) == [1, 2, 3, 4] and counts.between(70, 130).all()
-    assert set(clusters) == {"b", "c"} and 160 < clusters.count("c") < 240
+    # 3.5 standard errors on both sides of 25 and of 50; by record, "c" would come 10 times
+    assert sorted(counts.index) == [1, 2, 3, 4] and counts.between(10, 40).all()
+    assert set(clusters) == {"b", "c"} and 33 < clusters.count("c") < 67
 
 
 def test_a_candidate_of_the_task_is_no_stranger():

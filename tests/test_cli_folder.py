@@ -2,6 +2,8 @@
 
 import io
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,20 +26,28 @@ PRED, TRUE, ATTRIBUTES = world()
 DRAW = ("draw", "p.csv", "--n", 40, "--seed", 3)
 
 
-@pytest.fixture
-def files(tmp_path, monkeypatch):
-    """A prediction, another one, attributes, and pairs of records; also the current folder."""
-    monkeypatch.chdir(tmp_path)
-    PRED.rename_axis("record").rename("cluster").to_csv("p.csv")
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory):
+    """A prediction, another one, attributes, and pairs of records."""
+    folder = tmp_path_factory.mktemp("files")
+    PRED.rename_axis("record").rename("cluster").to_csv(folder / "p.csv")
     other = PRED.copy()
     other.iloc[::4] = "c1"
-    other.rename_axis("record").rename("cluster").to_csv("q.csv")
-    ATTRIBUTES.to_csv("a.csv", index=False)
-    ATTRIBUTES.to_parquet("a.parquet")
+    other.rename_axis("record").rename("cluster").to_csv(folder / "q.csv")
+    ATTRIBUTES.to_csv(folder / "a.csv", index=False)
+    ATTRIBUTES.to_parquet(folder / "a.parquet")
     pairs = [
         (r, s) for p in TRUE.unique() for r in TRUE.index[TRUE == p] for s in TRUE.index[TRUE == p] if r < s
     ]
-    pd.DataFrame(pairs, columns=["left", "right"]).to_csv("pairs.csv", index=False)
+    pd.DataFrame(pairs, columns=["left", "right"]).to_csv(folder / "pairs.csv", index=False)
+    return folder
+
+
+@pytest.fixture
+def files(originals, tmp_path, monkeypatch):
+    """The files in a current folder of their own."""
+    shutil.copytree(originals, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
@@ -51,10 +61,21 @@ def drawn(*options, to="f", design="uniform-records"):
     return done(*DRAW, "--design", design, "--candidates", "pairs.csv", "--output", to, *options)
 
 
-def labelled(*options, to="f", design="uniform-records"):
-    drawn(*options, to=to, design=design)
-    fill(read_folder(to), TRUE)
-    return read_labels(to)
+ANSWERED = {}
+"""The files of folders with all answers, by the options of their draws: each is made once."""
+
+
+def labelled(*options, design="uniform-records"):
+    """Write the folder f with all answers."""
+    folder, made = Path("f"), (*options, design)
+    if made not in ANSWERED:
+        drawn(*options, design=design)
+        fill(read_folder(folder), TRUE)
+        ANSWERED[made] = {path.name: path.read_bytes() for path in folder.iterdir()}
+        return
+    folder.mkdir()
+    for name, content in ANSWERED[made].items():
+        (folder / name).write_bytes(content)
 
 
 def rows(*args):
@@ -75,7 +96,7 @@ def rows(*args):
 )
 def test_an_estimate_from_the_folder_needs_no_option(files, design):
     name, *options = design.split()
-    labels = labelled(*options, design=name)
+    labelled(*options, design=name)
     found = rows("estimate", "p.csv", "f", "--metrics", "pairwise-precision").iloc[0]
     plan = PLANS[name](starts=(1, 3)) if options else PLANS[name]()
     draws = sampling.draw(PRED, plan, 40, 3)
@@ -83,7 +104,7 @@ def test_an_estimate_from_the_folder_needs_no_option(files, design):
     wanted = eb.estimate(PRED, typed, draws.design(typed), "pairwise-precision").table().iloc[0]
     for column in ("estimate", "se", "lower", "upper"):
         assert found[column] == pytest.approx(wanted[column], rel=1e-9)
-    assert not len(labels.problems)
+    assert not len(read_labels("f").problems)
 
 
 def test_the_folder_says_how_it_was_made(files):
@@ -138,7 +159,8 @@ def test_a_prediction_that_is_scanned_gives_the_same_folder(files):
 
 @pytest.mark.slow
 def test_another_prediction_needs_the_one_that_was_drawn_from(files):
-    labels = labelled(design="root-size")
+    labelled(design="root-size")
+    labels = read_labels("f")
     assert REMEDIES[Remedy.DRAWN_FROM] in refused("estimate", "q.csv", "f")
     found = rows("estimate", "q.csv", "f", "--drawn-from", "p.csv", "--metrics", "b3-recall")
     other = pd.read_csv("q.csv", dtype=str, keep_default_na=False).set_index("record")["cluster"]
@@ -155,8 +177,8 @@ def test_another_prediction_needs_the_one_that_was_drawn_from(files):
 
 
 def test_a_prediction_with_the_same_sizes_is_noticed(files):
-    labels = labelled(design="root-size")
-    members = labels.folder.drawn.members
+    labelled(design="root-size")
+    members = read_folder("f").drawn.members
     one, other = members.drop_duplicates("cluster")["record"].iloc[:2]
     swapped = PRED.copy()
     swapped[[one, other]] = PRED[[other, one]].to_numpy()
@@ -433,7 +455,8 @@ def test_values_of_records_travel_with_the_folder(files):
     rng = np.random.default_rng(1)
     chances = pd.Series(rng.integers(1, 5, 200), PRED.index)
     chances.rename_axis("record").rename("chance").to_csv("chances.csv")
-    labels = labelled("--values", "chances.csv", "--looser", "q.csv", design="given-chances")
+    labelled("--values", "chances.csv", "--looser", "q.csv", design="given-chances")
+    labels = read_labels("f")
     draws = sampling.draw(PRED, sampling.GivenChances(), 40, 3, values=chances)
     typed = labels.labels
     known = set(labels.folder.tasks["record"])
@@ -518,8 +541,8 @@ def test_faults_to_decide_have_a_next_step(files):
 
 
 def test_uniform_records_notice_other_members_of_clusters_of_the_same_sizes(files):
-    labels = labelled()
-    one, other = labels.folder.drawn.members.drop_duplicates("cluster")["record"].iloc[:2]
+    labelled()
+    one, other = read_folder("f").drawn.members.drop_duplicates("cluster")["record"].iloc[:2]
     swapped = PRED.copy()
     swapped[[one, other]] = PRED[[other, one]].to_numpy()
     swapped.rename_axis("record").rename("cluster").to_csv("s.csv")

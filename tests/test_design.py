@@ -1,10 +1,12 @@
 """Designs: enumeration of all samples, and bad input."""
 
 import tracemalloc
+from collections import Counter
 from dataclasses import is_dataclass
 from fractions import Fraction
 from functools import cache
-from itertools import combinations, product
+from itertools import combinations, combinations_with_replacement, product
+from math import factorial, prod
 
 import numpy as np
 import oracle
@@ -47,27 +49,33 @@ def squares(size):
     return size**2 + 1
 
 
+def in_any_order(choices, n):
+    """Each n draws with replacement without their order, which no design looks at, and the number of their orders."""
+    for drawn in combinations_with_replacement(choices, n):
+        yield factorial(n) // prod(map(factorial, Counter(drawn).values())), drawn
+
+
 def of_weighted_records():
-    for drawn in product(TRUE, repeat=2):
+    for orders, drawn in in_any_order(TRUE, 2):
         p = [HEAVY[r] for r in drawn]
         owners = [TRUE[r] for r in drawn]
-        yield np.prod(p), owners, eb.WeightedRecords(owners, p, absolute=True)
+        yield orders * np.prod(p), owners, eb.WeightedRecords(owners, p, absolute=True)
 
 
 def of_known_weights():
     weights = {e: 1 / (3 * p) for e, p in UNEQUAL.items()}
-    for drawn in product(UNEQUAL, repeat=3):
+    for orders, drawn in in_any_order(UNEQUAL, 3):
         design = eb.KnownWeights(weights, drawn, absolute=True)
-        yield np.prod([UNEQUAL[e] for e in drawn]), drawn, design
+        yield orders * np.prod([UNEQUAL[e] for e in drawn]), drawn, design
 
 
 def of_units_by_size():
     """Weights are the inverse of a chance up to a factor; here the chance itself is known."""
     chance = {e: squares(n) / sum(map(squares, SIZE.values())) for e, n in SIZE.items()}
     factor = 3 / sum(map(squares, SIZE.values()))
-    for drawn in product("xyzuv", repeat=3):
+    for orders, drawn in in_any_order("xyzuv", 3):
         design = BySize(lambda size: factor * squares(size), draws=drawn)
-        yield np.prod([chance[e] for e in drawn]), drawn, design
+        yield orders * np.prod([chance[e] for e in drawn]), drawn, design
 
 
 OF_CLUSTER = {k: list(PRED.values()).count(k) for k in PRED.values()}
@@ -78,9 +86,9 @@ LINK = {r: (OF_CLUSTER[k] - 1) / 10 for r, k in PRED.items()}
 
 
 def of_predicted_size():
-    for drawn in product(TRUE, repeat=3):
+    for orders, drawn in in_any_order(TRUE, 3):
         owners = [TRUE[r] for r in drawn]
-        yield np.prod([ROOT[r] for r in drawn]), owners, eb.design.ByPredictedSize(ROOTS, owners)
+        yield orders * np.prod([ROOT[r] for r in drawn]), owners, eb.design.ByPredictedSize(ROOTS, owners)
 
 
 def of_poisson_records(expected):
@@ -101,8 +109,8 @@ def of_systematic_records():
 
 
 def of_known_chances():
-    for drawn in product(UNEQUAL, repeat=3):
-        yield np.prod([UNEQUAL[e] for e in drawn]), drawn, eb.design.KnownChances(UNEQUAL, drawn)
+    for orders, drawn in in_any_order(UNEQUAL, 3):
+        yield orders * np.prod([UNEQUAL[e] for e in drawn]), drawn, eb.design.KnownChances(UNEQUAL, drawn)
 
 
 def of_known_inclusion(samples, fixed_size):
@@ -129,22 +137,22 @@ def of_independent_units():
 
 def of_pooled():
     """Two uniform records, and two ends of predicted links."""
-    for drawn in product(TRUE, repeat=4):
-        chance = LINK[drawn[2]] * LINK[drawn[3]] / 9**2
-        if chance:
-            owners = [TRUE[r] for r in drawn]
-            links = eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS, owners[2:])
-            yield chance, owners, eb.design.Pooled([eb.UniformRecords(owners[:2]), links])
+    linked = [r for r in TRUE if LINK[r]]
+    for (orders, records), (more, ends) in product([*in_any_order(TRUE, 2)], [*in_any_order(linked, 2)]):
+        owners = [TRUE[r] for r in (*records, *ends)]
+        links = eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS, owners[2:])
+        chance = orders * more * np.prod([LINK[r] for r in ends]) / 9**2
+        yield chance, owners, eb.design.Pooled([eb.UniformRecords(owners[:2]), links])
 
 
 def of_pooled_strata():
     """Two records of odd number and two of even number: entities may have records in both strata."""
     strata = [[r for r in TRUE if r % 2 == odd] for odd in (1, 0)]
     share = [{e: sum(TRUE[r] == e for r in stratum) / len(stratum) for e in "xyzuv"} for stratum in strata]
-    for odd, even in product(product(strata[0], repeat=2), product(strata[1], repeat=2)):
+    for (orders, odd), (more, even) in product(*([*in_any_order(stratum, 2)] for stratum in strata)):
         owners = [[TRUE[r] for r in drawn] for drawn in (odd, even)]
         parts = [eb.design.KnownChances(p, drawn) for p, drawn in zip(share, owners, strict=True)]
-        yield 1 / 25 / 16, owners[0] + owners[1], eb.design.Pooled(parts)
+        yield orders * more / 25 / 16, owners[0] + owners[1], eb.design.Pooled(parts)
 
 
 OLDER = {1: "a", 2: "b", 3: "b", 4: "b", 5: "b", 6: "b", 7: "c", 8: "d", 9: "d"}
@@ -154,11 +162,11 @@ def of_another_prediction():
     """Chances by the predicted sizes of an older prediction, and totals of the new one."""
     size = {r: list(OLDER.values()).count(k) for r, k in OLDER.items()}
     p = {r: m**0.5 / sum(m**0.5 for m in size.values()) for r, m in size.items()}
-    for drawn in product(TRUE, repeat=3):
+    for orders, drawn in in_any_order(TRUE, 3):
         owners = [TRUE[r] for r in drawn]
         older = eb.measure(OLDER, labels(set(owners)))
         yield (
-            np.prod([p[r] for r in drawn]),
+            orders * np.prod([p[r] for r in drawn]),
             owners,
             eb.design.KeptWeights(eb.design.ByPredictedSize(ROOTS, owners), older),
         )
@@ -170,10 +178,11 @@ ALL_SAMPLES = {
         (1 / 10, s, eb.UniformClusters(population=5)) for s in combinations("xyzuv", 3)
     ],
     eb.UniformRecords: lambda: [
-        (1 / 9**3, s, eb.UniformRecords(draws=s)) for s in product(TRUE.values(), repeat=3)
+        (orders / 9**3, [TRUE[r] for r in s], eb.UniformRecords(draws=[TRUE[r] for r in s]))
+        for orders, s in in_any_order(TRUE, 3)
     ],
     eb.DistinctEntities: lambda: [
-        (1 / 9**3, s, eb.DistinctEntities(3)) for s in product(TRUE.values(), repeat=3)
+        (orders / 9**3, [TRUE[r] for r in s], eb.DistinctEntities(3)) for orders, s in in_any_order(TRUE, 3)
     ],
     eb.Stratified: lambda: [
         (1 / 3, (*s, "u", "v"), eb.Stratified(dict(zip("xyzuv", [0, 0, 0, 1, 1], strict=True)), {0: 3, 1: 2}))

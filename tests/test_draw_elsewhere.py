@@ -65,14 +65,14 @@ def test_every_source_draws_what_memory_draws(source, kind, tmp_path):
             same_draw(draw(opened, plan, 25, 7), draw(prediction, plan, 25, 7))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(len(PLANS)))
 def test_hostile_ids(seed, tmp_path):
-    """Ids made of hostile parts, of any length, in files of every kind and in a table."""
+    """Ids made of hostile parts, of any length, in files of every kind and in a table; a plan for each seed."""
     rng = np.random.default_rng(seed)
     parts = np.array([*NASTY, "x" * 70, "00", "0007", "\u0301"], dtype=object)
     ids = {"".join(rng.choice(parts, size=rng.integers(1, 5))) for _ in range(150)} - {""}
     prediction = "c" + pd.Series(rng.choice([*ids][:40], size=len(ids)), sorted(ids))  # no id that means none
-    frame, plan = frame_of(prediction), [*PLANS.values()][seed % len(PLANS)]
+    frame, plan = frame_of(prediction), [*PLANS.values()][seed]
     wanted = draw(prediction, plan, 12, seed)
     frame.to_parquet(tmp_path / "p.parquet", index=False)
     same_draw(draw(tmp_path / "p.parquet", plan, 12, seed), wanted)
@@ -83,7 +83,7 @@ def test_hostile_ids(seed, tmp_path):
     same_draw(draw(DatabaseTable(tmp_path / "x.duckdb", "p"), plan, 12, seed), wanted)
     plain = prediction[~prediction.index.str.contains(r"[\r\n]")]
     plain = plain[~plain.str.contains(r"[\r\n]")]
-    for name in ("p.csv", "p.csv.gz", "p.tsv"):
+    for name in (("p.csv", "p.csv.gz", "p.tsv")[seed % 3],):  # text in turn
         separator = "\t" if "tsv" in name else ","
         frame_of(plain).to_csv(tmp_path / name, index=False, sep=separator, quoting=1)
         same_draw(draw(tmp_path / name, plan, 12, seed), draw(plain, plan, 12, seed))
@@ -258,8 +258,9 @@ def test_draws_have_their_chances_and_are_independent(plan):
 def test_first_draws_follow_the_keys():
     """Over many seeds, every record is the first as often: keys are a random order of the clusters."""
     prediction = {f"r{i}": f"c{i // 2}" for i in range(8)}
-    first = Counter(draw(prediction, Records(), 1, seed).table["record"][0] for seed in range(240))
-    assert sum((k - 30) ** 2 / 30 for k in first.values()) < 24.3  # 99.9 % of chi-square with 7 degrees
+    source = InMemory.of(prediction)
+    first = Counter(Records().draw(source, 1, seed)["record"][0] for seed in range(120))
+    assert sum((k - 15) ** 2 / 15 for k in first.values()) < 24.3  # 99.9 % of chi-square with 7 degrees
     assert len(first) == 8
 
 

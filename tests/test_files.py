@@ -142,15 +142,7 @@ def test_a_request_to_terminate_cleans_up_and_leaves_other_handlers_alone(tmp_pa
     code = f"""
 import os, signal, sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
 from pathlib import Path
-from erbayes._internal.files import (
-    _read_plain,
-    is_database,
-    read_columns,
-    refuse_output,
-    replacing,
-    terminable,
-)
-from erbayes.large import Files, scan
+from erbayes._internal.files import replacing, terminable
 with terminable():
     pass
 assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
@@ -210,15 +202,7 @@ def test_a_device_is_refused_though_a_file_lies_behind_it(tmp_path, name):
     code = f"""
 import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
 from pathlib import Path
-from erbayes._internal.files import (
-    _read_plain,
-    is_database,
-    read_columns,
-    refuse_output,
-    replacing,
-    terminable,
-)
-from erbayes.large import Files, scan
+from erbayes._internal.files import replacing, terminable
 with replacing(Path({str(tmp_path / name)!r})) as new:
     new.write_text("table")
 """

@@ -193,7 +193,7 @@ def test_an_audit_corrects_estimates_from_the_machine_alone():
     """The careful labels are of a part of the draws, the machine's labels of all."""
     truth = np.array([sim.Population(PREDICTION, TRUTH).value(x) for x in PR])
     model, errors = Annotator(MissedPieces(0.3), KeptRecords(0.2)), []
-    for seed in range(12):
+    for seed in range(6):
         rng = np.random.default_rng(seed)
         draws = rng.choice(TRUTH.index, 400).tolist()
         entities = TRUTH[TRUTH.isin(TRUTH[draws])]
@@ -207,7 +207,7 @@ def test_an_audit_corrects_estimates_from_the_machine_alone():
         part = mentions[:150]
         audited = Pair.of(answers(machine.labels, part), answers(TRUTH, part), PREDICTION).audit()
         found = restored_analysis(
-            sample, audited.annotator, PR, engine=Taylor(), imputations=50, rng=1, progress=False
+            sample, audited.annotator, PR, engine=Taylor(), imputations=20, rng=1, progress=False
         )
         errors.append([eb.engine.taylor(sample, PR).apply(PR).mean - truth, found.adjusted.mean - truth])
     naive, adjusted = np.mean(errors, axis=0)

@@ -4,6 +4,7 @@ import inspect
 import re
 from collections import Counter
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ LACKS = {"check": {"metrics", "all", "interval"}}
 COMMANDS = {c.name: c.callback for c in app.registered_commands if c.name in OWN}
 
 
+@cache
 def shown(command):
     """Names of options in the order of the help, with what is said of each."""
     found = typer.main.get_command(app).commands[command].params

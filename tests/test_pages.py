@@ -41,7 +41,7 @@ def folder(tmp_path, monkeypatch):
     plt.close("all")
 
 
-@pytest.mark.slow
+@pytest.mark.page
 @pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.stem)
 def test_a_page_prints_what_it_shows(folder, page):
     for needed in (NEEDS.get(page.stem, "erbayes"), "PIL"):

@@ -351,6 +351,7 @@ def test_new_axes_when_none_are_given(monkeypatch):
     from matplotlib import pyplot
 
     pyplot.switch_backend("agg")
+    pyplot.close("all")  # those that another test has left
     try:
         assert rows(plots.forest(eb.engine.taylor(SAMPLE, CHOSEN).apply(CHOSEN))) == [x.name for x in CHOSEN]
         assert len(plots.influence(SAMPLE, m.b3_recall).patches) == 8

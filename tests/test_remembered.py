@@ -1,6 +1,8 @@
 """The folder of a draw remembers what was drawn from, so that later commands need nothing else."""
 
 import json
+import shutil
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -23,17 +25,30 @@ def answer(folder):
     sheet.assign(same=["y" if x else "n" for x in same]).to_csv(folder / "sheet-A.csv", index=False)
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
     """A folder that was drawn from three columns with names of its own, and answered."""
-    monkeypatch.chdir(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("original"))
+        _draw_and_answer()
+        yield Path.cwd()
+
+
+def _draw_and_answer():
     table = pd.DataFrame({"person": "x", "customer": list(TRUTH), "found": [i // 2 for i in range(240)]})
     table.to_csv("own.csv", index=False)
     table.assign(found=[i // 4 for i in range(240)]).to_csv("new.csv", index=False)
     options = "--design uniform-records --n 30 --seed 3 --record customer --cluster found --output to-label"
     drawn = run("draw", "own.csv", *options.split())
     assert drawn.exit_code == 0, drawn.output
-    answer(tmp_path / "to-label")
+    answer(Path("to-label"))
+
+
+@pytest.fixture
+def folder(original, tmp_path, monkeypatch):
+    """A copy of it, as the current folder."""
+    shutil.copytree(original, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 

@@ -106,6 +106,16 @@ def test_pictures_are_valid_and_show_ids_as_text():
     assert "$\\frac{$ 名\ufffd\ufffd\ufffd" in shown[1]
 
 
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Pictures take most of the time of a page: they are left out where a test reads words."""
+    blank = {"description": "", "data": ""}
+    monkeypatch.setattr(module, "_make_picture", lambda *_: blank)
+
+
+words_alone = pytest.mark.usefixtures("undrawn")
+
+
 def dom(tmp_path, page):
     """The page after its scripts have run."""
     file = tmp_path / "page.html"
@@ -161,6 +171,7 @@ def test_the_page_and_its_tables_are_no_wider_than_there_is_room(tmp_path, width
     assert set(found.split(",")) == {"0"}
 
 
+@words_alone
 def test_what_it_says():
     drawn = sample([])
     page = report(drawn, CHOSEN, level=0.9, about={"prediction": "clusters.csv"}, call="erbayes report ...")
@@ -192,6 +203,7 @@ def quiet(labelled=400):
     return eb.Sample(eb.measure(pd.Series(pred), true[true.isin(drawn)]), eb.UniformClusters())
 
 
+@words_alone
 def test_two_sentences_to_quote_come_first():
     drawn = quiet()
     assert not eb.alarms(drawn)
@@ -213,6 +225,7 @@ def test_two_sentences_to_quote_come_first():
     assert page.index("Quote these numbers") < page.index("<table")
 
 
+@words_alone
 def test_the_first_two_metrics_are_quoted_if_neither_precision_nor_recall_is_among_them():
     drawn = quiet()
     metrics = [m.b3_recall, m.splits, m.rand]
@@ -225,6 +238,7 @@ def test_the_first_two_metrics_are_quoted_if_neither_precision_nor_recall_is_amo
     assert two == f"The estimate of splits is {x.estimate} ({x.lower} to {x.upper})."
 
 
+@words_alone
 def test_nothing_is_quoted_while_a_fault_stands():
     labels = TRUE[TRUE == TRUE.iloc[0]]
     drawn = eb.Sample(eb.measure(PRED, labels), eb.UniformClusters())
@@ -234,6 +248,7 @@ def test_nothing_is_quoted_while_a_fault_stands():
     assert page.index('class="headline"') < page.index('class="alarms fault"') < page.index("<table")
 
 
+@words_alone
 def test_an_alarm_about_another_metric_leaves_the_sentences():
     """Precision is certain by the sample, which has no wrong link; recall is not."""
     labels = {i: i // 4 for i in range(80)}
@@ -388,6 +403,7 @@ def test_shares_in_sentences(value, error, wanted):
     assert sentences._choose_format(m.pairwise_recall.support, value, error)(value) == wanted
 
 
+@words_alone
 def test_long_tables_have_headings():
     assert "Links between records" not in report(sample([]))
     long = report(sample([]), eb.metrics.ALL)
@@ -405,6 +421,7 @@ def test_totals_have_the_same_names_in_the_table_and_in_the_picture_of_balance()
     assert ">predicted links<" in pictures(page)[-1] and "predicted_links" not in pictures(page)[-1]
 
 
+@words_alone
 def test_each_engine_and_what_one_refuses():
     engines = {"one": Taylor(), "two": Resampled(replicates=50)}
     page = report(sample([]), CHOSEN, engines=engines)
@@ -436,6 +453,7 @@ def test_samples_that_allow_little():
     assert "6 predicted clusters" in page
 
 
+@words_alone
 def test_parameters_of_a_design_that_are_long_are_counted():
     labels = TRUE[TRUE.isin(sorted(TRUE.unique())[:8])]
     units = eb.measure(PRED, labels)
@@ -456,6 +474,7 @@ def test_errors(make, message):
         make()
 
 
+@words_alone
 def test_warnings_of_an_engine_are_on_the_page_and_passed_on():
     """A fit that has not converged is no answer, and the page must not quote it."""
 
@@ -484,6 +503,7 @@ def described(unit_names, attributes):
     )
 
 
+@words_alone
 def test_records_stand_next_to_the_ids_of_units():
     """One of the unit, one of it in another cluster, and one of another entity in its cluster, by hand."""
     drawn, records = described([], {"name": "name of {}", "town": "Leeds", "blank": " "})
@@ -524,6 +544,7 @@ def test_records_need_their_columns():
         report(sample([]), CHOSEN, records={})
 
 
+@words_alone
 @pytest.mark.parametrize(
     ("design", "said"),
     [
@@ -558,6 +579,7 @@ def test_what_was_done_is_a_sentence(design, said):
     assert " on " not in bare and " by A" not in bare
 
 
+@words_alone
 def test_a_census_is_said_to_be_one():
     drawn = eb.Sample(eb.measure(PRED, TRUE), eb.UniformClusters(TRUE.nunique()))
     assert f"What was done: all {TRUE.nunique()} entities were taken, and labelled" in report(
@@ -565,6 +587,7 @@ def test_a_census_is_said_to_be_one():
     )
 
 
+@words_alone
 def test_other_engines_are_folded_below():
     page = report(sample([]), CHOSEN)
     before, folded = page.split("<details>")
@@ -596,6 +619,7 @@ def own_numbers(entities, **given):
     )
 
 
+@words_alone
 def test_a_users_own_numbers_have_a_section_under_their_name():
     found = own_numbers(60)
     options = {"engines": {"one": Taylor()}, "level": 0.8}

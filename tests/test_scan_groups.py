@@ -182,8 +182,7 @@ def test_releases(common):
     pd.testing.assert_frame_equal(found, wanted, rtol=1e-9, check_dtype=False)
 
 
-@pytest.mark.parametrize("keep", [True, False])
-@pytest.mark.parametrize("kind", ["strings", "integers"])
+@pytest.mark.parametrize(("kind", "keep"), [("strings", True), ("integers", False)])
 def test_predictions_on_the_records_that_they_share(kind, keep, tmp_path):
     """Groups are a column of the first prediction, or of a second table; those of other records do not count."""
     prediction, labels, _ = population(7, kind=kind, lacking=0)
