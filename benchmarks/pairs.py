@@ -93,7 +93,7 @@ def cover(samples: int) -> None:
             for y in np.stack(
                 [rng.hypergeometric(a, m - a, k, samples) for a, m, k in zip(true, M, n, strict=True)], 1
             ):
-                strata = Strata(*(x.astype(float) for x in (M, n, y)), above)
+                strata = Strata(M.astype(float), n.astype(float), y.astype(float), above)
                 kinds = [("P", P, estimate_precision)]
                 if y.sum() >= FEWEST_RIGHT:
                     told += 1
