@@ -840,3 +840,30 @@ def test_the_page_says_how_to_find_a_record_that_it_does_not_show(visit):
     assert seen.page.is_visible("#how")
     assert "Look in your database for further records" in seen.page.inner_text("#how")
     assert "Search in this list" in seen.page.inner_text(".ask")
+
+
+@pytest.mark.slow
+def test_pairs_stand_side_by_side_and_keep_their_answers_apart(browser, tmp_path):
+    """A record of two pairs has an answer in each, whatever the other is."""
+    rows = {
+        "task": [1, 1, 2, 2],
+        "record": ["a", "b", "a", "c"],
+        "role": ["drawn", "shown"] * 2,
+        "name": list("xyxz"),
+    }
+    tasks = pd.DataFrame(rows)
+    file = tmp_path / "pairs.html"
+    file.write_text(labelling_page(tasks, "A", "f", pairs=True), encoding="utf-8")
+    visit = Visit(browser, file, viewport={"width": 1100, "height": 700})
+    boxes = [visit.page.locator(f"tr.{which}").bounding_box() for which in ("drawn", "record:not(.drawn)")]
+    assert boxes[0]["y"] == boxes[1]["y"] and boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"]
+    assert not visit.page.is_visible("#form")
+    visit.keys("y", "Enter")
+    visit.page.reload()
+    assert visit.count() == "1 of 2 done"
+    visit.keys("n", "Enter")
+    assert visit.count() == "2 of 2 done"
+    saved = tmp_path / "answers.json"
+    visit.save(saved)
+    assert read_answers(saved, tasks, "f")["same"].tolist() == ["y", "y", "y", "n"]
+    assert not visit.complaints

@@ -11,7 +11,7 @@ import typer
 
 from .._internal.errors import DataError
 from .drawing import Planned, Shown
-from .lazily import clusterings, disk, judged_pairs, pages, pd, stopping
+from .lazily import clusterings, disk, judged_pairs, pages, pd, plotting, stopping
 from .options import argument, command, flag, message, option, refuse_output_over, say
 from .predictions import Predicted
 from .printing import Printing
@@ -37,14 +37,8 @@ def draw_pairs(inputs: Predicted, planned: Planned, shown: Shown, replace: bool,
         raise DataError(f"cannot write {output}: it holds other files: name a new folder")
     if table.exists() and not replace:
         raise DataError(f"cannot write {output}: it may hold answers; name a new folder, or --replace them")
-    edges = EdgeTable(
-        edges=inputs.prediction,
-        records=links.records,
-        score=links.score,
-        left=links.left,
-        right=links.right,
-        record=reading.record,
-    )
+    named = {name: getattr(links, name) for name in ("records", "score", "left", "right")}
+    edges = EdgeTable(edges=inputs.prediction, record=reading.record, **named)
     drawn = judged_pairs.draw(**edges.given(), n=planned.n, seed=planned.seed, threshold=links.threshold)
     tasks = _make_tasks(drawn)
     if shown.attributes is not None:
@@ -142,7 +136,7 @@ def pairs_command(
     for doubt in found.doubts():
         say(doubt)
     if asked.picture is not None:
-        figure = found.plot(level=asked.level).get_figure(root=True)
+        figure = plotting.calibration(found, level=asked.level).get_figure(root=True)
         assert figure is not None
         figure.savefig(asked.picture)
     if least is None or at is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import pandas as pd
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, whole
 from ..analysis.thresholds import load_edges
-from ..units.edges import Edges, sweep
+from ..units.edges import Edges, Level, sweep
+from ..units.units import KnownTotals
 from .answers import FEWEST
 
 
@@ -70,20 +72,15 @@ def draw(
     table = Edges.of(load_edges(edges, score), records, score)
     floors = _choose_floors(table, threshold, bands)
     wanted, rng = whole(n, "number of pairs"), np.random.default_rng(whole(seed, "seed", 0))
-    N = len(table.records)
-    clusters: list[IntArray] = [np.arange(N)]
-    merged: list[IntArray] = []
-    sizes: IntArray = np.ones(N, dtype=np.int64)
-    for level in sweep(table, floors, np.arange(N)):
-        merged.append(_count_new_pairs(clusters[-1], sizes, level.cluster, level.sizes))
-        # half the memory of what the sweep returns
-        clusters.append(level.cluster.astype(table.left.dtype))
-        sizes = level.sizes
+    every = np.arange(len(table.records))
+    apart = Level(every, np.ones_like(every), KnownTotals(np.ones(1), np.array([float(len(every))])), every)
+    levels = [apart, *sweep(table, floors, every)]
+    merged = [_count_new_pairs(before, after) for before, after in pairwise(levels)]
     # a threshold that joins no records ends no band
     at = [b for b, new in enumerate(merged) if new.any()]
     pairs = np.array([merged[b].sum() for b in at])
     drawn = [
-        _draw_band(clusters[b], clusters[b + 1], merged[b], k, rng)
+        _draw_band(levels[b].cluster, levels[b + 1].cluster, merged[b], k, rng)
         for b, k in zip(at, _allocate(pairs, wanted).tolist(), strict=True)
     ]
     count = [len(left) for left, _ in drawn]
@@ -119,12 +116,11 @@ def _choose_floors(edges: Edges, threshold: float | None, bands: Any) -> FloatAr
     return edges.thresholds(floors)
 
 
-def _count_new_pairs(before: IntArray, small: IntArray, after: IntArray, large: IntArray) -> IntArray:
+def _count_new_pairs(before: Level, after: Level) -> IntArray:
     """Return the pairs that each cluster joins which smaller ones inside it had apart, (clusters,)."""
-    inside = np.empty(len(small), dtype=np.int64)
-    inside[before] = after
     # floats are exact below 2⁵³, and no file has as many pairs
-    return (large**2 - np.bincount(inside, weights=small.astype(float) ** 2).astype(np.int64)) // 2
+    apart = np.bincount(after.cluster[before.roots], before.sizes.astype(float) ** 2, len(after.sizes))
+    return (after.sizes**2 - apart.astype(np.int64)) // 2
 
 
 def _allocate(pairs: IntArray, n: int) -> IntArray:
@@ -147,16 +143,17 @@ def _draw_band(
     total = np.cumsum(new)
     rank = rng.choice(int(total[-1]), n, replace=False)
     cluster = np.searchsorted(total, rank, side="right")
+    rank -= total[cluster] - new[cluster]
     # only clusters with a drawn pair are put in order, so that a draw costs a look at each record
-    drawn = np.zeros(len(new), dtype=bool)
-    drawn[cluster] = True
+    drawn, chosen = np.zeros(len(new), dtype=bool), np.unique(cluster)
+    drawn[chosen] = True
     record = np.flatnonzero(drawn[after])
     record = record[np.lexsort((before[record], after[record]))]
     # each record makes a pair with those of its cluster that stand behind its old cluster
     end, old_end = _end_runs(after[record]), _end_runs(before[record])
     last = np.cumsum(end - old_end)
-    start = np.cumsum(new * drawn) - new
-    place = start[cluster] + rank - (total - new)[cluster]
+    start = np.cumsum(new[chosen]) - new[chosen]
+    place = start[np.searchsorted(chosen, cluster)] + rank
     one = np.searchsorted(last, place, side="right")
     other = end[one] - (last[one] - place)
     return record[one], record[other]

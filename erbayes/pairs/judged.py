@@ -10,8 +10,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -30,9 +29,6 @@ from ..metrics.uncertain import Tabled, reason_column
 from ..units.edges import Edges, sweep
 from .answers import FEWEST, make_keys, read_pairs
 from .limits import NONE, Estimate, Strata, estimate_precision, estimate_recall, multiply
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 FEWEST_RIGHT = 5
 """Right answers from which recall has an estimate, since it divides by their number."""
@@ -68,16 +64,8 @@ class _Judged(Tabled):
         A threshold inside a band splits it, and each part needs two labelled pairs. The column reason says
         why a share has no estimate, if one has none.
 
-        Parameters
-        ----------
-        thresholds : int or sequence of float, optional
-            As `at` of `erbayes.thresholds`. By default those at which bands end.
-        level : float in (0, 1)
-
-        Raises
-        ------
-        DataError
-            If a threshold is below the loosest band, or cannot be used.
+        `thresholds` are as `at` of `erbayes.thresholds`, by default those at which bands end. DataError if
+        one is below the loosest band, or cannot be used.
         """
         check_level(level)
         rows, split = list[tuple[Any, ...]](), self._split(thresholds)
@@ -104,17 +92,8 @@ class _Judged(Tabled):
     def check(self, threshold: float, least: float, level: float = 0.95) -> Check:
         """Check whether the share of right pairs above a threshold reaches a minimum, by exact bets.
 
-        Parameters
-        ----------
-        threshold, least : float
-            The minimum, `least`, lies between 0 and 1, and is chosen before pairs are labelled.
-        level : float in (0, 1)
-            Probability with which the interval covers the share. The number of pairs was fixed beforehand.
-
-        Raises
-        ------
-        NotIdentified
-            If too few pairs are labelled to tell this share.
+        The minimum `least` and the number of pairs are chosen before pairs are labelled. The interval then
+        covers the share with probability `level`. NotIdentified if too few pairs are labelled.
         """
         least = number(least, "what is checked", lambda x: 0 < x < 1, "lie between 0 and 1")
         check_level(level)
@@ -145,12 +124,6 @@ class _Judged(Tabled):
             said = f"{broken:,} pairs are answered as different, whose records are the same by other answers"
             found.append(Sentence(f"{said}: one of these is wrong, and each counts as it is", Grade.CAUTION))
         return found
-
-    def plot(self, **settings: Any) -> Axes:
-        """Draw the share of right pairs by band (see `erbayes.plots.calibration`)."""
-        # imported here, since pictures lie above results, and matplotlib is an extra
-        axes: Axes = import_module("erbayes.plots").calibration(self, **settings)
-        return axes
 
     def _split(self, thresholds: Any) -> list[tuple[float, Strata]]:
         """Return the bands at each threshold, which may split one of them."""
@@ -217,18 +190,8 @@ class LabelledPairs(_Judged):
         It is the recall of candidate pairs times the share of all true links that are candidates. The second
         factor comes from entities: pairwise recall at the threshold of the loosest band.
 
-        Parameters
-        ----------
-        threshold : float
-        curve : Curve
-            From `erbayes.thresholds` with the same edges, and the end of the loosest band among its
-            thresholds, such as at=[found.floors[-1]]. Its labels are independent of the pairs.
-        level : float in (0, 1)
-
-        Raises
-        ------
-        DataError
-            If the curve has no pairwise recall at that threshold; NotIdentified if the pairs tell no recall.
+        `curve` is `erbayes.thresholds` with the same edges, at=[found.floors[-1]], and labels independent of
+        the pairs. DataError if it has no pairwise recall there; NotIdentified if pairs tell no recall.
         """
         names, loosest = [m.name for m in curve.metrics], float(self.floors[-1])
         found = self.table([threshold], level).iloc[1]
@@ -287,7 +250,7 @@ def estimate(edges: Any, answers: Any, *, records: Any = None, score: str | None
     Returns
     -------
     LabelledPairs
-        `.table(thresholds=[...])`, `.bands()`, `.check(threshold, least)` and `.plot()`.
+        `.table(thresholds=[...])`, `.bands()` and `.check(threshold, least)`.
 
     Warns
     -----
@@ -303,14 +266,8 @@ def estimate(edges: Any, answers: Any, *, records: Any = None, score: str | None
     Examples
     --------
     >>> edges = pd.DataFrame({"l": ["a", "b", "d"], "r": ["b", "c", "e"], "weight": [9.0, 2.0, 4.0]})
-    >>> answers = pd.DataFrame(
-    ...     {
-    ...         "left": ["a", "d", "b", "a"],
-    ...         "right": ["b", "e", "c", "c"],
-    ...         "band": [4.0, 4.0, 2.0, 2.0],
-    ...         "same": ["y", "y", "n", "n"],
-    ...     }
-    ... )
+    >>> answers = pd.DataFrame({"left": list("adba"), "right": list("becc"), "band": [4, 4, 2, 2]})
+    >>> answers["same"] = ["y", "y", "n", "n"]
     >>> found = estimate(edges, answers, records=list("abcdef"))
     >>> found.table([4, 2])[["metric", "threshold", "estimate"]]
                           metric  threshold  estimate
@@ -328,15 +285,8 @@ def scored_edges(edges: Any, answers: Any, *, records: Any = None, score: str | 
     Splink and others draw edges to label in this way. A wrong edge that joins two clusters makes as many
     wrong links as there are pairs across them, so that this share may be far above the precision of links.
 
-    Parameters
-    ----------
-    edges, answers, records, score
-        As in `estimate`, with bands of scores. An edge that is there twice has its higher score.
-
-    Raises
-    ------
-    DataError
-        As in `estimate`.
+    Arguments and errors are those of `estimate`, with bands of scores. An edge that is there twice has its
+    higher score.
 
     Examples
     --------

@@ -8,8 +8,7 @@ drawn without replacement. With A = Σ M_s μ_s above the threshold and B the sa
 
 The limits of a sum are A - √Σ M_s²(μ_s - l_s)² and A + √Σ M_s²(u_s - μ_s)², and those of a ratio solve
 A - r B ± √(...) = 0, which is quadratic (method of variance estimates recovery). A stratum without an error
-keeps its uncertainty, with its own weight. An interval from one effective sample size of all strata does not,
-and missed the truth in every sample of a few populations (see benchmarks/pairs.md).
+keeps its uncertainty, which one effective sample size of all strata loses (see benchmarks/pairs.md).
 
 Sources: Zou and Donner (2008), Statistics in Medicine 27, 1693-1702 (sums). Donner and Zou (2012),
 Statistical Methods in Medical Research 21, 347-359 (ratios, and products by logarithms). Clopper and Pearson

@@ -196,11 +196,15 @@ def _choose_columns(frame: pd.DataFrame, score: str | None, what: str) -> tuple[
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """Clusters of watched records at one threshold, positions in `sizes`, and sizes of all clusters."""
+    """Clusters of watched records at one threshold, positions in `sizes`, and sizes of all clusters.
+
+    `roots`: a record of each cluster, as its position among all records.
+    """
 
     cluster: IntArray
     sizes: IntArray
     known: KnownTotals
+    roots: IntArray
 
 
 def sweep(edges: Edges, thresholds: FloatArray, watched: IntArray) -> Iterator[Level]:
@@ -217,7 +221,7 @@ def sweep(edges: Edges, thresholds: FloatArray, watched: IntArray) -> Iterator[L
         start = end
         at = forest.find(at)
         cluster, roots = pd.factorize(at)
-        yield Level(cluster, forest.size[roots], forest.known())
+        yield Level(cluster, forest.size[roots], forest.known(), roots)
 
 
 def _sort_bands(score: FloatArray, thresholds: FloatArray) -> tuple[IntArray, IntArray]:
