@@ -169,9 +169,9 @@ class Attributes:
         several = (np.bincount(clusters) > 1).sum() >= WRITTEN
         # a function of a user's own is a way to say that the source wrote the attribute
         for feature in (f for f in self.features if several and isinstance(f.how, str)):
-            codes = pd.factorize(self.values[feature.name])[0].astype(float)
-            differing = AGGREGATES["range"](entities, codes[at], int(entities.max()) + 1) > 0
-            if differing.any() and not AGGREGATES["range"](clusters, codes, int(clusters.max()) + 1).any():
+            x = self.values[feature.name]  # numbers, or codes of different values
+            differing = AGGREGATES["range"](entities, x[at], int(entities.max()) + 1) > 0
+            if differing.any() and not AGGREGATES["range"](clusters, x, int(clusters.max()) + 1).any():
                 raise DataError(
                     f"{feature.column!r} is the same in all records of each predicted cluster, but not in "
                     f"{differing.sum():,} labelled entities, as if the matcher wrote it (a golden record). "
