@@ -44,7 +44,7 @@ class Scored:
     left: str | None = option("Column of one record.")
     right: str | None = option("Column of the other record.")
     at: str = option(
-        "Number of thresholds, or the thresholds with commas between them: 0,1.5,", default="200"
+        "Number of thresholds, or thresholds with commas: 0,1.5 (one alone ends in a comma).", default="200"
     )
     drawing: Drawing
     record: str | None = option("Record column, in each file that has records.")
