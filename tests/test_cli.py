@@ -1112,3 +1112,12 @@ def test_a_report_has_your_own_numbers_and_its_estimates_as_json(folder):
     assert "--attributes needs --by" in refused("report", *given, "--attributes", "orders.csv")
     of_entities = ("--by", "amount", "--of-entities")
     assert "leave out --of-entities" in refused("report", *given, *wanted, *of_entities)
+
+
+def test_a_file_of_all_records_needs_one_column_named(folder):
+    write("edges.csv", a=[1, 2], b=[2, 3])
+    write("people.csv", id=range(9), name="x", town="Rome")
+    said = refused(
+        "estimate", "edges.csv", "l.parquet", "-d", "uniform-records", "--edges", "--records", "people.csv"
+    )
+    assert said.endswith("instead of 1; name them: --record\n")

@@ -39,7 +39,7 @@ def test_a_name_stands_for_its_engine(folder, name, engine):  # noqa: F811
 
 def test_engines_that_do_not_go_with_the_rest(folder):  # noqa: F811
     assert "--side-by-side has engines of its own" in refused(*CALL, "--engine", "pool", "--side-by-side")
-    assert "go without --by, --assist" in refused(*CALL, "--engine", "bootstrap", "--by", "cluster")
+    assert "go without --by, --across, --assist" in refused(*CALL, "--engine", "bootstrap", "--by", "cluster")
     assert "'model' is not one of 'closed-form', 'bootstrap'," in " ".join(
         refused(*CALL, "--engine", "model").split()
     )

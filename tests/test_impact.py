@@ -514,6 +514,10 @@ class TestFeatures:
             ({"attributes": pd.concat([TABLE, TABLE[:3]])}, "3 rows of the attributes repeat a record"),
             ({"attributes": TABLE.assign(year=TABLE["year"].where(TABLE.index > 4))}, "missing for 5 of"),
             ({"attributes": TABLE.assign(year="then")}, "are no numbers, such as 'then'"),
+            (
+                {"attributes": TABLE.assign(year=TABLE["year"].astype(str).where(TABLE.index != 3, "then"))},
+                "1 of .* are no numbers, such as 'then'",
+            ),
             ({"attributes": TABLE.assign(record=[f"r{i}" for i in range(N)])}, "are of type"),
             ({"attributes": 3}, "a DataFrame or an Arrow table"),
             ({"attributes": TABLE, "features": {"span": "year"}}, r"is \(column, aggregate\)"),
@@ -643,3 +647,16 @@ def test_the_shell_says_what_is_wrong_in_sentences_and_refuses_in_its_words(fold
     assert "name it: --attributes TABLE" in refused.stderr
     unknown = run(folder, "clusters.csv", *SHELL, "--statistic", "mean(tall)")
     assert "name it: --feature span=year:range" in unknown.stderr
+
+
+def test_numbers_as_text_in_another_order_of_records_are_the_same_numbers():
+    """Texts are read at once by Arrow, or one by one by pandas if one has blanks, and rows without use are left."""
+    plain = eb.impact(PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), STATISTICS, **GIVEN).table()
+    shuffled = TABLE.sample(frac=1, random_state=1)
+    beyond = pd.DataFrame([{**TABLE.iloc[0], TABLE.columns[0]: TABLE.iloc[:, 0].max() + 1}])
+    for year in (shuffled["year"].astype(str), " " + shuffled["year"].astype(str)):
+        table = pd.concat([shuffled.assign(year=year), beyond.assign(year="then")])
+        found = eb.impact(
+            PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), STATISTICS, **GIVEN | {"attributes": table}
+        )
+        pd.testing.assert_frame_equal(found.table(), plain, rtol=1e-12)

@@ -59,6 +59,7 @@ class Engines:
 
 def _make_engine(name: EngineName) -> Engine:
     """Return the engine of a name. The room of models is loaded only for one."""
+    engine = named_engines.find_engine(name.value)  # which refuses if its packages are missing
     if name in (EngineName.SIZE_MODEL, EngineName.POOL):
         message("note: the size model compiles first, which takes about a minute")
-    return named_engines.find_engine(name.value)
+    return engine

@@ -243,7 +243,8 @@ def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 def _name_columns(values: Mapping[str, Any], what: str) -> str:
     """Return the remedy of columns: the options that the command has, without those that name one already."""
     wrong = "has no column" in what
-    names = [n for n in ("record", "cluster", "entity") if n in values and (wrong or not values[n])]
+    wanted = ("record",) if "instead of 1" in what else ("record", "cluster", "entity")
+    names = [n for n in wanted if n in values and (wrong or not values[n])]
     return f"name them: {', '.join(f'--{name}' for name in names)}"
 
 

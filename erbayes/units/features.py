@@ -7,11 +7,13 @@ with the same statistic of predicted clusters.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, Remedy, head
@@ -119,18 +121,17 @@ class Attributes:
         frame = to_frame(table)
         refuse_names([*wanted], list(frame.columns), "the table of attributes")
         at = _locate(ids(frame.iloc[:, 0], "records of the attributes"), records)
-        columns = {name: frame[name].iloc[at] for name in wanted}
-        for name, column in columns.items():
-            if missing := column.isna().to_numpy().nonzero()[0].tolist():
+        for name in wanted:
+            if missing := frame[name].isna().to_numpy()[at].nonzero()[0].tolist():
                 raise DataError(
                     f"attribute {name!r} is missing for {len(missing):,} of {len(records):,} records, such "
                     f"as {head(records[missing])}: fill it in, or leave these records out of the "
                     "prediction and the labels"
                 )
-        found = replace(none, values={f.name: _take_values(columns[f.column], f) for f in features})
+        found = replace(none, values={f.name: _take_values(frame[f.column], f, at) for f in features})
         if by is None:
             return found
-        domain, names = pd.factorize(columns[by].astype(str), sort=True)
+        domain, names = pd.factorize(frame[by].iloc[at].astype(str), sort=True)
         return replace(found, domain=domain, domains=tuple(names))
 
     def take(self, at: IntArray) -> Attributes:
@@ -168,9 +169,9 @@ class Attributes:
         several = (np.bincount(clusters) > 1).sum() >= WRITTEN
         # a function of a user's own is a way to say that the source wrote the attribute
         for feature in (f for f in self.features if several and isinstance(f.how, str)):
-            codes = pd.factorize(self.values[feature.name])[0].astype(float)
-            differing = AGGREGATES["range"](entities, codes[at], int(entities.max()) + 1) > 0
-            if differing.any() and not AGGREGATES["range"](clusters, codes, int(clusters.max()) + 1).any():
+            x = self.values[feature.name]  # numbers, or codes of different values
+            differing = AGGREGATES["range"](entities, x[at], int(entities.max()) + 1) > 0
+            if differing.any() and not AGGREGATES["range"](clusters, x, int(clusters.max()) + 1).any():
                 raise DataError(
                     f"{feature.column!r} is the same in all records of each predicted cluster, but not in "
                     f"{differing.sum():,} labelled entities, as if the matcher wrote it (a golden record). "
@@ -241,18 +242,27 @@ def _locate(listed: pd.Index, records: pd.Index) -> Any:
     return position
 
 
-def _take_values(column: pd.Series, feature: Feature) -> Any:
-    """Return the values of an attribute: numbers, unless the aggregate is a function."""
+def _take_values(column: pd.Series, feature: Feature, at: Any) -> Any:
+    """Return the values of an attribute in some rows: numbers, unless the aggregate is a function."""
     if callable(feature.how):
-        return column.array
+        return column.array[at]
     if feature.how == "distinct":
-        return pd.factorize(column)[0]
-    numbers = pd.to_numeric(column, errors="coerce")
-    if numbers.isna().any() or not pd.api.types.is_numeric_dtype(numbers):
-        wrong = column[numbers.isna()] if numbers.isna().any() else column
+        return pd.factorize(column)[0][at]
+    numbers = _read_numbers(column)[at]  # before rows are taken, since numbers are moved sooner than texts
+    if (unread := np.isnan(numbers)).any():
+        wrong = column.iloc[at][unread]
         raise DataError(
-            f"{len(wrong):,} of {len(column):,} values of {feature.column!r} are no numbers, such as "
+            f"{len(wrong):,} of {len(numbers):,} values of {feature.column!r} are no numbers, such as "
             f"{head(wrong.tolist())}, and {feature.name!r} needs numbers: make numbers of dates, such as "
             "their year, or count different values by 'distinct'"
         )
-    return numbers.to_numpy(dtype=float)
+    return numbers
+
+
+def _read_numbers(column: pd.Series) -> FloatArray:
+    """Return a column as numbers, NaN for values that are none."""
+    if pd.api.types.is_string_dtype(column):
+        # Arrow reads texts many times faster than pandas, and none if one is no number
+        with suppress(pa.ArrowException, UnicodeEncodeError):
+            return np.asarray(pa.array(column).cast(pa.float64()), dtype=float)
+    return pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)

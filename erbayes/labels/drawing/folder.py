@@ -252,7 +252,7 @@ def _write_readme(dealt: Mapping[str, Sequence[int]], files: Set[str], day: str)
         "",
         "THEN",
         "  erbayes labels THIS_FOLDER                  lists what is open, contradictory or doubtful",
-        "  erbayes estimate PREDICTION THIS_FOLDER     estimates precision and recall",
+        "  erbayes estimate THIS_FOLDER                estimates precision and recall",
         "",
     ]
     return "\n".join(lines)

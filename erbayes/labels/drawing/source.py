@@ -83,8 +83,11 @@ def keys_of(records: Any, seed: int) -> Keys:
         records.tolist() if hasattr(records, "tolist") else records
     )  # an Index of strings is slow to walk
     # databases have MD5 too, so that a seed draws the same records wherever they lie; nothing is secret here
-    digests = b"".join(md5(start + text_of(r), usedforsecurity=False).digest()[:8] for r in listed)
-    return np.frombuffer(digests, dtype=">u8").astype(np.uint64)
+    digests = b"".join(
+        # `text_of`, without a call for each of many ids
+        [md5(start + str(r).encode("utf-8", "surrogatepass"), usedforsecurity=False).digest() for r in listed]
+    )
+    return np.frombuffer(digests, dtype=">u8")[::2].astype(np.uint64)
 
 
 def fingerprint_of(known: KnownTotals, members: pd.DataFrame) -> str:
@@ -112,9 +115,13 @@ def change(clusters: Any) -> DataError:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InMemory:
-    """A prediction in memory, as a source: (N,) ids, clusters and sizes, with a value per record or none."""
+    """A prediction in memory, as a source.
+
+    `records`, `codes`, `size` (N,): id of each record, number of its cluster, and records of that; `clusters` (K,).
+    """
 
     records: pd.Index
+    codes: IntArray
     clusters: pd.Index
     size: IntArray
     known: KnownTotals
@@ -131,7 +138,8 @@ class InMemory:
         size = np.flatnonzero(of_size)
         return cls(
             clustering.records,
-            clustering.clusters[clustering.codes],
+            clustering.codes,
+            clustering.clusters,
             sizes[clustering.codes],
             KnownTotals(size.astype(float), of_size[size].astype(float)),
             None if values is None else _match_values(values, clustering.records),
@@ -159,17 +167,18 @@ class InMemory:
         return self._take_rows(at[near]).assign(key=keys[near])
 
     def members(self, clusters: pd.Index) -> pd.DataFrame:
-        return self._take_rows(np.flatnonzero(self.clusters.isin(clusters)))[["record", "cluster"]]
+        at = np.flatnonzero(self.clusters.isin(clusters)[self.codes])
+        return self._take_rows(at)[["record", "cluster"]]
 
     def look_up(self, records: pd.Index) -> pd.DataFrame:
         return self._take_rows(np.flatnonzero(self.records.isin(records)))[["record", "cluster", "size"]]
 
     def of_clusters(self) -> InMemory:
-        first = np.flatnonzero(~self.clusters.duplicated())
-        return InMemory(self.clusters[first], self.clusters[first], self.size[first], self.known)
+        every = np.arange(len(self.clusters))
+        return InMemory(self.clusters, every, self.clusters, np.bincount(self.codes), self.known)
 
     def _take_rows(self, at: Any) -> pd.DataFrame:
-        table = {"record": self.records[at], "cluster": self.clusters[at], "size": self.size[at]}
+        table = {"record": self.records[at], "cluster": self.clusters[self.codes[at]], "size": self.size[at]}
         return pd.DataFrame(table | self._take_value(at))
 
     def _take_value(self, at: Any) -> dict[str, Any]:
