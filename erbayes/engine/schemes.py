@@ -36,7 +36,6 @@ class Scheme(Protocol):
 
     def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
         """Return multipliers of the weights, (replicates, n + pseudo-draws)."""
-        ...
 
     def chunks(
         self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator

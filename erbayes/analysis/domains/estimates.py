@@ -208,13 +208,8 @@ def by_domain(
     fewest : float
         Effective draws below which an estimate has no interval.
     engine : Engine, optional
-        `Taylor()` by default, or any other that takes the metrics.
+        `Taylor()` by default.
     rng : Generator, int or None
-
-    Returns
-    -------
-    ByDomain
-        Groups without a labelled record are in its table, without an estimate.
 
     Raises
     ------

@@ -39,31 +39,24 @@ class Source(Protocol):
     @property
     def known(self) -> KnownTotals:
         """Return the histogram of sizes of predicted clusters."""
-        ...
 
     def counts(self, seed: int) -> pd.DataFrame:
         """Count records: bucket, size (of the cluster), [value,] records; a row for each combination."""
-        ...
 
     def in_buckets(self, buckets: IntArray, seed: int) -> pd.DataFrame:
         """Return the records in the buckets: record, cluster, size, key, [value]. `key` has type uint64."""
-        ...
 
     def up_to(self, highest: Mapping[int, int], seed: int) -> pd.DataFrame:
         """Return the records whose key is at most the `highest` of the size of their cluster."""
-        ...
 
     def members(self, clusters: pd.Index) -> pd.DataFrame:
         """Return all records of predicted clusters: record, cluster."""
-        ...
 
     def look_up(self, records: pd.Index) -> pd.DataFrame:
         """Return those of these records that the source has: record, cluster, size."""
-        ...
 
     def of_clusters(self) -> Source:
         """Return the source whose records are the predicted clusters, one row each with its id and size."""
-        ...
 
 
 def text_of(id: Any) -> bytes:
