@@ -30,7 +30,7 @@ root_doc = "docs/index"
 include_patterns = [
     "docs/**.md",
     "docs/guide/reference/*.rst",  # a page for each name in docs/guide/api.md, made by autosummary
-    "notebooks/*.ipynb",
+    "notebooks/**.ipynb",
     "benchmarks/*.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
@@ -97,20 +97,76 @@ class MetricsTable(Directive):
 
         group = Group[self.arguments[0]]
         rows = [(m.name, m.meaning, m.source) for m in (*ALL, *OTHERS) if m.group is group]
-        table = nodes.table("", classes=["metrics"])
-        body = nodes.tgroup("", *(nodes.colspec(colwidth=width) for width in (3, 6, 4)), cols=3)
-        table += body
-        body += nodes.thead("", row_of("metric", "in words", "formula and source"))
-        body += nodes.tbody("", *(row_of(nodes.literal("", name), *rest) for name, *rest in rows))
-        return [table]
+        return [table_of(("metric", "in words", "formula and source"), (3, 6, 4), rows)]
+
+
+class ContractTable(Directive):
+    """Data or quantities of the parts of a size model, as `erbayes.bayes.contract` has them."""
+
+    required_arguments = 1
+
+    def run(self):
+        from erbayes.bayes import contract
+
+        entries = getattr(contract, self.arguments[0])
+        if self.arguments[0] == "RETURNED":
+            # a size family returns weights, of which the model makes this quantity
+            places = [(place, each) for place, each in entries.items() if place != "sizes"]
+            entries = {f"{place}: {k}": q for place, each in places for k, q in each.items()}
+        rows = [
+            (name, ", ".join(e.dims) or "one number", e.meaning.replace("`", ""))
+            for name, e in entries.items()
+        ]
+        return [table_of(("name", "dimensions", "meaning"), (3, 3, 7), rows)]
+
+
+class OptionsTable(Directive):
+    """The options of a topic of `erbayes help`, after what they mean together, or of one command."""
+
+    required_arguments = 1
+
+    def run(self):
+        import typer
+
+        from erbayes.cli import app
+        from erbayes.cli.options import slug
+        from erbayes.cli.topics import TOPICS
+
+        (name,) = self.arguments
+        commands = typer.main.get_command(app).commands
+        inside = commands.values() if name in TOPICS else [commands[name]]
+        context, rows = typer.Context(commands["estimate"], info_name="erbayes"), {}
+        for option in (p for command in inside for p in command.params if p.name != "help"):
+            if slug(option) == name or (name not in TOPICS and slug(option) not in TOPICS):
+                option.hidden = False  # help shows an option that is used rarely only to those who ask
+                rows.setdefault(option.name, option.get_help_record(context))
+        told = [paragraph_of(TOPICS[name])] if name in TOPICS else []
+        return [*told, table_of(("option", "meaning"), (3, 7), rows.values())]
+
+
+def table_of(head, widths, rows):
+    """A table whose first column is code."""
+    body = nodes.tgroup("", *(nodes.colspec(colwidth=width) for width in widths), cols=len(widths))
+    body += nodes.thead("", row_of(*head))
+    body += nodes.tbody("", *(row_of(nodes.literal("", name), *rest) for name, *rest in rows))
+    return nodes.table("", body, classes=["generated"])
 
 
 def row_of(*cells):
-    texts = (nodes.Text(cell) if isinstance(cell, str) else cell for cell in cells)
-    return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", text)) for text in texts))
+    told = (paragraph_of(cell) if isinstance(cell, str) else nodes.paragraph("", "", cell) for cell in cells)
+    return nodes.row("", *(nodes.entry("", each) for each in told))
+
+
+def paragraph_of(text):
+    """A paragraph whose options are code, because typography would make one dash of two."""
+    pieces = re.split(r"(?<![\w-])(--[a-z][a-z-]*)", text)
+    kinds = (nodes.Text(piece) if i % 2 == 0 else nodes.literal("", piece) for i, piece in enumerate(pieces))
+    return nodes.paragraph("", "", *kinds)
 
 
 def setup(app):
     app.add_directive("metrics", MetricsTable)
+    app.add_directive("options", OptionsTable)
+    app.add_directive("contract", ContractTable)
     app.add_html_math_renderer("mathml", (inline_formula, None), (formula, None))
     app.connect("autodoc-process-docstring", plain_text, priority=400)

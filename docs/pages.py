@@ -32,6 +32,7 @@ PAGES = [
         HERE / "guide" / f"{name}.md"
         for name in (
             "drawing-and-labelling",
+            "own-sheets",
             "stopping",
             "domains",
             "thresholds",

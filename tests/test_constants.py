@@ -82,6 +82,7 @@ GUARDED = {
     "samplers.ESS_PER_CHAIN": "test_bayes_thresholds.py::test_a_hundred_effective_draws_per_chain",
     "samplers.FEWEST_DRAWS": "test_bayes_parts.py::test_the_fewest_draws_and_seeds",
     "samplers.RHAT": "test_bayes_thresholds.py::test_r_hat",
+    "simultaneous.ROUNDING": "test_domains.py::test_a_standard_error_that_is_rounding_widens_no_interval",
     "statistics.MOST": "test_statistics.py::test_leverage_counts_up_to_nine_tenths",
     "stopping.MOST": "test_stopping.py::test_further_draws_are_0_if_decided_and_unknown_at_the_estimate",
     "thresholds.CERTIFIED_FROM": "test_thresholds_curve.py::test_certificates_begin_with_thirty_effective_draws_and_with_enough_for_the_share",

