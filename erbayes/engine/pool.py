@@ -50,7 +50,8 @@ def linear_pool(
     draws : int
         Number of draws of the pool. Each result has its share of them.
     rng : Generator, int or None
-        Quantiles do not depend on it, since values of draws are equally spaced.
+        A generator or its seed. None is a new seed at each call. Quantiles do not depend on it: values of
+        draws and probabilities of quantiles are equally spaced.
 
     Returns
     -------

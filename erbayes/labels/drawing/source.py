@@ -105,7 +105,11 @@ def change(clusters: Any) -> DataError:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InMemory:
-    """A prediction in memory, as a source: (N,) ids, clusters and sizes, with a value per record or none."""
+    """A prediction in memory, as a source.
+
+    `records`, `clusters` (N,): id of each record and of its predicted cluster; `size` (N,): number of
+    records of that cluster; `known`: sizes of all predicted clusters; `values` (N,): a value per record.
+    """
 
     records: pd.Index
     clusters: pd.Index
