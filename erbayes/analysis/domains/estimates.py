@@ -26,7 +26,7 @@ from .metric import Place, in_domain, text
 from .shown import differences_table, intervals_table, ratios, tidy
 
 LARGEST = 4000
-"""Largest number of estimates, domains × metrics, whose covariance is computed."""
+"""Largest number of estimates, domains × metrics, since their covariance takes 128 MB then."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
