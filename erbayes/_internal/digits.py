@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 MOST = 4
-"""The largest number of decimals."""
+"""The largest number of decimals, because samples of some hundred draws settle no more."""
 NONE = "–"
 """The text of a missing number."""
 LONGEST = 40

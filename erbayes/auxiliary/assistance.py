@@ -70,15 +70,13 @@ class Assisted:
     - The variance is that of the design for d - λe.
     - Two pseudo-draws stand for errors of the second clustering that no draw has shown. Each is of an entity
       like any other, about which it is wholly wrong (see `erbayes.auxiliary.correction.Linearised.pseudo`).
-    - The second clustering may be right about its clusters out of reach (see `Second.reference`), or the
-      prediction may be. The interval reaches over both answers (see `AssistedEstimates.interval`). The
-      estimate takes the second clustering to be right at the rate λ.
+    - The second clustering or the prediction may be right about clusters out of reach (`Second.reference`).
+      The interval reaches over both answers, and the estimate takes the second to be right at the rate λ.
 
     Examples
     --------
     >>> import erbayes as eb
     >>> truth = {i: i // 4 for i in range(800)}
-    >>> prediction = {i: (i // 4, i % 4 < 3) for i in range(400)}
     >>> prediction = {i: i // 4 if i < 400 else -i for i in range(800)}
     >>> labels = {i: c for i, c in truth.items() if c % 5 == 0}
     >>> sample = eb.Sample(eb.measure(prediction, labels), eb.UniformClusters())
@@ -259,8 +257,8 @@ def assisted(
     Returns
     -------
     AssistedEstimates
-        The metrics, jointly. `.table()` shows the weight λ of the second clustering beside each. A metric
-        that it cannot help has the default estimate, and a note with the reason.
+        `.table()` shows the weight λ beside each metric. One without help has the default estimate and a
+        note.
 
     Warns
     -----

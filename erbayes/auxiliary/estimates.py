@@ -26,7 +26,7 @@ BY_CHANCE = 1e-4
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class AssistedEstimates(Normal):
-    """Estimates of metrics with the help of second clusterings, or of cheap labels: a `Normal` and
+    """Estimates with the help of second clusterings, or of cheap labels: a `Normal` with more fields.
 
     `weights` (k, s): λ of each; `between` (k, 2): distances to the least and the largest estimate that
     clusters out of reach allow; `skew` (k, 2): third moments down and up of what draws leave, 0 or more;

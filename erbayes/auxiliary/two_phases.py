@@ -205,8 +205,7 @@ def two_phase(
     Returns
     -------
     AssistedEstimates
-        The metrics, jointly. `.table()` shows the weight λ of the cheap labels beside each. A metric that
-        they cannot help has the default estimate, and a note with the reason.
+        As from `erbayes.assisted`.
 
     Warns
     -----

@@ -71,7 +71,7 @@ class Scored:
         "Record and entity, for every record of each labelled entity; or a folder of erbayes draw."
     )
     at: str = option(
-        "Number of thresholds, or the thresholds with commas between them: 0,1.5,", default="200"
+        "Number of thresholds, or thresholds with commas: 0,1.5 (one alone ends in a comma).", default="200"
     )
     drawing: Drawing
     entity: str | None = option("Entity column of LABELS.")

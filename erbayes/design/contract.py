@@ -46,7 +46,6 @@ class Design(Protocol):
 
     def expand(self, units: Units) -> Expansion:
         """Return the draws of a sample with their weights and their variance."""
-        ...
 
 
 @runtime_checkable
@@ -56,18 +55,15 @@ class SelectedBySize(Protocol):
     @property
     def without_repeats(self) -> bool:
         """True if no unit is drawn twice."""
-        ...
 
     @property
     def fixed_size(self) -> bool:
         """True if the design fixes the number of draws. Else `selection` returns the chances themselves."""
-        ...
 
     def expand(self, units: Units) -> Expansion: ...
 
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
         """Return the chance to draw a unit of each size, (k,), up to a factor."""
-        ...
 
 
 @runtime_checkable
@@ -76,16 +72,13 @@ class WithChances(Protocol):
 
     def chances(self, units: Units) -> FloatArray:
         """Return the probability that one draw selects each unit, (units,)."""
-        ...
 
     @property
     def draws(self) -> Any:
         """Return the unit of each draw by its id, with repeats; None if each labelled unit is one draw."""
-        ...
 
     def undrawn_sizes(self, units: Units) -> FloatArray:
         """Return the sizes of predicted clusters whose records are never drawn."""
-        ...
 
     def expand(self, units: Units) -> Expansion: ...
 
@@ -97,4 +90,3 @@ class WithLaw(Protocol):
     @property
     def weights_follow_labels(self) -> bool:
         """True if a unit weighs less the more records its labels give it; False if weights ignore labels."""
-        ...

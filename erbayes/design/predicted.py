@@ -68,11 +68,9 @@ class ByPredictedSize:
 
     Raises
     ------
-    DataError
-        In `expand`, if draws and labelled units differ, if a drawn unit has chance 0, or if the prediction is
-        not the one that was drawn from.
-    NotIdentified
-        In `expand`, if labelled records that the prediction lacks were kept.
+    DataError, NotIdentified
+        In `expand`, if a drawn unit has chance 0, if the prediction is not the one that was drawn from, or if
+        labelled records were kept that are missing in it.
 
     Examples
     --------

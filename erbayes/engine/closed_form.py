@@ -134,14 +134,6 @@ class Taylor:
     ----------
     order : int
         2 for estimates corrected for bias, 1 for plain ones.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> labels = {1: "x", 2: "x", 3: "y", 4: "z"}
-    >>> sample = eb.Sample(eb.measure({1: "a", 2: "a", 3: "a", 4: "b"}, labels), eb.UniformClusters())
-    >>> Taylor()(sample, [eb.metrics.b3_precision]).estimate.round(3)
-    array([0.667])
     """
 
     batched: ClassVar[bool] = True

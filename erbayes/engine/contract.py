@@ -36,7 +36,6 @@ class Engine(Protocol):
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None, /) -> Normal | Draws:
         """Return the metrics, jointly, or raise NotIdentified if this sample cannot estimate one."""
-        ...
 
 
 @runtime_checkable
@@ -47,7 +46,6 @@ class Paired(Engine, Protocol):
         self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None
     ) -> Normal | Draws:
         """Return all metrics of the first sample, then of the second, and so on, jointly."""
-        ...
 
 
 @runtime_checkable
@@ -56,7 +54,6 @@ class Doubting(Engine, Protocol):
 
     def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Sequence[str]:
         """Return one sentence for each such metric, with its remedy; one without a grade is a caution."""
-        ...
 
 
 @runtime_checkable
@@ -65,7 +62,6 @@ class Counting(Engine, Protocol):
 
     def effective_draws(self, sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
         """Return the number of draws that each metric depends on, (k,); NaN if none is in its domain."""
-        ...
 
 
 @runtime_checkable
@@ -74,7 +70,6 @@ class Explaining(Engine, Protocol):
 
     def fitted(self, sample: Sample, rng: Seed = None) -> Any:
         """Return the fit of a sample, such as a `Fit`: its method `explain(level)` returns paragraphs."""
-        ...
 
 
 @runtime_checkable
@@ -83,7 +78,6 @@ class Preparing(Engine, Protocol):
 
     def like(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Engine:
         """Return the engine prepared for samples like this one, with the same results up to random error."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

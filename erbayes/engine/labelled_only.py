@@ -49,14 +49,7 @@ def naive(units: Units, metrics: Wanted = USUAL) -> pd.Series:
 
 
 def P_naive(units: Units) -> float:
-    """Compute pairwise precision on the labelled records alone, the paper's P_naive (see `naive`).
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> P_naive(eb.measure({1: "a", 2: "a", 3: "a", 4: "a"}, {1: "x", 2: "x"}))
-    1.0
-    """
+    """Compute pairwise precision on the labelled records alone, the paper's P_naive (see `naive`)."""
     return float(naive(units, [pairwise_precision]).iloc[0])
 
 
@@ -77,15 +70,7 @@ def _as_census(units: Units, metrics: Sequence[Metric]) -> Normal:
 
 @dataclass(frozen=True, slots=True)
 class Naive:
-    """An engine of naive metrics (see `naive`), without standard errors.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "a"}, {1: "x", 2: "x"})
-    >>> Naive()(eb.Sample(units, eb.UniformClusters()), [eb.metrics.pairwise_precision]).estimate
-    array([1.])
-    """
+    """An engine of naive metrics (see `naive`), without standard errors."""
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
         need_sample(sample)

@@ -78,17 +78,7 @@ def _replace_errors(fit: Normal, changes: FloatArray) -> Normal:
 
 @dataclass(frozen=True, slots=True)
 class Jackknife:
-    """The jackknife: an engine with the bias-corrected estimates of the closed form.
-
-    Standard errors come from the metrics without each draw in turn (see `jackknife`).
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> Jackknife()(eb.Sample(units, eb.UniformClusters()), [eb.metrics.mean_cluster_size]).sd
-    array([0.5])
-    """
+    """The jackknife: an engine with estimates of the closed form and the standard errors of `jackknife`."""
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
         totals = taylor(sample, metrics)

@@ -297,16 +297,7 @@ def bootstrap(
 
 @dataclass(frozen=True, slots=True)
 class Resampled:
-    """The bootstrap, as an engine (see `bootstrap`).
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> labels = {i: i // 4 for i in range(24)}
-    >>> sample = eb.Sample(eb.measure({i: i // 3 for i in range(24)}, labels), eb.UniformClusters())
-    >>> Resampled(replicates=100)(sample, [eb.metrics.pairwise_recall], rng=1).values.shape
-    (1, 100, 1)
-    """
+    """The bootstrap, as an engine (see `bootstrap`)."""
 
     scheme: Scheme = field(default_factory=RaoWu)
     replicates: int = 4000

@@ -23,7 +23,7 @@ from ..design.variance import StratifiedDraws
 from ..metrics.columns import RECORDS, TRUE_LINKS, Column
 
 CHUNK = 2**18
-"""The number of multipliers in memory at a time."""
+"""The number of multipliers in memory at a time, 2 MB, so that many replicates need little."""
 
 
 class Scheme(Protocol):
@@ -36,7 +36,6 @@ class Scheme(Protocol):
 
     def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
         """Return multipliers of the weights, (replicates, n + pseudo-draws)."""
-        ...
 
     def chunks(
         self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator

@@ -32,7 +32,6 @@ class Applied(Protocol):
 
     def apply(self, metrics: Sequence[Metric], /) -> Normal | Draws:
         """Return the metrics, jointly."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

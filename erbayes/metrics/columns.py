@@ -69,7 +69,6 @@ class Pieces(Protocol):
     def __len__(self) -> int: ...
     def part(self, domain: Domain, links: Links) -> Pieces:
         """Return the same units, of which the records of a domain count alone."""
-        ...
 
 
 class Column(Protocol):
@@ -82,11 +81,9 @@ class Column(Protocol):
 
     def identified(self, units: Pieces) -> bool:
         """Return whether these units hold all that the column needs."""
-        ...
 
     def count(self, units: Pieces) -> FloatArray:
         """Return the quantity of each unit, (units,)."""
-        ...
 
 
 Term = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]

@@ -57,7 +57,6 @@ class Metric:
     Attributes
     ----------
     name : str
-        The name that tables print.
     columns : tuple of Column or Known
         The totals that `formula` takes, in order.
     formula : callable
@@ -67,14 +66,12 @@ class Metric:
         degrees of freedom.
     support : (float, float)
         The least and the largest value.
-    source : str
-        Formula and citation.
+    source : str, of formula and citation
     absolute : bool
         True if totals that are known up to a factor do not suffice.
     meaning : str
         The metric in one sentence of at most 25 words.
     group : Group
-        The heading under which long tables show it.
 
     Examples
     --------

@@ -61,15 +61,12 @@ class Kind(Protocol):
 
     def label(self, support: Support) -> str:
         """Return the name of the kind in tables, for a metric of this support."""
-        ...
 
     def suits(self, result: Any) -> bool:
         """Return whether results of this type have such intervals."""
-        ...
 
     def bounds(self, result: Any, level: float) -> FloatArray:
         """Return two-sided intervals of the share `level`, (..., k, 2)."""
-        ...
 
 
 def interval(result: Any, level: float, kind: Kind) -> FloatArray:
@@ -206,12 +203,9 @@ class BetaGamma(Distribution):
     the mass fades. Its factor is ((u - d)/(u + d))², with u and d the distances up and down. On [0, 1] this
     is (2x - 1)². Masses count relative to the effective number of draws.
 
-    Let x be the estimate with the pseudo-draws, and V its variance.
-
-    - On [0, 1], quantiles are those of Beta(n* x, n* (1 - x)). n* = x (1 - x)/V is the effective sample size.
-    - On [a, b], the metric is moved to [0, 1] first.
-    - On [a, ∞), quantiles are those of a plus a Gamma variable with mean x - a and variance V.
-    - On other supports, they are x + √V t_df(p).
+    Let x be the estimate with the pseudo-draws, and V its variance. On [0, 1], to which any [a, b] is moved,
+    quantiles are those of Beta(n* x, n* (1 - x)), n* = x (1 - x)/V. On [a, ∞) they are those of a plus a
+    Gamma variable with mean x - a and variance V, and elsewhere x + √V t_df(p).
 
     Few degrees of freedom widen the first three. V is multiplied by (t_df(p)/z(p))² at probability p, with t
     and z the quantiles of Student's and of the normal distribution (Korn and Graubard 1998).
@@ -223,7 +217,7 @@ class BetaGamma(Distribution):
     Parameters
     ----------
     mass : float
-        Weight of each pseudo-draw at an end of the scale, 0 or more. An effective draw of the sample has 1.
+        Weight of each pseudo-draw at an end of the scale, 0 or more.
 
     Examples
     --------

@@ -59,11 +59,9 @@ class Estimates(Tabled):
     Attributes
     ----------
     names : tuple of str, (k,)
-        Names of the components: metrics or totals.
     support : tuple of (float, float), (k,)
         The least and the largest value of each.
-    kind : Kind
-        The default kind of interval.
+    kind : Kind, by default
     """
 
     __slots__ = ()

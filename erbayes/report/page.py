@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST = 12
-"""Number of units whose influence is shown."""
+"""Number of units whose influence is shown, as many as a reader takes in at a glance."""
 ROUNDING = 1e-9
 """Influence of a unit below which it holds rounding only."""
 LONG = 8

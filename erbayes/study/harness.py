@@ -82,7 +82,6 @@ class OwnPlan(Protocol):
 
     def draw_samples(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples:
         """Draw samples of n draws each from the units of a whole population."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,18 +269,12 @@ def study(
 
     Notes
     -----
-    A block depends on its population, names, number of draws, level and seed. It also depends on code: the
-    sources of erbayes, the versions of NumPy and SciPy, the plan, the metrics and the estimator.
+    A block depends on its population, names, number of draws, level and seed, and on code: the sources of
+    erbayes, versions of other packages, and functions, classes and values to which the plan, the metrics and
+    the estimator refer. Code is compared in its compiled form, so that comments do not matter. An estimator
+    that counts its calls needs a field with `repr=False`.
 
-    Code is compared in its compiled form, so that comments do not matter. The comparison includes functions,
-    classes and values that the code refers to by name, in closures and in fields. Other installed packages
-    count by their version. Blocks of other code stay in the file.
-
-    It runs in one process, or in as many as joblib is told: `with joblib.parallel_config(n_jobs=2): ...`. In
-    a terminal, a bar shows its progress.
-
-    An estimator that counts its calls needs a field with `repr=False` for the count. A changed value
-    elsewhere counts as a changed estimator.
+    It runs in one process, or in as many as joblib is told: `with joblib.parallel_config(n_jobs=2): ...`.
 
     Examples
     --------

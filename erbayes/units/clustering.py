@@ -266,9 +266,8 @@ class Clustering:
     records : Index, (N,)
         Unique record ids, strings or integers.
     codes : int array, (N,)
-        Cluster of each record, 0 to K - 1.
+        Cluster of each record, 0 to K - 1, in order of first appearance.
     clusters : Index, (K,)
-        Cluster ids, in order of first appearance.
     complete : bool
         False if the clustering was made of pairs alone, which name no record that is linked to none.
 

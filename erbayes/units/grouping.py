@@ -49,7 +49,7 @@ class Variable:
 
     @classmethod
     def of(cls, groups: Any, name: str | None, of: Of) -> Variable:
-        """Read a variable from a Series, a mapping or a table of two columns; ids without a value go."""
+        """Read a variable from a Series, mapping or table of two columns, leaving out ids without a value."""
         what = name or "group"
         if isinstance(groups, pd.Series):
             keys, column = groups.index, groups

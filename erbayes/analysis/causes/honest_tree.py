@@ -103,10 +103,9 @@ def tree(
 
     Raises
     ------
-    DataError
-        If scikit-learn is missing, if there are fewer than 4 `least` draws, or as in `regression`.
-    NotIdentified
-        If the metric needs known totals, or is 0/0 in the sample.
+    DataError, NotIdentified
+        If scikit-learn is missing, if there are fewer than 4 `least` draws, if the metric needs known totals,
+        or as in `regression`.
 
     Examples
     --------

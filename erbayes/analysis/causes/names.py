@@ -116,10 +116,9 @@ def homonymy(sample: Sample, names: Any, prediction: Any) -> tuple[Sample, Metri
 
     Raises
     ------
-    DataError
-        If records have no name, or several, or if this is not the prediction of the sample.
-    NotIdentified
-        If units are predicted clusters.
+    DataError, NotIdentified
+        If records have no name or several, if this is not the prediction of the sample, or for units that are
+        predicted clusters.
 
     Examples
     --------

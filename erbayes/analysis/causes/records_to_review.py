@@ -35,10 +35,8 @@ def review(sample: Sample, metric: Metric | str, attributes: pd.DataFrame, *, mo
 
     Raises
     ------
-    DataError
-        If labelled records have no row or several, or if an attribute has the name of another column.
-    NotIdentified
-        If the metric is 0/0 in the sample.
+    DataError, NotIdentified
+        If labelled records have no row or several, or if the metric is 0/0 in the sample.
 
     Examples
     --------

@@ -57,10 +57,8 @@ def regression(sample: Sample, metric: Metric | str, features: pd.DataFrame) -> 
 
     Raises
     ------
-    DataError
-        If units have no features, or if features are linear functions of each other or as many as units.
-    NotIdentified
-        If the metric is 0/0 in the sample.
+    DataError, NotIdentified
+        If features are missing, depend on each other or are too many, or if the metric is 0/0 in the sample.
 
     Examples
     --------

@@ -26,7 +26,7 @@ from .metric import Place, in_domain, text
 from .shown import differences_table, intervals_table, ratios, tidy
 
 LARGEST = 4000
-"""Largest number of estimates, domains × metrics, whose covariance is computed."""
+"""Largest number of estimates, domains × metrics, since their covariance takes 128 MB then."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -210,13 +210,8 @@ def by_domain(
     fewest : float
         Effective draws below which an estimate has no interval.
     engine : Engine, optional
-        `Taylor()` by default, or any other that takes the metrics.
+        `Taylor()` by default.
     rng : Generator, int or None
-
-    Returns
-    -------
-    ByDomain
-        Groups without a labelled record are in its table, without an estimate.
 
     Raises
     ------

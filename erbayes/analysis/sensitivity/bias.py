@@ -72,7 +72,6 @@ def restored_analysis(
     model : Annotator
         How annotators err, with priors on the rates.
     metrics : Metric or str, or several
-        Metrics that the engine identifies.
     engine : Engine, optional
         `Resampled(PseudoDraws(), 100)` by default, which needs one stratum drawn with replacement.
         `Resampled(replicates=100)` takes other designs. `bayes.Modelled()` needs fewer imputations.
@@ -92,11 +91,6 @@ def restored_analysis(
     ------
     DataError, NotIdentified
         An engine with too few draws or for other designs, or a metric that is 0/0 in some restored samples.
-
-    Warns
-    -----
-    Warning
-        The engine warned of restored samples. Each category is shown once, with the number of samples.
 
     Examples
     --------

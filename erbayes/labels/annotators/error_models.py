@@ -27,21 +27,17 @@ class Missed(Protocol):
     @property
     def rate(self) -> float | Rate:
         """Return the share missed, known or with a prior."""
-        ...
 
     def fixed(self, rng: np.random.Generator) -> Missed:
         """Return the model with its prior replaced by one draw from it."""
-        ...
 
     def missed(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Draw the number of records missed in each piece of n records, (p,)."""
-        ...
 
     def unseen(
         self, n: FloatArray, m: FloatArray, rng: np.random.Generator
     ) -> tuple[FloatArray, IntArray, FloatArray]:
         """Draw the records that were missed beside n labelled records of a predicted cluster of m."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

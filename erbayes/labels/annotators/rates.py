@@ -20,7 +20,6 @@ class Rate(Protocol):
 
     def draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
         """Draw values in [0, 1], an array of shape `size`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

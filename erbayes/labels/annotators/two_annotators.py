@@ -69,7 +69,7 @@ class Pair:
         first and second (whether the record is in this annotator's answer).
     prediction : Clustering
     unmatched : int
-        Rows left out because the prediction lacks their record.
+        Rows left out because their record is missing in the prediction.
 
     Examples
     --------
@@ -154,7 +154,6 @@ class Pair:
         self,
         found: Callable[[BoolArray, BoolArray], BoolArray] = np.logical_or,
         kept: Callable[[BoolArray, BoolArray], BoolArray] = np.logical_and,
-        decisions: pd.Series | None = None,
     ) -> Units:
         """Make units from both answers, one per mention.
 
@@ -166,16 +165,8 @@ class Pair:
         found, kept : callables
             Which records belong to the entity: outside home by `found`, in home by `kept`. Each takes whether
             records are in the first answer and in the second, two bool arrays.
-        decisions : Series of bool, optional
-            Adjudicated answers, indexed by (mention, record): whether the record belongs. They override
-            `found` and `kept`.
-
-        Raises
-        ------
-        DataError
-            Decisions on mentions and records that the table lacks.
         """
-        t, chosen = self.table, _choose_records(self.table, self.mentions, found, kept, decisions)
+        t, chosen = self.table, _choose_records(self.table, self.mentions, found, kept)
         pieces = t[chosen].groupby(["mention", "cluster"]).agg(n=("record", "size"), m=("m", "first"))
         unit, cluster = (pieces.index.get_level_values(i).to_numpy(np.int64) for i in (0, 1))
         n = pieces["n"].to_numpy(float)
@@ -193,7 +184,7 @@ class Pair:
         )
 
     def disagreements(self) -> pd.DataFrame:
-        """Table of disagreements to adjudicate by mention, cluster and kind, those with most links first."""
+        """Table of disagreements by mention, cluster and kind, those with most links first."""
         t = self.table
         common = self._count_chosen((t["first"] & t["second"]).to_numpy())
         groups = _group_differing(t[t["first"] != t["second"]])
@@ -235,7 +226,7 @@ def _list_mentions(first: pd.DataFrame, second: pd.DataFrame) -> pd.Index:
         need(frame, pd.DataFrame, "answers are a DataFrame, as answers() gives it")
         if lacking := [c for c in ("mention", "record") if c not in frame]:
             raise DataError(
-                f"answers need columns mention and record, as answers() returns; {lacking} are lacking"
+                f"answers need columns mention and record, as answers() returns; {lacking} are missing"
             )
     mentions: pd.Index = pd.Index(first["mention"].unique())
     single = mentions.symmetric_difference(pd.Index(second["mention"].unique()))
@@ -262,20 +253,10 @@ def _choose_records(
     mentions: pd.Index,
     found: Callable[[BoolArray, BoolArray], BoolArray],
     kept: Callable[[BoolArray, BoolArray], BoolArray],
-    decisions: pd.Series | None,
 ) -> BoolArray:
     """Return whether each row of a table of `Pair` belongs to its entity, (rows,)."""
     first, second, home = (t[c].to_numpy() for c in ("first", "second", "home"))
     chosen = np.where(home, kept(first, second), found(first, second))
-    if decisions is not None:
-        index = pd.MultiIndex.from_arrays([mentions[t["mention"]], t["record"]])
-        row = index.get_indexer(decisions.index)
-        if (row < 0).any():
-            raise DataError(
-                f"{int((row < 0).sum())} decisions are on mentions and records that neither "
-                f"annotator saw: {head(decisions.index[row < 0])}"
-            )
-        chosen[row] = decisions.to_numpy(dtype=bool)
     chosen[t["record"].to_numpy() == mentions[t["mention"]].to_numpy()] = True
     return chosen
 

@@ -32,7 +32,7 @@ CELLS = 4_000_000
 STOCK = 100_000
 """Rows of a sample of the table, at most twice as many, in which rare values are told from common ones."""
 CHANCE = 2**32 - 2
-"""Stream of random numbers for the order of candidates of equal score."""
+"""Stream of random numbers for the order of candidates of equal score, which no stratum's number reaches."""
 POWER = 3
 """Exponent of the similarity of two texts. It makes one equal value count more than two half-alike ones."""
 

@@ -111,8 +111,7 @@ def write_folder(
     Raises
     ------
     DataError
-        A path that holds something else than the folder of a draw, or answers without `replace`. Ids that no
-        sheet can hold.
+        A path with other files or, without `replace`, answers; or ids that no sheet can hold.
 
     Examples
     --------

@@ -95,11 +95,9 @@ class Plan(Protocol):
         Under the class attribute `independent` their order is kept, so that draws must be independent and
         alike.
         """
-        ...
 
     def design(self, drawn: Labelled) -> Design:
         """Return the design of the labelled draws."""
-        ...
 
 
 @runtime_checkable
@@ -108,7 +106,6 @@ class BySize(Protocol):
 
     def column(self, known: KnownTotals) -> ClusterSum:
         """Return the column whose φ is the chance of a record, up to a factor."""
-        ...
 
 
 class _WithReplacement:

@@ -167,10 +167,8 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
 
     Raises
     ------
-    DataError
-        If a minimum is outside the range of its metric, or if the sample has a single draw.
-    NotIdentified
-        If the sample cannot estimate a metric.
+    DataError, NotIdentified
+        If a minimum is outside the range of its metric, or if the sample cannot estimate one.
 
     Examples
     --------

@@ -81,8 +81,7 @@ def machine_labels(
     least the threshold. Any other record that several answers claim belongs where its probability is largest,
     and then to the drawn record whose id sorts first.
 
-    Metrics count pairs of records, and the probability of a pair is not the product of two probabilities. So
-    no sums are made of probabilities. The threshold loses some of the help, and bends nothing.
+    No sums are made of probabilities, because that of a pair is not the product of two.
 
     Examples
     --------

@@ -23,7 +23,6 @@ class Mechanism(Protocol):
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
         """Turn true clusters, (N,), into predicted ones."""
-        ...
 
 
 def count_sizes(codes: IntArray) -> IntArray:

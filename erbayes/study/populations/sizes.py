@@ -25,7 +25,6 @@ class SizeLaw(Protocol):
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
         """Draw sizes of entities that fill a population."""
-        ...
 
 
 def need_records(records: int) -> None:
