@@ -39,6 +39,7 @@ PAGES = [
             "how-to",
             "own-numbers",
             "two-clusterings",
+            "cheap-labels",
             "gallery",
         )
     ),
