@@ -1093,3 +1093,22 @@ def test_contents_of_files_send_no_commands_to_a_terminal(folder):
     for options in (args, (*args, "--cluster", "nope")):
         shown = run("estimate", "x.csv", "l.parquet", *options)
         assert "\\x1b]0;title\\x07" in shown.stderr and "\x1b" not in shown.stderr
+
+
+def test_a_report_has_your_own_numbers_and_its_estimates_as_json(folder):
+    write("orders.csv", record=PRED.index, amount=np.arange(len(PRED)) % 7)
+    given = ("p.csv", "l.parquet", "--design", "uniform-records", "--drawn", "drawn.csv")
+    wanted = ("--statistic", "mean(sales)", "--feature", "sales=amount:sum", "--attributes", "orders.csv")
+    shown = run("report", *given, *wanted, "--metrics", "b3", "--format", "json")
+    assert shown.exit_code == 0, shown.output
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    ((row,),) = (json.loads(run("impact", *given, *wanted, "--format", "json").stdout),)
+    assert "Your own numbers" in page and "mean(sales)" in page
+    assert digits.text(row["predicted"]) in page and digits.text(row["estimate"]) in page
+    digest = hashlib.sha256((folder / "orders.csv").read_bytes()).hexdigest()
+    assert f"orders.csv, {(folder / 'orders.csv').stat().st_size:,} bytes, SHA-256 {digest}" in page
+    alone = json.loads(run("estimate", *given, "--metrics", "b3", "--format", "json").stdout)
+    assert json.loads(shown.stdout) == [{k: v for k, v in r.items() if k != "method"} for r in alone]
+    assert "--attributes needs --by" in refused("report", *given, "--attributes", "orders.csv")
+    of_entities = ("--by", "amount", "--of-entities")
+    assert "leave out --of-entities" in refused("report", *given, *wanted, *of_entities)

@@ -1,5 +1,6 @@
 """The way in the shell: erbayes draw, answers, erbayes labels, and commands that take the folder as LABELS."""
 
+import io
 import json
 
 import numpy as np
@@ -89,6 +90,9 @@ def test_the_folder_says_how_it_was_made(files):
     shown = drawn("--attributes", "a.csv", "--annotators", 2, "--overlap", 0.5)
     assert "read 200 records in " in shown.stderr
     assert "wrote f: 40 draws, " in shown.stdout and "A: " in shown.stdout and "label-B.html" in shown.stdout
+    dealt = json.loads(drawn("--replace", "--annotators", 2, "--attributes", "a.csv", "-f", "json").stdout)
+    assert [row["annotator"] for row in dealt] == ["A", "B"] and {row["draws"] for row in dealt} == {40}
+    drawn("--replace", "--attributes", "a.csv", "--annotators", 2, "--overlap", 0.5)
     about = json.loads((files / "f" / "drawn.json").read_text())
     assert about["prediction"] == "p.csv" and about["attributes"] == "a.csv" and about["overlap"] == 0.5
     assert about["read"].endswith("(record, cluster of p.csv)")
@@ -239,6 +243,15 @@ def test_labels_shows_what_came_back_and_writes_it(files):
         "wrote f/sheet-decided",
     ):
         assert text in shown
+    long = pd.read_csv(io.StringIO(done("labels", "f", "--format", "csv").stdout))
+    values = long.set_index(["about", "of", "what"])["value"]
+    labels = read_labels("f")
+    assert values["tasks", "A", "answered"] == labels.summary().set_index("annotator")["answered"]["A"]
+    assert values["answers", "B", "records refused"] > values["answers", "A", "records refused"]
+    for _, row in labels.agreement().iterrows():
+        of = f"{row['annotators']}: {row['share']}"
+        assert values["agreement", of, "estimate"] == pytest.approx(row["estimate"])
+    assert values["faults"].sum() == len(labels.problems)
     listed = read_sheet(files / "problems.csv")
     assert list(listed) == ["where", "annotator", "task", "record", "fault"]
     assert len(listed) == len(read_labels("f").problems)

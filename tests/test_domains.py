@@ -31,12 +31,14 @@ from erbayes.metrics.columns import (
     InDomain,
     Known,
     Links,
+    OfUnits,
 )
 from erbayes.units.grouping import Of
 
 pytestmark = pytest.mark.slow
 
 VALUES = ["a", "b", "c"]
+LINK_METRICS = ["pairwise-precision", "pairwise-recall", "pairwise-f1"]
 
 
 def population(seed, records=70):
@@ -179,7 +181,9 @@ def test_columns_add_up_over_groups():
             )
     for column in (COMMON_LINKS, TRUE_LINKS, PREDICTED_LINKS):
         pairs = [
-            Between(column, domains[i], domains[j]).count(units).sum() for i in range(3) for j in range(i, 3)
+            Between(column, (domains[i], domains[j])).count(units).sum()
+            for i in range(3)
+            for j in range(i, 3)
         ]
         assert sum(pairs) == pytest.approx(column.count(units).sum(), rel=1e-12)
 
@@ -199,6 +203,73 @@ def test_links_between_groups_by_brute_force():
         assert table[f"{a} with {b}", "pairwise-recall"] == pytest.approx(
             tp / sum(true[i] == true[j] for i, j in pairs)
         )
+
+
+@pytest.mark.parametrize("sources", [2, 3])
+def test_links_across_sources_by_brute_force(sources):
+    """Every pair of records is looked at: it counts if the two records have different sources."""
+    true, pred, _ = population(11)
+    source = [VALUES[i * 7 % 11 % sources] for i in range(len(true))]
+    groups = pd.Series(dict(enumerate(source)), name="source")
+    found = by_domain(
+        census(true, pred), groups, LINK_METRICS, prediction=dict(enumerate(pred)), links=Links.ACROSS
+    )
+    pairs = [(i, j) for i, j in combinations(range(len(true)), 2) if source[i] != source[j]]
+    tp = sum(true[i] == true[j] and pred[i] == pred[j] for i, j in pairs)
+    t, p = (sum(by[i] == by[j] for i, j in pairs) for by in (true, pred))
+    np.testing.assert_allclose(found.table().estimate, [tp / p, tp / t, 2 * tp / (p + t)], rtol=1e-12)
+    assert set(found.table().domain) == {"a with b" if sources == 2 else "across source"}
+    assert found.alarms() == []
+
+
+def test_links_across_sources_of_a_sample_are_those_of_a_column_by_hand():
+    """Standard errors agree with those of columns that count pairs of records, one by one, of each entity."""
+    sample, group, pred, true = drawn()
+    found = by_domain(sample, group, LINK_METRICS[:2], prediction=pred, links=Links.ACROSS)
+    size = pd.crosstab(pred, group).add_prefix("n_")
+    rows = {"common": [], "true": [], "predicted": []}
+    for entity in sample.units.ids:
+        members = true.index[true == entity]
+        apart = [(i, j) for i, j in combinations(members, 2) if group[i] != group[j]]
+        rows["true"].append(len(apart))
+        rows["common"].append(sum(pred[i] == pred[j] for i, j in apart))
+        others = [size.loc[pred[i]].sum() - size.loc[pred[i], f"n_{group[i]}"] for i in members]
+        rows["predicted"].append(sum(others) / 2)
+    columns = {k: OfUnits(k, pd.Series(v, sample.units.ids)) for k, v in rows.items()}
+    own = [
+        m.Metric(of, (columns["common"], columns[of]), lambda a, b: a / b, ((columns[of], 1.0),), (0, 1), "")
+        for of in ("predicted", "true")
+    ]
+    wanted = eb.engine.taylor(sample, own).apply(own)
+    np.testing.assert_allclose(found.table().estimate, wanted.mean, rtol=1e-9)
+    np.testing.assert_allclose(found.table().se, wanted.sd, rtol=1e-9)
+
+
+def test_links_across_one_source_or_of_other_metrics_are_refused():
+    sample, group, pred, _ = drawn()
+    across = {"prediction": pred, "links": Links.ACROSS}
+    with pytest.raises(eb.NotIdentified, match=r"'exact' counts no links.* pairwise-recall have"):
+        by_domain(sample, group, [m.cluster_recall], **across)
+    one = pd.Series("crm", group.index, name="source")
+    with pytest.raises(eb.DataError, match="no links are across 'source': it has one value, crm"):
+        by_domain(sample, one, LINK_METRICS, **across)
+    with pytest.raises(eb.DataError, match="links across g are those of all its domains, not of one"):
+        in_domain(m.pairwise_recall, Domain("g", ("g0",)), Links.ACROSS)
+
+
+def test_across_in_a_comparison_is_the_paired_difference():
+    sample, group, pred, true = drawn()
+    worse = pred.where(pred.index % 5 > 0, pred.index + 10_000)
+    labels, design = true[true.isin(sample.units.ids)], sample.design
+    both = {"old": worse, "new": pred}
+    compared = eb.compare(both, labels, design, LINK_METRICS)
+    table = compare_by_domain(compared, group, LINK_METRICS, predictions=both, links=Links.ACROSS).table()
+    alone = [
+        by_domain(s, group, LINK_METRICS, prediction=p, links=Links.ACROSS).table().estimate
+        for s, p in zip(compared.samples, both.values(), strict=True)
+    ]
+    np.testing.assert_allclose(table.estimate, alone[1] - alone[0], rtol=1e-9)
+    assert set(table.domain) == {"across g"}
 
 
 def test_a_variable_of_entities_equals_one_of_their_records():

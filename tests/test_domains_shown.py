@@ -73,6 +73,34 @@ def test_a_column_of_the_prediction(files):
     same(inside, eb.by_domain(own, GROUP, METRICS, prediction=pred, links=Links.INSIDE).table())
 
 
+ACROSS = ["pairwise-precision", "pairwise-recall", "pairwise-f1"]
+
+
+def test_links_across_sources(files):
+    pytest.importorskip("duckdb")
+    own, pred = sample()
+    wanted = eb.by_domain(own, GROUP, ACROSS, prediction=pred, links=Links.ACROSS).table()
+    given = (
+        "l.parquet",
+        "--design",
+        "uniform-records",
+        "--drawn",
+        "drawn.csv",
+        "--across",
+        "region",
+        "--format",
+        "json",
+    )
+    for more in ((), SCANNED):
+        found = pd.DataFrame(
+            json.loads(run("estimate", "p.csv", *given, "--attributes", "a.csv", *more).stdout)
+        )
+        same(found, wanted)
+    compared = run("compare", "q.csv", "p.csv", *given, "--attributes", "a.csv")
+    assert [row["metric"] for row in json.loads(compared.stdout)] == ACROSS
+    assert "ask for two results" in refused("estimate", "p.csv", *given, "--by", "region")
+
+
 def test_records_without_a_value(files):
     own, _ = sample()
     outside = [i for i in GROUP.index if i not in set(LABELS.index.astype(str))][:2]
@@ -173,7 +201,7 @@ def test_a_comparison(files):
 @pytest.mark.parametrize(
     "args, message",
     [
-        (("--attributes", "a.csv"), "need --by"),
+        (("--attributes", "a.csv"), "--attributes needs --by or --across"),
         (("--by", "nothing", "--attributes", "a.csv"), "a.csv has no column 'nothing'; it has 'record'"),
         (
             ("--by", "record", "--attributes", "a.csv"),

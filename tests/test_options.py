@@ -22,12 +22,12 @@ from erbayes.cli import predictions as predictions
 from erbayes.cli import printing as printing
 
 ASSIST = {"assist", "assist-cluster", "assist-table"}
-BY = {"by", "attributes", "of-entities", "links-inside"}
+BY = {"by", "across", "attributes", "of-entities", "links-inside"}
 CHEAP = {"cheap", "cheap-drawn", "cheap-threshold"}
 OWN = {
     "estimate": {"worst-cases", "engine", "side-by-side", "format", "output"} | ASSIST | BY | CHEAP,
     "compare": {"differing", "in-order", "format", "output"} | ASSIST | BY,
-    "report": {"title", "output"} | ASSIST | BY,
+    "report": {"title", "statistic", "feature", "format", "output"} | ASSIST | BY,
     "plan": {"half-width", "per-unit", "per-record", "per-cheap", "budget", "format", "output"} | CHEAP,
     "check": {"min-precision", "min-recall", "min", "once", "format", "output"},
 }

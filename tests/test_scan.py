@@ -936,7 +936,8 @@ def test_the_command_line_compares_on_common_records(tmp_path, monkeypatch, args
     assert row["estimate"] == pytest.approx(wanted.differences().estimate[0])
     assert row["se"] == pytest.approx(wanted.differences().se[0])
     assert (
-        f"caution: {wanted.left_out} labelled records, which a prediction lacks, are left out" in found.stderr
+        f"caution: {wanted.left_out} labelled records, which not all predictions have, are left out"
+        in found.stderr
     )
 
 

@@ -19,6 +19,7 @@ from erbayes.metrics.columns import Domain, Links
 pytestmark = pytest.mark.slow
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+LINKS = ["pairwise-precision", "pairwise-recall"]
 USUAL = ["pairwise-precision", "pairwise-recall", "b3-precision", "b3-recall", "entities"]
 
 
@@ -50,7 +51,7 @@ def same(found, wanted, groups, prediction):
     for domain in [*single, *rest, *pairs]:
         sizes = own.cluster_sizes(domain, found), other.cluster_sizes(domain, wanted)
         np.testing.assert_array_equal(*sizes)
-        for links in Links:
+        for links in (Links.SHARED, Links.INSIDE):
             totals = []
             for grouping in (own, other):
                 m, records = grouping.known(domain, links)
@@ -61,9 +62,11 @@ def same(found, wanted, groups, prediction):
 def shown(units, groups, **options):
     """Tables of all metrics by group, of one sort of links after the other."""
     sample, tables = sampled(units), []
-    for links in Links:
+    for links in (Links.SHARED, Links.INSIDE):
         found = eb.by_domain(sample, groups, eb.metrics.ALL, links=links, fewest=0, **options)
         tables += [found.table(), found.balance().reset_index()]
+    across = eb.by_domain(sample, groups, LINKS, links=Links.ACROSS, fewest=0, **options)
+    tables.append(across.table())
     tables.append(eb.by_domain(sample, groups, USUAL, fewest=0, **options).against_rest())
     return [*tables, by_pair(sample, groups, fewest=0, **options).table()]
 

@@ -72,7 +72,9 @@ class Assist:
         if not self.given:
             return
         if by is not None:
-            raise DataError("--by takes no second clustering: leave out --assist, or --by")
+            raise DataError(
+                "--by takes no second clustering, and --across none: leave out --assist, or these"
+            )
         if inputs.of_clusters:
             raise DataError(
                 "--assist needs drawn records, and the folder has predicted clusters: leave it out"

@@ -22,7 +22,7 @@ from .designs import DesignName
 from .domains import Domains
 from .drawing import Planned, Shown, refuse_strange_candidates
 from .engine_names import SEED, Engines
-from .impact import impact_command
+from .impact import Numbers, impact_command
 from .inputs import One, Several, note_frame, note_unresolved
 from .lazily import (
     answer_faults,
@@ -64,7 +64,7 @@ from .options import (
 )
 from .phases import Cheap, split
 from .predictions import Predicted
-from .printing import Printing, show_labels
+from .printing import Format, Formatted, Printing, show_cautions, show_labels, tabulate_labels
 from .remembered import CALL, remembered
 from .thresholds import thresholds_command
 from .top_up import flag_new
@@ -84,7 +84,7 @@ MISSING = {
     Missing.TOGETHER: "those of an entity are one predicted cluster",
     Missing.OMIT: "left out",
 }
-"""Effect of each policy on labelled records that the prediction lacks."""
+"""Effect of each policy on labelled records that are missing in the prediction."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -110,6 +110,7 @@ def draw_command(
     shown: Shown,
     replace_answers: bool = flag("Replace a folder that holds answers, which are lost.", "--replace"),
     output: Path = option("Folder to write.", "-o", default=REQUIRED),
+    formatted: Formatted,
 ) -> None:
     """Draw records of PREDICTION to be labelled, and write a folder for annotators.
 
@@ -163,10 +164,16 @@ def draw_command(
         facts=facts,
     )
     counts = f"{len(drawn.table):,} draws, {table['task'].max():,} tasks, {len(table):,} records shown"
-    typer.echo(f"wrote {output}: {counts}")
-    for annotator, numbers in folder.dealt.items():
-        files = sorted(file.name for file in output.glob(f"*-{annotator}.*"))
-        typer.echo(f"{annotator}: {len(numbers):,} tasks in {' or '.join(files)}")
+    dealt = [
+        (who, len(numbers), " or ".join(sorted(file.name for file in output.glob(f"*-{who}.*"))))
+        for who, numbers in folder.dealt.items()
+    ]
+    formatted.show_sentences(
+        [f"wrote {output}: {counts}", *(f"{who}: {tasks:,} tasks in {files}" for who, tasks, files in dealt)],
+        pd.DataFrame(dealt, columns=["annotator", "tasks", "files"]).assign(
+            folder=str(output), draws=len(drawn.table), records=len(table)
+        ),
+    )
     if not (table["role"] == "candidate").any():
         message(
             "note: no task shows a candidate. A record that an annotator does not find counts as not there, "
@@ -198,6 +205,7 @@ def labels_command(
     decide: bool = flag("Write sheet-decided into FOLDER, with the tasks to decide."),
     problems: Path | None = option("CSV file to write, with every fault in the answers."),
     output: Path | None = option("CSV file to write, with record and entity of every label."),
+    formatted: Formatted,
 ) -> None:
     """Read the answers in FOLDER: what came back, faults, agreement.
 
@@ -213,7 +221,12 @@ def labels_command(
         if path is not None:
             disk.refuse_output(path, [folder])
     labels = labelling.read_labels(folder)
-    show_labels(labels)
+    plain = formatted.format is Format.TABLE
+    if plain:
+        show_labels(labels)
+    else:
+        show_cautions(labels)
+        formatted.show(tabulate_labels(labels))
     wrong = int((~labels.problems["fault"].isin(answer_faults.HARMLESS)).sum())
     if wrong and not decide:
         message(
@@ -224,14 +237,14 @@ def labels_command(
         faults = labels.problems.assign(fault=[fault.value for fault in labels.problems["fault"]])
         with disk.replacing(problems) as new:
             sheets.write_sheet(faults, new, ())
-        typer.echo(f"wrote {problems}")
+        typer.echo(f"wrote {problems}", err=not plain)
     if decide:
-        typer.echo(f"wrote {labels.write_disputed()}")
+        typer.echo(f"wrote {labels.write_disputed()}", err=not plain)
     if output is not None:
         table = labels.labels.rename_axis("record").rename("entity").reset_index()
         with disk.replacing(output) as new:
             table.to_csv(new, index=False)
-        typer.echo(f"wrote {output}")
+        typer.echo(f"wrote {output}", err=not plain)
 
 
 @command("estimate")
@@ -269,17 +282,21 @@ def estimate_command(
     refuse_output_over(printing.output, inputs)
     refuse_output_over(printing.output, helped)
     refuse_output_over(printing.output, cheap)
-    metrics = asked.chosen_metrics()
-    helped.refuse(inputs, domains.by)
-    if cheap.cheap is not None and (domains.by is not None or helped.given):
-        raise DataError("--cheap goes with neither --by nor --assist: leave out one of them")
+    domains.refuse_idle()
+    metrics = domains.chosen_metrics(asked)
+    helped.refuse(inputs, domains.column)
+    if cheap.cheap is not None and (domains.column is not None or helped.given):
+        raise DataError("--cheap goes with neither --by nor --assist nor --across: leave out one of them")
     cheap.refuse(inputs)
-    if by_engine.given and (worst or domains.by is not None or helped.given or cheap.cheap is not None):
+    if by_engine.given and (worst or domains.column is not None or helped.given or cheap.cheap is not None):
         raise DataError(
-            "--engine and --side-by-side go without --by, --assist, --cheap and --worst-cases: leave out one"
+            "--engine and --side-by-side go without --by, --across, --assist, --cheap and --worst-cases: "
+            "leave out one"
         )
     if worst:
-        _refuse_worst_cases(inputs, asked, domains.by is not None or helped.given or cheap.cheap is not None)
+        _refuse_worst_cases(
+            inputs, asked, domains.column is not None or helped.given or cheap.cheap is not None
+        )
     sample, _ = inputs.sample(
         **domains.of_scan(inputs, [inputs.part]), **helped.of_scan(inputs, [inputs.part])
     )
@@ -291,7 +308,7 @@ def estimate_command(
         )
     if worst:
         analysis = _bound_unresolved(inputs, asked, sample, metrics)
-    elif domains.by is not None:
+    elif domains.column is not None:
         analysis = _analyse_groups(inputs, asked, domains, sample, metrics)
     elif engine is not None:
         helped_by = engine(sample, metrics)
@@ -305,7 +322,7 @@ def estimate_command(
         analysis = _run_engines(inputs, asked, by_engine, sample, metrics)
     for alarm in analysis.alarms:
         say(alarm)
-    table = analysis.table if domains.by else analysis.table.reset_index()
+    table = analysis.table if domains.column else analysis.table.reset_index()
     printing.show_estimates(table, inputs.level, analysis.method)
 
 
@@ -316,7 +333,9 @@ def _refuse_worst_cases(inputs: One, asked: Asked, others: bool) -> None:
             "--worst-cases needs a folder of erbayes draw as LABELS, which says what draws are unresolved"
         )
     if others:
-        raise DataError("--worst-cases takes neither --by nor --assist nor --cheap: leave out one of them")
+        raise DataError(
+            "--worst-cases takes neither --by nor --assist nor --cheap nor --across: leave out one of them"
+        )
     if asked.interval not in (KindName.BETA_GAMMA, KindName.ANYTIME):
         raise DataError(
             f"--worst-cases has exact intervals: leave out --interval {asked.interval.value}, or choose "
@@ -375,7 +394,7 @@ def _bound_unresolved(inputs: One, asked: Asked, sample: Sample, metrics: Sequen
 
 
 def _estimate_by_domain(inputs: One, domains: Domains, sample: Sample, metrics: Sequence[Metric]) -> ByDomain:
-    """Return the metrics of each group that --by names."""
+    """Return the metrics of each group that --by names, or across those of --across."""
     groups = domains.groups(inputs, [inputs.part], [sample.units])
     known = domains.known(inputs, {"": inputs.part}, groups)
     return by_groups.by_domain(sample, groups, metrics, prediction=known.get(""), **domains.settings)
@@ -403,12 +422,13 @@ def compare_command(
     """
     refuse_output_over(printing.output, inputs)
     refuse_output_over(printing.output, helped)
-    metrics = asked.chosen_metrics()
+    domains.refuse_idle()
+    metrics = domains.chosen_metrics(asked)
     if inputs.of_clusters:
         raise DataError(f"{inputs.labels}: {returned_answers.OWN}")
-    helped.refuse(inputs, domains.by)
-    if in_order and domains.by is not None:
-        raise DataError("--in-order goes with no --by: leave out one of them")
+    helped.refuse(inputs, domains.column)
+    if in_order and domains.column is not None:
+        raise DataError("--in-order goes with neither --by nor --across: leave out one of them")
     design = inputs.design()
     parts = inputs.parts().values()
     predictions, shared = inputs.predictions(
@@ -437,9 +457,11 @@ def compare_command(
         for alarm in diagnostics.alarms(sample, metrics) if alone is None else alone.alarms(sample, metrics):
             say(alarm, f"{name}: ")
     if comparison.left_out:
-        message(f"caution: {comparison.left_out} labelled records, which a prediction lacks, are left out")
+        message(
+            f"caution: {comparison.left_out} labelled records, which not all predictions have, are left out"
+        )
     table = (comparison.steps if in_order else comparison.differences)(inputs.level, asked.kind)
-    if domains.by is not None:
+    if domains.column is not None:
         groups = domains.groups(inputs, parts, [s.units for s in comparison.samples])
         known = domains.known(inputs, inputs.parts(), groups)
         by = by_groups.compare_by_domain(comparison, groups, metrics, predictions=known, **domains.settings)
@@ -463,36 +485,46 @@ def report_command(
     asked: Asked,
     domains: Domains,
     helped: Assist,
+    numbers: Numbers,
     title: str = option("Title of the page.", default="How good is this entity resolution?"),
     output: Path = option(
-        "File to write. An old one is replaced once the page is complete.", "-o", default=Path("report.html")
+        "Page to write; an old one is replaced once it is complete.", "-o", default=Path("report.html")
     ),
+    formatted: Formatted,
 ) -> None:
     """Write a page about PREDICTION: sentences to quote, estimates, pictures.
 
-    The page needs no network and runs nothing. It names the files with their SHA-256, the versions and
-    this call. Files and designs are those of erbayes estimate. Needs the extra plots:
-    pip install 'erbayes[plots]'
-
-    With a second clustering, --assist FILE, its estimates come first, and those without it beside them.
+    The page needs no network and runs nothing. It names the files with their SHA-256, the versions and this
+    call. Files and designs are those of erbayes estimate. With --statistic, a section says what errors do to
+    numbers of your own, as erbayes impact does. Needs the extra plots: pip install 'erbayes[plots]'
 
     \b
     Examples:
-      erbayes report clusters.csv labels.csv --design uniform-records \\
-          --metrics pairwise-precision,pairwise-recall --output report.html
-      erbayes report old.csv labels.csv --design uniform-records --assist new.csv
+      erbayes report clusters.csv labels.csv --design uniform-records --assist new.csv
+      erbayes report to-label --statistic 'mean(sales)' --feature sales=amount:sum --attributes orders.csv
     """
-    refuse_output_over(output, inputs)
-    refuse_output_over(output, helped)
-    metrics = asked.chosen_metrics()
-    helped.refuse(inputs, domains.by)
+    for options in (inputs, helped, domains):
+        refuse_output_over(output, options)
+    own = numbers.statistic is not None or numbers.feature is not None
+    if not own:
+        domains.refuse_idle()
+    elif domains.of_entities:
+        raise DataError("--statistic needs --attributes of records: leave out --of-entities")
+    metrics = domains.chosen_metrics(asked)
+    helped.refuse(inputs, domains.column)
     sample, read = inputs.sample(
         **domains.of_scan(inputs, [inputs.part]), **helped.of_scan(inputs, [inputs.part])
     )
     engine = helped.engine(inputs, sample.units) if helped.given else None
     names = {"prediction": "PREDICTION", "labels": "LABELS"}
-    files = [*files_of(inputs), *((f"--{name}", path) for name, path in files_of(helped))]
-    about = {names.get(name, name): _describe_file(path) for name, path in files} | {"read": read}
+    files = [
+        *files_of(inputs),
+        *((f"--{name}", path) for one in (helped, domains) for name, path in files_of(one)),
+    ]
+    about: dict[str, Any] = {names.get(name, name): _describe_file(path) for name, path in files}
+    about["read"] = read
+    if own:
+        about["Your own numbers"] = numbers.estimate(inputs, sample, domains.attributes)
     if sample.units.unmatched:
         about["--missing"] = f"{inputs.missing.value}: {MISSING[inputs.missing]}"
     if engine is not None:
@@ -502,8 +534,9 @@ def report_command(
         about["drawn on"] = returned.folder.facts["date"]
         about["labelled by"] = " and ".join(people["annotator"][people["tasks"] > 0])
     others: dict[str, engines.Engine] = {"closed form": engines.Taylor(), "jackknife": engines.Jackknife()}
+    by = None if domains.column is None else _estimate_by_domain(inputs, domains, sample, metrics)
     page = reporting.report(
-        sample if domains.by is None else _estimate_by_domain(inputs, domains, sample, metrics),
+        sample if by is None else by,
         metrics,
         level=inputs.level,
         engines=None if engine is None else {"assisted": engine} | others,
@@ -515,7 +548,10 @@ def report_command(
     )
     with disk.replacing(output) as new:
         new.write_text(page, encoding="utf-8")
-    typer.echo(f"wrote {output}")
+    quoted = by or (engine or engines.Taylor())(sample, metrics)
+    formatted.show_sentences(
+        [f"wrote {output}"], quoted.table(inputs.level, asked.kind).reset_index(drop=by is not None)
+    )
 
 
 @command("plan")

@@ -165,7 +165,7 @@ class Shown:
 
 
 def refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:
-    """Refuse tasks whose candidates the prediction lacks, such as clusters that were taken for records."""
+    """Refuse candidates that are not in the prediction, such as clusters that were taken for records."""
     candidates = pd.Index(table.loc[table["role"] == pages.CANDIDATE, "record"].unique())
     if not len(candidates):
         return
@@ -174,8 +174,8 @@ def refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:
     strange = candidates[~candidates.isin(there)]
     if len(strange):
         raise DataError(
-            f"PREDICTION lacks {len(strange):,} of {len(candidates):,} candidates, such as {head(strange)}: "
-            "--candidates are pairs of its records, and --looser a record and its cluster"
+            f"{len(strange):,} of {len(candidates):,} candidates are not in PREDICTION, such as "
+            f"{head(strange)}: --candidates are pairs of its records, and --looser a record and its cluster"
         )
 
 

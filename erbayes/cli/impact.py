@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._internal.errors import DataError
 from .inputs import One
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ..analysis.impact import Impact
+    from ..design.sample import Sample
     from ..units.features import Feature
 
 
@@ -34,35 +35,30 @@ if TYPE_CHECKING:
 class Numbers:
     """Options of the numbers that are asked for."""
 
+    panel: ClassVar = "Your own numbers"
+
     statistic: list[str] | None = option(
         "count, share(size>=5), total(x), mean(x), ratio(x, y), quantile_share(0.5, x), top(100), "
         "top(0.01), gini(x), or a formula y ~ x. Several are allowed. By default: count."
-    )
-    attributes: Path | None = file_option(
-        "Table of all records: ids in the column of --record, or the first."
     )
     feature: list[str] | None = option(
         "A feature of entities, such as span=year:range. HOW is sum, mean, min, max, range or "
         "distinct. Several are allowed; size is always there.",
         metavar="NAME=COLUMN:HOW",
     )
-    by: str | None = option("Column of --attributes: results are by its values.")
 
-    def estimate(self, inputs: One) -> Impact:
-        """Read the input, and estimate the numbers."""
+    def estimate(self, inputs: One, sample: Sample, attributes: Path | None, by: str | None = None) -> Impact:
+        """Estimate the numbers from the sample of the input, and from a table of attributes."""
         wanted_statistics = statistics.statistics_of(self.statistic or ["count"])
         wanted = [features.Feature.parse(text) for text in self.feature or []]
         if inputs.reading.scanned([inputs.part], inputs.framed.frame):
-            return self._scan(inputs, wanted_statistics, wanted)
+            return self._scan(inputs, sample, attributes, by, wanted_statistics, wanted)
         table: Any = None
-        if self.attributes is not None:
-            table, own = disk.read_table(self.attributes), inputs.reading.record
+        if attributes is not None:
+            table, own = disk.read_table(attributes), inputs.reading.record
             ids = own if own in table else table.columns[0]
             table.insert(0, ids, table.pop(ids).astype(str))
-            message(f"read {len(table):,} rows of {self.attributes}, with records in {ids}")
-        sample, _ = inputs.sample()
-        for alarm in diagnostics.alarms(sample, [definitions.entities]):
-            say(alarm)
+            message(f"read {len(table):,} rows of {attributes}, with records in {ids}")
         prediction, shared, _ = inputs.memory
         prediction, _ = frames.framed(prediction, shared["labels"], shared["frame"])
         return impacts.impact_of(
@@ -72,32 +68,46 @@ class Numbers:
             wanted_statistics,
             attributes=table,
             features={feature.name: (feature.column, feature.how) for feature in wanted},
-            by=self.by,
+            by=by,
         )
 
-    def _scan(self, inputs: One, wanted_statistics: Any, wanted: list[Feature]) -> Impact:
+    def _scan(
+        self,
+        inputs: One,
+        sample: Sample,
+        attributes: Path | None,
+        by: str | None,
+        wanted_statistics: Any,
+        wanted: list[Feature],
+    ) -> Impact:
         """Estimate the numbers of a prediction where it lies."""
         if inputs.of_clusters or inputs.framed.frame is not None or inputs.framed.dates is not None:
             raise DataError("a prediction that is scanned takes neither a frame nor drawn clusters here")
-        sample, _ = inputs.sample()
-        for alarm in diagnostics.alarms(sample, [definitions.entities]):
-            say(alarm)
         units: Any = sample.units
         reading = inputs.reading
         featured = large_features.scan_features(
             reading.source(inputs.part),
             units,
             inputs.labelled(scanned=True)[0]["labels"],
-            attributes=None if self.attributes is None else large_files.Files(self.attributes, text=True),
+            attributes=None if attributes is None else large_files.Files(attributes, text=True),
             features=wanted,
-            by=self.by,
+            by=by,
             database=large.DuckDB(reading.memory_limit),
         )
         return impacts.estimate_impact(sample, impacts.Known.of(featured, wanted_statistics), featured)
 
 
 @command("impact")
-def impact_command(*, inputs: One, numbers: Numbers, printing: Printing) -> None:
+def impact_command(
+    *,
+    inputs: One,
+    numbers: Numbers,
+    attributes: Path | None = file_option(
+        "Table of all records: ids in the column of --record, or the first.", panel=Numbers.panel
+    ),
+    by: str | None = option("Column of --attributes: results are by its values.", panel=Numbers.panel),
+    printing: Printing,
+) -> None:
     """Say how wrong a number of yours is that was computed from the clusters of PREDICTION.
 
     How many customers are there really? How many with ten orders or more, what is the Gini, what are the
@@ -123,8 +133,12 @@ def impact_command(*, inputs: One, numbers: Numbers, printing: Printing) -> None
       erbayes impact clusters.csv to-label --attributes orders.csv --by country
     """
     refuse_output_over(printing.output, inputs)
-    refuse_output_over(printing.output, numbers)
-    found = numbers.estimate(inputs)
+    if printing.output is not None and attributes is not None:
+        disk.refuse_output(printing.output, [attributes])
+    sample, _ = inputs.sample()
+    for alarm in diagnostics.alarms(sample, [definitions.entities]):
+        say(alarm)
+    found = numbers.estimate(inputs, sample, attributes, by)
     table: pd.DataFrame = found.table(inputs.level).reset_index()
     if printing.format is Format.TABLE and printing.output is None:
         for sentence in found.sentences(inputs.level):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..units.units import Units
 
 NAMED = 3
-"""Added records that the prediction lacks, named at most."""
+"""Added records that are missing in the prediction, named at most."""
 
 
 LABELLED = "{:,} labelled records of {:,} entities"
@@ -111,7 +111,7 @@ class Inputs:
     cluster: str | list[str] | None = None
     entity: str | None = option("Entity column of LABELS.", metavar="COLUMN")
     missing: Missing = option(
-        "For labelled records that PREDICTION lacks: error, omit, singleton, together.",
+        "Labelled records not in PREDICTION: error, omit, singleton, together.",
         default=Missing.ERROR,
         metavar="POLICY",
     )
@@ -192,7 +192,7 @@ class Inputs:
                 drawn.refuse_another(source)
 
     def name_added(self, prediction: clusterings.Clustering) -> None:
-        """Print where annotators have added records that a prediction lacks."""
+        """Print where annotators have added records that are missing in a prediction."""
         if self.returned is None or self.missing is not Missing.ERROR:
             return
         if self.returned.labels.index.isin(prediction.records).all():

@@ -75,6 +75,27 @@ def _render_plain(table: pd.DataFrame, heads: Mapping[str, str] | None = None, w
     return "".join(f"{line.rstrip()}\n" for line in printed.get().splitlines())
 
 
+def tabulate_labels(labels: Labels) -> pd.DataFrame:
+    """Return what came back from annotators as one long table: a row per annotator, or pair, and quantity."""
+    agreement = labels.agreement()
+    faults = labels.problems["fault"].map(lambda fault: fault.value).value_counts().rename("times")
+    tables = {
+        "tasks": labels.summary(),
+        "answers": labels.annotators(),
+        "agreement": agreement.assign(annotators=agreement["annotators"] + ": " + agreement["share"]).drop(
+            columns="share"
+        ),
+        "faults": faults.rename_axis("fault").reset_index(),
+    }
+    long = [
+        table.melt(table.columns[0], var_name="what")
+        .set_axis(["of", "what", "value"], axis=1)
+        .assign(about=name)
+        for name, table in tables.items()
+    ]
+    return pd.concat(long, ignore_index=True)[["about", "of", "what", "value"]]
+
+
 def show_labels(labels: Labels) -> None:
     """Print what came back from annotators: their tasks, the faults in their answers, their agreement."""
     records, draws = labels.stars.answers, len(labels.folder.drawn.table)
@@ -111,31 +132,24 @@ def show_cautions(labels: Labels) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Printing:
-    """Options of a table's format and file."""
+class Formatted:
+    """Option of a table's format."""
 
     panel: ClassVar = "Output"
 
     format: Format = option("table, csv, json or html.", "-f", default=Format.TABLE, metavar="FORMAT")
-    output: Path | None = option(
-        "File to write instead of printing. An old one is replaced once it is complete.", "-o"
-    )
 
     @property
     def _width(self) -> int:
         """Characters of a line of the terminal; 0 if a file or another program reads the table."""
-        return get_terminal_size().columns if self.output is None and sys.stdout.isatty() else 0
+        return get_terminal_size().columns if sys.stdout.isatty() else 0
+
+    def _write(self, text: str) -> None:
+        typer.echo(text, nl=False)
 
     def show(self, table: pd.DataFrame) -> None:
         """Print or write a table."""
         self._write(_render_table(table, self.format, self._width))
-
-    def _write(self, text: str) -> None:
-        if self.output is None:
-            typer.echo(text, nl=False)
-            return
-        with disk.replacing(self.output) as new:
-            new.write_text(text, encoding="utf-8")
 
     def show_sentences(self, sentences: Sequence[str], table: pd.DataFrame) -> None:
         """Print or write sentences. Formats other than the plain one show the table."""
@@ -143,6 +157,26 @@ class Printing:
             self._write("".join(f"{sentence}\n" for sentence in sentences))
         else:
             self.show(table.astype(object).where(table.notna(), None))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Printing(Formatted):
+    """Options of a table's format and file."""
+
+    output: Path | None = option(
+        "File to write instead of printing. An old one is replaced once it is complete.", "-o"
+    )
+
+    @property
+    def _width(self) -> int:
+        return 0 if self.output is not None else super()._width
+
+    def _write(self, text: str) -> None:
+        if self.output is None:
+            super()._write(text)
+            return
+        with disk.replacing(self.output) as new:
+            new.write_text(text, encoding="utf-8")
 
     def show_estimates(self, table: pd.DataFrame, level: float, method: str = "taylor") -> None:
         """Print or write estimates. The plain table shows the level in its heads, others show the method."""

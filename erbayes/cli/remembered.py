@@ -27,8 +27,12 @@ def remembered(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _recall_attributes(values: Mapping[str, Any], call: Mapping[str, Any], home: Path) -> dict[str, Path]:
-    """Return the attributes that the folder shows, if --by or --feature names one of their columns."""
-    wanted = [values.get("by") or "", *(text.partition("=")[2] for text in values.get("feature") or [])]
+    """Return the attributes that the folder shows, if an option names one of their columns."""
+    wanted = [
+        values.get("by") or "",
+        values.get("across") or "",
+        *(text.partition("=")[2] for text in values.get("feature") or []),
+    ]
     if "attributes" not in call or values.get("attributes") or values.get("of_entities") or not any(wanted):
         return {}
     path = Path(os.path.relpath(home / call["attributes"]))

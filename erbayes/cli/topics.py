@@ -37,7 +37,8 @@ TOPICS = {
     ),
     "groups": (
         "Every metric for each group of records, such as a country. A link counts half for each of its "
-        "records, so that groups add up to all."
+        "records, so that groups add up to all. --across counts links between different groups alone, such "
+        "as those between two sources, in metrics of links."
     ),
     "second-clustering": (
         "The next release, a slower matcher or a looser threshold shortens intervals if it is good. If it "

@@ -15,16 +15,18 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import NotIdentified
+from .._internal.errors import DataError, NotIdentified
 
 
 class Links(Enum):
-    """The two meanings of "links of a domain"."""
+    """The meanings of "links of a domain", and the links between domains."""
 
     SHARED = "shared"
     """A link counts half for each of its two records, so that domains add up to all links (the default)."""
     INSIDE = "inside"
     """Both records must be in the domain. Entities and clusters end at its border."""
+    ACROSS = "across"
+    """The records must be in different domains, such as two sources; all have one result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +297,8 @@ class InDomain:
     def __post_init__(self) -> None:
         if isinstance(self.column, OfUnits):
             raise NotIdentified(f"'{self.column.name}' has values of whole units, and no part in a domain")
+        if self.links is Links.ACROSS:
+            raise DataError(f"links across {self.domain.variable} are those of all its domains, not of one")
         inside = " inside" if self.links is Links.INSIDE else " in"
         name = f"{self.column.name}{inside} {self.domain.variable} {self.domain}"
         object.__setattr__(self, "name", name)
@@ -309,33 +313,33 @@ class InDomain:
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """Links between two groups, counted from one record of each; within one group if both agree."""
+    """Links between different groups of several, counted from both; within one group if two agree."""
 
     column: Column
-    first: Domain
-    second: Domain
+    groups: tuple[Domain, ...]
     name: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.column not in (COMMON_LINKS, TRUE_LINKS, PREDICTED_LINKS):
-            raise NotIdentified(f"'{self.column.name}' counts no links: it has no part between two groups")
-        name = f"{self.column.name} of {self.first.variable} {self.first} with {self.second}"
+            raise NotIdentified(
+                f"'{self.column.name}' counts no links: it has no part between groups, whereas "
+                "pairwise-precision and pairwise-recall have"
+            )
+        name = f"{self.column.name} of {self.groups[0].variable} {' with '.join(map(str, self.groups))}"
         object.__setattr__(self, "name", name)
 
     def identified(self, units: Pieces) -> bool:
-        return InDomain(self.column, self.first, Links.INSIDE).identified(units)
+        return InDomain(self.column, self.groups[0], Links.INSIDE).identified(units)
 
     def count(self, units: Pieces) -> FloatArray:
-        both = Domain(self.first.variable, (*self.first.values, *self.second.values))
-        if (
-            self.first == self.second or units.part(both, Links.INSIDE) is units
-        ):  # imagined units: all of them
-            return InDomain(self.column, self.first, Links.INSIDE).count(units)
+        first, *others = self.groups
+        both = Domain(first.variable, tuple(value for group in self.groups for value in group.values))
+        if others == [first] or units.part(both, Links.INSIDE) is units:  # imagined units: all of them
+            return InDomain(self.column, first, Links.INSIDE).count(units)
         union, *single = (
-            InDomain(self.column, domain, Links.INSIDE).count(units)
-            for domain in (both, self.first, self.second)
+            InDomain(self.column, domain, Links.INSIDE).count(units) for domain in (both, *self.groups)
         )
-        return np.asarray(union - single[0] - single[1])  # the rest of its links are within one of the two
+        return np.asarray(union - sum(single))  # the rest of its links are within one of the groups
 
 
 def pairs(x: FloatArray) -> FloatArray:

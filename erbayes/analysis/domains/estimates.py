@@ -156,7 +156,7 @@ class ByDomain(Tabled):
 
         The list is empty if there is none, or if predicted links by domain are not known.
         """
-        if self.sample.units.grouping(self.variable).predicted is None:
+        if not self._single or self.sample.units.grouping(self.variable).predicted is None:
             return []
         return [
             Sentence(f"{alarm}; do not trust intervals of this domain.", Grade.FAULT)
@@ -217,7 +217,9 @@ def by_domain(
         If the variable is known for all its records. Numbers of records by group are then known.
     links : Links
         `Links.SHARED`: a link counts half for each of its records. `Links.INSIDE`: both records must be in
-        the group, which needs `prediction` unless predicted clusters were sampled.
+        the group. `Links.ACROSS`: they must be in different groups, such as two sources, with one result for
+        all groups, of metrics of links. The last two need `prediction` unless predicted clusters were
+        sampled.
     fewest : float
         Effective draws below which an estimate has no interval.
     engine : Engine, optional
@@ -253,7 +255,7 @@ def by_domain(
     need_sample(sample)
     sample, grouping = grouped(sample, groups, of, prediction)
     settings = Settings(chosen(metrics), grouping.variable, links, fewest, engine or Taylor(), rng)
-    return _estimate_domains(sample, tuple(grouping.domains()), settings)
+    return _estimate_domains(sample, settings.list_places(grouping.domains()), settings)
 
 
 def by_pair(
@@ -326,6 +328,14 @@ class Settings:
         number(self.fewest, "fewest effective draws", lambda x: x >= 0, "be 0 or more")
         member(self.links, Links, "links")
         need_engine(self.engine)
+
+    def list_places(self, domains: Sequence[Domain]) -> tuple[Place, ...]:
+        """Return the domains, or all of them as one place if links across them are asked for."""
+        if self.links is not Links.ACROSS:
+            return tuple(domains)
+        if len(domains) < 2:
+            raise DataError(f"no links are across {self.variable!r}: it has one value, {domains[0]}")
+        return (tuple(domains),)
 
     def of_places(self, sample: Sample, places: Sequence[Place]) -> list[Metric]:
         """Return each metric of the first place, then of the second, and so on."""

@@ -10,8 +10,8 @@ from ..._internal.errors import DataError
 from ...metrics.columns import Between, Column, Domain, InDomain, Known, Links
 from ...metrics.definitions import Metric, Value
 
-Place = Domain | tuple[Domain, Domain]
-"""A domain, or two groups whose links with each other count."""
+Place = Domain | tuple[Domain, ...]
+"""A domain, or groups whose links with each other count."""
 
 
 def in_domain(metric: Metric, domain: Place, links: Links = Links.SHARED, *, known: bool = False) -> Metric:
@@ -23,8 +23,8 @@ def in_domain(metric: Metric, domain: Place, links: Links = Links.SHARED, *, kno
     Parameters
     ----------
     metric : Metric
-    domain : Domain, or two of them
-        Two are groups whose links with each other are judged, from metrics of links alone.
+    domain : Domain, or several of them
+        Several are groups whose links with each other are judged, from metrics of links alone.
     links : Links
     known : bool
         True if totals of the domain are known, as `Units.grouped` with a prediction makes them.
@@ -37,7 +37,7 @@ def in_domain(metric: Metric, domain: Place, links: Links = Links.SHARED, *, kno
     Raises
     ------
     NotIdentified
-        If a metric between two groups is no metric of links.
+        If a metric between groups is no metric of links.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def in_domain(metric: Metric, domain: Place, links: Links = Links.SHARED, *, kno
         if not isinstance(column, Known):
             columns.append(counted(column))
         elif isinstance(domain, tuple) or isinstance(column.column, InDomain):
-            raise DataError(f"{metric.name} needs '{column.name}': it has no part between two groups")
+            raise DataError(f"{metric.name} needs '{column.name}': it has no part between groups")
         elif column.everyone and links is Links.SHARED:
             columns.append(column)
         elif known or links is Links.INSIDE:
@@ -78,7 +78,7 @@ def in_domain(metric: Metric, domain: Place, links: Links = Links.SHARED, *, kno
 @lru_cache(10_000)
 def _restrict_column(column: Column, domain: Place, links: Links) -> Column:
     """Return a column of a domain. Metrics share it."""
-    return Between(column, *domain) if isinstance(domain, tuple) else InDomain(column, domain, links)
+    return Between(column, domain) if isinstance(domain, tuple) else InDomain(column, domain, links)
 
 
 # one function per formula, so that it is evaluated for all domains at once
@@ -100,4 +100,7 @@ def _estimate_known_totals(
 
 def text(domain: Place) -> str:
     """Return the text of a domain in tables."""
-    return " with ".join(map(str, domain)) if isinstance(domain, tuple) else str(domain)
+    if not isinstance(domain, tuple):
+        return str(domain)
+    # sources can be many, and their names too long for a table
+    return " with ".join(map(str, domain)) if len(domain) == 2 else f"across {domain[0].variable}"

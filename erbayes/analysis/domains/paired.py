@@ -14,7 +14,7 @@ from ..._internal.arrays import FloatArray, Seed
 from ..._internal.errors import need
 from ...engine.closed_form import Taylor
 from ...engine.contract import Engine, need_paired
-from ...metrics.columns import Domain, Links
+from ...metrics.columns import Links
 from ...metrics.definitions import USUAL, Metric, Wanted, chosen
 from ...metrics.intervals import Kind
 from ...metrics.uncertain import Draws, Normal, Tabled
@@ -22,6 +22,7 @@ from ...units.grouping import Of
 from ..comparison import Comparison
 from .effective import FEWEST, degrees, effective_draws, few_draws
 from .estimates import Settings, grouped
+from .metric import Place, text
 from .shown import intervals_table, tidy
 
 
@@ -35,7 +36,7 @@ class ComparedByDomain(Tabled):
     """
 
     predictions: tuple[str, ...]
-    domains: tuple[Domain, ...]
+    domains: tuple[Place, ...]
     metrics: tuple[Metric, ...]
     joint: Normal | Draws
     effective: FloatArray
@@ -55,7 +56,7 @@ class ComparedByDomain(Tabled):
             for k, metric in enumerate(self.metrics):
                 both = self.joint.part([*at[i, :, k], *at[j, :, k]])
                 d = len(self.domains)
-                fit = both.contrast(np.hstack([-np.eye(d), np.eye(d)]), [str(x) for x in self.domains])
+                fit = both.contrast(np.hstack([-np.eye(d), np.eye(d)]), list(map(text, self.domains)))
                 fewer = np.minimum(self.effective[i, :, k], self.effective[j, :, k])
                 few = [""] * d if self.census else [few_draws(n, self.fewest) for n in fewer.tolist()]
                 shown = intervals_table(fit, level, kind, few, [range(d)] * simultaneous)
@@ -119,7 +120,7 @@ def compare_by_domain(
     paired = need_paired(engine or Taylor())
     settings = Settings(chosen(metrics), grouping.variable, links, fewest, paired, rng)
     counted = samples[0].units.grouping(grouping.variable).counted.sum(axis=1)
-    places = [d for d, n in zip(grouping.domains(), counted, strict=True) if n]
+    places = settings.list_places([d for d, n in zip(grouping.domains(), counted, strict=True) if n])
     by_metric = settings.of_places(samples[0], places)
     joint = paired.paired(samples, by_metric, rng)
     if isinstance(joint, Normal):
@@ -128,5 +129,5 @@ def compare_by_domain(
     effective = np.array([effective_draws(s, by_metric) for s in samples]).reshape(shape)
     census = samples[0].expansion.variance.census
     return ComparedByDomain(
-        comparison.predictions, tuple(places), settings.metrics, joint, effective, census, fewest
+        comparison.predictions, places, settings.metrics, joint, effective, census, fewest
     )
