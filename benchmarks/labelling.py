@@ -6,15 +6,20 @@ The table of benchmarks/labelling-error.md: 80 samples of 2,000 draws each, from
 20,000 records. It takes a minute on one core.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import populations as sim
 
-from erbayes.analysis.sensitivity.adjusted import Adjusted, Mislabelled, Restored, by_pieces
-from erbayes.engine import Taylor
-from erbayes.labels import Records
-from erbayes.metrics import pairwise_precision, pairwise_recall
+from erbayes import Sample
+from erbayes._internal.arrays import Seed, generator
+from erbayes.analysis.sensitivity.adjusted import Adjusted, Restored, by_pieces
+from erbayes.engine import Engine, Taylor
+from erbayes.labels import Annotator, Records
+from erbayes.labels.annotators.error_models import mislabel
+from erbayes.metrics import Draws, Metric, Normal, pairwise_precision, pairwise_recall
 from erbayes.study import Entities, study
 
 METRICS = (pairwise_precision, pairwise_recall)
@@ -27,6 +32,18 @@ ERRORS: dict[str, sim.Mechanism] = {
     "splits .3, misattribution .1": sim.Chain((sim.Splits(0.3), sim.Misattribution(0.1))),
 }
 SAMPLES, DRAWS = 80, 2000
+
+
+@dataclass(frozen=True)
+class Mislabelled:
+    """An engine that estimates from a sample with simulated errors of an annotator."""
+
+    model: Annotator
+    engine: Engine
+
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal | Draws:
+        rng = generator(rng)
+        return self.engine(Sample(mislabel(sample.units, self.model, rng), sample.design), metrics, rng)
 
 
 def main() -> None:

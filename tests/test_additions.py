@@ -25,7 +25,7 @@ from erbayes.auxiliary import two_phases
 from erbayes.cli.asked import kinds as kinds_of_shell
 from erbayes.cli.designs import DesignName
 from erbayes.design import calibration, nonresponse
-from erbayes.labels import Annotator, Poisson, Records
+from erbayes.labels import Poisson, Records
 from erbayes.metrics import intervals
 from erbayes.report import report
 from erbayes.study import Entities, draw_samples, study
@@ -258,13 +258,9 @@ ENGINES = {
     engine.Naive: engine.Naive(),
     engine.BoundedMeans: engine.BoundedMeans(),
     engine.LinearPool: engine.LinearPool((engine.Taylor(), engine.Resampled(replicates=40)), draws=400),
-    sensitivity.adjusted.Mislabelled: sensitivity.adjusted.Mislabelled(
-        sensitivity.adjusted.by_pieces(0.1, 0.1), engine.Taylor()
-    ),
     sensitivity.adjusted.Adjusted: sensitivity.adjusted.Adjusted(
         sensitivity.adjusted.Restored(draws=2), 0.1, 0.1
     ),
-    sensitivity.adjusted.RestoredAdjusted: sensitivity.adjusted.RestoredAdjusted(Annotator(), imputations=5),
 }
 PAIRED = {
     eb.auxiliary.Assisted,

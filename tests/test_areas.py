@@ -200,7 +200,7 @@ class TestBadInput:
 
     def test_covariates(self):
         result, exact = by_parts()
-        with pytest.raises(eb.DataError, match="lack 1 of"):
+        with pytest.raises(eb.DataError, match="are missing for 1 of"):
             small_areas(result, "b3-recall", pd.DataFrame({"x": exact[1:]}))
         with pytest.raises(eb.DataError, match="the same for every domain"):
             small_areas(result, "b3-recall", pd.DataFrame({"x": exact * 0}))

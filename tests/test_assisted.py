@@ -752,7 +752,7 @@ def test_other_designs(design):
 
 
 def test_refusals():
-    with pytest.raises(eb.DataError, match="'second' lacks 3,990 of 4,000 records of the prediction"):
+    with pytest.raises(eb.DataError, match="'second' is missing 3,990 of 4,000 records of the prediction"):
         second(GOOD[:10])
     with pytest.raises(eb.DataError, match="of type string"):
         second({str(i): c for i, c in GOOD.items()})
@@ -908,7 +908,7 @@ def test_gaps_and_strangers_in_the_words_of_the_shell(folder, scanned):
     scan = ["--memory-limit", "1GB"] * scanned
     pd.DataFrame({"record": GOOD.index[9:], "cluster": GOOD[9:]}).to_csv("gaps.csv", index=False)
     said = refused_by_the_shell(*SHELL, "--assist", "gaps.csv", *scan)
-    assert "'gaps' lacks 9 of 4,000 records" in said and "leave them out: --frame SECOND" in said
+    assert "'gaps' is missing 9 of 4,000 records" in said and "leave them out: --frame SECOND" in said
     said = refused_by_the_shell(*SHELL, "--assist", "good.csv", "--missing", "together", *scan)
     assert "as the policy 'together' does; leave them out: --missing omit" in said
     shown = run(*SHELL, "--assist", "p.csv", *scan)

@@ -185,7 +185,7 @@ def test_refusals():
         eb.estimate(pred, labels, eb.design.Calibrated(eb.UniformRecords(draws), two, (0.99, 1.01), fewest=0))
     with pytest.raises(eb.DataError, match="bounds must hold 0 < L < 1 < U"):
         eb.design.Calibrated(eb.UniformRecords(), bounds=(0, 2))
-    with pytest.raises(eb.DataError, match=r"rests on 2\.0 effective draws, fewer than 15"):
+    with pytest.raises(eb.DataError, match=r"depends on 2\.0 effective draws, fewer than 15"):
         estimate_three = {i: i // 2 for i in range(6)}, {i: i // 2 for i in range(6)}
         eb.estimate(*estimate_three, eb.design.Calibrated(eb.KnownWeights({0: 1, 1: 1, 2: 10**-9})))
     with pytest.raises(eb.DataError, match="2 draws cannot be calibrated to 2 totals"):

@@ -238,7 +238,7 @@ def test_unreadable_files(folder, name, content, message):
         ),
         ("known-weights --weights", "e,w\n1,2\n1,3\n", "bad.csv: 1 ids are listed twice, such as '1'"),
         ("known-weights --weights", "e,w\n1,2\n2,\n", "bad.csv, column 'w': 1 of 2 are missing"),
-        ("known-weights --weights", "e,w\n1,2\n", "weights lack "),
+        ("known-weights --weights", "e,w\n1,2\n", "weights are missing for "),
         (
             "stratified --populations sizes.csv --strata",
             "e,s\n1,a\n,b\n",
@@ -817,8 +817,8 @@ def framed(folder):
 
 
 FRAMES = {
-    "--frame old.csv": "records of the frame that the prediction lacks: 0",
-    "--frame ids.csv": "records of the frame that the prediction lacks: 0",
+    "--frame old.csv": "records of the frame missing in the prediction: 0",
+    "--frame ids.csv": "records of the frame missing in the prediction: 0",
     "--frame-column created --frame-until 2021-06-30": "the newest labelled record: 2021-06-30 in 'created'",
 }
 

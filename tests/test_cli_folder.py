@@ -499,7 +499,10 @@ def test_an_added_record_that_the_prediction_lacks_is_named(files):
     typed = sheet.iloc[[0]].assign(record="typo", role="", same="y")
     write_sheet(pd.concat([sheet, typed]), files / "f" / "sheet-A.csv")
     message = refused("estimate", "p.csv", "f")
-    assert f"sheet-A.csv, row {len(sheet) + 2}, task {sheet['task'].iloc[0]}: the prediction lacks" in message
+    assert (
+        f"sheet-A.csv, row {len(sheet) + 2}, task {sheet['task'].iloc[0]}: the record, which an annotator"
+        in message
+    )
     assert "'typo'" in message and "other order" not in message
 
 

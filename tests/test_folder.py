@@ -980,7 +980,7 @@ def test_the_plan_and_the_types_of_a_draw_are_in_its_fingerprint(tmp_path):
 def test_damaged_facts_of_a_folder_are_refused_in_a_sentence(tmp_path, name):
     made(tmp_path / "f")
     original = (tmp_path / "f" / "drawn.json").read_text()
-    said = "is damaged: it lacks what erbayes draw writes as|has changed since|is not of version 1"
+    said = "is damaged: what erbayes draw writes as|has changed since|is not of version 1"
     for value in (None, -1, "x", [], {}, 1e308, [[1]], {"A": "x"}, {"A": [True]}, {"../A": [1]}):
         rewritten(tmp_path / "f", lambda about, value=value: about.update({name: value}))
         with pytest.raises(DataError, match=said):

@@ -80,7 +80,6 @@ REFUSED = {
                 type(engine).__name__: partial(engine, metrics=PR)
                 for engine in (
                     Taylor(), Jackknife(), Resampled(), Naive(),
-                    sensitivity.adjusted.RestoredAdjusted(labelling.Annotator()), sensitivity.adjusted.Mislabelled(labelling.Annotator(), Taylor()),
                     sensitivity.adjusted.Adjusted(sensitivity.adjusted.Restored(), 0.1, 0.1),
                 )
             },
@@ -109,7 +108,6 @@ REFUSED = {
             "restored analysis": partial(sensitivity.restored_analysis, SAMPLE, labelling.Annotator()),
             "grid": partial(sensitivity.grid, SAMPLE, [0.1], [0.1]),
             "tipping": partial(sensitivity.tipping, SAMPLE, "pairwise-recall", 0.5),
-            "Mislabelled": partial(sensitivity.adjusted.Mislabelled(labelling.Annotator(), Taylor()), SAMPLE, PR),
             "draws": FOUND.as_draws,
             "forecast from a prior": partial(planning.forecast_from_prior, truth, PR, {"r": eb.UniformRecords()}),
         }.items()
@@ -285,7 +283,6 @@ REFUSED = {
         f"{name} of {what}": (partial(door, value), f"a model of errors is an Annotator, such as .*, not {said}")
         for name, door in {
             "restored": partial(sensitivity.restored_analysis, SAMPLE),
-            "restored as an engine": lambda x: sensitivity.adjusted.RestoredAdjusted(x)(SAMPLE, PR),
         }.items()
         for what, value, said in (("None", None, "None"), ("the class Annotator", labelling.Annotator, "the class Annotator"))
     },

@@ -503,7 +503,7 @@ def test_a_file_is_read_as_its_text(tmp_path):
         (saved(fingerprint="x"), "another draw or another prediction.*'x'"),
         (saved(annotator=None), "names no annotator"),
         (saved([7]), "answer 1 is int"),
-        (saved([{"task": 1}]), "answer 1 lacks 'record', 'same'"),
+        (saved([{"task": 1}]), "answer 1 has no 'record', 'same'"),
         (saved([answer(same="r1")]), "'same' is 'r1', not texts"),
         (saved([answer(same=[1])]), r"'same' is \[1\], not texts"),
         (saved([answer(cannot_tell=1)]), "'cannot_tell' is 1, not bool"),
@@ -517,7 +517,10 @@ def test_a_file_is_read_as_its_text(tmp_path):
         (saved([answer(same=["r1", "r0"])]), "task 1 does not show records 'r0'"),
         (saved([answer(different=["r2", "r3"], added=["r4"])]), "shows records 'r4', which cannot be added"),
         (saved([answer(added=["r0"])]), "shows records 'r0', which cannot be added"),
-        (saved([answer(different=["r2"])]), "1 tasks are said to be done and lack answers about 2 records"),
+        (
+            saved([answer(different=["r2"])]),
+            "1 tasks are said to be done and have no answers about 2 records",
+        ),
     ],
 )
 def test_other_answers_are_refused(text, said):

@@ -429,7 +429,7 @@ def test_samples_that_allow_little():
     units = eb.measure(PRED, beyond, missing=eb.Missing.TOGETHER)
     page = report(eb.Sample(units, eb.UniformClusters()), CHOSEN[:2])
     assert "No balance: the total of &#39;records&#39; is not known" in page
-    assert "labelled records that the prediction lacks" in page
+    assert "labelled records missing in the prediction" in page
     ids = np.unique(PRED)[:6]
     predicted = eb.measure_predicted(PRED, TRUE, ids)
     page = report(eb.Sample(predicted, eb.UniformClusters()), [m.pairwise_precision, m.purity])

@@ -56,7 +56,7 @@ def test_a_name_from_the_data_is_no_markup():
 def test_what_the_prediction_lacks_is_shown(missing, known):
     units = eb.measure(PREDICTION, TRUTH | {9: "y"}, missing=missing)
     found = shown(eb.Sample(units, eb.UniformClusters()))
-    assert found["labelled records that the prediction lacks"] == "1"
+    assert found["labelled records missing in the prediction"] == "1"
     assert found.get("the prediction") == known
 
 
@@ -87,7 +87,7 @@ def test_draws_of_units_that_the_prediction_lacks_leave_the_sample_with_them(blo
     assert list(units.omitted) == [y] and list(units.ids) == [x, z]
     drawn = eb.Sample(units, eb.UniformRecords([x, y, z, x, y]))
     assert units.ids[drawn.expansion.unit].tolist() == [x, z, x]
-    assert drawn.facts()["labelled units that the prediction lacks, left out with their draws"] == "1"
+    assert drawn.facts()["labelled units missing in the prediction, left out with their draws"] == "1"
     assert list(units.take([1]).omitted) == [y]
     with pytest.raises(eb.DataError, match="1 draws name units without labels: 'w'"):
         eb.Sample(units, eb.UniformRecords([x, z, "w"]))

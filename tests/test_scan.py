@@ -1085,7 +1085,7 @@ def test_scans_for_different_labels_are_not_compared():
     prediction, labels, _ = population(0, lacking=0)
     one, other = (scan(prediction, labels[:k]) for k in (40, 50))
     with pytest.raises(
-        eb.DataError, match="'a' and 'b' are scans for different labels, or lack different ones"
+        eb.DataError, match="'a' and 'b' are scans for different labels, or leave out different ones"
     ):
         refuse_different_records({"a": one, "b": other})
 

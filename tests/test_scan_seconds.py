@@ -545,7 +545,7 @@ FRAME = pd.DataFrame({"record": list("abcd"), "cluster": list("xxyy")})
     [
         (
             lambda: lacking(FRAME, SecondSource(FRAME[:3])),
-            "second clustering 'by' lacks 1 of 4 records of the prediction, such as 'd', and must cover all",
+            "second clustering 'by' is missing 1 of 4 records of the prediction, such as 'd', and must cover all",
         ),
         (
             lambda: scan(
@@ -554,7 +554,7 @@ FRAME = pd.DataFrame({"record": list("abcd"), "cluster": list("xxyy")})
                 NAMED,
                 seconds={"o": SecondSource(cluster="o")},
             ),
-            "second clustering 'o' lacks 1 of 4 records of the prediction, such as 'b'",
+            "second clustering 'o' is missing 1 of 4 records of the prediction, such as 'b'",
         ),
         (
             lambda: lacking(FRAME, SecondSource(pd.concat([FRAME, FRAME[1:3]]))),
@@ -599,7 +599,7 @@ FRAME = pd.DataFrame({"record": list("abcd"), "cluster": list("xxyy")})
                 NAMED,
                 seconds={"b": SecondSource(FRAME[1:])},
             ),
-            "second clustering 'b' lacks 1 of 4 records of '(old|new)', such as 'a'",
+            "second clustering 'b' is missing 1 of 4 records of '(old|new)', such as 'a'",
         ),
         (
             lambda: scan({"p": FRAME, "q": FRAME}, {"a": "e"}, seconds={"b": SecondSource(cluster="z")}),

@@ -288,7 +288,7 @@ def test_a_sequence_is_a_longer_interval_of_the_kind_at_each_look():
 
 
 def test_a_sequence_needs_an_effective_number_of_draws():
-    with pytest.raises(eb.DataError, match="effective number of draws, which these estimates lack"):
+    with pytest.raises(eb.DataError, match="effective number of draws, which these estimates have not"):
         fit(0.5, 0.01, np.inf).interval(0.95, eb.intervals.Anytime())
     np.testing.assert_array_equal(fit(0.5, 0.0, np.inf).interval(0.95, eb.intervals.Anytime()), [[0.5, 0.5]])
 

@@ -180,7 +180,7 @@ def test_calibration_rests_on_fifteen_effective_draws(draws, enough):
     if enough:
         assert eb.Sample(units, design).expansion.absolute
         return
-    with pytest.raises(eb.DataError, match=r"rests on 14\.0 effective draws, fewer than 15"):
+    with pytest.raises(eb.DataError, match=r"depends on 14\.0 effective draws, fewer than 15"):
         eb.Sample(units, design)
 
 

@@ -128,8 +128,6 @@ def grade_of(sentence: str) -> Grade:
 class Alarm(UserWarning):
     """Warning about a sample whose estimates are doubtful. The message names the remedy.
 
-    The message is a `Sentence` if `erbayes.alarms` made it, and has a grade.
-
     Examples
     --------
     >>> import warnings

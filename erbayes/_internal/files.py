@@ -52,11 +52,7 @@ LINKS = 40
 
 
 def read_columns(path: Path, columns: Mapping[str, str | None], spare: int = 0) -> pd.DataFrame:
-    """Read some columns of a Parquet, tab-separated or CSV file, as its name says, with ids as text.
-
-    `columns` maps meanings to names. None stands for the next column, from the left, that is not named, if
-    the file has at most `spare` others.
-    """
+    """Read columns (meaning -> name, None for the next) of a Parquet, TSV or CSV file, with ids as text."""
     frame = _read(path)
     columns = fill_known(columns, frame.columns)
     named = [c for c in columns.values() if c is not None]
@@ -177,8 +173,7 @@ def not_utf8(path: Path, error: UnicodeDecodeError) -> DataError:
 def _read_plain(content: bytes, separator: str) -> pd.DataFrame | None:
     """Read text in which each line has a field per column as it stands; None if pandas must judge it.
 
-    pyarrow takes a fifth of the time. The two agree on text without quotes, marks of order, NULs and
-    blank or repeated names of columns; on all else pandas decides, as it does on what pyarrow refuses.
+    pyarrow takes a fifth of the time, and agrees with pandas on text without quotes, marks of order or NULs.
     """
     names = content[:HEADER].partition(b"\n")[0].rstrip(b"\r").split(separator.encode())
     plain = len(names) == len(set(names)) > 1 and all(map(bytes.strip, names))
@@ -232,10 +227,7 @@ def terminable() -> Iterator[None]:
 
 @contextmanager
 def locked(folder: Path, prefix: str) -> Iterator[None]:
-    """Mark a temporary folder as in use, and remove those next to it that killed processes have left.
-
-    The names of all these folders begin with `prefix`, and one with what it was about to replace stays.
-    """
+    """Mark a temporary folder as in use, and remove those next to it that killed processes have left."""
     with ExitStack() as stack:
         if sys.platform != "win32":
             from fcntl import LOCK_EX, LOCK_NB, flock
@@ -301,11 +293,7 @@ def _resolve_target(path: Path) -> Path:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Make a new file that replaces `path` if the block ends without error, and is removed otherwise.
-
-    It gets the mode of the old one, replaces what a symbolic link names, and leaves other hard links the old
-    content.
-    """
+    """Make a new file that replaces `path`, with its mode, if the block ends without error."""
     refuse_output(path)
     target = _resolve_target(path)
     try:

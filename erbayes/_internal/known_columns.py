@@ -15,10 +15,7 @@ KNOWN = {
 
 
 def fill_known(wanted: Mapping[str, str | None], columns: Iterable[str]) -> dict[str, str | None]:
-    """Return the columns of some meanings, in which a name that a matcher is known for stands for None.
-
-    A meaning stays None if no column or several columns have a known name, or if another meaning has it.
-    """
+    """Return columns of meanings; one name that a matcher is known for stands for a None."""
     taken, there = set(wanted.values()), list(columns)
     found = {m: [c for c in there if c in KNOWN.get(m, ()) and c not in taken] for m in wanted}
     return {

@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class Missing(Enum):
-    """Policies for labelled records that the prediction lacks.
+    """Policies for labelled records that are missing in the prediction.
 
     Examples
     --------

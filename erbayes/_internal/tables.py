@@ -69,11 +69,7 @@ def refuse_columns(
     spare: int = 0,
     named: Sequence[str] = (),
 ) -> None:
-    """Refuse a table in which `needed` columns are missing, or with over `spare` unnamed others.
-
-    `remedies` are those of too many columns, and `pairs` is one for a table of answers about pairs of
-    records.
-    """
+    """Refuse a table in which `needed` columns are missing, or with over `spare` unnamed others."""
     columns = list(frame.columns)
     if len(columns) < needed:
         hint = separator_hint(columns) or _describe_index(frame)

@@ -32,10 +32,9 @@ from .domains.estimates import ByDomain
 class Direct:
     """Direct estimates of d domains on the scale of the model.
 
-    `there` (d,): false for domains without a draw, which the model predicts by their covariates alone; `y`,
-    `V` (a,), (a, a): estimates of the domains that are there, and the covariance of their errors; `X` (d,
-    p): a constant and the covariates of all domains, called `columns`; `table`: direct estimates on the
-    scale of the metric, with their effective draws, (d rows).
+    `there` (d,): false for domains without a draw; `y`, `V` (a,), (a, a): estimates of the others and the
+    covariance of their errors; `X` (d, p): a constant and the covariates, called `columns`; `table`: direct
+    estimates on the scale of the metric, (d rows).
     """
 
     names: tuple[str, ...]
@@ -60,20 +59,13 @@ class Direct:
 def direct_estimates(
     result: ByDomain, metric: Metric | str, covariates: pd.DataFrame | None = None
 ) -> Direct:
-    """Return direct estimates of domains as a small-area model takes them.
+    """Return direct estimates of domains as a small-area model takes them, for parameters of `small_areas`.
 
     A share without an observed error has no logit. One pseudo-draw therefore joins the n effective draws of
-    each domain, and lies at the pooled estimate ȳ of all domains: y becomes (n y + ȳ)/(n + 1).
-
-    Standard errors of few draws are themselves uncertain, and 0 where no draw shows an error. All domains
-    therefore share one variance σ² per effective draw on the scale of the model (a generalised variance
-    function), and that of a domain is σ²/(n + 1). σ² is the mean over domains with as many effective draws
-    as the settings of `result` ask for and a standard error above 0. Correlations are those of the design.
-
-    Counts have the pseudo-draws of `BetaGamma` and their own variances, because a count grows with its domain
-    and varies the more the rarer it is. Only domains with too few draws take theirs from the others.
-
-    Parameters and errors are those of `small_areas`.
+    each domain, and lies at the pooled estimate ȳ of all domains: y becomes (n y + ȳ)/(n + 1). Standard
+    errors of few draws are uncertain, so that all domains share one variance σ² per effective draw (a
+    generalised variance function), the mean over domains with enough of them. Counts have the pseudo-draws
+    of `BetaGamma` and variances of their own, because a count varies the more the rarer it is.
     """
     of = chosen_one(metric)
     fit = result.result(of)
@@ -153,7 +145,9 @@ def _build_design_matrix(
     if repeated := rows.index[rows.index.duplicated()].tolist():
         raise DataError(f"covariates have {len(repeated)} repeated rows, such as {head(repeated)}")
     if lacking := [name for name in names if name not in rows.index]:
-        raise DataError(f"covariates lack {len(lacking)} of {len(names)} domains, such as {head(lacking)}")
+        raise DataError(
+            f"covariates are missing for {len(lacking)} of {len(names)} domains, such as {head(lacking)}"
+        )
     try:
         X = np.hstack([one, rows.loc[list(names)].to_numpy(dtype=float)])
     except (TypeError, ValueError) as error:
@@ -169,11 +163,7 @@ def _build_design_matrix(
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SmallAreas(Tabled):
-    """Small-area estimates beside direct ones.
-
-    `theta` (d,): small-area estimates on the scale of the model; `mse` (d,): their mean squared errors;
-    `tau2`: variance τ² of true values about x'β; `beta` (p,): coefficients.
-    """
+    """Small-area estimates `theta` with mean squared errors `mse`, (d,), τ² and coefficients `beta`, (p,)."""
 
     direct: Direct
     theta: FloatArray
@@ -182,10 +172,7 @@ class SmallAreas(Tabled):
     beta: FloatArray
 
     def table(self, level: float = 0.95) -> pd.DataFrame:
-        """Return direct and small-area estimates, one row per domain.
-
-        Columns: metric, n_eff, direct and direct_se, then `estimate`, `lower` and `upper` of the model.
-        """
+        """Return direct and small-area estimates, one row per domain; `estimate` is that of the model."""
         check_level(level)
         half = ndtri((1 + level) / 2) * np.sqrt(self.mse)
         estimate, low, high = (self.direct.scale.inverse(self.theta + x) for x in (0 * half, -half, half))
@@ -254,10 +241,7 @@ def small_areas(
 def eblup(
     y: FloatArray, V: FloatArray, X: FloatArray, there: BoolArray
 ) -> tuple[FloatArray, FloatArray, float, FloatArray]:
-    """Return the predictor of each domain, (d,), its mean squared error, (d,), τ² and β, (p,).
-
-    y, (a,), and V, (a, a), are direct estimates and their covariance, of the domains that are `there`, (d,).
-    """
+    """Return the predictor and its mean squared error, (d,), τ² and β, (p,), by y, V and X of `there`."""
     x = X[there]
 
     def projected(tau2: float) -> tuple[FloatArray, FloatArray, FloatArray]:

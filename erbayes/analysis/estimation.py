@@ -86,10 +86,8 @@ def estimate(
 
     Raises
     ------
-    DataError
-        If the memberships, the design, the metrics or the engine cannot be used.
-    NotIdentified
-        If the sample cannot estimate a metric.
+    DataError, NotIdentified
+        If the input cannot be used, or if the sample cannot estimate a metric.
 
     Examples
     --------

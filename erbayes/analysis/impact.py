@@ -46,12 +46,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Side:
-    """Entities, or predicted clusters, to which draws lead, with the share of each that a unit has.
-
-    `rows` (r,): features; `unit`, `row` (p,): unit and row of each piece; `share` (p,): records of the
-    piece over those of its row: they add up to 1 over all units of the population; `domains` (r,): share of
-    the records of each row that a domain has.
-    """
+    """Entities or predicted clusters, (r,), and the `share` of its `row` that each piece has, (p,)."""
 
     rows: pd.DataFrame
     unit: IntArray
@@ -81,10 +76,9 @@ class Side:
 class Impact(Tabled):
     """Statistics of the true entities next to those of the predicted clusters, as `impact` returns them.
 
-    `predicted` (k,): statistics of the predicted clusters, which are known; `fit`: statistics of the true
-    entities, with the help of the prediction; `plain`: the same from the labels alone; `weights` (k,) - λ
-    of each statistic: how far the prediction is followed; `effective` (k,): effective draws that each
-    statistic depends on; `domains` (k,): the domain of each; "" without domains.
+    `predicted` (k,): those of the predicted clusters, which are known; `fit`, `plain`: those of the true
+    entities, with the help of the prediction and without; `weights` (k,): λ of each, how far the prediction
+    is followed; `effective`, `domains` (k,): effective draws and domain of each.
     """
 
     kind: ClassVar[Kind] = DEFAULT
@@ -179,10 +173,6 @@ def impact(
     by : str, optional
         A column of `attributes`: each statistic is estimated for each of its values too. An entity with
         records of several counts in each by its share of records.
-
-    Returns
-    -------
-    Impact
 
     Raises
     ------
@@ -321,11 +311,7 @@ def _linearise(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Help:
-    """What the prediction explains of effects of draws: e is a control variate of d.
-
-    `weight` (k,); `cov` (k, k); `effective` (Σ|d|), (k,); `df` (κ - 1), (Satterthwaite), (k,); `empty`
-    (k,).
-    """
+    """What the prediction explains of effects of draws: λ, covariance, effective draws and df, (k,)."""
 
     weight: FloatArray
     cov: FloatArray

@@ -40,11 +40,7 @@ FALSE = ("false edges", "false by closure")
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Stages(Tabled):
-    """Shares of links that are found, lost and made at each stage of a matcher.
-
-    `joint`: the shares of `FOUND` and of `FALSE`, jointly; `effective` (6,): the effective number of draws
-    of each; `sample`: the sample at the threshold.
-    """
+    """Shares of links at each stage of a matcher: those of `FOUND` and of `FALSE`, `joint`, (6,)."""
 
     joint: Normal | Draws
     effective: FloatArray

@@ -60,11 +60,6 @@ class Assisted:
         Second clusterings, counted with the prediction that is judged (see `Second.of`). For a comparison,
         those of each prediction (see `Assisted.of`).
 
-    Raises
-    ------
-    DataError
-        If `seconds` are none. When called, if none was counted with the prediction and units of the sample.
-
     Notes
     -----
     For each metric let d_s be the effect of draw s on the estimate, and e_s that on the estimate with the
@@ -135,10 +130,6 @@ class Assisted:
             Second clusterings. By default each prediction is helped by all others.
         differing : Differing
             As in `erbayes.compare`.
-
-        Returns
-        -------
-        Assisted
 
         Examples
         --------
@@ -279,10 +270,8 @@ def assisted(
 
     Raises
     ------
-    DataError
-        If the inputs cannot be used. If the second clustering lacks records of the prediction.
-    NotIdentified
-        If the sample cannot estimate a metric.
+    DataError, NotIdentified
+        If the second clustering does not have all records of the prediction, and as `erbayes.estimate`.
 
     Examples
     --------

@@ -29,11 +29,7 @@ FEWEST_DRAWS = 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Linearised:
-    """Metrics of a sample, (k,), with the effect of each draw on them.
-
-    `effect`, (n draws, k), are the contributions from which the design makes a covariance, and `linear` the
-    changes without each draw, scaled so that their squares sum to the variance.
-    """
+    """Metrics of a sample, (k,), with `effect` of each draw, and `linear` changes without it, (n, k)."""
 
     sample: Sample
     metrics: tuple[Metric, ...]
@@ -95,10 +91,7 @@ class Linearised:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ControlVariate:
-    """Metrics with other clusters in the place of the truth, (k,), whose error in a sample is known.
-
-    `choosing` (n draws, k); `effect`, `linear` (draws, k).
-    """
+    """Metrics with other clusters in the place of the truth, (k,), whose error in a sample is known."""
 
     name: str
     reasons: tuple[str, ...]
@@ -120,10 +113,7 @@ class ControlVariate:
         changes: Changes,
         first: tuple[Linearised, IntArray] | None = None,
     ) -> ControlVariate:
-        """Spread estimates of the metrics without a reason, `second`, over all; None if each is 0/0.
-
-        `first` has the estimates from all draws of two phases, and the positions of the sample among these.
-        """
+        """Spread estimates of the metrics without a reason, `second`, over all; None if each is 0/0."""
         truth, able = f"with {name!r} as the truth", [j for j, why in enumerate(reasons) if not why]
         found = [why or f"it is 0/0 {truth}" for why in reasons]
         if second is None:
@@ -160,10 +150,7 @@ def nested(second: FloatArray, first: FloatArray, position: IntArray) -> FloatAr
 def correct(
     own: Linearised, variates: Sequence[ControlVariate], variance: Variance
 ) -> tuple[AssistedEstimates, FloatArray]:
-    """Return the estimates of a sample with control variates, and what is left of effects, (draws, k).
-
-    `variance` is that of all draws: those of the sample, then any others of the control variate.
-    """
+    """Return the estimates of a sample with control variates, and what is left of effects, (draws, k)."""
     found = [_choose_weights(own, j, variates) for j in range(len(own.metrics))]
     weights = np.array([weight for weight, _ in found])
     shift, between, out_of_reach = _compare_with_known(own, variates, weights)
@@ -225,12 +212,7 @@ def _choose_weights(own: Linearised, j: int, variates: Sequence[ControlVariate])
 
 
 def fit_weights(target: FloatArray, effects: FloatArray) -> FloatArray:
-    """Return the weight of each control variate, (s,): the best is first, others take over a part of it.
-
-    A weight is Σde/Σe², cut to [0, 1].
-
-    Shapes: `target` (n,), `effects` (n, s).
-    """
+    """Return λ = Σde/Σe² in [0, 1] of s control variates: the best first, others take a part of it."""
     weights = np.zeros(effects.shape[1])
     for _ in weights:
         left = target - effects @ weights
@@ -255,10 +237,7 @@ def _subtract(
 def _compare_with_known(
     own: Linearised, variates: Sequence[ControlVariate], weights: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return corrections λ (θ^S - θ̂^S), (k,), their distances to both ends, (k, 2), and shares, (k,).
-
-    The ends are those that clusters out of reach allow, and the shares are those of these clusters.
-    """
+    """Return corrections λ (θ^S - θ̂^S), distances to both ends, (k, 2), and shares out of reach, (k,)."""
     known, right = np.zeros((*weights.shape, 4)), np.minimum(weights.sum(axis=1), 1.0)
     for j, s in np.argwhere(weights > 0).tolist():
         reference = variates[s].known(own.metrics[j])

@@ -26,18 +26,13 @@ BY_CHANCE = 1e-4
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class AssistedEstimates(Normal):
-    """Estimates of metrics with the help of second clusterings, or of cheap labels.
+    """Estimates of metrics with the help of second clusterings, or of cheap labels: a `Normal` and
 
-    `names`, `mean`, `cov`, `df`, `support`, `effective`, `extremes`, `undefined`: as in `Normal`; `seconds`
-    (s,): names of the second clusterings, or "cheap"; `weights` (k, s): λ of each metric and second
-    clustering; `between` (k, 2): distances from the estimate to the least and to the largest estimate that
-    clusters out of reach allow; `skew` (k, 2): third moments down and up of what draws leave and of the
-    pseudo-draw on this side, over the second moment of all; 0 or more; `correlation` (k,): correlation of a
-    draw's effect on the estimate with that on its correction; NaN without help; `worth` (k,): number of
-    further draws that would shorten the default standard error as much; `out_of_reach` (k,): share of the
-    second clustering in clusters that no draw is witness to (see `Second.reference`); `changes` (s,): how
-    often each second clustering differs from the prediction, among draws and everywhere; `notes` (k,): why
-    a metric has no help; "" if it has.
+    `weights` (k, s): λ of each; `between` (k, 2): distances to the least and the largest estimate that
+    clusters out of reach allow; `skew` (k, 2): third moments down and up of what draws leave, 0 or more;
+    `correlation` (k,): of effects on the estimate and on its correction; `worth` (k,): further draws that
+    would shorten the default standard error as much; `out_of_reach` (k,): see `Second.reference`; `changes`
+    (s,): see `Second.changes`; `notes` (k,): why a metric has no help, or "".
     """
 
     seconds: tuple[str, ...]
@@ -70,19 +65,11 @@ class AssistedEstimates(Normal):
         return np.column_stack([low[:, 0], high[:, 1]])
 
     def spread(self) -> dict[str, FloatArray]:
-        """Return the columns `se_bound` and `df` of tables.
-
-        Its square has the variances of pseudo-draws and of clusters out of reach, and so is above the
-        variance of the estimate, far above where the help is good.
-        """
+        """Return the columns `se_bound`, which has pseudo-draws and clusters out of reach too, and `df`."""
         return {"se_bound": self.sd, "df": np.broadcast_to(self.df, self.mean.shape)}
 
     def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
-        """As `Normal.table`, with the columns lambda, correlation, worth, out_of_reach and note.
-
-        With several second clusterings, there is a column "lambda of NAME" for each. `note` is there if a
-        metric has no help.
-        """
+        """As `Normal.table`, with lambda (of each clustering), correlation, worth, out_of_reach and note."""
         table = Normal.table(self, level, kind)
         heads = [f"lambda of {name}" for name in self.seconds] if len(self.seconds) > 1 else ["lambda"]
         table[heads] = self.weights

@@ -12,12 +12,7 @@ from .correction import FEWEST_DRAWS
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """Numbers of draws for cheap and careful labels within a budget (see `phases`).
-
-    `careful`: number n of draws with careful labels; 10 or more if there are two phases; `cheap`: number n'
-    of draws with cheap labels, n among them; `width`: width of intervals over that of careful labels alone
-    for the same budget.
-    """
+    """Numbers of `careful` and `cheap` draws within a budget, and `width` over that without cheap ones."""
 
     careful: int
     cheap: int
@@ -42,15 +37,6 @@ def phases(budget: float, correlation: float, *, careful: float, cheap: float) -
         ρ, as the table of `erbayes.two_phase` or of a pilot shows it. Below 0 there is no help.
     careful, cheap : float
         Costs c and c' of one draw.
-
-    Returns
-    -------
-    Phases
-
-    Raises
-    ------
-    DataError
-        If a cost or the budget is not above 0, or if the budget does not pay 2 careful draws.
 
     Notes
     -----

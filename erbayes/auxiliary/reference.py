@@ -20,11 +20,10 @@ from ..units.units import Units
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reference:
-    """The value of a metric with a second clustering as the truth, θ^S.
+    """The value of a metric with a second clustering as the truth, θ^S, and its share `out_of_reach`.
 
-    `values` (3,): with the clusters out of reach as they are, with the prediction in the place of that
-    which matters most, and with the prediction in the place of all; `out_of_reach`: share of the total that
-    the metric averages over, in clusters out of reach.
+    `values` (3,): clusters out of reach as they are, with the prediction in the place of that which matters
+    most, and with the prediction in the place of all.
     """
 
     values: FloatArray
@@ -37,11 +36,7 @@ class Reference:
         return float(np.nanmin(ends)), float(np.nanmax(ends))
 
     def likely(self, right: float) -> float:
-        """Return the value if the second clustering is right about a share of what is out of reach.
-
-        One place is halfway between both answers: that which matters most, since a single fault there, such
-        as two joined giants, is as likely as not. Of all others the share `right` is as it is.
-        """
+        """Return the value if the second clustering is `right` about a share of what is out of reach."""
         whole, most, predicted = self.values
         if not np.isfinite(self.values).all():
             return sum(self.range) / 2
@@ -51,10 +46,7 @@ class Reference:
 def find_shared_records(
     units: Units, mine: BoolArray, cluster: IntArray
 ) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
-    """Return units and clusters with records in common, their number, and a piece of each, (o,) each.
-
-    Only pieces that are `mine`, (pieces,), count. `cluster`, (pieces,), is the cluster of each piece.
-    """
+    """Return units and clusters with records in common, their number, and a piece of each, (o,) each."""
     assert units.counted is not None  # a second clustering counts the records that it shares
     at = np.flatnonzero(mine)
     least = int(cluster.min(initial=0))  # below 0 if a scan does not know a cluster by itself
@@ -73,10 +65,7 @@ def mark_pieces(units: Units, position: IntArray) -> BoolArray:
 
 
 def find_reached(units: Units, mine: BoolArray, cluster: IntArray, size: FloatArray) -> IntArray:
-    """Return the clusters that share most records of one of the two with a unit whose pieces are `mine`.
-
-    `cluster` is the cluster of each piece, and `size` its records, (pieces,) each.
-    """
+    """Return the clusters that share most records of one of the two with a unit whose pieces are `mine`."""
     # A unit with a stray record in a giant says nothing about the giant.
     unit, found, shared, piece = find_shared_records(units, mine, cluster)
     most = (2 * shared >= units.size[unit]) | (2 * shared >= size[piece])
@@ -84,11 +73,7 @@ def find_reached(units: Units, mine: BoolArray, cluster: IntArray, size: FloatAr
 
 
 def mark_possible_parts(units: Units, whole: Units, mine: BoolArray, limit: float) -> BoolArray:
-    """Return whether each cluster may be a part of an entity larger than `limit`, (clusters,).
-
-    Most of its records are then in predicted clusters that are larger than `limit` and that no unit whose
-    pieces are `mine` reaches.
-    """
+    """Return whether each cluster may be a part of an unreached entity above `limit`, (clusters,)."""
     predicted = find_reached(units, mine, units.cluster, units.m)
     far = (whole.m > limit) & ~np.isin(whole.cluster, predicted)
     inside = np.bincount(whole.unit, whole.n * far, len(whole))

@@ -89,16 +89,6 @@ class Second:
             The name that messages and tables print.
         missing : Missing
             `Missing.ERROR` or `Missing.OMIT`. The other policies add records that no full count has.
-
-        Returns
-        -------
-        Second
-
-        Raises
-        ------
-        DataError
-            If the second clustering lacks records of the prediction. If the prediction lacks labelled
-            records, under `Missing.ERROR`. Under other policies than these two.
         """
         refuse_kept(missing)
         labels = sampled_labels(labels)
@@ -127,11 +117,6 @@ class Second:
         -------
         tuple of Second
             One per second clustering of the scan, in order.
-
-        Raises
-        ------
-        DataError
-            If the units are not scanned, or if the scan had no second clustering.
 
         Examples
         --------
@@ -178,13 +163,7 @@ class Second:
         return digest.hexdigest()
 
     def value(self, metric: Metric | str) -> float:
-        """Return a metric of the prediction with the second clustering as the truth, θ^S.
-
-        Raises
-        ------
-        NotIdentified
-            If the metric has no formula over sums of records.
-        """
+        """Return a metric of the prediction with the second clustering as the truth, θ^S."""
         return self._full.value(chosen_one(metric))
 
     @cached_property
@@ -192,11 +171,7 @@ class Second:
         return FullCount(self.whole, self.count)
 
     def position(self, units: Units) -> IntArray | None:
-        """Return the positions of a sample's units, (u,), or None if these were counted otherwise.
-
-        Each unit must be here, with as many records and predicted links. The predicted clusters must have
-        the same sizes.
-        """
+        """Return the positions of a sample's units, (u,), or None if these were counted otherwise."""
         own, other = self.units.known, units.known
         if own is None or other is None or not np.array_equal(own.size, other.size):
             return None
@@ -216,11 +191,7 @@ class Second:
 
     @cached_property
     def match(self) -> IntArray:
-        """Return the cluster that each labelled unit matches, (u,); -1 if there is none.
-
-        Both match if more than half of their records, taken together, are in both (a Jaccard index above ½).
-        Then no other cluster matches this unit, and no other unit this cluster.
-        """
+        """Return the cluster with a Jaccard index above ½ with each labelled unit, (u,), or -1."""
         unit, cluster, common = self.overlaps
         matches = 3 * common > self.units.size[unit] + self.whole.size[cluster]
         match = np.full(len(self.units), -1)
@@ -230,16 +201,8 @@ class Second:
     def changes(self, sample: Sample) -> Changes:
         """Return how often draws meet a cluster that no predicted one equals, and how often all would.
 
-        A draw meets a changed cluster if its unit matches one. By chance this happens at most as often as the
-        share of such clusters among all. If draws meet far more, the second clustering knows the labels.
-
-        Entities are counted, or records if these rest on more effective draws. Under uniform clusters and
-        under uniform records the number of draws is then binomial, or smaller.
-
-        Parameters
-        ----------
-        sample : Sample
-            A sample of its units, with the prediction that it was counted with.
+        By chance draws meet at most the share of such clusters among all. If they meet far more, the second
+        clustering knows the labels. Entities are counted, or records if these have more effective draws.
         """
         position = self.position(sample.units)
         assert position is not None  # the caller has looked
@@ -312,11 +275,7 @@ def _make_labelled_units(ids: pd.Index, unit: IntArray, piece: IntArray, whole: 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Shares of draws and of all entities for which a second clustering differs from the prediction.
-
-    `drawn`, `every`: shares of draws, and of all entities or records; `chance`: probability that as many
-    draws differ by chance.
-    """
+    """Shares of draws and of all entities that differ from the prediction, and the `chance` of as many."""
 
     drawn: float
     every: float
@@ -339,8 +298,8 @@ def _number_clusters(prediction: Clustering, second: Clustering, name: str) -> I
     lacking = prediction.records[position < 0]
     if len(lacking) and (otherwise := written_otherwise(lacking, second.records)):
         raise DataError(
-            f"the second clustering {name!r} lacks {len(lacking):,} of {len(prediction.records):,} records "
-            f"of the prediction, such as {head(lacking)}; {otherwise}"
+            f"the second clustering {name!r} is missing {len(lacking):,} of {len(prediction.records):,} "
+            f"records of the prediction, such as {head(lacking)}; {otherwise}"
         )
     refuse_lacking(len(lacking), len(prediction.records), name, lacking)
     return np.unique(second.codes[position], return_inverse=True)[1]

@@ -3,8 +3,8 @@
     eb.two_phase(prediction, labels, design, cheap=answers, cheap_design=eb.UniformRecords(draws)).table()
 
 A machine, or an earlier vendor, labels n' draws. Careful annotators label a random part of them, n draws. A
-metric is estimated from the careful labels, θ̂_H(n), and from the cheap ones of the same draws, θ̂_L(n), and of
-all draws, θ̂_L(n'). The part has an error about the cheap labels that is known, and corrects the estimate:
+metric is estimated from the careful labels, θ̂_H(n), and from the cheap ones of the same draws, θ̂_L(n), and
+of all draws, θ̂_L(n'). The part has an error about the cheap labels that is known, and corrects the estimate:
 
     θ̂_H(n) + λ (θ̂_L(n') - θ̂_L(n))
 
@@ -45,10 +45,7 @@ from .second import Changes
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TwoPhase:
-    """Estimates from careful labels of some draws, with the help of cheap labels of all: an engine.
-
-    `careful` (n,).
-    """
+    """Estimates from careful labels of some draws, with cheap labels of all: an engine."""
 
     cheap: Sample
     careful: Sequence[int] | IntArray | None = None
@@ -218,10 +215,8 @@ def two_phase(
 
     Raises
     ------
-    DataError
-        If the inputs cannot be used, or for a reason of `TwoPhase`.
-    NotIdentified
-        If the careful labels cannot estimate a metric.
+    DataError, NotIdentified
+        If the input cannot be used, or if the careful labels cannot estimate a metric.
 
     Examples
     --------

@@ -32,10 +32,7 @@ def proportional_to_size(size: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Distance:
-    """Rule by which a factor of a weight follows from u = x'λ/v.
-
-    `factor`, `slope`: the factor F(u), with F(0) = 1, and its derivative, vectorised.
-    """
+    """Rule by which a factor F(u) of a weight, F(0) = 1, follows from u = x'λ/v, and its derivative."""
 
     name: str
     factor: Callable[[FloatArray], FloatArray]
@@ -60,10 +57,8 @@ def constant(size: FloatArray) -> FloatArray:
 class CalibratedDraws:
     """Variance after calibration: that of the residuals of a regression on the calibrated columns.
 
-    `base`: variance of the design before calibration; `x`, `target` (n, p), (p,): columns of each draw to
-    whose totals the weights are calibrated, and these totals; `w`, `g`, `q` (n,): weights of the design,
-    factors of the calibration, inverse working variances; `slope` (n,): derivative of each factor by x'λ/v,
-    0 for those at a bound.
+    `base`: variance before it; `x`, `target` (n, p), (p,): columns and their known totals; `w`, `g`, `q`
+    (n,): weights of the design, factors, inverse working variances; `slope` (n,): 0 for factors at a bound.
     """
 
     base: Variance
@@ -92,10 +87,7 @@ class CalibratedDraws:
         return self.base.theta_mean
 
     def residuals(self, Z: FloatArray) -> FloatArray:
-        """Return the residuals of a regression of each column on the calibrated ones, (n, k).
-
-        They are g w (y - x'B), with y the columns and B the coefficients of least squares with weights w q.
-        """
+        """Return g w (y - x'B) for each column y, (n, k), with B of least squares with weights w q."""
         y = Z / (self.g * self.w)[:, None]
         root = np.sqrt(self.w * self.q)[:, None]
         # least squares, since normal equations would square the condition number
@@ -208,11 +200,6 @@ class ByGroup:
     links : bool
         True for predicted links of each group too.
 
-    Raises
-    ------
-    DataError
-        If no variable is named, or if one is named twice.
-
     Examples
     --------
     >>> import erbayes as eb
@@ -261,7 +248,6 @@ class Calibrated:
     Parameters
     ----------
     design : Design
-        The design to calibrate.
     totals : callable (Units, Expansion) -> sequence of ClusterSum or InDomain
         The columns to whose totals the weights are calibrated. `ByGroup` has those of groups.
     bounds : (float, float)
@@ -276,12 +262,10 @@ class Calibrated:
 
     Raises
     ------
-    DataError
-        If `bounds` do not hold 0 < L < 1 < U. In `expand`, if no factors between L and U meet the totals, or
-        if the estimate of a total has too few effective draws. Also if more than a tenth of all predicted
-        links lie in clusters larger than any in the sample, which no weight represents.
-    NotIdentified
-        In `expand`, if the prediction does not fix a total.
+    DataError, NotIdentified
+        In `expand`, if no factors between L and U meet the totals, if the estimate of a total has too few
+        effective draws, if more than a tenth of all predicted links lie in clusters larger than any in the
+        sample, or if the prediction does not fix a total.
 
     Examples
     --------
@@ -334,10 +318,10 @@ class Calibrated:
                 f"no draw adds to {len(lacking)} of the totals to calibrate to, such as {head(lacking)}: "
                 "leave them out, or join groups"
             )
-        rests_on = kish(expansion.weight[:, None] * x)
-        if rests_on.min() < self.fewest:
+        draws_of = kish(expansion.weight[:, None] * x)
+        if draws_of.min() < self.fewest:
             raise DataError(
-                f"the estimate of a total to calibrate to rests on {rests_on.min():.1f} effective draws, "
+                f"the estimate of a total to calibrate to depends on {draws_of.min():.1f} effective draws, "
                 f"fewer than {self.fewest:g}: the few units that carry it would take all the change; do "
                 "without calibration, or draw units with probability proportional to size"
             )
@@ -373,8 +357,8 @@ def links_out_of_reach(units: Units) -> float:
     need_units(units)
     if units.known is None:
         raise NotIdentified(
-            "the links of the prediction are not known: labelled records that it "
-            "lacks were kept; Missing.OMIT restricts the population instead"
+            "the links of the prediction are not known: labelled records that are "
+            "missing in it were kept; Missing.OMIT restricts the population instead"
         )
     return float(units.known.share_above(PREDICTED_LINKS, units.m.max()))
 
@@ -382,9 +366,8 @@ def links_out_of_reach(units: Units) -> float:
 def links_expected_beyond(known: KnownTotals, chance: ClusterSum, draws: int) -> float:
     """Return the expected share of predicted links in clusters larger than any that n draws will reach.
 
-    It is Σ_s L_s (1 - q_s)^n, for the share L_s of the links that clusters of s records have, and the chance
-    q_s that a draw lies in a cluster of s records or more. `chance` is that of a predicted cluster at one
-    draw, up to a factor.
+    It is Σ_s L_s (1 - q_s)^n, with L_s the share of links in clusters of s records, and q_s the chance that a
+    draw lies in one of s records or more; `chance` is that of a predicted cluster, up to a factor.
     """
     order = np.argsort(known.size)
     size, count = known.size[order], known.count[order]

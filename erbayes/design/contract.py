@@ -18,10 +18,9 @@ from .variance import Variance
 class Expansion:
     """Draws with their weights and their variance. The sum of weight × column over draws estimates a total.
 
-    `unit` (..., n): position of the unit of each draw; `weight` (..., n): the number of units that each
-    draw stands for; `absolute`: false if weights, and so totals, are known only up to a common factor;
-    `variance`: the variation of the draws over repeated sampling; `unreached`: imagined units of every kind
-    that the design never draws; None if it can draw all.
+    `unit` (..., n): position of the unit of each draw; `weight` (..., n): the units that it stands for;
+    `absolute`: false if weights are known only up to a common factor; `unreached`: imagined units of every
+    kind that the design never draws, or None.
     """
 
     unit: IntArray
@@ -61,19 +60,13 @@ class SelectedBySize(Protocol):
 
     @property
     def fixed_size(self) -> bool:
-        """True if the design fixes the number of draws.
-
-        If it is False, `selection` returns the chances themselves, not up to a factor.
-        """
+        """True if the design fixes the number of draws. Else `selection` returns the chances themselves."""
         ...
 
     def expand(self, units: Units) -> Expansion: ...
 
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
-        """Return the chance to draw a unit of each size, up to a factor.
-
-        Shapes: `size` (k,).
-        """
+        """Return the chance to draw a unit of each size, (k,), up to a factor."""
         ...
 
 

@@ -116,7 +116,9 @@ def numbers_by_id(values: Any, ids: pd.Index, what: str, owners: str) -> FloatAr
     position = series.index.get_indexer(ids)
     lacking = ids[position < 0]
     if len(lacking):
-        raise DataError(f"{what} lack {len(lacking)} of {len(ids)} {owners}, such as {head(lacking)}")
+        raise DataError(
+            f"{what} are missing for {len(lacking)} of {len(ids)} {owners}, such as {head(lacking)}"
+        )
     return real_numbers(series, what)[position]
 
 
@@ -154,9 +156,9 @@ def need_chance(p: FloatArray, unit: IntArray, units: Units) -> None:
 def imagined(size: Sequence[float] | FloatArray, by_entity: bool) -> Units:
     """Make units of every kind whose records are all in predicted clusters of these sizes, (s,).
 
-    For each size m there is a unit that equals its predicted cluster, one of a single record, and units of
-    two and three records in as many predicted clusters. If the units are predicted clusters, each is one
-    entity, as many entities as it has records, or a part of a larger entity.
+    For each size there is a unit that equals its predicted cluster, one of a single record, and two of two
+    and three records in as many clusters; or, as a predicted cluster, one entity, many, or a part of a larger
+    one.
     """
     n, N, m, pieces = [], [], [], []
     for s in size:

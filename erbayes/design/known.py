@@ -62,11 +62,6 @@ class KnownWeights:
     absolute : bool
         True if Σ weight × column over draws estimates the total itself, False if only up to a factor.
 
-    Raises
-    ------
-    DataError
-        In `expand`, if a labelled unit lacks a weight, or as in `UniformClusters`.
-
     Examples
     --------
     >>> import erbayes as eb
@@ -102,11 +97,6 @@ class BySize:
         Vectorised, positive.
     draws
         As in `UniformClusters`.
-
-    Raises
-    ------
-    DataError
-        In `expand`, if a chance is not positive and finite, or if draws and labelled units differ.
 
     Examples
     --------
@@ -174,11 +164,6 @@ class WeightedRecords:
     summed : bool
         True if each probability is p_c, that of the whole unit.
 
-    Raises
-    ------
-    DataError
-        In `expand`, if draws and labelled units differ, or if a probability is missing or out of range.
-
     Examples
     --------
     >>> import erbayes as eb
@@ -209,11 +194,6 @@ class WeightedRecords:
             Estimates do not cover units whose records all have probability 0.
         absolute : bool
             True if the p of all records of the population sum to 1.
-
-        Raises
-        ------
-        DataError
-            If a drawn record has no label, if a labelled record has no probability, or if one is negative.
 
         Examples
         --------
@@ -289,12 +269,6 @@ class KnownChances:
     never : sequence of int
         Sizes of predicted clusters whose records are never drawn.
 
-    Raises
-    ------
-    DataError
-        In `expand`, if a labelled unit lacks a chance, if a drawn one has chance 0, if the chances of the
-        labelled units sum to more than 1, or if draws and labelled units differ.
-
     Examples
     --------
     >>> import erbayes as eb
@@ -362,12 +336,6 @@ class KnownInclusion:
         The labelled units in the order of drawing, as `erbayes.design.Responding` needs them. By default the
         order is that of the units.
 
-    Raises
-    ------
-    DataError
-        In `expand`, if a unit lacks a probability, if one is out of range, or if `joint` is not symmetric.
-        If draws repeat a unit, or are not those of the labelled units.
-
     Examples
     --------
     >>> import erbayes as eb
@@ -409,7 +377,7 @@ def _take_joint(joint: Any, p: FloatArray, ids: pd.Index) -> FloatArray:
     rows, columns = joint.index.get_indexer(ids), joint.columns.get_indexer(ids)
     lacking = ids[(rows < 0) | (columns < 0)]
     if len(lacking):
-        raise DataError(f"joint lacks {len(lacking)} of {len(ids)} units, such as {head(lacking)}")
+        raise DataError(f"joint is missing {len(lacking)} of {len(ids)} units, such as {head(lacking)}")
     values: FloatArray = joint.to_numpy(dtype=float)[np.ix_(rows, columns)]
     values[np.diag_indices(len(p))] = p
     bad = ~((values > 0) & (values <= np.minimum.outer(p, p) * (1 + 1e-12)))

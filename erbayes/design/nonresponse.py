@@ -33,9 +33,8 @@ FEWEST = 10
 class RespondingDraws:
     """Variance of draws in two phases: drawn, then resolved with one probability within each class.
 
-    `base` is the variance of all n draws. `position` is that of each resolved draw among them, (r,), `code`
-    the class of each draw and `record` its record, (n,). All draws of a record are resolved, or none, and
-    each class lies in one stratum.
+    `base`: variance of all n draws; `position` (r,): place of each resolved draw; `code`, `record` (n,):
+    class and record of each draw. All draws of a record are resolved, or none.
     """
 
     base: StratifiedDraws
@@ -70,10 +69,7 @@ class RespondingDraws:
         return self.base
 
     def _find_record_factors(self) -> tuple[IntArray, FloatArray]:
-        """Return the record of each resolved draw, (r,), and the factor of the square of its sum, (records,).
-
-        It is (1 - r_g/n_g) (1 - 1/a) for a record of a draws, and so 0 for one that is drawn once.
-        """
+        """Return the record of each resolved draw, (r,), and (1 - r_g/n_g)(1 - 1/a) of each of a draws."""
         drawn, resolved, code = self._count_classes()
         record = self.record[self.position]
         draws = np.bincount(record, minlength=int(self.record.max()) + 1)
@@ -147,11 +143,7 @@ class RespondingDraws:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RespondingOnce:
-    """Variance of draws in two phases: drawn at most once, then resolved with one probability per class.
-
-    `base` is the variance of the resolved draws, (r,), `share` the r_g/n_g of the class of each, and `code`
-    its class.
-    """
+    """Variance as `RespondingDraws`, if units are drawn at most once; `share` (r,): r_g/n_g of the class."""
 
     base: PoissonDraws | HartleyRaoDraws
     share: FloatArray
@@ -189,8 +181,8 @@ class RespondingOnce:
     def covariance(self, residuals: FloatArray) -> FloatArray:
         """Return the covariance of totals, (k, k), of both phases.
 
-        The second phase adds Σ_s (1 - r_g/n_g) (Z_s - m_g)² about the mean m_g of the adjusted contributions
-        of the class, which is NaN for a single resolved draw.
+        The second adds Σ_s (1 - r_g/n_g) (Z_s - m_g)² about the mean m_g of a class; NaN for one resolved
+        draw.
         """
         z, stands, theta = self._complete_draws(residuals)
         if len(z) == 1:
@@ -245,13 +237,6 @@ class Responding:
     begun : sequence of bool, (n,), optional
         False for draws that nobody has tried to resolve, and that chance alone left out. By default there is
         none.
-
-    Raises
-    ------
-    DataError
-        If there is not one class, record or mark per draw, or if one is missing. In `expand`, if the design
-        has another number of draws than are resolved, if a class has no resolved draw or draws of two parts,
-        or if the design is of another kind.
 
     Examples
     --------
@@ -388,13 +373,7 @@ def size_classes(size: Any, resolved: Sequence[bool] | BoolArray, fewest: int = 
 
     Returns
     -------
-    int array, (n,)
-        The least size of each draw's class.
-
-    Raises
-    ------
-    DataError
-        If there is not one size per draw.
+    int array, (n,), the least size of each draw's class
 
     Examples
     --------

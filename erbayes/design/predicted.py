@@ -30,7 +30,7 @@ def known_sizes(units: Units, drawn_from: KnownTotals | None) -> KnownTotals:
     known = units.known
     if known is None or not known.singletons:
         raise NotIdentified(
-            "labelled records that the prediction lacks were kept, but these records had no chance to be "
+            "labelled records that are missing in the prediction were kept, but had no chance to be "
             "drawn from it: use Missing.OMIT"
         )
     if drawn_from is not None and not (
@@ -157,11 +157,6 @@ class PoissonRecords:
     inclusion : sequence of float, (n,), optional
         Probability π_i of each drawn record, in (0, 1], if there are `draws`.
 
-    Raises
-    ------
-    DataError, NotIdentified
-        As in `ByPredictedSize`, if `expected` is not above 0, or if `draws` come without probabilities.
-
     Examples
     --------
     >>> import erbayes as eb
@@ -225,11 +220,6 @@ class SystematicRecords:
         The unit of each drawn record.
     inclusion : sequence of float, (n,)
         Probability π_i of each drawn record, in (0, 1].
-
-    Raises
-    ------
-    DataError, NotIdentified
-        As in `ByPredictedSize`, or if a probability is missing or out of range.
 
     Examples
     --------

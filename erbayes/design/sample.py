@@ -26,14 +26,7 @@ class Sample:
         As `erbayes.measure` returns them.
     design : Design
     expansion : Expansion, optional
-        By default the one that the design makes from the units.
-
-    Attributes
-    ----------
-    units : Units
-    design : Design
-    expansion : Expansion
-        Draws, their weights and their variance.
+        Draws, their weights and their variance, by default those that the design makes from the units.
 
     Raises
     ------
@@ -89,9 +82,9 @@ class Sample:
             "overlaps with predicted clusters": f"{len(units.n):,}",
         }
         if units.unmatched:
-            facts["labelled records that the prediction lacks"] = f"{units.unmatched:,}"
+            facts["labelled records missing in the prediction"] = f"{units.unmatched:,}"
         if len(units.omitted):
-            facts["labelled units that the prediction lacks, left out with their draws"] = (
+            facts["labelled units missing in the prediction, left out with their draws"] = (
                 f"{len(units.omitted):,}"
             )
         if units.frame is not None:
@@ -106,21 +99,9 @@ class Sample:
         return f"Sample<table>{''.join(rows)}</table>"
 
     def contributions(self, columns: Sequence[Column]) -> FloatArray:
-        """Return the contribution of each draw to each total, weight times column.
+        """Return the contribution of each draw to each total, weight times column, (..., n draws, k columns).
 
-        Parameters
-        ----------
-        columns : sequence of Column, (k,)
-
-        Returns
-        -------
-        float array, (..., n draws, k columns)
-            Its sum over draws estimates the totals.
-
-        Raises
-        ------
-        NotIdentified
-            If a column is not identified on these units.
+        Raises `NotIdentified` if a column is not identified on these units.
         """
         for column in columns:
             self.expansion.need_reached(column)
@@ -145,13 +126,7 @@ class Sample:
         return known.share_above(column, self.units.largest_touched[unit].max(axis=-1))
 
     def known(self, total: Known) -> float:
-        """Return a total that the prediction fixes.
-
-        Raises
-        ------
-        NotIdentified
-            If labelled records that the prediction lacks were kept, or if a domain's total is not known.
-        """
+        """Return a total that the prediction fixes, or raise NotIdentified."""
         return self.units.total(total.column)
 
 

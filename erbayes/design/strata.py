@@ -123,12 +123,6 @@ class Pooled:
         Designs with replacement and with known chances: `UniformRecords`, `ByPredictedSize` or `KnownChances`
         (see `WithChances`). Each has its `draws`, two or more.
 
-    Raises
-    ------
-    DataError
-        If there is no part, or if a part is of another kind. In `expand`, if a part has fewer than two draws,
-        or if draws and labelled units differ.
-
     Examples
     --------
     >>> import erbayes as eb

@@ -114,11 +114,6 @@ class DistinctEntities:
     records : int, optional
         Number N of records in the population. By default those of the prediction.
 
-    Raises
-    ------
-    DataError
-        In `expand`, if there are more units than draws, or if `records` is unknown or too small.
-
     Examples
     --------
     >>> import erbayes as eb

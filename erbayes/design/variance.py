@@ -34,18 +34,15 @@ class Variance(Protocol):
     def theta_mean(self) -> float:
         """Return the finite-population correction θ, averaged over the units of the population.
 
-        It is the estimated share of the units that the sample lacks. An error that no draw has shown can be
-        in these alone. A mean over draws would be too small where draws of large units are almost certain.
+        It is the estimated share of units not in the sample, where alone an error that no draw has shown can
+        be.
         """
 
     def residuals(self, Z: FloatArray) -> FloatArray:
         """Return the part of Z that varies, (n, k): Z itself, or its residuals after calibration."""
 
     def covariance(self, residuals: FloatArray) -> FloatArray:
-        """Return the covariance of totals, (k, k), from the `residuals`, (n, k).
-
-        It is NaN if the sample gives none, as for a single draw.
-        """
+        """Return the covariance of totals, (k, k), from the `residuals`, (n, k); NaN if there is none."""
 
     def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the change of the totals without each draw, (n, k), and the scale of its square, (n,)."""
@@ -60,12 +57,7 @@ class Variance(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StratifiedDraws:
-    """Variance of independent draws within strata.
-
-    `stratum` (n,): stratum of each draw, 0 to H - 1; `theta` (H,): finite-population correction of each
-    stratum; `adjust`: true to centre strata of one draw at the mean of all draws; `units` (H,): number of
-    units of each stratum.
-    """
+    """Variance of independent draws within strata; `theta`, `units` (H,): correction and units of each."""
 
     stratum: IntArray
     theta: FloatArray
@@ -178,9 +170,8 @@ class _OnceDrawn:
 class DistinctDraws(_OnceDrawn):
     """Variance of distinct entities among n `draws` of records with replacement (Horvitz and Thompson).
 
-    Entity c is in the sample with probability π_c = 1 - (1-p_c)^n, and p_c = N_c/N is its share of the
-    records. Entities c and d are both in it with π_cd = 1 - (1-p_c)^n - (1-p_d)^n + (1-p_c-p_d)^n. Entities
-    of one size share one p. Time and memory therefore grow with the squared number of sizes, not of entities.
+    π_c = 1 - (1-p_c)^n and π_cd = 1 - (1-p_c)^n - (1-p_d)^n + (1-p_c-p_d)^n, with p_c = N_c/N. Entities of
+    one size share one p, so that time and memory grow with the squared number of sizes.
     """
 
     p: FloatArray
@@ -197,10 +188,7 @@ class DistinctDraws(_OnceDrawn):
         return np.asarray(-np.expm1(self.draws * np.log1p(-self.p)))
 
     def covariance(self, residuals: FloatArray) -> FloatArray:
-        """Return the covariance of totals, (k, k), by Horvitz and Thompson's unbiased estimator.
-
-        It is ΣΣ (π_cd - π_c π_d)/π_cd z_c z_d' over pairs of entities, with π_cc = π_c.
-        """
+        """Return ΣΣ (π_cd - π_c π_d)/π_cd z_c z_d' over pairs of entities, (k, k), with π_cc = π_c."""
         p, size = np.unique(self.p, return_inverse=True)  # entities of one size, one p, count as one class
         sums = np.zeros((len(p), residuals.shape[1]))
         np.add.at(sums, size, residuals)
@@ -220,10 +208,7 @@ class DistinctDraws(_OnceDrawn):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PoissonDraws(_OnceDrawn):
-    """Variance of units that enter the sample independently, each at most once (Poisson draws).
-
-    `inclusion` (n,): probability π_c of each drawn unit to be in the sample, in (0, 1].
-    """
+    """Variance of units that enter the sample independently, with probabilities `inclusion` (n,)."""
 
     inclusion: FloatArray
 

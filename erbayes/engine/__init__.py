@@ -17,28 +17,10 @@ from .replicates import BCa, Resampled, Studentised, bootstrap
 from .schemes import Dirichlet, PseudoDraws, RaoWu
 from .several_engines import side_by_side
 
+# fmt: off
 __all__ = [
-    "AnytimeBetting",
-    "BCa",
-    "Betting",
-    "BoundedMeans",
-    "Dirichlet",
-    "Engine",
-    "Estimator",
-    "Jackknife",
-    "LinearPool",
-    "Naive",
-    "P_naive",
-    "PseudoDraws",
-    "RaoWu",
-    "Resampled",
-    "Studentised",
-    "Taylor",
-    "betting",
-    "bootstrap",
-    "jackknife",
-    "linear_pool",
-    "naive",
-    "side_by_side",
-    "taylor",
+    "AnytimeBetting", "BCa", "Betting", "BoundedMeans", "Dirichlet", "Engine", "Estimator", "Jackknife",
+    "LinearPool", "Naive", "P_naive", "PseudoDraws", "RaoWu", "Resampled", "Studentised", "Taylor", "betting",
+    "bootstrap", "jackknife", "linear_pool", "naive", "side_by_side", "taylor",
 ]
+# fmt: on

@@ -100,11 +100,6 @@ def betting(values: Any, level: float = 0.95, anytime: bool = False, shares: Any
     float array, (..., 2)
         If the draws refute every value in [0, 1], it has the values that both gamblers refute.
 
-    Raises
-    ------
-    DataError
-        If a value is outside [0, 1] or missing, if there is none, or if the level is outside (0, 1).
-
     Examples
     --------
     Of 100 partners, 96 are right:
@@ -130,12 +125,7 @@ def betting(values: Any, level: float = 0.95, anytime: bool = False, shares: Any
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Means(Normal):
-    """Metrics that are means of bounded numbers, with these numbers. `BoundedMeans` makes them.
-
-    `names`, `mean`, `cov`, `df`, `support`, `effective`, `extremes`, `undefined`: as in `Normal`; `values`
-    (..., n draws, k): the ratio x in [0, 1] of each draw, in the order of draws; `shares` (..., n draws,
-    k): its share u in [0, 1].
-    """
+    """Metrics that are means of numbers `values` in [0, 1], with their `shares`, (..., n draws, k) each."""
 
     kind: ClassVar[Any]
     values: FloatArray
@@ -189,14 +179,6 @@ class AnytimeBetting(_OfMeans):
     """Kind of interval by betting, exact at all looks together: a confidence sequence.
 
     Draws count in the order in which the design lists them, which must be that of drawing.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({i: i // 3 for i in range(120)}, {i: i // 4 for i in range(120)})
-    >>> found = BoundedMeans()(eb.Sample(units, eb.UniformRecords()), [eb.metrics.b3_precision])
-    >>> found.interval(0.95, AnytimeBetting()).round(2)
-    array([[0.66, 0.83]])
     """
 
     anytime: ClassVar[bool] = True
@@ -259,9 +241,8 @@ def _bound_share(sample: Sample, metric: Metric, size: FloatArray) -> float:
 def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
     """Return the ratios and the shares of the draws, whose mean the metric is, both (..., n).
 
-    A metric y/x is a mean of the ratios y_c/x_c of units. A draw of unit c, with probability p_c, has the
-    share x_c/p_c. If the design draws units with p ∝ x, all shares are equal, and the mean is a plain one.
-    Shares are bounded if p_c ≥ x_c/(B Σx) for every unit.
+    A draw of unit c, with probability p_c, has the ratio y_c/x_c and the share x_c/p_c, which is bounded if
+    p_c ≥ x_c/(B Σx) for every unit.
     """
     design, variance = type(sample.design).__name__, sample.expansion.variance
     if not isinstance(variance, StratifiedDraws) or len(variance.theta) > 1 or variance.theta[0] < 1:

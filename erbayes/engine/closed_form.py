@@ -39,20 +39,12 @@ def taylor(sample: Sample, metrics: Wanted = USUAL) -> Totals:
 
     `.apply(metrics)` makes metrics of them (see `Totals.apply`).
 
-    Parameters
-    ----------
-    sample : Sample
-    metrics : Metric or str, or several
-        Objects of `erbayes.metrics`, or names as tables print them.
-
     Returns
     -------
     Totals
 
     Raises
     ------
-    DataError
-        If `sample` is no Sample.
     NotIdentified
         If a column is not identified on these units, or if a total is not known.
 

@@ -35,13 +35,7 @@ class Engine(Protocol):
     """
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None, /) -> Normal | Draws:
-        """Return the metrics, jointly.
-
-        Raises
-        ------
-        NotIdentified
-            If this sample cannot estimate a metric.
-        """
+        """Return the metrics, jointly, or raise NotIdentified if this sample cannot estimate one."""
         ...
 
 
@@ -58,25 +52,19 @@ class Paired(Engine, Protocol):
 
 @runtime_checkable
 class Doubting(Engine, Protocol):
-    """An engine that can name the metrics that rest on more than the sample."""
+    """An engine that can name the metrics that depend on more than the sample."""
 
     def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Sequence[str]:
-        """Return one sentence for each such metric, with its remedy.
-
-        One without a grade, which is no `erbayes._internal.errors.Sentence`, counts as a caution.
-        """
+        """Return one sentence for each such metric, with its remedy; one without a grade is a caution."""
         ...
 
 
 @runtime_checkable
 class Counting(Engine, Protocol):
-    """An engine whose estimates by domain rest on other numbers of draws than the effective ones of Kish.
-
-    It is not asked for domains with fewer than `fewest` draws (see `erbayes.by_domain`).
-    """
+    """An engine whose estimates by domain have other numbers of draws than the effective ones of Kish."""
 
     def effective_draws(self, sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
-        """Return the number of draws that each metric rests on, (k,); NaN if none is in its domain."""
+        """Return the number of draws that each metric depends on, (k,); NaN if none is in its domain."""
         ...
 
 
@@ -109,11 +97,6 @@ class Estimator:
         stops the study.
     kind : Kind, optional
         By default that of the engine's results.
-
-    Raises
-    ------
-    DataError
-        If `engine` is no engine.
 
     Examples
     --------

@@ -31,7 +31,7 @@ from .closed_form import effects, taylor
 from .leave_one_out import jackknife
 
 UNRESOLVED = 0.1
-"""Share of unresolved draws above which estimates rest on an assumption about them."""
+"""Share of unresolved draws above which estimates depend on an assumption about them."""
 LEFT_OUT = 0.05
 """Share of labelled records left out above which the rest no longer stands for the population. If the matcher
 finds none of the links of what is left out, recall is too high by at most 1/(1 - .05), or 5 %, up to it."""
@@ -50,15 +50,10 @@ def balance(sample: Sample) -> pd.DataFrame:
     w cancels. If weights are absolute, a further row compares the estimated number of records with N. Under a
     heavy tail the sample misses large clusters, and estimates too few predicted links.
 
-    Parameters
-    ----------
-    sample : Sample
-
     Returns
     -------
     DataFrame
-        One row per total. Columns: estimate, se, known, ratio. The ratio is estimate / known, and NaN if
-        known is 0.
+        One row per total. Columns: estimate, se, known, ratio (of the estimate to the known one).
 
     Raises
     ------
@@ -105,11 +100,6 @@ def influence(sample: Sample, metric: Metric | str = pairwise_precision) -> pd.D
     Influence is how much a unit moves the metric to first order, J (z - z̄). J is the gradient of the metric
     by the totals, z the contribution of a draw, and z̄ the mean of contributions. It is summed over the draws
     of the unit. Influences sum to 0. Without a unit the estimate changes by about minus its influence.
-
-    Parameters
-    ----------
-    sample : Sample
-    metric : Metric or str
 
     Returns
     -------
@@ -186,20 +176,9 @@ def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[Sentence]:
     - over three repeats are expected under draws with replacement and known chances, and there is none,
     - dates (`erbayes.Dated`) show that the labels are older than the frame,
     - each labelled entity has one record, and the prediction joins five or more of these to others,
-    - over a twentieth of the labelled records are left out, since the prediction lacks them (`Missing.OMIT`).
+    - over a twentieth of the labelled records are left out, since they are in no cluster (`Missing.OMIT`).
 
     These bounds are conventions, not tests of a stated size.
-
-    Parameters
-    ----------
-    sample : Sample
-    metrics : Metric or str, or several
-        Objects of `erbayes.metrics`, or names as tables print them.
-
-    Returns
-    -------
-    list of Sentence
-        Each is a str with an attribute `grade`.
 
     Raises
     ------
@@ -301,7 +280,7 @@ def _warn_entities_of_one(sample: Sample) -> list[Sentence]:
 
 
 def _warn_left_out(sample: Sample) -> list[Sentence]:
-    """Return the alarm of too many labelled records that were left out, since the prediction lacks them."""
+    """Return the alarm of too many labelled records that were left out, since the prediction has none."""
     units = sample.units
     # the other policies leave the number of predicted clusters, or all totals, unknown
     if not units.unmatched or units.known is None or not units.known.singletons:
@@ -311,8 +290,8 @@ def _warn_left_out(sample: Sample) -> list[Sentence]:
         return []
     what = (
         f"{units.unmatched:,} of {labelled:,} labelled records ({units.unmatched / labelled:.0%}) are left "
-        "out, since the prediction lacks them. They are rarely like the others: if the matcher linked them "
-        "to nothing, recall is too high"
+        "out, since they are in no predicted cluster. They are rarely like the others: if the matcher linked "
+        "them to nothing, recall is too high"
     )
     return [Sentence(what, Grade.FAULT, Remedy.ALL_RECORDS)]
 
@@ -330,7 +309,7 @@ def _warn_unresolved(sample: Sample) -> list[Sentence]:
 
 
 def warn_heavy_tail(sample: Sample, metrics: Sequence[Metric], fit: Normal) -> list[Sentence]:
-    """Return the alarms of estimates that rest on few units."""
+    """Return the alarms of estimates that depend on few units."""
     alone = "A single unit carries an estimate ({}): label more units."
     try:
         jack = jackknife(sample, metrics)
@@ -381,10 +360,7 @@ def _describe_remedy(sample: Sample) -> Remedy:
 
 
 def look_older(cut: Cut, draws: int) -> bool:
-    """Return whether labels look older than the prediction, which is cut at the newest labelled record.
-
-    Draws would miss all newer records with probability .01 at most, and these change precision by over 1 %.
-    """
+    """Return whether draws would all miss the records after the newest label with probability .01 at most."""
     newer = cut.outside / (cut.inside + cut.outside)
     return cut.links_inside <= 0.99 and (1 - newer) ** draws <= 0.01
 

@@ -26,10 +26,9 @@ HELPED = (entities, mean_cluster_size, singleton_share, hill1)
 class ClosedForm:
     """The closed form, in which the known number of predicted clusters helps to count entities.
 
-    A sample with too many predicted clusters has too many entities as well. For the number of entities, their
-    mean size, the share of single records and the Hill number of order 1, weights are therefore calibrated to
-    the records and clusters of the prediction, if that lowers the standard error and `Calibrated` does not
-    refuse the sample. All other metrics are those of `Taylor`, and so are all of a comparison.
+    For the number of entities, their mean size, the share of single records and the Hill number of order 1,
+    weights are calibrated to records and clusters if that lowers the standard error and `Calibrated` takes
+    it.
     """
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:

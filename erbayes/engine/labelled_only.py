@@ -25,16 +25,9 @@ def naive(units: Units, metrics: Wanted = USUAL) -> pd.Series:
     and R_naive of Binette et al. (2022) for any metric. There is no standard error, since none would be
     honest.
 
-    Parameters
-    ----------
-    units : Units
-    metrics : Metric or str, or several
-        Objects of `erbayes.metrics`, or names as tables print them.
-
     Returns
     -------
-    Series of float
-        Indexed by the names of the metrics.
+    Series of float, by the names of the metrics
 
     Raises
     ------

@@ -18,10 +18,7 @@ UNDEFINED = "its jackknife is 0/0 if one draw is left out"
 
 
 def leave_one_out(sample: Sample, totals: Totals, metrics: Sequence[Metric]) -> tuple[FloatArray, FloatArray]:
-    """Return the metrics without each draw in turn, (n, metrics), and the scale of each square, (n,).
-
-    A metric that is 0/0 without one of the draws is NaN; the function refuses if all are.
-    """
+    """Return the metrics without each draw in turn, (n, metrics), and the scale of each square, (n,)."""
     counted, known = columns_of(metrics)
     change, scale = sample.expansion.variance.jackknife(sample.contributions(counted))
     replicates = totals.mean + np.pad(change, ((0, 0), (0, len(known))))
@@ -45,22 +42,10 @@ def jackknife(sample: Sample, metrics: Wanted = USUAL) -> Normal:
     stratum. Estimates are not corrected for bias. A standard error far above Taylor's is a sign of a heavy
     tail.
 
-    Parameters
-    ----------
-    sample : Sample
-    metrics : Metric or str, or several
-        Objects of `erbayes.metrics`, or names as tables print them.
-
-    Returns
-    -------
-    Normal
-
     Raises
     ------
-    DataError
-        If there is a single draw.
-    NotIdentified
-        If every metric is 0/0 without one of the draws.
+    DataError, NotIdentified
+        If there is a single draw, or if every metric is 0/0 without one of the draws.
 
     Examples
     --------

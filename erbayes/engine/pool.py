@@ -58,12 +58,6 @@ def linear_pool(
     Draws, (1, draws, k)
         In random order.
 
-    Raises
-    ------
-    DataError
-        Fewer than two results, results of other components, weights that are not one number of 0 or more per
-        result with a sum above 0, or fewer draws than results.
-
     Examples
     --------
     >>> support = ((-np.inf, np.inf),)
@@ -131,11 +125,6 @@ class LinearPool:
         One per engine, 0 or more. By default all are equal.
     draws : int
         Number of draws of the pool.
-
-    Raises
-    ------
-    DataError
-        If one of `engines` is no engine. When it is called, as `linear_pool`.
 
     Examples
     --------

@@ -132,11 +132,9 @@ def _choose_scales(boot: Bootstrap, scale: Scale | None) -> list[Scale]:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Bootstrap(Draws):
-    """Bootstrap replicates of metrics. Their estimates are not corrected for bias.
+    """Bootstrap replicates of metrics, and of their totals, (1, B, k). Estimates are not corrected for bias.
 
-    `names`, `values`, `support`: as in `Draws`; `centre` (metrics,): the estimates; `fit`: the estimates
-    with their Taylor standard errors; `totals`: replicates of the totals, (1, B, k); `seed`: the generator
-    before the first replicate, with which `errors` repeats the multipliers.
+    `fit`: the estimates with Taylor standard errors; `seed`: the generator before the first replicate.
     """
 
     kind: ClassVar[Kind] = BCa()
@@ -165,11 +163,7 @@ class Bootstrap(Draws):
         )
 
     def acceleration(self) -> FloatArray:
-        """Return the acceleration of each metric, a measure of skewness, (metrics,).
-
-        It is Σ u³ / (6 (Σ u²)^1.5), with u_s the mean of all g_(s) minus g_(s), and g_(s) the metric without
-        draw s (Efron 1987).
-        """
+        """Return Σ u³ / (6 (Σ u²)^1.5), (metrics,), u_s being the mean of all g_(s) minus g_(s) (Efron)."""
         replicates, _ = leave_one_out(self.sample, taylor(self.sample, self.metrics), self.metrics)
         lost = np.isnan(replicates).any(axis=0) & ~np.isnan(self.mean)
         if lost.any():
@@ -182,10 +176,7 @@ class Bootstrap(Draws):
         return np.asarray(np.sum(u**3, axis=0) / (6 * np.where(spread > 0, spread, 1.0)))
 
     def errors(self) -> FloatArray:
-        """Return the Taylor standard error of each metric within each replicate, (B, metrics).
-
-        The multipliers of the replicates are not kept in memory: `seed` makes them again.
-        """
+        """Return Taylor standard errors within each replicate, (B, metrics), made again by `seed`."""
         variance = self.sample.expansion.variance
         counted, _ = columns_of(self.metrics)
         Z, k = _collect_contributions(self.sample, self.scheme, counted), len(counted)
@@ -240,15 +231,12 @@ def bootstrap(
     ----------
     sample : Sample
     metrics : Metric or str, or several
-        Objects of `erbayes.metrics`, or names as tables print them.
     scheme : Scheme, optional
         `RaoWu` by default.
     replicates : int
         2 or more.
     rng : Generator, int or None
-        A seed gives the same replicates again.
     progress : bool
-        True for a progress bar, if it takes more than about two seconds.
 
     Returns
     -------
@@ -257,8 +245,6 @@ def bootstrap(
 
     Raises
     ------
-    DataError
-        If there are fewer than 2 replicates, or if `scheme` is none.
     NotIdentified
         If draws are not independent, if a stratum has a single draw, or if every metric is 0/0 in some
         replicates.
@@ -312,18 +298,6 @@ def bootstrap(
 @dataclass(frozen=True, slots=True)
 class Resampled:
     """The bootstrap, as an engine (see `bootstrap`).
-
-    Parameters
-    ----------
-    scheme : Scheme
-        `RaoWu` by default.
-    replicates : int
-        2 or more.
-
-    Raises
-    ------
-    DataError, NotIdentified
-        When it is called, as `bootstrap` does.
 
     Examples
     --------

@@ -136,8 +136,6 @@ class PseudoDraws(Scheme):
 
     Raises
     ------
-    DataError
-        If the mass is not above 0 and finite.
     NotIdentified
         In `multipliers`, if there is more than one stratum, or a finite population.
 

@@ -91,7 +91,6 @@ def side_by_side(
         Series of estimates without standard errors, such as `naive` returns. If the alarm of a fit disowns
         its intervals of some metrics, its linear pool has a row before them.
     metrics : Metric or str, or several
-        Objects of `erbayes.metrics`, or names as tables print them.
     engines : names, optional
         Engines of `erbayes.estimate`. By default the closed form, the bootstrap and the size model, which
         needs the extra `bayes`.
@@ -101,17 +100,6 @@ def side_by_side(
     rng : Generator, int or None
         A seed makes the rows of engines that draw random numbers repeatable. They are what
         `erbayes.estimate` returns with this seed.
-
-    Returns
-    -------
-    SideBySide
-
-    Raises
-    ------
-    DataError
-        If `results` is no mapping, or empty, or if the level is outside (0, 1).
-    NotIdentified
-        If none of the results has a metric.
 
     Examples
     --------

@@ -8,7 +8,7 @@ error: records elsewhere are *missed*, and foreign records in home are *kept*. B
 from .annotators.error_models import Annotator, KeptRecords, MissedPieces, perturb
 from .annotators.rates import Beta
 from .annotators.two_annotators import Pair, anchoring, answers
-from .drawing.candidates import by_text, candidate_counts, from_clustering, from_pairs, interleaved
+from .drawing.candidates import by_text, from_clustering, from_pairs, interleaved
 from .drawing.drawn import Drawn, draw
 from .drawing.folder import write_folder
 from .drawing.labelling_tasks import tasks
@@ -54,7 +54,6 @@ __all__ = [
     "anchoring",
     "answers",
     "by_text",
-    "candidate_counts",
     "check",
     "draw",
     "from_clustering",

@@ -35,10 +35,8 @@ from .keys import Prediction
 class Scanned(Units):
     """Units of a prediction that a database has counted. `scan` makes them.
 
-    `rows`: number of records of the prediction; `checked`: the record ids among which duplicates were
-    looked for, in words; `digest`: a number that differs between predictions with different record ids;
-    None for `RunSQL`; `columns`: names of the columns of records and of clusters; `seconds`: joint counts
-    of the prediction and of second clusterings.
+    `rows`: records of the prediction; `checked`: where duplicates were looked for; `digest`: a number that
+    differs between predictions with other record ids, None for `RunSQL`; `seconds`: joint counts.
     """
 
     rows: int = 0

@@ -13,10 +13,7 @@ from ..units.clustering import no_cluster_ids
 
 
 class KeyColumn:
-    """A further column of the prediction's keys: one of its own, or that of a second table with its records.
-
-    `key` is SQL in a row of the table that has the column; `joined` is SQL of a second table with r and it.
-    """
+    """A further column of the prediction's keys, as SQL `key` of its table or of a `joined` second one."""
 
     __slots__ = ()
 
@@ -44,10 +41,7 @@ class KeyColumn:
 
 
 class Database(Protocol):
-    """An opened table of a prediction, whose database runs SQL made of COUNT, GROUP BY and IN.
-
-    `by_folder` (year=2021).
-    """
+    """An opened table of a prediction, whose database runs SQL made of COUNT, GROUP BY and IN."""
 
     table: str
     by_folder: Collection[str] = ()

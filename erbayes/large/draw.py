@@ -168,10 +168,6 @@ def drawing(
     value : str, optional
         Column with a value per record, such as a stratum or a chance.
 
-    Yields
-    ------
-    InDatabase
-
     Raises
     ------
     DataError

@@ -71,13 +71,7 @@ class DuckDB:
 
     @contextmanager
     def connected(self) -> Iterator[Any]:
-        """Open a connection, whose temporary files are removed at the end.
-
-        Raises
-        ------
-        DataError
-            DuckDB is not installed or does not start, or the folder cannot be made.
-        """
+        """Open a connection, whose temporary files are removed at the end."""
         try:
             import duckdb
         except ImportError as error:

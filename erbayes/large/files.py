@@ -52,15 +52,7 @@ class Files:
     text: bool = False
 
     def paths(self) -> list[Path]:
-        """Paths of the files. Names in folders and patterns that start with . or _ are left out.
-
-        Links are followed.
-
-        Raises
-        ------
-        DataError
-            No file, files that are not all of one kind, or a folder that only its log can read.
-        """
+        """Paths of the files, without names in folders and patterns that start with . or _."""
         path = Path(self.path)
         paths = [path]
         if path.is_dir():

@@ -60,10 +60,7 @@ def frame_sources(frame: Any, sources: Iterable[Any]) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """A frame as SQL conditions: of being `inside`, and of being no newer than the newest labelled record.
-
-    Without dates there is no `newest`; a frame made of dates has no `count` of records.
-    """
+    """A frame as SQL conditions: of being `inside`, and no newer than the newest labelled record."""
 
     inside: str
     older: str

@@ -32,11 +32,6 @@ class GroupSource:
     group : str
         The column of groups.
 
-    Raises
-    ------
-    DataError
-        If the table has a database of its own.
-
     Examples
     --------
     >>> from erbayes.large import scan

@@ -38,11 +38,6 @@ class SecondSource:
         The column of records of a second table. By default it is called as in the scanned table, or it is the
         first column.
 
-    Raises
-    ------
-    DataError
-        If there is neither a table nor a column, or a column of records without a table.
-
     Examples
     --------
     >>> from erbayes.large import Columns, scan
@@ -129,18 +124,12 @@ class SecondColumn(KeyColumn):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joint:
-    """The joint counts of a prediction and a second clustering: pieces of the clusters of the second.
+    """The joint counts of a prediction and a second clustering: (p,) pieces of the clusters of the second.
 
-    Some clusters are known one by one: those that the labels touch, those larger than any that a labelled
-    unit reaches, and possible parts of predicted clusters as large (see `Second.reference`). The others are
-    known by their pieces: one row stands for all that are alike.
-
-    `unit` (p,): row of the clusters of the second clustering that each piece belongs to, sorted; `cluster`
-    (p,): number of the predicted cluster of each piece; -1 for clusters that are known by their pieces
-    only; `n`, `m` (p,): records of the piece, and of its predicted cluster; `count` (rows,): number of
-    clusters of the second clustering that each row stands for; `piece_of`: piece of each labelled record of
-    the prediction, whose id is in the index; `left_out`: number of records of the second clustering that
-    the prediction lacks.
+    Clusters that labels touch or that may be out of reach are known one by one, the others by rows of pieces
+    that are alike. `unit`: row of each piece; `cluster`: its predicted cluster, -1 if known by pieces only;
+    `n`, `m`: records of both; `count` (rows,): clusters in a row; `piece_of`: piece of each labelled record;
+    `left_out`: records of the second clustering that the prediction has not.
     """
 
     name: str
@@ -162,8 +151,8 @@ def refuse_kept(missing: Missing) -> None:
     """Refuse policies other than `Missing.ERROR` and `OMIT`: they add records, which no full count has."""
     if missing not in {Missing.ERROR, Missing.OMIT}:
         raise DataError(
-            "estimates with the help of other clusterings cannot keep labelled records that the prediction "
-            f"lacks, as the policy {missing.value!r} does",
+            "estimates with the help of other clusterings cannot keep labelled records that are missing in "
+            f"the prediction, as the policy {missing.value!r} does",
             Remedy.LEAVE_OUT,
         )
 
@@ -187,11 +176,7 @@ def joint(
     rows: Mapping[Any, int],
     release: bool,
 ) -> dict[Any, Joint]:
-    """Count the pieces that clusters of a prediction and of a second clustering share, by release.
-
-    The table has keys c, the column of `second` and, by `release`, v. `of_record` has both clusters of each
-    labelled record, `unit_of` its unit, and `rows` is the number of records of each release.
-    """
+    """Count the pieces that clusters of a prediction and of a second clustering share, by release."""
     v = "v, " if release else ""
     s, changed = second.column, DataError(CHANGED.format(name=second.name))
     touched = {of: {key for _, key in places.values()} for of, places in of_record.items()}
@@ -373,7 +358,7 @@ def refuse_lacking(lacking: int, rows: int, name: str, examples: Any, whose: str
     """Refuse a second clustering that lacks records of the prediction."""
     if not lacking:
         return
-    lacks = f"the second clustering {name!r} lacks {lacking:,} of {rows:,} records of {whose}, such as "
+    lacks = f"the second clustering {name!r} is missing {lacking:,} of {rows:,} records of {whose}, such as "
     if lacking >= NEARLY_ALL * rows:
         raise DataError(
             f"{lacks}{head(examples)}: are its ids written in another way, or are its columns in the other "

@@ -129,10 +129,9 @@ def scan(
     Raises
     ------
     DataError
-        As `erbayes.measure`. Duplicate record ids are looked for among all records of the clusters
-        that the labels touch, and among a share of the others (`Scanned.checked`). If labelled records have
-        no group, or records several groups. If a second clustering lacks records of the prediction, or has
-        one of them twice. If several predictions have no common record.
+        As `erbayes.measure`, if groups or second clusterings do not fit the records, or if several
+        predictions have no common record. Duplicate record ids are looked for among all records of the
+        clusters that the labels touch, and among a share of the others (`Scanned.checked`).
 
     Examples
     --------
@@ -333,5 +332,5 @@ def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
             )
         if not first.ids.equals(other.ids):
             raise DataError(
-                f"{first_name!r} and {name!r} are scans for different labels, or lack different ones"
+                f"{first_name!r} and {name!r} are scans for different labels, or leave out different ones"
             )

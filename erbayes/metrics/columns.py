@@ -44,11 +44,8 @@ class Domain:
 class Pieces(Protocol):
     """Pieces of units, as columns need them (see `erbayes.units.Units`).
 
-    `unit` (pieces,): position of the unit of each piece; `group` (pieces,): number of the entity or the
-    predicted cluster of each piece, within blocks too; `n`, `N`, `m` (pieces,): records of the piece, of
-    its entity and of its predicted cluster; `counted` (pieces,): records of the piece that count; None if
-    all n do; `by_entity`: true if units are entities or blocks, False if they are predicted clusters; `ids`
-    (units,); `imagined`: true for units that stand for no records.
+    `counted` (pieces,): records of the piece that count, None if all n do; `by_entity`: true if units are
+    entities or blocks; `imagined`: true for units that stand for no records.
     """
 
     @property
@@ -200,12 +197,9 @@ class ClusterSum(_ByName):
 
 @dataclass(frozen=True, slots=True)
 class GroupMax(_ByName):
-    """A column that sums the largest term of each entity, or of each predicted cluster, in a unit.
+    """A column that sums the largest term(n, N_c, m) of each entity, or of each predicted cluster, in a unit.
 
-    The largest is that of term(n, N_c, m) over the pieces of one entity or predicted cluster. If only some
-    records count, it counts by their share of the entity or predicted cluster.
-
-    `term` (n, N_c, m).
+    If only some records count, it counts by their share of the entity or predicted cluster.
     """
 
     name: str
@@ -236,8 +230,7 @@ class GroupMax(_ByName):
 class OfUnits:
     """A column of values that you give for each unit, as a Series indexed by ids of units, such as its cost.
 
-    It has no value for imagined units, so that intervals assume nothing about units that no draw has shown,
-    and no part in a domain.
+    It has no value for imagined units, and no part in a domain.
     """
 
     name: str
@@ -284,9 +277,8 @@ class Known:
 class InDomain:
     """A column that counts another one on the records of a domain. Units, draws and weights stay whole.
 
-    With `Links.SHARED`, each record of the domain adds its share of the column, so that the columns of all
-    domains add up to the whole one. With `Links.INSIDE`, pieces, entities and predicted clusters are counted
-    within the domain.
+    With `Links.SHARED` each record adds its share, so that domains add up to the whole column; with
+    `Links.INSIDE` pieces, entities and predicted clusters are counted within the domain.
     """
 
     column: Column

@@ -192,14 +192,7 @@ def _make_harmonic(
 
 
 def pairwise_f(beta: float = 1.0) -> Metric:
-    """Make the metric pairwise F: the weighted harmonic mean of pairwise precision and recall.
-
-    Its formula is (1+β²) TP / (β²|T| + |P|), with TP, |T| and |P| the common, true and predicted links.
-
-    Parameters
-    ----------
-    beta : float, 0 or more
-        The weight of recall is β² times that of precision. Others are a DataError.
+    """Make pairwise F, (1+β²) TP / (β²|T| + |P|), of common, true and predicted links, with β 0 or more.
 
     Examples
     --------
@@ -224,15 +217,7 @@ def _compute_adjusted_rand(tp: Value, t: Value, p: Value, r: Value, N: Value) ->
 
 
 def cluster_f(beta: float = 1.0) -> Metric:
-    """Make the metric cluster F: the weighted harmonic mean of cluster precision and cluster recall.
-
-    Its formula is (1+β²) S / (β²|C| + |Ĉ|). S is the number of exactly predicted entities, |C| that of
-    entities, |Ĉ| that of predicted clusters.
-
-    Parameters
-    ----------
-    beta : float, 0 or more
-        The weight of recall is β² times that of precision. Others are a DataError.
+    """Make cluster F, (1+β²) S / (β²|C| + |Ĉ|), with S the exactly predicted entities, and β 0 or more.
 
     Examples
     --------
@@ -244,14 +229,7 @@ def cluster_f(beta: float = 1.0) -> Metric:
 
 
 def v_measure(beta: float = 1.0) -> Metric:
-    """Make the V-measure: the weighted harmonic mean of homogeneity h and completeness c, [R07].
-
-    Its formula is (1+β) h c / (β h + c).
-
-    Parameters
-    ----------
-    beta : float, 0 or more
-        The weight of completeness is β times that of homogeneity. Others are a DataError.
+    """Make the V-measure of homogeneity h and completeness c, (1+β) h c / (β h + c), with β 0 or more, [R07].
 
     Examples
     --------
@@ -292,12 +270,10 @@ def generalized_merge_distance(
 
     Parameters
     ----------
-    name : str
-        The name that tables print.
+    name, meaning : str
+        The name that tables print, and the metric in one sentence.
     split, merge : callable
         Vectorised functions of numbers of records.
-    meaning : str
-        The metric in one sentence.
 
     Examples
     --------
@@ -327,14 +303,8 @@ def _make_size_power(q: float) -> u.PieceSum:
 def hill_number(q: float) -> Metric:
     """Make a Hill number: how many entities of equal size are as diverse as the true ones.
 
-    Its formula is (Σ (N_c/N)^q)^(1/(1-q)), with q the order and N_c the records of an entity. For q = 1 it is
-    exp H(C), with H(C) the entropy of the sizes of entities.
-
-    Parameters
-    ----------
-    q : float, 0 or more
-        The larger q is, the less small entities count. Others are a DataError, and so is ∞: 1/max(N_c/N) is
-        a number that no total of a sample estimates.
+    It is (Σ (N_c/N)^q)^(1/(1-q)) of order q, 0 or more, and exp H(C) for q = 1, with N_c the records of an
+    entity. ∞ is a DataError, because 1/max(N_c/N) is a number that no total of a sample estimates.
 
     Examples
     --------
@@ -558,11 +528,6 @@ def chosen(metrics: Wanted) -> tuple[Metric, ...]:
     metrics : Metric or str, or several
         Names are those that tables print, such as `pairwise-precision`, `pairwise-f2` or `hill0.5`. The short
         names `precision`, `recall` and `f1` stand for the pairwise metrics, and `b3` for both of B-cubed.
-
-    Raises
-    ------
-    DataError
-        If there is no metric, an unknown name, or an object that is no metric.
 
     Examples
     --------

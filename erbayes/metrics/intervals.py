@@ -73,10 +73,7 @@ class Kind(Protocol):
 
 
 def interval(result: Any, level: float, kind: Kind) -> FloatArray:
-    """Return two-sided intervals, (..., k, 2), cut to the support.
-
-    They are NaN for a metric without a mean.
-    """
+    """Return two-sided intervals, (..., k, 2), cut to the support; NaN for a metric without a mean."""
     check_level(level)
     need_suitable(kind, result)
     bounds = kind.bounds(result, level)
@@ -156,11 +153,6 @@ class EqualTailed:
 class HighestDensity:
     """Kind of interval that is the shortest with the share `level` of the draws. It needs the extra `bayes`.
 
-    Raises
-    ------
-    DataError
-        In `bounds`, if arviz-stats is not installed.
-
     Examples
     --------
     >>> from erbayes.metrics import Draws
@@ -233,11 +225,6 @@ class BetaGamma(Distribution):
     mass : float
         Weight of each pseudo-draw at an end of the scale, 0 or more. An effective draw of the sample has 1.
 
-    Raises
-    ------
-    DataError
-        If the mass is no number, below 0 or infinite.
-
     Examples
     --------
     No error in 100 draws:
@@ -282,10 +269,7 @@ class BetaGamma(Distribution):
         return np.asarray((1 - beyond) * bounds + beyond * anything)
 
     def share(self, reach: FloatArray, effective: FloatArray | float) -> FloatArray:
-        """Return the mass of each pseudo-draw over the effective number of draws, (..., k).
-
-        `reach` holds the changes down and up, (..., k, 2), and `effective` the effective numbers of draws.
-        """
+        """Return the mass of each pseudo-draw over the effective draws, (..., k), by `reach` (..., k, 2)."""
         length = np.abs(reach).sum(axis=-1)
         fade = np.divide(reach.sum(axis=-1), length, out=np.zeros_like(length), where=length > 0) ** 2
         return np.asarray(self.mass * fade / effective)
@@ -323,12 +307,7 @@ DEFAULT = BetaGamma()
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Scale:
-    """A monotone transformation of a metric, on which intervals are symmetric.
-
-    `name`: as tables print it; `forward`, `inverse`: the transformation and its inverse, vectorised;
-    `slope`: the derivative of `forward`, vectorised; `lower`, `upper`: the open range of metrics for which
-    `forward` is finite.
-    """
+    """A monotone transformation `forward` of metrics in its open range, on which intervals are symmetric."""
 
     name: str
     forward: Callable[[FloatArray], FloatArray]
@@ -378,11 +357,6 @@ class Symmetric(Distribution):
     df : float, optional
         Degrees of freedom for all metrics, above 0; ∞ for normal quantiles. By default those of the
         estimates.
-
-    Raises
-    ------
-    DataError
-        If `scale` is no scale, or if the degrees of freedom are no number above 0.
 
     Examples
     --------
@@ -449,8 +423,7 @@ class Anytime:
     Raises
     ------
     DataError
-        If `draws` is not above 0 and finite, or if `kind` is no interval in closed form. In `bounds`, if the
-        estimates have standard errors without an effective number of draws.
+        In `bounds`, if estimates have standard errors without an effective number of draws.
 
     Examples
     --------
@@ -481,7 +454,7 @@ class Anytime:
     def bounds(self, result: Estimated, level: float) -> FloatArray:
         n = np.broadcast_to(np.asarray(result.effective, dtype=float), result.mean.shape)
         if (np.isinf(n) & (result.sd > 0)).any():
-            raise DataError("Anytime needs the effective number of draws, which these estimates lack")
+            raise DataError("Anytime needs the effective number of draws, which these estimates have not")
         tail = ndtr(-self.quantile(n, 1 - level))
         few, p = tail < LEAST_TAIL, np.maximum(tail, LEAST_TAIL)
         least, most = np.array(result.support).T

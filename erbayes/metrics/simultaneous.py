@@ -28,10 +28,9 @@ def draw_paths(cov: FloatArray) -> FloatArray:
 
 
 def simultaneous_level(result: Normal | Draws, level: float) -> float:
-    """Return the level of single intervals of which all hold at once at `level`.
+    """Return the level of single intervals of which all hold at once at `level`: the sup-t band.
 
-    It is 2 Φ(c) - 1. c is the quantile of the largest of |z_1|, ..., |z_k|, normal variables with the
-    correlations of the components. Intervals of this level on their own scale are the sup-t band.
+    It is 2 Φ(c) - 1, with c the quantile of the largest of |z_1|, ..., |z_k|, correlated as the components.
     """
     check_level(level)
     cov = np.atleast_2d(result.cov)

@@ -97,33 +97,14 @@ class Estimates(Tabled):
 
     @abstractmethod
     def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
-        """Return draws of the vector, `number` ones for a `Normal`, with components distributed as `kind`.
-
-        `Draws` are returned as they are.
-        """
+        """Return draws of the vector: itself, or `number` ones of a `Normal`, distributed as `kind`."""
 
     def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
-        """Return two-sided intervals, (..., k, 2), cut to the support.
-
-        Parameters
-        ----------
-        level : float in (0, 1)
-        kind : Kind, optional
-            By default `kind` of the class.
-
-        Raises
-        ------
-        DataError
-            If the level is outside (0, 1), or if this result cannot have such intervals.
-        """
+        """Return two-sided intervals, (..., k, 2), cut to the support; by default of the class's `kind`."""
         return interval(self, level, self.kind if kind is None else kind)
 
     def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
-        """Return estimates, uncertainties and intervals with their kind, one row per component.
-
-        Parameters and errors are those of `interval`. A last column `reason` is there if a component has no
-        estimate or no standard error.
-        """
+        """Return estimates, uncertainties, intervals with their kind, and any reasons why one is missing."""
         bounds, shape = self.interval(level, kind), self.estimate.shape
         labels = np.broadcast_to([(kind or self.kind).label(s) for s in self.support], shape)
         index = pd.Index(self.names, name="metric")
@@ -153,15 +134,6 @@ class Estimates(Tabled):
     def __getitem__(self, metric: Metric | str) -> pd.Series:
         """Return the row of one metric in `table()`: `estimate`, `lower`, `upper` and the rest.
 
-        Parameters
-        ----------
-        metric : Metric or str
-
-        Raises
-        ------
-        DataError
-            If the metric is not among these.
-
         Examples
         --------
         >>> found = Normal(("rand",), np.array([0.8]), np.array([[0.01]]), np.array([20.0]), ((0.0, 1.0),))
@@ -179,17 +151,6 @@ class Estimates(Tabled):
 
     def sentence(self, level: float = 0.95, kind: Kind | None = None) -> str:
         """Return the estimates of precision and recall in words, or else those of the first two metrics.
-
-        Parameters
-        ----------
-        level : float in (0, 1)
-        kind : Kind, optional
-            As in `interval`.
-
-        Raises
-        ------
-        DataError
-            As in `interval`.
 
         Examples
         --------
@@ -216,13 +177,7 @@ class Estimates(Tabled):
         return " ".join(sentences)
 
     def plot(self, **settings: Any) -> Axes:
-        """Draw estimates and intervals, one row per metric (see `erbayes.plots.forest`).
-
-        Parameters
-        ----------
-        **settings
-            Arguments of `erbayes.plots.forest`.
-        """
+        """Draw estimates and intervals, with `settings` of `erbayes.plots.forest`."""
         # imported here, since pictures lie above results, and matplotlib is an extra
         axes: Axes = import_module("erbayes.plots").forest(self, **settings)
         return axes
@@ -295,13 +250,7 @@ class Normal(Estimates):
 
     @property
     def sd(self) -> FloatArray:
-        """Return standard errors, (..., k): 0 if only rounding is left, NaN if there is none (see `reasons`).
-
-        Raises
-        ------
-        DataError
-            If no component has one, since variance estimates are below 0.
-        """
+        """Return standard errors, (..., k): 0 if only rounding is left, NaN if there is none."""
         variance = self._variance
         if (variance < 0).any() and all(self.reasons):
             raise DataError(_describe_reasons(self))
@@ -328,13 +277,7 @@ class Normal(Estimates):
         return Draws(self.names, values[None], self.support, self.mean)
 
     def part(self, at: Sequence[int]) -> Normal:
-        """Return the components at the positions `at`, jointly. Negative ones count from the end.
-
-        Raises
-        ------
-        DataError
-            If a position is no whole number, such as a name, or is beyond the components.
-        """
+        """Return the components at the positions `at`, jointly. Negative ones count from the end."""
         j = _locate_names(at, self.names)
         return Normal(
             tuple(self.names[i] for i in j),
@@ -349,18 +292,12 @@ class Normal(Estimates):
         )
 
     def contrast(self, weights: FloatArray, names: Sequence[str]) -> Normal:
-        """Return linear combinations, such as differences of correlated estimates.
-
-        Parameters
-        ----------
-        weights : float array, (j, k)
-            One row per combination.
-        names : sequence of str, (j,)
+        """Return linear combinations by `weights`, (j, k), such as differences of correlated estimates.
 
         Raises
         ------
         DataError
-            If `weights` has another shape than (names, components), or a row of zeros.
+            Weights of another shape, or a row of zeros.
 
         Examples
         --------
@@ -464,13 +401,7 @@ class Draws(Estimates):
     def tree(self) -> xr.DataTree:
         """Return the draws as a tree for ArviZ, whose group `posterior` has one variable, `metrics`.
 
-        `az.summary(found.tree())` and the pictures of ArviZ take it. The tree of a fit of a size model has
-        much more: see `erbayes.bayes.Fit.tree`.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            If ArviZ is not installed, which the extra `bayes` brings.
+        That of a fit of a size model has much more: see `erbayes.bayes.Fit.tree`.
         """
         tree: xr.DataTree = import_module("arviz").from_dict(
             {"posterior": {"metrics": self.values}},
@@ -480,13 +411,7 @@ class Draws(Estimates):
         return tree
 
     def apply(self, metrics: Wanted) -> Draws:
-        """Apply metrics to draws of totals, draw by draw. A metric that is 0/0 in a draw is NaN there.
-
-        Raises
-        ------
-        NotIdentified
-            If a total is not among the draws, or if every metric is 0/0 in some draws.
-        """
+        """Apply metrics to draws of totals, draw by draw. A metric that is 0/0 in a draw is NaN there."""
         metrics = chosen(metrics)
         values = np.empty((*self.values.shape[:-1], len(metrics)))
         totals = np.ascontiguousarray(np.moveaxis(self.values, -1, 0))
@@ -602,12 +527,10 @@ def derivatives(f: Callable[..., Any], x: FloatArray) -> tuple[FloatArray, Float
 class Totals:
     """Estimates of totals with their covariance, to which metrics are applied.
 
-    `names` (k,); `mean`, `cov` (..., k), (..., k, k): known totals have variance 0; `moment` (..., k, k):
-    sum over draws of z z', with z the contributions; `free`: degrees of freedom per draw, (n - lost)/n;
-    `theta`: finite-population correction, averaged over draws; `absolute`: false if totals are known only
-    up to a common factor; `stock` (4, k): columns of the four stock entities, among which pseudo-draws are
-    chosen (see `Units.stock`); `beyond` (...): the known share of predicted links that no draw can show, if
-    intervals shall allow for it.
+    `moment` (..., k, k): sum over draws of z z', with z the contributions; `free`: degrees of freedom per
+    draw; `theta`: mean finite-population correction; `absolute`: false if totals are known up to a common
+    factor; `stock` (4, k): columns of `Units.stock`; `beyond` (...): known share of predicted links out of
+    reach.
     """
 
     names: tuple[str, ...]
@@ -655,15 +578,12 @@ class Totals:
         return [(f, np.array(j), np.array([place[i] for i in j])) for f, j in shared.items()]
 
     def apply(self, metrics: Wanted, order: int = 2) -> Normal:
-        """Apply metrics to the totals, with their joint covariance.
+        """Apply metrics g to the totals t, with covariance V, as g(t) - ½ tr(H V) with covariance J V J'.
 
-        Estimates are corrected for bias, g(t) - ½ tr(H V), and have covariance J V J'. Here t are the totals
-        and V is their covariance. J and H are the first and the second derivatives of the metrics g. For a
-        ratio these are the corrected estimator and the variance of Binette et al. (2022).
-
-        Degrees of freedom are n_eff (n - lost)/n. The effective number of draws is n_eff = (Σa)²/Σa², with a
-        the contributions to the total that the metric averages over. If n draws share it evenly in one
-        stratum, these are n - 1, as in R's survey. A metric that is 0/0 in the sample is NaN, with a reason.
+        For a ratio these are the corrected estimator and the variance of Binette et al. (2022). Degrees of
+        freedom are n_eff (n - lost)/n, with n_eff = (Σa)²/Σa² for the contributions a to the total that the
+        metric averages over: n - 1 if n draws of one stratum share it evenly. A metric that is 0/0 is NaN,
+        with a reason.
         """
         metrics, batch = chosen(metrics), self.mean.shape[:-1]
         J = np.zeros((*batch, len(metrics), len(self.names)))

@@ -1,7 +1,8 @@
 """Pictures of results. Each function takes a result and returns Axes; nothing is estimated here.
 
 Pictures need matplotlib (the extra `plots`), which is loaded when the first one is drawn. Everything is
-black, white and grey, and series differ in shape as well.
+black, white and grey, and series differ in shape as well. The gallery of the guide has each of them, with
+the code that draws it.
 """
 
 from .curves import curve, stages, track
@@ -19,26 +20,10 @@ from .results import (
 )
 from .studies import coverage, estimates, interval_scores, tipping
 
+# fmt: off
 __all__ = [
-    "balance",
-    "by_domain",
-    "comparison",
-    "coverage",
-    "curve",
-    "errors",
-    "estimates",
-    "forest",
-    "influence",
-    "interval_scores",
-    "leakage",
-    "predicted_retention",
-    "predicted_sizes",
-    "retention",
-    "sampling_distribution",
-    "side_by_side",
-    "size_distribution",
-    "stages",
-    "tipping",
-    "track",
-    "tree",
+    "balance", "by_domain", "comparison", "coverage", "curve", "errors", "estimates", "forest", "influence",
+    "interval_scores", "leakage", "predicted_retention", "predicted_sizes", "retention",
+    "sampling_distribution", "side_by_side", "size_distribution", "stages", "tipping", "track", "tree",
 ]
+# fmt: on

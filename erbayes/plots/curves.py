@@ -37,19 +37,6 @@ def curve(
         Those of the curve to draw. By default its first three.
     level : float in (0, 1)
     ax : Axes, optional
-        As in `forest`.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> import pandas as pd
-    >>> from matplotlib.figure import Figure
-    >>> edges = pd.DataFrame({"l": ["a", "b", "d"], "r": ["b", "c", "e"], "weight": [9.0, 2.0, 4.0]})
-    >>> labels = {"a": "x", "b": "x", "c": "y", "d": "z", "e": "z"}
-    >>> found = eb.thresholds(edges, labels, eb.UniformClusters(population=3), records=list("abcdef"))
-    >>> ax = curve(found, "pairwise-recall", ax=Figure().subplots())
-    >>> ax.get_lines()[0].get_ydata()
-    array([0.5, 1. , 1. ])
     """
     wanted = result.metrics[:SHOWN] if metrics is None else chosen(metrics)
     tables = {metric.name: result.table(metric, level) for metric in wanted}
@@ -69,15 +56,6 @@ def track(
         From `erbayes.compare`, whose predictions are the releases.
     metrics, level, ax
         As in `curve`.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> from matplotlib.figure import Figure
-    >>> releases = {"2023": {1: "a", 2: "b", 3: "b"}, "2024": {1: "a", 2: "a", 3: "b"}}
-    >>> found = eb.compare(releases, {1: "x", 2: "x", 3: "y"}, eb.UniformClusters(2), "b3-recall")
-    >>> [text.get_text() for text in track(found, ax=Figure().subplots()).get_xticklabels()]
-    ['2023', '2024']
     """
     names, p = list(result.metrics), len(result.predictions)
     wanted = names[:SHOWN] if metrics is None else [metric.name for metric in chosen(metrics)]
@@ -93,19 +71,7 @@ def track(
 
 
 def stages(result: Stages, *, ax: Axes | None = None) -> Axes:
-    """Draw one bar of all true links, by what becomes of them (see `erbayes.stages`).
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> import pandas as pd
-    >>> from matplotlib.figure import Figure
-    >>> edges = pd.DataFrame({"l": ["a", "b"], "r": ["b", "c"], "weight": [9.0, 4.0]})
-    >>> design = eb.UniformClusters(population=1)
-    >>> found = eb.stages(edges, dict.fromkeys("abc", "x"), design, threshold=5, records=list("abc"))
-    >>> [bar.get_width().round(2) for bar in stages(found, ax=Figure().subplots()).patches]
-    [np.float64(0.33), np.float64(0.0), np.float64(0.67), np.float64(0.0)]
-    """
+    """Draw one bar of all true links, by what becomes of them (see `erbayes.stages`)."""
     ax, start = axes_of(ax, 1.3), 0.0
     for i, (name, share) in enumerate(zip(FOUND, result.joint.estimate.tolist(), strict=False)):
         grey, label = f"{0.4 + 0.2 * i:.1f}", f"{name} {share:.1%}"

@@ -47,7 +47,6 @@ def size_distribution(fit: HasSizes, *, ax: Axes | None = None) -> Axes:
     ----------
     fit : erbayes.bayes.Fit
     ax : Axes, optional
-        Axes to draw on, instead of a new figure.
 
     Notes
     -----
@@ -100,7 +99,6 @@ def retention(fit: HasSizes, *, ax: Axes | None = None) -> Axes:
     ----------
     fit : erbayes.bayes.Fit
     ax : Axes, optional
-        Axes to draw on, instead of a new figure.
     """
     grid, entities = fit.evidence.grid, fit.evidence.entities
     several = entities.several & ~entities.matched
@@ -122,7 +120,6 @@ def leakage(fit: HasSizes, *, ax: Axes | None = None) -> Axes:
     ----------
     fit : erbayes.bayes.Fit
     ax : Axes, optional
-        Axes to draw on, instead of a new figure.
     """
     grid, entities = fit.evidence.grid, fit.evidence.entities
     ax = _draw_band(axes_of(ax), grid.size, fit.by_size["foreign"])
@@ -145,7 +142,6 @@ def predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
     tree : DataTree
         From `erbayes.bayes.Fit.predictive`.
     ax : Axes, optional
-        Axes to draw on, instead of a new figure.
     """
     ax, grid = axes_of(ax), tree["by_size"]["entity_size"].to_numpy()
     for group, shade, line in (("prior", "0.92", ":"), ("posterior", "0.78", "-")):
@@ -174,7 +170,6 @@ def predicted_retention(tree: DataTree, *, ax: Axes | None = None) -> Axes:
     tree : DataTree
         From `erbayes.bayes.Fit.predictive`.
     ax : Axes, optional
-        Axes to draw on, instead of a new figure.
     """
     ax, observed = axes_of(ax), tree["observed_data"].to_dataset()
     sizes = observed["size"].sel(entity=observed["entity_of_several"].to_numpy()).to_numpy()

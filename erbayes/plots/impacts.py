@@ -18,17 +18,7 @@ def errors(found: Impact, *, level: float = 0.95, ax: Axes | None = None) -> Axe
     ----------
     found : Impact
     level : float in (0, 1)
-        Level of the intervals.
     ax : Axes, optional
-        Axes to draw on, instead of a new figure.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> from matplotlib.figure import Figure
-    >>> found = eb.impact({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"}, eb.UniformClusters(1))
-    >>> [text.get_text() for text in errors(found, ax=Figure().subplots()).get_yticklabels()]
-    ['count']
     """
     table = found.table(level)
     percent = 100 / table["estimate"].abs()

@@ -1,4 +1,4 @@
-"""Pictures of estimates and of what they rest on."""
+"""Pictures of estimates and of what they depend on."""
 
 from __future__ import annotations
 
@@ -65,7 +65,6 @@ def forest(
     result : Normal, Draws or Comparison, or mapping of name -> Normal or Draws
         Several results, or the predictions of a comparison, have a marker each. They may differ in metrics.
     level : float in (0, 1)
-        Level of the intervals.
     kinds : sequence of Kind
         Each result has intervals of the first kind that suits it, and of its own kind if none does.
     ax : Axes, optional
@@ -73,24 +72,7 @@ def forest(
 
     Returns
     -------
-    Axes
-        The first axis, that of shares. Those below follow it in the figure.
-
-    Raises
-    ------
-    DataError
-        No result, or matplotlib is not installed.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> labels = {1: "x", 2: "x", 3: "y", 4: "z"}
-    >>> result = eb.estimate({1: "a", 2: "a", 3: "a", 4: "b"}, labels, eb.UniformClusters(),
-    ...                      [eb.metrics.b3_precision, eb.metrics.b3_recall, eb.metrics.entities])
-    >>> from matplotlib.figure import Figure
-    >>> ax = forest(result, ax=Figure().subplots())
-    >>> [[t.get_text() for t in panel.get_yticklabels()] for panel in ax.figure.axes]
-    [['b3-precision', 'b3-recall'], ['entities']]
+    Axes, that of shares; those below follow it in the figure
     """
     results = _name_results(result)
     if not results:
@@ -149,19 +131,7 @@ def comparison(
 
     Returns
     -------
-    Axes
-        Those of the estimates. Those of the differences follow them in the figure.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> labels = {1: "x", 2: "x", 3: "y", 4: "z"}
-    >>> both = {"old": {1: "a", 2: "a", 3: "a", 4: "b"}, "new": {1: "a", 2: "a", 3: "c", 4: "b"}}
-    >>> found = eb.compare(both, labels, eb.UniformClusters(), [eb.metrics.b3_precision])
-    >>> from matplotlib.figure import Figure
-    >>> ax = comparison(found, ax=Figure().subplots())
-    >>> [panel.get_xlabel() for panel in ax.figure.axes]
-    ['estimate and 95 % interval', 'difference and 95 % interval']
+    Axes, those of the estimates; those of the differences follow in the figure
     """
     first, *others = result.predictions
     results = _name_results(result)
@@ -196,24 +166,6 @@ def side_by_side(result: SideBySide, metrics: Wanted | None = None, *, ax: Axes 
     metrics : Metric or str, or several, optional
         The metrics to show; all by default.
     ax : Axes, optional
-        As in `forest`.
-
-    Raises
-    ------
-    DataError
-        A metric that the table does not have.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> from erbayes import engine
-    >>> from matplotlib.figure import Figure
-    >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "b"}, {1: "x", 2: "x", 3: "y", 4: "z"})
-    >>> sample, b3 = eb.Sample(units, eb.UniformClusters()), [eb.metrics.b3_precision]
-    >>> engines = {"naive": eb.engine.naive(units, b3), "Taylor": eb.engine.taylor(sample, b3)}
-    >>> ax = side_by_side(engine.side_by_side(engines, b3), ax=Figure().subplots())
-    >>> [t.get_text() for t in ax.get_yticklabels()]
-    ['b3-precision', 'naive', 'Taylor']
     """
     table = result.table()
     available = list(table["metric"].unique())
@@ -238,7 +190,7 @@ def by_domain(
 ) -> Axes:
     """Draw estimates and intervals of domains, one row per domain under the name of each metric.
 
-    A cross is an estimate without an interval, since it rests on few draws. Axes are those of `forest`.
+    A cross is an estimate without an interval, since it depends on few draws. Axes are those of `forest`.
 
     Parameters
     ----------
@@ -249,23 +201,6 @@ def by_domain(
     level, kind, simultaneous
         As in `ByDomain.table`.
     ax : Axes, optional
-        As in `forest`.
-
-    Raises
-    ------
-    DataError
-        A metric that the result does not have.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> from matplotlib.figure import Figure
-    >>> sample = eb.Sample(eb.measure({i: i // 4 for i in range(96)}, {i: i // 3 for i in range(96)}),
-    ...                    eb.UniformClusters())
-    >>> result = eb.by_domain(sample, {i: "FR" if i < 48 else "US" for i in range(96)}, "b3-recall")
-    >>> ax = by_domain(result, ax=Figure().subplots())
-    >>> [t.get_text() for t in ax.get_yticklabels()]
-    ['b3-recall', 'FR', 'US']
     """
     table = result.table(level, kind, simultaneous=simultaneous)
     available = [m.name for m in result.metrics]
@@ -328,7 +263,7 @@ def tree(
 ) -> Axes:
     """Draw an honest tree from left to right. Leaves have their estimates and intervals.
 
-    A split is a question. Units whose feature is at most the number, or which lack it, are above.
+    A split is a question. Units whose feature is at most the number, or which have none, are above.
 
     Parameters
     ----------
@@ -337,18 +272,6 @@ def tree(
     level, kind, simultaneous
         As in `Tree.table`.
     ax : Axes, optional
-        Axes to draw on, instead of a new figure.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> from erbayes.analysis import causes
-    >>> from matplotlib.figure import Figure
-    >>> labels = {i: i // 4 if i < 400 else i // 2 for i in range(800)}
-    >>> sample = eb.Sample(eb.measure({i: i // 2 for i in range(800)}, labels), eb.UniformClusters())
-    >>> found = causes.tree(sample, "pairwise-recall", causes.features(sample)[["records"]], rng=1)
-    >>> [text.get_text() for text in tree(found, ax=Figure().subplots()).texts]
-    ['records ≤ 3?', 'yes', '1: 1.000 [0.976, 1.000]', 'no', '2: 0.333 [0.326, 0.341]']
     """
     table = result.table(level, kind, simultaneous=simultaneous)
     ax = axes_of(ax, height_of(2 * len(table)))
@@ -399,19 +322,6 @@ def sampling_distribution(
         One estimate per sample.
     truth : float
     ax : Axes, optional
-        Axes to draw on, instead of a new figure.
-
-    Raises
-    ------
-    DataError
-        No estimates, or estimates that are not finite.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> ax = sampling_distribution({"naive": [0.9, 1, 1]}, 0.52, ax=Figure().subplots())
-    >>> [t.get_text() for t in ax.get_legend().get_texts()]
-    ['naive, 3 samples', 'truth, 0.52']
     """
     if not estimates:
         raise DataError("a sampling distribution needs at least one estimator")
@@ -456,16 +366,6 @@ def influence(
     most : int
         The number of units to show.
     ax : Axes, optional
-        Axes to draw on, instead of a new figure.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> from matplotlib.figure import Figure
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> ax = influence(eb.Sample(units, eb.UniformClusters()), "mean-cluster-size", ax=Figure().subplots())
-    >>> [float(bar.get_width()) for bar in ax.patches]
-    [0.25, -0.25]
     """
     shown = diagnostics.influence(sample, metric)["influence"].head(most)
     ax = axes_of(ax, height_of(len(shown)))
@@ -485,15 +385,6 @@ def balance(sample: Sample, ax: Axes | None = None) -> Axes:
     sample : Sample
         As in `erbayes.balance`.
     ax : Axes, optional
-        Axes to draw on, instead of a new figure.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> from matplotlib.figure import Figure
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x"})
-    >>> balance(eb.Sample(units, eb.UniformClusters()), ax=Figure().subplots()).lines[1].get_xdata().tolist()
-    [1.0, 1.0]
     """
     table = diagnostics.balance(sample)
     ax = axes_of(ax, 1.2 + 0.4 * len(table))

@@ -37,23 +37,6 @@ def estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
     metric : str
         Name of a metric of the study.
     ax : Axes, optional
-        Axes to draw on, instead of a new figure.
-
-    Raises
-    ------
-    DataError
-        A metric that the study does not have.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> from erbayes.study.harness import Study
-    >>> runs = pd.DataFrame({"population": "p", "plan": "records", "n": [100, 100, 200, 200], "metric": "P",
-    ...                      "estimator": "e", "truth": 0.5, "estimate": [0.3, 0.7, 0.4, 0.6]})
-    >>> from matplotlib.figure import Figure
-    >>> ax = estimates(Study(runs, 0.95), "P", Figure().subplots())
-    >>> [t.get_text() for t in ax.get_yticklabels()]
-    ['n = 100', 'n = 200']
     """
     runs = study.runs[study.runs["metric"] == metric]
     if runs.empty:
@@ -91,15 +74,6 @@ def coverage(table: pd.DataFrame, level: float = 0.95, ax: Axes | None = None) -
     level : float in (0, 1)
         The nominal level, drawn as a line.
     ax : Axes, optional
-        Axes to draw on, instead of a new figure.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"population": "p", "plan": "records", "n": [100, 200], "estimator": "e",
-    ...                       "metric": "P", "coverage": [0.93, 0.94], "coverage_se": 0.01})
-    >>> from matplotlib.figure import Figure
-    >>> coverage(table, ax=Figure().subplots()).lines[1].get_xdata().tolist()
-    [0.93, 0.94]
     """
     table = table[table["coverage"].notna()].reset_index(drop=True)
     cell = _name_cells(table)
@@ -130,20 +104,6 @@ def interval_scores(table: pd.DataFrame, reference: str, ax: Axes | None = None)
     reference : str
         Name of the estimator that the line at 1 stands for.
     ax : Axes, optional
-        Axes to draw on, instead of a new figure.
-
-    Raises
-    ------
-    DataError
-        A reference that the table does not have.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"population": "p", "plan": "records", "n": 100, "estimator": ["Wald", "logit"],
-    ...                       "metric": "P", "interval_score": [0.3, 0.2]})
-    >>> from matplotlib.figure import Figure
-    >>> interval_scores(table, "logit", Figure().subplots()).lines[1].get_xdata().round(2).tolist()
-    [1.5]
     """
     shown = table[table["interval_score"].notna()]
     names = [e for e in shown["estimator"].unique() if e != reference]
@@ -185,22 +145,6 @@ def tipping(grid: Grid, metric: str, under: float, *, ax: Axes | None = None) ->
     under : float
         The value, in the unit of the metric.
     ax : Axes, optional
-        Axes to draw on, instead of a new figure.
-
-    Raises
-    ------
-    DataError
-        A metric that the grid lacks, or a grid with a single share missed or kept.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from erbayes.analysis.sensitivity.grids import Grid
-    >>> u = v = np.array([0.0, 0.5])
-    >>> values = np.array([[[0.9], [0.8]], [[0.8], [0.6]]])
-    >>> result = Grid(("pairwise-f1",), u, v, values, values, values, 0.95)
-    >>> [t.get_text() for t in tipping(result, "pairwise-f1", 0.75, ax=Figure().subplots()).texts]
-    ['0.64', '0.68', '0.72', '0.76', '0.80', '0.84', '0.88', '0.75']
     """
     if metric not in grid.names:
         raise DataError(f"the grid has no metric {metric!r}; it has {', '.join(grid.names)}")

@@ -114,9 +114,7 @@ def report(
     metrics : Metric or str, or several
         The first two have tables and pictures of the units that move them most.
     level : float in (0, 1)
-        The level of the intervals.
     title : str
-        The title of the page, by default "How good is this entity resolution?".
     engines : mapping, name -> Engine, optional
         The first makes the numbers to quote. By default they are the closed form, the jackknife and the
         bootstrap, which start from the same random state. If an engine raises DataError, the page shows its
@@ -138,13 +136,6 @@ def report(
     -------
     str
         HTML that needs no other file.
-
-    Raises
-    ------
-    DataError
-        No metric, or matplotlib is not installed.
-    NotIdentified
-        A metric that the sample does not identify.
 
     Examples
     --------
@@ -303,7 +294,7 @@ def _make_picture(draw: Callable[[Axes], Axes], height: float, description: str)
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
         raise DataError("the pictures of a report need matplotlib: pip install 'erbayes[plots]'") from error
-    # ids are not formulas, and the browser has letters that matplotlib lacks
+    # ids are not formulas, and the browser has letters that are none of matplotlib's
     with (
         matplotlib.rc_context({"text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "erbayes"}),
         catch_warnings(),
@@ -395,7 +386,7 @@ def _explain_others(names: Iterable[str]) -> str:
 
 
 def _explain_engine(name: str, fit: Any, level: float) -> dict[str, Any]:
-    """Return in words what the answers of an engine rest on, and the picture of links kept by size."""
+    """Return in words what the answers of an engine depend on, and the picture of links kept by size."""
     picture = _make_picture(
         lambda ax: plots.retention(fit, ax=ax),
         4,

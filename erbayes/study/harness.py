@@ -50,9 +50,8 @@ RUN = ("estimate", "lower", "upper", "failed", "seconds", "warned")
 class Samples:
     """Many samples from one population, by one design.
 
-    `units`: the whole population; `design`: without draws; `unit` (samples, n): position of the unit of
-    each draw; `batch`: all samples as one: the units are the whole population, the expansion has a leading
-    axis of samples; `separate`: one sample each, with its own units only.
+    `unit` (samples, n): position of the unit of each draw; `batch`: all samples as one, whose expansion has a
+    leading axis; `separate`: one sample each, with its own units only.
     """
 
     units: Units
@@ -130,10 +129,6 @@ def draw_samples(
     n, samples : int
     rng : Generator
 
-    Returns
-    -------
-    Samples
-
     Raises
     ------
     DataError
@@ -182,10 +177,7 @@ def _find_chance_column(plan: BySize, units: Units) -> ClusterSum:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Study(Tabled):
-    """All estimates of a study, and their summary.
-
-    `runs`: one row per repetition, estimator and metric; : level of the intervals.
-    """
+    """All estimates of a study, `runs`, one row per repetition, estimator and metric."""
 
     runs: pd.DataFrame
     level: float
@@ -261,22 +253,15 @@ def study(
     repetitions : int
         Samples of each cell, 1 or more.
     seed : int
-        Seed of all random numbers.
     level : float in (0, 1)
-        Level of the intervals.
     file : path, optional
         SQLite file that keeps finished blocks of 250 repetitions. A study that was stopped continues from it.
         A block is used again only if everything that it depends on is the same (see Notes).
 
-    Returns
-    -------
-    Study
-
     Raises
     ------
     DataError
-        Fewer than 1 repetition; a level outside (0, 1); a file that is locked, damaged, read-only or not
-        of a study.
+        A file that is locked, damaged, read-only or not of a study.
 
     Warns
     -----

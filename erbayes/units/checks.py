@@ -36,9 +36,8 @@ def are_edges(
 ) -> bool:
     """Return whether a clustering is edges (record, other record) or parents, as a known clustering shows.
 
-    All arrays are (r,): groups in the clustering in question and in the known one, those of the record whose
-    id the group has (-1 if there is none), and the share of all records in the known group. Groups named
-    after a record by chance are about Poisson, with P(x or more) <= exp(x - λ - x log(x/λ)) for a mean λ < x.
+    Arrays are (r,). Groups named after a record by chance are about Poisson, with P(x or more) <=
+    exp(x - λ - x log(x/λ)) for a mean λ < x.
     """
 
     def groups(rows: BoolArray) -> int:
@@ -67,12 +66,7 @@ def refuse_edges(
     size: IntArray,
     records: int,
 ) -> None:
-    """Refuse a prediction that is edges, as the labels show, and labels that are, as the prediction shows.
-
-    `cluster` and `named`, (labelled records,), are the predicted cluster of each and the record whose id this
-    cluster has. `entity_cluster`, (entities,), is that of the record whose id an entity has; -1 if there is
-    none.
-    """
+    """Refuse a prediction that is edges, as the labels show, and labels that are, as the prediction shows."""
     entity = labels.codes
     of_entity = position_in_labels(labels, labels.clusters)[entity]
     for what, remedy, namesake, group, known, namesake_known, sizes in (

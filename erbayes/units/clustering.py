@@ -345,7 +345,7 @@ class Clustering:
         records: Any = None,
         what: str = "pairs",
     ) -> Clustering:
-        """Make a clustering of the connected components of links between records.
+        """Make a clustering of connected components of links, each with the id of its first record.
 
         Parameters
         ----------
@@ -361,17 +361,6 @@ class Clustering:
             be left out (`Missing.OMIT`), since every missed link of theirs would be left out with them.
         what : str
             How messages name this input.
-
-        Returns
-        -------
-        Clustering
-            Each cluster has the id of its first record.
-
-        Raises
-        ------
-        DataError
-            Other columns than these, a score without a threshold or a threshold without a score, scores that
-            are missing or not numbers, unusable ids as in `Clustering.of`, or ids that `records` lacks.
 
         Examples
         --------

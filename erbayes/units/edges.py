@@ -37,11 +37,7 @@ SURE = 4.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edges:
-    """Scored edges between records, of which one may be there twice, or join a record with itself.
-
-    `records` (N,): all records, those without an edge included; `left`, `right`, `score` (E,): positions of
-    both ends among the records, and the score, larger for records that are more alike.
-    """
+    """Scored edges between `records`, (N,): ends and scores, larger for likelier matches, (E,)."""
 
     records: pd.Index
     left: IntArray
@@ -71,11 +67,7 @@ class Edges:
         return cls(listed, at[: len(ends)], at[len(ends) :], scores)
 
     def thresholds(self, at: Any) -> FloatArray:
-        """Return thresholds from the strictest to the loosest, (K,), from their number or their values.
-
-        A number stands for as many quantiles of the distinct scores, since the clustering may change at each
-        of them, whereas many edges of one score would take many quantiles.
-        """
+        """Return falling thresholds, (K,): as many quantiles of the distinct scores, or these values."""
         if isinstance(at, str) or not isinstance(at, Iterable):
             wanted = whole(at, "at, if it is a number of thresholds,")
             distinct = np.unique(self.score)
@@ -128,9 +120,8 @@ class Edges:
     def doubts(self, labels: Clustering) -> list[Sentence]:
         """Return a sentence if edges inside labelled entities score lower than those that leave them.
 
-        Let A be the chance that an edge inside scores lower than one that leaves, ties counted half. If
-        scores said nothing it were ½, with variance (a + b + 1)/(12 a b) for a edges inside and b others
-        (Mann and Whitney 1947, The Annals of Mathematical Statistics 18, 50-60).
+        The chance of that, ties counted half, would be ½ with variance (a + b + 1)/(12 a b) if scores said
+        nothing (Mann and Whitney 1947), for a edges inside and b others.
         """
         entity = np.full(len(self.records), -1)
         entity[self.watch(labels)] = labels.codes
@@ -213,10 +204,9 @@ class Level:
 
 
 def sweep(edges: Edges, thresholds: FloatArray, watched: IntArray) -> Iterator[Level]:
-    """Return the clustering of the watched records at each threshold, from the strictest to the loosest.
+    """Return the clustering of the watched records at each of K falling thresholds.
 
-    Each edge is put into the band of the first of K falling thresholds that it reaches. In a band only the
-    clusters that its edges touch are joined, so that the work is that of each edge once, whatever K is.
+    In each band of scores only the clusters that its edges touch are joined, so that each edge works once.
     """
     order, ends = _sort_bands(edges.score, thresholds)
     left, right = edges.left[order], edges.right[order]

@@ -1,7 +1,7 @@
 """The frame: the records that existed when the labels were made.
 
-A prediction may have newer records. If some belong to a labelled entity, the labels lack them, and their
-links count as false. With a frame, everything is counted inside it.
+A prediction may have newer records. If some belong to a labelled entity, the labels have none of them, and
+their links count as false. With a frame, everything is counted inside it.
 """
 
 from __future__ import annotations
@@ -37,11 +37,6 @@ class Dated:
     until : date, str or int, optional
         Last day in the frame, as a date or as text YYYY-MM-DD, or last number. None: every record is in the
         frame, and only `erbayes.alarms` uses the dates.
-
-    Raises
-    ------
-    DataError
-        A cut-off that is neither a day nor a whole number.
 
     Examples
     --------
@@ -144,9 +139,8 @@ def _is_day(text: str) -> bool:
 class Cut:
     """Counts of the records and predicted links of a set that are left in a smaller set F.
 
-    `links_inside` is the share of the predicted links of records in F that stay in F, Σ_k f_k (f_k - 1) / Σ_k
-    f_k (m_k - 1) for f_k of the m_k records of predicted cluster k in F, or 1 if there are none. With labels
-    made in F, pairwise precision without a frame is too low by this factor.
+    `links_inside` is Σ_k f_k (f_k - 1) / Σ_k f_k (m_k - 1), the share of predicted links of records in F that
+    stay in F, or 1 if there are none. With labels made in F, precision without a frame is too low by it.
     """
 
     inside: int
@@ -168,11 +162,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class FrameFacts:
-    """Counts of the records and links of a prediction that a frame leaves.
-
-    `absent` counts records of a listed frame that are missing in the prediction. `newest` is the day or
-    number of the newest labelled record, which cuts the prediction inside the frame to `labelled`.
-    """
+    """Counts of the records and links of a prediction that a frame leaves, up to the `newest` label."""
 
     cut: Cut
     absent: int | None = None
@@ -186,17 +176,14 @@ class FrameFacts:
             "precision without the frame": f"{self.cut.links_inside:.3f} of that inside",
         }
         if self.absent is not None:
-            words["records of the frame that the prediction lacks"] = f"{self.absent:,}"
+            words["records of the frame missing in the prediction"] = f"{self.absent:,}"
         if self.newest is not None:
             words["the newest labelled record"] = f"{self.newest.last} in {self.newest.column!r}"
         return words
 
 
 def frame_ids(frame: Any) -> pd.Index:
-    """Record ids of a frame: keys of a mapping, first column of a table, or index of a Series.
-
-    If a Series has the index 0, 1, ... and no repeats, they are its values.
-    """
+    """Record ids of a frame: keys, first column, index of a Series, or values if its index counts from 0."""
     if isinstance(frame, Clustering):
         values: Any = frame.records
     elif isinstance(frame, pd.Series):
@@ -288,20 +275,15 @@ def framed(
 def links_inside(prediction: Any, frame: Any) -> float:
     """Share of the predicted links of the frame's records that stay in the frame.
 
-    If `measure` lacks the frame, estimates of pairwise precision are too low by this factor. The share needs
-    no label. It is Σ_k f_k (f_k - 1) / Σ_k f_k (m_k - 1), for f_k of the m_k records of predicted cluster k
-    in the frame.
+    Without the frame in `measure`, estimates of pairwise precision are too low by this factor. The share
+    needs no label. It is Σ_k f_k (f_k - 1) / Σ_k f_k (m_k - 1), for f_k of the m_k records of predicted
+    cluster k in the frame.
 
     Parameters
     ----------
     prediction : memberships
     frame : record ids, an older prediction, or Dated
         As in `measure`.
-
-    Raises
-    ------
-    DataError
-        No record of the prediction in the frame, or an unusable frame.
 
     Examples
     --------

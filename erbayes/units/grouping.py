@@ -49,11 +49,7 @@ class Variable:
 
     @classmethod
     def of(cls, groups: Any, name: str | None, of: Of) -> Variable:
-        """Read a variable from a Series, a mapping or a table of two columns.
-
-        Ids without a value are left out here, and refused if they are needed. Equal rows count once. Several
-        values of one id are refused, and so are numbers that are not whole.
-        """
+        """Read a variable from a Series, a mapping or a table of two columns; ids without a value go."""
         what = name or "group"
         if isinstance(groups, pd.Series):
             keys, column = groups.index, groups
@@ -121,11 +117,7 @@ def discrete(column: pd.Series, what: str) -> pd.Series:
 
 
 def piece_values(variable: Variable, of: Of, units: Grouped) -> FloatArray:
-    """Return the number of records of each group in each piece, (G, p).
-
-    Refuses labelled records or entities without a value, entities that are not the units, and more than
-    `MOST` groups.
-    """
+    """Return the number of records of each group in each piece, (G, p), and refuse missing values."""
     pieces = len(units.n)
     if of is Of.ENTITIES:
         if not units.by_entity or (np.diff(units.unit)[np.diff(units.group) > 0] == 0).any():
@@ -152,13 +144,9 @@ def piece_values(variable: Variable, of: Of, units: Grouped) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Predicted:
-    """The records of each group in each predicted cluster.
+    """The records of each group in each predicted cluster, (t,), or in `count` clusters that are alike.
 
-    Clusters with as many records of each group may be one row, with their number as its `count`.
-
-    `cluster`, `group`, `n` (t,): each predicted cluster with each group that it has records of, and the
-    number of these records; `m`, `count` (clusters,): records of each predicted cluster, and the number of
-    clusters that are like it; `place` (p,): predicted cluster of each piece.
+    `m`, `count` (clusters,); `place` (p,): predicted cluster of each piece.
     """
 
     cluster: IntArray
@@ -183,11 +171,10 @@ class Predicted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouping:
-    """Split of the pieces of units by a variable.
+    """Split of the pieces of units by a variable with sorted `values`, (G,).
 
-    `values` (G,): sorted; `counted` (G, p): records of each group in each piece; `predicted`: records of
-    each group in each predicted cluster; None if the variable is not known for all records; `unknown`:
-    number of records of a scanned prediction without a value.
+    `counted` (G, p): records of each group in each piece; `predicted`: records of each group in each
+    predicted cluster, None if not known for all; `unknown`: records of a scanned prediction without a value.
     """
 
     variable: str
@@ -251,10 +238,7 @@ class Grouping:
         return predicted.inside(self._mark_members(domain))[predicted.place]
 
     def known(self, domain: Domain, links: Links) -> tuple[FloatArray, FloatArray]:
-        """Return sizes m of predicted clusters, and how many records of the domain are in clusters of m.
-
-        With `Links.INSIDE`, m counts records of the domain only.
-        """
+        """Return sizes m of predicted clusters (within the domain if INSIDE), and its records in each."""
         predicted = self._count_all_records()
         inside = predicted.inside(self._mark_members(domain))
         some = inside > 0

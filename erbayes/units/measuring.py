@@ -33,7 +33,7 @@ def measure(
         Block of every labelled record, or of every record; blocks then are the units. `labels` must list
         every record of each sampled block. This is checked for the records that `blocks` lists.
     missing : Missing
-        What to do with labelled records that the prediction lacks.
+        What to do with labelled records that are missing in the prediction.
     frame : record ids, an older prediction, or Dated, optional
         The records that existed when the labels were made, if the prediction has newer ones. Everything is
         counted inside the frame, which is then the population. A frame is ids (Index, list, set, array,
@@ -42,7 +42,7 @@ def measure(
     Raises
     ------
     DataError
-        No labels, labelled records that the prediction lacks (with `Missing.ERROR`, or all of them), ids of
+        No labels, labelled records missing in the prediction (with `Missing.ERROR`, or all of them), ids of
         different types, a block that a true entity crosses or that has a record without a label,
         labelled records outside the frame, or pairs of records instead of memberships.
 
@@ -151,11 +151,7 @@ def assemble(
     blocks: Any = None,
     missing: Missing = Missing.ERROR,
 ) -> Units:
-    """Make units from the predicted clusters of the labelled records, wherever these were looked up.
-
-    `cluster` is the position of each labelled record's predicted cluster in `sizes`, -1 if the record is
-    missing in the prediction, and `known` has the sizes of all predicted clusters.
-    """
+    """Make units from predicted clusters of labelled records by position in `sizes`, -1 if missing."""
     member(missing, Missing, "missing")
     lacking = cluster < 0
     unmatched = int(lacking.sum())

@@ -26,13 +26,10 @@ from .lookup import look_up
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownTotals:
-    """Histogram of predicted cluster sizes, which fixes totals without labels.
+    """Histogram of predicted cluster sizes, (h,), which fixes totals without labels.
 
-    A column that depends on a record's predicted cluster by its size m alone has a known total. For any
-    function φ of the size it is Σ_c Σ_k n φ(m) = Σ_k m φ(m).
-
-    `size`, `count` (h,): distinct sizes of predicted clusters, in records, and how many clusters have each;
-    `singletons`: false if the number of predicted singletons is not known.
+    A column by the size m of a record's predicted cluster has the total Σ_c Σ_k n φ(m) = Σ_k m φ(m).
+    `singletons` is false if the number of predicted singletons is not known.
     """
 
     size: FloatArray
@@ -43,16 +40,13 @@ class KnownTotals:
         """Return the known total of a column, Σ_k m φ(m); NotIdentified if it counts unknown singletons."""
         if not self.singletons and column.phi(np.ones(1))[0] != 0:
             raise NotIdentified(
-                f"the total of '{column.name}' is not known: labelled records that the prediction "
-                "lacks were kept as singletons; Missing.OMIT restricts the population instead"
+                f"the total of '{column.name}' is not known: labelled records that are missing "
+                "in the prediction were kept as singletons; Missing.OMIT restricts the population instead"
             )
         return float(self.count @ (self.size * column.phi(self.size)))
 
     def share_above(self, column: ClusterSum, size: FloatArray | float) -> FloatArray:
-        """Return the share of a total in clusters of more than `size` records, (...); 0 if the total is 0.
-
-        Predicted singletons whose number is not known count as none, so that the share is never too small.
-        """
+        """Return the share of a total in clusters of more than `size` records, (...); 0 if the total is 0."""
         part = self.count * self.size * column.phi(self.size)
         above = (self.size > np.asarray(size)[..., None]) @ part
         return np.asarray(above / (part.sum() or 1.0))
@@ -78,7 +72,7 @@ class Units:
     by_entity : bool
         True if units are made of whole entities, False if of whole predicted clusters.
     unmatched : int
-        Labelled records that the prediction lacks.
+        Labelled records that are missing in the prediction.
     frame : FrameFacts or None
         What the frame leaves of the prediction; None without a frame.
     counted : float array, (p,), or None
@@ -173,16 +167,10 @@ class Units:
         name : str, optional
             The name of the variable. By default that of the Series or of the second column, or "group".
 
-        Returns
-        -------
-        Units
-            These units with one grouping more. A grouping of the same name is replaced.
-
         Raises
         ------
         DataError
-            If labelled records or entities have no value, if an id has several values, or if `prediction` is
-            not that of these units.
+            If an id has no value or several, or if `prediction` is not that of these units.
 
         Examples
         --------
@@ -210,15 +198,7 @@ class Units:
         return {}
 
     def part(self, domain: Domain, links: Links = Links.SHARED) -> Units:
-        """Return the same units, of which the records of a domain count alone.
-
-        Raises
-        ------
-        DataError
-            If these units have no such variable or value (see `grouped`).
-        NotIdentified
-            If links inside a domain need the variable for records that have none.
-        """
+        """Return the same units, of which the records of a domain count alone."""
         if self.imagined:
             return self
         if (domain, links) not in self._parts:
@@ -230,7 +210,7 @@ class Units:
         return _find_grouping(self, variable)
 
     def total(self, column: ClusterSum | InDomain) -> float:
-        """Return a total that the prediction fixes; NotIdentified if it, or a variable, lacks records."""
+        """Return a total that the prediction fixes; NotIdentified if it, or a variable, has gaps."""
         return _find_known_total(self, column)
 
     @property
@@ -255,14 +235,10 @@ class Units:
     def stock(self, size: int | None = None) -> Units:
         """Make four imagined units, which stand for errors that no draw has shown.
 
-        Two are all right: an entity of s records and a singleton, both exactly predicted. Two are all wrong:
-        an entity whose s records are in s predicted clusters of s records, and a singleton in a predicted
-        cluster of s records. If predicted clusters are the units, true and predicted are exchanged.
-
-        Parameters
-        ----------
-        size : int, optional
-            s. By default the mean size of predicted clusters over records, between 2 and 1,000.
+        Two are all right: an exactly predicted entity of s records, and a singleton. Two are all wrong: an
+        entity whose s records are in s predicted clusters of s, and a singleton in one of s. If predicted
+        clusters are the units, true and predicted are exchanged. By default s is the mean size of predicted
+        clusters over records, between 2 and 1,000.
         """
         if size is None:
             return self._usual_stock
@@ -408,8 +384,8 @@ def _find_known_total(units: Units, column: ClusterSum | InDomain) -> float:
     inner = column.column if isinstance(column, InDomain) else column
     if units.known is None:
         raise NotIdentified(
-            f"the total of '{column.name}' is not known: labelled records that the "
-            "prediction lacks were kept; Missing.OMIT restricts the population instead"
+            f"the total of '{column.name}' is not known: labelled records that are "
+            "missing in the prediction were kept; Missing.OMIT restricts the population instead"
         )
     if not isinstance(column, InDomain):
         return units.known.total(column)

@@ -28,11 +28,7 @@ from .unit_values import Linear, one
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A split of units by a feature.
-
-    `below`, `above`: what follows for units whose feature is at most `at`, and for the others; `indicator`:
-    true if the feature is 0 or 1.
-    """
+    """A split of units: `below` follows for those whose feature is at most `at`, `above` for the others."""
 
     feature: str
     at: float
@@ -45,9 +41,8 @@ class Split:
 class Tree(Tabled):
     """A metric by the leaves of an honest tree.
 
-    `root`: the first split; `rules` (l,): the features of units of each leaf, in words; `leaf`: leaf of
-    each unit, 1 to l, also of those that chose the splits; `chose` (u,): units that chose the splits;
-    `leaves`: the metric by leaf, from the units that did not choose.
+    `rules` (l,): the features of units of each leaf, in words; `leaf` (u,): leaf of each unit, 1 to l;
+    `chose` (u,): units that chose the splits; `leaves`: the metric by leaf, from the others.
     """
 
     root: Split | int
@@ -59,10 +54,7 @@ class Tree(Tabled):
     def table(
         self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
     ) -> pd.DataFrame:
-        """Return estimates and intervals, one row per leaf.
-
-        Parameters are those of `ByDomain.table`.
-        """
+        """Return estimates and intervals, one row per leaf, for the parameters of `ByDomain.table`."""
         shown = self.leaves.table(level, kind, simultaneous=simultaneous).drop(columns="metric")
         shown = shown.rename(columns={"domain": "leaf"})
         shown.insert(1, "rule", list(self.rules))
@@ -108,7 +100,6 @@ def tree(
     fewest : float
         As in `by_domain`.
     rng : Generator, int or None
-        The source of chance of the halves.
 
     Raises
     ------

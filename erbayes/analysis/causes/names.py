@@ -69,16 +69,6 @@ def name_variation(sample: Sample, names: Any) -> tuple[Sample, Metric]:
         As in `homonymy`, but names are needed for labelled records only. Any variable will do, such as an
         address.
 
-    Returns
-    -------
-    Sample, Metric
-        As `homonymy` returns them.
-
-    Raises
-    ------
-    DataError, NotIdentified
-        As in `homonymy`.
-
     Examples
     --------
     >>> import erbayes as eb
@@ -121,9 +111,8 @@ def homonymy(sample: Sample, names: Any, prediction: Any) -> tuple[Sample, Metri
 
     Returns
     -------
-    Sample
-        The sample that knows which entities share a name. Engines need it in place of `sample`.
-    Metric
+    Sample, Metric
+        Engines need this sample, which knows which entities share a name, in place of the other.
 
     Raises
     ------

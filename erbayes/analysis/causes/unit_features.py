@@ -25,10 +25,6 @@ def features(sample: Sample) -> pd.DataFrame:
     Pieces and the largest predicted cluster describe the prediction too. They say where errors are rather
     than why.
 
-    Parameters
-    ----------
-    sample : Sample
-
     Returns
     -------
     DataFrame

@@ -23,10 +23,7 @@ def one(metric: Metric | str) -> Metric:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Linear:
-    """A metric to first and second order in the totals of draws.
-
-    `Z` (n draws, k); `J`, `H` (k,), (k, k); `part` (n draws,).
-    """
+    """A metric to second order in totals: `Z` (n draws, k), `J` (k,), `H` (k, k) and `part` (n draws,)."""
 
     Z: FloatArray
     J: FloatArray

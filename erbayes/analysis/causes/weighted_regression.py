@@ -22,13 +22,10 @@ from .unit_values import Linear, one
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Regression(Tabled):
-    """A metric as a linear function of features of units.
+    """A metric as a linear function of features of units, with `joint`: the intercept and the coefficients.
 
-    A coefficient is a difference of the metric, to first order. It compares units that differ by 1 in the
-    feature and agree in all others. The intercept is the metric of units whose features are all 0. It is an
-    association: it does not say what the metric would be if the feature were changed.
-
-    `joint`: the intercept and the coefficients, jointly.
+    A coefficient is a difference of the metric, to first order, between units that differ by 1 in the feature
+    alone. It is an association: it does not say what would be if the feature were changed.
     """
 
     metric: Metric

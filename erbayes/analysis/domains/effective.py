@@ -21,7 +21,7 @@ NO_DRAW = "no labelled record is in this domain"
 
 
 def few_draws(effective: float, fewest: float) -> str:
-    """Return why an estimate has no interval; "" if it rests on enough effective draws."""
+    """Return why an estimate has no interval; "" if it depends on enough effective draws."""
     if np.isnan(effective):
         return NO_DRAW
     if effective >= fewest:
@@ -31,11 +31,10 @@ def few_draws(effective: float, fewest: float) -> str:
 
 
 def effective_draws(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
-    """Return the effective number of draws of each metric (Kish), (k,); NaN if none is in its domain.
+    """Return the effective number of draws of each metric, (Σa)²/Σa² (Kish), (k,); NaN outside its domain.
 
-    It is (Σa)²/Σa², with a the contributions of draws to the total that a share averages over. For a count it
-    is the smallest of those of all its totals. A domain of records without a link has a Rand index, though it
-    averages over links: where that total is 0, the largest number of any total of the metric counts.
+    For a count it is the smallest of all its totals. A domain of records without a link has a Rand index,
+    though it averages over links: where that total is 0, the largest number of any total counts.
     """
     columns, _ = columns_of(metrics)
     at = {column.name: i for i, column in enumerate(columns)}
@@ -59,12 +58,8 @@ def effective_draws(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
 def degrees(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
     """Return the degrees of freedom of standard errors of counts, (k,); infinite for shares.
 
-    A few draws may carry the variance of a count in a domain, such as those of small entities. Its effective
-    number of draws does not show this. Let e be the effects of the n draws, less their mean. The relative
-    variance of Σe² is about Σe⁴/(Σe²)² - 1/n, and its degrees of freedom are 2 over it. Intervals of shares
-    allow for errors that no draw has shown (see `erbayes.metrics.intervals.BetaGamma`), and keep theirs.
-
-    Shapes: `metrics` (k,).
+    A few draws may carry the variance of a count in a domain, which its effective number of draws does not
+    show. With e the effects of draws less their mean, they are 2/(Σe⁴/(Σe²)² - 1/n).
     """
     found = np.full(len(metrics), np.inf)
     counts = [j for j, m in enumerate(metrics) if not np.isfinite(m.support).all()]

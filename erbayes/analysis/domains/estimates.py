@@ -33,10 +33,9 @@ LARGEST = 4000
 class ByDomain(Tabled):
     """Metrics of several domains, jointly.
 
-    `sample`: the sample, with units that are grouped by the variable; `domains` (d,): or pairs of them (see
-    `by_pair`); `settings`: metrics, variable, links, engine and fewest effective draws, as in `by_domain`;
-    `joint`: all metrics of the first domain, then of the second, and so on, jointly; `effective` (d, k):
-    effective number of draws of each estimate (Kish), or what the engine counts (`engine.contract`).
+    `domains` (d,): or pairs of them (see `by_pair`); `settings`: arguments of `by_domain`; `joint`: all
+    metrics of the first domain, then of the second, and so on; `effective` (d, k): effective number of draws
+    of each estimate (Kish), or what the engine counts.
     """
 
     sample: Sample
@@ -103,10 +102,7 @@ class ByDomain(Tabled):
     def differences(
         self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = True
     ) -> pd.DataFrame:
-        """Return the difference of every two domains, the later minus the earlier one, by metric.
-
-        Parameters are those of `table`.
-        """
+        """Return the differences of every two domains, by metric, for the parameters of `table`."""
         pairs = list(combinations(range(len(self.domains)), 2))
         if not pairs:
             raise DataError(f"differences need two domains or more; {self.variable!r} has one value")
@@ -124,10 +120,7 @@ class ByDomain(Tabled):
     def against_rest(
         self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = True
     ) -> pd.DataFrame:
-        """Return the difference between each domain and all other records, by metric.
-
-        Parameters are those of `table`.
-        """
+        """Return differences of each domain from all other records, for the parameters of `table`."""
         if len(self.domains) < 2 or any(isinstance(d, tuple) for d in self.domains):
             raise DataError("a comparison with the rest needs two domains or more, of single groups")
         rest = [replace(d, rest=True) for d in self.domains if isinstance(d, Domain)]
@@ -145,17 +138,11 @@ class ByDomain(Tabled):
         return tidy(pd.concat(tables))
 
     def balance(self) -> pd.DataFrame:
-        """Compare the estimated predicted links of each domain with their known number.
-
-        See `erbayes.analysis.domains.balance`.
-        """
+        """Compare estimated with known predicted links of each domain (see `domains.balance`)."""
         return balance(self.sample, self._single, self.settings.links)
 
     def alarms(self) -> list[Sentence]:
-        """Return an alarm for each domain that is out of balance (see `domains_out_of_balance`).
-
-        The list is empty if there is none, or if predicted links by domain are not known.
-        """
+        """Return an alarm for each domain that is out of balance, if predicted links by domain are known."""
         if not self._single or self.sample.units.grouping(self.variable).predicted is None:
             return []
         return [
@@ -225,7 +212,6 @@ def by_domain(
     engine : Engine, optional
         `Taylor()` by default, or any other that takes the metrics.
     rng : Generator, int or None
-        The source of chance of the engine.
 
     Returns
     -------

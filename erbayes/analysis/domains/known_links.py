@@ -48,10 +48,8 @@ def domains_out_of_balance(
 ) -> list[str]:
     """Return a clause for each domain whose predicted links are far from their known number.
 
-    A single domain is far if it is over 3 standard errors off, as in `erbayes.alarms`. Several domains have
-    the same chance of a false alarm together (Bonferroni), and few draws count by Student's t. Domains with
-    fewer than `fewest` effective draws have no interval to doubt, and are left out. Other parameters, and
-    errors, are those of `balance`.
+    A single domain is far if it is over 3 standard errors off. Several have the same chance of a false alarm
+    together (Bonferroni), and few draws count by Student's t.
     """
     table = balance(sample, domains, links)
     table = table[table["df"] + 1 >= fewest]

@@ -30,9 +30,8 @@ from .shown import intervals_table, tidy
 class ComparedByDomain(Tabled):
     """Differences of several predictions by domain.
 
-    `predictions` (p,); `domains` (d,); `metrics` (k,); `joint`: estimates of the first prediction by domain
-    and metric, then of the second, and so on, jointly; `effective` (p, d, k): effective number of draws of
-    each estimate; `census`: true if every unit is labelled.
+    `joint`: estimates of the first prediction by domain and metric, then of the second, and so on;
+    `effective` (p, d, k): effective draws of each estimate; `census`: true if every unit is labelled.
     """
 
     predictions: tuple[str, ...]
@@ -46,10 +45,7 @@ class ComparedByDomain(Tabled):
     def table(
         self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
     ) -> pd.DataFrame:
-        """Return each prediction minus each earlier one, one row per difference, domain and metric.
-
-        Parameters are those of `ByDomain.table`.
-        """
+        """Return each prediction minus each earlier one by domain, for parameters of `ByDomain.table`."""
         shape, tables = self.effective.shape, []
         at = np.arange(len(self.joint.names)).reshape(shape)
         for (i, first), (j, second) in combinations(enumerate(self.predictions), 2):

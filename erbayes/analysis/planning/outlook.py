@@ -56,14 +56,11 @@ def _compute_theta(design: SelectedBySize | ByPredictedSize, n: int) -> float:
 class Outlook:
     """Forecast of interval widths and costs for one design and k metrics, at any number of draws.
 
-    `estimate`, `variance` (k,): estimate of each metric, NaN if it is 0/0 in the pilot, and S², the
-    variance of one draw; `effective` (k,): effective draws per draw; `covariance` (k, 3, 3): covariance of
-    the estimate, log S² and log `effective` under the pilot's design; `extremes` (k, 2): ends of the scale,
-    as in `Normal`; `pilot_effective`, `df` (k,): effective number of draws of the pilot, ∞ for a census,
-    and its degrees of freedom (see `Normal`); `share`, `reach`, `price` (m,): of the units that each of the
-    m draws of the pilot stands for: their share in the probability of one draw, the probability that it
-    selects one given unit of them (0 if N is not known), and the cost of one; `kind`: kind of the planned
-    intervals.
+    `estimate`, `variance`, `effective` (k,): each metric, the variance S² of one draw, and effective draws
+    per draw; `covariance` (k, 3, 3): that of the estimate, log S² and log `effective` under the pilot's
+    design; `extremes` (k, 2): as in `Normal`; `pilot_effective`, `df` (k,): effective draws of the pilot, ∞
+    for a census; `share`, `reach`, `price` (m,): of the units that each of the m draws of the pilot stands
+    for, their chance at one draw, that of one of them (0 if N is not known), and the cost of one.
     """
 
     design: SelectedBySize | ByPredictedSize
@@ -129,10 +126,8 @@ class Outlook:
     ) -> FloatArray:
         """Return the smallest numbers of draws, (k,), whose intervals have the required half widths, (k,).
 
-        Half widths are first moved by t of their standard errors on the log scale: those of the forecast, or
-        of the width that a sample fresh from a pilot of `fresh` draws will have. A number is ∞ if all
-        possible draws are not enough, and NaN for a metric that is 0/0 or has no standard error to be moved
-        by.
+        Half widths are first moved by t of their standard errors on the log scale. A number is ∞ if all
+        possible draws are not enough, and NaN for a metric that is 0/0 or has no standard error.
         """
         most, t, k = frame(self.design) or MOST, np.asarray(t, dtype=float), len(self.metrics)
         # bisection for all metrics at once
@@ -147,10 +142,9 @@ class Outlook:
     def assured(self, half_width: FloatArray, level: float, assurance: float) -> FloatArray:
         """Return the smallest n, (k,), whose achieved half width is as required with probability `assurance`.
 
-        Half widths are moved by the t quantile of the pilot's degrees of freedom. Their variance on the log
-        scale is that of the forecast, times 1 + m/n for a pilot of m draws: the width of a fresh sample
-        varies too, with the same variance per draw. Above one half the pilot also has the two pseudo-draws,
-        as in `bounds`. A pilot without any variation has no standard error, and the n of `smallest`.
+        The variance on the log scale is that of the forecast, times 1 + m/n for a pilot of m draws, since the
+        width of a fresh sample varies too. Above one half the pilot also has the two pseudo-draws of
+        `bounds`.
         """
         likely = self.smallest(half_width, level)
         if assurance == 0.5:
@@ -161,11 +155,7 @@ class Outlook:
         return np.asarray(np.maximum(n, likely) if assurance > 0.5 else np.minimum(n, likely))
 
     def bounds(self, half_width: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return the smallest n if half widths are t standard errors lower, and if higher, (k,) each.
-
-        For the upper bound the pilot also has the two pseudo-draws of the default interval, which stand for
-        errors that no draw has shown.
-        """
+        """Return the smallest n if half widths are t errors lower, or higher with pseudo-draws, (k,) each."""
         t = stdtrit(self.df, (1 + level) / 2)
         high = self._add_pseudo_draws().smallest(half_width, level, t)
         return np.where(np.isnan(high), np.nan, self.smallest(half_width, level, -t)), high
@@ -193,12 +183,10 @@ class Outlook:
         )
 
     def cost(self, n: int) -> float:
-        """Return the expected cost of the distinct units of n draws, each of which is paid for once.
+        """Return the expected cost of the distinct units of n draws, Σ price (1 - (1 - p)^n).
 
-            Σ price × (1 - (1 - p)^n)
-
-        p is the probability that one draw selects the unit. Without replacement a unit with a of the T
-        elements is never drawn with probability (1 - n/T)^a. This is exact if a = 1, and close if n ≪ T.
+        Without replacement a unit with a of the T elements is never drawn with probability (1 - n/T)^a, which
+        is exact if a = 1 and close if n ≪ T.
         """
         T = frame(self.design)
         with np.errstate(divide="ignore", invalid="ignore"):

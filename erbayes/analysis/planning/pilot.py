@@ -69,12 +69,7 @@ def _compute_chances(
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Forecast(Tabled):
-    """Forecast of interval widths and costs for several designs.
-
-    Tables have a column `reason` if a metric is 0/0 in the pilot.
-
-    `metrics` (k,); `undefined` (k,): the reason why a metric has no forecast; "" for the others.
-    """
+    """Forecast of interval widths and costs for several designs; `undefined` (k,): why a metric has none."""
 
     metrics: tuple[Metric, ...]
     designs: dict[str, Outlook]
@@ -85,10 +80,7 @@ class Forecast(Tabled):
         return pd.DataFrame(rows).assign(**reason_column(self.undefined * (len(rows) // len(self.metrics))))
 
     def table(self) -> pd.DataFrame:
-        """Return the estimate and the variance of one draw, one row per design and metric.
-
-        Columns: design; metric; estimate; variance, S²; relative_se, the relative standard error of S².
-        """
+        """Return the estimate and the variance of one draw with its relative standard error, by metric."""
         return self._add_reasons(
             [
                 {
@@ -104,10 +96,7 @@ class Forecast(Tabled):
         )
 
     def half_widths(self, sizes: Sequence[int], level: float = 0.95) -> pd.DataFrame:
-        """Return the half widths of intervals of n draws, one row per design, n and metric.
-
-        Columns: design, n, metric, half_width, and cost, the expected cost of n draws.
-        """
+        """Return the half widths of intervals and the expected cost of n draws, by design, n and metric."""
         sizes = numbers_of_draws(sizes)
         return self._add_reasons(
             [
@@ -119,17 +108,12 @@ class Forecast(Tabled):
         )
 
     def needed(self, half_width: ArrayLike, level: float = 0.95, assurance: float = 0.8) -> pd.DataFrame:
-        """Return the smallest number of draws with the required half widths, one row per design and metric.
+        """Return the smallest number of draws with the required half widths, (k,), by design and metric.
 
-        A pilot does not fix the width that another sample will have. The number is enough with probability
-        `assurance`. One half gives the likely number, of which half of the pilots fall short.
-
-        Columns: design; metric; half_width, the required one; n; n_low and n_high, its bounds at this level;
-        cost, the expected cost of n draws. A bound is missing if it is above a billion, or above the possible
-        draws of a design without replacement. Both are missing if the pilot shows no variation. A metric that
-        does not reach its half width has no n, and a reason.
-
-        Shapes: `half_width` (k,).
+        The number is enough with probability `assurance`, since a pilot does not fix the width of another
+        sample: one half gives the likely number. `n_low` and `n_high` bound it; they are missing above a
+        billion or above the possible draws. A metric that does not reach its half width has no n, and a
+        reason.
         """
         check_level(assurance, "assurance")
         required = required_widths(half_width, len(self.metrics), level)
@@ -155,11 +139,10 @@ class Forecast(Tabled):
         return table.astype({"n": integer, "n_low": "Int64", "n_high": "Int64"})
 
     def smallest(self, half_width: ArrayLike, level: float = 0.95, assurance: float = 0.8) -> pd.DataFrame:
-        """Return the smallest number of draws that is enough for all metrics, one row per design.
+        """Return the smallest number of draws that is enough for all metrics by design, the cheapest first.
 
-        Parameters, columns and errors are those of `needed`, and the cheapest design comes first. `metric` is
-        the metric that needs most draws. One that is 0/0 in the pilot needs none, and `reason` names it. One
-        that does not reach its half width is an error.
+        Parameters are those of `needed`; `metric` needs most draws. One that does not reach its half width is
+        an error, and `reason` names those that are 0/0 in the pilot.
         """
         table = self.needed(half_width, level, assurance)
         defined = [m.name for m, why in zip(self.metrics, self.undefined, strict=True) if not why]
@@ -208,7 +191,6 @@ def forecast(
     source : Sample or Population
         A pilot of any design, or a synthetic or real population, whose forecast has no error.
     metrics : Metric or str, or several
-        Objects of `erbayes.metrics`, or names as tables print them.
     designs : mapping, name -> design
         UniformRecords, UniformClusters, BySize, ByPredictedSize or another `SelectedBySize`. One with
         `population` draws without replacement. The `draws` of a design are ignored.
@@ -225,11 +207,9 @@ def forecast(
 
     Raises
     ------
-    DataError
-        No metric or no design; a design that cannot be planned (strata, known weights, calibration); a pilot
-        with too few draws for a variance; costs that are negative or not finite.
-    NotIdentified
-        A metric that the pilot does not identify, or only metrics that are 0/0.
+    DataError, NotIdentified
+        A design that cannot be planned (strata, known weights, calibration), a pilot with too few draws for a
+        variance, or metrics that it does not identify.
 
     Notes
     -----

@@ -30,10 +30,7 @@ Prior = Callable[[np.random.Generator], Population]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PriorForecast(Tabled):
-    """Forecast of interval widths and costs under a prior: one forecast per plausible population.
-
-    `metrics` (k,); `populations`: forecast of each population that was drawn from the prior, as a census.
-    """
+    """Forecasts of interval widths and costs under a prior: one per plausible population, as a census."""
 
     metrics: tuple[Metric, ...]
     populations: tuple[Forecast, ...]
@@ -43,21 +40,14 @@ class PriorForecast(Tabled):
         return {name: [p.designs[name] for p in self.populations] for name in self.populations[0].designs}
 
     def table(self) -> pd.DataFrame:
-        """Return the median and the central 90 % of each metric under the prior, one row per metric.
-
-        Columns: metric; median; q05 and q95, quantiles at .05 and .95.
-        """
+        """Return the median and the quantiles q05 and q95 of each metric under the prior."""
         values = [next(iter(p.designs.values())).estimate for p in self.populations]
         low, median, high = np.quantile(values, [0.05, 0.5, 0.95], axis=0)
         names = [m.name for m in self.metrics]
         return pd.DataFrame({"metric": names, "median": median, "q05": low, "q95": high})
 
     def half_widths(self, sizes: Sequence[int], level: float = 0.95, assurance: float = 0.8) -> pd.DataFrame:
-        """Return half widths that intervals do not exceed in a share `assurance` of the populations.
-
-        Parameters, columns and errors are those of `Forecast.half_widths`. `cost` is the mean over
-        populations.
-        """
+        """Return half widths that intervals do not exceed in a share `assurance` of the populations."""
         check_level(assurance, "assurance")
         rows, sizes = [], numbers_of_draws(sizes)
         for name, outlooks in self.outlooks().items():
@@ -71,9 +61,8 @@ class PriorForecast(Tabled):
     def smallest(self, half_width: ArrayLike, level: float = 0.95, assurance: float = 0.8) -> pd.DataFrame:
         """Return the smallest n that is enough for all metrics in a share `assurance` of the populations.
 
-        Parameters and errors are those of `Forecast.needed`. There is one row per design, the cheapest first,
-        with the columns design; metric, the one that most often needs most draws; n; median, the n that is
-        enough in half of the populations; cost of n draws, the mean over populations.
+        There is one row per design, the cheapest first, with the metric that most often needs most draws and
+        the `median` n. Parameters and errors are those of `Forecast.needed`.
         """
         check_level(assurance, "assurance")
         required, rows = required_widths(half_width, len(self.metrics), level), []
@@ -114,24 +103,15 @@ def forecast_from_prior(
     metrics, designs, cost, kind
         As in `forecast`.
     rng : Generator, int or None
-        A generator or its seed. The same seed draws the same populations.
     populations : int
         Number of populations to draw, 1 or more.
     progress : bool
-        Show a bar on standard error if it takes over two seconds.
 
     Returns
     -------
     PriorForecast
         `.table()` shows the metrics under the prior: look at it first. `.smallest(half_width)` is the answer,
         and `.half_widths(sizes)` the whole curve.
-
-    Raises
-    ------
-    DataError
-        Fewer than 1 population, or an error of `forecast`.
-    NotIdentified
-        A metric that is 0/0 in a population, or an error of `forecast`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Engines for errors of labelling: one puts errors into a sample, the others undo them."""
+"""Restoration: an engine that undoes errors of labelling of stated shares."""
 
 from __future__ import annotations
 
@@ -12,26 +12,10 @@ from ..._internal.arrays import Seed, generator
 from ...design.sample import Sample, need_sample
 from ...engine.closed_form import Taylor
 from ...engine.contract import Engine
-from ...engine.replicates import Resampled
-from ...engine.schemes import PseudoDraws
 from ...labels import Annotator, KeptRecords, MissedPieces
-from ...labels.annotators.error_models import mislabel, restore
+from ...labels.annotators.error_models import restore
 from ...metrics.definitions import Metric
 from ...metrics.uncertain import Draws, Normal
-from .bias import restored_analysis
-
-
-@dataclass(frozen=True, slots=True)
-class Mislabelled:
-    """An engine that estimates from a sample with simulated errors of an annotator, for studies."""
-
-    model: Annotator
-    engine: Engine
-
-    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal | Draws:
-        need_sample(sample)
-        rng = generator(rng)
-        return self.engine(Sample(mislabel(sample.units, self.model, rng), sample.design), metrics, rng)
 
 
 def by_pieces(u: float, v: float) -> Annotator:
@@ -41,10 +25,7 @@ def by_pieces(u: float, v: float) -> Annotator:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The way to undo errors: true entities are drawn behind the labels, several times.
-
-    `model` (u, v).
-    """
+    """The way to undo errors: true entities are drawn behind the labels, several times, by `model` (u, v)."""
 
     model: Callable[[float, float], Annotator] = by_pieces
     draws: int = 20
@@ -85,25 +66,3 @@ def averaged(results: Sequence[Normal | Draws]) -> Normal | Draws:
         return replace(first, **parts, extremes=mean("reach"))
     values = np.concatenate([result.flat for result in results if isinstance(result, Draws)])
     return Draws(first.names, values[None], first.support, mean("estimate"))
-
-
-@dataclass(frozen=True, slots=True)
-class RestoredAdjusted:
-    """`restored_analysis` as an engine, for studies and comparisons of engines."""
-
-    model: Annotator
-    engine: Engine = field(default_factory=lambda: Resampled(PseudoDraws(), 100))
-    imputations: int = 200
-    draws: int = 10
-
-    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Draws:
-        return restored_analysis(
-            sample,
-            self.model,
-            metrics,
-            engine=self.engine,
-            imputations=self.imputations,
-            draws=self.draws,
-            rng=rng,
-            progress=False,
-        ).adjusted

@@ -6,8 +6,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -39,11 +37,7 @@ PRF = Metrics((pairwise_precision, pairwise_recall, pairwise_f()), "PRF")
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BiasAnalysis(Tabled):
-    """A result adjusted for errors of labelling, beside the plain one.
-
-    `plain`: metrics if labels are perfect; `adjusted`: metrics if annotators err; `rates`: shares missed
-    and kept of each adjusted draw.
-    """
+    """Results `plain` and `adjusted` for errors of labelling, and the `rates` of each adjusted draw."""
 
     plain: Draws
     adjusted: Draws
@@ -53,23 +47,6 @@ class BiasAnalysis(Tabled):
         """Table of plain and of adjusted estimates, one row per metric in each part."""
         tables = {"plain": self.plain.table(level, kind), "adjusted": self.adjusted.table(level, kind)}
         return pd.concat(tables, names=["labels"]).reset_index()
-
-    def to_datatree(self) -> Any:
-        """Return an xarray.DataTree for ArviZ: groups plain, posterior (adjusted) and rates.
-
-        The dimensions are chain and draw.
-        """
-        try:
-            xr = import_module("xarray")
-        except ModuleNotFoundError as error:
-            raise DataError("a DataTree needs xarray: pip install xarray") from error
-        groups = {"plain": self.plain, "posterior": self.adjusted, "rates": self.rates}
-        return xr.DataTree.from_dict(
-            {
-                group: xr.Dataset({n: (("chain", "draw"), d.values[..., j]) for j, n in enumerate(d.names)})
-                for group, d in groups.items()
-            }
-        )
 
 
 def restored_analysis(
@@ -105,19 +82,16 @@ def restored_analysis(
         The number of draws for each sample, 1 or more. They are chosen at random if the engine has more.
     rng : Generator, int or None
     progress : bool
-        Show a bar on standard error.
 
     Returns
     -------
     BiasAnalysis
-        With `imputations * draws` draws.
+        With `imputations * draws` draws. `.adjusted.tree()` is for ArviZ.
 
     Raises
     ------
-    DataError
-        Fewer than one imputation or draw, or an engine with too few draws.
-    NotIdentified
-        A metric is 0/0 in some of the restored samples, or the engine cannot take the design.
+    DataError, NotIdentified
+        An engine with too few draws or for other designs, or a metric that is 0/0 in some restored samples.
 
     Warns
     -----

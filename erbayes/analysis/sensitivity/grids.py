@@ -29,11 +29,7 @@ PARTS = ("estimate", "lower", "upper")
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Grid(Tabled):
-    """Metrics for each pair of shares missed and kept.
-
-    `names` (k,): names of the metrics; `u`, `v` (a,), (b,): shares missed, and shares kept; `estimate`,
-    `lower`, `upper` (a, b, k): naN if no link would be left; `level`: level of the intervals.
-    """
+    """Metrics, (a, b, k), for shares missed `u` and shares kept `v`; NaN if no link is left."""
 
     names: tuple[str, ...]
     u: FloatArray
@@ -78,18 +74,6 @@ def grid(
     rng : Generator, int or None
         Every point of the grid starts from the same state, so that the grid is smooth.
     progress : bool
-        Show a bar on standard error.
-
-    Returns
-    -------
-    Grid
-
-    Raises
-    ------
-    DataError
-        Shares outside [0, 1) or not in sequences.
-    NotIdentified
-        No point of the grid has an estimate.
 
     Examples
     --------
@@ -125,13 +109,9 @@ def grid(
 
 @dataclass(frozen=True, slots=True)
 class Tipping:
-    """The smallest shares of errors that bring a metric under a value.
+    """The smallest shares of errors that bring a metric under a value, NaN if none up to .99 does so.
 
-    A share is NaN if none up to .99 does so.
-
-    `metric`: name of the metric; `under`: the stated value; `estimate`: the estimate if labels are perfect;
-    `u`: share missed, if none is kept; `v`: share kept, if none is missed; `both`: share missed and share
-    kept, if they are equal.
+    `u`: share missed, if none is kept; `v`: share kept, if none is missed; `both`: if the two are equal.
     """
 
     metric: str
@@ -169,17 +149,6 @@ def tipping(
     engine : Engine, optional
         `Taylor()` by default.
     rng : Generator, int or None
-
-    Returns
-    -------
-    Tipping
-
-    Raises
-    ------
-    DataError
-        A value that is no finite number.
-    NotIdentified
-        The sample does not identify the metric.
 
     Examples
     --------

@@ -20,9 +20,8 @@ MANY = 0.1
 class Audit:
     """Errors of an annotator, such as a machine, by careful labels of the same mentions (see `Pair.audit`).
 
-    `table`: row missed: records of the entity outside home; `invented`: foreign records in the answers, of
-    predicted clusters without a record that was rightly found; `removed`: records of the entity in home
-    that are not in the answers.
+    `invented`: foreign records in answers, of clusters without a record that was rightly found; `removed`:
+    records of the entity in home that answers leave out. No model of errors has these two.
     """
 
     table: pd.DataFrame

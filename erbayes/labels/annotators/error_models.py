@@ -82,11 +82,6 @@ class MissedPieces:
     slope : float
         0 or more. Above 0, smaller pieces are missed more often.
 
-    Raises
-    ------
-    DataError
-        A known rate outside [0, 1], or a slope below 0.
-
     Examples
     --------
     >>> MissedPieces(0.5, slope=1.0).missed(np.array([1.0, 1.0, 9.0]), np.random.default_rng(2))
@@ -127,11 +122,6 @@ class KeptRecords:
         The probability to keep a foreign record of home.
     elsewhere : float in [0, 1] or Rate
         The probability to keep one of another predicted cluster that holds records of the entity.
-
-    Raises
-    ------
-    DataError
-        Known rates outside [0, 1].
 
     Examples
     --------
@@ -249,10 +239,7 @@ def _need_entities(units: Units) -> None:
 
 
 def mislabel(units: Units, model: Annotator, rng: Seed = None, home: BoolArray | None = None) -> Units:
-    """Draw the units that an annotator with errors would have labelled.
-
-    Shapes: `home` (p,).
-    """
+    """Draw the units that an annotator with errors would have labelled; `home` (p,)."""
     _need_entities(units)
     need_annotator(model)
     rng = generator(rng)
@@ -262,17 +249,11 @@ def mislabel(units: Units, model: Annotator, rng: Seed = None, home: BoolArray |
 
 
 def restore(units: Units, model: Annotator, rng: Seed = None, home: BoolArray | None = None) -> Units:
-    """Draw the true entities behind labels with errors.
+    """Draw the true entities behind labels with errors; `home` (p,).
 
-    Each piece or record that was caught with probability 1 - p implies others that were missed. Their random
-    number has the negative binomial distribution NB(1, 1 - p). Which records were missed is not known.
-    A missed piece therefore gets the size and the predicted cluster's size of the piece that implies it. It
-    goes to an entity that was labelled in home only, and whose home is about as large.
-
-    Likewise each removed foreign record implies NB(1, 1 - v) that were kept, for the share kept v. One record
-    of each home piece is the sampled mention, which is never foreign.
-
-    Shapes: `home` (p,).
+    What was caught with probability 1 - p implies NB(1, 1 - p) missed beside it. A missed piece gets the size
+    of the piece that implies it, and goes to an entity that was labelled in home only, whose home is about as
+    large. Likewise each removed foreign record implies NB(1, 1 - v) that were kept, for the share kept v.
     """
     _need_entities(units)
     need_annotator(model)
@@ -351,8 +332,7 @@ def perturb(
     Raises
     ------
     DataError
-        Mentions that are not both labelled and predicted, an entity without a mention, or labels of which the
-        prediction has no record.
+        Mentions that are not both labelled and predicted, or an entity without one.
 
     Examples
     --------

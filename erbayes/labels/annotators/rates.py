@@ -32,11 +32,6 @@ class Beta:
     a, b : float, above 0
         Imagined cases with and without the error.
 
-    Raises
-    ------
-    DataError
-        a or b not above 0 and finite.
-
     Examples
     --------
     >>> round(float(Beta(20, 80).draw(np.random.default_rng(1), (10_000,)).mean()), 2)
@@ -59,17 +54,9 @@ class Beta:
 class Recaptured:
     """The share of cases that two annotators both missed, from those that each of them caught.
 
-    Let q11, q10, q01 and q00 be the shares of cases caught by both, by the first only, by the second only and
-    by neither. Their odds ratio is ω = q11 q00/(q10 q01). The share that both missed follows from a Dirichlet
-    posterior of the first three:
-
-        q00/(q00 + q10 + q01 + q11)   with   q00 = ω q10 q01/q11.
-
-    With the default prior the number missed is (first + ½)(second + ½)/(both + 1) in mean, if ω = 1. This is
-    Chapman's estimator, except for the halves. They keep some uncertainty if counts are 0.
-
-    The data cannot show cases that both annotators miss. ω > 1 (easy cases are easy for both) is an
-    assumption; vary it.
+    The data cannot show it without an assumption, the odds ratio ω = q11 q00/(q10 q01) of the shares caught
+    by both, one, the other and neither; vary it. The first three have a Dirichlet posterior. For ω = 1 the
+    number missed is (first + ½)(second + ½)/(both + 1) in mean: Chapman's estimator, except for the halves.
     """
 
     both: float

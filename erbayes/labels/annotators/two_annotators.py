@@ -29,7 +29,7 @@ from .rates import Recaptured
 
 
 def answers(labels: Any, mentions: Any) -> pd.DataFrame:
-    """Table of one annotator's answers, for `Pair.of`: all records of the entity of each sampled mention.
+    """Table of one annotator's answers, for `Pair.of`: mention, and each record of its entity.
 
     Parameters
     ----------
@@ -37,16 +37,6 @@ def answers(labels: Any, mentions: Any) -> pd.DataFrame:
         Entity of each labelled record, by this annotator.
     mentions : sequence of record ids
         The sampled mentions, each once.
-
-    Returns
-    -------
-    DataFrame
-        Columns mention, record: one row per record of the mention's entity.
-
-    Raises
-    ------
-    DataError
-        Mentions without a label, or mentions listed twice.
 
     Examples
     --------
@@ -73,7 +63,6 @@ class Pair:
     Attributes
     ----------
     mentions : Index, (n,)
-        The sampled mentions.
     table : DataFrame
         One row per mention and record, for the records of home and of either answer. Columns: mention (its
         position), record, cluster (its code), m (the cluster's size), home (whether the cluster is home),
@@ -101,10 +90,7 @@ class Pair:
     def of(
         cls, first: pd.DataFrame, second: pd.DataFrame, prediction: Any, missing: Missing = Missing.ERROR
     ) -> Pair:
-        """Make a pair from two tables of `answers`, and from the prediction that both started from.
-
-        `Missing.ERROR` refuses records that the prediction lacks, and `Missing.OMIT` leaves them out.
-        """
+        """Make a pair from two tables of `answers`, and from the prediction that both started from."""
         if missing not in {Missing.ERROR, Missing.OMIT}:
             raise DataError(f"two annotators are compared with Missing.ERROR or OMIT, not {missing}")
         prediction = Clustering.of(prediction, "prediction")
@@ -207,15 +193,7 @@ class Pair:
         )
 
     def disagreements(self) -> pd.DataFrame:
-        """Table of disagreements to adjudicate, those with most links first.
-
-        Returns
-        -------
-        DataFrame
-            Columns mention, cluster, kind, records, links, examples; one row per mention, predicted cluster
-            and kind. Records are those on which the annotators differ. Links are between these, and from
-            these to the records in both answers.
-        """
+        """Table of disagreements to adjudicate by mention, cluster and kind, those with most links first."""
         t = self.table
         common = self._count_chosen((t["first"] & t["second"]).to_numpy())
         groups = _group_differing(t[t["first"] != t["second"]])
@@ -228,8 +206,8 @@ class Pair:
     def counts(self) -> pd.DataFrame:
         """Count the records found outside home, and those removed from home: by both, and by one alone.
 
-        Records of one mention and predicted cluster were judged together, in a block. All of them therefore
-        count as (Σ records)²/Σ records² `cases` (Kish), over blocks.
+        Records of one mention and cluster were judged together. They count as (Σ records)²/Σ records²
+        `cases`.
         """
         t = self.table
         found, removed = t[~t["home"]], t[t["home"]]
@@ -237,11 +215,7 @@ class Pair:
         return pd.DataFrame([_count_crossed(found), _count_crossed(removed)], ["found", "removed"])
 
     def recaptured(self, odds_ratio: float = 1.0) -> tuple[Recaptured, Recaptured]:
-        """Return the shares that both missed outside home and both kept in home, for an `Annotator`.
-
-        They weigh as much as the `cases` in `counts`. `odds_ratio` is that of `Recaptured`. Under draws
-        proportional to size, shares of records are shares of links.
-        """
+        """Return the shares both missed outside home and kept in home, which weigh as much as the `cases`."""
         table = self.counts()
         records = table[["both", "first", "second"]].to_numpy(dtype=float)
         scaled = records * (table["cases"].to_numpy() / np.maximum(records.sum(axis=1), 1))[:, None]
@@ -249,14 +223,7 @@ class Pair:
         return missed, kept
 
     def audit(self) -> Audit:
-        """Count the errors of the first annotator as if the second were right: a machine by careful labels.
-
-        Warns
-        -----
-        Alarm
-            If errors of other kinds, which no model has, are more than a tenth of those in the table.
-
-        """
+        """Count the errors of the first annotator as if the second were right: a machine by careful ones."""
         audit = count_audited_errors(self.table)
         warn_unmodelled(audit)
         return audit

@@ -1,6 +1,6 @@
 """Candidates: records outside the predicted cluster of a drawn record that may belong to its entity.
 
-An annotator answers about candidates, and adds what they lack. A match that is no candidate, and that nobody
+An annotator answers about candidates, and adds what is missing. A match that is no candidate, and that nobody
 finds by other means, counts as not there. Estimates of recall are then too high.
 
 Candidates of equal score stand in a random order, which the seed of the draws fixes. A limit thus leaves out
@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from ..._internal.arrays import FloatArray, IntArray
 from ..._internal.errors import DataError, head, need, whole
 from ..._internal.tables import as_text, is_table, refuse_names, to_frame
-from ...units.clustering import Clustering, as_index, ids, kind
+from ...units.clustering import Clustering, as_index, ids
 from .drawn import Drawn
-from .labelling_tasks import asked
+from .labelling_tasks import asked, need_kind
 
 COLUMNS = ["record", "candidate", "score", "why"]
 """Columns of every table of candidates."""
@@ -53,11 +53,6 @@ def from_clustering(drawn: Drawn, looser: Any) -> pd.DataFrame:
         Columns record (the drawn one), candidate, score and why. Every score is 1. Records of the predicted
         cluster are left out. Draws of one record share their candidates.
 
-    Raises
-    ------
-    DataError
-        Drawn records that the clustering lacks, or that have ids of another type.
-
     Examples
     --------
     >>> from erbayes.labels import Records, draw
@@ -67,12 +62,12 @@ def from_clustering(drawn: Drawn, looser: Any) -> pd.DataFrame:
     """
     clustering = Clustering.of(looser, "looser clustering")
     queries = _queries(drawn)
-    _need_kind(clustering.records, queries, "records of the looser clustering")
+    need_kind(clustering.records, queries, "records of the looser clustering")
     position = clustering.records.get_indexer(queries)
     if (position < 0).any():
         raise DataError(
-            f"the looser clustering lacks {int((position < 0).sum()):,} of {len(queries):,} drawn records, "
-            f"such as {head(queries[position < 0])}"
+            f"{int((position < 0).sum()):,} of {len(queries):,} drawn records are missing in the looser "
+            f"clustering, such as {head(queries[position < 0])}"
         )
     homes = pd.DataFrame({"record": queries, "home": clustering.codes[position]})
     near = np.isin(clustering.codes, homes["home"])
@@ -101,12 +96,6 @@ def from_pairs(drawn: Drawn, pairs: Any, score: str, limit: int | None = None) -
         Columns record (the drawn one), candidate, score and why. Records of the predicted cluster are left
         out. Of a pair that occurs again the best score counts.
 
-    Raises
-    ------
-    DataError
-        Other columns than these, scores that are missing or not numbers, or ids of another type than those
-        of the draws.
-
     Examples
     --------
     >>> from erbayes.labels import Records, draw
@@ -129,7 +118,7 @@ def from_pairs(drawn: Drawn, pairs: Any, score: str, limit: int | None = None) -
     queries = _queries(drawn)
     sides = [ids(ends.iloc[:, i], f"column {ends.columns[i]!r} of the pairs") for i in (0, 1)]
     for side in sides:
-        _need_kind(side, queries, "records of the pairs")
+        need_kind(side, queries, "records of the pairs")
     numbers = scores.to_numpy(float)
     both = [
         pd.DataFrame({"record": one, "candidate": other, "score": numbers})[one.isin(queries)]
@@ -144,7 +133,7 @@ def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limi
     The score of a candidate is the sum of s³ log(1/q) over columns. s is the similarity of the two values: 1
     minus their insertions and deletions per character (rapidfuzz's `Indel`). q is the share of records whose
     value is as similar to the drawn one, or more. So a rare value that both have counts much, and a common
-    one little. A value that either record lacks counts nothing. Case and punctuation do not matter.
+    one little. A missing value of either record counts nothing. Case and punctuation do not matter.
 
     The table is read twice, some rows at a time.
 
@@ -168,8 +157,7 @@ def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limi
     Raises
     ------
     DataError
-        rapidfuzz is not installed, unknown columns, ids of another type than those of the draws, drawn
-        records that the table lacks or repeats, or a table that can be read only once.
+        rapidfuzz is not installed, drawn records are not there once, or the table can be read only once.
 
     Examples
     --------
@@ -219,11 +207,6 @@ def interleaved(*candidates: pd.DataFrame, limit: int | None = None) -> pd.DataF
         Each candidate once per drawn record, with the score and the reason that it has in the first table
         that ranks it highest.
 
-    Raises
-    ------
-    DataError
-        No table, or a table without these columns.
-
     Examples
     --------
     >>> text = pd.DataFrame({"record": "r1", "candidate": ["a", "b"], "score": [9.0, 8.0], "why": "text"})
@@ -249,44 +232,10 @@ def interleaved(*candidates: pd.DataFrame, limit: int | None = None) -> pd.DataF
     return merged[COLUMNS].reset_index(drop=True)
 
 
-def candidate_counts(drawn: Drawn, candidates: pd.DataFrame) -> pd.Series:
-    """Count the candidates of each drawn record.
-
-    Parameters
-    ----------
-    drawn : Drawn
-    candidates : DataFrame
-        As the other functions return them.
-
-    Returns
-    -------
-    Series, drawn record -> number of candidates
-        0 for a drawn record without any.
-
-    Examples
-    --------
-    >>> from erbayes.labels import Records, draw
-    >>> drawn = draw({"r1": "a", "r2": "a", "r3": "b"}, Records(), n=50, seed=5)
-    >>> counts = candidate_counts(drawn, from_clustering(drawn, {"r1": 0, "r2": 1, "r3": 0}))
-    >>> counts.sort_index().to_dict()
-    {'r1': 1, 'r2': 0, 'r3': 1}
-    """
-    counts = candidates["record"].value_counts()
-    return counts.reindex(_queries(drawn), fill_value=0).rename("candidates").rename_axis("record")
-
-
 def _queries(drawn: Drawn) -> pd.Index:
     """Return the records whose entity annotators tell, in the order of the tasks."""
     need(drawn, Drawn, "candidates need draws, as `draw` returns them")
     return as_index(asked(drawn)["record"])
-
-
-def _need_kind(records: pd.Index, queries: pd.Index, what: str) -> None:
-    """Refuse ids of another type than those of the draws."""
-    if len(records) and kind(records) != kind(queries):
-        raise DataError(
-            f"{what} are of type {kind(records)}, drawn records of type {kind(queries)}: convert them to one"
-        )
 
 
 def _number_homes(drawn: Drawn) -> Callable[[pd.Index], IntArray]:
@@ -296,8 +245,8 @@ def _number_homes(drawn: Drawn) -> Callable[[pd.Index], IntArray]:
     lacking = (queries := _queries(drawn))[members.get_indexer(queries) < 0]
     if len(lacking):
         raise DataError(
-            f"members lack {len(lacking):,} of {len(queries):,} drawn records, such as {head(lacking)}: "
-            "draws that are read from files need the table of their members"
+            f"members are missing for {len(lacking):,} of {len(queries):,} drawn records, such as "
+            f"{head(lacking)}: draws that are read from files need the table of their members"
         )
     return lambda records: codes[members.get_indexer(records)]
 
@@ -343,7 +292,7 @@ def _read_first(
         named = names[1:] if columns is None else list(columns)
         refuse_names(named, names, "the table of attributes")
         records = ids(batch.iloc[:, 0], f"column {names[0]!r} of the attributes")
-        _need_kind(records, queries, "records of the attributes")
+        need_kind(records, queries, "records of the attributes")
         drawn_rows.append(batch[records.isin(queries)])
         sampled = batch[named].iloc[-start % step :: step]
         stock = sampled if stock is None else pd.concat([stock, sampled], ignore_index=True)

@@ -103,18 +103,11 @@ class Drawn:
             The prediction that was drawn from. Needed for strata of values, if chances depend on predicted
             size.
 
-        Returns
-        -------
-        Design
-            `Responding`, if there are unresolved records, or if chance has left out some draws and records
-            repeat.
-
         Raises
         ------
         DataError
-            If a drawn record has no label and is neither unresolved nor unlabelled, or if values are needed.
-            If an unresolved or unlabelled record was not drawn, or is both, or if a drawn record has no
-            class. If a stratum of values has no begun or no resolved draw.
+            If a drawn record is neither labelled, unresolved nor unlabelled, if values or classes are
+            missing, or if a stratum of values has no begun or no resolved draw.
 
         Examples
         --------
@@ -180,15 +173,7 @@ class Drawn:
             )
 
     def is_from(self, prediction: Any) -> bool:
-        """Return whether a prediction is the one drawn from, as `refuse_another` compares them.
-
-        Examples
-        --------
-        >>> from erbayes.labels import Records, draw
-        >>> drawn = draw({1: "a", 2: "a"}, Records(), n=2, seed=1)
-        >>> drawn.is_from({2: "a", 1: "a"}), drawn.is_from({1: "a", 2: "b"})
-        (True, False)
-        """
+        """Return whether a prediction is the one drawn from, as `refuse_another` compares them."""
         return self._compute_fingerprint(prediction) == self.fingerprint
 
     def _compute_fingerprint(self, prediction: Any) -> str:
@@ -228,7 +213,7 @@ class Drawn:
             raise DataError(f"draws of version {version!r} cannot be read, only those of version 1")
         lacking = [column for column in COLUMNS if column not in table]
         if lacking:
-            raise DataError(f"the table of the draws lacks the columns {', '.join(lacking)}")
+            raise DataError(f"the table of the draws has no columns {', '.join(lacking)}")
         ordered = sorted(sizes)
         known = KnownTotals(
             np.array(ordered, dtype=float), np.array([sizes[s] for s in ordered], dtype=float)
@@ -333,10 +318,6 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
     values : Series or mapping, record -> value, optional
         The value of every record, for plans that need one: a chance or a stratum. For files and tables, the
         name of the column that has it.
-
-    Returns
-    -------
-    Drawn
 
     Raises
     ------

@@ -44,12 +44,7 @@ DECIDED = "decided"
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Folder:
-    """A folder with a draw and its labelling tasks. `write_folder` makes one, `read_folder` opens it.
-
-    `tasks`: as `tasks` returns them, with attributes as text; `fingerprint`: a text that names this draw
-    and its tasks; `facts`: what is known of the draw in words: its date, version of erbayes, and what the
-    caller stated; `blind`: true if annotators cannot see which records are of the predicted cluster.
-    """
+    """A folder with a draw and its labelling tasks, and its `facts` in words. `write_folder` makes one."""
 
     path: Path
     drawn: Drawn
@@ -100,13 +95,11 @@ def write_folder(
     Parameters
     ----------
     path : str or Path
-        The folder to write.
     drawn : Drawn
-        As `draw` returns it.
     tasks : DataFrame
-        As `tasks` returns them.
-    annotators, overlap
-        As in `dealt`. The seed of the draw deals the tasks.
+        As `erbayes.labels.tasks` returns them.
+    annotators, overlap : int, float in [0, 1]
+        Annotators, and the share of tasks that two of them get. The seed of the draw deals the tasks.
     blind : bool
         True hides the prediction: sheets and pages show the cluster and the candidates in one list, in an
         order that the seed shuffles. The page then has no answer of its own.
@@ -114,10 +107,6 @@ def write_folder(
         True replaces a folder of a draw that holds answers. They are lost.
     facts : mapping, optional
         What else is to be kept with the draw, such as the files that it was made from.
-
-    Returns
-    -------
-    Folder
 
     Raises
     ------
@@ -193,7 +182,8 @@ def read_folder(path: str | Path) -> Folder:
         raise DataError(f"{path / FACTS} is not of version {VERSION}: read it with the erbayes that wrote it")
     if damaged := [name for name, right in SHAPE.items() if not right(about.get(name))]:
         raise DataError(
-            f"{path / FACTS} is damaged: it lacks what erbayes draw writes as {head(damaged, 9)}; restore it"
+            f"{path / FACTS} is damaged: what erbayes draw writes as {head(damaged, 9)} is not there; "
+            "restore it"
         )
     if _compute_fingerprint(content, about) != about["fingerprint"]:
         raise DataError(

@@ -61,7 +61,6 @@ def tasks(
     Parameters
     ----------
     drawn : Drawn
-        As `draw` returns it.
     attributes : DataFrame or Arrow table, optional
         What annotators see of a record. The first column is the record; all others are shown.
     candidates : DataFrame or Arrow table, optional
@@ -85,9 +84,7 @@ def tasks(
     Raises
     ------
     DataError
-        Attributes that lack a shown record, list one twice, or have a column of a reserved name. Candidates
-        of no drawn record. Ids of another type than those of the draws. Controls for draws of one predicted
-        cluster, or a share that does not lie between 0 and 1.
+        If attributes or candidates do not fit the draws, or controls for draws of one predicted cluster.
 
     Examples
     --------
@@ -138,7 +135,7 @@ def _list_candidates(candidates: Any, mentions: pd.DataFrame) -> pd.DataFrame:
     others = ids(frame["candidate"], "candidates")
     drawn = as_index(mentions["record"])
     for what, index in (("drawn records of the candidates", records), ("candidates", others)):
-        _need_kind(index, drawn, what)
+        need_kind(index, drawn, what)
     position = drawn.get_indexer(records)
     known = position >= 0
     if len(records) and not known.any():
@@ -190,7 +187,7 @@ def as_sent(tasks: pd.DataFrame, seed: int, blind: bool) -> pd.DataFrame:
     return sent.drop(columns=WHY, errors="ignore").reset_index(drop=True)
 
 
-def _need_kind(index: pd.Index, drawn: pd.Index, what: str) -> None:
+def need_kind(index: pd.Index, drawn: pd.Index, what: str) -> None:
     """Refuse ids of another type than those of the draws."""
     if len(index) and len(drawn) and kind(index) != kind(drawn):
         raise DataError(
@@ -213,7 +210,7 @@ def _join_attributes(table: pd.DataFrame, attributes: Any) -> pd.DataFrame:
         )
     records = ids(frame.iloc[:, 0], f"column {names[0]!r} of the attributes")
     shown = as_index(table["record"])
-    _need_kind(records, shown, "records of the attributes")
+    need_kind(records, shown, "records of the attributes")
     frame = frame.loc[records.isin(shown)]
     records = records[records.isin(shown)]
     if not records.is_unique:

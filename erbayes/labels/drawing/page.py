@@ -67,21 +67,20 @@ def labelling_page(
     Parameters
     ----------
     tasks : DataFrame
-        One row per record shown, with columns task (an integer), record, role, and any attributes to show.
-        The role is "drawn" once per task, "cluster" for the rest of the predicted cluster of the drawn
-        record, and "candidate" for records from elsewhere. A "control" is shown as one of the cluster. If
-        all roles but "drawn" are "shown", the page is blind: it has one list in the order of the table, has
-        no answer of its own, and takes a task for done only when every record of it has an answer. The page
-        shows attributes in the order of what they tell, candidates in that of their likeness to the drawn
-        record, and folds those that have next to nothing in common with it. Columns
-        same, cannot_tell, note, annotator and seconds may be there, without any answer in them. A column why
-        is not shown, lest it sway the annotator.
+        As `erbayes.labels.tasks` makes them: columns task, record, role, and attributes to show. The role is
+        "drawn" once per task, "cluster" for the rest of the predicted cluster of the drawn record, and
+        "candidate" for records from elsewhere. A "control" is shown as one of the cluster. If all roles but
+        "drawn" are "shown", the page is blind: it has one list in the order of the table, has no answer of
+        its own, and takes a task for done only when every record of it has an answer. The page shows
+        attributes in the order of what they tell, candidates in that of their likeness to the drawn record,
+        and folds those that have next to nothing in common with it. Columns same, cannot_tell, note,
+        annotator and seconds may be there, without any answer in them. A column why is not shown, lest it
+        sway the annotator.
     annotator : str
         The name of the annotator. Progress is kept, and answers are saved, under this name.
     fingerprint : str
         A text that names the draw. The page refuses answers with another one, and so does `read_answers`.
     title, question : str
-        The name of the job, and the question that each task asks.
     settling : mapping, task -> predicted cluster, optional
         The cluster of each task, if predicted clusters were drawn. A record that is judged the same in one
         task of a cluster needs no answer in its own. The page marks that task as settled, and goes past it.
@@ -94,8 +93,7 @@ def labelling_page(
     Raises
     ------
     DataError
-        No task, a task without its one drawn record, a record twice in a task, an unknown role, or columns,
-        ids or answers other than these.
+        If this is no table of tasks, or if it has answers.
 
     Examples
     --------
@@ -159,10 +157,8 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
     ----------
     answers : Path or str
         The file, or its text.
-    tasks : DataFrame
-        The tasks of that page, as for `labelling_page`.
-    fingerprint : str
-        The fingerprint of that page.
+    tasks, fingerprint
+        Those of that page.
 
     Returns
     -------
@@ -176,8 +172,7 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
     Raises
     ------
     DataError
-        A file that cannot be read or is no such file, another version or fingerprint, unknown tasks or
-        records, a task or a record answered twice, or a task that is done and lacks answers.
+        A file that is none of this page, or answers that are unknown, double or not complete.
 
     Examples
     --------
@@ -241,7 +236,7 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
     lacking = table[table["task"].isin(done) & (table["same"] == "")]
     if len(lacking):
         raise DataError(
-            f"{what}: {lacking['task'].nunique():,} tasks are said to be done and lack answers about "
+            f"{what}: {lacking['task'].nunique():,} tasks are said to be done and have no answers about "
             f"{len(lacking):,} records, such as task {lacking['task'].iloc[0]} about "
             f"{head(lacking['record'], 1)}"
         )
@@ -295,10 +290,7 @@ def _check_tasks(tasks: pd.DataFrame) -> pd.DataFrame:
 
 
 def _weigh_attributes(rows: pd.DataFrame, top: IntArray, other: IntArray) -> tuple[FloatArray, IntArray]:
-    """Return how rare each attribute is, (k,), and the attributes in the order of what they tell, (k,).
-
-    `top` and `other` are the rows of the drawn record and of the shown one in each comparison.
-    """
+    """Return how rare attributes are, and their order by what they tell, (k,), by drawn and shown rows."""
     compared = top != other
     weights, told = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
     for k in range(rows.shape[1]):
@@ -364,13 +356,13 @@ def _parse_answers(answers: Path | str, what: str, fingerprint: str) -> dict[str
 
 
 def _check_fields(answer: Any, where: str) -> None:
-    """Refuse an answer that lacks fields, or whose fields are of other types."""
+    """Refuse an answer without all fields, or whose fields are of other types."""
     if not isinstance(answer, dict):
         raise DataError(
             f"{where} is {type(answer).__name__}, not an object with fields {head(list(FIELDS), 9)}"
         )
     if lacking := [name for name in FIELDS if name not in answer]:
-        raise DataError(f"{where} lacks {head(lacking, 9)}")
+        raise DataError(f"{where} has no {head(lacking, 9)}")
     for name, wanted in FIELDS.items():
         value = answer[name]
         # the exact type, because a bool is an int for isinstance

@@ -56,10 +56,7 @@ class Line:
 
 
 def at_points(source: Source, counts: pd.DataFrame, lines: Sequence[Line], seed: int) -> list[pd.DataFrame]:
-    """Return a table per line with the record at each point: record, cluster, size, key, [value,] chance.
-
-    The source is asked once for all lines, and `counts` are as `ordered_counts` returns them.
-    """
+    """Return a table per line with the record at each point, which asks the source once for all lines."""
     ends = [
         np.cumsum(np.bincount(counts["bucket"], line.chance(counts) * counts["records"], BUCKETS))
         for line in lines

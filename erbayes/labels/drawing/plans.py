@@ -70,7 +70,9 @@ class Labelled:
             size = source.look_up(records).set_index("record")["size"].reindex(records)
         if size.isna().any():
             lacking = records[size.isna()]
-            raise DataError(f"the prediction lacks {len(lacking)} labelled records, such as {head(lacking)}")
+            raise DataError(
+                f"{len(lacking)} labelled records are missing in the prediction, such as {head(lacking)}"
+            )
         return size.to_numpy(dtype=float)
 
     @property
@@ -90,8 +92,8 @@ class Plan(Protocol):
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
         """Draw n records, in any order: `erbayes.labels.draw` puts them into a random one.
 
-        If the class attribute `independent` is True, their order is kept. Every draw must then be independent
-        of the others, with the same chances.
+        Under the class attribute `independent` their order is kept, so that draws must be independent and
+        alike.
         """
         ...
 
@@ -255,11 +257,6 @@ class Mixture(_WithReplacement):
     of : plan by size
         The other plan, with chances q_i. By default `LinkEnds()`.
 
-    Raises
-    ------
-    DataError
-        If `alpha` is outside (0, 1), or if `of` is no plan by size.
-
     Examples
     --------
     >>> from erbayes.labels import draw
@@ -367,7 +364,8 @@ def need_labelled_values(drawn: Labelled, plan: Any, what: str) -> pd.Series:
     lacking = records[~records.isin(values.index[values.notna()])]
     if len(lacking):
         raise DataError(
-            f"values lack {len(lacking)} of {len(records)} labelled records, such as {head(lacking)}"
+            f"values are missing for {len(lacking)} of {len(records)} labelled records, such as "
+            f"{head(lacking)}"
         )
     return values.reindex(records)
 
@@ -476,11 +474,6 @@ class Strata:
         its name. By default draws are proportional to the records of strata, but at least two.
     of : plan by size
         The plan whose chances are used in each stratum. By default `Records()`.
-
-    Raises
-    ------
-    DataError
-        If `starts` do not rise from 1, or if `of` is no plan by size.
 
     Examples
     --------

@@ -34,11 +34,7 @@ Keys = NDArray[np.uint64]
 
 
 class Source(Protocol):
-    """A prediction from which records are drawn.
-
-    Tables are DataFrames. Their order of rows does not matter. The column `value` is there only if the source
-    was opened with a value per record, such as a stratum or a chance.
-    """
+    """A prediction from which records are drawn. Tables have a `value` only if it was opened with values."""
 
     @property
     def known(self) -> KnownTotals:
@@ -46,10 +42,7 @@ class Source(Protocol):
         ...
 
     def counts(self, seed: int) -> pd.DataFrame:
-        """Count records: bucket, size, [value,] records; one row per combination that occurs.
-
-        `size` is the number of records of the predicted cluster.
-        """
+        """Count records: bucket, size (of the cluster), [value,] records; a row for each combination."""
         ...
 
     def in_buckets(self, buckets: IntArray, seed: int) -> pd.DataFrame:
@@ -57,11 +50,7 @@ class Source(Protocol):
         ...
 
     def up_to(self, highest: Mapping[int, int], seed: int) -> pd.DataFrame:
-        """Return the records whose key is at most that of the size of their cluster.
-
-        Columns are those of `in_buckets`. `highest` has the highest key by size. Records of clusters of other
-        sizes are left out.
-        """
+        """Return the records whose key is at most the `highest` of the size of their cluster."""
         ...
 
     def members(self, clusters: pd.Index) -> pd.DataFrame:
@@ -73,11 +62,7 @@ class Source(Protocol):
         ...
 
     def of_clusters(self) -> Source:
-        """Return the source whose records are the predicted clusters: one row per cluster.
-
-        Its record is the id of the cluster, and so is its cluster. Its size is that of the cluster. `known`
-        is that of this source.
-        """
+        """Return the source whose records are the predicted clusters, one row each with its id and size."""
         ...
 
 
@@ -127,11 +112,7 @@ def change(clusters: Any) -> DataError:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InMemory:
-    """A prediction in memory, as a source.
-
-    `records`, `clusters` (N,): id of each record and of its predicted cluster; `size` (N,): number of
-    records of that cluster; `known`: sizes of all predicted clusters; `values` (N,): a value per record.
-    """
+    """A prediction in memory, as a source: (N,) ids, clusters and sizes, with a value per record or none."""
 
     records: pd.Index
     clusters: pd.Index
@@ -212,7 +193,9 @@ def _match_values(values: Any, records: pd.Index) -> Any:
     if not len(lacking):
         lacking = records[pd.isna(found)]
     if len(lacking):
-        raise DataError(f"values lack {len(lacking)} of {len(records)} records, such as {head(lacking)}")
+        raise DataError(
+            f"values are missing for {len(lacking)} of {len(records)} records, such as {head(lacking)}"
+        )
     return found
 
 

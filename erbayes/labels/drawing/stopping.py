@@ -70,11 +70,6 @@ class Rule:
     exact : Kind
         Kind of interval of metrics that are means of bounded numbers (see `erbayes.engine.BoundedMeans`).
 
-    Raises
-    ------
-    DataError
-        If the level is outside (0, 1), or if a kind is no kind of interval.
-
     Examples
     --------
     >>> Rule(0.9).kind
@@ -99,13 +94,10 @@ ONCE = Rule(kind=DEFAULT, exact=Betting())
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Check(Tabled):
-    """Verdicts of a check, one per metric.
+    """Verdicts of a check, one per metric, (k,).
 
-    `metrics` (k,); `minimum`, `estimate` (k,); `interval` (k, 2); `level`: level of each interval; `kinds`
-    (k,); `verdicts` (k,); `further` (k,): about the number of further draws that would decide: 0 for a
-    verdict that is not open, and None if 100,000 draws would not decide, or if there is a reason; `reasons`
-    (k,): why a metric is open although more draws like those so far would not help: links or records out of
-    reach, or out of balance. "" if there is no such reason.
+    `level`: that of each `interval`, (k, 2); `further`: about how many further draws would decide, None if
+    100,000 would not; `reasons`: why more draws like those so far would not help, or "".
     """
 
     metrics: tuple[Metric, ...]
@@ -174,7 +166,7 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
     Raises
     ------
     DataError
-        If no minimum is passed, or one outside the range of its metric. If the sample has a single draw.
+        If a minimum is outside the range of its metric, or if the sample has a single draw.
     NotIdentified
         If the sample cannot estimate a metric.
 

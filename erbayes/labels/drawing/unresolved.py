@@ -32,7 +32,7 @@ def worst_cases(
     sample : Sample
         With the design `Responding`.
     metrics : Metric or str, or several
-    level : float in (0, 1)
+    level : float
     kind : Kind
         `Betting` or `AnytimeBetting`.
 
@@ -42,11 +42,6 @@ def worst_cases(
         Indexed by metric: estimate, adjusted by classes; all_wrong and all_right, the estimates of both
         cases; lower and upper, bounds of their intervals; level. A last column `reason` is there if a metric
         has no bounds.
-
-    Raises
-    ------
-    DataError
-        If the design is not `Responding`, or if `kind` is no interval by betting.
 
     Examples
     --------

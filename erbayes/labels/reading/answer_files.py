@@ -59,10 +59,6 @@ def read_labels(folder: str | Path | Folder, prediction: Any = None) -> Labels:
     prediction : memberships, optional
         The prediction that was drawn from, to tell which added records it lacks.
 
-    Returns
-    -------
-    Labels
-
     Raises
     ------
     DataError

@@ -26,7 +26,7 @@ class Fault(Enum):
     DIFFERING = "of two drawn records, one task says that they are the same, and the other that they are not"
     INTRANSITIVE = "the record is judged not the same, but a chain of answers joins the two"
     IN_TWO_ENTITIES = "the record is in the entities of drawn records that are not joined"
-    UNKNOWN_RECORD = "the prediction lacks the record, which an annotator has added"
+    UNKNOWN_RECORD = "the record, which an annotator has added, is missing in the prediction"
     UNANSWERED = "nobody has answered the task"
     BLANK = "the task is answered in part, and not for this record"
     YET_ANSWERED = "the annotator cannot tell, yet answers; the answers do not count"

@@ -18,9 +18,8 @@ from ...units.clustering import Clustering, ids, kind
 class MachineLabels:
     """Cheap labels of drawn records, as `machine_labels` makes them.
 
-    `labels`: the entity of each labelled record, by the machine; `drawn`: the drawn records, in order;
-    `draws`: the entity of each draw, in the same order; `unsure`: drawn records about which the machine
-    cannot tell anything; `shared`: records that the answers about several drawn records claim.
+    `labels`: the entity of each record; `draws`: that of each of the `drawn` records, in order; `unsure`:
+    those about which the machine cannot tell; `shared`: number of records that several answers claim.
     """
 
     labels: pd.Series
@@ -71,16 +70,10 @@ def machine_labels(
     columns : (str, str, str)
         Columns of the drawn record, the record and the probability.
 
-    Returns
-    -------
-    MachineLabels
-
     Raises
     ------
     DataError
-        Missing columns, probabilities outside [0, 1], or two probabilities of one pair. Drawn records without
-        a row, or rows of records that were not drawn. "Cannot tell" without a prediction, or records that
-        the prediction lacks.
+        If answers are not about the drawn records, once each, or "cannot tell" without a prediction.
 
     Notes
     -----
@@ -124,7 +117,7 @@ def _read(answers: Any, drawn: pd.Index, columns: tuple[str, str, str]) -> pd.Da
     """Return the answers with columns drawn, record and probability, checked."""
     frame = to_frame(answers)
     if lacking := [c for c in columns if c not in frame.columns]:
-        raise DataError(f"the answers lack columns {head(lacking)}; they have {head(frame.columns, 20)}")
+        raise DataError(f"the answers have no columns {head(lacking)}; they have {head(frame.columns, 20)}")
     asked = ids(frame[columns[0]], f"column {columns[0]!r} of the answers")
     probability = pd.to_numeric(frame[columns[2]], errors="coerce").astype(float)
     wrong = frame[columns[2]].notna() & ~probability.between(0, 1)

@@ -51,7 +51,6 @@ class Labels:
     Attributes
     ----------
     folder : Folder
-        The draw and its tasks.
     stars : Stars
         The entities of tasks with a complete answer. Drawn records that are judged the same have one entity.
         Entities of predicted clusters whose tasks are not all answered or settled are left out.
@@ -83,13 +82,7 @@ class Labels:
 
     @property
     def labels(self) -> pd.Series:
-        """Labels for `erbayes.estimate`, record -> entity.
-
-        Raises
-        ------
-        DataError
-            Faults outside `HARMLESS`, or no task with a complete answer.
-        """
+        """Labels for `erbayes.estimate`, record -> entity; harmful faults are a DataError."""
         refuse_harmful(self.problems, self.folder.path)
         if not len(self.stars.answers):
             what = "drawn predicted cluster" if self.of_clusters else "task"
@@ -183,13 +176,7 @@ class Labels:
         return list_disputed(self.problems, self.folder.tasks, self.answers)
 
     def write_disputed(self) -> Path:
-        """Write the tasks to decide as sheet-decided into the folder, and return its path.
-
-        Raises
-        ------
-        DataError
-            If there is nothing to decide, or such a sheet already.
-        """
+        """Write the tasks to decide as sheet-decided into the folder, and return its path."""
         return write_decisions(self.disputed(), self.folder.path)
 
     def design(
@@ -211,11 +198,6 @@ class Labels:
             What to do with labelled records that `drawn_from` lacks, as in `erbayes.measure`.
         values : Series or mapping, record -> value, optional
             The value of every labelled record, if they were drawn by values and annotators have added some.
-
-        Returns
-        -------
-        Design
-            For the prediction that was drawn from, or, with `drawn_from`, for any prediction of its records.
 
         Raises
         ------

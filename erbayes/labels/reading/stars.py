@@ -28,9 +28,8 @@ class Flaw(Enum):
 class Stars:
     """Entities of sampled records, as `read_stars` makes them from answers about pairs.
 
-    `answers`: columns entity, record: each entity has the id of the first sampled record in it; `draws`:
-    entity of each sampled record, with repeats, for `erbayes.UniformRecords`; `problems`: columns sampled,
-    record, problem (of `Flaw`): one row per fault.
+    `answers`: columns entity (the id of its first sampled record), record; `draws`: entity of each sampled
+    record, with repeats; `problems`: columns sampled, record, problem (of `Flaw`).
     """
 
     answers: pd.DataFrame
@@ -64,7 +63,7 @@ def read_stars(
 
     The entity of a sampled record is the record itself and every candidate that is judged to match it. Two
     sampled records that match have one entity. Every true match of a sampled record must be among its
-    candidates. If one was never shown, the entity lacks it, and the estimate of recall is too high.
+    candidates. If one was never shown, it is missing in the entity, and the estimate of recall is too high.
 
     Parameters
     ----------
@@ -85,11 +84,6 @@ def read_stars(
         Faults in the answers do not stop the reading. `Stars.problems` lists them, and most of them stop
         `Stars.labels`.
 
-    Raises
-    ------
-    DataError
-        Missing columns, answers that are neither match nor none, or ids of different types.
-
     Examples
     --------
     >>> pairs = pd.DataFrame({"l": ["a", "a", "x"], "r": ["b", "c", "d"], "same": [True, False, True]})
@@ -102,7 +96,7 @@ def read_stars(
     frame = to_frame(pairs)
     lacking = [c for c in (left, right, answer) if c not in frame.columns]
     if lacking:
-        raise DataError(f"the pairs lack columns {head(lacking)}; they have {head(frame.columns, 20)}")
+        raise DataError(f"the pairs have no columns {head(lacking)}; they have {head(frame.columns, 20)}")
     drawn = ids(sampled, "sampled records")
     first, second = (ids(frame[c], f"column {c!r} of the pairs") for c in (left, right))
     kinds = {kind(index) for index in (drawn, first, second) if len(index)}

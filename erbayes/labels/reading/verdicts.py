@@ -35,10 +35,7 @@ Problem = tuple[str, str, Any, Any, Fault]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An annotator's answer to a task: the records that are the same, and those that are not.
-
-    Controls are in neither set, but in `controls` with y or n, so that they enter no estimate.
-    """
+    """An annotator's answer to a task; controls are in neither set, so that they enter no estimate."""
 
     state: State
     same: frozenset[Any] = frozenset()

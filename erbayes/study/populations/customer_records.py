@@ -51,18 +51,12 @@ def customers(law: SizeLaw, records: int, rng: Seed = None) -> pd.DataFrame:
     records : int
         Number of records, 1 or more.
     rng : Generator, int or None
-        A generator or its seed. The same seed gives the same table.
 
     Returns
     -------
     DataFrame, (records,)
         Indexed by record. Columns given, family, born, city, email, phone, and person, which is the truth.
         Missing values are missing strings.
-
-    Raises
-    ------
-    DataError
-        If there are fewer than 1 record, or if `law` is no law of sizes.
 
     Examples
     --------

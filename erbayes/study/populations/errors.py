@@ -22,10 +22,7 @@ class Mechanism(Protocol):
     """A rule by which a prediction errs."""
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        """Turn true clusters into predicted ones.
-
-        Shapes: `codes` (N,).
-        """
+        """Turn true clusters, (N,), into predicted ones."""
         ...
 
 
@@ -72,11 +69,6 @@ class Misattribution:
     rate : float in [0, 1]
         Share of the records that are chosen.
 
-    Raises
-    ------
-    DataError
-        A rate outside [0, 1].
-
     Examples
     --------
     >>> Misattribution(0.0).apply(np.array([0, 0, 1]), np.random.default_rng(1))
@@ -111,11 +103,6 @@ class Splits:
     ----------
     rate : float in [0, 1]
         Probability that an entity is split.
-
-    Raises
-    ------
-    DataError
-        A rate outside [0, 1].
 
     Examples
     --------
@@ -156,11 +143,6 @@ class Merges:
     rate : float in [0, 1]
         Share of the entities that are chosen.
 
-    Raises
-    ------
-    DataError
-        A rate outside [0, 1].
-
     Examples
     --------
     >>> np.bincount(Merges(0.5).apply(np.array([0, 0, 1]), np.random.default_rng(1)))
@@ -197,11 +179,6 @@ class RareErrors:
     entities : int
         Number of merged entities: even, 0 or more.
 
-    Raises
-    ------
-    DataError
-        An odd or negative number, or more entities than there are.
-
     Examples
     --------
     >>> np.bincount(RareErrors(2).apply(np.array([0, 1, 1]), np.random.default_rng(1)))
@@ -227,10 +204,6 @@ class Chain:
     """Mechanisms one after another: each changes the clusters that the one before it made.
 
     `Chain(())` makes a perfect prediction.
-
-    Parameters
-    ----------
-    steps : sequence of Mechanism
 
     Examples
     --------

@@ -28,17 +28,10 @@ def population(law: SizeLaw, records: int, rng: Seed = None) -> pd.Series:
     records : int
         Number of records N, 1 or more.
     rng : Generator, int or None
-        A generator or its seed. The same seed gives the same entities.
 
     Returns
     -------
-    Series, (N,)
-        Entity, 0 to K - 1, of records 0 to N - 1. Records of an entity are neighbours.
-
-    Raises
-    ------
-    DataError
-        Fewer than 1 record.
+    Series, (N,), the entity of each record; records of an entity are neighbours
 
     Examples
     --------
@@ -71,11 +64,6 @@ class Population:
     units : Units
         All entities, counted from the prediction and the truth.
 
-    Raises
-    ------
-    DataError
-        Series that do not have the same records in the same order.
-
     Examples
     --------
     >>> from erbayes import metrics
@@ -101,22 +89,7 @@ class Population:
 
     @classmethod
     def of(cls, prediction: Any, truth: Any) -> Population:
-        """Make a population from two clusterings of real records. It has the records that both cover.
-
-        Parameters
-        ----------
-        prediction, truth : memberships
-            See `Clustering.of`.
-
-        Returns
-        -------
-        Population
-
-        Raises
-        ------
-        DataError
-            Invalid memberships, or no record in common.
-        """
+        """Make a population from two clusterings of real records. It has the records that both cover."""
         pred, true = Clustering.of(prediction, "prediction"), Clustering.of(truth, "truth")
         common = pred.records.intersection(true.records, sort=False)
         require(
@@ -128,10 +101,7 @@ class Population:
         return cls(_restrict(pred, common), _restrict(true, common), dropped)
 
     def total(self, column: Column | Known) -> float:
-        """Return the total of a column over the population.
-
-        The sum runs over entities. If entities do not identify the column, it runs over predicted clusters.
-        """
+        """Return the total of a column over entities, or else over predicted clusters."""
         if isinstance(column, Known):
             column = column.column
         units = self.units
@@ -141,21 +111,7 @@ class Population:
         return float(column.count(units).sum())
 
     def value(self, metric: Metric | str) -> float:
-        """Return the true value of a metric: its formula at the population totals.
-
-        Parameters
-        ----------
-        metric : Metric or str
-
-        Returns
-        -------
-        float
-
-        Raises
-        ------
-        NotIdentified
-            A metric that is 0/0 here, such as precision if the prediction links no records.
-        """
+        """Return the true value of a metric: its formula at the population totals."""
         metric = chosen_one(metric)
         totals = np.array([self.total(c) for c in metric.columns])
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -183,11 +139,6 @@ def simulate(law: SizeLaw, errors: Mechanism, records: int, rng: Seed = None) ->
     records : int
         Number of records N, 1 or more.
     rng : Generator, int or None
-        A generator or its seed. The same seed gives the same population.
-
-    Returns
-    -------
-    Population
 
     Raises
     ------

@@ -60,11 +60,6 @@ class Zeta:
     largest : int, optional
         Largest size, 1 or more.
 
-    Raises
-    ------
-    DataError
-        A parameter outside its range.
-
     Examples
     --------
     >>> sizes = Zeta(2.5, largest=20).draw(1000, np.random.default_rng(1))
@@ -107,11 +102,6 @@ class LogNormal:
     sigma : float
         Standard deviation of the log size before it is rounded up, above 0.
 
-    Raises
-    ------
-    DataError
-        A parameter outside its range.
-
     Examples
     --------
     >>> int(LogNormal(1.0, 0.8).draw(1000, np.random.default_rng(1)).sum())
@@ -139,11 +129,6 @@ class Empirical:
     ----------
     sizes : int array or sequence
         Sizes to draw from, each 1 or more, such as `Clustering.sizes`. A copy is kept.
-
-    Raises
-    ------
-    DataError
-        No sizes, or sizes that are not integers of 1 or more.
 
     Examples
     --------
