@@ -42,8 +42,8 @@ TOPICS = {
     ),
     "your-own-numbers": (
         "Numbers that were computed from the clusters, such as the count of customers, are as wrong as the "
-        "clusters. A feature describes one entity by a column of its records, and a statistic is computed from "
-        "entities and their features."
+        "clusters. A feature describes one entity by a column of its records, and a statistic is computed "
+        "from entities and their features."
     ),
     "second-clustering": (
         "The next release, a slower matcher or a looser threshold shortens intervals if it is good. If it "
