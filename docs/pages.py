@@ -36,6 +36,7 @@ PAGES = [
             "stopping",
             "domains",
             "thresholds",
+            "pairs",
             "how-to",
             "own-numbers",
             "two-clusterings",

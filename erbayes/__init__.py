@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from . import labels as labels
     from . import large as large
     from . import metrics as metrics
+    from . import pairs as pairs
     from . import plots as plots
     from . import report as report
     from . import statistics as statistics
@@ -108,7 +109,7 @@ _MODULES = {name: home for home, names in _HOMES.items() for name in names.split
 _ROOMS = {
     name: name
     for name in (
-        "analysis auxiliary bayes datasets design engine labels large metrics plots report statistics "
+        "analysis auxiliary bayes datasets design engine labels large metrics pairs plots report statistics "
         "study units"
     ).split()
 } | {"columns": "metrics.columns", "intervals": "metrics.intervals"}

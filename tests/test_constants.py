@@ -13,6 +13,7 @@ TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "erbayes"
 
 GUARDED = {
+    "answers.FEWEST": "test_pairs.py::TestEstimates::test_fewer_than_two_labelled_pairs_of_a_part_are_no_estimate",
     "bounded_means.CAP": "test_stopping.py::test_bets_are_those_of_a_plain_loop",
     "bounded_means.GREATEST": "test_thresholds.py::test_single_draws_hold_at_most_twice_the_mean_share",
     "calibration.FEWEST": "test_thresholds.py::test_calibration_rests_on_fifteen_effective_draws",
@@ -64,6 +65,7 @@ GUARDED = {
     "importance.SMALLEST": "test_bayes_thresholds.py::test_a_first_round_is_a_quarter_of_the_draws_and_150_at_least",
     "importance.STEPS": "test_bayes_near.py::test_a_short_step_is_the_last",
     "importance.UNLIKELY": "test_bayes_thresholds.py::test_effective_points_are_a_quarter_more_than_draws_and_a_fifth_of_an_unlikely_law",
+    "judged.FEWEST_RIGHT": "test_pairs.py::TestEstimates::test_recall_needs_five_right_answers",
     "known.LARGEST": "test_hostile.py::test_refused",
     "matched.IMAGINED": "test_bayes_second.py::test_differences_of_pairs_by_leaving_each_out",
     "nonresponse.FEWEST": "test_thresholds.py::test_a_class_of_size_has_ten_resolved_draws",

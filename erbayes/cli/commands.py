@@ -20,7 +20,7 @@ from .asked import Asked, KindName, Minima
 from .assist import Assist, in_words_of
 from .designs import DesignName
 from .domains import Domains
-from .drawing import Planned, Shown, refuse_strange_candidates
+from .drawing import PlanName, Planned, Shown, refuse_strange_candidates
 from .engine_names import SEED, Engines
 from .impact import Numbers, impact_command
 from .inputs import One, Several, note_frame, note_unresolved
@@ -62,6 +62,7 @@ from .options import (
     say,
     within,
 )
+from .pairs import draw_pairs, pairs_command
 from .phases import Cheap, split
 from .predictions import Predicted
 from .printing import Format, Formatted, Printing, show_cautions, show_labels, tabulate_labels
@@ -76,7 +77,7 @@ if TYPE_CHECKING:
     from ..labels import Drawn
     from ..metrics.definitions import Metric
 
-__all__ = ["app", "impact_command", "thresholds_command"]
+__all__ = ["app", "impact_command", "pairs_command", "thresholds_command"]
 
 
 MISSING = {
@@ -125,9 +126,13 @@ def draw_command(
       stratified          in classes of predicted size (--starts) or in strata (--values)
       given-chances       with chances of your own (--values)
       predicted-clusters  predicted clusters without repeats
+      pairs               pairs of records, by bands of the score at which they join (--edges)
 
     Example: erbayes draw clusters.csv -d mixture -n 200 --seed 7 --attributes customers.csv -o to-label
     """
+    if planned.design is PlanName.PAIRS:
+        draw_pairs(inputs, planned, shown, replace_answers, output)
+        return
     plan = planned.plan()
     folders.refuse_folder(output, replace_answers)
     values = planned.values_of_records()
@@ -691,8 +696,7 @@ def check_command(
     for alarm in diagnostics.alarms(sample, found.metrics):
         say(alarm)
     printing.show_sentences(found.sentences(), found.table().reset_index())
-    status = {stopping.Verdict.HOLDS: 0, stopping.Verdict.FAILS: 1, stopping.Verdict.OPEN: 3}
-    raise typer.Exit(status[found.verdict])
+    raise typer.Exit(stopping.STATUS[found.verdict])
 
 
 @command("help")

@@ -29,6 +29,7 @@ class PlanName(Enum):
     PPS = "pps"
     STRATIFIED = "stratified"
     PREDICTED_CLUSTERS = "predicted-clusters"
+    PAIRS = "pairs"
 
 
 TAKES_CHANCES = {"mixture", "poisson", "pps", "stratified", "predicted-clusters"}
@@ -66,6 +67,7 @@ class Planned:
         name = self.design.value
         foreign = {
             "--top-up": self.top_up is not None and name != "uniform-records",
+            "--of pairs": self.of is PlanName.PAIRS,
             "--share": self.share is not None and name != "mixture",
             "--of": self.of is not None and name not in TAKES_CHANCES,
             "--starts": self.starts is not None and name != "stratified",

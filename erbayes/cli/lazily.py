@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .. import design as designing
     from .. import engine as engines
     from .. import labels as labelling
+    from .. import pairs as judged_pairs
     from .._internal import digits
     from .._internal import files as disk
     from ..analysis import comparison as comparing
@@ -52,7 +53,7 @@ else:
 
     _NAMED = """
     np=numpy pd=pandas auxiliary=..auxiliary large=..large statistics=..statistics designing=..design
-    engines=..engine labelling=..labels digits=.._internal.digits disk=.._internal.files
+    engines=..engine labelling=..labels judged_pairs=..pairs digits=.._internal.digits disk=.._internal.files
     comparing=..analysis.comparison by_groups=..analysis.domains impacts=..analysis.impact
     planning=..analysis.planning assistance=..auxiliary.assistance two_phases=..auxiliary.two_phases
     second_clusterings=..auxiliary.second calibration=..design.calibration

@@ -26,7 +26,7 @@ WORDS = {
 """What a library says of values that it refuses, and what is said instead."""
 COLOURS = {Grade.NOTE: None, Grade.CAUTION: "yellow", Grade.FAULT: "red"}
 """Colours of alarms in a terminal."""
-ORDER = "draw labels estimate compare thresholds impact check plan report metrics demo help".split()
+ORDER = "draw labels estimate compare thresholds pairs impact check plan report metrics demo help".split()
 """Commands in the order of the work."""
 COMPLETION = {"install_completion", "show_completion"}
 

@@ -30,48 +30,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scored:
-    """Options of scored edges, and of the labels that judge them."""
+class EdgeTable:
+    """Options of scored edges."""
 
     edges: Path = argument("Two records and a score per row.", dir_okay=False)
-    labels: Path = argument(
-        "Record and entity, for every record of each labelled entity; or a folder of erbayes draw."
-    )
     records: Path = file_option(
         "All records, some of which may be in no edge: ids, or a prediction.", default=REQUIRED
     )
     score: str | None = option("Column of scores.")
     left: str | None = option("Column of one record.")
     right: str | None = option("Column of the other record.")
-    at: str = option(
-        "Number of thresholds, or the thresholds with commas between them: 0,1.5,", default="200"
-    )
-    drawing: Drawing
     record: str | None = option("Record column, in each file that has records.")
-    entity: str | None = option("Entity column of LABELS.")
-    level: float = option("Level of bands and sets, between 0 and 1.", default=0.95)
-
-    def __post_init__(self) -> None:
-        refuse_same_file(("EDGES", self.edges), ("LABELS", self.labels))
-
-    def sample(self) -> tuple[pd.Series, Design]:
-        """Read the labels, with the design by which they were drawn."""
-        if self.labels.is_dir():
-            returned = labelling.read_labels(self.labels)
-            show_cautions(returned)
-            return returned.labels, returned.design()
-        table = disk.read_columns(self.labels, {"record": self.record, "entity": self.entity})
-        return table.set_index(table.columns[0]).iloc[:, 0], self.drawing.read()
-
-    def thresholds(self) -> Any:
-        """Return the number of thresholds, or a list of them."""
-        try:
-            return int(self.at) if self.at.isdecimal() else [float(x) for x in self.at.strip(",").split(",")]
-        except ValueError as error:
-            raise DataError(f"--at {self.at}: write a number of thresholds, or thresholds 0,1,2") from error
 
     def given(self) -> dict[str, Any]:
-        """Read what the options name, as arguments of `erbayes.thresholds` and `erbayes.stages`."""
+        """Read what the options name, as arguments of `erbayes.thresholds` and others."""
         if self.left or self.right:
             named = {"left": self.left, "right": self.right, "score": self.score}
             table = disk.read_columns(self.edges, named)
@@ -88,6 +60,46 @@ class Scored:
         records = disk.read_columns(self.records, {"record": self.record}, spare=1).iloc[:, 0]
         message(f"read {len(table):,} edges of {len(records):,} records (scores: {score} of {self.edges})")
         return {"edges": table.assign(**{score: scores}), "records": records, "score": score}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """Options of scored edges, and of the labels that judge them."""
+
+    table: EdgeTable
+    labels: Path = argument(
+        "Record and entity, for every record of each labelled entity; or a folder of erbayes draw."
+    )
+    at: str = option(
+        "Number of thresholds, or the thresholds with commas between them: 0,1.5,", default="200"
+    )
+    drawing: Drawing
+    entity: str | None = option("Entity column of LABELS.")
+    level: float = option("Level of bands and sets, between 0 and 1.", default=0.95)
+
+    def __post_init__(self) -> None:
+        refuse_same_file(("EDGES", self.table.edges), ("LABELS", self.labels))
+
+    def sample(self) -> tuple[pd.Series, Design]:
+        """Read the labels, with the design by which they were drawn."""
+        if self.labels.is_dir():
+            returned = labelling.read_labels(self.labels)
+            show_cautions(returned)
+            return returned.labels, returned.design()
+        table = disk.read_columns(self.labels, {"record": self.table.record, "entity": self.entity})
+        return table.set_index(table.columns[0]).iloc[:, 0], self.drawing.read()
+
+    def thresholds(self) -> Any:
+        """Return the number of thresholds, or a list of them."""
+        return int(self.at) if self.at.isdecimal() else read_thresholds(self.at, "--at")
+
+
+def read_thresholds(text: str, name: str) -> list[float]:
+    """Return thresholds with commas between them."""
+    try:
+        return [float(x) for x in text.strip(",").split(",")]
+    except ValueError as error:
+        raise DataError(f"{name} {text}: write a number of thresholds, or thresholds 0,1,2") from error
 
 
 @command("thresholds")
@@ -115,7 +127,7 @@ def thresholds_command(
     """
     for output in (printing.output, picture):
         refuse_output_over(output, scored)
-    given, (labels, design) = scored.given(), scored.sample()
+    given, (labels, design) = scored.table.given(), scored.sample()
     metrics, least = asked.chosen_metrics(), {} if minima == Minima() else minima.read()
     given |= {"labels": labels, "design": design}
     with within(scored.drawing.in_words):

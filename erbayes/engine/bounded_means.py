@@ -68,14 +68,16 @@ def _log_wealth(x: FloatArray, u: FloatArray, bets: FloatArray, p: FloatArray) -
     return np.cumsum(np.log1p(stake * u * (x - p[..., None])), axis=-1)
 
 
-def _find_lowest(x: FloatArray, u: FloatArray, alpha: float, anytime: bool) -> FloatArray:
-    """Return the least p at which the gambler's wealth has stayed below 2/α, (...)."""
-    bets = _compute_bets(x, u, alpha, anytime)
+def _find_lowest(
+    x: FloatArray, u: FloatArray, alpha: float, bets: FloatArray, ever: bool = True
+) -> FloatArray:
+    """Return the least p at which the gambler's wealth has stayed below 2/α, or ends below it, (...)."""
     low, high = np.zeros(x.shape[:-1]), np.ones(x.shape[:-1])
     for _ in range(HALVINGS):
         p = (low + high) / 2
+        wealth = _log_wealth(x, u, bets, p)
         # wealth that was ever large enough refutes p, whatever became of it later (Ville's inequality)
-        refuted = _log_wealth(x, u, bets, p).max(axis=-1) >= np.log(2 / alpha)
+        refuted = (wealth.max(axis=-1) if ever else wealth[..., -1]) >= np.log(2 / alpha)
         low, high = np.where(refuted, p, low), np.where(refuted, high, p)
     return low
 
@@ -118,9 +120,28 @@ def betting(values: Any, level: float = 0.95, anytime: bool = False, shares: Any
         if outside.any():
             raise DataError(f"{what} must lie in [0, 1]; {int(outside.sum())} of {numbers.size} do not")
     alpha, u = 1 - level, np.broadcast_to(u, x.shape)
-    ends = np.stack([_find_lowest(x, u, alpha, anytime), 1 - _find_lowest(1 - x, u, alpha, anytime)], axis=-1)
+    lower, upper = (_find_lowest(y, u, alpha, _compute_bets(y, u, alpha, anytime)) for y in (x, 1 - x))
+    ends = np.stack([lower, 1 - upper], axis=-1)
     # ends cross if both gamblers refute what lies between them
     return np.sort(ends, axis=-1)
+
+
+def betting_in_strata(right: FloatArray, shares: FloatArray, least: float, level: float = 0.95) -> FloatArray:
+    """Return the exact interval of a share, (2,), from draws of fixed numbers in strata.
+
+    `right` (n,): 1 or 0 for each draw; `shares` (n,): the weight of its stratum over the number of its draws,
+    in any unit; `least`: the share at which bets are best, chosen before the draws.
+
+    Bets are all λ = √(2 log(2/α)/(p₀ (1 - p₀) Σu²)), with p₀ = `least`, cut as above. The wealth after all
+    draws is 1 on average or less. Draws without replacement are negatively associated, so that the mean of
+    the product is at most Π_b (1 + λ u_b (μ_b - p))^n_b (Joag-Dev and Proschan 1983). This is 1 or less, as
+    a geometric mean is at most the arithmetic one, and Σ n_b u_b (μ_b - p) = 0. Only the last wealth counts,
+    since the order of draws in strata is not that of independent draws.
+    """
+    x, u, alpha = right.astype(float), shares / shares.max(), 1 - level
+    bets = np.sqrt(2 * np.log(2 / alpha) / (least * (1 - least) * (u @ u)))
+    lower, upper = (_find_lowest(y, u, alpha, bets, ever=False) for y in (x, 1 - x))
+    return np.sort([lower, 1 - upper])
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)

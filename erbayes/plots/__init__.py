@@ -5,7 +5,7 @@ black, white and grey, and series differ in shape as well. The gallery of the gu
 the code that draws it.
 """
 
-from .curves import curve, stages, track
+from .curves import calibration, curve, stages, track
 from .fits import leakage, predicted_retention, predicted_sizes, retention, size_distribution
 from .impacts import errors
 from .results import (
@@ -22,8 +22,8 @@ from .studies import coverage, estimates, interval_scores, tipping
 
 # fmt: off
 __all__ = [
-    "balance", "by_domain", "comparison", "coverage", "curve", "errors", "estimates", "forest", "influence",
-    "interval_scores", "leakage", "predicted_retention", "predicted_sizes", "retention",
+    "balance", "by_domain", "calibration", "comparison", "coverage", "curve", "errors", "estimates", "forest",
+    "influence", "interval_scores", "leakage", "predicted_retention", "predicted_sizes", "retention",
     "sampling_distribution", "side_by_side", "size_distribution", "stages", "tipping", "track", "tree",
 ]
 # fmt: on

@@ -15,6 +15,7 @@ from ..analysis.stages import FOUND, Stages
 from ..analysis.thresholds import Curve
 from ..metrics.definitions import Wanted, chosen
 from ..metrics.simultaneous import simultaneous_level
+from ..pairs.judged import LabelledPairs, ScoredEdges
 from .axes import HATCHES, MARKERS, axes_of, draw_legend
 
 if TYPE_CHECKING:
@@ -92,4 +93,32 @@ def _draw_bands(x: FloatArray, tables: Mapping[str, pd.DataFrame], level: float,
         ax.plot(x, table["estimate"], marker=marker, markersize=3, color=grey, label=name)
     ax.set_ylabel(f"estimate and {100 * level:g} % band")
     draw_legend(ax, len(tables))
+    return ax
+
+
+def calibration(result: LabelledPairs | ScoredEdges, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
+    """Draw the share of right pairs in each band, the loosest first (see `erbayes.pairs`).
+
+    Grey bars are the scores of each band if they lie between 0 and 1, as probabilities do. Points beside
+    their bar are those of scores that promise too much or too little.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from matplotlib.figure import Figure
+    >>> edges = pd.DataFrame({"l": ["a", "b", "d"], "r": ["b", "c", "e"], "weight": [9.0, 2.0, 4.0]})
+    >>> answers = eb.pairs.draw(edges, 4, records=list("abcdef"), seed=1, bands=[9, 2])
+    >>> found = eb.pairs.estimate(edges, answers.assign(same=answers.band > 2), records=list("abcdef"))
+    >>> calibration(found, ax=Figure().subplots()).get_lines()[0].get_ydata()
+    array([0., 1.])
+    """
+    table, ax = result.bands(level)[::-1], axes_of(ax)
+    place, score = np.arange(len(table)), result.edges.score
+    if score.min() >= 0 and score.max() <= 1:
+        ends = [*table["band"][1:], score.max()]
+        ax.vlines(place, table["band"], ends, color="0.8", linewidth=12)
+    share, lower, upper = table[["share", "lower", "upper"]].to_numpy().T
+    ax.errorbar(place, share, [share - lower, upper - share], fmt="o", color="black", capsize=3)
+    ax.set_xticks(place, [f"{band:.4g}" for band in table["band"]])
+    ax.set(xlabel="score from which the band begins", ylabel="share of right pairs", ylim=(-0.03, 1.03))
     return ax

@@ -61,6 +61,7 @@ def labelling_page(
     title: str = "Records to label",
     question: str = "Which of the records below are the same person or thing as the one on top?",
     settling: Mapping[int, Any] | None = None,
+    pairs: bool = False,
 ) -> str:
     """Make the HTML page on which an annotator answers the tasks.
 
@@ -84,6 +85,9 @@ def labelling_page(
     settling : mapping, task -> predicted cluster, optional
         The cluster of each task, if predicted clusters were drawn. A record that is judged the same in one
         task of a cluster needs no answer in its own. The page marks that task as settled, and goes past it.
+    pairs : bool
+        Whether each task asks about two records alone. The page then shows them side by side, and takes no
+        further ids.
 
     Returns
     -------
@@ -139,6 +143,7 @@ def labelling_page(
             "annotator": annotator,
             "fingerprint": fingerprint,
             "file": f"answers-{re.sub(r'[^\w.-]+', '-', annotator).strip('-.') or 'annotator'}.json",
+            "pairs": pairs,
             "blind": bool((frame["role"] == SHOWN).any()),
             "settling": settling and pd.factorize(pd.Series([settling[task] for task in shown]))[0].tolist(),
             "integers": kind(pd.Index(frame["record"])) == "integer",

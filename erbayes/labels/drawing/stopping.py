@@ -53,6 +53,8 @@ class Verdict(Enum):
 
 SAID = {Verdict.HOLDS: "holds", Verdict.FAILS: "fails", Verdict.OPEN: "is open"}
 """Each verdict as the verb of a sentence."""
+STATUS = {Verdict.HOLDS: 0, Verdict.FAILS: 1, Verdict.OPEN: 3}
+"""Each verdict as the exit status of a command."""
 ANYTIME, EXACT = Anytime(), AnytimeBetting()
 """The kinds of interval of `REPEATED`."""
 

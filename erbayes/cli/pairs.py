@@ -1,0 +1,153 @@
+"""Pairs in the shell: `erbayes draw --design pairs`, and the command `erbayes pairs`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import typer
+
+from .._internal.errors import DataError
+from .drawing import Planned, Shown
+from .lazily import clusterings, disk, judged_pairs, pages, pd, stopping
+from .options import argument, command, flag, message, option, refuse_output_over, say
+from .predictions import Predicted
+from .printing import Printing
+from .thresholds import EdgeTable, read_thresholds
+
+if TYPE_CHECKING:
+    from ..pairs import LabelledPairs, ScoredEdges
+
+TABLE, PAGE, ANNOTATOR = "pairs.csv", "label-A.html", "A"
+QUESTION = "Are these two records the same person or thing?"
+
+
+def draw_pairs(inputs: Predicted, planned: Planned, shown: Shown, replace: bool, output: Path) -> None:
+    """Draw pairs of PREDICTION, which has edges, and write a table and a page for the annotator."""
+    links, reading = inputs.reading.links, inputs.reading
+    given = [o.name for one in (shown, planned) for o in fields(one) if getattr(one, o.name) != o.default]
+    if others := [f"--{name}" for name in given if name not in ("attributes", "design", "n", "seed")]:
+        raise DataError(f"--design pairs does not take {', '.join(others)}")
+    if not links.edges or links.records is None:
+        raise DataError("--design pairs draws from edges: name them by --edges, and all records by --records")
+    table = output / TABLE
+    if output.exists() and any(file.name not in (TABLE, PAGE) for file in output.glob("*")):
+        raise DataError(f"cannot write {output}: it holds other files: name a new folder")
+    if table.exists() and not replace:
+        raise DataError(f"cannot write {output}: it may hold answers; name a new folder, or --replace them")
+    edges = EdgeTable(
+        edges=inputs.prediction,
+        records=links.records,
+        score=links.score,
+        left=links.left,
+        right=links.right,
+        record=reading.record,
+    )
+    drawn = judged_pairs.draw(**edges.given(), n=planned.n, seed=planned.seed, threshold=links.threshold)
+    tasks = _make_tasks(drawn)
+    if shown.attributes is not None:
+        wanted = clusterings.as_index(tasks["record"].unique())
+        rows = disk.read_rows(shown.attributes, reading.record, wanted)
+        tasks = tasks.merge(rows.rename(columns={rows.columns[0]: "record"}), on="record", how="left")
+    output.mkdir(parents=True, exist_ok=True)
+    with disk.replacing(table) as new:
+        drawn.to_csv(new, index=False)
+    page = pages.labelling_page(
+        tasks, ANNOTATOR, _name_draw(drawn), title="Pairs to label", question=QUESTION, pairs=True
+    )
+    with disk.replacing(output / PAGE) as new:
+        new.write_text(page, encoding="utf-8")
+    counts = f"{len(drawn):,} pairs of {drawn['band'].nunique():,} bands"
+    typer.echo(f"wrote {output}: {counts}, to answer in {PAGE} or in the column same of {TABLE}")
+
+
+def _make_tasks(drawn: pd.DataFrame) -> pd.DataFrame:
+    """Return a task of two rows for each pair."""
+    ends = [
+        pd.DataFrame({"task": range(1, len(drawn) + 1), "record": drawn[side].to_numpy(), "role": role})
+        for side, role in (("left", pages.DRAWN), ("right", pages.SHOWN))
+    ]
+    return pd.concat(ends).sort_values("task", kind="stable", ignore_index=True)
+
+
+def _name_draw(drawn: pd.DataFrame) -> str:
+    """Return a text that names the drawn pairs, whatever their answers."""
+    text = drawn[["left", "right"]].astype(str).to_csv(index=False)
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+def _read_answers(path: Path) -> pd.DataFrame:
+    """Return a table of answers; that of a folder with the answers that its page saved."""
+    if not path.is_dir():
+        return disk.read_table(path)
+    table = disk.read_table(path / TABLE)
+    for file in sorted(path.glob("*.json")):
+        read = pages.read_answers(file, _make_tasks(table), _name_draw(table))
+        read = read[read["role"] != pages.ADDED]
+        right, unknown = read["same"][1::2].to_numpy(), read["cannot_tell"][::2].to_numpy() == "x"
+        told = pd.Series(right).mask(unknown, "?")
+        table["same"] = told.where(told != "", table["same"].fillna(""))
+    open_ = table["same"].fillna("") == ""
+    if open_.all():
+        raise DataError(f"{path} has no answer: save those of {PAGE} there, or write them into {TABLE}")
+    if open_.any():
+        message(f"note: {open_.sum():,} of {len(table):,} pairs have no answer yet, and are left out")
+    return table[~open_]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """Options of what labelled pairs are to tell."""
+
+    panel: ClassVar = "Pairs"
+
+    threshold: str | None = option("Thresholds with commas between them; by default ends of bands.")
+    of_edges: bool = flag("Edges were drawn by bands of their score: estimate right edges, not links.")
+    bands: bool = flag("Show the share of right pairs by band instead.")
+    min_precision: float | None = option("Check this least share of right pairs, at one --threshold.")
+    level: float = option("Level of intervals, between 0 and 1.", default=0.95)
+    picture: Path | None = option("File of a picture of right pairs by band to write.")
+
+
+@command("pairs")
+def pairs_command(
+    *,
+    table: EdgeTable,
+    answers: Path = argument("Folder of erbayes draw --design pairs, or its table with answers."),
+    asked: Asked,
+    printing: Printing,
+) -> None:
+    """Judge a matcher by pairs that somebody labelled.
+
+    ANSWERS has columns left, right, band and same: y, n, or ? if nobody can tell. Pairs tell the precision of
+    links and the recall of candidate pairs at every threshold. They never tell what blocking left out.
+
+    With --min-precision, the exit status is 0 if it holds, 1 if it fails, and 3 if it is open.
+
+    \b
+    Examples:
+      erbayes draw edges.csv --edges --design pairs -n 300 --seed 1 --records ids.csv --threshold 1.5 -o pairs
+      erbayes pairs edges.csv pairs --records ids.csv --threshold 1.5
+    """
+    for output in (printing.output, asked.picture):
+        refuse_output_over(output, table)
+    at = None if asked.threshold is None else read_thresholds(asked.threshold, "--threshold")
+    least = asked.min_precision
+    if least is not None and (at is None or len(at) != 1):
+        raise DataError("--min-precision is checked at one threshold: name it, as --threshold 1.5")
+    work: Any = judged_pairs.scored_edges if asked.of_edges else judged_pairs.estimate
+    found: LabelledPairs | ScoredEdges = work(answers=_read_answers(answers), **table.given())
+    for doubt in found.doubts():
+        say(doubt)
+    if asked.picture is not None:
+        figure = found.plot(level=asked.level).get_figure(root=True)
+        assert figure is not None
+        figure.savefig(asked.picture)
+    if least is None or at is None:
+        printing.show(found.bands(asked.level) if asked.bands else found.table(at, asked.level))
+        return
+    checked = found.check(at[0], least, asked.level)
+    printing.show_sentences(checked.sentences(), checked.table().reset_index())
+    raise typer.Exit(stopping.STATUS[checked.verdict])

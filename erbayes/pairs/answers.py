@@ -1,0 +1,87 @@
+"""Tables of answers about pairs, and what is wrong with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .._internal.arrays import BoolArray, FloatArray, IntArray
+from .._internal.errors import DataError, head
+from .._internal.tables import is_table, refuse_names, to_frame
+from ..units.clustering import ids
+from ..units.edges import Edges
+from ..units.lookup import look_up
+
+FEWEST = 2
+"""Labelled pairs of a band from which its share has a standard error."""
+SAME, DIFFERENT, CANNOT_TELL = ("y", "yes", "true", "1", "1.0"), ("n", "no", "false", "0", "0.0"), ("?",)
+"""Answers, in lower case."""
+NO_BANDS = (
+    "answers have no column 'band': pairs chosen by hand or by active learning are not representative, and "
+    "no weight makes them so; draw pairs by erbayes.pairs.draw or, if these were drawn uniformly in bands, "
+    "name for each the threshold at which its band ends"
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answers:
+    """Labelled pairs: `left`, `right`, positions of both records; `band`, the threshold at which the band of
+    each ends; `pairs`, how many its band has, 0 if the table does not say; `same`, 1, 0, or NaN. All (n,)."""
+
+    table: pd.DataFrame
+    left: IntArray
+    right: IntArray
+    band: FloatArray
+    pairs: FloatArray
+    same: FloatArray
+
+    def refuse(self, wrong: BoolArray, said: str) -> None:
+        """Refuse pairs with what is said of them."""
+        if wrong.any():
+            first = self.table.loc[wrong, ["left", "right"]].iloc[0].tolist()
+            raise DataError(
+                f"{wrong.sum():,} of {len(wrong):,} labelled pairs, such as {head(first)}, {said}"
+            )
+
+
+def read_pairs(answers: Any, edges: Edges) -> Answers:
+    """Return the pairs of a table with columns left, right, band and same, or raise DataError."""
+    if not is_table(answers):
+        raise DataError(f"answers: expected a DataFrame or an Arrow table, not {type(answers).__name__}")
+    table = to_frame(answers).reset_index(drop=True)
+    if "band" not in table:
+        raise DataError(NO_BANDS)
+    refuse_names(["left", "right", "same"], list(table.columns), "the table of answers")
+    if not len(table):
+        raise DataError("the table of answers has no row")
+    wanted = [ids(table[side], f"column {side!r} of the answers") for side in ("left", "right")]
+    left, right = (look_up(edges.records, one, of="edges") for one in wanted)
+    try:
+        # Python reads a number to the last digit, so that it equals the one that was written
+        band = np.array([float(x) for x in table["band"]], dtype=edges.score.dtype)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"bands are thresholds, not such as {head(table['band'])}") from error
+    counts = table.get("pairs", pd.Series(0.0, table.index))
+    pairs = pd.to_numeric(counts, errors="coerce").fillna(-1).to_numpy(dtype=float)
+    told = table["same"].astype(object).where(table["same"].notna(), "")
+    words = told.map(lambda x: str(x).strip().lower())
+    same = np.select([words.isin(SAME), words.isin(DIFFERENT)], [1.0, 0.0], np.nan)
+    found = Answers(table, left, right, band, pairs, same)
+    found.refuse((left < 0) | (right < 0), "have a record that is not among all records")
+    found.refuse(left == right, "are of a record with itself")
+    twice = pd.Series(make_keys(left, right, len(edges.records))).duplicated().to_numpy()
+    found.refuse(twice, "are there twice, perhaps reversed")
+    said = "have no answer (write ? if nobody can tell, and leave out the last rows if nobody got to them)"
+    found.refuse((words == "").to_numpy(), said)
+    strange = ~words.isin([*SAME, *DIFFERENT, *CANNOT_TELL]).to_numpy()
+    found.refuse(strange, f"have answers such as {head(told[strange].tolist())} and not y, n or ?")
+    return found
+
+
+def make_keys(left: IntArray, right: IntArray, N: int) -> IntArray:
+    """Return a number for each unordered pair of positions, (n,)."""
+    low, high = np.minimum(left, right).astype(np.int64), np.maximum(left, right)
+    return np.asarray(low * N + high)

@@ -1,0 +1,371 @@
+"""Estimates from labelled pairs: precision of links and recall of candidate pairs at each threshold.
+
+Pairs that were drawn by bands of *edges*, as labelling tools do, tell another share: that of right scored
+edges. One wrong edge between two large clusters makes many wrong links, and its label counts once. Both kinds
+have classes of their own, whose tables name what they estimate.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, number
+from ..analysis.thresholds import Curve, load_edges
+from ..engine.bounded_means import betting_in_strata
+from ..labels.drawing.stopping import Check, Verdict
+from ..metrics.columns import PREDICTED_LINKS
+from ..metrics.definitions import pairwise_precision, pairwise_recall
+from ..metrics.intervals import check_level
+from ..metrics.uncertain import Tabled, reason_column
+from ..units.edges import Edges, sweep
+from .answers import FEWEST, make_keys, read_pairs
+from .limits import NONE, Estimate, Strata, estimate_precision, estimate_recall, multiply
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FEWEST_RIGHT = 5
+"""Right answers from which recall has an estimate, since it divides by their number."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _Judged(Tabled):
+    """Pairs with answers, drawn uniformly in bands that end at thresholds.
+
+    `edges`: all scored edges; `left`, `right` (n,): positions of both records of each labelled pair; `floors`
+    (B,): thresholds at which bands end, from the strictest to the loosest; `same` (n,): 1, 0, or NaN if
+    nobody can tell.
+    """
+
+    names: ClassVar[tuple[str, str]]
+    banded: ClassVar[str]
+    edges: Edges
+    left: IntArray
+    right: IntArray
+    floors: FloatArray
+    same: FloatArray
+
+    @abstractmethod
+    def count(self, levels: FloatArray) -> tuple[FloatArray, IntArray]:
+        """Return the numbers of all pairs between K falling levels, (K,), and where labelled ones lie, (n,).
+
+        The position K stands for labelled pairs below the last level.
+        """
+
+    def table(self, thresholds: Any = None, level: float = 0.95) -> pd.DataFrame:
+        """Return both shares at each threshold, with an interval for each by itself.
+
+        A threshold inside a band splits it, and each part needs two labelled pairs. The column reason says
+        why a share has no estimate, if one has none.
+
+        Parameters
+        ----------
+        thresholds : int or sequence of float, optional
+            As `at` of `erbayes.thresholds`. By default those at which bands end.
+        level : float in (0, 1)
+
+        Raises
+        ------
+        DataError
+            If a threshold is below the loosest band, or cannot be used.
+        """
+        check_level(level)
+        rows, split = list[tuple[Any, ...]](), self._split(thresholds)
+        for which, share in enumerate((estimate_precision, estimate_recall)):
+            for threshold, strata in split:
+                why = _explain_missing(strata, bool(which)) or (_explain_few(strata) if which else "")
+                found = NONE if why else share(strata, level)
+                rows.append((self.names[which], threshold, strata.pairs @ strata.above, *found, level, why))
+        columns = ["metric", "threshold", "pairs", "estimate", "se", "lower", "upper", "level", "reason"]
+        table = pd.DataFrame(rows, columns=columns)
+        return table.drop(columns="reason").assign(**reason_column(table["reason"].tolist()))
+
+    def bands(self, level: float = 0.95) -> pd.DataFrame:
+        """Return the share of right pairs in each band with its exact interval: a calibration of scores."""
+        check_level(level)
+        ((_, strata),), place = self._split(self.floors[-1:]), self.count(self.floors)[1]
+        lower, upper = strata.limits(level)
+        counts = {"pairs": strata.pairs, "labelled": strata.labelled, "right": strata.right}
+        counts["cannot_tell"] = np.bincount(place, np.isnan(self.same), len(self.floors))
+        table = pd.DataFrame(counts).astype(np.int64)
+        table.insert(0, "band", self.floors)
+        return table.assign(share=strata.share, lower=lower, upper=upper)
+
+    def check(self, threshold: float, least: float, level: float = 0.95) -> Check:
+        """Check whether the share of right pairs above a threshold reaches a minimum, by exact bets.
+
+        Parameters
+        ----------
+        threshold, least : float
+            The minimum, `least`, lies between 0 and 1, and is chosen before pairs are labelled.
+        level : float in (0, 1)
+            Probability with which the interval covers the share. The number of pairs was fixed beforehand.
+
+        Raises
+        ------
+        NotIdentified
+            If too few pairs are labelled to tell this share.
+        """
+        least = number(least, "what is checked", lambda x: 0 < x < 1, "lie between 0 and 1")
+        check_level(level)
+        ((_, strata),) = self._split([threshold])
+        if missing := _explain_missing(strata, False):
+            raise NotIdentified(f"{self.names[0]} at {threshold:g}: {missing}")
+        above = strata.above
+        n, y = strata.labelled[above].astype(np.int64), strata.right[above]
+        right = np.concatenate([np.arange(k) < of for k, of in zip(n, y, strict=True)])
+        ends = betting_in_strata(right, np.repeat(strata.pairs[above] / n, n), least, level)
+        verdict = Verdict.HOLDS if ends[0] >= least else Verdict.FAILS if ends[1] < least else Verdict.OPEN
+        reason = f"{len(right):,} labelled pairs do not decide" if verdict is Verdict.OPEN else ""
+        metric, value = replace(pairwise_precision, name=self.names[0]), estimate_precision(strata, level)[0]
+        minimum, found, further = np.array([least]), np.array([value]), None if reason else 0
+        return Check(
+            (metric,), minimum, found, ends[None], level, ("betting",), (verdict,), (further,), (reason,)
+        )
+
+    def doubts(self) -> list[Sentence]:
+        """Return sentences about answers that nobody could give, or that contradict each other."""
+        found, same, N = list[Sentence](), self.same == 1, len(self.edges.records)
+        if unknown := int(np.isnan(self.same).sum()):
+            said = f"{unknown:,} of {len(same):,} answers are 'cannot tell'"
+            found.append(Sentence(f"{said}: other pairs of their bands stand for them", Grade.NOTE))
+        graph = coo_array((np.ones(same.sum()), (self.left[same], self.right[same])), shape=(N, N))
+        entity = connected_components(graph, directed=False)[1]
+        if broken := int(((self.same == 0) & (entity[self.left] == entity[self.right])).sum()):
+            said = f"{broken:,} pairs are answered as different, whose records are the same by other answers"
+            found.append(Sentence(f"{said}: one of these is wrong, and each counts as it is", Grade.CAUTION))
+        return found
+
+    def plot(self, **settings: Any) -> Axes:
+        """Draw the share of right pairs by band (see `erbayes.plots.calibration`)."""
+        # imported here, since pictures lie above results, and matplotlib is an extra
+        axes: Axes = import_module("erbayes.plots").calibration(self, **settings)
+        return axes
+
+    def _split(self, thresholds: Any) -> list[tuple[float, Strata]]:
+        """Return the bands at each threshold, which may split one of them."""
+        at = self.floors if thresholds is None else self.edges.thresholds(thresholds)
+        levels = np.unique(np.concatenate([at, self.floors]))[::-1]
+        pairs, place = self.count(levels)
+        if below := int(pairs[levels < self.floors[-1]].sum()):
+            said = f"{below:,} pairs are between {at.min():g} and the loosest band, which ends at"
+            raise DataError(
+                f"{said} {self.floors[-1]:g}: none of them was drawn, so choose a threshold above"
+            )
+        # levels between two floors belong to the band that ends at the looser one
+        band = len(self.floors) - np.searchsorted(self.floors[::-1], levels, side="right")
+        told, right, found = (~np.isnan(self.same)).astype(float), np.nan_to_num(self.same), []
+        for threshold in at.tolist():
+            cell, most = 2 * band + (levels < threshold), 2 * len(self.floors) + 2
+            M = np.bincount(cell, pairs, most)
+            n, y = (np.bincount(cell[place], weights, most) for weights in (told, right))
+            strata = Strata(M[M > 0], n[M > 0], y[M > 0], np.flatnonzero(M > 0) % 2 == 0)
+            found.append((threshold, strata))
+        return found
+
+    @classmethod
+    def of(cls, edges: Any, answers: Any, records: Any, score: str | None) -> Self:
+        """Read answers about pairs, with their bands (see `estimate`)."""
+        table = Edges.of(load_edges(edges, score), records, score)
+        read = read_pairs(answers, table)
+        judged = cls(table, read.left, read.right, table.thresholds(np.unique(read.band)), read.same)
+        pairs, place = judged.count(judged.floors)
+        read.refuse(place == len(pairs), "are no candidates, since no band reaches them")
+        wrong = (judged.floors[place] != read.band) | ((read.pairs > 0) & (pairs[place] != read.pairs))
+        said = "are in another band, or one of another size: other edges, or bands of something else than"
+        read.refuse(wrong, f"{said} {cls.banded}")
+        for doubt in judged.doubts():
+            if doubt.grade is not Grade.NOTE:
+                warnings.warn(doubt, Alarm, stacklevel=3)
+        return judged
+
+
+class LabelledPairs(_Judged):
+    """Answers about pairs that were drawn by bands of height. `estimate` makes it.
+
+    `table` has the *precision of links*, the share of right pairs among those that a threshold joins, and the
+    *recall of candidate pairs*: the share of the right pairs of the loosest band and above that it joins.
+    """
+
+    __slots__ = ()
+    names = ("precision of links", "recall of candidate pairs")
+    banded = "the height at which two records join"
+
+    def count(self, levels: FloatArray) -> tuple[FloatArray, IntArray]:
+        n, joined = len(self.left), []
+        place = np.full(n, len(levels))
+        watched = np.concatenate([self.left, self.right])
+        for k, at in enumerate(sweep(self.edges, levels, watched)):
+            together = at.cluster[:n] == at.cluster[n:]
+            place[together & (place == len(levels))] = k
+            joined.append(at.known.total(PREDICTED_LINKS))
+        return np.diff(joined, prepend=0.0), place
+
+    def recall_of_all(self, threshold: float, curve: Curve, level: float = 0.95) -> pd.DataFrame:
+        """Return the recall of all links at a threshold, by labelled entities for what no pair can show.
+
+        It is the recall of candidate pairs times the share of all true links that are candidates. The second
+        factor comes from entities: pairwise recall at the threshold of the loosest band.
+
+        Parameters
+        ----------
+        threshold : float
+        curve : Curve
+            From `erbayes.thresholds` with the same edges, and the end of the loosest band among its
+            thresholds, such as at=[found.floors[-1]]. Its labels are independent of the pairs.
+        level : float in (0, 1)
+
+        Raises
+        ------
+        DataError
+            If the curve has no pairwise recall at that threshold; NotIdentified if the pairs tell no recall.
+        """
+        names, loosest = [m.name for m in curve.metrics], float(self.floors[-1])
+        found = self.table([threshold], level).iloc[1]
+        if pairwise_recall.name not in names or loosest not in curve.thresholds:
+            said = f"the curve has no {pairwise_recall.name} at {loosest:g}, where the loosest band ends"
+            raise DataError(f"{said}: judge it by erbayes.thresholds(..., at=[{loosest:g}])")
+        if np.isnan(found["estimate"]):
+            raise NotIdentified(f"{self.names[1]} at {threshold:g}: {found['reason']}")
+        at = curve.thresholds.tolist().index(loosest) * len(names) + names.index(pairwise_recall.name)
+        part = curve.joint.part([at])
+        reached = Estimate(part.estimate[0], part.sd[0], *part.interval(level)[0])
+        among = Estimate(*found[["estimate", "se", "lower", "upper"]])
+        rows = [(self.names[1], *among), ("candidates among all links", *reached)]
+        rows.append(("recall of all links", *multiply(among, reached)))
+        table = pd.DataFrame(rows, columns=["metric", "estimate", "se", "lower", "upper"])
+        return table.assign(level=level)
+
+
+class ScoredEdges(_Judged):
+    """Answers about edges that were drawn by bands of their score. `scored_edges` makes it.
+
+    `table` has the *right scored edges*, a share of the edges from a threshold on, and the *right edges
+    kept*, the share of right edges of the file that are among them. Neither is precision or recall of links.
+    """
+
+    __slots__ = ()
+    names = ("right scored edges", "right edges kept")
+    banded = "the score of an edge"
+
+    def count(self, levels: FloatArray) -> tuple[FloatArray, IntArray]:
+        edges, N, K = self.edges, len(self.edges.records), len(levels)
+        key = make_keys(edges.left, edges.right, N)
+        order = np.argsort(-edges.score, kind="stable")
+        order = order[edges.left[order] != edges.right[order]]
+        # of an edge that is there twice the higher score counts, as in a sweep
+        distinct, first = np.unique(key[order], return_index=True)
+        place = K - np.searchsorted(levels[::-1], edges.score[order][first], side="right")
+        wanted = make_keys(self.left, self.right, N)
+        at = np.minimum(np.searchsorted(distinct, wanted), len(distinct) - 1)
+        pairs = np.bincount(place, minlength=K + 1)[:K].astype(float)
+        return pairs, np.where(distinct[at] == wanted, place[at], K)
+
+
+def estimate(edges: Any, answers: Any, *, records: Any = None, score: str | None = None) -> LabelledPairs:
+    """Estimate precision of links and recall of candidate pairs at every threshold, from labelled pairs.
+
+    Parameters
+    ----------
+    edges, records, score
+        As in `draw`.
+    answers : table
+        Rows of `draw` with answers in the column same: y or n, or ? if nobody can tell, as texts, truth
+        values or 1 and 0. Answers "cannot tell" stay in the data, and the other pairs of their band stand for
+        them.
+
+    Returns
+    -------
+    LabelledPairs
+        `.table(thresholds=[...])`, `.bands()`, `.check(threshold, least)` and `.plot()`.
+
+    Warns
+    -----
+    Alarm
+        If a pair is answered as different although other answers make both records the same.
+
+    Raises
+    ------
+    DataError
+        If pairs have no bands, as those chosen by hand or by active learning, or other bands than their
+        height; if they are no candidates, are there twice, or have no answer; if edges cannot be used.
+
+    Examples
+    --------
+    >>> edges = pd.DataFrame({"l": ["a", "b", "d"], "r": ["b", "c", "e"], "weight": [9.0, 2.0, 4.0]})
+    >>> answers = pd.DataFrame(
+    ...     {
+    ...         "left": ["a", "d", "b", "a"],
+    ...         "right": ["b", "e", "c", "c"],
+    ...         "band": [4.0, 4.0, 2.0, 2.0],
+    ...         "same": ["y", "y", "n", "n"],
+    ...     }
+    ... )
+    >>> found = estimate(edges, answers, records=list("abcdef"))
+    >>> found.table([4, 2])[["metric", "threshold", "estimate"]]
+                          metric  threshold  estimate
+    0         precision of links        4.0       1.0
+    1         precision of links        2.0       0.5
+    2  recall of candidate pairs        4.0       1.0
+    3  recall of candidate pairs        2.0       1.0
+    """
+    return LabelledPairs.of(edges, answers, records, score)
+
+
+def scored_edges(edges: Any, answers: Any, *, records: Any = None, score: str | None = None) -> ScoredEdges:
+    """Estimate the share of right scored edges, from edges that were drawn by bands of their score.
+
+    Splink and others draw edges to label in this way. A wrong edge that joins two clusters makes as many
+    wrong links as there are pairs across them, so that this share may be far above the precision of links.
+
+    Parameters
+    ----------
+    edges, answers, records, score
+        As in `estimate`, with bands of scores. An edge that is there twice has its higher score.
+
+    Raises
+    ------
+    DataError
+        As in `estimate`.
+
+    Examples
+    --------
+    >>> edges = pd.DataFrame({"l": ["a", "b", "d"], "r": ["b", "c", "e"], "weight": [9.0, 2.0, 4.0]})
+    >>> answers = edges.set_axis(["left", "right", "weight"], axis=1)
+    >>> answers = answers.assign(band=2.0, same=[True, False, True])
+    >>> scored_edges(edges, answers, records=list("abcdef")).table([2])[["metric", "estimate"]].round(2)
+                   metric  estimate
+    0  right scored edges      0.67
+    1    right edges kept      1.00
+    """
+    return ScoredEdges.of(edges, answers, records, score)
+
+
+def _explain_missing(strata: Strata, below: bool) -> str:
+    """Return why strata above the threshold, or `below` it as well, tell no share, or ""."""
+    few = (strata.labelled < np.minimum(FEWEST, strata.pairs))[strata.above | below]
+    if not strata.above.any():
+        return "no pair is joined there"
+    if not few.any():
+        return ""
+    return (
+        f"{few.sum()} of {len(few)} bands and parts of bands have fewer than {FEWEST} labelled pairs: "
+        "choose a threshold at which a band ends, or draw pairs for this one"
+    )
+
+
+def _explain_few(strata: Strata) -> str:
+    """Return why recall has no estimate, or ""."""
+    right = int(strata.right.sum())
+    known = right >= FEWEST_RIGHT or (right > 0 and not strata.unseen.any())
+    return "" if known else f"{right} right answers are fewer than {FEWEST_RIGHT}"

@@ -1,0 +1,155 @@
+"""Pairs in the shell: what is drawn, read and printed is what `erbayes.pairs` returns."""
+
+import json
+import shutil
+from io import StringIO
+
+import pandas as pd
+import pytest
+from test_pairs import random_edges
+from typer.testing import CliRunner
+
+import erbayes as eb
+from erbayes.cli import app
+
+EDGES, RECORDS = random_edges(3, N=400, E=600, values=500)
+IDS = pd.Series(map(str, RECORDS))
+TEXT = EDGES.astype({"l": str, "r": str})
+DRAWN = eb.pairs.draw(TEXT, 40, records=IDS, seed=7, threshold=300.0)
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    EDGES.to_csv("edges.csv", index=False)
+    table = IDS.to_frame("record").assign(name=[f"name {i % 50}" for i in RECORDS])
+    table[["record"]].to_csv("ids.csv", index=False)
+    table.to_csv("people.csv", index=False)
+    DRAWN.assign(same=[{0: "y", 1: "n"}.get(i % 3, "?") for i in DRAWN.index]).to_csv(
+        "answers.csv", index=False
+    )
+
+
+def run(*args):
+    return CliRunner().invoke(app, list(args))
+
+
+def printed_table(result):
+    table = pd.read_csv(StringIO(result.stdout))
+    return table.assign(reason=table["reason"].fillna("")) if "reason" in table else table
+
+
+def draw(*more):
+    about = ("--edges", "--records", "ids.csv", "--threshold", "300", "--score", "score")
+    return run(
+        "draw", "edges.csv", "--design", "pairs", "-n", "40", "--seed", "7", *about, "-o", "to-label", *more
+    )
+
+
+def judge(*args):
+    return run("pairs", "edges.csv", args[0], "--records", "ids.csv", *args[1:])
+
+
+def data_of(page):
+    text = page.split('<script type="application/json" id="data">')[1].split("</script>")[0]
+    return json.loads(text)
+
+
+def test_a_folder_has_the_pairs_and_a_page_of_two_records_each():
+    result = draw("--attributes", "people.csv")
+    assert result.exit_code == 0, result.output
+    assert "wrote to-label: 40 pairs of" in result.stdout
+    table = pd.read_csv("to-label/pairs.csv", dtype={"left": str, "right": str}, keep_default_na=False)
+    pd.testing.assert_frame_equal(table, DRAWN, check_dtype=False)
+    with open("to-label/label-A.html", encoding="utf-8") as file:
+        data = data_of(file.read())
+    assert data["pairs"] and data["blind"] and data["attributes"] == ["name"]
+    shown = [(data["rows"][a][0], [data["rows"][b][0] for b in rest]) for _, a, rest, others in data["tasks"]]
+    assert shown == [(left, [right]) for left, right in zip(DRAWN.left, DRAWN.right, strict=True)]
+    again = draw()
+    assert again.exit_code == 2 and "--replace" in again.stderr
+    assert draw("--replace").exit_code == 0
+    shutil.copy("ids.csv", "to-label")
+    assert "it holds other files" in draw("--replace").stderr
+
+
+def test_answers_of_the_page_and_of_the_table():
+    draw()
+    with open("to-label/label-A.html", encoding="utf-8") as file:
+        fingerprint = data_of(file.read())["fingerprint"]
+    answers, same = [], []
+    for i, (left, right) in enumerate(zip(DRAWN.left, DRAWN.right, strict=True)):
+        same.append("y" if i % 2 else "?" if i % 4 else "n")
+        parts = {"same": [right] * (i % 2), "different": [right] * (i % 4 == 0)}
+        told = {"cannot_tell": i % 4 == 2, "done": i % 4 != 2, "added": [], "note": ""}
+        if i < 38:
+            answers.append({"task": i + 1, "record": left} | parts | told)
+    nothing = judge("to-label")
+    assert nothing.exit_code == 2 and "to-label has no answer" in nothing.stderr
+    saved = {"version": 1, "fingerprint": fingerprint, "annotator": "A", "answers": answers}
+    with open("to-label/answers-A.json", "w", encoding="utf-8") as file:
+        json.dump(saved, file)
+    result = judge("to-label", "--threshold", "300", "-f", "csv")
+    assert result.exit_code == 0, result.output
+    assert "note: 2 of 40 pairs have no answer yet, and are left out" in result.stderr
+    assert "answers are 'cannot tell'" in result.stderr
+    found = eb.pairs.estimate(TEXT, DRAWN.assign(same=same)[:38], records=IDS)
+    pd.testing.assert_frame_equal(
+        pd.read_csv(StringIO(result.stdout)), found.table([300.0]), check_dtype=False
+    )
+
+
+def test_tables_are_those_of_python():
+    table = pd.read_csv("answers.csv", dtype={"left": str, "right": str})
+    found = eb.pairs.estimate(TEXT, table, records=IDS)
+    for args, expected in (((), found.table()), (("--bands", "--level", "0.8"), found.bands(0.8))):
+        result = judge("answers.csv", *args, "-f", "csv", "--picture", "bands.svg")
+        assert result.exit_code == 0, result.output
+        pd.testing.assert_frame_equal(printed_table(result), expected, check_dtype=False)
+    with open("bands.svg", encoding="utf-8") as picture:
+        assert "<svg" in picture.read()
+
+
+@pytest.mark.parametrize(
+    ("least", "status", "verdict"), [("0.1", 0, "holds"), ("0.5", 3, "is open"), ("0.995", 1, "fails")]
+)
+def test_a_gate_has_the_status_of_check(least, status, verdict):
+    result = judge("answers.csv", "--threshold", "300", "--min-precision", least)
+    assert result.exit_code == status, result.output
+    assert f"precision of links {verdict}: it lies between" in result.stdout
+
+
+def test_edges_by_bands_of_their_score_are_named_so():
+    best = TEXT[TEXT.l != TEXT.r].groupby(lambda i: tuple(sorted(TEXT.loc[i, ["l", "r"]])))["score"].max()
+    rows = [(a, b, 300.0 if s >= 300 else 0.0, "yn"[i % 2]) for i, ((a, b), s) in enumerate(best.items())]
+    pd.DataFrame(rows, columns=["left", "right", "band", "same"]).to_csv("labelled.csv", index=False)
+    result = judge("labelled.csv", "--of-edges")
+    assert result.exit_code == 0 and "right scored edges" in result.stdout and "links" not in result.stdout
+    assert "bands of something else than the height" in judge("labelled.csv").stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--threshold", "low"), "--threshold low: write"),
+        (("--min-precision", "0.9"), "--min-precision is checked at one threshold"),
+        (("--min-precision", "0.9", "--threshold", "1,2"), "--min-precision is checked at one threshold"),
+    ],
+)
+def test_refusals(args, said):
+    result = judge("answers.csv", *args)
+    assert result.exit_code == 2 and said in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--edges",), "all records by --records"),
+        ((), "name them by --edges"),
+        (("--of", "pairs"), "--design pairs does not take --of"),
+        (("--edges", "--records", "ids.csv", "--blind"), "--design pairs does not take --blind"),
+    ],
+)
+def test_refusals_of_draws(args, said):
+    result = run("draw", "edges.csv", "--design", "pairs", "-n", "40", "--seed", "7", "-o", "to-label", *args)
+    assert result.exit_code == 2 and said in result.stderr

@@ -1,0 +1,493 @@
+"""Labelled pairs: drawing, estimates and limits, against enumeration, loops and solvers that share no code with them."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import brentq
+from scipy.stats import binomtest
+
+import erbayes as eb
+from erbayes.engine.bounded_means import betting_in_strata
+from erbayes.pairs.limits import Estimate, Strata, estimate_precision, estimate_recall, multiply
+
+EIGHT = pd.DataFrame(
+    {
+        "l": ["a", "b", "d", "c", "f", "a"],
+        "r": ["b", "c", "e", "d", "g", "c"],
+        "score": [9.0, 8.0, 7.0, 4.0, 3.0, 2.0],
+    }
+)
+ALL = list("abcdefgh")
+TRUTH = dict(zip(ALL, "xxyyzwwz", strict=True))
+
+
+def heights_of(edges, records):
+    """The height of every pair that is ever joined, by a search through the graph at each score."""
+    found = {}
+    for score in sorted(set(edges["score"]), reverse=True):
+        near = {r: set() for r in records}
+        for l, r, s in edges.itertuples(index=False):
+            if s >= score:
+                near[l].add(r)
+                near[r].add(l)
+        for first in records:
+            seen, waiting = {first}, [first]
+            while waiting:
+                waiting += [r for r in near[waiting.pop()] if r not in seen and not seen.add(r)]
+            for other in seen - {first}:
+                found.setdefault(frozenset((first, other)), score)
+    return found
+
+
+def answered(drawn, truth=TRUTH):
+    return drawn.assign(same=[truth[l] == truth[r] for l, r in zip(drawn.left, drawn.right, strict=True)])
+
+
+def random_edges(seed, N=40, E=60, values=12):
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({"l": rng.integers(0, N, E), "r": rng.integers(0, N, E)})
+    return table.assign(score=rng.integers(0, values, E).astype(float)), range(N)
+
+
+class TestDrawing:
+    @pytest.mark.parametrize("seed", range(20))
+    def test_numbers_of_pairs_by_band_and_the_pairs_themselves_are_those_of_a_search(self, seed):
+        edges, records = random_edges(seed)
+        heights = heights_of(edges, records)
+        drawn = eb.pairs.draw(edges, 10**6, records=records, seed=seed, bands=[9, 6, 5, 0])
+        brute = {}
+        for pair, height in heights.items():
+            brute.setdefault(max(b for b in (9, 6, 5, 0) if b <= height), set()).add(pair)
+        assert {band: len(pairs) for band, pairs in brute.items()} == dict(
+            zip(drawn.band, drawn.pairs, strict=True)
+        )
+        for band, rows in drawn.groupby("band"):
+            assert [frozenset(p) for p in rows[["left", "right"]].to_numpy().tolist()].count(None) == 0
+            assert sorted(map(sorted, rows[["left", "right"]].to_numpy().tolist())) == sorted(
+                map(sorted, brute[band])
+            )
+
+    def test_every_pair_of_a_band_is_as_likely(self):
+        heights = heights_of(EIGHT, ALL)
+        low = [pair for pair, height in heights.items() if height < 7]
+        times = dict.fromkeys(low, 0)
+        for seed in range(400):
+            drawn = eb.pairs.draw(EIGHT, 5, records=ALL, seed=seed, bands=[7, 2])
+            for row in drawn[drawn.band == 2].itertuples():
+                times[frozenset((row.left, row.right))] += 1
+        expected = sum(times.values()) / len(low)
+        chi = sum((t - expected) ** 2 / expected for t in times.values())
+        assert chi < 20.1  # the .99 quantile of 8 degrees of freedom, whatever the seven pairs
+        assert len(low) == 7 and min(times.values()) > 0
+
+    def test_a_band_ends_at_the_threshold_and_half_of_the_bands_are_above(self):
+        edges, records = random_edges(3, N=400, E=600, values=500)
+        bands = eb.pairs.draw(edges, 100, records=records, seed=1, threshold=321.0, bands=6).band.unique()
+        assert 321.0 in bands and (bands >= 321).sum() == 3 and (bands < 321).sum() == 3
+        assert bands.min() == edges["score"].min()
+
+    def test_bands_have_equal_numbers_or_all_of_their_pairs_in_random_order(self):
+        edges, records = random_edges(3, N=400, E=600, values=500)
+        drawn = eb.pairs.draw(edges, 100, records=records, seed=1, bands=[498, 300, 100, 0])
+        count = drawn.groupby("band").agg(n=("pairs", "size"), M=("pairs", "first"))
+        small = count["M"] < 25
+        assert small.any() and (count["n"][small] == count["M"][small]).all() and count["n"].sum() == 100
+        assert np.ptp(count["n"][~small]) <= 1
+        assert (np.diff(drawn.band) != 0).sum() > 30
+        again = eb.pairs.draw(edges, 100, records=records, seed=1, bands=[498, 300, 100, 0])
+        pd.testing.assert_frame_equal(drawn, again)
+
+    def test_pairs_by_the_million_million(self):
+        """A chain of giants, whose pairs no list could have."""
+        N = 2_000_000
+        edges = pd.DataFrame({"l": np.arange(N - 1), "r": np.arange(1, N), "score": 2.0})
+        edges.loc[N // 2, "score"] = 1.0
+        drawn = eb.pairs.draw(edges, 50, records=range(N), seed=1, bands=[2, 1])
+        one, other = N // 2 + 1, N - N // 2 - 1
+        assert dict(zip(drawn.band, drawn.pairs, strict=True)) == {
+            2.0: one * (one - 1) // 2 + other * (other - 1) // 2,
+            1.0: one * other,
+        }
+        across = (drawn.left < one) != (drawn.right < one)
+        assert (across == (drawn.band == 1)).all()
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            ({"n": 3, "bands": [7, 2]}, "3 pairs in 2 bands are fewer than 2 each: draw 4 or more"),
+            ({"n": 9, "threshold": 12}, "no edge has a score of 12"),
+            ({"n": 9, "threshold": 1}, "below the least score"),
+            (
+                {"n": 9, "threshold": 4, "bands": 1},
+                "half of which are above the threshold, must be .* 2 or more",
+            ),
+            ({"n": 0}, "number of pairs must be"),
+            ({"n": 9, "seed": -1}, "seed must be"),
+        ],
+    )
+    def test_refusals(self, options, said):
+        with pytest.raises(eb.DataError, match=said):
+            eb.pairs.draw(EIGHT, **{"records": ALL, "seed": 1} | options)
+
+
+class TestEstimates:
+    def test_enumeration_of_all_samples_of_eight_records(self):
+        """Shares are unbiased, and so is the square of the standard error of precision, over all samples."""
+        heights = heights_of(EIGHT, ALL)
+        bands = {7.0: [p for p in heights if heights[p] >= 7], 2.0: [p for p in heights if heights[p] < 7]}
+        same = {p: len({TRUTH[r] for r in p}) == 1 for p in heights}
+        rows = []
+        for high, low in product(combinations(bands[7.0], 2), combinations(bands[2.0], 3)):
+            table = pd.DataFrame(
+                [(*sorted(p), b, same[p]) for b, ps in ((7.0, high), (2.0, low)) for p in ps]
+            )
+            table.columns = ["left", "right", "band", "same"]
+            found = eb.pairs.estimate(EIGHT, table, records=ALL).table([7, 2])
+            rows.append(found.loc[found.metric == "precision of links", ["estimate", "se"]].to_numpy())
+        estimate, se = np.moveaxis(np.array(rows), 2, 0)
+        of_strict = np.mean([same[p] for p in bands[7.0]])
+        of_all = np.mean(list(same.values()))
+        np.testing.assert_allclose(estimate.mean(axis=0), [of_strict, of_all], rtol=1e-12)
+        np.testing.assert_allclose((se**2).mean(axis=0), estimate.var(axis=0), rtol=1e-12)
+        assert estimate.var(axis=0).min() > 0.01
+
+    def test_a_census_has_the_truth_without_error_at_every_threshold(self):
+        edges, records = random_edges(8)
+        truth = {r: r % 7 for r in records}
+        found = eb.pairs.estimate(
+            edges, answered(eb.pairs.draw(edges, 10**6, records=records, seed=1), truth), records=records
+        )
+        heights = heights_of(edges, records)
+        right = {p for p in heights if len({truth[r] for r in p}) == 1}
+        table = found.table(sorted(set(edges["score"])))
+        for row in table.itertuples():
+            links = {p for p in heights if heights[p] >= row.threshold}
+            true = len(links & right) / (len(links) if row.metric == "precision of links" else len(right))
+            assert row.pairs == len(links)
+            np.testing.assert_allclose(
+                [row.estimate, row.lower, row.upper, row.se], [true, true, true, 0], atol=1e-12
+            )
+
+    def test_standard_errors_are_those_of_svyratio_by_strata(self):
+        """R is not at hand: the linearisation of svyratio, pair by pair, as its manual writes it."""
+        M, n, y = np.array([40, 300, 9000, 10**6]), np.array([10, 12, 15, 20]), np.array([10, 9, 6, 1])
+        strata = Strata(
+            M.astype(float), n.astype(float), y.astype(float), np.array([True, True, False, False])
+        )
+        for function, bottom_is_right in ((estimate_precision, False), (estimate_recall, True)):
+            draws = []
+            for h in range(4):
+                for k in range(n[h]):
+                    right, above = k < y[h], h < 2
+                    draws.append(
+                        (h, M[h] / n[h], float(right and above), float(right if bottom_is_right else above))
+                    )
+            top, bottom = sum(w * a for _, w, a, _ in draws), sum(w * b for _, w, _, b in draws)
+            ratio, variance = top / bottom, 0.0
+            for h in range(4):
+                z = [w * (a - ratio * b) / bottom for s, w, a, b in draws if s == h]
+                mean = sum(z) / len(z)
+                spread = sum((x - mean) ** 2 for x in z)
+                variance += (1 - n[h] / M[h]) * n[h] / (n[h] - 1) * spread
+            found = function(strata, 0.95)
+            np.testing.assert_allclose([found.value, found.se], [ratio, variance**0.5], rtol=1e-12)
+
+    def test_limits_solve_their_equations(self):
+        rng = np.random.default_rng(2)
+        for _ in range(60):
+            S = 4
+            n = rng.integers(2, 30, S)
+            M = n + rng.integers(0, 10 ** rng.integers(1, 7), S)
+            y = rng.binomial(n, rng.choice([0.0, 0.05, 0.5, 0.97, 1.0], S))
+            above = np.array([True, True, False, False])
+            if not y.any():
+                continue
+            level = rng.choice([0.8, 0.95])
+            ends = [
+                binomtest(int(a), int(b)).proportion_ci(level, "exact") for a, b in zip(y, n, strict=True)
+            ]
+            mu, root = y / n, np.sqrt(1 - n / M)
+            low = mu - root * (mu - [e.low for e in ends])
+            high = mu + root * ([e.high for e in ends] - mu)
+            strata = Strata(*(x.astype(float) for x in (M, n, y)), above)
+            np.testing.assert_allclose(strata.limits(level), [low, high], atol=1e-12)
+            total = M[above].sum()
+            down = np.sqrt((((mu - low) * M)[above] ** 2).sum()) / total
+            up = np.sqrt((((high - mu) * M)[above] ** 2).sum()) / total
+            P = (mu * M)[above].sum() / total
+            np.testing.assert_allclose(estimate_precision(strata, level)[2:], [P - down, P + up], rtol=1e-9)
+
+            def slack(r, side, mu=mu, M=M, above=above, low=low, high=high):
+                """The limit of (1-r) A - r B on one side, which is 0 at the limit of recall."""
+                c = np.where(above, 1 - r, -r) * M
+                step = np.where(above == (side > 0), high - mu, mu - low)
+                return c @ mu + side * np.sqrt(((c * step) ** 2).sum())
+
+            found = estimate_recall(strata, level)
+            assert 0 <= found.lower <= found.value <= found.upper <= 1
+            for side, limit in ((-1, found.lower), (1, found.upper)):
+                if slack(1e-12, side) > 0 > slack(1 - 1e-12, side):
+                    root_r = brentq(slack, 1e-12, 1 - 1e-12, args=(side,), xtol=1e-14)
+                    np.testing.assert_allclose(limit, root_r, atol=1e-7)
+                else:
+                    assert limit < 1e-9 or limit > 1 - 1e-9
+
+    def test_the_product_of_independent_shares(self):
+        a, b = Estimate(0.8, 0.05, 0.7, 0.88), Estimate(0.9, 0.03, 0.82, 0.95)
+        down = np.sqrt(np.log(0.8 / 0.7) ** 2 + np.log(0.9 / 0.82) ** 2)
+        up = np.sqrt(np.log(0.88 / 0.8) ** 2 + np.log(0.95 / 0.9) ** 2)
+        se = np.sqrt((0.8 * 0.03) ** 2 + (0.9 * 0.05) ** 2)
+        np.testing.assert_allclose(
+            multiply(a, b), [0.72, se, 0.72 * np.exp(-down), 0.72 * np.exp(up)], rtol=1e-12
+        )
+        assert multiply(Estimate(0.5, 0.1, 0.0, 1.0), Estimate(1.0, 0.0, 0.9, 1.0)).lower == 0
+
+    def test_a_threshold_inside_a_band_splits_it(self):
+        """With all answers of both parts, the part above counts with the numbers of its own pairs."""
+        edges, records = random_edges(5)
+        truth = {r: r % 3 for r in records}
+        table = answered(eb.pairs.draw(edges, 200, records=records, seed=4, bands=[8, 0]), truth)
+        heights = heights_of(edges, records)
+        (row,) = eb.pairs.estimate(edges, table, records=records).table([5]).iloc[:1].itertuples()
+        links = [p for p in heights if heights[p] >= 5]
+        want = 0.0
+        for inside in ([p for p in links if heights[p] >= 8], [p for p in links if heights[p] < 8]):
+            shown = [r.same for r in table.itertuples() if frozenset((r.left, r.right)) in inside]
+            want += len(inside) * np.mean(shown) / len(links)
+        np.testing.assert_allclose(row.estimate, want, rtol=1e-12)
+        assert row.pairs == len(links)
+
+    def test_fewer_than_two_labelled_pairs_of_a_part_are_no_estimate(self):
+        edges, records = random_edges(3, N=400, E=600, values=500)
+        drawn = eb.pairs.draw(edges, 60, records=records, seed=1, bands=[300, 0])
+        found = eb.pairs.estimate(edges, drawn.assign(same="y"), records=records)
+        heights = heights_of(edges, records)
+        labelled = [heights[frozenset((r.left, r.right))] for r in drawn.itertuples()]
+        fewest = set()
+        for threshold in sorted({h for h in labelled if h < 300}):
+            parts = [
+                (sum(low <= h < high for h in labelled), sum(low <= h < high for h in heights.values()))
+                for low, high in ((threshold, 300), (0, threshold))
+            ]
+            enough = [n >= min(2, M) for n, M in parts]
+            fewest.add(min(n for n, _ in parts))
+            table = found.table([threshold])
+            # precision needs no pair below the threshold
+            assert table.estimate.notna().tolist() == [enough[0], all(enough)]
+            for told, why in zip(table.estimate.notna(), table.get("reason", ["", ""]), strict=True):
+                assert told or "bands and parts of bands have fewer than 2 labelled pairs" in why
+        assert {1, 2} <= fewest
+        strictest = max(h for h in labelled if h < 300)
+        with pytest.raises(eb.NotIdentified, match=r"precision of links at .* fewer than 2"):
+            found.check(strictest, 0.5)
+
+    @pytest.mark.parametrize(("right", "told"), [(4, False), (5, True)])
+    def test_recall_needs_five_right_answers(self, right, told):
+        edges, records = random_edges(3, N=400, E=600, values=500)
+        drawn = eb.pairs.draw(edges, 60, records=records, seed=1, bands=[300, 0])
+        found = eb.pairs.estimate(edges, drawn.assign(same=np.arange(60) < right), records=records)
+        table = found.table([300])
+        assert table.estimate.notna().tolist() == [True, told]
+        if not told:
+            assert table.reason[1] == "4 right answers are fewer than 5"
+        assert "reason" in table or told
+
+    def test_cannot_tell_is_kept_and_counted(self):
+        edges, records = random_edges(3, N=400, E=600, values=500)
+        drawn = eb.pairs.draw(edges, 60, records=records, seed=1, bands=[300, 0])
+        same = np.where(np.arange(60) % 2, "y", "N ").astype(object)
+        same[:7] = "?"
+        found = eb.pairs.estimate(edges, drawn.assign(same=same), records=records)
+        without = eb.pairs.estimate(edges, drawn.assign(same=same)[7:], records=records)
+        pd.testing.assert_frame_equal(found.table(), without.table())
+        bands = found.bands()
+        assert bands.cannot_tell.sum() == 7 and bands.labelled.sum() == 53
+        (note,) = found.doubts()
+        assert note.grade.value == "note" and note.startswith("7 of 60 answers are 'cannot tell'")
+
+    def test_bands_are_a_calibration_with_exact_limits(self):
+        edges, records = random_edges(3, N=400, E=600, values=500)
+        drawn = eb.pairs.draw(edges, 60, records=records, seed=1, bands=[300, 0])
+        drawn["same"] = drawn.index % 3 == 0
+        for row in eb.pairs.estimate(edges, drawn, records=records).bands(0.9).itertuples():
+            of_band = drawn[drawn.band == row.band]
+            assert (row.labelled, row.right, row.pairs) == (
+                len(of_band),
+                of_band.same.sum(),
+                of_band.pairs.iloc[0],
+            )
+            ends = binomtest(int(row.right), row.labelled).proportion_ci(0.9, "exact")
+            root = np.sqrt(1 - row.labelled / row.pairs)
+            np.testing.assert_allclose(row.lower, row.share + root * (ends.low - row.share), rtol=1e-9)
+
+    def test_answers_that_contradict_each_other_are_told_and_kept(self):
+        table = answered(eb.pairs.draw(EIGHT, 100, records=ALL, seed=1, bands=[8, 2]))
+        table["same"] = [
+            {"ab": True, "bc": True}.get("".join(sorted((l, r))), False)
+            for l, r in zip(table.left, table.right, strict=True)
+        ]
+        with pytest.warns(eb.Alarm, match="1 pairs are answered as different, whose records are the same"):
+            found = eb.pairs.estimate(EIGHT, table, records=ALL)
+        assert found.table([8]).estimate[0] == 2 / 3
+
+
+class TestBadAnswers:
+    GOOD = answered(eb.pairs.draw(EIGHT, 6, records=ALL, seed=1, bands=[7, 2]))
+
+    @pytest.mark.parametrize(
+        ("change", "said"),
+        [
+            (lambda t: t.drop(columns="band"), "chosen by hand or by active learning are not representative"),
+            (lambda t: t.drop(columns="same"), "no column 'same'"),
+            (lambda t: t[:0], "no row"),
+            (lambda t: pd.concat([t, t[:1].rename(columns={"left": "right", "right": "left"})]), "1 of 7 labelled pairs, .* are there twice, perhaps reversed"),
+            (lambda t: t.assign(right=t.left), "of a record with itself"),
+            (lambda t: t.assign(left="q"), "6 of 6 labelled pairs, such as 'q', .* have a record that is not among all records"),
+            (lambda t: t.assign(same=[0.5, 1, 1, 0, 0, 1]), r"1 of 6 labelled pairs, .* have answers such as 0.5 and not y, n or \?"),
+            (lambda t: t.assign(same=["", "y", None, "n", "y", "y"]), "2 of 6 labelled pairs, .* have no answer"),
+            (lambda t: t.assign(band=t.band.replace(2, 4)), "of 6 .* no candidates"),
+            (lambda t: t.assign(band=t.band.iloc[::-1].to_numpy()), "bands of something else than the height at which two records join"),
+            (lambda t: t.assign(pairs=t.pairs + 1), "one of another size"),
+            (lambda t: t.assign(band="high"), "bands are thresholds"),
+            (lambda t: t.assign(left="g", right="h")[:1], "no candidates, since no band reaches them"),
+            (lambda t: t.to_dict(), "expected a DataFrame"),
+        ],
+    )  # fmt: skip
+    def test_refusals(self, change, said):
+        with pytest.raises(eb.DataError, match=said):
+            eb.pairs.estimate(EIGHT, change(self.GOOD.copy()), records=ALL)
+
+    def test_thresholds_below_the_bands(self):
+        found = eb.pairs.estimate(EIGHT, self.GOOD[self.GOOD.band == 7], records=ALL)
+        with pytest.raises(
+            eb.DataError,
+            match="7 pairs are between 3 and the loosest band, which ends at 7: none of them was drawn",
+        ):
+            found.table([7, 3])
+
+
+class TestNames:
+    """No table of one estimand has the name of another."""
+
+    def test_pairs_and_edges(self):
+        edges, records = random_edges(3, N=60, E=90)
+        heights = heights_of(edges, records)
+        drawn = eb.pairs.draw(edges, 10**6, records=records, seed=1, bands=[6, 0])
+        rng = np.random.default_rng(1)
+        truth = dict(zip(records, rng.integers(0, 2, 60), strict=True))
+        pairs = eb.pairs.estimate(edges, answered(drawn, truth), records=records)
+        best = (
+            edges[edges.l != edges.r]
+            .groupby(lambda i: tuple(sorted(edges.loc[i, ["l", "r"]])))["score"]
+            .max()
+        )
+        table = pd.DataFrame(
+            [(l, r, 6.0 if s >= 6 else 0.0) for (l, r), s in best.items()], columns=["left", "right", "band"]
+        )
+        of_edges = eb.pairs.scored_edges(edges, answered(table, truth), records=records)
+        assert list(pairs.table().metric.unique()) == ["precision of links", "recall of candidate pairs"]
+        assert list(of_edges.table().metric.unique()) == ["right scored edges", "right edges kept"]
+        right = {(l, r) for l, r in best.index if truth[l] == truth[r]}
+        strict = {p for p in best.index if best[p] >= 6}
+        want = [len(right & strict) / len(strict), len(right & strict) / len(right)]
+        np.testing.assert_allclose(of_edges.table([6]).estimate, want, rtol=1e-12)
+        links = {p for p in heights if heights[p] >= 6}
+        true = np.mean([len({truth[r] for r in p}) == 1 for p in links])
+        np.testing.assert_allclose(pairs.table([6]).estimate[0], true, rtol=1e-12)
+        assert abs(true - want[0]) > 0.01
+        for found, wrong in (
+            (pairs, ("scored", "edge", "all links")),
+            (of_edges, ("link", "precision", "recall", "candidate")),
+        ):
+            said = (
+                f"{found!r} {found._repr_html_()} {found.check(6, 0.4).sentences()} {found.check(6, 0.4)!r}"
+            )
+            assert not [word for word in wrong if word in said]
+        assert not hasattr(of_edges, "recall_of_all")
+
+    def test_labels_by_bands_of_edges_are_no_pairs_by_height(self):
+        """An edge of the loose band whose records other edges join earlier is in the strict band by height."""
+        table = pd.DataFrame(
+            {"left": ["a", "a", "b"], "right": ["b", "c", "c"], "band": [8.0, 2.0, 8.0], "same": "y"}
+        )
+        eb.pairs.scored_edges(EIGHT, table, records=ALL)
+        with pytest.raises(eb.DataError, match="bands of something else than the height"):
+            eb.pairs.estimate(EIGHT, table, records=ALL)
+        drawn = answered(eb.pairs.draw(EIGHT, 100, records=ALL, seed=1, bands=[8, 2]))
+        with pytest.raises(eb.DataError, match="no candidates"):
+            eb.pairs.scored_edges(EIGHT, drawn, records=ALL)
+
+
+class TestChecks:
+    def test_bets_are_those_of_a_plain_loop(self):
+        right, shares = np.array([1, 1, 0, 1, 1, 1, 0, 1]), np.array([3.0] * 3 + [1.0] * 5)
+        u, alpha, least = shares / 3, 0.1, 0.7
+        bet = np.sqrt(2 * np.log(2 / alpha) / (least * (1 - least) * sum(u**2)))
+
+        def wealth(p, x):
+            total = 1.0
+            for a, b in zip(x, u, strict=True):
+                total *= 1 + min(bet, 0.75 / p) * b * (a - p)
+            return total - 2 / alpha
+
+        many = np.tile(right, 40), np.tile(shares, 40)
+        u = many[1] / 3  # `wealth` uses these
+        bet = np.sqrt(2 * np.log(2 / alpha) / (least * (1 - least) * sum(u**2)))
+        lower, upper = betting_in_strata(*many, least, 1 - alpha)
+        assert 0.5 < lower < 0.75 < upper < 0.95
+        assert abs(wealth(lower, many[0])) < 1e-6 and abs(wealth(1 - upper, 1 - many[0])) < 1e-6
+
+    @pytest.mark.parametrize("right", [(0, 0), (3, 1), (4, 4), (2, 5), (1, 2), (4, 6)])
+    def test_wealth_is_one_on_average_or_less_over_all_samples(self, right):
+        """Strata of 4 and 6 pairs, of which 2 and 3 are drawn without replacement, with any bet."""
+        M, n = (4, 6), (2, 3)
+        strata = [[1.0] * y + [0.0] * (m - y) for m, y in zip(M, right, strict=True)]
+        p = sum(right) / 10
+        u = [m / k for m, k in zip(M, n, strict=True)]
+        u = [x / max(u) for x in u]
+        for bet, side in product((0.1, 0.7, 0.75 / max(p, 0.1)), (1, -1)):
+            if side == -1:
+                bet = min(bet, 0.75 / max(1 - p, 0.1))
+            products = [
+                np.prod([1 + side * bet * u[0] * (x - p) for x in one])
+                * np.prod([1 + side * bet * u[1] * (x - p) for x in two])
+                for one, two in product(combinations(strata[0], 2), combinations(strata[1], 3))
+            ]
+            assert np.mean(products) <= 1 + 1e-12
+
+    def test_verdicts(self):
+        edges, records = random_edges(3, N=400, E=600, values=500)
+        drawn = eb.pairs.draw(edges, 300, records=records, seed=1, threshold=300.0, bands=4)
+        found = eb.pairs.estimate(edges, drawn.assign(same=np.arange(len(drawn)) % 10 > 0), records=records)
+        verdicts = {least: found.check(300, least) for least in (0.5, 0.9, 0.995)}
+        assert [v.verdict.value for v in verdicts.values()] == ["holds", "open", "fails"]
+        assert "precision of links is open: it lies between" in verdicts[0.9].sentences()[0]
+        assert "labelled pairs do not decide" in verdicts[0.9].sentences()[0]
+        above = drawn[drawn.band >= 300]
+        weight = above.pairs / above.groupby("band").pairs.transform("size")
+        right = (above.index % 10 > 0).astype(int)
+        np.testing.assert_allclose(
+            verdicts[0.9].interval[0], betting_in_strata(right, weight.to_numpy(), 0.9)
+        )
+        with pytest.raises(eb.DataError, match="lie between 0 and 1"):
+            found.check(300, 1)
+
+
+class TestEntities:
+    def test_recall_of_all_links_is_a_product(self):
+        edges, records = random_edges(3, N=60, E=60)
+        truth = {r: r % 12 for r in records}
+        drawn = answered(eb.pairs.draw(edges, 10**6, records=records, seed=1, bands=[6, 0]), truth)
+        found = eb.pairs.estimate(edges, drawn, records=records)
+        curve = eb.thresholds(edges, pd.Series(truth), eb.UniformClusters(12), records=records, at=[6, 0])
+        table = found.recall_of_all(6, curve).set_index("metric")
+        true = curve.table("pairwise-recall").estimate[0]
+        np.testing.assert_allclose(
+            table.loc["recall of all links", ["estimate", "lower", "upper"]].tolist(), [true] * 3, rtol=1e-9
+        )
+        assert table.loc["recall of candidate pairs", "estimate"] > true
+        lacking = eb.thresholds(edges, pd.Series(truth), eb.UniformClusters(12), records=records, at=[6])
+        with pytest.raises(eb.DataError, match=r"no pairwise-recall at 0, .* at=\[0\]"):
+            found.recall_of_all(6, lacking)
