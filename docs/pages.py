@@ -40,6 +40,7 @@ PAGES = [
             "how-to",
             "own-numbers",
             "two-clusterings",
+            "cheap-labels",
             "gallery",
         )
     ),

@@ -40,6 +40,11 @@ TOPICS = {
         "records, so that groups add up to all. --across counts links between different groups alone, such "
         "as those between two sources, in metrics of links."
     ),
+    "your-own-numbers": (
+        "Numbers that were computed from the clusters, such as the count of customers, are as wrong as the "
+        "clusters. A feature describes one entity by a column of its records, and a statistic is computed "
+        "from entities and their features."
+    ),
     "second-clustering": (
         "The next release, a slower matcher or a looser threshold shortens intervals if it is good. If it "
         "is not, estimates are those without it. It must be made without LABELS."
