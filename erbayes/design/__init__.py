@@ -17,11 +17,26 @@ from .predicted import ByPredictedSize, PoissonRecords, SystematicRecords
 from .strata import Pooled, Stratified
 from .uniform import DistinctEntities, UniformClusters, UniformRecords
 
-# fmt: off
 __all__ = [
-    "ByGroup", "ByPredictedSize", "BySize", "Calibrated", "DistinctEntities", "KeptWeights", "KnownChances",
-    "KnownInclusion", "KnownWeights", "PoissonRecords", "Pooled", "Responding", "SingleUnit", "Stratified",
-    "SystematicRecords", "UniformClusters", "UniformRecords", "WeightedRecords", "paper_theta", "raking",
+    "ByGroup",
+    "ByPredictedSize",
+    "BySize",
+    "Calibrated",
+    "DistinctEntities",
+    "KeptWeights",
+    "KnownChances",
+    "KnownInclusion",
+    "KnownWeights",
+    "PoissonRecords",
+    "Pooled",
+    "Responding",
+    "SingleUnit",
+    "Stratified",
+    "SystematicRecords",
+    "UniformClusters",
+    "UniformRecords",
+    "WeightedRecords",
+    "paper_theta",
+    "raking",
     "size_classes",
 ]
-# fmt: on

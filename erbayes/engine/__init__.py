@@ -17,11 +17,28 @@ from .replicates import BCa, Resampled, Studentised, bootstrap
 from .schemes import Dirichlet, PseudoDraws, RaoWu
 from .several_engines import side_by_side
 
-# fmt: off
 __all__ = [
-    "AnytimeBetting", "BCa", "Betting", "BoundedMeans", "Dirichlet", "Engine", "Estimator", "Jackknife",
+    "AnytimeBetting",
+    "BCa",
+    "Betting",
+    "BoundedMeans",
+    "Dirichlet",
+    "Engine",
+    "Estimator",
+    "Jackknife",
     "Naive",
-    "P_naive", "PooledDraws", "PseudoDraws", "RaoWu", "Resampled", "Studentised", "Taylor", "betting",
-    "bootstrap", "jackknife", "naive", "pool_quantiles", "side_by_side", "taylor",
+    "P_naive",
+    "PooledDraws",
+    "PseudoDraws",
+    "RaoWu",
+    "Resampled",
+    "Studentised",
+    "Taylor",
+    "betting",
+    "bootstrap",
+    "jackknife",
+    "naive",
+    "pool_quantiles",
+    "side_by_side",
+    "taylor",
 ]
-# fmt: on

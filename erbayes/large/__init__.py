@@ -12,9 +12,17 @@ from .scanning import Releases, scan
 from .spark import Spark
 from .stored import DatabaseTable
 
-# fmt: off
 __all__ = [
-    "Columns", "DatabaseTable", "Dialect", "DuckDB", "Files", "GroupSource", "Releases", "RunSQL",
-    "SecondSource", "Spark", "drawing", "scan",
+    "Columns",
+    "DatabaseTable",
+    "Dialect",
+    "DuckDB",
+    "Files",
+    "GroupSource",
+    "Releases",
+    "RunSQL",
+    "SecondSource",
+    "Spark",
+    "drawing",
+    "scan",
 ]
-# fmt: on

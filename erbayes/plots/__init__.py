@@ -20,10 +20,27 @@ from .results import (
 )
 from .studies import coverage, estimates, interval_scores, tipping
 
-# fmt: off
 __all__ = [
-    "balance", "by_domain", "calibration", "comparison", "coverage", "curve", "errors", "estimates", "forest",
-    "influence", "interval_scores", "leakage", "predicted_retention", "predicted_sizes", "retention",
-    "sampling_distribution", "side_by_side", "size_distribution", "stages", "tipping", "track", "tree",
+    "balance",
+    "by_domain",
+    "calibration",
+    "comparison",
+    "coverage",
+    "curve",
+    "errors",
+    "estimates",
+    "forest",
+    "influence",
+    "interval_scores",
+    "leakage",
+    "predicted_retention",
+    "predicted_sizes",
+    "retention",
+    "sampling_distribution",
+    "side_by_side",
+    "size_distribution",
+    "stages",
+    "tipping",
+    "track",
+    "tree",
 ]
-# fmt: on

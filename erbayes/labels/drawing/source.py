@@ -117,7 +117,8 @@ def change(clusters: Any) -> DataError:
 class InMemory:
     """A prediction in memory, as a source.
 
-    `records`, `codes`, `size` (N,): id of each record, number of its cluster, and records of that; `clusters` (K,).
+    `records`, `codes`, `size` (N,): id of each record, number of its cluster, and records of that;
+    `clusters` (K,): id of each.
     """
 
     records: pd.Index

@@ -16,9 +16,17 @@ from .errors import Chain, Merges, Misattribution, RareErrors, Splits
 from .simulated import Population, population, simulate
 from .sizes import Empirical, LogNormal, Zeta
 
-# fmt: off
 __all__ = [
-    "Chain", "Empirical", "LogNormal", "Merges", "Misattribution", "Population", "RareErrors", "Splits",
-    "Zeta", "customers", "population", "simulate",
+    "Chain",
+    "Empirical",
+    "LogNormal",
+    "Merges",
+    "Misattribution",
+    "Population",
+    "RareErrors",
+    "Splits",
+    "Zeta",
+    "customers",
+    "population",
+    "simulate",
 ]
-# fmt: on
