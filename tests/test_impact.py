@@ -427,6 +427,26 @@ class TestGuards:
         )
         assert own.predicted[0] == 0
 
+    @pytest.mark.parametrize("how", ["range", "sum", "distinct"])
+    @pytest.mark.parametrize("text", [False, True])
+    def test_a_scan_refuses_what_the_matcher_wrote(self, folder, how, text):
+        """One record of one cluster that differs shows that another wrote the column."""
+        pytest.importorskip("duckdb")
+        if text and how != "distinct":
+            return
+        best = PREDICTION.astype(str) if text else PREDICTION.astype(float)
+        for written in (True, False):
+            if not written:
+                best = best.where(best.index != best.index[best.duplicated()][0], best.iloc[-1])
+            TABLE.assign(best=best.to_numpy()).to_parquet(folder / "golden.parquet")
+            given = {"features": {"x": ("best", how)}, "attributes": folder / "golden.parquet"}
+            arguments = (folder / "clusters.parquet", LABELS, eb.UniformRecords(list(DRAWN)), "mean(x)")
+            if written:
+                with pytest.raises(eb.DataError, match="'best' is the same in all records of each predicted"):
+                    eb.impact(*arguments, **given)
+            else:
+                eb.impact(*arguments, **given)
+
     def test_ten_clusters_of_several_records_are_suspect(self):
         for several, refused in ((9, False), (10, True)):
             prediction = pd.Series([*np.repeat(np.arange(several), 2), *range(100, 130)])
