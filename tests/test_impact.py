@@ -11,6 +11,7 @@ import erbayes as eb
 from erbayes.analysis import impact as room
 from erbayes.analysis.impact import impact_of
 from erbayes.design.variance import StratifiedDraws
+from erbayes.labels import Mixture, Poisson, Records, Systematic, draw
 from erbayes.units import features
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -326,6 +327,27 @@ class TestDesigns:
         assert some.sum() >= 8
         assert (found.fit.sd[some] > 0).all()
         assert (np.abs(found.fit.mean - brute_force(TRUTH)) <= 5 * found.plain.sd)[some].all()
+
+    @pytest.mark.parametrize(
+        "design",
+        [
+            eb.design.KnownChances(TRUTH.groupby(TRUTH).size() / N, list(DRAWN)),
+            eb.design.BySize(lambda size: size / N, list(DRAWN)),
+            eb.WeightedRecords(list(DRAWN), np.full(len(DRAWN), 1 / N), absolute=True),
+        ],
+    )
+    def test_uniform_records_by_other_names_are_the_same(self, design):
+        same = eb.impact(PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), STATISTICS, **GIVEN)
+        found = eb.impact(PREDICTION, LABELS, design, STATISTICS, **GIVEN)
+        pd.testing.assert_frame_equal(found.table(), same.table(), rtol=1e-9)
+
+    @pytest.mark.parametrize("plan", [Mixture(), Poisson(), Systematic(), Records()])
+    def test_designs_of_plans_are_taken(self, plan):
+        drawn = draw(PREDICTION, plan, 150, seed=1)
+        labels = TRUTH[TRUTH.isin(TRUTH[drawn.table["record"]])]
+        found = eb.impact(PREDICTION, labels, drawn.design(labels), STATISTICS, **GIVEN)
+        assert found.fit.sd[0] < 0.7 * found.plain.sd[0]
+        assert (np.abs(found.fit.mean - brute_force(TRUTH)) <= 4 * found.fit.sd).all()
 
     def test_predicted_clusters_lead_to_the_truth_by_their_pieces(self):
         sampled = sorted(PREDICTION.unique())[:90]

@@ -36,10 +36,10 @@ def _find_ends(codes: IntArray, x: FloatArray, groups: int) -> tuple[FloatArray,
 
 
 def _find_varying(codes: IntArray, x: Any) -> IntArray:
-    """Return the groups in which values of any kind differ, from the group of each record, (N,)."""
+    """Return the group of each record whose value differs from another of its group, from groups, (N,)."""
     last = np.empty(int(codes.max()) + 1, dtype=x.dtype)
     last[codes] = x
-    return np.unique(codes[x != last[codes]])
+    return np.asarray(codes[x != last[codes]])
 
 
 def _count_distinct(codes: IntArray, x: FloatArray, groups: int) -> FloatArray:
@@ -182,7 +182,7 @@ class Attributes:
         """
         several = (np.asarray(sizes) > 1).sum() >= WRITTEN
         for feature in (f for f in self.features if several and not varies.get(f.name, True)):
-            differing = _find_varying(entities, self.values[feature.name])
+            differing = np.unique(_find_varying(entities, self.values[feature.name]))
             if len(differing):
                 raise DataError(
                     f"{feature.column!r} is the same in all records of each predicted cluster, but not in "
