@@ -468,7 +468,7 @@ def test_values_of_records_travel_with_the_folder(files):
 
 
 def test_the_options_of_design_are_the_plans():
-    assert [name.value for name in PlanName] == list(PLANS)
+    assert [name.value for name in PlanName] == [*PLANS, "pairs"]
     assert HOSTILE and answered
 
 
@@ -490,7 +490,11 @@ def test_one_of_the_compared_predictions_may_be_the_one_drawn_from(files):
 def test_clusters_are_not_taken_for_candidates(files):
     pd.DataFrame({"record": PRED.index, "cluster": "k" + PRED.astype(str)}).to_csv("wide.csv", index=False)
     found = refused(*DRAW, "--design", "uniform-records", "--candidates", "wide.csv", "--output", "g")
-    assert "candidates, such as 'k" in found and "--looser" in found and not (files / "g").exists()
+    assert (
+        "candidates are not in PREDICTION, such as 'k" in found
+        and "--looser" in found
+        and not (files / "g").exists()
+    )
 
 
 def test_a_draw_without_candidates_says_what_that_means(files):
