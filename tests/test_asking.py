@@ -115,7 +115,6 @@ DOORS = {
     "tipping": lambda x: sensitivity.tipping(SAMPLE, x, 0.4, rng=1).u,
     "restored_analysis": lambda x: sensitivity.restored_analysis(
         SAMPLE, labelling.Annotator(), x, imputations=2, draws=3, rng=1, progress=False).adjusted.values,
-    "anchoring": lambda x: labelling.anchoring(PREDICTION, LABELS, LABELS, DESIGN, x).mean,
     "value of a population": lambda x: PEOPLE.value(x),
 }  # fmt: skip
 

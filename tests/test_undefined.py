@@ -14,7 +14,6 @@ from erbayes import metrics as m
 from erbayes.analysis.planning import forecast
 from erbayes.cli import app
 from erbayes.engine import BCa, Resampled, Studentised, bootstrap, side_by_side
-from erbayes.labels import anchoring
 from erbayes.metrics.intervals import EqualTailed
 from erbayes.report import report
 
@@ -191,12 +190,6 @@ def test_a_comparison_of_the_others(engine):
         assert table.loc[bad, ["estimate", "lower", "upper"]].isna().all(axis=None)
         assert table.loc[~bad, ["estimate", "lower", "upper"]].notna().all(axis=None)
         assert (table["reason"] != "").tolist() == bad.tolist()
-
-
-def test_anchoring_of_the_others():
-    found = anchoring(PREDICTION, SINGLES, SINGLES | {1: 0}, eb.UniformClusters(), METRICS)
-    np.testing.assert_array_equal(np.isnan(found.mean), ~DEFINED)
-    assert found.reasons == ("", EMPTY, "", "")
 
 
 def test_the_page_says_why():
