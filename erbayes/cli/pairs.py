@@ -79,14 +79,16 @@ def check_pairs(inputs: One, minimum: Mapping[Any, float]) -> Check:
     given = [*inputs.drawing.given, *(["design"] if inputs.drawing.design else [])]
     given += [o for o in ("cluster", "stored", "drawn_from", "blocks", "entity") if getattr(inputs, o)]
     if given:
-        raise DataError(f"{inputs.labels} has pairs, which take no --{given[0].replace('_', '-')}: leave it out")
+        option = given[0].replace("_", "-")
+        raise DataError(f"{inputs.labels} has pairs, which take no --{option}: leave it out")
     at = inputs.reading.links.threshold
     if at is None or list(minimum) != [definitions.pairwise_precision.name]:
-        raise DataError("pairs tell the precision of links at a threshold: give --min-precision and --threshold")
+        raise DataError("pairs tell precision of links at a threshold: give --min-precision and --threshold")
     found = judged_pairs.estimate(answers=_read_answers(inputs.labels), **_read_edges(inputs))
     for doubt in found.doubts():
         say(doubt)
-    return found.check(at, *minimum.values(), inputs.level)
+    (least,) = minimum.values()
+    return found.check(at, least, inputs.level)
 
 
 def _make_tasks(drawn: pd.DataFrame) -> pd.DataFrame:
