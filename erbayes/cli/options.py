@@ -45,8 +45,14 @@ class Explained(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read arguments, and say what is wrong with them in the words of the shell."""
         try:
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, list(args))
         except typer.BadParameter as error:
+            given = self.make_parser(ctx).parse_args(args=list(args))[0]
+            absent = [p for p in self.get_params(ctx) if p.required and given.get(p.name) is None]
+            if error.param in absent:
+                # all at once, since each refusal costs another call
+                names = [p.opts[0] if p.opts[0].startswith("-") else p.opts[0].upper() for p in absent]
+                ctx.fail(f"Missing: {', '.join(names)}. The help says what each is, with its choices")
             for theirs, ours in WORDS.items():
                 error.message = error.message.replace(theirs, ours)
             raise
