@@ -26,6 +26,7 @@ class Remedy(Enum):
     LINKS = "if rows are links between records, Clustering.from_pairs makes clusters of them"
     ANSWERS = "if rows are answers about pairs of records, labels.read_stars makes entities of them"
     SCORE = "choose the rows that are links and two columns, or score='column' and threshold=x"
+    SCORED = "choose two columns of ids and one of scores: table[['left', 'right', 'score']]"
     REPLACE = "or replace=True, and they are lost"
     DECIDE = "see Labels.problems; decide them in the sheets, or all at once by Labels.disputed()"
     DRAWN_FROM = "to judge another prediction of the same records: Labels.design(drawn_from=that one)"

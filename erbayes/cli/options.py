@@ -126,6 +126,7 @@ REMEDIES = {
         "Python"
     ),
     Remedy.SCORE: "name those of the two records and of scores: --left, --right, --score with --threshold",
+    Remedy.SCORED: "name those of the two records and of scores: --left, --right, --score",
     Remedy.REPLACE: "or --replace, and they are lost",
     Remedy.DECIDE: "erbayes labels FOLDER lists them: decide them in the sheets, or all together by --decide",
     Remedy.DRAWN_FROM: "to judge another prediction of the records, name the one drawn from: --drawn-from",
