@@ -145,6 +145,7 @@ REMEDIES = {
         "label more units, or draw more records of large predicted clusters: erbayes draw --design mixture"
     ),
     Remedy.BY_SIZE: Remedy.BY_SIZE.value,
+    Remedy.UNSEEN: "draw records, or more of them: erbayes draw --design uniform-records or mixture",
     Remedy.INFLUENCE: (
         "few units carry the estimate: erbayes report names them, and shows the jackknife's intervals as well"
     ),
@@ -251,6 +252,9 @@ def _name_columns(values: Mapping[str, Any], what: str) -> str:
     """Return the remedy of columns: the options that the command has, without those that name one already."""
     wrong = "has no column" in what
     wanted = ("record",) if "instead of 1" in what else ("record", "cluster", "entity")
+    labels = values.get("labels")
+    if labels is not None and labels.is_dir():
+        wanted = tuple(name for name in wanted if name != "entity")  # which a folder has
     names = [n for n in wanted if n in values and (wrong or not values[n])]
     return f"name them: {', '.join(f'--{name}' for name in names)}"
 
