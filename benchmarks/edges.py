@@ -173,7 +173,7 @@ def make_rules(seed: int = 22) -> Population:
 
 
 def make_firms(seed: int = 23) -> Population:
-    """A tail without a mean, cut at 2,000; some firms are hard as a whole, and chance joins the large ones."""
+    """A tail without a mean, cut at 2,000; some firms are hard as a whole, and chance joins large ones."""
     rng = np.random.default_rng(seed)
     size = np.minimum(np.floor((1 - rng.random(6000)) ** (-1 / 0.75)), 2000).astype(int)
     truth = np.repeat(np.arange(len(size)), size)

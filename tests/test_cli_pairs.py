@@ -133,7 +133,10 @@ def test_a_gate_has_the_status_of_check(least, status, verdict):
         (("--min-precision", "0.9", "--threshold", "300"), "are looked at only once"),
         (("--min-precision", "0.9", "--once"), "give --min-precision and --threshold"),
         (("--min-recall", "0.9", "--threshold", "300", "--once"), "give --min-precision and --threshold"),
-        (("--min-precision", "0.9", "--threshold", "300", "--once", "--design", "uniform-records"), "no --design"),
+        (
+            ("--min-precision", "0.9", "--threshold", "300", "--once", "--design", "uniform-records"),
+            "no --design",
+        ),
         (("--min-precision", "0.9", "--threshold", "300", "--once", "--entity", "same"), "no --entity"),
     ],
 )
