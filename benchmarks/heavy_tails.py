@@ -44,11 +44,10 @@ from erbayes.engine import (
     Estimator,
     Jackknife,
     Resampled,
-    Studentised,
     Taylor,
     taylor,
 )
-from erbayes.metrics.intervals import EqualTailed, identity
+from erbayes.metrics.intervals import EqualTailed
 from erbayes.study import draw_samples, study
 from erbayes.study.harness import Study
 
@@ -58,7 +57,6 @@ ESTIMATORS = {
     MODEL: Modelled(),
     PERCENTILE: Estimator(Resampled(replicates=1000), EqualTailed()),
     "default": Taylor(),
-    "bootstrap-t": Estimator(Resampled(replicates=1000), Studentised(identity)),
     "jackknife": Jackknife(),
     "calibrated": on_calibrated,
     "distinct": on_distinct,

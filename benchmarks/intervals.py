@@ -35,7 +35,6 @@ from erbayes.engine import (
     Jackknife,
     PseudoDraws,
     Resampled,
-    Studentised,
     Taylor,
 )
 from erbayes.metrics.intervals import WALD, BetaGamma, EqualTailed, Symmetric
@@ -65,7 +64,6 @@ SLOWER = {
 BOOTSTRAPS = {
     "percentile": Estimator(Resampled(replicates=1000), EqualTailed()),
     "BCa": Estimator(Resampled(replicates=1000), BCa()),
-    "bootstrap-t, logit": Estimator(Resampled(replicates=1000), Studentised()),
     "Bayesian bootstrap": Estimator(Resampled(Dirichlet(), 1000), EqualTailed()),
     "Bayesian, pseudo-draws": Estimator(Resampled(PseudoDraws(), 1000), EqualTailed()),
 }

@@ -15,9 +15,9 @@ import populations as sim
 
 from erbayes import Sample
 from erbayes._internal.arrays import Seed, generator
-from erbayes.analysis.sensitivity.adjusted import Adjusted, Restored, by_pieces
+from erbayes.analysis.sensitivity.adjusted import Restored
 from erbayes.engine import Engine, Taylor
-from erbayes.labels import Annotator, Records
+from erbayes.labels import Annotator, KeptRecords, MissedPieces, Records
 from erbayes.labels.annotators.error_models import mislabel
 from erbayes.metrics import Draws, Metric, Normal, pairwise_precision, pairwise_recall
 from erbayes.study import Entities, study
@@ -55,14 +55,14 @@ def main() -> None:
         print("|" + " --- |" * 7)
         for plan, drawing in PLANS.items():
             for u, v in RATES:
-                model = by_pieces(u, v)
+                model = Annotator(MissedPieces(u), KeptRecords(v))
                 table = study(
                     {"people": people},
                     {plan: drawing},
                     [DRAWS],
                     {
                         "plain": Mislabelled(model, plain),
-                        "restored": Mislabelled(model, Adjusted(Restored(draws=2), u, v, plain)),
+                        "restored": Mislabelled(model, Restored(u, v, plain, draws=2)),
                     },
                     METRICS,
                     repetitions=SAMPLES,

@@ -257,9 +257,7 @@ ENGINES = {
     engine.Resampled: engine.Resampled(replicates=40),
     engine.Naive: engine.Naive(),
     engine.BoundedMeans: engine.BoundedMeans(),
-    sensitivity.adjusted.Adjusted: sensitivity.adjusted.Adjusted(
-        sensitivity.adjusted.Restored(draws=2), 0.1, 0.1
-    ),
+    sensitivity.adjusted.Restored: sensitivity.adjusted.Restored(0.1, 0.1, draws=2),
 }
 PAIRED = {
     eb.auxiliary.Assisted,
@@ -303,7 +301,7 @@ def test_every_engine_has_an_example():
         eb.design.ByGroup,
         two_phases.TwoPhase,
     }  # totals of groups; cheap labels of one sample, which no study draws again
-    assert found - {sensitivity.adjusted.Restored} - other == set(ENGINES)
+    assert found - other == set(ENGINES)
 
 
 def test_restored_labels_have_no_second_clustering():
@@ -313,7 +311,7 @@ def test_restored_labels_have_no_second_clustering():
             [0.0],
             [0.1],
             PR,
-            adjust=sensitivity.adjusted.Restored(draws=2),
+            draws=2,
             engine=ENGINES[eb.auxiliary.Assisted],
             rng=1,
         )
@@ -375,7 +373,6 @@ KINDS = {
     eb.intervals.EqualTailed: eb.intervals.EqualTailed(),
     eb.intervals.HighestDensity: eb.intervals.HighestDensity(),
     engine.BCa: engine.BCa(),
-    engine.Studentised: engine.Studentised(),
 }
 RESULTS = {
     "Normal": engine.Taylor()(SAMPLE, PR),
@@ -460,7 +457,7 @@ class TestKind:
                 [0.0],
                 PR,
                 engine=asked["e"],
-                adjust=sensitivity.adjusted.Restored(draws=1),
+                draws=1,
                 rng=1,
             )
             assert np.isfinite(found.lower).all()

@@ -115,7 +115,6 @@ DOORS = {
     "tipping": lambda x: sensitivity.tipping(SAMPLE, x, 0.4, rng=1).u,
     "restored_analysis": lambda x: sensitivity.restored_analysis(
         SAMPLE, labelling.Annotator(), x, imputations=2, draws=3, rng=1, progress=False).adjusted.values,
-    "anchoring": lambda x: labelling.anchoring(PREDICTION, LABELS, LABELS, DESIGN, x).mean,
     "value of a population": lambda x: PEOPLE.value(x),
 }  # fmt: skip
 
@@ -136,9 +135,9 @@ RANDOM = {
         lambda rng: simulate.simulate(simulate.Zeta(2.5, 9), simulate.Misattribution(0.1), 300, rng),
         "rand", {"r": DESIGN}, rng=rng, populations=2, progress=False).table().to_csv(),
     "grid": lambda rng: sensitivity.grid(
-        SAMPLE, [0.3], [0.1], adjust=sensitivity.adjusted.Restored(draws=2), rng=rng, progress=False).estimate,
+        SAMPLE, [0.3], [0.1], draws=2, rng=rng, progress=False).estimate,
     "tipping": lambda rng: sensitivity.tipping(
-        SAMPLE, "pairwise-recall", 0.43, adjust=sensitivity.adjusted.Restored(draws=2), rng=rng).u,
+        SAMPLE, "pairwise-recall", 0.43, draws=2, rng=rng).u,
     "restored_analysis": lambda rng: sensitivity.restored_analysis(
         SAMPLE, labelling.Annotator(), imputations=2, draws=3, rng=rng, progress=False).adjusted.values,
     "simulate": lambda rng: simulate.simulate(

@@ -10,7 +10,7 @@ from test_golden import GOLDEN, METRICS, R, pps, sample
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.design.variance import StratifiedDraws
-from erbayes.engine import BCa, Dirichlet, PseudoDraws, RaoWu, Studentised, bootstrap
+from erbayes.engine import BCa, Dirichlet, PseudoDraws, RaoWu, bootstrap
 from erbayes.engine.schemes import Scheme
 from erbayes.metrics.columns import ENTITIES, PREDICTED_LINKS, RECORDS
 from erbayes.metrics.intervals import EqualTailed
@@ -166,58 +166,6 @@ def test_BCa_of_a_skewed_estimate():
     assert np.abs(bca - plain).max() > 0.02
 
 
-@pytest.mark.parametrize("strata", [False, True])
-def test_errors_within_replicates_are_taylor_on_the_resampled_draws(strata, monkeypatch):
-    records = pd.read_csv(GOLDEN / "records.csv").set_index("record")
-    if strata:
-        stratum = dict.fromkeys(range(600), 0) | {c: 1 for c in range(0, 600, 3)}
-        s = sample("s_srswor.csv", lambda d: eb.Stratified(stratum, {0: 400, 1: 200}))[0]
-    else:
-        s = pps()
-    monkeypatch.setattr("erbayes.engine.schemes.CHUNK", 60 * 4)
-    found = bootstrap(s, PR, Efron(), replicates=10, rng=rng(), progress=False)
-    root = np.sqrt(s.expansion.variance.theta)[s.expansion.variance.stratum]
-    again = np.random.default_rng(1)
-    counts = np.vstack([Efron().multipliers(s.expansion.variance, k, again) for k in (4, 4, 2)])
-    counts = np.rint(1 + (counts - 1) / root).astype(int)
-    errors = found.errors()
-    for b in range(10):
-        if strata:
-            d, r = s.expansion.variance, 1 + root * (counts[b] - 1)
-            z = s.contributions(m.pairwise_recall.columns)
-            t = r @ z
-            e = z @ np.array([1 / t[1], -t[0] / t[1] ** 2])
-            V = 0.0
-            for h, n in enumerate(np.bincount(d.stratum)):
-                inside = d.stratum == h
-                mean = r[inside] @ e[inside] / n
-                V += d.theta[h] * n / (n - 1) * (r[inside] @ (e[inside] - mean) ** 2)
-            # shrunken multipliers do not sum to n exactly as draws do, so the centre is Σre/n
-            assert errors[b, 1] == pytest.approx(np.sqrt(V), rel=1e-9)
-            continue
-        draws = np.repeat(s.units.ids[s.expansion.unit], counts[b])
-        weights = pd.Series(s.expansion.weight, s.units.ids[s.expansion.unit])
-        weights = weights[~weights.index.duplicated()]
-        true = records.true[records.true.isin(draws)]
-        one = eb.Sample(eb.measure(records.pred, true), eb.KnownWeights(weights, list(draws), absolute=True))
-        fit = eb.engine.taylor(one, PR).apply(PR, order=1)
-        np.testing.assert_allclose(found.flat[b], fit.mean, rtol=1e-12)
-        np.testing.assert_allclose(errors[b], fit.sd, rtol=1e-10)
-    assert (errors > 0).all()
-
-
-def test_studentised_by_hand():
-    found = bootstrap(pps(), PR, Efron(), replicates=400, rng=rng())
-    x, v, se = found.fit.mean, found.flat, found.errors()
-    low, high = np.quantile((v - x) / se, [0.025, 0.975], axis=0)
-    wanted = np.column_stack([x - high * found.fit.sd, x - low * found.fit.sd])
-    np.testing.assert_allclose(
-        found.interval(0.95, Studentised(eb.intervals.identity)), np.clip(wanted, 0, 1), rtol=1e-10
-    )
-    logit = found.interval(0.95, Studentised())
-    assert ((logit > 0) & (logit < 1)).all() and (logit[:, 0] < x).all() and (x < logit[:, 1]).all()
-
-
 def replicated(shares):
     """Recall of 32 entities, half of them right; replicate b gives those right ones weight shares[b]."""
     truth = pd.Series(np.arange(64) // 2)
@@ -247,17 +195,6 @@ def test_pseudo_draws_of_a_sample_without_links_hold_one():
     s = eb.Sample(eb.measure({r: r for r in range(30)}, {r: r for r in range(10)}), eb.UniformClusters())
     y = PseudoDraws().pseudo(s, m.pairwise_recall.columns)  # common and true links
     assert y[0, 0] == y[0, 1] > 0 and y[1, 0] == 0 < y[1, 1]
-
-
-def test_studentised_intervals_at_the_end_of_a_scale():
-    """Replicates that equal the estimate have t = 0, also where their standard error is 0."""
-    found = bootstrap(perfect(), PR[:2], Efron(), replicates=50, rng=rng())
-    for kind in (Studentised(), Studentised(eb.intervals.identity)):
-        np.testing.assert_array_equal(found.interval(0.9, kind), 1.0)
-    some = replicated([0.3, 0.5, 0.5, 0.7, 1.0])  # one replicate is outside the open range of the logit
-    np.testing.assert_array_equal(
-        some.interval(0.9, Studentised()), some.interval(0.9, Studentised(eb.intervals.identity))
-    )
 
 
 def perfect():

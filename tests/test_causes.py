@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import replace
-from importlib.util import find_spec
 from itertools import combinations
 
 import numpy as np
@@ -314,89 +313,6 @@ def named(true, seed):
     rng = np.random.default_rng(seed)
     usual = rng.integers(0, 200, true.max() + 1)[true]
     return pd.Series(np.where(rng.random(len(true)) < 0.1, usual + 1000, usual).astype(str), name="name")
-
-
-def rates(true, names):
-    """Shares of entities with several names, and with a name that another entity has, by sets."""
-    own = {c: set(names[true == c]) for c in set(true.tolist())}
-    varied = np.mean([len(x) > 1 for x in own.values()])
-    shared = np.mean([any(own[c] & own[d] for d in own if d != c) for c in own])
-    return varied, shared
-
-
-def test_rates_of_names_in_a_census():
-    true, pred, _ = population(21, 150)
-    names = named(true, 22)
-    sample, varied = causes.name_variation(census(true, pred), names)
-    sample, shared = causes.homonymy(sample, names, dict(enumerate(pred.tolist())))
-    found = eb.engine.taylor(sample, [varied, shared]).apply([varied, shared])
-    np.testing.assert_allclose(found.mean, rates(true, names), rtol=1e-12)
-    assert found.names == ("name-variation-rate", "homonymy-rate")
-
-
-@pytest.mark.skipif(find_spec("er_evaluation") is None, reason="er-evaluation is not installed")
-@pytest.mark.filterwarnings("ignore")
-def test_rates_of_names_are_those_of_er_evaluation():
-    from er_evaluation.summary import homonymy_rate, name_variation_rate
-
-    true, pred, _ = population(23, 150)
-    names, membership = named(true, 24), pd.Series(true)
-    sample, varied = causes.name_variation(census(true, pred), names)
-    sample, shared = causes.homonymy(sample, names, dict(enumerate(pred.tolist())))
-    found = eb.engine.taylor(sample, [varied, shared]).apply([varied, shared]).mean
-    np.testing.assert_allclose(
-        found, [name_variation_rate(membership, names), homonymy_rate(membership, names)]
-    )
-
-
-def test_rates_of_names_cover_the_truth():
-    true, pred, _ = population(25, 2000)
-    names = named(true, 26)
-    prediction = dict(enumerate(pred.tolist()))
-    count = {n: set() for n in names}
-    for c, n in zip(true.tolist(), names, strict=True):
-        count[n].add(c)
-    own = pd.DataFrame({"c": true, "n": names}).drop_duplicates()
-    truth = [
-        (own.groupby("c").size() > 1).mean(),
-        own.assign(s=[len(count[n]) > 1 for n in own["n"]]).groupby("c")["s"].max().mean(),
-    ]
-    rng, held = np.random.default_rng(27), []
-    for _ in range(100):
-        sample, varied = causes.name_variation(sampled(true, pred, 100, rng), names)
-        sample, shared = causes.homonymy(sample, names, prediction)
-        low, high = eb.engine.taylor(sample, [varied, shared]).apply([varied, shared]).interval().T
-        held.append((low <= truth) & (truth <= high))
-    assert (np.mean(held, axis=0) >= 0.89).all()  # .95 less 2.7 standard errors of the study
-
-
-def test_a_sample_in_which_all_names_vary_does_not_prove_it():
-    labels = {i: i // 2 for i in range(40)}
-    sample = eb.Sample(eb.measure(labels, labels), eb.UniformClusters())
-    for names, value in ([f"n{i}" for i in range(40)], 1), ([f"n{i // 2}" for i in range(40)], 0):
-        named, rate = causes.name_variation(sample, dict(enumerate(names)))
-        found = eb.engine.taylor(named, rate).apply(rate)
-        low, high = found.interval()[0]
-        assert found.mean[0] == value and high - low > 0.05
-
-
-def test_names_that_are_not_known_are_refused():
-    true, pred, _ = population(28, 80)
-    sample, prediction = sampled(true, pred, 30, np.random.default_rng(29)), dict(enumerate(pred.tolist()))
-    names = named(true, 30)
-    beyond = [i for i in names.index if i not in set(sample.units.piece_of.index)][:3]
-    causes.name_variation(sample, names.drop(beyond))
-    with pytest.raises(eb.DataError, match="no value for 3 of"):
-        causes.homonymy(sample, names.drop(beyond), prediction)
-    with pytest.raises(eb.DataError, match="the population of the sample is"):
-        causes.homonymy(sample, names, {i: prediction[i] for i in prediction if i not in beyond})
-    with pytest.raises(eb.DataError, match="no value for 1 of"):
-        causes.name_variation(sample, names.drop(sample.units.piece_of.index[0]))
-    clusters = eb.measure_predicted(
-        prediction, {i: int(true[i]) for i in prediction}, sorted(set(prediction.values()))
-    )
-    with pytest.raises(eb.NotIdentified, match="whole entities"):
-        causes.name_variation(eb.Sample(clusters, eb.UniformClusters()), names)
 
 
 def test_review_lists_the_records_of_the_most_influential_entities(tmp_path):

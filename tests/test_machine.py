@@ -1,4 +1,4 @@
-"""Answers of a machine: its rules by brute force, its help in two phases, the audit of its rates, and refusals."""
+"""Answers of a machine: its rules by brute force, its help in two phases, and refusals."""
 
 import json
 
@@ -9,18 +9,7 @@ from test_cli import refused, run
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.analysis.sensitivity import restored_analysis
-from erbayes.engine import Taylor
-from erbayes.labels import (
-    Annotator,
-    Beta,
-    KeptRecords,
-    MissedPieces,
-    Pair,
-    answers,
-    machine_labels,
-    perturb,
-)
+from erbayes.labels import machine_labels
 from erbayes.study import populations as sim
 
 PR = (m.pairwise_precision, m.pairwise_recall)
@@ -128,107 +117,6 @@ def test_a_machine_helps_careful_labels_of_a_part():
     assert (found.weights > 0.3).all() and (found.sd < 0.85 * default.sd).all()
     low, high = found.interval().T
     assert (low < truth).all() and (truth < high).all()
-
-
-# The audit
-
-
-def pair(rng, missed=0.3, kept=0.2, draws=DRAWN[:300]):
-    draws = list(dict.fromkeys(draws))
-    table = answered(draws, rng, missed, kept, unsure=0, silent=0, lost=0)
-    chosen = table[table["probability"] >= 0.5].rename(columns={"drawn": "mention"})
-    return Pair.of(chosen[["mention", "record"]], answers(TRUTH, draws), PREDICTION)
-
-
-def test_an_audit_counts_records_by_hand():
-    audited = pair(np.random.default_rng(1))
-    expected = dict.fromkeys(("missed", "found", "kept", "removed", "kept elsewhere", "not", "invented"), 0)
-    t = audited.table
-    for position, mention in enumerate(audited.mentions):
-        own = t[t["mention"] == position]
-        taken, entity = (set(own["record"][own[c]]) for c in ("first", "second"))
-        entity_is = set(TRUTH.index[TRUTH == TRUTH[mention]])
-        assert entity == entity_is
-        home = set(PREDICTION.index[PREDICTION == PREDICTION[mention]])
-        expected["missed"] += len(entity - home - taken)
-        expected["found"] += len((entity - home) & taken)
-        expected["kept"] += len((home - entity) & taken)
-        expected["removed"] += len(home - entity - taken)
-        for cluster in PREDICTION[sorted((entity | taken) - home)].unique():
-            members = set(PREDICTION.index[PREDICTION == cluster])
-            foreign = members - entity
-            if members & entity & taken:
-                expected["kept elsewhere"] += len(foreign & taken)
-                expected["not"] += len(foreign - taken)
-            else:
-                expected["invented"] += len(foreign & taken)
-    found = audited.audit()
-    numbers = found.table[["wrong", "right"]].to_numpy().ravel().tolist()
-    names = ("missed", "found", "kept", "removed", "kept elsewhere", "not")
-    assert numbers == [expected[name] for name in names]
-    assert found.invented == expected["invented"] > 0 and found.removed == 0
-    assert (found.table["cases"] <= found.table[["wrong", "right"]].sum(axis=1)).all()
-    missed, kept = found.rates
-    wrong, right, cases = found.table.loc["missed"]
-    np.testing.assert_allclose(missed.a + missed.b, 1 + cases)
-    np.testing.assert_allclose((missed.a - 0.5) / cases, wrong / (wrong + right))
-    model = found.annotator
-    assert isinstance(model, Annotator) and (model.missed.rate, model.kept.rate) == (missed, kept)
-
-
-@pytest.mark.slow
-def test_rates_of_an_audit_hold_those_of_the_machine():
-    held = np.zeros(2)
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        rates = pair(rng, draws=rng.choice(TRUTH.index, 60)).audit().rates
-        for j, (rate, true) in enumerate(zip(rates, (0.3, 0.2), strict=True)):
-            low, high = np.quantile(rate.draw(rng, (4000,)), [0.025, 0.975])
-            held[j] += low < true < high
-    assert (held >= 35).all(), held
-
-
-@pytest.mark.slow
-def test_an_audit_corrects_estimates_from_the_machine_alone():
-    """The careful labels are of a part of the draws, the machine's labels of all."""
-    truth = np.array([sim.Population(PREDICTION, TRUTH).value(x) for x in PR])
-    model, errors = Annotator(MissedPieces(0.3), KeptRecords(0.2)), []
-    for seed in range(6):
-        rng = np.random.default_rng(seed)
-        draws = rng.choice(TRUTH.index, 400).tolist()
-        entities = TRUTH[TRUTH.isin(TRUTH[draws])]
-        first = pd.Series(draws).groupby(TRUTH[draws].to_numpy()).first()
-        told = perturb(entities, PREDICTION, model, rng, mentions=first.to_numpy())
-        mentions = first.tolist()
-        table = answers(told, mentions).set_axis(["drawn", "record"], axis=1).assign(probability=0.9)
-        machine = machine_labels(table, mentions)
-        design = eb.UniformRecords(machine.labels[first[TRUTH[draws]]].tolist())
-        sample = eb.Sample(eb.measure(PREDICTION, machine.labels), design)
-        part = mentions[:150]
-        audited = Pair.of(answers(machine.labels, part), answers(TRUTH, part), PREDICTION).audit()
-        found = restored_analysis(
-            sample, audited.annotator, PR, engine=Taylor(), imputations=20, rng=1, progress=False
-        )
-        errors.append([eb.engine.taylor(sample, PR).apply(PR).mean - truth, found.adjusted.mean - truth])
-    naive, adjusted = np.mean(errors, axis=0)
-    assert (naive > 0.02).all() and (np.abs(adjusted) < 0.5 * naive).all(), (naive, adjusted)
-    assert restored_analysis(sample, audited.annotator, PR, imputations=3, rng=1, progress=False)
-
-
-def test_errors_that_no_model_has_raise_an_alarm():
-    first = pd.DataFrame({"mention": ["a"] * 3, "record": ["a", "b", "z"]})
-    prediction = {"a": 1, "b": 2, "c": 2, "z": 3}
-    second = answers({"a": "x", "b": "x", "d": "x"}, ["a"])
-    with pytest.warns(
-        eb.Alarm, match="1 records of entities were removed from home, and 1 foreign ones added"
-    ):
-        found = Pair.of(first, second, prediction | {"d": 1}).audit()
-    assert (found.invented, found.removed) == (1, 1)
-
-
-def test_no_case_leaves_a_rate_open():
-    found = Pair.of(answers(TRUTH, [0]), answers(TRUTH, [0]), TRUTH).audit()
-    assert found.rates == (Beta(0.5, 0.5), Beta(0.5, 0.5)) and found.invented == found.removed == 0
 
 
 # In the shell

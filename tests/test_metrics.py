@@ -9,7 +9,6 @@ import pytest
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.engine import bootstrap, side_by_side
-from erbayes.labels import anchoring
 from erbayes.report import report
 
 EVERY = [*m.ALL, *m.definitions.OTHERS, m.P_clust, m.P_rec]
@@ -71,7 +70,6 @@ def test_every_metric_of_the_room_has_a_name_that_functions_take():
         bootstrap,
         side_by_side,
         report,
-        anchoring,
     ],
     ids=lambda function: function.__name__,
 )

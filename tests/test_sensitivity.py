@@ -14,7 +14,7 @@ import pytest
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.analysis.sensitivity import PRF, grid, restored_analysis, tipping
-from erbayes.analysis.sensitivity.adjusted import Adjusted, Restored, by_pieces
+from erbayes.analysis.sensitivity.adjusted import Restored
 from erbayes.engine import BCa, Estimator, Jackknife, PseudoDraws, RaoWu, Resampled, Taylor
 from erbayes.labels import Annotator, Beta, KeptRecords, MissedPieces, Records
 from erbayes.labels.annotators.error_models import mislabel
@@ -28,6 +28,10 @@ sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 Mislabelled = import_module("labelling").Mislabelled
 
 P, R, F = PRF
+
+
+def by_pieces(u, v):
+    return Annotator(MissedPieces(u), KeptRecords(v))
 
 
 def rng(seed=1):
@@ -122,9 +126,7 @@ def test_errors_are_undone(plan):
     labels: its Monte Carlo error is a fifth of the bars or less.
     """
     u, v, plain = 0.3, 0.1, Taylor(order=1)
-
-    def on(adjust):
-        return Mislabelled(by_pieces(u, v), Adjusted(adjust, u, v, plain))
+    model = by_pieces(u, v)
 
     runs = study(
         {"people": people()},
@@ -132,8 +134,8 @@ def test_errors_are_undone(plan):
         [2000],
         {
             "perfect": plain,
-            "plain": Mislabelled(by_pieces(u, v), plain),
-            "restored": on(Restored(draws=2)),
+            "plain": Mislabelled(model, plain),
+            "restored": Mislabelled(model, Restored(u, v, plain, draws=2)),
         },
         [R],
         repetitions=100,
@@ -155,9 +157,9 @@ def some_sample(design=None, n=300, **more):
 
 def test_grid_and_tipping_point():
     """Restored estimates are those of formulas for entities in one piece, and of two pieces."""
-    sample, plug_in, adjust = some_sample(mechanism=SPLITS), Taylor(order=1), Restored(draws=20)
+    sample, plug_in = some_sample(mechanism=SPLITS), Taylor(order=1)
     plain = plug_in(sample, PRF).estimate
-    found = grid(sample, [0, 0.2], [0, 0.1, 0.3], adjust=adjust, engine=plug_in, rng=rng())
+    found = grid(sample, [0, 0.2], [0, 0.1, 0.3], engine=plug_in, rng=rng())
     assert found.estimate.shape == (2, 3, 3) and len(found.table()) == 18
     assert found.estimate[0, 0] == pytest.approx(plain)
     assert found.estimate[1, 0, 1] == pytest.approx(plain[1] * 0.8 / (1 - 0.2 * plain[1]), abs=0.006)
@@ -168,18 +170,18 @@ def test_grid_and_tipping_point():
     record = np.arange(200 * 15)
     units = eb.measure(dict(enumerate(record // 15)), {int(i): int(i) // 15 for i in record if i % 15 < 12})
     merged, whole = eb.Sample(units, eb.UniformRecords()), 11 / 14
-    at_home = grid(merged, [0, 0.2], [0, 0.1, 0.2], [P], adjust=adjust, engine=plug_in, rng=rng())
+    at_home = grid(merged, [0, 0.2], [0, 0.1, 0.2], [P], engine=plug_in, rng=rng())
     expected = [(whole - v) / (1 - v) for v in (0, 0.1, 0.2)]
     assert at_home.estimate[1, :, 0] == pytest.approx(np.array(expected), abs=0.004)
-    tip = tipping(merged, P, expected[1], adjust=adjust, engine=plug_in, rng=rng())
+    tip = tipping(merged, P, expected[1], engine=plug_in, rng=rng())
     assert tip.v == pytest.approx(0.1, abs=0.01)
     assert np.isnan(tip.u) and tip.both == pytest.approx(tip.v, abs=0.01)
-    tip = tipping(sample, R, plain[1] - 0.02, adjust=adjust, engine=plug_in, rng=rng())
+    tip = tipping(sample, R, plain[1] - 0.02, engine=plug_in, rng=rng())
     assert plain[1] * (1 - tip.u) / (1 - tip.u * plain[1]) == pytest.approx(plain[1] - 0.02, abs=0.004)
     assert tipping(sample, R, 0.999, rng=rng()).u == 0
-    b3 = grid(sample, [0, 0.3], [0], [m.b3_recall, m.cluster_recall], adjust=Restored(draws=5), rng=rng())
+    b3 = grid(sample, [0, 0.3], [0], [m.b3_recall, m.cluster_recall], draws=5, rng=rng())
     assert (b3.estimate[1] < b3.estimate[0]).all()
-    assert np.isfinite(grid(merged, [0], [0.9], [P], adjust=Restored(draws=5), rng=rng()).estimate).all()
+    assert np.isfinite(grid(merged, [0], [0.9], [P], draws=5, rng=rng()).estimate).all()
 
 
 def test_other_engines_in_grid_and_tipping_point():
@@ -191,11 +193,11 @@ def test_other_engines_in_grid_and_tipping_point():
         (Resampled(PseudoDraws(), 200), Resampled(PseudoDraws(), 60), EqualTailed()),
         (Jackknife(), Jackknife(), None),
     ):
-        for adjust in (Restored(draws=1), Restored(draws=3)):
-            if adjust.draws > 1 and isinstance(kind, BCa):
+        for draws in (1, 3):
+            if draws > 1 and isinstance(kind, BCa):
                 continue  # an average of bootstraps is no bootstrap
             one = Estimator(few, kind)
-            found = grid(sample, [0, 0.3], [0, 0.2], adjust=adjust, engine=one, rng=rng())
+            found = grid(sample, [0, 0.3], [0, 0.2], draws=draws, engine=one, rng=rng())
             assert (found.lower < found.estimate).all() and (found.estimate < found.upper).all()
             assert (found.estimate[1, 1] < found.estimate[0, 0] - 0.005).all()
         tip = tipping(sample, F, 0.92, engine=engine, rng=rng())
@@ -216,8 +218,8 @@ def test_restored_samples_of_strata_want_a_scheme_that_takes_them():
 def test_restoring_nothing_changes_nothing():
     sample = some_sample()
     plain = Taylor()(sample, PRF).interval()
-    for adjust in (Restored(draws=1), Restored(draws=3)):
-        found = Adjusted(adjust, 0.0, 0.0)(sample, PRF, rng())
+    for draws in (1, 3):
+        found = Restored(0.0, 0.0, draws=draws)(sample, PRF, rng())
         np.testing.assert_allclose(found.interval(), plain)
 
 
@@ -334,7 +336,7 @@ def test_the_size_model_is_an_engine_like_any_other():
     assert (found.adjusted.mean < found.plain.mean - 0.01).all()
     expected = restored_analysis(seen, model, [P, R], imputations=100, rng=rng())
     assert (np.abs(found.adjusted.mean - expected.adjusted.mean) < 0.6 * expected.adjusted.sd).all()
-    gridded = grid(seen, [0, 0.6], [0.4], [P, R], adjust=Restored(draws=3), engine=engine, rng=rng()).estimate
+    gridded = grid(seen, [0, 0.6], [0.4], [P, R], draws=3, engine=engine, rng=rng()).estimate
     np.testing.assert_allclose(gridded[1, 0], found.adjusted.mean, atol=0.015)
     assert found.adjusted.values.shape == found.rates.values.shape == (1, 300, 2)
     assert found.plain.values.shape == (4, 100, 2) and found.rates.names == ("missed", "kept")

@@ -12,7 +12,7 @@ class Remedy(Enum):
     """Remedies of errors, in the words of Python. The command line has its own words for them."""
 
     MISSING = "choose a policy to go on: missing=Missing.OMIT, Missing.SINGLETON or Missing.TOGETHER"
-    DIFFERING = "choose Differing.COMMON to compare them on the records that they share"
+    DIFFERING = "choose Missing.COMMON to compare them on the records that they share"
     COLUMNS = "choose two, such as table[['record', 'cluster']]"
     ALONE = "leave these alone in it"
     ORDER = "if columns are in the other order, choose them: table[['record', 'cluster']]"
@@ -69,9 +69,9 @@ class DataError(ValueError):
     --------
     >>> error = DataError("2 labelled records are missing", Remedy.DIFFERING)
     >>> print(error)
-    2 labelled records are missing; choose Differing.COMMON to compare them on the records that they share
+    2 labelled records are missing; choose Missing.COMMON to compare them on the records that they share
     >>> error.remedies
-    (<Remedy.DIFFERING: 'choose Differing.COMMON to compare them on the records that they share'>,)
+    (<Remedy.DIFFERING: 'choose Missing.COMMON to compare them on the records that they share'>,)
     """
 
     def __init__(self, what: str, *remedies: Remedy) -> None:

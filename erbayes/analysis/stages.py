@@ -94,7 +94,8 @@ def stages(
     Warns
     -----
     Alarm
-        As `erbayes.thresholds`, or if the file has no edge below the threshold, or the best of each record.
+        As `erbayes.thresholds`, or if the file has no edge below the threshold, or only the best of each
+        record.
 
     Raises
     ------

@@ -333,7 +333,7 @@ def _refuse_many(levels: int, metrics: int) -> None:
 
 
 def _with_defined(metrics: Sequence[Metric]) -> list[Metric]:
-    """Return metrics with one that every sample defines, so that 0/0 at one threshold ends no curve."""
+    """Return metrics with one that every sample defines, so that 0/0 in others ends no curve."""
     return [*metrics, *({b3_recall} - set(metrics))]
 
 

@@ -417,8 +417,9 @@ def compare_command(
 ) -> None:
     """Compare predictions by the same labelled sample.
 
-    Each row is a prediction minus one before it in the list, with a paired standard error. Predictions are
-    files, tables or columns, two or more, and are called by their names. If one is scanned, all are.
+    Below the estimates of each metric stand the differences, each prediction minus one before it in the list,
+    with a paired standard error. Predictions are files, tables or columns, two or more, and are called by
+    their names. If one is scanned, all are.
 
     \b
     Examples:
@@ -447,7 +448,6 @@ def compare_command(
             predictions,
             design=design,
             metrics=metrics,
-            differing=inputs.framed.differing,
             engine=engine,
             **shared,
         )
@@ -465,7 +465,7 @@ def compare_command(
         message(
             f"caution: {comparison.left_out} labelled records, which not all predictions have, are left out"
         )
-    table = (comparison.steps if in_order else comparison.differences)(inputs.level, asked.kind)
+    table = (comparison.steps if in_order else comparison.table)(inputs.level, asked.kind)
     if domains.column is not None:
         groups = domains.groups(inputs, parts, [s.units for s in comparison.samples])
         known = domains.known(inputs, inputs.parts(), groups)

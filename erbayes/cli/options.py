@@ -103,7 +103,7 @@ COLUMNS = "name them: --record, --cluster, --entity"
 """The remedy of tables with more columns than are read."""
 REMEDIES = {
     Remedy.MISSING: "choose a policy to go on: --missing omit, singleton or together",
-    Remedy.DIFFERING: "choose --differing common to compare them on the records that they share",
+    Remedy.DIFFERING: "choose --missing common to compare them on the records that they share",
     Remedy.COLUMNS: COLUMNS,
     Remedy.ORDER: f"if columns are in the other order, {COLUMNS}",
     Remedy.SCANNED_COLUMNS: COLUMNS,

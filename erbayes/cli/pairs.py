@@ -76,19 +76,18 @@ def has_pairs(inputs: One) -> bool:
 
 def check_pairs(inputs: One, minimum: Mapping[Any, float]) -> Check:
     """Check the precision of links at a threshold by labelled pairs."""
-    others = ("cluster", "stored", "drawn_from", "blocks", "entity")
-    given = [*inputs.drawing.given, *(name for name in others if getattr(inputs, name))]
-    if named := ["design"] * (inputs.drawing.design is not None) + given:
-        said = f"{inputs.labels} has pairs, which take no --{named[0].replace('_', '-')}"
-        raise DataError(f"{said}: leave it out")
+    given = [*inputs.drawing.given, *(["design"] if inputs.drawing.design else [])]
+    given += [o for o in ("cluster", "stored", "drawn_from", "blocks", "entity") if getattr(inputs, o)]
+    if given:
+        option = given[0].replace("_", "-")
+        raise DataError(f"{inputs.labels} has pairs, which take no --{option}: leave it out")
     at = inputs.reading.links.threshold
     if at is None or list(minimum) != [definitions.pairwise_precision.name]:
-        said = "pairs tell the precision of links at a threshold"
-        raise DataError(f"{said}: give --min-precision and --threshold")
-    (least,) = minimum.values()
+        raise DataError("pairs tell precision of links at a threshold: give --min-precision and --threshold")
     found = judged_pairs.estimate(answers=_read_answers(inputs.labels), **_read_edges(inputs))
     for doubt in found.doubts():
         say(doubt)
+    (least,) = minimum.values()
     return found.check(at, least, inputs.level)
 
 

@@ -47,7 +47,7 @@ def recall(values: dict[str, Any]) -> dict[str, Any]:
     """Fill in what a folder remembers: the prediction if none is named, and how that is read."""
     if not {"prediction", "labels"} <= set(values):
         return values
-    labels, several = values["labels"], "differing" in values
+    labels, several = values["labels"], "in_order" in values
     given = list(values["prediction"] or []) if several else [values["prediction"]]
     if not several and labels is None:
         given, labels = [], values["prediction"]

@@ -13,7 +13,7 @@ from .contract import Engine, Estimator
 from .labelled_only import Naive, P_naive, naive
 from .leave_one_out import Jackknife, jackknife
 from .pool import PooledDraws, pool_quantiles
-from .replicates import BCa, Resampled, Studentised, bootstrap
+from .replicates import BCa, Resampled, bootstrap
 from .schemes import Dirichlet, PseudoDraws, RaoWu
 from .several_engines import side_by_side
 
@@ -32,7 +32,6 @@ __all__ = [
     "PseudoDraws",
     "RaoWu",
     "Resampled",
-    "Studentised",
     "Taylor",
     "betting",
     "bootstrap",

@@ -1,8 +1,6 @@
-"""The bootstrap: replicates of metrics, and the kinds of interval that need them.
+"""The bootstrap: replicates of metrics, and the kind of interval that needs them.
 
-x is an estimate, x* one of its replicates, and se* the standard error within that replicate.
-
-Sources: Efron (1987), JASA 82, 171-185 (BCa). Davison and Hinkley (1997), chapter 5.
+Source: Efron (1987), JASA 82, 171-185 (BCa).
 """
 
 from __future__ import annotations
@@ -21,35 +19,15 @@ from .._internal.progress import track
 from ..design.sample import Sample, need_sample
 from ..metrics.columns import Column
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
-from ..metrics.intervals import (
-    DEFAULT,
-    Distribution,
-    Kind,
-    Scale,
-    Support,
-    identity,
-    natural_scale,
-)
-from ..metrics.uncertain import Draws, Normal, gradient, positions
+from ..metrics.intervals import DEFAULT, Distribution, Kind, Support
+from ..metrics.uncertain import Draws, Normal
 from .closed_form import columns_of, taylor
 from .leave_one_out import leave_one_out
 from .schemes import CHUNK, RaoWu, Scheme
 
 
-class OfBootstrap:
-    """Kind of interval that needs a whole bootstrap: its replicates and its sample."""
-
-    __slots__ = ()
-
-    def label(self, support: Support) -> str:
-        return type(self).__name__
-
-    def suits(self, result: Any) -> bool:
-        return isinstance(result, Bootstrap)
-
-
 @dataclass(frozen=True, slots=True)
-class BCa(OfBootstrap):
+class BCa:
     """Kind of interval between quantiles that are corrected for bias and skewness, the same on every scale.
 
     The bounds are quantiles of the replicates at the probabilities Φ(z0 + (z0 + z_a)/(1 - A (z0 + z_a))).
@@ -71,6 +49,12 @@ class BCa(OfBootstrap):
     array([[0.42, 0.47]])
     """
 
+    def label(self, support: Support) -> str:
+        return "BCa"
+
+    def suits(self, result: Any) -> bool:
+        return isinstance(result, Bootstrap)
+
     def bounds(self, boot: Bootstrap, level: float) -> FloatArray:
         values, x = boot.flat, boot.fit.mean
         # replicates that equal the estimate count half: few draws give many of them
@@ -83,58 +67,11 @@ class BCa(OfBootstrap):
         return np.array([np.interp(p * rank[-1], rank, v) for v, p in zip(ordered, share, strict=True)])
 
 
-@dataclass(frozen=True, slots=True)
-class Studentised(OfBootstrap):
-    """Kind of interval by the bootstrap-t: x - se times quantiles of t* = (x* - x)/se*.
-
-    A replicate with standard error 0 has t* = ±∞, or 0 if x* = x.
-
-    Parameters
-    ----------
-    scale : Scale, optional
-        By default the natural one of each metric's support.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({i: i // 3 for i in range(120)}, {i: i // 4 for i in range(120)})
-    >>> sample = eb.Sample(units, eb.UniformClusters())
-    >>> boot = bootstrap(sample, "pairwise-recall", replicates=200, rng=1)
-    >>> boot.interval(0.9, Studentised()).round(2)
-    array([[0.42, 0.47]])
-    """
-
-    scale: Scale | None = None
-
-    def bounds(self, boot: Bootstrap, level: float) -> FloatArray:
-        errors = boot.errors()
-        bounds = np.empty((len(boot.metrics), 2))
-        for j, scale in enumerate(_choose_scales(boot, self.scale)):
-            x, draws = boot.fit.mean[j : j + 1], boot.flat[:, j]
-            distance = scale.forward(draws) - scale.forward(x)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                t = np.where(distance == 0, 0.0, distance / (scale.slope(draws) * errors[:, j]))
-            t = np.clip(t, -1e9, 1e9)  # between infinities, interpolated quantiles would be NaN
-            q = np.quantile(t, [(1 + level) / 2, (1 - level) / 2])
-            bounds[j] = scale.inverse(scale.forward(x) - q * scale.slope(x) * boot.fit.sd[j])
-        return bounds
-
-
-def _choose_scales(boot: Bootstrap, scale: Scale | None) -> list[Scale]:
-    """Return the scale of each metric: identity if the estimate or a replicate is outside its open range."""
-    values = np.vstack([boot.flat, boot.fit.mean])
-    scales = [scale or natural_scale(s) for s in boot.fit.support]
-    return [
-        scale if scale.lower < least and most < scale.upper else identity
-        for scale, least, most in zip(scales, values.min(axis=0), values.max(axis=0), strict=True)
-    ]
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Bootstrap(Draws):
     """Bootstrap replicates of metrics, and of their totals, (1, B, k). Estimates are not corrected for bias.
 
-    `fit`: the estimates with Taylor standard errors; `seed`: the generator before the first replicate.
+    `fit`: the estimates with Taylor standard errors.
     """
 
     kind: ClassVar[Kind] = BCa()
@@ -142,8 +79,6 @@ class Bootstrap(Draws):
     totals: Draws
     sample: Sample
     metrics: tuple[Metric, ...]
-    scheme: Scheme
-    seed: np.random.Generator
 
     def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
         """Return the replicates without their sample. Their default intervals are equal-tailed."""
@@ -174,37 +109,6 @@ class Bootstrap(Draws):
         u = replicates.mean(axis=0) - replicates
         spread = np.sum(u**2, axis=0) ** 1.5
         return np.asarray(np.sum(u**3, axis=0) / (6 * np.where(spread > 0, spread, 1.0)))
-
-    def errors(self) -> FloatArray:
-        """Return Taylor standard errors within each replicate, (B, metrics), made again by `seed`."""
-        variance = self.sample.expansion.variance
-        counted, _ = columns_of(self.metrics)
-        Z, k = _collect_contributions(self.sample, self.scheme, counted), len(counted)
-        e = variance.residuals(Z) if len(Z) == len(self.sample.expansion.unit) else Z
-        squares = (e[:, :, None] * e[:, None, :]).reshape(len(e), -1)
-        draws, B = variance.independent, len(self.flat)
-        stratum = np.pad(draws.stratum, (0, len(Z) - len(draws.stratum)))
-        moments = np.zeros((B, k, k))
-        for h, theta in enumerate(draws.theta):
-            inside = stratum == h
-            n = int(inside.sum())
-            rows = slice(0, 0)
-            # the seed makes the same multipliers again, which would fill the memory if they were kept
-            for r in self.scheme.chunks(draws, B, deepcopy(self.seed)):
-                rows = slice(rows.stop, rows.stop + len(r))
-                mean = r[:, inside] @ e[inside]
-                second = (r[:, inside] @ squares[inside]).reshape(-1, k, k)
-                spread = second - mean[:, :, None] * mean[:, None, :] / n
-                moments[rows] += theta * n / max(n - 1, 1) * spread
-        errors = np.empty((B, len(self.metrics)))
-        for j, metric in enumerate(self.metrics):
-            place = positions(metric, self.totals.names)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                J = gradient(metric.formula, self.totals.flat[:, place].T)
-            free = [i for i, p in enumerate(place) if p < k]  # the others are known: they do not vary
-            V = moments[np.ix_(np.arange(B), [place[i] for i in free], [place[i] for i in free])]
-            errors[:, j] = np.sqrt(np.maximum(np.einsum("ib,bij,jb->b", J[free], V, J[free]), 0))
-        return errors
 
 
 def _collect_contributions(sample: Sample, scheme: Scheme, columns: Sequence[Column]) -> FloatArray:
@@ -268,7 +172,6 @@ def bootstrap(
     scheme = scheme or RaoWu()
     need_object(scheme, "multipliers", "a scheme is an object such as RaoWu()")
     metrics, rng = chosen(metrics), generator(rng)
-    seed = deepcopy(rng)
     counted, known = columns_of(metrics)
     Z = _collect_contributions(sample, scheme, counted)
     variance = sample.expansion.variance
@@ -290,8 +193,6 @@ def bootstrap(
         totals=totals,
         sample=sample,
         metrics=metrics,
-        scheme=scheme,
-        seed=seed,
     )
 
 

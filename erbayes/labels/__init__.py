@@ -7,7 +7,7 @@ error: records elsewhere are *missed*, and foreign records in home are *kept*. B
 
 from .annotators.error_models import Annotator, KeptRecords, MissedPieces, perturb
 from .annotators.rates import Beta
-from .annotators.two_annotators import Pair, anchoring, answers
+from .annotators.two_annotators import Pair, answers
 from .drawing.candidates import by_text, from_clustering, from_pairs, interleaved
 from .drawing.drawn import Drawn, draw
 from .drawing.folder import write_folder
@@ -51,7 +51,6 @@ __all__ = [
     "Rule",
     "Strata",
     "Systematic",
-    "anchoring",
     "answers",
     "by_text",
     "check",

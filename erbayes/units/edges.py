@@ -163,8 +163,8 @@ def choose_names(columns: Sequence[Any], score: str | None, what: str = "edges")
         columns = [name for name in columns if name in {found["left"], found["right"], score}]
         columns.sort(key=[found["left"], found["right"], score].index)
     if score is None and len(columns) != 3:
-        listed = head(columns, 20)
-        raise DataError(f"{table} has {listed}: it is not clear which has the scores", Remedy.SCORED)
+        said = "it is not clear which has the scores"
+        raise DataError(f"{table} has {head(columns, 20)}: {said}", Remedy.SCORED)
     score = columns[2] if score is None else score
     refuse_names([score], columns, table)
     two = [name for name in columns if name != score]

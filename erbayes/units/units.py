@@ -191,7 +191,14 @@ class Units:
 
     def whole_prediction(self, prediction: Any, why: str) -> Clustering:
         """Return a prediction as a clustering; DataError, which says `why`, unless it has all records."""
-        return _need_whole_prediction(self, prediction, why)
+        clustering = Clustering.of(prediction, "prediction")
+        if self.population is None or self.population != len(clustering.records):
+            known = "not known" if self.population is None else f"{self.population:,.0f} records"
+            raise DataError(
+                f"this prediction has {len(clustering.records):,} records, but the population of the sample "
+                f"is {known}: {why}"
+            )
+        return clustering
 
     @cached_property
     def _parts(self) -> dict[tuple[Domain, Links], Units]:
@@ -207,11 +214,26 @@ class Units:
 
     def grouping(self, variable: str) -> Grouping:
         """Return the grouping by a variable. If there is none, the DataError says how to make it."""
-        return _find_grouping(self, variable)
+        for grouping in self.groupings:
+            if grouping.variable == variable:
+                return grouping
+        raise DataError(
+            f"these units are not grouped by {variable!r}: units.grouped(groups, name={variable!r})"
+        )
 
     def total(self, column: ClusterSum | InDomain) -> float:
         """Return a total that the prediction fixes; NotIdentified if it, or a variable, has gaps."""
-        return _find_known_total(self, column)
+        if self.known is None:
+            raise NotIdentified(
+                f"the total of '{column.name}' is not known: labelled records that are "
+                "missing in the prediction were kept; Missing.OMIT restricts the population instead"
+            )
+        if not isinstance(column, InDomain):
+            return self.known.total(column)
+        if not isinstance(column.column, ClusterSum):
+            raise NotIdentified(f"the prediction does not fix the total of '{column.name}'")
+        m, records = self.grouping(column.domain.variable).known(column.domain, column.links)
+        return float(records @ column.column.phi(m))
 
     @property
     def population(self) -> float | None:
@@ -230,7 +252,10 @@ class Units:
         >>> float(units.m[0]), float(units.isolated().m[0])
         (3.0, 2.0)
         """
-        return _isolate_units(self)
+        m = np.bincount(self.cluster, weights=self.n)
+        known = histogram(m[m > 0].astype(np.int64))
+        groupings = tuple(g.isolated(self.cluster) for g in self.groupings)
+        return replace(self, m=m[self.cluster], known=known, unmatched=0, frame=None, groupings=groupings)
 
     def stock(self, size: int | None = None) -> Units:
         """Make four imagined units, which stand for errors that no draw has shown.
@@ -301,18 +326,6 @@ def _renumber_pieces(piece_of: pd.Series, taken: IntArray, pieces: int) -> pd.Se
     return pd.Series(moved[kept], piece_of.index[kept])
 
 
-def _need_whole_prediction(units: Units, prediction: Any, why: str) -> Clustering:
-    """Return a prediction as a clustering, refusing one of another number of records."""
-    clustering = Clustering.of(prediction, "prediction")
-    if units.population is None or units.population != len(clustering.records):
-        known = "not known" if units.population is None else f"{units.population:,.0f} records"
-        raise DataError(
-            f"this prediction has {len(clustering.records):,} records, but the population of the sample "
-            f"is {known}: {why}"
-        )
-    return clustering
-
-
 def _make_grouping(units: Units, groups: Any, of: Of, prediction: Any, name: str | None) -> Grouping:
     """Return how a variable of records or entities splits the pieces, and the prediction if there is one."""
     member(of, Of, "of")
@@ -345,14 +358,6 @@ def _count_predicted(units: Units, variable: Variable, prediction: Any) -> Predi
     return Predicted.of(clustering.codes, codes, len(variable.values), place)
 
 
-def _find_grouping(units: Units, variable: str) -> Grouping:
-    """Return the grouping by a variable, refusing a variable by which units are not grouped."""
-    for grouping in units.groupings:
-        if grouping.variable == variable:
-            return grouping
-    raise DataError(f"these units are not grouped by {variable!r}: units.grouped(groups, name={variable!r})")
-
-
 def _restrict_units(units: Units, domain: Domain, links: Links) -> Units:
     """Return the same units, of which the records of a domain count alone."""
     grouping = units.grouping(domain.variable)
@@ -377,30 +382,6 @@ def _make_inside_units(units: Units, n: FloatArray, m: FloatArray) -> Units:
         piece_of=None,
         groupings=(),
     )
-
-
-def _find_known_total(units: Units, column: ClusterSum | InDomain) -> float:
-    """Return a total that the prediction fixes, of all records or of a domain."""
-    inner = column.column if isinstance(column, InDomain) else column
-    if units.known is None:
-        raise NotIdentified(
-            f"the total of '{column.name}' is not known: labelled records that are "
-            "missing in the prediction were kept; Missing.OMIT restricts the population instead"
-        )
-    if not isinstance(column, InDomain):
-        return units.known.total(column)
-    if not isinstance(inner, ClusterSum):
-        raise NotIdentified(f"the prediction does not fix the total of '{column.name}'")
-    m, records = units.grouping(column.domain.variable).known(column.domain, column.links)
-    return float(records @ inner.phi(m))
-
-
-def _isolate_units(units: Units) -> Units:
-    """Return units whose predicted clusters have the labelled records alone."""
-    m = np.bincount(units.cluster, weights=units.n)
-    known = histogram(m[m > 0].astype(np.int64))
-    groupings = tuple(g.isolated(units.cluster) for g in units.groupings)
-    return replace(units, m=m[units.cluster], known=known, unmatched=0, frame=None, groupings=groupings)
 
 
 def _make_stock(size: int, by_entity: bool) -> Units:

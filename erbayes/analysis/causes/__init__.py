@@ -6,7 +6,6 @@ that part. Regression and tree explain these values by features.
 """
 
 from .honest_tree import tree
-from .names import homonymy, name_variation
 from .records_to_review import review
 from .unit_features import aggregated, features
 from .weighted_regression import regression
@@ -14,8 +13,6 @@ from .weighted_regression import regression
 __all__ = [
     "aggregated",
     "features",
-    "homonymy",
-    "name_variation",
     "regression",
     "review",
     "tree",

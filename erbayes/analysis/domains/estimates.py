@@ -106,13 +106,22 @@ class ByDomain(Tabled):
         pairs = list(combinations(range(len(self.domains)), 2))
         if not pairs:
             raise DataError(f"differences need two domains or more; {self.variable!r} has one value")
+        names = [f"{self.names[b]} - {self.names[a]}" for a, b in pairs]
+        return self._subtract_domains(pairs, names, level, kind, simultaneous)
+
+    def _subtract_domains(
+        self,
+        pairs: Sequence[tuple[int, int]],
+        names: Sequence[str],
+        level: float,
+        kind: Kind | None,
+        simultaneous: bool,
+    ) -> pd.DataFrame:
+        """Return the second less the first domain of each pair, by metric."""
         tables = []
         for j, metric in enumerate(self.metrics):
-            fewer = np.array([self.effective[[a, b], j].min() for a, b in pairs])
-            names = [f"{self.names[b]} - {self.names[a]}" for a, b in pairs]
-            found = differences_table(
-                self.result(metric), pairs, names, self._explain_few_draws(fewer), level, kind, simultaneous
-            )
+            few = self._explain_few_draws(self.effective[np.array(pairs), j].min(axis=1))
+            found = differences_table(self.result(metric), pairs, names, few, level, kind, simultaneous)
             found.insert(1, "metric", metric.name)
             tables.append(found)
         return tidy(pd.concat(tables))
@@ -125,17 +134,10 @@ class ByDomain(Tabled):
             raise DataError("a comparison with the rest needs two domains or more, of single groups")
         rest = [replace(d, rest=True) for d in self.domains if isinstance(d, Domain)]
         both = _estimate_domains(self.sample, (*self.domains, *rest), self.settings)
-        d, tables = len(self.domains), []
-        for j, metric in enumerate(self.metrics):
-            fewer = np.minimum(both.effective[:d, j], both.effective[d:, j])
-            pairs = [(d + i, i) for i in range(d)]
-            names = [f"{name} - rest" for name in self.names]
-            found = differences_table(
-                both.result(metric), pairs, names, self._explain_few_draws(fewer), level, kind, simultaneous
-            )
-            found.insert(1, "metric", metric.name)
-            tables.append(found)
-        return tidy(pd.concat(tables))
+        pairs = [(len(rest) + i, i) for i in range(len(rest))]
+        return both._subtract_domains(
+            pairs, [f"{name} - rest" for name in self.names], level, kind, simultaneous
+        )
 
     def balance(self) -> pd.DataFrame:
         """Compare estimated with known predicted links of each domain (see `domains.balance`)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,38 +18,26 @@ from ...metrics.definitions import Metric
 from ...metrics.uncertain import Draws, Normal
 
 
-def by_pieces(u: float, v: float) -> Annotator:
-    """Return an annotator who misses a share u of whole pieces and keeps v of single foreign records."""
-    return Annotator(MissedPieces(u), KeptRecords(v))
-
-
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The way to undo errors: true entities are drawn behind the labels, several times, by `model` (u, v)."""
+    """An engine that estimates as if labelling errors were undone, by several draws of the true entities.
 
-    model: Callable[[float, float], Annotator] = by_pieces
-    draws: int = 20
+    `u`: share missed of whole pieces; `v`: share kept of single foreign records.
+    """
 
-    def __call__(self, sample: Sample, u: float, v: float, rng: np.random.Generator) -> Iterator[Sample]:
-        model = self.model(u, v)
-        for _ in range(self.draws):
-            yield Sample(restore(sample.units, model, rng), sample.design)
-
-
-@dataclass(frozen=True, slots=True)
-class Adjusted:
-    """An engine that estimates as if labelling errors of stated shares were undone."""
-
-    adjust: Restored
     u: float
     v: float
     engine: Engine = field(default_factory=Taylor)
+    draws: int = 20
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal | Draws:
         need_sample(sample)
-        rng = generator(rng)
-        restored = self.adjust(sample, self.u, self.v, rng)
-        return averaged([self.engine(truth, metrics, rng) for truth in restored])
+        rng, model = generator(rng), Annotator(MissedPieces(self.u), KeptRecords(self.v))
+        results = []
+        for _ in range(self.draws):
+            truth = Sample(restore(sample.units, model, rng), sample.design)
+            results.append(self.engine(truth, metrics, rng))
+        return averaged(results)
 
 
 def averaged(results: Sequence[Normal | Draws]) -> Normal | Draws:

@@ -14,14 +14,14 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from ..._internal.arrays import FloatArray, Seed, floats, generator
-from ..._internal.errors import DataError, NotIdentified, number
+from ..._internal.errors import DataError, NotIdentified, number, whole
 from ..._internal.progress import track
 from ...design.sample import Sample, need_sample
 from ...engine.closed_form import Taylor
 from ...engine.contract import Engine, Estimator
 from ...metrics.definitions import Metric, Wanted, chosen, chosen_one
 from ...metrics.uncertain import Tabled
-from .adjusted import Adjusted, Restored
+from .adjusted import Restored
 from .bias import PRF
 
 PARTS = ("estimate", "lower", "upper")
@@ -52,9 +52,9 @@ def grid(
     v: ArrayLike,
     metrics: Wanted = PRF,
     *,
-    adjust: Restored | None = None,
     engine: Engine | Estimator | None = None,
     level: float = 0.95,
+    draws: int = 20,
     rng: Seed = None,
     progress: bool = True,
 ) -> Grid:
@@ -66,11 +66,11 @@ def grid(
     u, v : sequences of float, in [0, 1)
         Shares missed, and shares kept. Every pair of them is a point of the grid.
     metrics : Metric or str, or several
-    adjust : Restored, optional
-        How errors are undone: `Restored()` by default.
     engine : Engine or Estimator, optional
         `Taylor()` by default. An engine without an `Estimator` has the kind of interval of its results.
     level : float in (0, 1)
+    draws : int
+        Draws of the true entities behind the labels, over which estimates are averaged.
     rng : Generator, int or None
         Every point of the grid starts from the same state, so that the grid is smooth.
     progress : bool
@@ -90,14 +90,14 @@ def grid(
         if not ((shares >= 0) & (shares < 1)).all():
             raise DataError(f"shares {name} must lie in [0, 1), not {shares.tolist()}")
     need_sample(sample)
-    metrics, rng, adjust = chosen(metrics), generator(rng), adjust or Restored()
+    metrics, rng, draws = chosen(metrics), generator(rng), whole(draws, "draws of a grid")
     estimator = Estimator.of(engine or Taylor())
     points = [(x, y) for x in u.tolist() for y in v.tolist()]
     values = np.full((len(points), len(PARTS), len(metrics)), np.nan)
     for i, (x, y) in enumerate(track(points, len(points), "grid", progress)):
         try:
             # the same random numbers at each point, so that differences between points are no noise
-            result = Adjusted(adjust, x, y, estimator.engine)(sample, metrics, deepcopy(rng))
+            result = Restored(x, y, estimator.engine, draws)(sample, metrics, deepcopy(rng))
         except NotIdentified:
             if i == len(points) - 1 and np.isnan(values).all():
                 raise
@@ -131,8 +131,8 @@ def tipping(
     metric: Metric | str,
     under: float,
     *,
-    adjust: Restored | None = None,
     engine: Engine | None = None,
+    draws: int = 20,
     rng: Seed = None,
 ) -> Tipping:
     """Find the smallest errors of labelling that bring an estimate under a stated value.
@@ -143,11 +143,10 @@ def tipping(
     metric : Metric or str
     under : float
         The stated value, in the unit of the metric.
-    adjust : Restored, optional
-        How errors are undone: `Restored()` by default. The noise of its restorations is the same at every
-        share.
     engine : Engine, optional
         `Taylor()` by default.
+    draws : int
+        As for `grid`. Their noise is the same at every share.
     rng : Generator, int or None
 
     Examples
@@ -160,10 +159,10 @@ def tipping(
     """
     need_sample(sample)
     number(under, "under", isfinite, "be a finite number")
-    metric, adjust, seed = chosen_one(metric), adjust or Restored(), generator(rng)
+    metric, seed, draws = chosen_one(metric), generator(rng), whole(draws, "draws of a tipping point")
 
     def above(u: float, v: float) -> float:
-        adjusted = Adjusted(adjust, u, v, engine or Taylor())
+        adjusted = Restored(u, v, engine or Taylor(), draws)
         return float(adjusted(sample, [metric], deepcopy(seed)).estimate[0]) - under
 
     def root(path: Callable[[float], tuple[float, float]]) -> float:

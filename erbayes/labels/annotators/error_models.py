@@ -8,7 +8,7 @@ labels. `restore` draws true entities behind labels with errors.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,48 +19,6 @@ from ..._internal.errors import DataError, head, need, need_object
 from ...units.clustering import Clustering
 from ...units.units import Units, need_units
 from .rates import Rate, drawn, need_rate
-
-
-class Missed(Protocol):
-    """Losses of records elsewhere by an annotator. Arrays have one value per piece outside home, (p,)."""
-
-    @property
-    def rate(self) -> float | Rate:
-        """Return the share missed, known or with a prior."""
-
-    def fixed(self, rng: np.random.Generator) -> Missed:
-        """Return the model with its prior replaced by one draw from it."""
-
-    def missed(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Draw the number of records missed in each piece of n records, (p,)."""
-
-    def unseen(
-        self, n: FloatArray, m: FloatArray, rng: np.random.Generator
-    ) -> tuple[FloatArray, IntArray, FloatArray]:
-        """Draw the records that were missed beside n labelled records of a predicted cluster of m."""
-
-
-@dataclass(frozen=True, slots=True)
-class MissedRecords:
-    """An annotator who misses each record elsewhere independently."""
-
-    rate: float | Rate
-
-    def __post_init__(self) -> None:
-        need_rate(self.rate, "rate of MissedRecords")
-
-    def fixed(self, rng: np.random.Generator) -> MissedRecords:
-        return replace(self, rate=float(drawn(self.rate, rng)))
-
-    def missed(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
-        return rng.binomial(n.astype(np.int64), drawn(self.rate, rng)).astype(float)
-
-    def unseen(
-        self, n: FloatArray, m: FloatArray, rng: np.random.Generator
-    ) -> tuple[FloatArray, IntArray, FloatArray]:
-        more = _draw_missed(n, drawn(self.rate, rng), rng)
-        joined = np.minimum(more, m - n)
-        return joined, (more - joined).astype(np.int64), np.ones_like(n)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,31 +51,29 @@ class MissedPieces:
             raise DataError(f"slope of MissedPieces must be 0 or more and finite, not {self.slope}")
 
     def fixed(self, rng: np.random.Generator) -> MissedPieces:
+        """Return the model with its prior replaced by one draw from it."""
         return replace(self, rate=float(drawn(self.rate, rng)))
 
     def _draw_probability(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
         return np.asarray(expit(logit(drawn(self.rate, rng)) - self.slope * np.log(n)))
 
     def missed(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Draw the number of records missed in each piece of n records, (p,)."""
         return np.where(rng.random(len(n)) < self._draw_probability(n, rng), n, 0.0)
 
-    def unseen(
-        self, n: FloatArray, m: FloatArray, rng: np.random.Generator
-    ) -> tuple[FloatArray, IntArray, FloatArray]:
-        copies = _draw_missed(np.ones_like(n), self._draw_probability(n, rng), rng)
-        return np.zeros_like(n), copies.astype(np.int64), n
+    def unseen(self, n: FloatArray, rng: np.random.Generator) -> IntArray:
+        """Draw the number of missed pieces that each labelled piece of n records stands for, (p,)."""
+        return _draw_missed(np.ones_like(n), self._draw_probability(n, rng), rng).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class KeptRecords:
-    """An annotator who keeps each foreign record of a touched predicted cluster independently.
+    """An annotator who keeps each foreign record of home independently.
 
     Parameters
     ----------
     rate : float in [0, 1] or Rate
         The probability to keep a foreign record of home.
-    elsewhere : float in [0, 1] or Rate
-        The probability to keep one of another predicted cluster that holds records of the entity.
 
     Examples
     --------
@@ -127,18 +83,16 @@ class KeptRecords:
     """
 
     rate: float | Rate
-    elsewhere: float | Rate = 0.0
 
     def __post_init__(self) -> None:
         need_rate(self.rate, "rate of KeptRecords")
-        need_rate(self.elsewhere, "elsewhere of KeptRecords")
 
     def fixed(self, rng: np.random.Generator) -> KeptRecords:
-        """Return the model with its priors replaced by one draw from them."""
-        return KeptRecords(float(drawn(self.rate, rng)), float(drawn(self.elsewhere, rng)))
+        """Return the model with its prior replaced by one draw from it."""
+        return KeptRecords(float(drawn(self.rate, rng)))
 
     def _draw_probability(self, home: BoolArray, rng: np.random.Generator) -> FloatArray:
-        return np.where(home, drawn(self.rate, rng), drawn(self.elsewhere, rng))
+        return np.where(home, drawn(self.rate, rng), 0.0)
 
     def kept(self, foreign: FloatArray, home: BoolArray, rng: np.random.Generator) -> FloatArray:
         """Draw the number of foreign records kept with each piece, (p,)."""
@@ -180,7 +134,7 @@ class Annotator:
     [3.0]
     """
 
-    missed: Missed = field(default_factory=lambda: MissedPieces(0.0))
+    missed: MissedPieces = field(default_factory=lambda: MissedPieces(0.0))
     kept: KeptRecords = field(default_factory=lambda: KeptRecords(0.0))
 
     def __post_init__(self) -> None:
@@ -256,12 +210,11 @@ def restore(units: Units, model: Annotator, rng: Seed = None, home: BoolArray | 
     rng = generator(rng)
     home = sampled_mention(units, rng) if home is None else home
     known = model.fixed(rng)
-    joined, copies, size = np.zeros_like(units.n), np.zeros(len(units.n), dtype=np.int64), units.n.copy()
-    away = ~home
-    joined[away], copies[away], size[away] = known.missed.unseen(units.n[away], units.m[away], rng)
+    copies = np.zeros(len(units.n), dtype=np.int64)
+    copies[~home] = known.missed.unseen(units.n[~home], rng)
     foreign = known.kept.unremoved(units.m - units.n, home, rng)
     # the sampled mention itself is no error, so that home keeps a record
-    n = np.maximum(units.n - foreign, home.astype(float)) + joined
+    n = np.maximum(units.n - foreign, home.astype(float))
     pieces = np.arange(len(n))
     sources = np.repeat(pieces, copies)
     # a missed piece lies in a predicted cluster that no label touches, which has no number yet
@@ -269,7 +222,7 @@ def restore(units: Units, model: Annotator, rng: Seed = None, home: BoolArray | 
     return _replace_pieces(
         units,
         np.concatenate([pieces, _choose_receivers(units, home, sources, rng)]),
-        np.concatenate([n, size[sources]]),
+        np.concatenate([n, units.n[sources]]),
         np.concatenate([units.m, units.m[sources]]),
         np.concatenate([units.cluster, new_clusters]),
     )

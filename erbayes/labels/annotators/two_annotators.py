@@ -1,7 +1,4 @@
-"""Two annotators of the same mentions: agreement, disagreements, bounds, and the share that both missed.
-
-`anchoring` compares two sets of labels of the same entities: made from predicted clusters, and from scratch.
-"""
+"""Two annotators of the same mentions: agreement, disagreements, bounds, and the share that both missed."""
 
 from __future__ import annotations
 
@@ -15,16 +12,11 @@ import pandas as pd
 from ..._internal.arrays import BoolArray, FloatArray, IntArray
 from ..._internal.errors import DataError, head, need
 from ..._internal.policies import Missing
-from ...design.contract import Design
-from ...design.sample import Sample
-from ...engine.closed_form import paired_taylor
-from ...metrics.definitions import USUAL, Wanted, chosen
 from ...metrics.uncertain import Normal
 from ...units.clustering import Clustering, ids
 from ...units.measuring import measure
 from ...units.units import Units
 from .agreement import PER_LINK, estimate_agreement
-from .audit import Audit, count_audited_errors, warn_unmodelled
 from .rates import Recaptured
 
 
@@ -213,12 +205,6 @@ class Pair:
         missed, kept = (Recaptured(both, first, second, odds_ratio) for both, first, second in scaled)
         return missed, kept
 
-    def audit(self) -> Audit:
-        """Count the errors of the first annotator as if the second were right: a machine by careful ones."""
-        audit = count_audited_errors(self.table)
-        warn_unmodelled(audit)
-        return audit
-
 
 def _list_mentions(first: pd.DataFrame, second: pd.DataFrame) -> pd.Index:
     """Return the mentions that both annotators answered, refusing those of one alone."""
@@ -292,59 +278,3 @@ def _count_crossed(rows: pd.DataFrame) -> dict[str, float]:
 def _list_examples(records: Sequence[Any]) -> str:
     """Text of the first few ids, without quotes."""
     return ", ".join(map(str, records[:3])) + (", …" if len(records) > 3 else "")
-
-
-def anchoring(
-    prediction: Any,
-    anchored: Any,
-    scratch: Any,
-    design: Design,
-    metrics: Wanted = USUAL,
-    *,
-    missing: Missing = Missing.ERROR,
-) -> Normal:
-    """Estimate how much labels made from predicted clusters flatter the prediction.
-
-    Parameters
-    ----------
-    prediction : memberships
-    anchored, scratch : memberships
-        Labels of the same entities, by the same ids: made from the predicted cluster, and from scratch.
-    design : Design
-        How the entities were drawn.
-    metrics : Metric or str, or several
-    missing : Missing
-        What to do with labelled records that the prediction lacks, as in `erbayes.estimate`.
-
-    Returns
-    -------
-    Normal
-        Metrics by labels from scratch minus those by anchored labels, with the standard errors of a paired
-        comparison.
-
-    Raises
-    ------
-    DataError
-        Entities in only one set of labels.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> prediction = {1: "a", 2: "a", 3: "b", 4: "c", 5: "c"}
-    >>> anchored, scratch = {1: "x", 2: "x", 4: "y", 5: "y"}, {1: "x", 2: "x", 3: "x", 4: "y", 5: "y"}
-    >>> difference = anchoring(prediction, anchored, scratch, eb.UniformClusters(), "b3-recall")
-    >>> difference.mean.round(2), difference.sd.round(2)
-    (array([-0.31]), array([0.21]))
-    """
-    metrics = chosen(metrics)
-    before, after = (measure(prediction, labels, missing=missing) for labels in (anchored, scratch))
-    single = before.ids.symmetric_difference(after.ids)
-    if len(single):
-        raise DataError(
-            f"{len(single)} entities are labelled in one way only, such as {head(single)}: "
-            "both label sets must hold the same entities, by the same ids"
-        )
-    samples = [Sample(u, design) for u in (before, after.take(after.ids.get_indexer(before.ids)))]
-    identity = np.eye(len(metrics))
-    differences = np.hstack([-identity, identity])
-    return paired_taylor(samples, metrics).contrast(differences, [m.name for m in metrics])
