@@ -2,9 +2,10 @@
 
     python benchmarks/impact.py [DRAWS] [unrelated | known] > impact.csv
 
-Four pairs of releases of PatentsView, on which the method was designed, and three populations that had no
-part in it: shops with few orders each, a registry with wrong merges, and accounts of households. Each is
-drawn 200 times or more. With `unrelated`, the prediction has nothing to do with the truth. `known` compares
+Four pairs of releases of PatentsView, on which the method was designed, and six populations that had no
+part in it: shops with few orders each, a registry with wrong merges, and accounts of households; then, made
+last, patients with few duplicates, a catalogue of many offers, and donors with common names. Each is drawn
+200 times or more. With `unrelated`, the prediction has nothing to do with the truth. `known` compares
 metrics of the truth alone with and without the known number of predicted clusters, under draws of records and
 of entities.
 """
@@ -74,10 +75,45 @@ def households(rng):
     return t, p, rng.normal(0, 1, len(t)) + np.log(income), income
 
 
+def patients(rng):
+    """Mostly one record each; the matcher misses a third of the few duplicates, and joins strangers."""
+    size = rng.choice([1, 2, 3, 5, 9], 16000, p=[0.8, 0.12, 0.05, 0.02, 0.01])
+    t = np.repeat(np.arange(len(size)), size)
+    N = len(t)
+    p = np.where(rng.random(N) < 0.33 * (size[t] > 1), 10**7 + np.arange(N), t)
+    stranger = rng.random(N) < 0.02
+    p = pd.factorize(np.where(stranger, t[rng.integers(0, N, N)], p))[0]
+    sick = rng.gamma(0.7, 1, len(size))[t]
+    return t, p, rng.normal(0, 1, N) + sick, rng.gamma(0.8, 30, N) * (1 + sick)
+
+
+def catalogue(rng):
+    """Products with fourteen offers on average, half of which the matcher cuts into those of four shops."""
+    size = rng.geometric(1 / 14, 2500)
+    t = np.repeat(np.arange(len(size)), size)
+    shop = rng.integers(0, 4, len(t))
+    p = pd.factorize(np.where(rng.random(len(size))[t] < 0.5, 4 * t + shop, 4 * t))[0]
+    price = rng.lognormal(2, 1, len(size))[t]
+    return t, p, rng.uniform(0, 5, len(t)), price * rng.uniform(0.8, 1.2, len(t))
+
+
+def donors(rng):
+    """Gifts with a heavy tail; donors with common names are joined, in groups of several."""
+    size = 1 + np.minimum(rng.zipf(2.0, 9000) - 1, 100)
+    t = np.repeat(np.arange(len(size)), size)
+    name, common = rng.zipf(1.6, len(size)) % 4000, rng.random(len(size)) < 0.25
+    to = np.where(common, 10**6 + name, np.arange(len(size)))
+    lost = rng.random(len(t)) < 0.08
+    p = pd.factorize(np.where(lost, 2 * 10**6 + np.arange(len(t)), to[t]))[0]
+    rich = rng.pareto(2.2, len(size))[t] + 0.2
+    return t, p, rng.uniform(0, 3, len(t)), rich * rng.gamma(2, 20, len(t))
+
+
 def populations(unrelated):
     found = [
         *releases(),
         *((f.__name__, *f(np.random.default_rng(11))) for f in (shops, registry, households)),
+        *((f.__name__, *f(np.random.default_rng(31))) for f in (patients, catalogue, donors)),
     ]
     for name, t, p, x, y in found:
         yield name, t, np.random.default_rng(3).permutation(p) if unrelated else p, x, y

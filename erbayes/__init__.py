@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from . import study as study
     from . import units as units
     from ._internal.errors import Alarm, DataError, NotIdentified
-    from ._internal.policies import Differing, Missing
+    from ._internal.policies import Missing
     from .analysis.comparison import compare
     from .analysis.domains import by_domain
     from .analysis.estimation import estimate
@@ -55,7 +55,6 @@ __all__ = [
     "Clustering",
     "DataError",
     "Dated",
-    "Differing",
     "DistinctEntities",
     "Estimates",
     "KnownWeights",
@@ -85,7 +84,7 @@ __all__ = [
 
 _HOMES = {
     "_internal.errors": "Alarm DataError NotIdentified",
-    "_internal.policies": "Differing Missing",
+    "_internal.policies": "Missing",
     "analysis.comparison": "compare",
     "analysis.domains": "by_domain",
     "analysis.estimation": "estimate",

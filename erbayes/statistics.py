@@ -123,7 +123,15 @@ class Statistic:
                 f"{', '.join(self.names)}: numbers of shape {values.shape}, not {len(self.names)}"
             )
         values = np.where(np.isfinite(values), values, np.nan)
-        return values, None if influence is None else np.asarray(influence, dtype=float)
+        if influence is None:
+            return values, None
+        influence = np.asarray(influence, dtype=float)
+        if influence.size != len(rows) * len(values) or len(influence) != len(rows):
+            raise DataError(
+                f"{', '.join(self.names)}: influences of shape {influence.shape}, and not of each of "
+                f"{len(rows):,} rows"
+            )
+        return values, influence
 
 
 def statistics_of(wanted: Any) -> tuple[Statistic, ...]:
@@ -332,7 +340,7 @@ def regression(formula: str) -> Statistic:
     Their influences are (X'WX)⁻¹ x (y - x'B). A formula such as "span ~ log(size)" is one of the library
     formulaic, of the extra `formulas`. What it learns from data comes from all predicted clusters.
     """
-    if not isinstance(formula, str) or formula.count("~") != 1:
+    if not isinstance(formula, str) or formula.count("~") != 1 or not formula.partition("~")[0].strip():
         raise DataError(f"a regression is a formula such as 'span ~ log(size)', not {formula!r}")
 
     def fitted(rows: pd.DataFrame) -> Statistic:

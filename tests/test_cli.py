@@ -60,6 +60,12 @@ def run(*args):
     return CliRunner().invoke(app, [str(a) for a in args])
 
 
+def paired(shown):
+    """Rows of a comparison, in JSON, that are differences."""
+    assert shown.exit_code == 0, shown.output
+    return [row for row in json.loads(shown.stdout) if " - " in row["prediction"]]
+
+
 def estimated(*args, files=("p.csv", "l.parquet")):
     shown = run("estimate", *files, "--metrics", "pairwise-f1", "--format", "json", *args)
     assert shown.exit_code == 0, shown.output
@@ -336,7 +342,7 @@ def test_kinds_of_interval(folder, name):
 
 def test_every_command_has_the_kind_of_interval(folder):
     wald = ("--design", "uniform-clusters", "--metrics", "b3-recall", "--interval", "wald")
-    (row,) = json.loads(run("compare", "p.csv", "q.csv", "l.parquet", *wald, "--format", "json").stdout)
+    (row,) = paired(run("compare", "p.csv", "q.csv", "l.parquet", *wald, "--format", "json"))
     wanted = eb.compare({"p": PRED, "q": OTHER}, LABELS, eb.UniformClusters(), "b3-recall").differences(
         kind=eb.intervals.WALD
     )
@@ -418,7 +424,7 @@ def test_the_plain_table_is_whole(folder):
         "--metrics",
         "b3-recall,b3-precision",
     ).stdout
-    assert re.findall(rf"{name} - p +b3-(\w+) ", shown) == ["recall", "precision"]
+    assert re.findall(rf"b3-(\w+) +{name} - p ", shown) == ["recall", "precision"]
 
 
 @pytest.mark.parametrize("format", ["table", "csv", "json", "html"])
@@ -458,8 +464,8 @@ def test_compare_under_each_design(folder, args):
     )
     assert shown.exit_code == 0, shown.output
     wanted = eb.compare({"p": PRED, "q": OTHER}, LABELS, DESIGNS[args], F1).differences(0.9).iloc[0]
-    (row,) = json.loads(shown.stdout)
-    assert (row["difference"], row["metric"], row["method"]) == ("q - p", "pairwise-f1", "taylor")
+    (row,) = paired(shown)
+    assert (row["prediction"], row["metric"], row["method"]) == ("q - p", "pairwise-f1", "taylor")
     for key in ("estimate", "se", "lower", "upper", "level"):
         assert row[key] == pytest.approx(wanted[key], rel=1e-12), key
 
@@ -485,10 +491,11 @@ def test_compare_three_with_blocks_in_every_format(folder):
         three, LABELS, eb.UniformClusters(), [eb.metrics.b3_recall], blocks=BLOCKS
     ).differences()
     found = pd.read_csv(io.StringIO(run(*args, "csv").stdout))
-    assert list(found.difference) == ["q - p", "r - p", "r - q"]
+    assert list(found.prediction) == ["p", "q", "r", "q - p", "r - p", "r - q"]
+    found = found[3:]
     np.testing.assert_allclose(found[["estimate", "se"]], wanted[["estimate", "se"]], rtol=1e-12)
-    assert run(*args, "html").stdout.count("<tr") == 4
-    assert len(run(*args, "table").stdout.splitlines()) == 5
+    assert run(*args, "html").stdout.count("<tr") == 7
+    assert len(run(*args, "table").stdout.splitlines()) == 8
 
 
 def test_compare_what_predictions_share(folder):
@@ -506,10 +513,10 @@ def test_compare_what_predictions_share(folder):
         "json",
     )
     assert "the predictions share 55 records; beyond these 'p' covers 5" in refused(*args)
-    (row,) = json.loads(run(*args, "--differing", "common").stdout)
+    (row,) = paired(run(*args, "--missing", "common"))
     wanted = (
         eb.compare(
-            {"p": PRED, "q": OTHER.iloc[5:]}, LABELS, eb.UniformClusters(), F1, differing=eb.Differing.COMMON
+            {"p": PRED, "q": OTHER.iloc[5:]}, LABELS, eb.UniformClusters(), F1, missing=eb.Missing.COMMON
         )
         .differences()
         .iloc[0]
@@ -881,7 +888,7 @@ def test_comparison_inside_the_frame(framed, scanned):
             *scanned.split(),
         )
         assert shown.exit_code == 0, shown.output
-        (row,) = json.loads(shown.stdout)
+        (row,) = paired(shown)
         assert (row["estimate"], row["se"]) == pytest.approx((wanted.estimate[0], wanted.se[0]), rel=1e-12)
         assert "note: other: records outside the frame" in shown.stderr
 
@@ -992,7 +999,7 @@ def test_edges_give_the_estimates_of_their_components(folder, name):
     alone = pd.Series(PRED.index, PRED.index)
     metrics = [eb.metrics.b3_recall]
     found = eb.compare({"e": PRED, "q": alone}, LABELS, eb.UniformClusters(), metrics).differences()
-    assert json.loads(compared.stdout)[0]["estimate"] == pytest.approx(found.estimate[0], rel=1e-12)
+    assert paired(compared)[0]["estimate"] == pytest.approx(found.estimate[0], rel=1e-12)
 
 
 def test_edges_that_look_like_memberships(folder):

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from test_cli import refused, run
+from test_cli import paired, refused, run
 
 import erbayes as eb
 from erbayes.labels import machine_labels
@@ -72,7 +72,7 @@ def test_a_comparison_in_the_shell_is_that_of_python(folder, way):
     wanted = eb.compare({"old": OLD, "new": NEW}, LABELS, DESIGN, METRICS, engine=engine).differences()
     alone = eb.compare({"old": OLD, "new": NEW}, LABELS, DESIGN, METRICS).differences()
     assert (wanted["se"] < [0.5, 0.95] * alone["se"]).all(), "recall has much out of reach here"
-    rows = json.loads(shown.stdout)
+    rows = paired(shown)
     for name in ("estimate", "se", "lower", "upper"):
         np.testing.assert_allclose([row[name] for row in rows], wanted[name], rtol=1e-6)
     assert "\nold: lambda 0." in shown.stderr and "\nnew: lambda 0." in shown.stderr

@@ -114,9 +114,37 @@ def test_tables_are_those_of_python():
     ("least", "status", "verdict"), [("0.1", 0, "holds"), ("0.5", 3, "is open"), ("0.995", 1, "fails")]
 )
 def test_a_gate_has_the_status_of_check(least, status, verdict):
-    result = judge("answers.csv", "--threshold", "300", "--min-precision", least)
-    assert result.exit_code == status, result.output
-    assert f"precision of links {verdict}: it lies between" in result.stdout
+    draw()
+    shutil.copy("answers.csv", "to-label/pairs.csv")
+    about = ("--edges", "--records", "ids.csv", "--threshold", "300", "--score", "score", "--once")
+    for answers in ("answers.csv", "to-label"):
+        result = run("check", "edges.csv", answers, *about, "--min-precision", least)
+        assert result.exit_code == status, result.output
+        assert f"precision of links {verdict}: it lies between" in result.stdout
+        assert "answers are 'cannot tell'" in result.stderr
+    table = pd.read_csv("answers.csv", dtype={"left": str, "right": str})
+    found = eb.pairs.estimate(TEXT, table, records=IDS).check(300, float(least))
+    assert found.sentences()[0] in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--min-precision", "0.9", "--threshold", "300"), "are looked at only once"),
+        (("--min-precision", "0.9", "--once"), "give --min-precision and --threshold"),
+        (("--min-recall", "0.9", "--threshold", "300", "--once"), "give --min-precision and --threshold"),
+        (
+            ("--min-precision", "0.9", "--threshold", "300", "--once", "--design", "uniform-records"),
+            "no --design",
+        ),
+        (("--min-precision", "0.9", "--threshold", "300", "--once", "--entity", "same"), "no --entity"),
+    ],
+)
+def test_refusals_of_a_gate(args, said):
+    result = run(
+        "check", "edges.csv", "answers.csv", "--edges", "--records", "ids.csv", "--score", "score", *args
+    )
+    assert result.exit_code == 2 and said in result.stderr
 
 
 def test_edges_by_bands_of_their_score_are_named_so():
@@ -132,8 +160,7 @@ def test_edges_by_bands_of_their_score_are_named_so():
     ("args", "said"),
     [
         (("--threshold", "low"), "--threshold low: write"),
-        (("--min-precision", "0.9"), "--min-precision is checked at one threshold"),
-        (("--min-precision", "0.9", "--threshold", "1,2"), "--min-precision is checked at one threshold"),
+        (("--of-edges",), "are no candidates, since no band reaches them"),
     ],
 )
 def test_refusals(args, said):
@@ -145,7 +172,7 @@ def test_refusals(args, said):
     ("args", "said"),
     [
         (("--edges",), "all records by --records"),
-        ((), "name them by --edges"),
+        ((), "name these by --edges"),
         (("--of", "pairs"), "--design pairs does not take --of"),
         (("--edges", "--records", "ids.csv", "--blind"), "--design pairs does not take --blind"),
     ],

@@ -50,6 +50,12 @@ def make_curve() -> Tabled:
     return eb.thresholds(make_edges(), labels, eb.UniformClusters(population=3), records=list("abcdef"))
 
 
+def make_pairs(kind: Callable[..., Tabled]) -> Tabled:
+    rows = [("a", "b", 4, "y"), ("d", "e", 4, "y"), ("b", "c", 2, "n")]
+    answers = pd.DataFrame(rows, columns=["left", "right", "band", "same"])
+    return kind(make_edges(), answers, records=list("abcdefg"))
+
+
 def make_impact() -> Tabled:
     labels = {1: "x", 2: "x", 3: "x", 4: "y", 5: "z", 6: "z"}
     return eb.impact({**labels, 3: "b"}, labels, eb.UniformClusters(population=3), ["count", "mean(size)"])
@@ -77,12 +83,14 @@ EXAMPLES: dict[str, Callable[[], Tabled]] = {
     "Forecast": lambda: planning.forecast(PEOPLE, [m.pairwise_recall], {"records": eb.UniformRecords()}),
     "Grid": lambda: sensitivity.grid(sample(), [0, 0.2], [0], [m.pairwise_recall], rng=1),
     "Impact": make_impact,
+    "LabelledPairs": lambda: make_pairs(eb.pairs.estimate),
     "Means": lambda: engine.BoundedMeans()(sample(), [m.b3_precision]),
     "Normal": lambda: engine.Taylor()(sample(), [m.pairwise_recall]),
     "PriorForecast": lambda: planning.forecast_from_prior(
         lambda rng: PEOPLE, [m.pairwise_recall], {"records": eb.UniformRecords()}, rng=1
     ),
     "Regression": lambda: by_size(causes.regression),
+    "ScoredEdges": lambda: make_pairs(eb.pairs.scored_edges),
     "SideBySide": lambda: eb.side_by_side(
         {"closed": engine.Taylor()(sample(), [m.b3_recall])}, [m.b3_recall]
     ),
@@ -113,10 +121,12 @@ COLUMNS = {
     "Forecast": "design metric estimate variance relative_se",
     "Grid": "u v metric estimate lower upper",
     "Impact": "predicted estimate se lower upper difference least most worth",
+    "LabelledPairs": "metric threshold pairs estimate se lower upper level reason",
     "Means": "estimate se df lower upper level kind",
     "Normal": "estimate se df lower upper level kind",
     "PriorForecast": "metric median q05 q95",
     "Regression": "estimate se df lower upper level kind",
+    "ScoredEdges": "metric threshold pairs estimate se lower upper level",
     "SideBySide": "method metric estimate sd lower upper level kind ess_bulk r_hat",
     "SmallAreas": "domain metric n_eff direct direct_se estimate lower upper level kind",
     "Stages": "stage estimate se df lower upper n_eff level kind reason",

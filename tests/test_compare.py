@@ -78,7 +78,7 @@ def test_different_coverage_is_said_and_chosen():
     with pytest.raises(eb.DataError, match="share 55 records; beyond these 'a' covers 5"):
         eb.compare({"a": pred, "b": other.iloc[5:]}, true, eb.UniformClusters(), CHOSEN)
     found = eb.compare(
-        {"a": pred, "b": other.iloc[5:]}, true, eb.UniformClusters(), CHOSEN, differing=eb.Differing.COMMON
+        {"a": pred, "b": other.iloc[5:]}, true, eb.UniformClusters(), CHOSEN, missing=eb.Missing.COMMON
     )
     wanted = eb.estimate(pred.iloc[5:], true.iloc[5:], eb.UniformClusters(), CHOSEN)
     np.testing.assert_allclose(found.joint.mean[:3], wanted.mean, rtol=1e-12)
@@ -110,27 +110,23 @@ def test_what_is_left_out_is_counted():
         true,
         eb.UniformClusters(),
         [m.pairwise_recall],
-        differing=eb.Differing.COMMON,
+        missing=eb.Missing.COMMON,
     )
     assert found.left_out == 1
     assert len(found.samples) == 2 and eb.alarms(found.samples[0], [m.pairwise_recall]) == []
 
 
 def test_nothing_is_left_out_unasked():
-    """Where predictions cover the same records, COMMON chooses nothing; a policy of Missing does not count."""
+    """Where predictions cover the same records, COMMON leaves out nothing."""
     pred, other, true = two()
     both, more = {"a": pred, "b": other}, pd.concat([true, pd.Series({"new": true.iloc[0]})])
-    design, common = eb.UniformClusters(), eb.Differing.COMMON
+    design, common = eb.UniformClusters(), eb.Missing.COMMON
     with pytest.raises(eb.DataError, match="1 of 61 labelled records are not in the prediction"):
-        eb.compare(both, more, design, CHOSEN[:1], differing=common)
-    for missing, differing in (
-        (eb.Missing.OMIT, eb.Differing.ERROR),
-        (eb.Missing.SINGLETON, common),
-        (eb.Missing.SINGLETON, eb.Differing.ERROR),
-    ):
-        found = eb.compare(both, more, design, CHOSEN[:1], missing=missing, differing=differing)
-        assert found.left_out == 0
-    assert eb.compare(both, more, design, CHOSEN[:1], missing=eb.Missing.OMIT, differing=common).left_out == 1
+        eb.compare(both, more, design, CHOSEN[:1], missing=common)
+    for missing in (eb.Missing.OMIT, eb.Missing.SINGLETON):
+        assert eb.compare(both, more, design, CHOSEN[:1], missing=missing).left_out == 0
+    with pytest.raises(eb.DataError, match="the policy 'common' is for several predictions"):
+        eb.measure(pred, true, missing=common)
 
 
 def test_paired_bootstrap_agrees_with_the_closed_form_and_is_paired():

@@ -174,7 +174,7 @@ def test_scanned_predictions_compared(files):
         shown(*args, *scan, command="compare", prediction=("q.csv", "p.csv"))[0] for scan in ((), SCANNED)
     ]
     same(*tables)
-    common = ("--differing", "common", *SCANNED)
+    common = ("--missing", "common", *SCANNED)
     table, notes = shown(*args, *common, command="compare", prediction=("q.csv", "p.csv"))
     same(table, tables[0])
     assert notes.count("2 groups of region scanned (region of a.csv)") == 2

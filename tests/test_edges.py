@@ -112,8 +112,8 @@ def test_the_score_may_be_any_column_that_is_named():
     [
         (WEIGHTS, None, "do not name records that no edge has: .*records=ids"),
         ([("a", "b", 1.0)], ALL, "expected a DataFrame or an Arrow table of two ids and a score, not list"),
-        (WEIGHTS[["l", "r"]], ALL, "has 'l', 'r': which column has the scores"),
-        (WEIGHTS.assign(x=1), ALL, "which column has the scores"),
+        (WEIGHTS[["l", "r"]], ALL, "has 'l', 'r': it is not clear .*one of scores: table"),
+        (WEIGHTS.assign(x=1), ALL, "it is not clear which has the scores; choose two columns of ids"),
         (WEIGHTS[:0], ALL, "has no row: without an edge there is no threshold"),
         (
             WEIGHTS.assign(w=[1, np.nan, 2, np.nan]),
@@ -124,6 +124,7 @@ def test_the_score_may_be_any_column_that_is_named():
         (WEIGHTS.assign(w=[True, False, True, True]), ALL, "scores 'w' must be numbers"),
         (WEIGHTS.assign(r=[1, 2, 3, 4]), ALL, "of type string in one column, integer in the other"),
         (WEIGHTS, list("abcd"), "1 of 5 records in the edges are not among all records, such as 'e'"),
+        (WEIGHTS, range(6), "of the edges are of type string, and of type integer among all records: none"),
         (WEIGHTS, [*ALL, "a"], "all records of the edges: 1 duplicates, such as 'a'"),
         (WEIGHTS.assign(r=WEIGHTS.l), ALL, "every edge joins a record with itself"),
     ],

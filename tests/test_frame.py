@@ -304,10 +304,10 @@ def test_comparison_inside_the_frame(tmp_path):
     gone = {"old": PRED.drop(INSIDE[:7]), "new": latest}
     some = LABELS.drop(INSIDE[:7], errors="ignore")
     cut = {name: p[p.index.isin(INSIDE)] for name, p in gone.items()}
-    common = eb.compare(cut, some, design, P, differing=eb.Differing.COMMON)
+    common = eb.compare(cut, some, design, P, missing=eb.Missing.COMMON)
     for found in (
-        eb.compare(gone, some, design, P, differing=eb.Differing.COMMON, frame=INSIDE),
-        eb.compare(scan(gone, some, frame=INSIDE), some, design, P, differing=eb.Differing.COMMON),
+        eb.compare(gone, some, design, P, missing=eb.Missing.COMMON, frame=INSIDE),
+        eb.compare(scan(gone, some, frame=INSIDE), some, design, P, missing=eb.Missing.COMMON),
     ):
         pd.testing.assert_frame_equal(found.differences(), common.differences())
         assert [s.units.frame.absent for s in found.samples] == [7, 0]

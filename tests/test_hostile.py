@@ -113,7 +113,7 @@ REFUSED = {
         }.items()
         for seed in ("x", -1, 1.5)
     },
-    "missing as a name": (lambda: by(eb.UniformClusters(), missing="omit"), "missing must be one of Missing.ERROR, .*Missing.OMIT, not 'omit'"),
+    "missing as a name": (lambda: by(eb.UniformClusters(), missing="omit"), "missing must be one of Missing.ERROR, .*, not 'omit'"),
     # weights
     "weights in a list": (lambda: by(eb.KnownWeights([1, 2, 3])), "weights must be a Series or a mapping by id, not list"),
     "weights in an array": (lambda: by(eb.KnownWeights(np.ones(3))), "weights must be a Series or a mapping by id, not ndarray"),
@@ -171,7 +171,7 @@ REFUSED = {
     # comparisons
     "records by number and by name": (lambda: eb.compare({"a": P, "b": dict(enumerate(PREDICTION.values()))}, L, eb.UniformClusters(), PR), "record ids of the predictions differ in type: those of 'a' of type string, those of 'b' of type integer"),
     "predictions in a list": (lambda: eb.compare([P, P], L, eb.UniformClusters(), PR), "predictions must map names to memberships, .* not be a list"),
-    "coverage as a name": (lambda: eb.compare({"a": P, "b": P}, L, eb.UniformClusters(), PR, differing="common"), "differing must be one of Differing.ERROR, Differing.COMMON, not 'common'"),
+    "coverage as a name": (lambda: eb.compare({"a": P, "b": P}, L, eb.UniformClusters(), PR, missing="common"), "missing must be one of Missing.ERROR, .*, Missing.COMMON, not 'common'"),
     # bootstrap
     "half a replicate": (lambda: bootstrap(SAMPLE, PR, replicates=2.5), "replicates must be a whole number, 1 or more, not 2.5"),
     "a class of schemes": (lambda: bootstrap(SAMPLE, PR, RaoWu), r"RaoWu is a class: pass an object of it, RaoWu\(\.\.\.\)"),

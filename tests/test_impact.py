@@ -11,6 +11,7 @@ import erbayes as eb
 from erbayes.analysis import impact as room
 from erbayes.analysis.impact import impact_of
 from erbayes.design.variance import StratifiedDraws
+from erbayes.labels import Mixture, Poisson, Records, Systematic, draw
 from erbayes.units import features
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -327,6 +328,27 @@ class TestDesigns:
         assert (found.fit.sd[some] > 0).all()
         assert (np.abs(found.fit.mean - brute_force(TRUTH)) <= 5 * found.plain.sd)[some].all()
 
+    @pytest.mark.parametrize(
+        "design",
+        [
+            eb.design.KnownChances(TRUTH.groupby(TRUTH).size() / N, list(DRAWN)),
+            eb.design.BySize(lambda size: size / N, list(DRAWN)),
+            eb.WeightedRecords(list(DRAWN), np.full(len(DRAWN), 1 / N), absolute=True),
+        ],
+    )
+    def test_uniform_records_by_other_names_are_the_same(self, design):
+        same = eb.impact(PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), STATISTICS, **GIVEN)
+        found = eb.impact(PREDICTION, LABELS, design, STATISTICS, **GIVEN)
+        pd.testing.assert_frame_equal(found.table(), same.table(), rtol=1e-9)
+
+    @pytest.mark.parametrize("plan", [Mixture(), Poisson(), Systematic(), Records()])
+    def test_designs_of_plans_are_taken(self, plan):
+        drawn = draw(PREDICTION, plan, 150, seed=1)
+        labels = TRUTH[TRUTH.isin(TRUTH[drawn.table["record"]])]
+        found = eb.impact(PREDICTION, labels, drawn.design(labels), STATISTICS, **GIVEN)
+        assert found.fit.sd[0] < found.plain.sd[0]
+        assert (np.abs(found.fit.mean - brute_force(TRUTH)) <= 4 * found.fit.sd).all()
+
     def test_predicted_clusters_lead_to_the_truth_by_their_pieces(self):
         sampled = sorted(PREDICTION.unique())[:90]
         clusters = PREDICTION.nunique()
@@ -426,6 +448,26 @@ class TestGuards:
             features={"span": ("year", np.ptp)},
         )
         assert own.predicted[0] == 0
+
+    @pytest.mark.parametrize("how", ["range", "sum", "distinct"])
+    @pytest.mark.parametrize("text", [False, True])
+    def test_a_scan_refuses_what_the_matcher_wrote(self, folder, how, text):
+        """One record of one cluster that differs shows that another wrote the column."""
+        pytest.importorskip("duckdb")
+        if text and how != "distinct":
+            return
+        best = PREDICTION.astype(str) if text else PREDICTION.astype(float)
+        for written in (True, False):
+            if not written:
+                best = best.where(best.index != best.index[best.duplicated()][0], best.iloc[-1])
+            TABLE.assign(best=best.to_numpy()).to_parquet(folder / "golden.parquet")
+            given = {"features": {"x": ("best", how)}, "attributes": folder / "golden.parquet"}
+            arguments = (folder / "clusters.parquet", LABELS, eb.UniformRecords(list(DRAWN)), "mean(x)")
+            if written:
+                with pytest.raises(eb.DataError, match="'best' is the same in all records of each predicted"):
+                    eb.impact(*arguments, **given)
+            else:
+                eb.impact(*arguments, **given)
 
     def test_ten_clusters_of_several_records_are_suspect(self):
         for several, refused in ((9, False), (10, True)):

@@ -27,7 +27,7 @@ BY = {"by", "across", "attributes", "of-entities", "links-inside"}
 CHEAP = {"cheap", "cheap-drawn", "cheap-threshold"}
 OWN = {
     "estimate": {"worst-cases", "engine", "side-by-side", "format", "output"} | ASSIST | BY | CHEAP,
-    "compare": {"differing", "in-order", "format", "output"} | ASSIST | BY,
+    "compare": {"in-order", "format", "output"} | ASSIST | BY,
     "report": {"title", "statistic", "feature", "format", "output"} | ASSIST | BY,
     "plan": {"half-width", "per-unit", "per-record", "per-cheap", "budget", "format", "output"} | CHEAP,
     "check": {"min-precision", "min-recall", "min", "once", "format", "output"},
@@ -101,7 +101,6 @@ def test_every_shared_option_is_read():
         predictions.Links,
         asked.Asked,
         asked.Minima,
-        predictions.SharedFrame,
         domains.Domains,
         assist.Assist,
         phases.Cheap,

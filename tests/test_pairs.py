@@ -359,6 +359,16 @@ class TestBadAnswers:
         with pytest.raises(eb.DataError, match=said):
             eb.pairs.estimate(EIGHT, change(self.GOOD.copy()), records=ALL)
 
+    def test_the_table_of_splinks_labels_needs_its_bands_alone(self):
+        names = {"left": "unique_id_l", "right": "unique_id_r", "same": "clerical_match_score"}
+        table = self.GOOD.assign(same=self.GOOD["same"].astype(float)).rename(columns=names)
+        found = eb.pairs.estimate(EIGHT, table, records=ALL)
+        pd.testing.assert_frame_equal(found.table(), eb.pairs.estimate(EIGHT, self.GOOD, records=ALL).table())
+        with pytest.raises(eb.DataError, match="not representative"):
+            eb.pairs.scored_edges(EIGHT, table.drop(columns="band"), records=ALL)
+        with pytest.raises(eb.DataError, match=r"have answers such as 0\.5"):
+            eb.pairs.estimate(EIGHT, table.assign(clerical_match_score=0.5), records=ALL)
+
     def test_thresholds_below_the_bands(self):
         found = eb.pairs.estimate(EIGHT, self.GOOD[self.GOOD.band == 7], records=ALL)
         with pytest.raises(

@@ -40,6 +40,8 @@ pytestmark = pytest.mark.slow
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 EXACT = DuckDB(one_in=1)
+OF_ONE = [policy for policy in eb.Missing if policy is not eb.Missing.COMMON]
+"""Policies for the records that one prediction is missing."""
 NASTY = [
     "it's",
     'say "x"',
@@ -207,7 +209,7 @@ def test_every_source_gives_the_units_of_measure(source, kind, tmp_path):
     ("missing", "kind", "database"),
     [
         (missing, kind, [DuckDB(), DuckDB(keep=False), EXACT][(i + j) % 3])
-        for i, missing in enumerate(eb.Missing)
+        for i, missing in enumerate(OF_ONE)
         for j, kind in enumerate(KINDS)
     ],
 )
@@ -219,7 +221,7 @@ def test_policies_and_blocks_on_random_tables(missing, kind, database):
         same(scan(prediction, labels, blocks=blocks, missing=missing, database=database), wanted)
 
 
-@pytest.mark.parametrize("missing", eb.Missing)
+@pytest.mark.parametrize("missing", OF_ONE)
 @pytest.mark.parametrize("longest", [1, 70, 100_000])
 def test_plain_sql_with_short_and_long_lists(missing, longest):
     prediction, labels, blocks = population(1, 90, "hostile", 0 if missing is eb.Missing.ERROR else 9)
@@ -755,9 +757,8 @@ def shell(*args, command="estimate"):
         "pairwise-f1",
         "--format",
         "json",
-        "--missing",
-        "omit",
     ]
+    options += ["--missing", "omit"] if "--missing" not in args else []
     return CliRunner().invoke(app, [command, *map(str, args), *options])
 
 
@@ -884,7 +885,7 @@ def test_the_command_line_compares_scans(tmp_path, monkeypatch, args, large, blo
         == ("new: 300 records scanned" in found.stderr)
         == (large or args in COMPARED[:4])
     )
-    (row,) = json.loads(found.stdout)
+    (row,) = [row for row in json.loads(found.stdout) if " - " in row["prediction"]]
     wanted = (
         eb.compare(
             {"old": old, "new": new},
@@ -897,7 +898,7 @@ def test_the_command_line_compares_scans(tmp_path, monkeypatch, args, large, blo
         .differences()
         .iloc[0]
     )
-    assert row["difference"] == "new - old"
+    assert row["prediction"] == "new - old"
     assert [row[k] for k in ("estimate", "se", "lower", "upper")] == pytest.approx(
         [wanted[k] for k in ("estimate", "se", "lower", "upper")]
     )
@@ -912,7 +913,7 @@ def test_scans_of_different_records_are_not_compared(tmp_path, monkeypatch):
         found = shell(*args, "--memory-limit", "1GB", command="compare")
         assert found.exit_code == 2 and found.stdout == ""
         assert (
-            f"'old' and 'other' cover different records, 300 and {number}; choose --differing common"
+            f"'old' and 'other' cover different records, 300 and {number}; choose --missing common"
             in found.stderr
         )
     found = shell("old.parquet", "l.csv", "--memory-limit", "1GB", command="compare")
@@ -926,18 +927,18 @@ def test_the_command_line_compares_on_common_records(tmp_path, monkeypatch, args
     old, new, labels, _ = releases(tmp_path, gaps=True)
     if large:
         monkeypatch.setattr("erbayes.cli.predictions.LARGE", 0)
-    found = shell(*args.split(), "--differing", "common", command="compare")
+    found = shell(*args.split(), "--missing", "common", command="compare")
     assert found.exit_code == 0, found.stderr
     scanned = [line for line in found.stderr.splitlines() if "scanned" in line]
     assert [line.split(" records")[0] for line in scanned] in ([], ["old: 268", "new: 268"])
     assert scanned or not (large or args in COMPARED[:4])
-    (row,) = json.loads(found.stdout)
+    (row,) = [row for row in json.loads(found.stdout) if " - " in row["prediction"]]
     wanted = eb.compare(
         {"old": old, "new": new},
         labels,
         eb.UniformClusters(),
         [eb.metrics.pairwise_f()],
-        differing=eb.Differing.COMMON,
+        missing=eb.Missing.COMMON,
     )
     assert row["estimate"] == pytest.approx(wanted.differences().estimate[0])
     assert row["se"] == pytest.approx(wanted.differences().se[0])
@@ -1034,15 +1035,16 @@ def test_predictions_that_lie_in_files_are_judged_as_those_in_memory(tmp_path):
     with pytest.raises(eb.DataError, match="'old' and 'new' cover different records"):
         eb.compare(files, labels, design, metrics, missing=eb.Missing.OMIT)
     for given in (files, {"old": files["old"], "new": frame_of(new)}):
-        found = eb.compare(given, labels, design, metrics, differing=eb.Differing.COMMON)
-        wanted = eb.compare({"old": old, "new": new}, labels, design, metrics, differing=eb.Differing.COMMON)
+        found = eb.compare(given, labels, design, metrics, missing=eb.Missing.COMMON)
+        wanted = eb.compare({"old": old, "new": new}, labels, design, metrics, missing=eb.Missing.COMMON)
         pd.testing.assert_frame_equal(found.differences(), wanted.differences())
         assert found.left_out == wanted.left_out > 0
     same = {"old": files["old"], "again": files["old"]}
     with pytest.raises(eb.DataError, match="labelled records are not in the prediction"):
-        eb.compare(same, labels, design, metrics, differing=eb.Differing.COMMON)
-    for differing in eb.Differing:
-        eb.compare(same, labels, design, metrics, missing=eb.Missing.SINGLETON, differing=differing)
+        eb.compare(same, labels, design, metrics, missing=eb.Missing.COMMON)
+    eb.compare(same, labels, design, metrics, missing=eb.Missing.SINGLETON)
+    with pytest.raises(eb.DataError, match="the policy 'common' is for several predictions"):
+        scan(files["old"], labels, missing=eb.Missing.COMMON)
     alone = eb.estimate(files["old"], labels, design, metrics, blocks=blocks, missing=eb.Missing.OMIT)
     wanted = eb.estimate(old, labels, design, metrics, blocks=blocks, missing=eb.Missing.OMIT)
     pd.testing.assert_frame_equal(alone.table(), wanted.table())
@@ -1114,7 +1116,7 @@ def test_scans_are_compared_as_what_they_scan(tmp_path):
     with pytest.raises(eb.DataError, match="scan every prediction or none: 'new' is not a scan"):
         eb.compare(scans | {"new": new}, labels, design)
     with pytest.raises(
-        eb.DataError, match=r"'old' and 'new' cover different records, 300 and 299; choose Differing.COMMON"
+        eb.DataError, match=r"'old' and 'new' cover different records, 300 and 299; choose Missing.COMMON"
     ):
         eb.compare(
             scans | {"new": scan(new[new.index != old.index[0]], labels, missing=eb.Missing.OMIT)},

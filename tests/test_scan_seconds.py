@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from test_cli import refused, run
+from test_cli import paired, refused, run
 from test_scan import SOURCES, frame_of, hostile, in_turn, population, postgres, spark, sqlite  # noqa: F401
 
 import erbayes as eb
@@ -463,13 +463,13 @@ COLUMNS = ["--cluster", "cluster", "--cluster", "new", "--record", "record", "--
         ("old.parquet new.parquet", ["--assist", "slow.parquet"]),
         ("old.parquet new.parquet", ["--assist", "slow.parquet", *SCAN]),
         ("old.parquet new.parquet", ["--assist", "three.duckdb", "--assist-table", "slow", *SCAN]),
-        ("old.parquet new.parquet", ["--assist", "slow.parquet", "--differing", "common"]),
-        ("old.parquet new.parquet", ["--assist", "slow.parquet", "--differing", "common", *SCAN]),
+        ("old.parquet new.parquet", ["--assist", "slow.parquet", "--missing", "common"]),
+        ("old.parquet new.parquet", ["--assist", "slow.parquet", "--missing", "common", *SCAN]),
         ("three.duckdb", ["--assist", "slow.parquet", *TABLES]),
         ("three.duckdb", ["--assist", "three.duckdb", "--assist-table", "slow", *TABLES]),
         ("whole.parquet", ["--assist-cluster", "slow", *COLUMNS]),
         ("whole.parquet", ["--assist-cluster", "slow", *COLUMNS, *SCAN]),
-        ("whole.parquet", ["--assist-cluster", "slow", *COLUMNS, "--differing", "common", *SCAN]),
+        ("whole.parquet", ["--assist-cluster", "slow", *COLUMNS, "--missing", "common", *SCAN]),
         ("three.duckdb", ["--table", "whole", "--assist-cluster", "slow", *COLUMNS]),
     ],
 )
@@ -477,7 +477,7 @@ def test_compare_with_help_is_python(three_files, predictions, options):
     (prediction, new, labels, design), slow = three_files
     shown = run("compare", *predictions.split(), *SHELL, *options)
     assert shown.exit_code == 0, shown.output
-    rows = pd.DataFrame(json.loads(shown.stdout))
+    rows = pd.DataFrame(paired(shown))
     both = {"old": prediction, "new": new}
     engine = eb.auxiliary.Assisted.of(both, labels, by={"slow": slow})
     wanted = eb.compare(both, labels, design, eb.metrics.ALL, engine=engine).differences()
@@ -491,7 +491,7 @@ def test_compare_with_help_is_python(three_files, predictions, options):
     assert (wanted["se"] < 0.9 * plain["se"]).any()
 
 
-@pytest.mark.parametrize("options", [[], SCAN, ["--differing", "common"], ["--differing", "common", *SCAN]])
+@pytest.mark.parametrize("options", [[], SCAN, ["--missing", "common"], ["--missing", "common", *SCAN]])
 def test_each_prediction_may_help_the_other(three_files, options):
     (prediction, new, labels, design), _ = three_files
     both = {"old": prediction, "new": new}
@@ -505,12 +505,10 @@ def test_each_prediction_may_help_the_other(three_files, options):
     helpers = [word for name in helpers for word in ("--assist", name)]
     shown = run("compare", "old.parquet", "new.parquet", *SHELL, *helpers, *options)
     assert shown.exit_code == 0, shown.output
-    rows = pd.DataFrame(json.loads(shown.stdout))
-    differing = eb.Differing.COMMON if "common" in options else eb.Differing.ERROR
-    engine = eb.auxiliary.Assisted.of(both, labels, by={"old": prediction, "new": new}, differing=differing)
-    wanted = eb.compare(
-        both, labels, design, eb.metrics.ALL, engine=engine, differing=differing
-    ).differences()
+    rows = pd.DataFrame(paired(shown))
+    policy = eb.Missing.COMMON if "common" in options else eb.Missing.ERROR
+    engine = eb.auxiliary.Assisted.of(both, labels, by={"old": prediction, "new": new}, missing=policy)
+    wanted = eb.compare(both, labels, design, eb.metrics.ALL, engine=engine, missing=policy).differences()
     for name in ("estimate", "lower", "upper"):
         np.testing.assert_allclose(rows[name].to_numpy(dtype=float), wanted[name], rtol=1e-9, atol=1e-12)
 

@@ -128,6 +128,13 @@ def test_files_that_keep_too_few_edges_raise_an_alarm():
         stages(truth, best, 3)
 
 
+def test_distances_raise_an_alarm():
+    truth, rows = matcher(1)
+    distances = [(a, b, -s - 10 * (truth[a] == truth[b])) for a, b, s in rows]
+    with pytest.warns(eb.Alarm, match="if scores are distances, give their negatives"):
+        stages(truth, distances, distances[0][2])
+
+
 @pytest.mark.filterwarnings("error::erbayes.Alarm")
 def test_files_with_all_edges_raise_none():
     stages([0, 0, 0, 1, 1, 2], [(0, 1, 5.0), (0, 5, 3.0), (1, 5, 2.0)], 3)

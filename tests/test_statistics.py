@@ -121,6 +121,13 @@ def test_a_function_without_influence_leaves_rows_out():
     np.testing.assert_allclose(influence[:, 0], ((W @ ROWS["x"]) ** 2 - without) / W, rtol=1e-9)
 
 
+@pytest.mark.parametrize("wrong", [np.ones(N - 1), np.ones((N, 2)), np.ones((2, N // 2))])
+def test_an_influence_has_a_value_for_each_row(wrong):
+    (own,) = st.statistics_of(lambda rows, w: (w.sum(), wrong))
+    with pytest.raises(DataError, match=f"not of each of {N:,} rows"):
+        own.linearise(ROWS, W)
+
+
 def test_more_than_there_are_is_all_of_them():
     value, influence = st.top(1e6).linearise(ROWS, W)
     assert value == pytest.approx(1)
@@ -169,6 +176,7 @@ def test_levels_of_a_formula_come_from_the_population():
         ("quantile_share(2)", "between 0 and 1"),
         ("top", "'top'"),
         ("a ~ b ~ c", "a regression is a formula"),
+        (" ~ size", "a regression is a formula"),
         (st.gini, "call it"),
         (3, "a statistic is an object"),
     ],

@@ -118,6 +118,21 @@ def test_without_links_in_the_sample_precision_is_undefined_and_stays_in_the_set
     assert curve.best("pairwise-precision").threshold.iloc[-1] == 50.0
 
 
+@pytest.mark.parametrize("engine", [None, "jackknife", Resampled(replicates=20)])
+def test_one_metric_alone_has_the_same_curve_though_it_is_0_over_0_somewhere(engine):
+    at = [50.0, 2.0, 0.0]
+    alone = curve_of(at, metrics="pairwise-precision", engine=engine, rng=1)
+    several = curve_of(at, engine=engine, rng=1).table("pairwise-precision")
+    pd.testing.assert_frame_equal(alone.table(), several)
+    assert alone.joint.names == ("pairwise-precision",) * 3
+    given = {t: clustering(t) for t in at}
+    given = eb.thresholds(given, LABELS, DESIGN, "pairwise-precision", engine=engine, rng=1)
+    pd.testing.assert_frame_equal(given.table(), several)
+    with pytest.raises(eb.NotIdentified, match="pairwise-precision: it is 0/0"):
+        none = {t: clustering(50.0) for t in (50.0, 49.0)}
+        eb.thresholds(none, LABELS, DESIGN, "pairwise-precision", engine=engine, rng=1)
+
+
 def test_the_set_of_two_thresholds_is_a_test_of_their_difference():
     x, z = np.array([0.8, 0.9]), norm.ppf(0.95)
     # the standard error of the difference decides: 0.1 is z standard errors where sd = 0.1 / z

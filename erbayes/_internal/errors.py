@@ -12,7 +12,7 @@ class Remedy(Enum):
     """Remedies of errors, in the words of Python. The command line has its own words for them."""
 
     MISSING = "choose a policy to go on: missing=Missing.OMIT, Missing.SINGLETON or Missing.TOGETHER"
-    DIFFERING = "choose Differing.COMMON to compare them on the records that they share"
+    DIFFERING = "choose Missing.COMMON to compare them on the records that they share"
     COLUMNS = "choose two, such as table[['record', 'cluster']]"
     ALONE = "leave these alone in it"
     ORDER = "if columns are in the other order, choose them: table[['record', 'cluster']]"
@@ -26,6 +26,7 @@ class Remedy(Enum):
     LINKS = "if rows are links between records, Clustering.from_pairs makes clusters of them"
     ANSWERS = "if rows are answers about pairs of records, labels.read_stars makes entities of them"
     SCORE = "choose the rows that are links and two columns, or score='column' and threshold=x"
+    SCORED = "choose two columns of ids and one of scores: table[['left', 'right', 'score']]"
     REPLACE = "or replace=True, and they are lost"
     DECIDE = "see Labels.problems; decide them in the sheets, or all at once by Labels.disputed()"
     DRAWN_FROM = "to judge another prediction of the same records: Labels.design(drawn_from=that one)"
@@ -68,9 +69,9 @@ class DataError(ValueError):
     --------
     >>> error = DataError("2 labelled records are missing", Remedy.DIFFERING)
     >>> print(error)
-    2 labelled records are missing; choose Differing.COMMON to compare them on the records that they share
+    2 labelled records are missing; choose Missing.COMMON to compare them on the records that they share
     >>> error.remedies
-    (<Remedy.DIFFERING: 'choose Differing.COMMON to compare them on the records that they share'>,)
+    (<Remedy.DIFFERING: 'choose Missing.COMMON to compare them on the records that they share'>,)
     """
 
     def __init__(self, what: str, *remedies: Remedy) -> None:

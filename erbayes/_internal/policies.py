@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class Missing(Enum):
-    """Policies for labelled records that are missing in the prediction.
+    """Policies for labelled records that are missing in the prediction, or in one of several.
 
     Examples
     --------
@@ -25,15 +25,9 @@ class Missing(Enum):
     """Leave them out. The population is then the records that the prediction has, and all totals are known.
     Entities shrink. An entity of which the prediction has no record leaves the sample. Predictions made of
     pairs alone (`Clustering.from_pairs` without `records`) refuse this policy."""
-
-
-class Differing(Enum):
-    """Policies for predictions that cover different records."""
-
-    ERROR = "error"
-    """Refuse (the default)."""
     COMMON = "common"
-    """Judge all of them on the records that every one covers. Other labelled records are left out."""
+    """Judge several predictions that cover different records on those that every one covers, and leave out
+    other labelled records. If the predictions cover the same records, it refuses as `ERROR` does."""
 
 
 class SingleUnit(Enum):

@@ -13,7 +13,7 @@ import pandas as pd
 
 from .._internal.arrays import Seed
 from .._internal.errors import DataError, Remedy, head, member
-from .._internal.policies import Differing, Missing
+from .._internal.policies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample
 from ..engine.contract import Engine, need_paired
@@ -42,7 +42,7 @@ class Comparison(Tabled):
     `predictions`, `metrics`: their names; `joint`: metrics of the first prediction, then of the second, and
     so on, jointly; `samples`: the sample with the overlaps of each prediction, for `alarms`, `balance` and
     `influence`; `left_out`: labelled records that are left out, since a prediction lacks them
-    (`Differing.COMMON`).
+    (`Missing.COMMON`).
     """
 
     predictions: tuple[str, ...]
@@ -163,7 +163,6 @@ def compare(
     blocks: Any = None,
     missing: Missing = Missing.ERROR,
     frame: Any = None,
-    differing: Differing = Differing.ERROR,
     engine: Engine | str | None = None,
     rng: Seed = None,
 ) -> Comparison:
@@ -173,11 +172,12 @@ def compare(
     ----------
     predictions : mapping, name -> memberships, or files and tables, or results of `erbayes.large.scan`
         If one lies in files or tables, `erbayes.large.scan` counts all of them.
-    labels, design, metrics, blocks, missing, frame
+    labels, design, metrics, blocks, frame
         As in `erbayes.estimate`. A finished scan has its own labels, blocks, policy and frame. A frame leaves
         releases of different dates the same records.
-    differing : Differing
-        The policy for predictions that cover different records.
+    missing : Missing
+        As in `erbayes.estimate`. `Missing.COMMON` compares predictions that cover different records on those
+        that they share.
     engine : Engine or str, optional
         `"closed form"` (the default), `"jackknife"`, `"bootstrap"` or `"size model"`, or an engine with a
         method `paired`.
@@ -188,7 +188,7 @@ def compare(
     ------
     DataError
         If there are fewer than two predictions, or if the engine has no method `paired`. If the predictions
-        cover different records, under `Differing.ERROR` or in finished scans.
+        cover different records, except under `Missing.COMMON`, and in finished scans always.
     NotIdentified
         If the sample cannot estimate a metric.
 
@@ -204,11 +204,13 @@ def compare(
     0      b - a  b3-recall     0.309
     """
     need_names(predictions)
-    member(differing, Differing, "differing")
+    member(missing, Missing, "missing")
     if len(predictions) < 2:
         raise DataError(f"a comparison needs two predictions or more, not {len(predictions)}")
     metrics = chosen(metrics)
-    common = differing is Differing.COMMON
+    common = missing is Missing.COMMON
+    if common:
+        missing = Missing.ERROR  # of labelled records that no prediction has
     if any(map(lies_elsewhere, predictions.values())):
         if common:
             predictions = scan(dict(predictions), labels, blocks=blocks, missing=missing, frame=frame)
@@ -227,7 +229,7 @@ def compare(
     labels = Clustering.of(labels, "labels")
     within = {n: framed(p, labels, frame, f"prediction {n!r}") for n, p in predictions.items()}
     clusterings = {name: clustering for name, (clustering, _) in within.items()}
-    shared = on_shared_records(clusterings, differing)
+    shared = on_shared_records(clusterings, common)
     if any(shared[name] is not clusterings[name] for name in shared):
         missing = Missing.OMIT
     units = {
@@ -246,8 +248,8 @@ def need_names(predictions: Any) -> None:
         )
 
 
-def on_shared_records(clusterings: Mapping[str, Clustering], differing: Differing) -> dict[str, Clustering]:
-    """Restrict predictions to the records that all of them cover, if the policy `differing` allows it."""
+def on_shared_records(clusterings: Mapping[str, Clustering], common: bool) -> dict[str, Clustering]:
+    """Restrict predictions to the records that all of them cover, if that is asked for."""
     _need_one_kind(clusterings)
     first, *others = clusterings.values()
     shared = first.records
@@ -259,7 +261,7 @@ def on_shared_records(clusterings: Mapping[str, Clustering], differing: Differin
         return dict(clusterings)
     # a prediction made of pairs misses records that are linked to none, so that what it shares is not known
     complete = all(clustering.complete for clustering in clusterings.values())
-    if differing is Differing.ERROR or not complete:
+    if not common or not complete:
         raise DataError(
             f"the predictions share {len(shared)} records; beyond these "
             + ", ".join(f"{name!r} covers {extra}" for name, extra in partial.items()),

@@ -22,17 +22,17 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, Seed
-from .._internal.errors import Alarm, DataError, number
+from .._internal.errors import Alarm, DataError, NotIdentified, number
 from ..design.contract import Design
 from ..design.sample import Sample
 from ..engine.contract import Engine, need_paired
 from ..engine.named import find_engine
 from ..large import DuckDB
 from ..large.sources import lies_elsewhere, opened
-from ..metrics.definitions import USUAL, Metric, Wanted, chosen
+from ..metrics.definitions import USUAL, Metric, Wanted, b3_recall, chosen
 from ..metrics.intervals import DEFAULT, BetaGamma, Kind, check_level
 from ..metrics.simultaneous import draw_paths
-from ..metrics.uncertain import Draws, Normal, Tabled
+from ..metrics.uncertain import EMPTY, Draws, Normal, Tabled
 from ..units.edges import Edges, choose_names
 from ..units.measuring import sampled_labels
 from .comparison import compare
@@ -297,7 +297,7 @@ def thresholds(
         levels = np.sort(values)[::-1]
         _refuse_many(len(levels), len(metrics))
         by_name = {str(threshold): edges[threshold] for threshold in levels.tolist()}
-        compared = compare(by_name, labels, design, metrics, engine=engine, rng=rng)
+        compared = compare(by_name, labels, design, _with_defined(metrics), engine=engine, rng=rng)
         return _make_curve(levels, metrics, compared.joint, compared.samples)
     table = Edges.of(load_edges(edges, score), records, score)
     levels = table.thresholds(at)
@@ -305,7 +305,7 @@ def thresholds(
     for doubt in table.doubts(labels):
         warnings.warn(doubt, Alarm, stacklevel=2)
     samples = tuple(Sample(units, design) for units in table.units(labels, levels))
-    joint = need_paired(find_engine(engine)).paired(samples, metrics, rng)
+    joint = need_paired(find_engine(engine)).paired(samples, _with_defined(metrics), rng)
     return _make_curve(levels, metrics, joint, samples)
 
 
@@ -332,9 +332,18 @@ def _refuse_many(levels: int, metrics: int) -> None:
         )
 
 
+def _with_defined(metrics: Sequence[Metric]) -> list[Metric]:
+    """Return metrics with one that every sample defines, so that 0/0 in others ends no curve."""
+    return [*metrics, *({b3_recall} - set(metrics))]
+
+
 def _make_curve(
     levels: FloatArray, metrics: Sequence[Metric], joint: Normal | Draws, samples: tuple[Sample, ...]
 ) -> Curve:
-    """Return the curve of a joint estimate, with its effective draws."""
+    """Return the curve of a joint estimate of these metrics, or one more, with its effective draws."""
+    width = len(joint.names) // len(levels)
+    joint = joint.part([j for j in range(len(joint.names)) if j % width < len(metrics)])
+    if np.isnan(joint.estimate).all():
+        raise NotIdentified(f"{', '.join(m.name for m in metrics)}: {EMPTY}")
     effective = np.array([effective_draws(sample, metrics) for sample in samples])
     return Curve(levels.astype(float), tuple(metrics), joint, samples, effective)

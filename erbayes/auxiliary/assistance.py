@@ -31,7 +31,7 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray, Seed
 from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, head, need
-from .._internal.policies import Differing, Missing
+from .._internal.policies import Missing
 from .._internal.tables import is_table
 from ..analysis.comparison import need_names, on_shared_records
 from ..design.contract import Design
@@ -114,7 +114,6 @@ class Assisted:
         blocks: Any = None,
         missing: Missing = Missing.ERROR,
         frame: Any = None,
-        differing: Differing = Differing.ERROR,
     ) -> Assisted:
         """Make the engine of a comparison: each prediction is helped by others.
 
@@ -122,12 +121,12 @@ class Assisted:
         ----------
         predictions : mapping, name -> memberships
             The predictions that `erbayes.compare` judges.
-        labels, blocks, missing, frame
+        labels, blocks, frame
             As in `Second.of`.
+        missing : Missing
+            As in `erbayes.compare`.
         by : mapping, name -> memberships, optional
             Second clusterings. By default each prediction is helped by all others.
-        differing : Differing
-            As in `erbayes.compare`.
 
         Examples
         --------
@@ -156,7 +155,9 @@ class Assisted:
             )
         labels = sampled_labels(labels)
         within = {n: framed(p, labels, frame, f"prediction {n!r}")[0] for n, p in predictions.items()}
-        shared = on_shared_records(within, differing)
+        shared = on_shared_records(within, missing is Missing.COMMON)
+        if missing is Missing.COMMON:
+            missing = Missing.ERROR
         if any(shared[name] is not within[name] for name in shared):
             missing = Missing.OMIT
         seconds = tuple(

@@ -4,6 +4,7 @@ from .beforehand import prior
 from .engine import Modelled, Pooled
 from .fit import Fit
 from .fitting import fast, nuts, warm_up
+from .groups import Together, after, together
 from .laws import OneOf
 from .model import RETENTION, SIZES, SizeModel
 from .outcomes import Bounded, Exactness, Leakage, Retention, Threshold
@@ -31,9 +32,12 @@ __all__ = [
     "SizeModel",
     "Slope",
     "Threshold",
+    "Together",
     "Zeta",
+    "after",
     "fast",
     "nuts",
     "prior",
+    "together",
     "warm_up",
 ]

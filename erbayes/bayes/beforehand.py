@@ -76,6 +76,8 @@ def prior(
     need_object(model, "tied", "a model is an object such as SizeModel()")
     number, known = need_draws(draws), histogram(Clustering.of(prediction, "prediction").sizes)
     data = data_of_prediction(known)
+    if model.shared is not None:
+        data = model.shared.fill(data)
     tied = model.alone.tied
     parts = {place: _draw_part(part, data, number, rng) for place, part in tied.items()}
     _, population = populations(parts, data, rng, None)

@@ -12,6 +12,7 @@ import pytensor.tensor as pt
 
 from .._internal.errors import DataError
 from .grid import RANK
+from .told import Told
 
 LOG_FLAWLESS = "log_flawless"
 """Name of the log joint density of the data and of a population without any error of the part's kind."""
@@ -173,10 +174,14 @@ class Part(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlacedPart:
-    """A part in its place in the model, a key of `RETURNED`; it checks that no quantity is missing."""
+    """A part in its place in the model, a key of `RETURNED`; it checks that no quantity is missing.
+
+    `told` takes the place of its prior, if other fits tell of it.
+    """
 
     place: str
     part: Part
+    told: Told | None = None
 
     @property
     def title(self) -> str:

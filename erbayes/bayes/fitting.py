@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +24,7 @@ from .fit import Fit
 from .joined import populations
 from .laws import compiled, laws, weighed
 from .model import SizeModel
+from .parts import Drawn
 from .samplers import NUTS, Importance, NotConverged, Sampler, need_draws, one_seed
 
 CHAINS = 4
@@ -152,8 +154,8 @@ def nuts(
     Raises
     ------
     DataError
-        Too few draws, both rng and random_seed, a sampler that is unknown or not installed, or a part that
-        breaks its contract (see `erbayes.bayes.contract`).
+        Too few draws, both rng and random_seed, a sampler that is unknown or not installed, a model `after`
+        other fits, or a part that breaks its contract (see `erbayes.bayes.contract`).
     NotIdentified
         Units, a design, a prediction or a domain that a size model cannot use (see `Evidence.of`).
 
@@ -167,6 +169,8 @@ def nuts(
         precision or recall. A law counts in proportion to its posterior probability (`Fit.convergence`).
     """
     sampler = NUTS(need_draws(draws), **settings)
+    if model is not None and getattr(model, "shared", None) is not None:
+        raise DataError("a model after other fits has priors that NUTS cannot draw: use fast()")
     return _fit_and_warn(sample, model, domain, links, sampler, one_seed(rng, random_seed))
 
 
@@ -202,13 +206,16 @@ def _fit_and_warn(
     if near is not None:
         need_same_laws(near, model)
     evidence = Evidence.of(sample, domain, links)
+    if model.shared is not None:
+        evidence = replace(evidence, data=model.shared.fill(evidence.data))
     beside = None if model.second is None else Evidence.of(sample, domain, links, model.second)
-    fit = _draw_and_join(sample, model.alone, evidence, sampler, rng, near)
+    fit = draw_and_join(sample, model.alone, evidence, sampler, rng, None if near is None else near.parts)
     if beside is not None and beside.matched is not None:
         fit = replace(fit, matched=beside.matched)
         if beside.matched.used:
-            truth = _draw_and_join(
-                sample, model.of_truth, beside, sampler, rng, near and near.truth, fit.total(COMMON_LINKS)
+            earlier = None if near is None or near.truth is None else near.truth.parts
+            truth = draw_and_join(
+                sample, model.of_truth, beside, sampler, rng, earlier, fit.total(COMMON_LINKS)
             )
             fit = replace(fit, truth=truth if truth.doubt < REFUSED else None)
     if links_out_of_reach(evidence.units) < 0.1:
@@ -235,21 +242,24 @@ def need_same_laws(near: Fit, model: SizeModel) -> None:
         raise DataError(f"near has the laws {theirs}, and the model {ours}: near must be a fit of this model")
 
 
-def _draw_and_join(
+def draw_and_join(
     sample: Sample,
     model: SizeModel,
     evidence: Evidence,
     sampler: Sampler,
     rng: np.random.Generator,
-    near: Fit | None,
+    near: Mapping[str, dict[str, Drawn]] | None,
     common: FloatArray | None = None,
 ) -> Fit:
-    """Draw the parts of a model, and join them by the predicted links, or by draws of the common ones."""
+    """Draw the parts of a model, and join them by the predicted links, or by draws of the common ones.
+
+    Searches may start `near` the draws of the parts of a like sample.
+    """
     if common is not None:
         data = evidence.data | {"predicted_links": max(float(np.median(common)), 0.5)}
         evidence = replace(evidence, data=data, predicted_links=data["predicted_links"])
     tied = {place: compiled(part, evidence.data) for place, part in model.tied.items()}
-    earlier = [] if near is None else [*near.parts.values()]
+    earlier = [] if near is None else [*near.values()]
     parts = dict(zip(tied, sampler([*tied.values()], rng, earlier), strict=True))
     mixed = {place: weighed(place, tied[place], of_laws, rng) for place, of_laws in parts.items()}
     draws, population = populations(mixed, evidence.data, rng, common)

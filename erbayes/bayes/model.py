@@ -10,7 +10,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from .._internal.errors import need, need_object
+from .._internal.errors import DataError, need, need_object
 from ..auxiliary.second import Second
 from .contract import LEFT, LOG_FLAWLESS, Part, PlacedPart, as_pymc, coords, dimensions, tensor, title
 from .evidence import Evidence
@@ -19,7 +19,9 @@ from .outcomes import Bounded, Exactness, Leakage, Retention, Threshold, curve
 from .parts import COMPILER
 from .population import Links, unsampled
 from .priors import Level, Prior, Slope, counts, normalised, variable
+from .sharing import Shared
 from .sizes import PredictionInformed, SizeFamily
+from .told import Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +188,8 @@ class SizeModel:
         A second clustering of the same records, counted by `Second.of` with the prediction and the labels of
         the sample. It teaches how many true links there are per common link (`of_truth`). All else is as
         without it (`alone`).
+    shared : Shared, optional
+        What other fits tell of the priors. `after` and `together` fill it.
 
     Raises
     ------
@@ -206,6 +210,7 @@ class SizeModel:
     exactness: Part = field(default_factory=Exactness)
     bounded: Part = field(default_factory=Bounded)
     second: Second | None = None
+    shared: Shared | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for place in ("sizes", "retention", "leakage", "exactness", "bounded"):
@@ -216,6 +221,8 @@ class SizeModel:
                 need_object(part, method, f"{place} of a SizeModel must have a method {method}")
         if self.second is not None:
             need(self.second, Second, "a second clustering is counted by Second.of(prediction, labels, by)")
+            if self.shared is not None:
+                raise DataError("a model that other fits have told of its priors takes no second clustering")
 
     @property
     def tied(self) -> dict[str, Part]:
@@ -244,8 +251,12 @@ class SizeModel:
         if place == "sizes":
             sizes = Sizes if self.second is None else WithSecond
             placed_laws = {name: sizes(family) for name, family in placed_laws.items()}
-        placed = {name: PlacedPart(place, law) for name, law in placed_laws.items()}
-        return OneOf(placed, part.weights) if isinstance(part, OneOf) else placed[""]
+        told: Mapping[str, Told] = {}
+        weights = part.weights if isinstance(part, OneOf) else {}
+        if self.shared is not None:
+            told, weights = self.shared.told[place], self.shared.weights[place]
+        placed = {name: PlacedPart(place, law, told.get(name)) for name, law in placed_laws.items()}
+        return OneOf(placed, weights) if isinstance(part, OneOf) else placed[""]
 
     @property
     def untied(self) -> dict[str, Part]:

@@ -23,7 +23,8 @@ from pytensor.tensor.random.type import RandomType
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, head
-from .contract import LOG_FLAWLESS, Part, as_pymc, check, coords, tensor, title
+from .contract import LOG_FLAWLESS, Part, PlacedPart, as_pymc, check, coords, tensor, title
+from .told import Told
 
 COMPILER = RLock()
 """Lock around PyTensor, which cannot build, compile or call functions in two threads at once.
@@ -269,17 +270,24 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class CompiledPart:
-    """A compiled part with its data, the last arguments of the program's functions."""
+    """A compiled part with its data, the last arguments of the program's functions.
+
+    `told` takes the place of its prior, if other fits tell of it.
+    """
 
     cache: ClassVar[dict[Any, Prepared]] = {}
 
     prepared: Prepared
     data: dict[str, Any]
+    told: Told | None = None
 
     @classmethod
     def of(cls, part: Part, data: Mapping[str, Any]) -> CompiledPart:
         """Return a part with data, which is compiled unless an equal part or an equal graph was before."""
         with COMPILER:
+            told = None
+            if isinstance(part, PlacedPart):  # one program serves all that is told
+                part, told = PlacedPart(part.place, part.part), part.told
             key = content(part)
             prepared = cls.cache.get(key)
             if prepared is None:
@@ -293,6 +301,7 @@ class CompiledPart:
                     k: np.asarray(values[k]).astype(v.dtype, order="C", casting="same_kind")
                     for k, v in prepared.program.graph.data.items()
                 },
+                told,
             )
 
     @property
@@ -303,7 +312,7 @@ class CompiledPart:
     @property
     def start(self) -> FloatArray:
         """θ from which samplers start, (d,)."""
-        return self.prepared.start
+        return self.prepared.start if self.told is None else self.told.centre
 
     @property
     def coordinates(self) -> list[str]:
@@ -323,7 +332,8 @@ class CompiledPart:
     def log_densities(self, thetas: FloatArray) -> FloatArray:
         """Return log densities at each θ, (K, d), given that there are errors."""
         with COMPILER:
-            return np.asarray(self.program.log_densities(thetas, *self.data.values()))
+            densities = np.asarray(self.program.log_densities(thetas, *self.data.values()))
+        return densities if self.told is None else densities + self.told.log_ratio(thetas)
 
     def log_density(self, theta: Any) -> Any:
         """Return the log density at a symbolic θ, given that there are errors. The data are constants."""
@@ -360,6 +370,8 @@ class CompiledPart:
         with COMPILER:
             outputs = program.many(flat[new, :-1], states.ravel()[new], *self.data.values())
         log_prior, *values = [np.reshape(v[at], (*shape, *np.shape(v)[1:])) for v in outputs]
+        if self.told is not None:
+            log_prior = log_prior + self.told.log_ratio(drawn.thetas[kept])
         n, graph = len(program.graph.by_size), program.graph
         return PartDraws(
             dict(zip(graph.by_size, values[:n], strict=True)),
@@ -388,8 +400,10 @@ def drawn_from_prior(part: Part, data: Mapping[str, Any], draws: int, rng: np.ra
             states[0] = value
         else:
             thetas.append(value.reshape(1, draws, -1))
-    theta = np.concatenate(thetas, axis=-1).astype(float)
-    return CompiledPart.of(part, data).evaluated(Drawn(theta, states, -np.inf))
+    theta, compiled = np.concatenate(thetas, axis=-1).astype(float), CompiledPart.of(part, data)
+    if compiled.told is not None:
+        theta = compiled.told.draws(draws, rng)[None]
+    return compiled.evaluated(Drawn(theta, states, -np.inf))
 
 
 PLAIN = (int, float, str, bytes, type(None), Enum, np.number)

@@ -296,13 +296,13 @@ class Importance:
         nuts = NUTS(draws=self.draws, tune=250, chains=self.chains, progressbar=False)
         for law, p in zip(laws, posteriors, strict=True):
             unreliable, thetas, problems = p.khat > KHAT and p.share >= NEGLIGIBLE, p.thetas, []
-            refitted = unreliable and find_spec("nutpie") is not None
+            refitted = unreliable and law.told is None and find_spec("nutpie") is not None
             if refitted:
                 thetas = nuts.sampled(law, p, rng).thetas
             elif unreliable:
+                remedy = "install nutpie, or use nuts()" if law.told is None else "raise draws"
                 problems = [
-                    f"importance weights are unreliable (Pareto k {p.khat:.2f}, above {KHAT}): "
-                    "install nutpie, or use nuts()"
+                    f"importance weights are unreliable (Pareto k {p.khat:.2f}, above {KHAT}): {remedy}"
                 ]
             about = {"khat": p.khat, "refitted": refitted, "problems": problems, "start": p.start}
             about["by_chain"] = np.logaddexp(p.adapted.by_chain, law.log_flawless)

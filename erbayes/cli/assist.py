@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._internal.errors import DataError, Remedy, head
-from .._internal.policies import Differing
 from .inputs import Inputs, One, Several, stem
 from .lazily import assistance, counted, disk, large, second_clusterings
 from .options import message, option, refuse_same_file, remedies
@@ -130,7 +129,7 @@ class Assist:
         if scans:
             engine = self._take_scanned(scans, inputs.parts())
         else:
-            engine = self._read(inputs, predictions, inputs.parts(), shared, inputs.framed.differing)
+            engine = self._read(inputs, predictions, inputs.parts(), shared)
         self._print_left_out(engine, inputs)
         return engine
 
@@ -162,7 +161,6 @@ class Assist:
         predictions: Mapping[str, Any],
         parts: Mapping[str, Part],
         shared: dict[str, Any],
-        differing: Differing = Differing.ERROR,
     ) -> Assisted:
         """Return the engine of second clusterings that are read into memory."""
         if not self.assist and inputs.reading.links.edges:
@@ -189,4 +187,4 @@ class Assist:
                 second = f"second clustering {name!r}"
                 by[name], read = inputs.reading.clustering_of(table, part.path, second, CLUSTERS)
             message(f"assist: read {read}")
-        return assistance.Assisted.of(predictions, by=by, differing=differing, **shared)
+        return assistance.Assisted.of(predictions, by=by, **shared)

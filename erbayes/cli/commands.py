@@ -62,7 +62,7 @@ from .options import (
     say,
     within,
 )
-from .pairs import draw_pairs, pairs_command
+from .pairs import check_pairs, draw_pairs, has_pairs, pairs_command
 from .phases import Cheap, split
 from .predictions import Predicted
 from .printing import Format, Formatted, Printing, show_cautions, show_labels, tabulate_labels
@@ -417,8 +417,9 @@ def compare_command(
 ) -> None:
     """Compare predictions by the same labelled sample.
 
-    Each row is a prediction minus one before it in the list, with a paired standard error. Predictions are
-    files, tables or columns, two or more, and are called by their names. If one is scanned, all are.
+    Below the estimates of each metric stand the differences, each prediction minus one before it in the list,
+    with a paired standard error. Predictions are files, tables or columns, two or more, and are called by
+    their names. If one is scanned, all are.
 
     \b
     Examples:
@@ -447,7 +448,6 @@ def compare_command(
             predictions,
             design=design,
             metrics=metrics,
-            differing=inputs.framed.differing,
             engine=engine,
             **shared,
         )
@@ -465,7 +465,7 @@ def compare_command(
         message(
             f"caution: {comparison.left_out} labelled records, which not all predictions have, are left out"
         )
-    table = (comparison.steps if in_order else comparison.differences)(inputs.level, asked.kind)
+    table = (comparison.steps if in_order else comparison.table)(inputs.level, asked.kind)
     if domains.column is not None:
         groups = domains.groups(inputs, parts, [s.units for s in comparison.samples])
         known = domains.known(inputs, inputs.parts(), groups)
@@ -676,7 +676,9 @@ def check_command(
     draw touches, and the reason is printed.
 
     You may check after every new label and stop at any time, unless --once is there. Draws then count in the
-    order of --drawn, which must be that of drawing. Files and designs are those of erbayes estimate.
+    order of --drawn, which must be that of drawing. Files and designs are those of erbayes estimate. With
+    --edges, LABELS may be the folder or the answers of erbayes draw --design pairs: --min-precision is then
+    checked --once, at --threshold, by exact bets.
 
     Exit status: 0 if every metric holds, 1 if one fails, 3 if none fails and one is open, 2 if the input
     cannot be used.
@@ -686,15 +688,20 @@ def check_command(
       erbayes check clusters.csv labels.csv --design uniform-records --drawn drawn.csv \\
           --min-precision 0.95 --min-recall 0.8
       erbayes check clusters.csv labels.csv --design uniform-records --once --min b3-recall=0.9
+      erbayes check edges.csv answers.csv --edges --records ids.csv --threshold 1.5 --once --min-precision 0.9
     """
     refuse_output_over(printing.output, inputs)
     minimum = minima.read()
-    sample, _ = inputs.sample()
-    found = labelling.check(
-        sample, minimum, replace(labelling.ONCE if once else labelling.REPEATED, level=inputs.level)
-    )
-    for alarm in diagnostics.alarms(sample, found.metrics):
-        say(alarm)
+    if has_pairs(inputs):
+        if not once:
+            raise DataError("pairs are looked at only once, after all that were drawn: say so by --once")
+        found = check_pairs(inputs, minimum)
+    else:
+        sample, _ = inputs.sample()
+        rule = replace(labelling.ONCE if once else labelling.REPEATED, level=inputs.level)
+        found = labelling.check(sample, minimum, rule)
+        for alarm in diagnostics.alarms(sample, found.metrics):
+            say(alarm)
     printing.show_sentences(found.sentences(), found.table().reset_index())
     raise typer.Exit(stopping.STATUS[found.verdict])
 

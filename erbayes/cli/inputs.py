@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .._internal.errors import DataError, head
-from .._internal.policies import Differing, Missing
+from .._internal.policies import Missing
 from .designs import Drawing
 from .lazily import (
     answer_faults,
@@ -26,7 +26,7 @@ from .lazily import (
     sampling,
 )
 from .options import argument, file_option, message, option, refuse_same_file, within
-from .predictions import CLUSTERS, Frame, Part, Predicted, Reading, SharedFrame, in_words
+from .predictions import CLUSTERS, Frame, Part, Predicted, Reading, in_words
 from .printing import show_cautions
 from .top_up import read_both
 
@@ -193,7 +193,7 @@ class Inputs:
 
     def name_added(self, prediction: clusterings.Clustering) -> None:
         """Print where annotators have added records that are missing in a prediction."""
-        if self.returned is None or self.missing is not Missing.ERROR:
+        if self.returned is None or self.missing not in {Missing.ERROR, Missing.COMMON}:
             return
         if self.returned.labels.index.isin(prediction.records).all():
             return
@@ -301,7 +301,6 @@ class Several(Inputs):
 
     prediction: list[Path] = argument("Files, each with record and cluster of all records.", default=None)
     cluster: list[str] | None = option("Cluster column of PREDICTION. Give it twice to compare two.")
-    framed: SharedFrame
     stored: list[str] | None = option(
         "Table of a DuckDB database. Give it twice to compare two.", "--table", rare=True, panel="Scans"
     )
@@ -349,7 +348,7 @@ class Several(Inputs):
                 predictions[name], read = self.reading.read(part, f"prediction {name!r}", self.framed.dates)
                 message(f"{name}: read {read}")
                 self.name_added(predictions[name])
-        elif self.framed.differing is Differing.COMMON:
+        elif self.missing is Missing.COMMON:
             predictions = dict(self.reading.scan_shared(parts, shared | grouped))
         else:
             predictions = {name: self.reading.scan(part, shared | grouped) for name, part in parts.items()}

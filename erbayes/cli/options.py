@@ -103,7 +103,7 @@ COLUMNS = "name them: --record, --cluster, --entity"
 """The remedy of tables with more columns than are read."""
 REMEDIES = {
     Remedy.MISSING: "choose a policy to go on: --missing omit, singleton or together",
-    Remedy.DIFFERING: "choose --differing common to compare them on the records that they share",
+    Remedy.DIFFERING: "choose --missing common to compare them on the records that they share",
     Remedy.COLUMNS: COLUMNS,
     Remedy.ORDER: f"if columns are in the other order, {COLUMNS}",
     Remedy.SCANNED_COLUMNS: COLUMNS,
@@ -120,6 +120,7 @@ REMEDIES = {
         "Python"
     ),
     Remedy.SCORE: "name those of the two records and of scores: --left, --right, --score with --threshold",
+    Remedy.SCORED: "name those of the two records and of scores: --left, --right, --score",
     Remedy.REPLACE: "or --replace, and they are lost",
     Remedy.DECIDE: "erbayes labels FOLDER lists them: decide them in the sheets, or all together by --decide",
     Remedy.DRAWN_FROM: "to judge another prediction of the records, name the one drawn from: --drawn-from",

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import typer
 
 from .._internal.errors import DataError, Remedy, head
-from .._internal.policies import Differing
 from .lazily import clusterings, disk, frames, large, large_files, pd
 from .options import argument, file_option, flag, message, option
 
@@ -256,15 +255,6 @@ class Frame:
         return frames.Dated(
             self.frame_column, int(until) if until is not None and until.isdecimal() else until
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SharedFrame(Frame):
-    """Options of the frame of several predictions, which may cover different records."""
-
-    differing: Differing = option(
-        "What to do if predictions cover different records.", default=Differing.ERROR
-    )
 
 
 def in_words(columns: Iterable[Any], path: Path) -> str:

@@ -17,6 +17,8 @@ KEPT = [
 """Options of draw that say what was drawn from, and how it is read."""
 CALL = "call"
 """Where they stand in the facts of a folder."""
+TABLE = "pairs.csv"
+"""The table of a folder of pairs, which has no other facts."""
 
 
 def remembered(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -45,7 +47,7 @@ def recall(values: dict[str, Any]) -> dict[str, Any]:
     """Fill in what a folder remembers: the prediction if none is named, and how that is read."""
     if not {"prediction", "labels"} <= set(values):
         return values
-    labels, several = values["labels"], "differing" in values
+    labels, several = values["labels"], "in_order" in values
     given = list(values["prediction"] or []) if several else [values["prediction"]]
     if not several and labels is None:
         given, labels = [], values["prediction"]
@@ -54,7 +56,7 @@ def recall(values: dict[str, Any]) -> dict[str, Any]:
         or len(given) > 1
         or any(len(values[k] or []) > 1 for k in ("cluster", "stored"))
     )
-    if not labels.is_dir():
+    if not labels.is_dir() or (labels / TABLE).is_file():
         if given:
             return values
         raise DataError(f"LABELS are missing: name them after {labels}, or name a folder of erbayes draw")

@@ -51,8 +51,10 @@ def scan_features(
         values = [f"x{i}" for i in range(len(features))]
         sums = [AGGREGATES[str(f.how)].format(x) for f, x in zip(features, values, strict=True)]
         names = [SIZE, *(feature.name for feature in features)]
-        chosen = ", ".join(["c", "COUNT(*)", *sums])
-        clusters = tables[0].fetched(f"SELECT {chosen} FROM {joined} GROUP BY c", ["c", *names])
+        differ = [f"CASE WHEN MIN({x}) < MAX({x}) THEN 1 ELSE 0 END" for x in values]
+        chosen = ", ".join(["c", "COUNT(*)", *sums, *differ])
+        flags = [f"{name} differs" for name in names[1:]]
+        clusters = tables[0].fetched(f"SELECT {chosen} FROM {joined} GROUP BY c", ["c", *names, *flags])
         parts = tables[0].fetched(f"SELECT c, g, COUNT(*) FROM {joined} GROUP BY c, g", ["c", "g", "n"])
         keys = tables[0].keys(units.columns[0], labels.records.tolist())
         labelled = pd.concat(
@@ -69,6 +71,8 @@ def scan_features(
     columns = {f.name: labelled[x].to_numpy() for f, x in zip(features, values, strict=True)}
     codes = np.asarray(pd.Index(domains).get_indexer(labelled["g"]))
     of_labelled = Attributes(features, columns, codes, tuple(domains))
+    varies = {name: bool(clusters[flag].any()) for name, flag in zip(names[1:], flags, strict=True)}
+    of_labelled.refuse_written_by_matcher(entity, clusters[SIZE], varies)
     of_cluster = place.get_indexer(parts["c"])
     shares = {
         name: np.bincount(of_cluster, parts["n"] * (parts["g"] == name), len(place)) / clusters[SIZE]

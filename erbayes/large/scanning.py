@@ -14,7 +14,7 @@ from .._internal.errors import DataError, Remedy, head, need
 from .._internal.policies import Missing
 from ..units.clustering import Clustering
 from ..units.frame import FrameFacts
-from ..units.measuring import sampled_labels
+from ..units.measuring import refuse_policy, sampled_labels
 from .choice import Columns, chosen_columns, date_columns, refuse_another_kind, refuse_kinds
 from .counted import Scanned, count_units
 from .database import Database
@@ -39,7 +39,7 @@ class Releases:
     column : str
         Names the prediction of each row. Folders called "release=2021" make such a column, of text.
     common : bool
-        True restricts the predictions to the records that they share (`erbayes.Differing.COMMON`). Other
+        True restricts the predictions to the records that they share (`erbayes.Missing.COMMON`). Other
         labelled records are left out.
 
     Examples
@@ -148,6 +148,9 @@ def scan(
     {'old': (2, 1), 'new': (2, 1)}
     """
     need(columns, Columns, "columns must be Columns(record=..., cluster=...)")
+    if missing is Missing.COMMON and isinstance(source, Mapping):
+        missing = Missing.ERROR  # a mapping is judged on common records in any case
+    refuse_policy(missing)
     wanted = _need_seconds(seconds, missing)
     asked = _Asked(
         sampled_labels(labels), columns, blocks, missing, frame, GroupSource.of(groups), wanted, database

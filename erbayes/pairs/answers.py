@@ -19,6 +19,8 @@ FEWEST = 2
 """Labelled pairs of a band from which its share has a standard error."""
 SAME, DIFFERENT, CANNOT_TELL = ("y", "yes", "true", "1", "1.0"), ("n", "no", "false", "0", "0.0"), ("?",)
 """Answers, in lower case."""
+SPLINK = {"unique_id_l": "left", "unique_id_r": "right", "clerical_match_score": "same"}
+"""Columns of Splink's tables of labels, by our names."""
 NO_BANDS = (
     "answers have no column 'band': pairs chosen by hand or by active learning are not representative, and "
     "no weight makes them so; draw pairs by erbayes.pairs.draw or, if these were drawn uniformly in bands, "
@@ -52,6 +54,7 @@ def read_pairs(answers: Any, edges: Edges) -> Answers:
     if not is_table(answers):
         raise DataError(f"answers: expected a DataFrame or an Arrow table, not {type(answers).__name__}")
     table = to_frame(answers).reset_index(drop=True)
+    table = table.rename(columns={theirs: own for theirs, own in SPLINK.items() if own not in table})
     if "band" not in table:
         raise DataError(NO_BANDS)
     refuse_names(["left", "right", "same"], list(table.columns), "the table of answers")

@@ -246,8 +246,12 @@ def list_all_records(records: Any, in_pairs: pd.Index, what: str) -> tuple[pd.In
     if not is_unique(listed):
         twice = listed[listed.duplicated()]
         raise DataError(f"all records of the {what}: {len(twice):,} duplicates, such as {head(twice)}")
-    same = kind(listed) == kind(in_pairs)
-    position = listed.get_indexer(in_pairs) if same else np.full(len(in_pairs), -1)
+    if len(listed) and len(in_pairs) and kind(listed) != kind(in_pairs):
+        raise DataError(
+            f"record ids of the {what} are of type {kind(in_pairs)}, and of type {kind(listed)} among all "
+            "records: none could match; convert one of them (ids of CSV files are strings)"
+        )
+    position = listed.get_indexer(in_pairs)
     if (position < 0).any():
         unknown = in_pairs[position < 0]
         raise DataError(

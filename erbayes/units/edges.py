@@ -87,8 +87,7 @@ class Edges:
             raise DataError(
                 f"all scores lie between 0 and 1, as probabilities do, and {len(beyond)} of "
                 f"{len(thresholds)} thresholds do not, such as {head(beyond)}: give probabilities as "
-                "thresholds, or name the column of weights",
-                Remedy.SCORE,
+                "thresholds, or name the column of weights as score"
             )
         below = thresholds[thresholds < least]
         if len(below):
@@ -164,11 +163,12 @@ def choose_names(columns: Sequence[Any], score: str | None, what: str = "edges")
         columns = [name for name in columns if name in {found["left"], found["right"], score}]
         columns.sort(key=[found["left"], found["right"], score].index)
     if score is None and len(columns) != 3:
-        raise DataError(f"{table} has {head(columns, 20)}: which column has the scores?", Remedy.SCORE)
+        said = "it is not clear which has the scores"
+        raise DataError(f"{table} has {head(columns, 20)}: {said}", Remedy.SCORED)
     score = columns[2] if score is None else score
     refuse_names([score], columns, table)
     two = [name for name in columns if name != score]
-    refuse_columns(pd.DataFrame(columns=two), table, Remedy.SCORE)
+    refuse_columns(pd.DataFrame(columns=two), f"{table}, apart from scores,", Remedy.SCORED)
     return [*two, score, *datasets]
 
 

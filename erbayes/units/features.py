@@ -35,6 +35,13 @@ def _find_ends(codes: IntArray, x: FloatArray, groups: int) -> tuple[FloatArray,
     return least, most
 
 
+def _find_varying(codes: IntArray, x: Any) -> IntArray:
+    """Return the group of each record whose value differs from another of its group, from groups, (N,)."""
+    last = np.empty(int(codes.max()) + 1, dtype=x.dtype)
+    last[codes] = x
+    return np.asarray(codes[x != last[codes]])
+
+
 def _count_distinct(codes: IntArray, x: FloatArray, groups: int) -> FloatArray:
     of_value, values = pd.factorize(x)
     pairs = pd.unique(codes * len(values) + of_value)
@@ -161,20 +168,25 @@ class Attributes:
         parts = (np.bincount(own, minlength=groups) / size for own in inside)
         return dict(zip(self.domains, parts, strict=True))
 
-    def refuse_written_by_matcher(self, clusters: IntArray, entities: IntArray, at: IntArray) -> None:
+    def varies(self, codes: IntArray) -> dict[str, bool]:
+        """Return whether attributes differ inside a group of records, by feature, from groups, (N,)."""
+        # a function of a user's own is a way to say that the source wrote the attribute
+        listed = [f.name for f in self.features if isinstance(f.how, str)]
+        return {name: len(_find_varying(codes, self.values[name])) > 0 for name in listed}
+
+    def refuse_written_by_matcher(self, entities: IntArray, sizes: Any, varies: Mapping[str, bool]) -> None:
         """Refuse an attribute that is the same in each predicted cluster, but not in labelled entities.
 
-        Clusters are those of all records, (N,), entities those of the labelled ones, which are `at`.
+        Attributes are those of labelled records with their `entities`, (n,); `sizes` and `varies` are those
+        of predicted clusters.
         """
-        several = (np.bincount(clusters) > 1).sum() >= WRITTEN
-        # a function of a user's own is a way to say that the source wrote the attribute
-        for feature in (f for f in self.features if several and isinstance(f.how, str)):
-            x = self.values[feature.name]  # numbers, or codes of different values
-            differing = AGGREGATES["range"](entities, x[at], int(entities.max()) + 1) > 0
-            if differing.any() and not AGGREGATES["range"](clusters, x, int(clusters.max()) + 1).any():
+        several = (np.asarray(sizes) > 1).sum() >= WRITTEN
+        for feature in (f for f in self.features if several and not varies.get(f.name, True)):
+            differing = np.unique(_find_varying(entities, self.values[feature.name]))
+            if len(differing):
                 raise DataError(
                     f"{feature.column!r} is the same in all records of each predicted cluster, but not in "
-                    f"{differing.sum():,} labelled entities, as if the matcher wrote it (a golden record). "
+                    f"{len(differing):,} labelled entities, as if the matcher wrote it (a golden record). "
                     "Use the column as the source wrote it; if this is it, aggregate it by your own function"
                 )
 
@@ -206,9 +218,9 @@ class Featured:
             said = f"{int((at < 0).sum()):,} labelled records are not in the prediction"
             raise DataError(said, Remedy.LEAVE_OUT)
         entity, _ = pd.factorize(labels.codes[look_up(labels.records, records, "labels")])
-        table.refuse_written_by_matcher(prediction.codes, entity, at)
         every = prediction.codes, len(prediction.clusters)
         labelled, own = table.take(at), (entity, int(entity.max()) + 1)
+        labelled.refuse_written_by_matcher(entity, prediction.sizes, table.varies(prediction.codes))
         return cls(
             table.rows(*every),
             labelled.rows(*own),

@@ -142,6 +142,15 @@ def measure_predicted(
     )
 
 
+def refuse_policy(missing: Missing) -> None:
+    """Refuse what is no policy for the records that one prediction is missing."""
+    member(missing, Missing, "missing")
+    if missing is Missing.COMMON:
+        raise DataError(
+            "the policy 'common' is for several predictions: choose error, omit, singleton or together"
+        )
+
+
 def assemble(
     labels: Clustering,
     cluster: IntArray,
@@ -152,7 +161,7 @@ def assemble(
     missing: Missing = Missing.ERROR,
 ) -> Units:
     """Make units from predicted clusters of labelled records by position in `sizes`, -1 if missing."""
-    member(missing, Missing, "missing")
+    refuse_policy(missing)
     lacking = cluster < 0
     unmatched = int(lacking.sum())
     if unmatched and missing is Missing.ERROR:

@@ -1,0 +1,220 @@
+"""Fits that teach each other: five releases of one source, releases with nothing in common, and calibration.
+
+    python benchmarks/bayes_sharing.py FILE [--samples 20]
+    python benchmarks/bayes_sharing.py --calibration [--samples 200]
+
+The first compares the fit of the last of five releases alone with that `after` the four before, which is also
+the fit of the last group `together` with them: mean coverage and mean score of 95 % intervals of pairwise
+precision (P) and recall (R). The earlier releases have 100 uniform records each, the last 100 uniform records
+or 100 uniform clusters. The populations were written down before any of these fits. FILE keeps all intervals
+as CSV, and work that it has is not done again.
+
+The second draws parameters of three groups and their data from the prior of `sharing`, for each part of the
+default model, and counts where the truth lies among the draws of the first group, which the others have told
+of it, and whether the spread is as probable as it is said to be.
+"""
+
+import argparse
+import warnings
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import populations as sim
+from common import PLANS, PR, as_markdown
+from scipy import stats
+from scipy.special import logsumexp
+
+from erbayes.bayes import SizeModel, after, fast
+from erbayes.bayes.evidence import Evidence
+from erbayes.bayes.laws import OneOf, compiled, weighed
+from erbayes.bayes.parts import Drawn
+from erbayes.bayes.samplers import Importance
+from erbayes.bayes.sharing import SPREADS, find_scores, find_sites, tell, weigh
+from erbayes.study import draw_samples
+
+RECORDS, RELEASES, SEED = 50_000, 5, 4100
+Release = tuple[Any, ...]
+"""A law of sizes and mechanisms of error, one after another."""
+ALIKE: dict[str, tuple[Release, ...]] = {
+    "Zeta 2.3, splits .1": 5 * ((sim.Zeta(2.3, 3000), sim.Splits(0.1), sim.Merges(0.03)),),
+    "Zeta 2.2, capped at 80": 5 * ((sim.Zeta(2.2, 3000), sim.Capped(80), sim.Misattribution(0.02)),),
+    "LogNormal 1.4, giants in two": 5 * ((sim.LogNormal(0.7, 1.4), sim.Even(2, 80), sim.Merges(0.02)),),
+    "Pitman-Yor .35, larger drop more": 5 * ((sim.PitmanYor(900.0, 0.35), sim.SizeDependent(-5.0, 0.45)),),
+    "NegBinomial .7, splits .04 to .08": tuple(
+        (sim.NegativeBinomial(7.0, 0.7), sim.Splits(rate), sim.Merges(0.03))
+        for rate in (0.04, 0.05, 0.06, 0.07, 0.08)
+    ),
+    "Zeta 2.35, eras .008": 5 * ((sim.Zeta(2.35, 2500), sim.Eras(0.008), sim.Misattribution(0.03)),),
+}
+"""Five releases of one source each."""
+STRANGERS: dict[str, tuple[Release, ...]] = {
+    f"strangers, {last}": tuple(
+        ALIKE[name][i] for i, name in enumerate([*[n for n in ALIKE if n != last][:4], last])
+    )
+    for last in ("Zeta 2.3, splits .1", "Zeta 2.2, capped at 80", "Pitman-Yor .35, larger drop more")
+}
+"""Five releases of five sources, the last of which is named."""
+
+
+def ends(file: Path, samples: int) -> pd.DataFrame:
+    """Return the ends of all intervals, one row per sample, way and metric."""
+    rows = pd.read_csv(file).to_dict("records") if file.exists() else []
+    done = {(row["source"], row["plan"]) for row in rows}
+    for source, releases in (ALIKE | STRANGERS).items():
+        if all((source, plan) in done for plan in PLANS):
+            continue
+        rng = np.random.default_rng([SEED, *map(ord, source)])
+        people = [sim.simulate(law, sim.Chain(errors), RECORDS, rng) for law, *errors in releases]
+        records = PLANS["uniform records"]
+        earlier = [draw_samples(records, p.units, 100, samples, rng).separate for p in people[:-1]]
+        last = {k: draw_samples(p, people[-1].units, 100, samples, rng).separate for k, p in PLANS.items()}
+        for i in range(samples):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model = after(*(fast(of[i], rng=i) for of in earlier), rng=i)
+                fits = {
+                    (plan, way): fast(drawn[i], of_way, rng=i)
+                    for (plan, drawn), (way, of_way) in product(
+                        last.items(), (("alone", None), ("after", model))
+                    )
+                }
+            for (plan, way), fit in fits.items():
+                for metric, (lower, upper) in zip(PR, fit.apply(PR).interval(), strict=True):
+                    cell = {"source": source, "plan": plan, "repetition": i, "way": way}
+                    cell |= {"metric": metric.name, "truth": people[-1].value(metric)}
+                    rows.append(cell | {"lower": lower, "upper": upper})
+        pd.DataFrame(rows).to_csv(file, index=False)
+    return pd.DataFrame(rows)
+
+
+def judge(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return mean coverage and score alone and after, and the ratio of scores, by source, plan and metric."""
+    miss = (runs.lower - runs.truth).clip(lower=0) + (runs.truth - runs.upper).clip(lower=0)
+    runs = runs.assign(covered=(miss == 0).astype(float), score=runs.upper - runs.lower + 40 * miss)
+    by = runs.groupby(["source", "plan", "metric", "way"], sort=False)[["covered", "score"]].mean()
+    wide = by.unstack("way")
+    table = pd.DataFrame(
+        {
+            "covered alone": wide["covered", "alone"],
+            "covered after": wide["covered", "after"],
+            "score alone": wide["score", "alone"],
+            "score after": wide["score", "after"],
+            "ratio": wide["score", "after"] / wide["score", "alone"],
+        }
+    )
+    return table.reset_index()
+
+
+def simulate_data(by_size: dict[str, Any], data: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+    """Return data of a group with these quantities by size, (J,) each, and as many draws as `data` has."""
+    p = by_size["entities"] * data["selection"]
+    drawn = rng.multinomial(data["draws"], p / p.sum())
+    J, doubling = len(drawn), data["in_doubling"]
+    several = np.where(data["size"] > 1, drawn, 0)
+    intact = rng.binomial(several, by_size["intact"])
+    broken = np.where(data["size"] > 2, several - intact, 0)
+    at = np.repeat(np.arange(J), broken)
+    mean, precision = by_size["share_mean"][at], by_size["share_precision"][at]
+    w = rng.beta(mean * precision, (1 - mean) * precision).clip(1e-12, 1 - 1e-12)
+    shares = np.column_stack([np.bincount(at, v, J) for v in (np.log(w), np.log1p(-w))])
+    met = rng.binomial(drawn, by_size["met"])
+    met_by_doubling = np.bincount(doubling, met, len(data["met_by_doubling"])).astype(int)
+    chance = by_size["intrusion_chance"] / by_size["intrusion_chance"].sum(axis=1, keepdims=True)
+    return data | {
+        "drawn": drawn,
+        "entities": drawn,
+        "several": several,
+        "intact": intact,
+        "broken": broken,
+        "shares": shares,
+        "met": met,
+        "met_by_doubling": met_by_doubling,
+        "intrusions": rng.multinomial(met_by_doubling, chance),
+        "sampled": np.flatnonzero(drawn),
+        "sampled_doublings": np.unique(doubling[drawn > 0]),
+    }
+
+
+def draw_truths(part: OneOf, groups: int, rng: np.random.Generator) -> tuple[int, list[dict[str, Any]]]:
+    """Return the position of a spread, and quantities by size of each group, from the prior of `sharing`."""
+    at, names = int(rng.integers(len(SPREADS))), [*part.laws]
+    chosen = rng.choice(len(names), groups, p=[*part.probability.values()])
+    if SPREADS[at] < 1:
+        chosen[:] = chosen[0]
+    found = []
+    common = rng.standard_normal(len(part.laws[names[chosen[0]]].coordinates))
+    for law in (part.laws[names[i]] for i in chosen):
+        z, scores = rng.standard_normal(len(law.coordinates)), find_scores(law)
+        if SPREADS[at] < 1:
+            z = np.sqrt(1 - SPREADS[at] ** 2) * common + SPREADS[at] * z
+        drawn = Drawn(scores.theta(z)[None, None], np.zeros((1, 1), dtype=np.int64), 0.0)
+        found.append({k: v[0, 0] for k, v in law.evaluated(drawn).by_size.items()})
+    return at, found
+
+
+WATCHED = {"sizes": ("entities", 100), "retention": ("kept", 30), "leakage": ("met", 10)}
+"""A quantity of each part, and the size of which it is watched."""
+
+
+def calibrate(samples: int, groups: int = 3) -> pd.DataFrame:
+    """Return ranks of the truth among the draws of the first group, and of the spread, by part."""
+    rng = np.random.default_rng(SEED)
+    people = sim.simulate(sim.Zeta(2.3, 3000), sim.Splits(0.1), RECORDS, rng)
+    sample = draw_samples(PLANS["uniform records"], people.units, 100, 1, rng).separate[0]
+    data, tied = Evidence.of(sample).data, SizeModel().tied
+    parts = {place: compiled(part, data) for place, part in tied.items()}
+    sampler, rows = Importance(250, 4), []
+    for _ in range(samples):
+        truths = {place: draw_truths(part, groups, rng) for place, part in parts.items()}
+        group_data = [
+            simulate_data({k: v for _, found in truths.values() for k, v in found[g].items()}, data, rng)
+            for g in range(groups)
+        ]
+        own = [[compiled(part, d) for part in tied.values()] for d in group_data]
+        drawn = [sampler(of_group, rng) for of_group in own]
+        for i, (place, (at, found)) in enumerate(truths.items()):
+            sites = [find_sites(own[g][i], drawn[g][i]) for g in range(groups)]
+            weights, told = tell(own[0][i], sites[1:])
+            laws = {
+                name: type(law)(law.prepared, law.data, told[name]) for name, law in own[0][i].laws.items()
+            }
+            taught = OneOf(laws, weights)
+            quantity, size = WATCHED[place]
+            bin_of = int(np.argmin(np.abs(data["size"] - size)))
+            ranks = {}
+            for way, part, draws in (
+                ("alone", own[0][i], drawn[0][i]),
+                ("taught", taught, sampler([taught], rng)[0]),
+            ):
+                values = weighed(place, part, draws, rng).by_size[quantity][..., bin_of]
+                ranks[way] = (values < found[0][quantity][bin_of]).mean()
+            spread = np.exp(logsumexp(weigh(own[0][i], sites)[0], axis=0))
+            of_spread = spread[:at].sum() + rng.random() * spread[at]
+            rows.append({"part": place, **ranks, "spread": of_spread, "chance": spread[at]})
+    return pd.DataFrame(rows)
+
+
+def judge_ranks(ranks: pd.DataFrame) -> pd.DataFrame:
+    """Return coverage of intervals and the p-value of uniform ranks, by part and quantity."""
+    rows = []
+    for (part, of_part), way in product(ranks.groupby("part", sort=False), ("alone", "taught", "spread")):
+        rank = of_part[way]
+        inside = {f"{level:g} %": ((rank - 0.5).abs() < level / 200).mean() for level in (50, 80, 95)}
+        p = stats.kstest(rank, "uniform").pvalue
+        rows.append({"part": part, "of": way, **inside, "mean rank": rank.mean(), "p": p})
+    return pd.DataFrame(rows)
+
+
+if __name__ == "__main__":
+    asked = argparse.ArgumentParser(description="Fits that teach each other.")
+    asked.add_argument("file", type=Path, nargs="?", help="CSV file that keeps finished work")
+    asked.add_argument("--calibration", action="store_true", help="simulation-based calibration instead")
+    asked.add_argument("--samples", type=int, help="samples per source, or repetitions")
+    args = asked.parse_args()
+    if args.calibration:
+        print(as_markdown(judge_ranks(calibrate(args.samples or 200))))
+    else:
+        print(as_markdown(judge(ends(args.file, args.samples or 20))))

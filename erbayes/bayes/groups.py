@@ -1,0 +1,307 @@
+"""Fits that teach each other: partial pooling over groups, and priors from earlier fits."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import arviz as az
+import numpy as np
+import pandas as pd
+import xarray as xr
+from scipy.special import logsumexp
+
+from .._internal.arrays import FloatArray, Seed, generator
+from .._internal.errors import DataError, need, need_object
+from ..design.sample import Sample
+from ..metrics.definitions import Wanted, chosen
+from ..metrics.uncertain import Draws, Tabled
+from .evidence import Evidence
+from .fit import Fit
+from .fitting import CHAINS, draw_and_join
+from .laws import OneOf, compiled
+from .model import SizeModel
+from .parts import Drawn
+from .samplers import Importance, NotConverged, need_draws
+from .sharing import SPREADS, Shared, Site, find_sites, in_common, tell, weigh
+
+Parts = dict[str, dict[str, Drawn]]
+"""Draws of each law of each part."""
+
+
+def after(*fits: Fit, rng: Seed = None) -> SizeModel:
+    """Return the model of earlier fits with priors that they have taught, for the fit of a further sample.
+
+    Each parameter of the new sample differs from that of the earlier ones by a spread, and it is not known
+    which: a tenth, a fifth, two fifths or seven tenths of a standard deviation of its prior, or so much that
+    the earlier fits tell nothing. Each is as likely as another before the data. The earlier fits, if there
+    are several, and the new sample weigh them by their evidence, part by part. So what does not fit the new
+    sample is forgotten.
+
+    Parameters
+    ----------
+    *fits : Fit
+        Fits of one model to samples that were drawn independently, such as those of earlier releases. A fit
+        that was itself taught brings the samples that taught it.
+    rng : Generator, int or None
+
+    Returns
+    -------
+    SizeModel
+        For `fast`, `Modelled` and `prior`.
+
+    Raises
+    ------
+    DataError
+        No fit, fits of different models or with a second clustering, samples with the same entities, or
+        priors that are no `Level`, `Slope` or smooth function.
+
+    Notes
+    -----
+    This is a robust meta-analytic-predictive prior (Schmidli et al. 2014, Biometrics 70, 1023-1032). The
+    likelihood of the earlier samples is approximated by a normal one, that of the new sample is exact. The
+    known numbers of predicted links of the earlier releases, which tie their parts, are not used.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes import bayes, datasets
+    >>> case = datasets.people()
+    >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
+    >>> model = bayes.after(bayes.fast(sample, rng=1), rng=1)
+    >>> bayes.prior(case.prediction, model, "pairwise-recall", rng=1).interval().round(1)
+    array([[0.1, 1. ]])
+    """
+    if not fits:
+        raise DataError("after needs an earlier fit, as fast(sample) returns it")
+    for fit in fits:
+        need(fit, Fit, "after takes earlier fits, as fast(sample) returns them")
+    model = _find_common_model([fit.model for fit in fits])
+    brought = [e for fit in fits for e in (*_list_earlier(fit), fit.evidence)]
+    every = [*{id(e.units): e for e in brought}.values()]
+    draws = max(fit.population.true.shape[1] for fit in fits)
+    return _teach(model, every, Importance(draws, CHAINS), generator(rng))
+
+
+def _list_earlier(fit: Fit) -> tuple[Evidence, ...]:
+    return () if fit.model.shared is None else fit.model.shared.earlier
+
+
+def _find_common_model(models: Sequence[SizeModel]) -> SizeModel:
+    """Return the only model of several, without what taught it."""
+    first, *others = (replace(model, shared=None) for model in models)
+    if any(other != first for other in others):
+        raise DataError("fits of different models cannot share: fit each with the same SizeModel")
+    if first.second is not None:
+        raise DataError("fits with a second clustering cannot share: fit a SizeModel() without second=")
+    return first
+
+
+def _refuse_common_entities(names: Sequence[Any], evidence: Sequence[Evidence]) -> None:
+    """Refuse groups that judge one prediction of the same entities, since these would count twice."""
+    ids = [set(e.units.ids) for e in evidence]
+    for (one, mine), (other, theirs) in combinations(zip(names, ids, strict=True), 2):
+        if 2 * len(mine & theirs) > min(len(mine), len(theirs)):
+            raise DataError(
+                f"{len(mine & theirs):,} sampled entities are in both {one!r} and {other!r}, so that they "
+                "would count twice: groups need draws of their own; eb.compare and eb.thresholds judge "
+                "several predictions by one sample"
+            )
+
+
+def _draw_alone(
+    model: SizeModel, evidence: Sequence[Evidence], sampler: Importance, rng: np.random.Generator
+) -> tuple[dict[str, OneOf], list[Parts], dict[str, list[dict[str, Site]]]]:
+    """Return compiled parts, draws of each sample under the prior alone, and their sites by place."""
+    drawn, sites = list[Parts](), dict[str, list[dict[str, Site]]]()
+    for e in evidence:
+        tied = {place: compiled(part, e.data) for place, part in model.tied.items()}
+        drawn.append(dict(zip(tied, sampler([*tied.values()], rng), strict=True)))
+        for place, part in tied.items():
+            sites.setdefault(place, []).append(find_sites(part, drawn[-1][place]))
+    return tied, drawn, sites
+
+
+def _share(
+    tied: Mapping[str, OneOf],
+    sites: Mapping[str, Sequence[dict[str, Site]]],
+    common: Mapping[str, Any],
+    evidence: Sequence[Evidence],
+    which: Sequence[int],
+) -> Shared:
+    """Return what the samples at these positions tell of a further one."""
+    found = {place: tell(part, [sites[place][i] for i in which]) for place, part in tied.items()}
+    return Shared(
+        common,
+        {place: weights for place, (weights, _) in found.items()},
+        {place: told for place, (_, told) in found.items()},
+        tuple(evidence[i] for i in which),
+    )
+
+
+def _teach(
+    model: SizeModel, evidence: Sequence[Evidence], sampler: Importance, rng: np.random.Generator
+) -> SizeModel:
+    """Return the model that these samples have taught."""
+    common, evidence = in_common(evidence)
+    tied, _, sites = _draw_alone(model, evidence, sampler, rng)
+    return replace(model, shared=_share(tied, sites, common, evidence, range(len(evidence))))
+
+
+def together(
+    samples: Mapping[str, Sample | Fit],
+    model: SizeModel | None = None,
+    *,
+    draws: int = 1000,
+    rng: Seed = None,
+) -> Together:
+    """Fit a size model to several samples that teach each other, such as those of five releases.
+
+    The parameters of each group differ from those of all by a spread, which is learnt for sizes, retention
+    and leakage separately. If the groups are alike, each is told what all samples show. If they have nothing
+    in common, each is fitted as alone.
+
+    Parameters
+    ----------
+    samples : mapping, name -> Sample or Fit
+        Two groups or more with draws of their own, such as releases, sources or domains. Of a fit, the sample
+        and the domain are taken, and a fit that was told of others brings none of them.
+    model : SizeModel, optional
+        By default that of the fits, or `SizeModel()`.
+    draws : int
+        Posterior draws of each group, as in `fast`.
+    rng : Generator, int or None
+
+    Returns
+    -------
+    Together
+
+    Raises
+    ------
+    DataError
+        Fewer than two groups, groups with the same entities, fits of different models or with a second
+        clustering, or priors that are no `Level`, `Slope` or smooth function.
+    NotIdentified
+        Units, a design or a prediction that a size model cannot use (see `Evidence.of`).
+
+    Warns
+    -----
+    NotConverged
+        As `fast`, with the name of the group.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes import bayes
+    >>> from erbayes.study import Entities, draw_samples, populations as sim
+    >>> releases = [sim.simulate(sim.Zeta(2.5, 30), sim.Splits(0.2), 2000, rng=i) for i in range(2)]
+    >>> rng = np.random.default_rng(1)
+    >>> samples = {
+    ...     name: draw_samples(Entities(), release.units, 50, 1, rng).separate[0]
+    ...     for name, release in zip(["spring", "autumn"], releases)
+    ... }
+    >>> found = bayes.together(samples, draws=200, rng=1)
+    >>> found.table(metrics="pairwise-recall")["group"].tolist()
+    ['spring', 'autumn']
+    """
+    rng, sampler = generator(rng), Importance(-(-need_draws(draws) // CHAINS), CHAINS)
+    if len(samples) < 2:
+        raise DataError(f"{len(samples)} groups: together needs two samples or more")
+    if model is None:
+        own = [one.model for one in samples.values() if isinstance(one, Fit)]
+        model = _find_common_model(own or [SizeModel()])
+    need_object(model, "tied", "a model is an object such as SizeModel()")
+    model = _find_common_model([model])
+    evidence = [one.evidence if isinstance(one, Fit) else Evidence.of(one) for one in samples.values()]
+    _refuse_common_entities([*samples], evidence)
+    common, evidence = in_common(evidence)
+    tied, alone, sites = _draw_alone(model, evidence, sampler, rng)
+    fits = {}
+    for i, (name, one) in enumerate(samples.items()):
+        others = [j for j in range(len(evidence)) if j != i]
+        told = replace(model, shared=_share(tied, sites, common, evidence, others))
+        sample = one.sample if isinstance(one, Fit) else one
+        fits[name] = draw_and_join(sample, told, evidence[i], sampler, rng, alone[i])
+        if problems := fits[name].problems():
+            warnings.warn(f"{name}: {'; '.join(problems)}", NotConverged, stacklevel=2)
+    spread = {place: np.exp(logsumexp(weigh(tied[place], sites[place])[0], axis=0)) for place in tied}
+    return Together(fits, spread)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Together(Tabled):
+    """Fits of several groups that have taught each other.
+
+    `fits`: name -> Fit, each with `apply`, `table` and the rest; `weights`: part -> posterior probabilities
+    of the spreads of `spread`.
+    """
+
+    fits: Mapping[str, Fit]
+    weights: Mapping[str, FloatArray]
+
+    def table(self, level: float = 0.95, metrics: Wanted | None = None) -> pd.DataFrame:
+        """Return the table of each fit (see `Fit.table`), with its group in a first column."""
+        tables = {name: fit.table(level, metrics) for name, fit in self.fits.items()}
+        joint = pd.concat(tables, names=["group"]).reset_index(level="group")
+        return joint
+
+    def apply(self, metrics: Wanted) -> Draws:
+        """Return posterior draws of metrics in all groups, (chain, draw, group x metric).
+
+        Draws of groups are independent, although what they share makes them a little alike. Intervals of
+        differences are thus rather too wide.
+        """
+        draws = [fit.apply(metrics) for fit in self.fits.values()]
+        return Draws(
+            tuple(f"{group}: {name}" for group, d in zip(self.fits, draws, strict=True) for name in d.names),
+            np.concatenate([d.values for d in draws], axis=-1),
+            tuple(one for d in draws for one in d.support),
+        )
+
+    def between(self, metrics: Wanted) -> Draws:
+        """Return draws of the standard deviation of each metric between groups, (chain, draw, k)."""
+        metrics = chosen(metrics)
+        values = np.stack([fit.apply(metrics).values for fit in self.fits.values()])
+        names = tuple(metric.name for metric in metrics)
+        return Draws(names, values.std(axis=0, ddof=1), ((0.0, np.inf),) * len(names))
+
+    @property
+    def spread(self) -> pd.DataFrame:
+        """Posterior probabilities of the spreads between groups, one row per part, and their mean.
+
+        A spread is in standard deviations of the prior. At 1 groups share nothing. Before the data all have
+        the same probability.
+        """
+        table = pd.DataFrame(self.weights, index=pd.Index(SPREADS, name="spread")).T.rename_axis("part")
+        return table.assign(mean=table.to_numpy() @ SPREADS)
+
+    @property
+    def tree(self) -> xr.DataTree:
+        """Metrics, and parameters that all groups have, with a coordinate `group`, as a tree for ArviZ.
+
+        Group spread has the probabilities of `spread`. The tree of one group is that of its fit.
+        """
+        fits = [*self.fits.values()]
+        common = set.intersection(*(set(fit.draws.parameters) for fit in fits))
+        names = [k for k in fits[0].draws.parameters if k in common]
+        stacked: dict[str, Any] = {
+            k: np.stack([fit.draws.parameters[k] for fit in fits], axis=2) for k in names
+        }
+        own, metrics = fits[0].tree["posterior"].dataset, fits[0].metrics
+        dims = {k: ["group", *map(str, own[k].dims[2:])] for k in names if k in own}
+        stacked = {k: v for k, v in stacked.items() if k in dims}
+        stacked["metrics"] = np.stack([fit.apply(metrics).values for fit in fits], axis=2)
+        dims |= {"metrics": ["group", "metric"], "probability": ["part", "spread"]}
+        coords = {str(k): v for k, v in own.coords.items() if k not in ("chain", "draw")}
+        coords |= {"group": [*self.fits], "metric": [metric.name for metric in metrics]}
+        tree: xr.DataTree = az.from_dict({"posterior": stacked}, coords=coords, dims=dims)
+        tree["spread"] = xr.DataTree(
+            xr.Dataset(
+                {"probability": (("part", "spread"), np.stack([*self.weights.values()]))},
+                {"part": [*self.weights], "spread": SPREADS},
+            )
+        )
+        return tree
