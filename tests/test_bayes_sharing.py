@@ -225,6 +225,28 @@ def test_a_group_has_the_posterior_of_the_joint_model(target):
     np.testing.assert_allclose(found, by_spread, atol=0.03)
 
 
+def test_skewed_likelihoods_of_rare_events_add_up():
+    """Four groups with three events each, of Poisson numbers with mean e^(2 z - 1), by sums over a grid."""
+    grid = np.linspace(-5, 4, 1801)
+    step = grid[1] - grid[0]
+    density = stats.poisson(np.exp(2 * grid - 1)).pmf(3) * stats.norm.pdf(grid)
+    z = np.repeat(grid, np.round(density / density.sum() * 100_000).astype(int))[:, None]
+    sites = [Site.of(z + np.random.default_rng(1).normal(0, 1e-4, z.shape), np.log(density.sum() * step))] * 4
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    for spread in SPREADS[:-1]:
+        share = np.sqrt(1 - spread**2)
+        log_rate = 2 * (share * grid[:, None] + spread * nodes) - 1
+        of_group = logsumexp(stats.poisson(np.exp(log_rate)).logpmf(3), b=weights / weights.sum(), axis=1)
+        of_zeta = np.exp(stats.norm.logpdf(grid) + 4 * of_group)
+        evidence, p = np.log(of_zeta.sum() * step), of_zeta / of_zeta.sum()
+        mean = share * p @ grid
+        sd = np.sqrt(p @ (share * grid - mean) ** 2 + spread**2)
+        found = combine(sites, spread)
+        assert found[0] == pytest.approx(evidence, abs=0.3)
+        assert found[1][0] == pytest.approx(mean, abs=0.3 * sd)
+        assert np.sqrt(found[2][0, 0]) == pytest.approx(sd, rel=0.1)
+
+
 def release(splits, seed):
     errors = sim.Chain([sim.Splits(splits), sim.Merges(0.03)])
     return sim.simulate(sim.Zeta(2.3, 300), errors, 20_000, np.random.default_rng(seed))
