@@ -64,8 +64,8 @@ class Engines:
     def announce(self, sample: Sample, metrics: Sequence[Metric]) -> None:
         """Print that a model compiles if the advised engine has one, which the sample decides."""
         if self.engine is EngineName.ADVISED:
-            taken = named_engines.advise(sample, metrics)[0]
-            if not isinstance(taken, named_engines.ClosedForm | named_engines.Jackknife):
+            taken, _ = named_engines.advise(sample, metrics)
+            if named_engines.fits_a_model(taken):
                 message(COMPILES)
 
 

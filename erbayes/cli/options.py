@@ -251,10 +251,10 @@ def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 def _name_columns(values: Mapping[str, Any], what: str) -> str:
     """Return the remedy of columns: the options that the command has, without those that name one already."""
     wrong = "has no column" in what
-    wanted = ("record",) if "instead of 1" in what else ("record", "cluster", "entity")
+    wanted = ["record"] if "instead of 1" in what else ["record", "cluster", "entity"]
     labels = values.get("labels")
     if labels is not None and labels.is_dir():
-        wanted = tuple(name for name in wanted if name != "entity")  # which a folder has
+        wanted = [name for name in wanted if name != "entity"]  # which a folder has
     names = [n for n in wanted if n in values and (wrong or not values[n])]
     return f"name them: {', '.join(f'--{name}' for name in names)}"
 
