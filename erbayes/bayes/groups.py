@@ -38,8 +38,8 @@ def after(*fits: Fit, rng: Seed = None) -> SizeModel:
     Each parameter of the new sample differs from that of the earlier ones by a spread, and it is not known
     which: a tenth, a fifth, two fifths or seven tenths of a standard deviation of its prior, or so much that
     the earlier fits tell nothing. Each is as likely as another before the data. The earlier fits, if there
-    are several, and the new sample weigh them by their evidence, part by part. So what does not fit the new
-    sample is forgotten.
+    are several, and the new sample weigh them by their evidence, part by part. With probability .2 the new
+    sample is a stranger to all of them. So what does not fit it is forgotten.
 
     Parameters
     ----------
