@@ -257,7 +257,7 @@ ODD = [
     b"\xef\xbb\xbfa,b\nx,y\n", b'a,b\nx"x",y\n', b"a,b\nx\0,y\n", b"a,b\n\xff,y\n", b"", b"\xff,b\nx,y\n",
     b"a,b\r\nx\r,y\r\n", b"a,b,\nx,y\n", b"a,b\nx,y\n   \nz,w\n",
     b'a,b\n"x""z",y\n', b'a,b\n"x\nz",y\n', b'a,b\n"x" ,y\n', b'a,b\n "x",y\n', b'a,b\n"x",y"\n', b'a,b\n"x"b,",y"\n',
-    b'"a,b",c\nx,y\n', b'a,b\n"x,y\n',
+    b'a,b\n"x,y', b'"a,b",c\nx,y\n', b'a,b\n"x,y\n',
 ]  # fmt: skip
 
 
