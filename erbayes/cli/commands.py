@@ -521,8 +521,7 @@ def report_command(
     \b
     Examples:
       erbayes report clusters.csv labels.csv -d uniform-records --assist new.csv
-      erbayes report to-label --statistic 'mean(sales)' \\
-          --feature sales=amount:sum --attributes orders.csv
+      erbayes report to-label --feature sales=amount:sum --statistic 'mean(sales)'
     """
     for options in (inputs, helped, domains):
         refuse_output_over(output, options)
@@ -706,8 +705,7 @@ def check_command(
     \b
     Examples:
       erbayes check to-label --min-precision 0.95 --min-recall 0.8
-      erbayes check clusters.csv labels.csv -d uniform-records --once \\
-          --min b3-recall=0.9
+      erbayes check to-label --once --min b3-recall=0.9
       erbayes check edges.csv answers.csv --edges --records ids.csv \\
           --threshold 1.5 --once --min-precision 0.9
     """
