@@ -36,15 +36,40 @@ def test_the_table_is_that_of_python_with_notes_of_the_best_and_the_certified(fi
         EDGES, LABELS, DESIGN, ["pairwise-f1", "pairwise-precision"], records=TRUTH.index, at=6
     )
     pd.testing.assert_frame_equal(table_of(result), curve.table(), check_dtype=False)
-    best = curve.best("pairwise-f1").threshold
-    assert (
-        f"note: {best[0]:g} has the best estimate of pairwise-f1; {len(best)} of 6 thresholds"
-        in result.stderr
-    )
+    (best,) = curve.best("pairwise-f1").threshold
+    assert f"note: {best:g} has the best estimate of pairwise-f1; the other 5 thresholds are" in result.stderr
     assert f"note: {curve.certified('pairwise-precision', 0.5)}" in result.stderr
     assert "read " in result.stderr and "scores: score of edges.csv" in result.stderr
     with open("c.svg", encoding="utf-8") as picture:
         assert "<svg" in picture.read()
+
+
+def test_a_minimum_asks_for_its_metric_and_all_thresholds_that_may_be_best_are_counted(files):
+    some = ("--at", "40", "--metrics", "pairwise-f1", "--min-precision", "0.5", "--format", "csv")
+    result = run("edges.csv", "--records", "ids.csv", *some)
+    assert table_of(result).metric.unique().tolist() == ["pairwise-f1", "pairwise-precision"]
+    best = eb.thresholds(EDGES, LABELS, DESIGN, records=TRUTH.index, at=40).best("pairwise-f1").threshold
+    said = (
+        f"{len(best)} of 40 thresholds, from {best.min():g} to {best.max():g}, cannot be told from the best"
+    )
+    assert len(best) > 1 and said in result.stderr
+
+
+def test_edges_lie_in_parquet_or_in_a_database(files):
+    duckdb = pytest.importorskip("duckdb")
+    EDGES.to_parquet("edges.parquet")
+    with duckdb.connect("edges.duckdb") as connection:
+        connection.execute("CREATE TABLE scored AS SELECT * FROM 'edges.parquet'")
+    some = ("--records", "ids.csv", "--at", "6", "--metrics", "pairwise-f1", "--format", "csv")
+    plain = table_of(run("edges.csv", *some))
+    for source in (("edges.parquet",), ("edges.duckdb", "--table", "scored")):
+        pd.testing.assert_frame_equal(table_of(run(*source, *some)), plain)
+    assert "name its table: --table NAME" in run("edges.duckdb", *some).stderr
+    named = ("--table", "scored", "--left", "l", "--right", "r")
+    assert "make a view of two ids and a score" in run("edges.duckdb", *named, *some).stderr
+    drawn = ("draw", "edges.duckdb", "--table", "scored", "--edges", "--design", "pairs", "-n", "20")
+    result = CliRunner().invoke(app, [*drawn, "--seed", "1", "--records", "ids.csv", "-o", "pairs"])
+    assert result.exit_code == 0, result.output
 
 
 def test_stages_are_those_of_python(files):

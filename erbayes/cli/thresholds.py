@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import erbayes
 
-from .._internal.errors import DataError, head
+from .._internal.errors import DataError, Remedy, head
 from .asked import Asked, Minima
 from .designs import Drawing
-from .lazily import disk, edges, labelling, pd
+from .lazily import curves, definitions, disk, edges, labelling, large, pd
 from .options import (
     REQUIRED,
     argument,
@@ -41,10 +41,13 @@ class EdgeTable:
     left: str | None = option("Column of one record.")
     right: str | None = option("Column of the other record.")
     record: str | None = option("Record column, in each file that has records.")
+    stored: str | None = option("Table of a DuckDB database.", "--table", rare=True)
 
     def given(self) -> dict[str, Any]:
         """Read what the options name, as arguments of `erbayes.thresholds` and others."""
-        if self.left or self.right:
+        if self.stored or disk.is_database(self.edges):
+            table = self._read_stored()
+        elif self.left or self.right:
             named = {"left": self.left, "right": self.right, "score": self.score}
             table = disk.read_columns(self.edges, named)
         else:
@@ -60,6 +63,16 @@ class EdgeTable:
         records = disk.read_columns(self.records, {"record": self.record}, spare=1).iloc[:, 0]
         message(f"read {len(table):,} edges of {len(records):,} records (scores: {score} of {self.edges})")
         return {"edges": table.assign(**{score: scores}), "records": records, "score": score}
+
+    def _read_stored(self) -> pd.DataFrame:
+        """Read a table of a database, with ids as text."""
+        if self.stored is None:
+            raise DataError(f"{self.edges} is a DuckDB database", Remedy.DATABASE)
+        if self.left or self.right:
+            raise DataError("--left and --right name columns of files: make a view of two ids and a score")
+        table = large.DatabaseTable(self.edges, self.stored, text=True)
+        found: pd.DataFrame = curves.load_edges(table, self.score)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +141,8 @@ def thresholds_command(
     for output in (printing.output, picture):
         refuse_output_over(output, scored)
     given, (labels, design) = scored.table.given(), scored.sample()
-    metrics, least = asked.chosen_metrics(), {} if minima == Minima() else minima.read()
+    least = {} if minima == Minima() else minima.read()
+    metrics = list(dict.fromkeys(definitions.chosen([*asked.chosen_metrics(), *least])))
     given |= {"labels": labels, "design": design}
     with within(scored.drawing.in_words):
         if stages is not None:
@@ -140,10 +154,10 @@ def thresholds_command(
     printing.show(curve.table(level=scored.level, kind=asked.kind))
     if "pairwise-f1" in [m.name for m in metrics]:
         best = curve.best("pairwise-f1", scored.level)["threshold"]
-        message(
-            f"note: {best[0]:g} has the best estimate of pairwise-f1; {len(best)} of {len(curve.thresholds)} "
-            f"thresholds, from {best.min():g} to {best.max():g}, cannot be told from the best"
-        )
+        said, all_of_them = f"note: {best[0]:g} has the best estimate of pairwise-f1", len(curve.thresholds)
+        others = f"{len(best)} of {all_of_them} thresholds, from {best.min():g} to {best.max():g}, cannot be"
+        alone = f"the other {all_of_them - 1} thresholds are worse"
+        message(f"{said}; {f'{others} told from the best' if len(best) > 1 else alone}")
     for metric, value in least.items():
         message(f"note: {curve.certified(metric, value)}")
     if picture is not None:
