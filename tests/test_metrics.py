@@ -26,6 +26,10 @@ def test_a_metric_has_a_meaning_of_one_short_sentence_and_a_group(metric):
     assert metric.meaning in repr(metric) and metric.source in repr(metric)
 
 
+def test_every_row_of_words_is_of_a_metric():
+    assert set(m.definitions.WORDS) <= {metric.name for metric in EVERY}
+
+
 def test_meanings_differ():
     meanings = [metric.meaning for metric in EVERY]
     assert len(set(meanings)) == len(meanings)

@@ -107,15 +107,19 @@ def direct_estimates(
             f"{there.sum()} domains have a direct estimate of {of.name}; with {X.shape[1]} coefficients a "
             f"model needs {most + 1} or more: estimate more domains at once, or leave out covariates"
         )
+    table = pd.DataFrame({"n_eff": effective, "direct": fit.mean, "direct_se": fit.sd}, index=list(names))
+    V = _correlate_errors(fit, there) * np.outer(sd, sd)
+    return Direct(names, of.name, scale, there, scale.forward(moved[there]), V, X, columns, table)
+
+
+def _correlate_errors(fit: Normal, there: BoolArray) -> FloatArray:
+    """Return the correlations of the errors of some domains, as a matrix that has an inverse."""
     error = np.where(fit.sd > 0, fit.sd, 1.0)
     correlation = (fit.cov / np.outer(error, error))[np.ix_(there, there)]
     np.fill_diagonal(correlation, 1.0)
     value, vector = np.linalg.eigh(correlation)
     # domains share entities, so that rounding may leave correlations without an inverse
-    correlation = (vector * np.maximum(value, 1e-9)) @ vector.T
-    table = pd.DataFrame({"n_eff": effective, "direct": fit.mean, "direct_se": fit.sd}, index=list(names))
-    V = correlation * np.outer(sd, sd)
-    return Direct(names, of.name, scale, there, scale.forward(moved[there]), V, X, columns, table)
+    return np.asarray((vector * np.maximum(value, 1e-9)) @ vector.T)
 
 
 def _with_pseudo_draws(

@@ -356,7 +356,10 @@ class Help:
         if self.census or self.effective[j] >= FEWEST:
             return ""
         if self.effective[j] == 0:
-            return "draws do not differ in it, so that nothing says how far it is from the truth: label more"
+            return (
+                "draws do not differ in it, as in count where all labelled entities have one size, so that "
+                "nothing says how far rarer entities would move it: label more"
+            )
         return f"it depends on {self.effective[j]:.1f} effective draws, fewer than {FEWEST:g}: label more"
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from .._internal.arrays import IntArray
 from .._internal.errors import DataError
 from .._internal.policies import Missing
 from ..units.checks import position_in_labels, refuse_edges
@@ -87,28 +88,19 @@ def count_units(
         )
     for v, (rows, _) in records.items():
         refuse_changes(prediction, rows, set(clusters[v].values()), sizes[v], known[v])
-    keys = prediction.database.keys(prediction.record, labels.records.tolist())
-    position = dict(zip(keys, position_in_labels(labels, pd.Index(list(keys.values()))), strict=True))
-    entity = position_in_labels(labels, labels.clusters)
-    units = {}
+    labelled, units = _LabelledRecords.of(prediction, labels), {}
     for v, (rows, digest) in records.items():
-        code = {key: i for i, key in enumerate(sizes[v])}
-        cluster = np.full(len(labels.records), -1, dtype=np.int64)
-        cluster[list(clusters[v])] = [code[key] for key in clusters[v].values()]
-        size = np.array(list(sizes[v].values()), dtype=np.int64)
-        # the last one is for the code -1 of labelled records that are missing in the prediction
-        named = np.array([*(position.get(c, -1) for c in sizes[v]), -1], dtype=np.int64)[cluster]
-        refuse_edges(labels, cluster, named, np.where(entity < 0, -1, cluster[entity]), size, rows)
+        cluster = labelled.number_clusters(clusters[v], sizes[v])
+        labelled.refuse_edges(cluster, sizes[v], rows)
         if missing is Missing.ERROR:
             refuse_other_writing(prediction, labels.records[cluster < 0])
+        size = np.array(list(sizes[v].values()), dtype=np.int64)
         counted = assemble(labels, cluster, size, known[v], blocks=blocks, missing=missing)
         groupings = counted.groupings
         if prediction.groups is not None:
-            predicted = compositions[v]
-            kinds = np.array([*(predicted.place.get(c, -1) for c in code), -1], dtype=np.int64)[cluster]
-            groupings = (
-                _make_grouping(prediction, counted, values[v], predicted, pd.Series(kinds, labels.records)),
-            )
+            place = [compositions[v].place.get(c, -1) for c in sizes[v]]
+            kinds = pd.Series(np.array([*place, -1], dtype=np.int64)[cluster], labels.records)
+            groupings = (_make_grouping(prediction, counted, values[v], compositions[v], kinds),)
         units[v] = Scanned(
             **counted.__getstate__() | {"frame": prediction.frames.get(v), "groupings": groupings},
             rows=rows,
@@ -116,9 +108,52 @@ def count_units(
             digest=digest,
             columns=(prediction.record, prediction.cluster),
         )
+    return _add_seconds(prediction, units, places, left_out, rows_of)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LabelledRecords:
+    """Labelled records as a prediction names them, to tell clusters and entities that are called like one."""
+
+    labels: Clustering
+    position: Mapping[Any, int]
+    entity: IntArray
+
+    @classmethod
+    def of(cls, prediction: Prediction, labels: Clustering) -> _LabelledRecords:
+        """Look up the keys of labelled records, and the entities that are called like a labelled record."""
+        keys = prediction.database.keys(prediction.record, labels.records.tolist())
+        position = position_in_labels(labels, pd.Index(list(keys.values())))
+        entity = position_in_labels(labels, labels.clusters)
+        return cls(labels, dict(zip(keys, position, strict=True)), entity)
+
+    def number_clusters(self, clusters: Mapping[int, Any], sizes: Mapping[Any, int]) -> IntArray:
+        """Return the cluster of each labelled record by its position in `sizes`, -1 if it is missing."""
+        code = {key: i for i, key in enumerate(sizes)}
+        cluster = np.full(len(self.labels.records), -1, dtype=np.int64)
+        cluster[list(clusters)] = [code[key] for key in clusters.values()]
+        return cluster
+
+    def refuse_edges(self, cluster: IntArray, sizes: Mapping[Any, int], rows: int) -> None:
+        """Refuse a prediction, or labels, whose rows look like pairs of records (see `units.checks`)."""
+        # the last one is for the code -1 of labelled records that are missing in the prediction
+        named = np.array([*(self.position.get(c, -1) for c in sizes), -1], dtype=np.int64)[cluster]
+        of_entity = np.where(self.entity < 0, -1, cluster[self.entity])
+        size = np.array(list(sizes.values()), dtype=np.int64)
+        refuse_edges(self.labels, cluster, named, of_entity, size, rows)
+
+
+def _add_seconds(
+    prediction: Prediction,
+    units: Mapping[Any, Scanned],
+    places: Sequence[Mapping[Any, dict[Any, tuple[Any, Any]]]],
+    left_out: Sequence[Mapping[Any, int]],
+    rows: Mapping[Any, int],
+) -> dict[Any, Scanned]:
+    """Return the units of each release with its joint counts with each second clustering."""
     unit_of = {v: _locate_units(own) for v, own in units.items()} if prediction.seconds else {}
     joints = [
-        joint(prediction.database, prediction.table, second, of_record, unit_of, rows_of, bool(prediction.by))
+        joint(prediction.database, prediction.table, second, of_record, unit_of, rows, bool(prediction.by))
         for second, of_record in zip(prediction.seconds, places, strict=True)
     ]
     return {

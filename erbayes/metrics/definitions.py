@@ -17,10 +17,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from csv import DictReader
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
 from functools import cache
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -128,19 +131,33 @@ class Metrics(tuple[Metric, ...]):
         return self.name or super().__repr__()
 
 
-def _make_ratio(
+def _read_words() -> dict[str, tuple[Group, str, str]]:
+    """Return the group, the source and the meaning of metrics by name, from the rows of definitions.csv."""
+    text = Path(__file__).with_name("definitions.csv").read_text(encoding="utf-8")
+    rows = DictReader(StringIO(text))
+    return {row["metric"]: (Group[row["group"]], row["source"], row["meaning"]) for row in rows}
+
+
+# words stand in a table of their own, so that formulas can be read below each other
+WORDS = _read_words()
+
+
+def _make_metric(
     name: str,
-    top: u.Column,
-    bottom: u.Column,
-    source: str,
-    group: Group,
-    meaning: str,
+    columns: tuple[u.Column | u.Known, ...],
+    formula: Callable[..., Value],
+    size: tuple[tuple[u.Column, float], ...],
     support: Support = UNIT,
+    absolute: bool = False,
 ) -> Metric:
+    """Return a metric with the words that definitions.csv has for it."""
+    group, source, meaning = WORDS[name]
+    return Metric(name, columns, formula, size, support, source, absolute, meaning, group)
+
+
+def _make_ratio(name: str, top: u.Column, bottom: u.Column, support: Support = UNIT) -> Metric:
     """Return the ratio of two totals as a metric."""
-    return Metric(
-        name, (top, bottom), lambda b, a: b / a, ((bottom, 1.0),), support, source, False, meaning, group
-    )
+    return _make_metric(name, (top, bottom), lambda b, a: b / a, ((bottom, 1.0),), support)
 
 
 def _describe_harmonic(first: str, second: str, weight: float) -> str:
@@ -334,244 +351,82 @@ def hill_number(q: float) -> Metric:
     )
 
 
-# Rows of a table, by heading. The formatter would give each of them ten lines, which hides what differs.
 # Links between records
-pairwise_precision = _make_ratio(
-    "pairwise-precision",
-    u.COMMON_LINKS,
-    u.PREDICTED_LINKS,
-    "TP/|P|, P_block of [B22] lemma 3",
-    Group.LINKS,
-    "Of the links that the matcher made, the share that is right.",
-)
-pairwise_recall = _make_ratio(
-    "pairwise-recall",
-    u.COMMON_LINKS,
-    u.TRUE_LINKS,
-    "TP/|T|, R_clust of [B22] lemma 2",
-    Group.LINKS,
-    "Of the links that are truly there, the share that the matcher made.",
-)
+pairwise_precision = _make_ratio("pairwise-precision", u.COMMON_LINKS, u.PREDICTED_LINKS)
+pairwise_recall = _make_ratio("pairwise-recall", u.COMMON_LINKS, u.TRUE_LINKS)
 pairwise_f1 = pairwise_f()
-fowlkes_mallows = Metric(
-    "fowlkes-mallows",
-    _pairwise,
-    lambda tp, t, p: tp / np.sqrt(t * p),
-    LINKS,
-    UNIT,
-    "TP/√(|T||P|)",
-    meaning="The geometric mean of pairwise precision and pairwise recall.",
-    group=Group.LINKS,
-)
-jaccard = Metric(
-    "jaccard",
-    _pairwise,
-    lambda tp, t, p: tp / (t + p - tp),
-    LINKS,
-    UNIT,
-    "TP/(|T|+|P|-TP)",
-    meaning="Of the links that the matcher made, are truly there, or both, the share that is both.",
-    group=Group.LINKS,
-)
-rand = Metric(
+fowlkes_mallows = _make_metric("fowlkes-mallows", _pairwise, lambda tp, t, p: tp / np.sqrt(t * p), LINKS)
+jaccard = _make_metric("jaccard", _pairwise, lambda tp, t, p: tp / (t + p - tp), LINKS)
+rand = _make_metric(
     "rand",
     (*_pairwise, u.RECORDS, EVERYONE),
     lambda tp, t, p, r, N: 1 - 2 * (t + p - 2 * tp) / (r * (N - 1)),
     LINKS,
-    UNIT,
-    "1-(|T|+|P|-2TP)/C2(N)",
-    meaning="Of all pairs of records, the share that the matcher judges rightly: linked or apart.",
-    group=Group.LINKS,
 )
-adjusted_rand = Metric(
-    "adjusted-rand",
-    (*_pairwise, u.RECORDS, EVERYONE),
-    _compute_adjusted_rand,
-    LINKS,
-    (-1.0, 1.0),
-    "(TP-E)/(½(|T|+|P|)-E), E = |T||P|/C2(N)",
-    meaning="The agreement of predicted and true links beyond chance: 0 by chance alone, 1 if all agree.",
-    group=Group.LINKS,
+adjusted_rand = _make_metric(
+    "adjusted-rand", (*_pairwise, u.RECORDS, EVERYONE), _compute_adjusted_rand, LINKS, (-1.0, 1.0)
 )
 
 # Whole entities and clusters
-cluster_precision = _make_ratio(
-    "cluster-precision",
-    u.EXACT,
-    u.PREDICTED_CLUSTERS,
-    "S/|Ĉ|",
-    Group.WHOLE,
-    "Of the predicted clusters, the share that is exactly one whole entity.",
-)
-cluster_recall = _make_ratio(
-    "cluster-recall",
-    u.EXACT,
-    u.ENTITIES,
-    "S/|C|",
-    Group.WHOLE,
-    "Of the true entities, the share that is predicted exactly: no record missing and none too many.",
-)
+cluster_precision = _make_ratio("cluster-precision", u.EXACT, u.PREDICTED_CLUSTERS)
+cluster_recall = _make_ratio("cluster-recall", u.EXACT, u.ENTITIES)
 cluster_f1 = cluster_f()
-closest_cluster_recall = _make_ratio(
-    "closest-cluster-recall",
-    u.CLOSEST,
-    u.ENTITIES,
-    "Σ max Jaccard / |C|",
-    Group.WHOLE,
-    "Averaged over entities, the overlap (Jaccard) of an entity with the predicted cluster closest to it.",
-)
+closest_cluster_recall = _make_ratio("closest-cluster-recall", u.CLOSEST, u.ENTITIES)
 closest_cluster_precision = _make_ratio(
-    "closest-cluster-precision",
-    u.CLOSEST_PREDICTED,
-    u.PREDICTED_CLUSTERS,
-    "Σ_k max Jaccard / |Ĉ|; only from sampled predicted clusters",
-    Group.WHOLE,
-    "Averaged over predicted clusters, the overlap (Jaccard) of a cluster with the entity closest to it.",
+    "closest-cluster-precision", u.CLOSEST_PREDICTED, u.PREDICTED_CLUSTERS
 )
 
 # Records
-b3_precision = _make_ratio(
-    "b3-precision",
-    u.B3_PRECISION,
-    u.RECORDS,
-    "ΣΣ n²/m / N, over records",
-    Group.RECORDS,
-    "Averaged over records, the share of a record's predicted cluster that is of its entity.",
-)
-b3_recall = _make_ratio(
-    "b3-recall",
-    u.B3_RECALL,
-    u.RECORDS,
-    "ΣΣ n²/N_c / N, over records",
-    Group.RECORDS,
-    "Averaged over records, the share of a record's entity that is in its predicted cluster.",
-)
-b3_precision_entities = _make_ratio(
-    "b3-precision-entities",
-    u.B3_PRECISION_MEAN,
-    u.ENTITIES,
-    "mean over entities of Σ n²/m / N_c",
-    Group.RECORDS,
-    "Averaged over entities, the share of a record's predicted cluster that is of its entity.",
-)
-b3_recall_entities = _make_ratio(
-    "b3-recall-entities",
-    u.B3_RECALL_MEAN,
-    u.ENTITIES,
-    "mean over entities of Σ n²/N_c / N_c",
-    Group.RECORDS,
-    "Averaged over entities, the share of a record's entity that is in its predicted cluster.",
-)
-inverse_purity = _make_ratio(
-    "inverse-purity",
-    u.LARGEST_PIECE,
-    u.RECORDS,
-    "Σ max n / N",
-    Group.RECORDS,
-    "The share of records that are in the largest predicted piece of their entity.",
-)
-purity = _make_ratio(
-    "purity",
-    u.LARGEST_PIECE_PREDICTED,
-    u.RECORDS,
-    "Σ_k max n / N; only from sampled predicted clusters",
-    Group.RECORDS,
-    "The share of records that are of the commonest entity in their predicted cluster.",
-)
-split_rate = Metric(
-    "split-rate",
-    (u.LARGEST_PIECE, u.RECORDS),
-    lambda b, r: 1 - b / r,
-    PER_RECORD,
-    UNIT,
-    "1 - Σ max n / N",
-    meaning="The share of records that are outside the largest predicted piece of their entity.",
-    group=Group.RECORDS,
-)
-van_dongen = Metric(
+b3_precision = _make_ratio("b3-precision", u.B3_PRECISION, u.RECORDS)
+b3_recall = _make_ratio("b3-recall", u.B3_RECALL, u.RECORDS)
+b3_precision_entities = _make_ratio("b3-precision-entities", u.B3_PRECISION_MEAN, u.ENTITIES)
+b3_recall_entities = _make_ratio("b3-recall-entities", u.B3_RECALL_MEAN, u.ENTITIES)
+inverse_purity = _make_ratio("inverse-purity", u.LARGEST_PIECE, u.RECORDS)
+purity = _make_ratio("purity", u.LARGEST_PIECE_PREDICTED, u.RECORDS)
+split_rate = _make_metric("split-rate", (u.LARGEST_PIECE, u.RECORDS), lambda b, r: 1 - b / r, PER_RECORD)
+van_dongen = _make_metric(
     "van-dongen",
     (u.LARGEST_PIECE, u.LARGEST_PIECE_PREDICTED, u.RECORDS),
     lambda a, b, r: 1 - (a + b) / (2 * r),
     PER_RECORD,
-    UNIT,
-    "(2N-Σmax-Σmax)/2N; identified from no single sample of clusters",
-    meaning="The mean of two shares of records: outside the largest piece of their entity, and not of the "
-    "commonest entity in their cluster.",
-    group=Group.RECORDS,
 )
-ceaf = _make_ratio(
-    "ceaf",
-    u.BEST_MATCHING,
-    u.RECORDS,
-    "records on the best one-to-one matching / N; identified from no sample",
-    Group.RECORDS,
-    "The share of records that the best one-to-one matching of entities and clusters has in common.",
-)
+ceaf = _make_ratio("ceaf", u.BEST_MATCHING, u.RECORDS)
 
 # Information
-homogeneity = Metric(
+homogeneity = _make_metric(
     "homogeneity",
     (*_entropy, EVERYONE),
     lambda x, l, k, r, N: 1 - _subtract_cleanly(k, x) / _subtract_cleanly(r * np.log(N), l),
     PER_RECORD,
-    UNIT,
-    "1-H(C|Ĉ)/H(C) [R07]",
-    meaning="The share of the uncertainty about a record's entity that its predicted cluster removes.",
-    group=Group.INFORMATION,
 )
-completeness = Metric(
+completeness = _make_metric(
     "completeness",
     (*_entropy, EVERYONE),
     lambda x, l, k, r, N: 1 - _subtract_cleanly(l, x) / _subtract_cleanly(r * np.log(N), k),
     PER_RECORD,
-    UNIT,
-    "1-H(Ĉ|C)/H(Ĉ) [R07]",
-    meaning="The share of the uncertainty about a record's predicted cluster that its entity removes.",
-    group=Group.INFORMATION,
 )
 v_measure1 = v_measure()
-mutual_information = Metric(
+mutual_information = _make_metric(
     "mutual-information",
     (*_entropy, EVERYONE),
     lambda x, l, k, r, N: np.log(N) + (x - l - k) / r,
     PER_RECORD,
     POSITIVE,
-    "H(C)-H(C|Ĉ), nats",
-    meaning="The uncertainty about a record's entity that its predicted cluster removes, in nats.",
-    group=Group.INFORMATION,
 )
-variation_of_information = Metric(
-    "variation-of-information",
-    _entropy,
-    lambda x, l, k, r: (l + k - 2 * x) / r,
-    PER_RECORD,
-    POSITIVE,
-    "H(C|Ĉ)+H(Ĉ|C), nats",
-    meaning="The uncertainty about a record's entity given its predicted cluster, plus that about the "
-    "cluster given the entity, in nats.",
-    group=Group.INFORMATION,
+variation_of_information = _make_metric(
+    "variation-of-information", _entropy, lambda x, l, k, r: (l + k - 2 * x) / r, PER_RECORD, POSITIVE
 )
 
 # Splits and merges
-splits = Metric(
+splits = _make_metric(
     "splits",
     (u.PIECES, u.PREDICTED_CLUSTERS, u.RECORDS, N),
     lambda b, k, r, N: N * (b - k) / r,
     PER_RECORD,
     POSITIVE,
-    "B-|Ĉ|: splits of predicted clusters [M10]",
-    meaning="The number of splits of predicted clusters after which none mixes two entities.",
-    group=Group.EDITS,
 )
-merges = Metric(
-    "merges",
-    (u.PIECES, u.ENTITIES, u.RECORDS, N),
-    lambda b, c, r, N: N * (b - c) / r,
-    PER_RECORD,
-    POSITIVE,
-    "B-|C|: merges that then give the truth [M10]",
-    meaning="The number of merges that make every entity whole, once all splits are made.",
-    group=Group.EDITS,
+merges = _make_metric(
+    "merges", (u.PIECES, u.ENTITIES, u.RECORDS, N), lambda b, c, r, N: N * (b - c) / r, PER_RECORD, POSITIVE
 )
 basic_merge_distance = generalized_merge_distance(
     "basic-merge-distance",
@@ -579,75 +434,33 @@ basic_merge_distance = generalized_merge_distance(
     lambda x: -np.ones_like(x),
     "The number of splits and merges that turn the prediction into the truth.",
 )
-muc_precision = Metric(
+muc_precision = _make_metric(
     "muc-precision",
     (u.RECORDS, u.PIECES, u.PREDICTED_CLUSTERS),
     lambda r, b, k: (r - b) / (r - k),
     ((u.RECORDS, 1.0), (u.PREDICTED_CLUSTERS, -1.0)),
-    UNIT,
-    "(N-B)/(N-|Ĉ|)",
-    meaning="Of the fewest links that join each predicted cluster, the share that is right.",
-    group=Group.EDITS,
 )
-muc_recall = Metric(
+muc_recall = _make_metric(
     "muc-recall",
     (u.RECORDS, u.PIECES, u.ENTITIES),
     lambda r, b, c: (r - b) / (r - c),
     ((u.RECORDS, 1.0), (u.ENTITIES, -1.0)),
-    UNIT,
-    "(N-B)/(N-|C|)",
-    meaning="Of the fewest links that join each entity, the share that the matcher made.",
-    group=Group.EDITS,
 )
-talburt_wang = Metric(
+talburt_wang = _make_metric(
     "talburt-wang",
     (u.ENTITIES, u.PREDICTED_CLUSTERS, u.PIECES),
     lambda c, k, b: np.sqrt(c * k) / b,
     ((u.PIECES, 1.0),),
-    UNIT,
-    "√(|C||Ĉ|)/B [T07]",
-    meaning="The geometric mean of the numbers of entities and of predicted clusters, divided by the number "
-    "of their overlaps.",
-    group=Group.EDITS,
 )
 
 # The true entities
-entities = Metric(
-    "entities",
-    (u.ENTITIES, u.RECORDS, N),
-    lambda c, r, N: N * c / r,
-    PER_RECORD,
-    POSITIVE,
-    "|C|",
-    meaning="The number of true entities.",
-    group=Group.TRUTH,
+entities = _make_metric(
+    "entities", (u.ENTITIES, u.RECORDS, N), lambda c, r, N: N * c / r, PER_RECORD, POSITIVE
 )
-mean_cluster_size = _make_ratio(
-    "mean-cluster-size",
-    u.RECORDS,
-    u.ENTITIES,
-    "N/|C|, records",
-    Group.TRUTH,
-    "The mean number of records of a true entity.",
-    (1.0, np.inf),
-)
-singleton_share = _make_ratio(
-    "singleton-share",
-    u.TRUE_SINGLETONS,
-    u.ENTITIES,
-    "Σ 1[N_c = 1]/|C|",
-    Group.TRUTH,
-    "The share of true entities that have a single record.",
-)
-matching_rate = Metric(
-    "matching-rate",
-    (u.TRUE_SINGLETONS, u.RECORDS),
-    lambda s, r: 1 - s / r,
-    PER_RECORD,
-    UNIT,
-    "share of records in entities of two records or more",
-    meaning="The share of records whose entity has two records or more.",
-    group=Group.TRUTH,
+mean_cluster_size = _make_ratio("mean-cluster-size", u.RECORDS, u.ENTITIES, (1.0, np.inf))
+singleton_share = _make_ratio("singleton-share", u.TRUE_SINGLETONS, u.ENTITIES)
+matching_rate = _make_metric(
+    "matching-rate", (u.TRUE_SINGLETONS, u.RECORDS), lambda s, r: 1 - s / r, PER_RECORD
 )
 hill1, hill2 = hill_number(1), hill_number(2)
 
@@ -660,26 +473,15 @@ ALL = Metrics((m for m in vars().values() if isinstance(m, Metric) and m not in 
 # R_rec is R_clust, and under either design P_clust is N ΣTP / (|P| Σ records).
 P_block = pairwise_precision
 R_block = R_clust = R_rec = pairwise_recall
-P_clust = Metric(
+P_clust = _make_metric(
     "P_clust",
     (u.COMMON_LINKS, u.RECORDS, N, PREDICTED),
     lambda tp, r, N, P: N * tp / (P * r),
     PER_RECORD,
     POSITIVE,
-    "N E[g/p]/E[|c|/p], [B22] lemma 2",
-    meaning="Pairwise precision by right links per record, divided by the known number of predicted links.",
-    group=Group.LINKS,
 )
-P_rec = Metric(
-    "P_rec",
-    (u.COMMON_LINKS, PREDICTED),
-    lambda tp, P: tp / P,
-    PER_RECORD,
-    POSITIVE,
-    "E[g/(|c|p_i)], [B22] lemma 1",
-    meaning="Pairwise precision by the total of right links, divided by the known number of predicted links.",
-    absolute=True,
-    group=Group.LINKS,
+P_rec = _make_metric(
+    "P_rec", (u.COMMON_LINKS, PREDICTED), lambda tp, P: tp / P, PER_RECORD, POSITIVE, absolute=True
 )
 
 PAPER = dict(P_block=P_block, R_block=R_block, P_clust=P_clust, R_clust=R_clust, P_rec=P_rec, R_rec=R_rec)

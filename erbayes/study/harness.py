@@ -312,14 +312,7 @@ def study(
     blocks = [
         (c, first, min(BLOCK, repetitions - first)) for c in cells for first in range(0, repetitions, BLOCK)
     ]
-    code = {
-        (p, e): "" if file is None else code_of(plans[p], metrics, answering[e])
-        for p, e in product(plans, answering)
-    }
-    keys = [
-        {e: c.question(first, count, e, f) + code[c.plan_name, e] for e, f in answering.items()}
-        for c, first, count in blocks
-    ]
+    keys = _key_blocks(blocks, answering, kept=file is not None)
     shapes = {
         key: (count, len(metrics), len(RUN))
         for (_, _, count), block_keys in zip(blocks, keys, strict=True)
@@ -402,6 +395,21 @@ class _Cell:
                 **dict(zip(RUN, runs.reshape(-1, len(RUN)).T, strict=True)),
             }
         )
+
+
+def _key_blocks(
+    blocks: Sequence[tuple[_Cell, int, int]], estimators: Mapping[str, Estimator], kept: bool
+) -> list[dict[str, str]]:
+    """Return the key of each estimator in each block: all that its runs depend on, and code if it is kept."""
+    plans = {cell.plan_name: cell for cell, _, _ in blocks}
+    code = {
+        (p, e): code_of(plans[p].plan, plans[p].metrics, estimators[e]) if kept else ""
+        for p, e in product(plans, estimators)
+    }
+    return [
+        {e: c.question(first, count, e, f) + code[c.plan_name, e] for e, f in estimators.items()}
+        for c, first, count in blocks
+    ]
 
 
 def _hash_population(units: Units) -> str:

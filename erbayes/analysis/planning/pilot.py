@@ -247,10 +247,7 @@ def forecast(
     if len(unit) <= variance.lost and not variance.census:
         raise DataError(f"a pilot of {len(unit)} draws gives no variance: label more units")
     size = source.units.size[unit]
-    price = np.asarray(cost(size), dtype=float)
-    bad = int(np.count_nonzero(~(np.isfinite(price) & (price >= 0))))
-    if bad:
-        raise DataError(f"costs must be 0 or more and finite; {bad} of {len(price)} are not")
+    price = _compute_prices(cost, size)
     totals = taylor(source, metrics)
     estimates = totals.apply(metrics)
     need_suitable(kind, estimates)
@@ -278,6 +275,15 @@ def forecast(
             kind,
         )
     return Forecast(metrics, outlooks, estimates.undefined)
+
+
+def _compute_prices(cost: Cost, size: FloatArray) -> FloatArray:
+    """Return the cost of each unit, (n,), refusing costs below 0."""
+    price = np.asarray(cost(size), dtype=float)
+    bad = int(np.count_nonzero(~(np.isfinite(price) & (price >= 0))))
+    if bad:
+        raise DataError(f"costs must be 0 or more and finite; {bad} of {len(price)} are not")
+    return price
 
 
 def _compute_one_draw(

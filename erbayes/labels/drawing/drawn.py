@@ -122,13 +122,8 @@ class Drawn:
         if given is not None and not isinstance(given, pd.Series):
             given = pd.Series(dict(given))
         clustering = Clustering.of(labels, "labels")
-        for what, ids in ("unresolved", unresolved), ("unlabelled", unlabelled):
-            if isinstance(ids, str) or not isinstance(ids, Iterable):
-                raise DataError(f"{what} must be a list of record ids, not {ids!r}")
-        lost, left = as_index(unresolved), as_index(unlabelled)
-        for what, ids in ("unresolved", lost), ("unlabelled", left):
-            if len(foreign := ids.difference(pd.Index(self.table["record"]))):
-                raise DataError(f"{len(foreign)} {what} records were not drawn: {head(foreign)}")
+        lost = _list_drawn(self.table, unresolved, "unresolved")
+        left = _list_drawn(self.table, unlabelled, "unlabelled")
         if len(both := lost.intersection(left)):
             raise DataError(f"{len(both)} records are both unresolved and unlabelled: {head(both)}")
         seen = _take_seen(self.table, left)
@@ -220,6 +215,16 @@ class Drawn:
         )
         members = _make_no_members() if members is None else members
         return cls(table, from_plain(plan), n, seed, known, fingerprint, members)
+
+
+def _list_drawn(table: pd.DataFrame, records: Any, what: str) -> pd.Index:
+    """Return the ids of some drawn records, refusing others; messages call them `what`."""
+    if isinstance(records, str) or not isinstance(records, Iterable):
+        raise DataError(f"{what} must be a list of record ids, not {records!r}")
+    listed = as_index(records)
+    if len(foreign := listed.difference(pd.Index(table["record"]))):
+        raise DataError(f"{len(foreign)} {what} records were not drawn: {head(foreign)}")
+    return listed
 
 
 def _take_seen(table: pd.DataFrame, left: pd.Index) -> pd.DataFrame:

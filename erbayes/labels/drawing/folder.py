@@ -151,16 +151,10 @@ def write_folder(
         # one fact a line, for people who open the file
         lines = (f"{json.dumps(name)}: {json.dumps(value)}" for name, value in about.items())
         (new / FACTS).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-        sent = as_sent(tasks, drawn.seed, blind)
         settling = None
         if isinstance(drawn.plan, PredictedClusters):
             settling = dict(enumerate(asked(drawn)["cluster"], 1))
-        for annotator, numbers in sheets.items():
-            mine = sent[sent["task"].isin(numbers)].reset_index(drop=True)
-            page = labelling_page(mine, annotator, fingerprint, settling=settling)
-            (new / f"label-{annotator}.html").write_text(page, encoding="utf-8")
-            for suffix in (".csv", ".xlsx") if HAS_XLSX else (".csv",):
-                write_sheet(mine.assign(note=""), new / f"sheet-{annotator}{suffix}", ("record",))
+        _write_for_annotators(new, as_sent(tasks, drawn.seed, blind), sheets, fingerprint, settling)
         text = _write_readme(sheets, {file.name for file in new.iterdir()}, about["date"])
         (new / README).write_text(text, encoding="utf-8")
     return read_folder(path)
@@ -169,27 +163,7 @@ def write_folder(
 def read_folder(path: str | Path) -> Folder:
     """Open the folder of a draw."""
     path = Path(path)
-    try:
-        about = json.loads((path / FACTS).read_text(encoding="utf-8"))
-        content = [(path / name).read_bytes() for name in (DRAWS, TASKS)]
-    except FileNotFoundError as error:
-        lacking = Path(error.filename).name
-        raise DataError(f"{path} is no folder that erbayes draw has written: it has no {lacking}") from error
-    except (OSError, ValueError, RecursionError) as error:  # RecursionError: brackets within brackets
-        raise DataError(f"{path} is no folder that erbayes draw has written: {error}") from error
-    if not isinstance(about, dict) or about.get("version") != VERSION:
-        raise DataError(f"{path / FACTS} is not of version {VERSION}: read it with the erbayes that wrote it")
-    if damaged := [name for name, right in SHAPE.items() if not right(about.get(name))]:
-        raise DataError(
-            f"{path / FACTS} is damaged: what erbayes draw writes as {head(damaged, 9)} is not there; "
-            "restore it"
-        )
-    if _compute_fingerprint(content, about) != about["fingerprint"]:
-        raise DataError(
-            f"{path}: {DRAWS}, {TASKS} or {FACTS} has changed since the draw, perhaps in a spreadsheet "
-            "program, or another version of erbayes has written them: restore all three; answers belong into "
-            "the sheets"
-        )
+    about = _read_facts(path)
     table, shown = (read_sheet(path / name) for name in (DRAWS, TASKS))
     for column, type in about["types"].items():
         table[column] = _restore_type(table[column], type)
@@ -227,6 +201,48 @@ def read_folder(path: str | Path) -> Folder:
     return Folder(path, drawn, shown, about["annotators"], about["fingerprint"], stated, about["blind"])
 
 
+def _read_facts(path: Path) -> dict[str, Any]:
+    """Return what the folder of a draw says of it, refusing other folders and files that have changed."""
+    try:
+        about = json.loads((path / FACTS).read_text(encoding="utf-8"))
+        content = [(path / name).read_bytes() for name in (DRAWS, TASKS)]
+    except FileNotFoundError as error:
+        lacking = Path(error.filename).name
+        raise DataError(f"{path} is no folder that erbayes draw has written: it has no {lacking}") from error
+    except (OSError, ValueError, RecursionError) as error:  # RecursionError: brackets within brackets
+        raise DataError(f"{path} is no folder that erbayes draw has written: {error}") from error
+    if not isinstance(about, dict) or about.get("version") != VERSION:
+        raise DataError(f"{path / FACTS} is not of version {VERSION}: read it with the erbayes that wrote it")
+    if damaged := [name for name, right in SHAPE.items() if not right(about.get(name))]:
+        raise DataError(
+            f"{path / FACTS} is damaged: what erbayes draw writes as {head(damaged, 9)} is not there; "
+            "restore it"
+        )
+    if _compute_fingerprint(content, about) != about["fingerprint"]:
+        raise DataError(
+            f"{path}: {DRAWS}, {TASKS} or {FACTS} has changed since the draw, perhaps in a spreadsheet "
+            "program, or another version of erbayes has written them: restore all three; answers belong into "
+            "the sheets"
+        )
+    return about
+
+
+def _write_for_annotators(
+    folder: Path,
+    sent: pd.DataFrame,
+    sheets: Mapping[str, Sequence[int]],
+    fingerprint: str,
+    settling: Mapping[int, Any] | None,
+) -> None:
+    """Write the labelling page and the sheets of each annotator."""
+    for annotator, numbers in sheets.items():
+        mine = sent[sent["task"].isin(numbers)].reset_index(drop=True)
+        page = labelling_page(mine, annotator, fingerprint, settling=settling)
+        (folder / f"label-{annotator}.html").write_text(page, encoding="utf-8")
+        for suffix in (".csv", ".xlsx") if HAS_XLSX else (".csv",):
+            write_sheet(mine.assign(note=""), folder / f"sheet-{annotator}{suffix}", ("record",))
+
+
 def _write_readme(dealt: Mapping[str, Sequence[int]], files: Set[str], day: str) -> str:
     """Return the text that says which of the files go to whom, what stays, and what to do with answers."""
     lines = [f"These records were drawn at random on {day}, to be labelled.", "", "SEND"]
@@ -240,6 +256,7 @@ def _write_readme(dealt: Mapping[str, Sequence[int]], files: Set[str], day: str)
     lines += [
         "  Each annotator fills one of these, which hold the same tasks. The page (.html) opens in a browser",
         "  and needs no network. It shows attributes of records: treat the files as you treat the data.",
+        "  In a sheet, write yes or no under same in every row, yes in that of the drawn record too.",
         "",
         "DO NOT SEND, AND DO NOT CHANGE",
         f"  {TASKS}, {DRAWS}, {FACTS}",

@@ -213,17 +213,11 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
             raise DataError(f"{what}: task {task} is answered twice")
         seen.add(task)
         where = f"{what}: task {task}"
-        marks = [(r, "y") for r in answer["same"]] + [(r, "n") for r in answer["different"]]
-        listed = [r for r, _ in marks] + answer["added"]
-        if twice := sorted({r for r in listed if listed.count(r) > 1}):
-            raise DataError(f"{where} has more than one answer about records {head(twice)}")
-        if foreign := [r for r, _ in marks if (task, r) not in place or r == record]:
-            raise DataError(f"{where} does not show records {head(foreign)}, which have answers")
-        if shown := [r for r in answer["added"] if (task, r) in place]:
-            raise DataError(f"{where} shows records {head(shown)}, which cannot be added to it")
+        _refuse_unclear_marks(answer, place, where)
         ends = place[task, record]
-        for r, mark in marks:
-            columns["same"][place[task, r]] = mark
+        for mark, records in (("y", answer["same"]), ("n", answer["different"])):
+            for r in records:
+                columns["same"][place[task, r]] = mark
         if answer["done"]:
             columns["same"][ends] = "y"
         columns["cannot_tell"][ends] = "x" if answer["cannot_tell"] else ""
@@ -251,6 +245,20 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
     whole = pd.concat([table, pd.DataFrame(added)], ignore_index=True)
     whole[ANSWERS] = whole[ANSWERS].fillna("")
     return whole.sort_values("task", key=lambda c: c.map(order), kind="stable", ignore_index=True)
+
+
+def _refuse_unclear_marks(
+    answer: Mapping[str, Any], place: Mapping[tuple[int, str], int], where: str
+) -> None:
+    """Refuse an answer that marks a record twice, or one that its task does not show."""
+    task, marked = answer["task"], answer["same"] + answer["different"]
+    listed = marked + answer["added"]
+    if twice := sorted({r for r in listed if listed.count(r) > 1}):
+        raise DataError(f"{where} has more than one answer about records {head(twice)}")
+    if foreign := [r for r in marked if (task, r) not in place or r == answer["record"]]:
+        raise DataError(f"{where} does not show records {head(foreign)}, which have answers")
+    if shown := [r for r in answer["added"] if (task, r) in place]:
+        raise DataError(f"{where} shows records {head(shown)}, which cannot be added to it")
 
 
 def _check_tasks(tasks: pd.DataFrame) -> pd.DataFrame:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -112,15 +114,10 @@ class _Reader:
 
     def _read_task(self, annotator: str, number: str, rows: pd.DataFrame) -> None:
         """Read the rows of a task in one file."""
-
-        def note(fault: Fault, where: str, record: Any = "") -> None:
-            self.problems.append((where, annotator, task, record, fault))
-
         task = int(number) if re.fullmatch(r"\d{1,9}", number) else 0
         first = rows["where"].iloc[0]
         if task not in self.tasks.drawn:
-            task = number  # type: ignore[assignment]
-            note(Fault.UNKNOWN_TASK, first)
+            self.problems.append((first, annotator, number, "", Fault.UNKNOWN_TASK))
             return
         shown, drawn = self.tasks.shown[task], self.tasks.drawn[task]
         strangers = {record for record in shown.values() if (task, record) in self.tasks.strangers}
@@ -128,66 +125,63 @@ class _Reader:
             shown, strangers = {id: r for id, r in shown.items() if r not in strangers}, set()
         as_drawn = rows["record"][rows["role"] == DRAWN]
         if len(others := as_drawn[as_drawn != str(drawn)]):
-            note(Fault.OTHER_RECORD, first, others.iloc[0])
+            self.problems.append((first, annotator, task, others.iloc[0], Fault.OTHER_RECORD))
             return
-        marks: dict[Any, set[str]] = {record: set() for record in shown.values()}
-        place: dict[Any, str] = {}  # where a record has its first row
-        cannot_tell, seen, unread, usable = False, set(), set(), True
+        read = self._read_rows(annotator, task, shown, rows)
+        seconds = float(pd.to_numeric(rows.get(SECONDS, pd.Series(dtype=float)), errors="coerce").max())
+        if read.cannot_tell:
+            if any(read.marks[record] for record in read.marks if record != drawn):
+                self.problems.append((first, annotator, task, "", Fault.YET_ANSWERED))
+            answer = Answer(State.CANNOT_TELL, seconds=seconds)
+        elif any(read.marks.values()):
+            faults = _find_faults(read, drawn, shown, first)
+            self.problems += [(where, annotator, task, record, fault) for where, record, fault in faults]
+            state = State.INCOMPLETE if faults or not read.usable else State.ANSWERED
+            same, different = (
+                frozenset(r for r in read.marks if mark in read.marks[r] and r not in strangers)
+                for mark in "yn"
+            )
+            controls = frozenset((r, mark) for r in strangers for mark in read.marks[r])
+            answer = Answer(state, same, different, controls, seconds)
+        else:
+            return
+        self.answers.setdefault((annotator, task), []).append(answer)
+
+    def _read_rows(
+        self, annotator: str, task: int, shown: Mapping[str, Any], rows: pd.DataFrame
+    ) -> _MarkedTask:
+        """Read the marks of a task row by row, and note the rows that cannot be read."""
+        read = _MarkedTask({record: set() for record in shown.values()})
+
+        def note(fault: Fault, where: str, record: Any) -> None:
+            self.problems.append((where, annotator, task, record, fault))
+
         for where, text, same, doubt in rows[["where", "record", "same", "cannot_tell"]].itertuples(
             index=False, name=None
         ):
-            cannot_tell |= doubt.strip().lower() not in NO_DOUBT
+            read.cannot_tell |= doubt.strip().lower() not in NO_DOUBT
             answer = same.strip().lower()
             mark = "y" if answer in YES else "n" if answer in NO else ""
             if answer and not mark:
                 note(Fault.UNREADABLE, where, text)
-                usable = False
+                read.usable = False
             if not text.strip() and not answer:
                 continue
             record = self.tasks.find_record(text, shown)
             if record is None:
                 note(Fault.NO_ID, where, text)
-                usable = False
+                read.usable = False
                 continue
-            seen.add(record)
-            place.setdefault(record, where)
+            read.place.setdefault(record, where)
             if answer and not mark:
-                unread.add(record)
-            if record not in marks and not mark and not answer and (task, record) not in self.tasks.strangers:
+                read.unread.add(record)
+            if record not in read.marks and not answer and (task, record) not in self.tasks.strangers:
                 note(Fault.NOT_SHOWN, where, record)
             if mark:
-                marks.setdefault(record, set()).add(mark)
+                read.marks.setdefault(record, set()).add(mark)
                 if mark == "y" and str(record) not in self.tasks.known:
                     self.added.setdefault(record, (where, annotator, task))
-        answered = any(marks.values())
-        seconds = float(pd.to_numeric(rows.get(SECONDS, pd.Series(dtype=float)), errors="coerce").max())
-        if cannot_tell:
-            if any(marks[record] for record in marks if record != drawn):
-                note(Fault.YET_ANSWERED, first)
-            self.answers.setdefault((annotator, task), []).append(Answer(State.CANNOT_TELL, seconds=seconds))
-            return
-        if not answered:
-            return
-        for record in [r for r in shown.values() if r not in seen]:
-            note(Fault.ROW_MISSING, first, record)
-            usable = False
-        for record in [r for r, values in marks.items() if len(values) > 1]:
-            note(Fault.CONTRADICTED, first, record)
-            usable = False
-        if "n" in marks[drawn]:
-            note(Fault.DRAWN_REJECTED, first, drawn)
-            usable = False
-        for record in [r for r, values in marks.items() if not values and r in seen - unread]:
-            note(Fault.BLANK, place[record], record)
-            usable = False
-        same, different = (
-            frozenset(r for r in marks if mark in marks[r] and r not in strangers) for mark in "yn"
-        )
-        controls = frozenset((r, mark) for r in strangers for mark in marks[r])
-        state = State.ANSWERED if usable else State.INCOMPLETE
-        self.answers.setdefault((annotator, task), []).append(
-            Answer(state, same, different, controls, seconds)
-        )
+        return read
 
     def labels(self, prediction: Any) -> Labels:
         """Return the labels of all files together."""
@@ -224,6 +218,30 @@ class _Reader:
         for record, (where, annotator, task) in self.added.items():
             if record not in records:
                 self.problems.append((where, annotator, task, record, Fault.UNKNOWN_RECORD))
+
+
+@dataclass(slots=True)
+class _MarkedTask:
+    """Marks "y" and "n" by record, the `place` of its first row, and records with `unread` answers."""
+
+    marks: dict[Any, set[str]]
+    place: dict[Any, str] = field(default_factory=dict)
+    unread: set[Any] = field(default_factory=set)
+    cannot_tell: bool = False
+    usable: bool = True
+
+
+def _find_faults(
+    read: _MarkedTask, drawn: Any, shown: Mapping[str, Any], first: str
+) -> list[tuple[str, Any, Fault]]:
+    """Return place, record and kind of each fault that keeps the marks of a task from being an answer."""
+    marks = read.marks.items()
+    faults = [(first, record, Fault.ROW_MISSING) for record in shown.values() if record not in read.place]
+    faults += [(first, record, Fault.CONTRADICTED) for record, values in marks if len(values) > 1]
+    if "n" in read.marks[drawn]:
+        faults.append((first, drawn, Fault.DRAWN_REJECTED))
+    blank = [record for record, values in marks if not values and record not in read.unread]
+    return faults + [(read.place[r], r, Fault.BLANK) for r in blank if r in read.place]
 
 
 def _read_page_file(file: Path, folder: Folder) -> tuple[str, pd.DataFrame]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -131,13 +132,17 @@ def read_stars(
         Flaw.IN_TWO_ENTITIES: twice.rename(columns={"entity": "sampled"}),
         Flaw.NOT_SAMPLED: not_sampled,
     }
+    return Stars(members, pd.Index(entity[drawn]), _list_problems(flaws))
+
+
+def _list_problems(flaws: Mapping[Flaw, pd.DataFrame]) -> pd.DataFrame:
+    """Return the table of `Stars.problems` from the pairs with each flaw."""
     listed = [
         (*pair, flaw)
         for flaw, rows in flaws.items()
         for pair in rows[["sampled", "record"]].itertuples(index=False, name=None)
     ]
-    problems = pd.DataFrame(listed, columns=["sampled", "record", "problem"], dtype=object)
-    return Stars(members, pd.Index(entity[drawn]), problems)
+    return pd.DataFrame(listed, columns=["sampled", "record", "problem"], dtype=object)
 
 
 def _decide_matches(answers: pd.Series, name: str, threshold: float | None) -> pd.Series:
