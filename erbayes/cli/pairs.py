@@ -60,7 +60,7 @@ def draw_pairs(inputs: Predicted, planned: Planned, shown: Shown, replace: bool,
 def _read_edges(inputs: Predicted) -> dict[str, Any]:
     """Read PREDICTION as edges, as arguments of `erbayes.pairs.draw` and others."""
     links = inputs.reading.links
-    if not links.edges or links.records is None:
+    if not links.edges:
         raise DataError("pairs belong to edges: name these by --edges, and all records by --records")
     named = {name: getattr(links, name) for name in ("records", "score", "left", "right")}
     named |= {"edges": inputs.prediction, "record": inputs.reading.record, "stored": inputs.stored}
