@@ -277,6 +277,32 @@ def test_gini_and_regression_have_the_variance_of_linearised_draws():
     np.testing.assert_allclose(found.plain.sd, np.sqrt(n / (n - 1) * (z**2).sum(axis=0)), rtol=1e-5)
 
 
+def test_gini_and_regression_are_the_formulas_of_convey_and_survey_by_hand():
+    """R is not at hand. Langel and Tillé (2013), as convey linearises Gini, and the sandwich of svyglm."""
+    pytest.importorskip("formulaic")
+    formula = "log(size) ~ span"
+    found = eb.impact(PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), ["gini", formula], **GIVEN)
+    by, n = TABLE.loc[LABELS.index].groupby(LABELS), len(DRAWN)
+    size, span = by.size(), by["year"].max() - by["year"].min()
+    draws = [(float(size[c]), float(span[c]), N / (n * float(size[c]))) for c in DRAWN]
+    K, T = sum(w for _, _, w in draws), sum(w * y for y, _, w in draws)
+    G = sum(v * w * abs(x - y) for x, _, v in draws for y, _, w in draws) / (2 * K * T)
+    u = []
+    for y, _, _ in draws:
+        below = sum(w for x, _, w in draws if x <= y)
+        mean = sum(w * x for x, _, w in draws if x <= y) / below
+        u.append((2 * below * (y - mean) + T - K * y - G * (T + K * y)) / (K * T))
+    A = sum(w * np.outer([1, s], [1, s]) for _, s, w in draws)
+    B = np.linalg.solve(A, sum(w * np.array([1, s]) * np.log(y) for y, s, w in draws))
+    scores = [w * np.array([1, s]) * (np.log(y) - B @ [1, s]) for y, s, w in draws]
+    bread = np.linalg.inv(A)
+    meat = n / (n - 1) * sum(np.outer(s - np.mean(scores, axis=0), s) for s in scores)
+    np.testing.assert_allclose(found.plain.mean, [G, *B], rtol=1e-10)
+    z = np.array([w * x for x, (_, _, w) in zip(u, draws, strict=True)])
+    se = [np.sqrt(n * z.var(ddof=1)), *np.sqrt(np.diag(bread @ meat @ bread))]
+    np.testing.assert_allclose(found.plain.sd, se, rtol=1e-9)
+
+
 class TestDesigns:
     def test_a_stratified_sample_adds_up_its_strata(self):
         strata = {c: c % 2 for c in range(K)}
