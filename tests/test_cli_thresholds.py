@@ -2,6 +2,7 @@
 
 from io import StringIO
 
+import numpy as np
 import pandas as pd
 import pytest
 from test_thresholds_curve import DESIGN, EDGES, LABELS, TRUTH
@@ -53,6 +54,45 @@ def test_a_minimum_asks_for_its_metric_and_all_thresholds_that_may_be_best_are_c
         f"{len(best)} of 40 thresholds, from {best.min():g} to {best.max():g}, cannot be told from the best"
     )
     assert len(best) > 1 and said in result.stderr
+
+
+def draw_folder(plan):
+    """A folder of 40 draws, in whose sheet the truth has answered."""
+    named = ("--edges", "--score", "score", "--threshold", "2", "--records", "ids.csv", "--design", plan)
+    drawn = ("draw", "edges.csv", *named, "-n", "40", "--seed", "1", "-o", plan)
+    result = CliRunner().invoke(app, drawn)
+    assert result.exit_code == 0, result.output
+    sheet = pd.read_csv(f"{plan}/sheet-A.csv", dtype=str)
+    entity = TRUTH[sheet["record"].astype(int)].to_numpy()
+    first = pd.Series(entity).groupby(sheet["task"]).transform("first")
+    sheet.assign(same=["y" if x else "n" for x in first == entity]).to_csv(f"{plan}/sheet-A.csv", index=False)
+
+
+def test_folders_of_any_plan_of_records_judge_all_thresholds(files):
+    some = ("--records", "ids.csv", "--at", "2,0", "--metrics", "pairwise-precision,b3-recall", "-f", "csv")
+    text = EDGES.astype({"l": str, "r": str})
+    at_two = eb.Clustering.from_pairs(text, score="score", threshold=2, records=TRUTH.index.astype(str))
+    for plan in ("mixture", "poisson"):
+        draw_folder(plan)
+        found = table_of(CliRunner().invoke(app, ["thresholds", "edges.csv", plan, *some]))
+        returned = eb.labels.read_labels(plan)
+        metrics = ["pairwise-precision", "b3-recall"]
+        own = eb.estimate(eb.Sample(eb.measure(at_two, returned.labels), returned.design()), metrics=metrics)
+        at = found[found.threshold == 2].set_index("metric")
+        np.testing.assert_allclose(at.estimate[metrics], own.estimate, rtol=1e-9)
+        np.testing.assert_allclose(at.se[metrics], own.sd, rtol=1e-9)
+    draw_folder("predicted-clusters")
+    result = CliRunner().invoke(app, ["thresholds", "edges.csv", "predicted-clusters", *some])
+    assert result.exit_code == 2 and "judge only the prediction that they were drawn from" in result.stderr
+
+
+def test_a_folder_that_tops_up_another_is_read_with_it(files, monkeypatch):
+    draw_folder("uniform-records")
+    labels = LABELS.set_axis(LABELS.index.astype(str))
+    monkeypatch.setattr("erbayes.cli.thresholds.read_both", lambda returned: (labels, DESIGN))
+    some = ("--records", "ids.csv", "--at", "6", "--format", "csv")
+    found = table_of(CliRunner().invoke(app, ["thresholds", "edges.csv", "uniform-records", *some]))
+    pd.testing.assert_frame_equal(found, table_of(run("edges.csv", *some)))
 
 
 def test_edges_lie_in_parquet_or_in_a_database(files):

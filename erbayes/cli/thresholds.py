@@ -11,7 +11,7 @@ import erbayes
 from .._internal.errors import DataError, Remedy, head
 from .asked import Asked, Minima
 from .designs import Drawing
-from .lazily import curves, definitions, disk, edges, labelling, large, np, pd
+from .lazily import curves, definitions, disk, edges, labelling, large, np, pd, plans, returned_answers
 from .options import (
     argument,
     command,
@@ -23,6 +23,7 @@ from .options import (
     within,
 )
 from .printing import Format, Printing, show_cautions
+from .top_up import read_both, read_drawn_from
 
 if TYPE_CHECKING:
     from ..design.contract import Design
@@ -103,7 +104,13 @@ class Scored:
         if self.labels.is_dir():
             returned = labelling.read_labels(self.labels)
             show_cautions(returned)
-            return returned.labels, returned.design()
+            if returned.of_clusters:
+                raise DataError(f"{self.labels}: {returned_answers.OWN}")
+            if (both := read_both(returned)) is not None:
+                return both
+            free = isinstance(returned.folder.drawn.plan, plans.FREE)
+            origin = None if free else read_drawn_from(returned.folder)
+            return returned.labels, returned.design(drawn_from=origin)
         table = disk.read_columns(self.labels, {"record": self.table.record, "entity": self.entity})
         return table.set_index(table.columns[0]).iloc[:, 0], self.drawing.read()
 
