@@ -16,7 +16,7 @@ pytest.importorskip("pymc", reason="pymc is not installed")
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
-from erbayes._internal.errors import Grade
+from erbayes._internal.errors import Grade, Remedy
 from erbayes.bayes.by_law import REJECTED
 from erbayes.bayes.doubts import is_disowned
 from erbayes.bayes.evidence import Evidence
@@ -231,7 +231,7 @@ def test_recall_of_split_giants_raises_an_alarm_under_clusters_and_none_under_re
     table = clusters.table(metrics=R)
     assert f"between {table.law_lower.iloc[0]:.2f} and {table.law_upper.iloc[0]:.2f}" in alarm
     assert f"more than {clusters.evidence.entities.size.max():,.0f} records" in alarm
-    assert "UniformRecords" in alarm and "BySize(numpy.sqrt)" in alarm and alarm.grade is Grade.CAUTION
+    assert alarm.remedies == (Remedy.UNSEEN,) and alarm.grade is Grade.CAUTION
     assert f"interval of the model, {lower:.2f} to {upper:.2f}, is too short" in alarm
     assert records.alarms == []
     (lower, upper), *_ = records.apply(R).interval()

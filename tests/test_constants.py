@@ -144,6 +144,7 @@ NEEDS_NONE = {
     "sentences.ROUNDING": "a limit of rounding",
     "sizes.FLOOR": "a limit of floats",
     "source.BUCKETS": "the number of values of the first 16 bits of a key",
+    "thresholds.SHOWN": "a limit of display",
     "told.NEAREST": "a limit of floats",
 }
 """Why a constant needs no guard."""

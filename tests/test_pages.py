@@ -26,6 +26,7 @@ NEEDS = {
     "two-clusterings": "pymc",
     "gallery": "pymc",
     "heavy-tails": "pymc",
+    "thresholds": "pymc",
 }
 
 

@@ -276,7 +276,7 @@ def test_records_without_a_group():
         wanted = eb.by_domain(sampled(eb.measure(prediction, labels)), groups, USUAL, fewest=0).table()
         found = eb.by_domain(sampled(units), "country", USUAL, fewest=0)
         pd.testing.assert_frame_equal(found.table(), wanted, rtol=1e-9)
-        with pytest.raises(NotIdentified, match="7 of the prediction have none: give them one of their own"):
+        with pytest.raises(NotIdentified, match="7 of the prediction have none: write one there"):
             eb.by_domain(sampled(units), "country", USUAL, links=Links.INSIDE)
     with pytest.raises(DataError, match=r"'country' has no value for 2 of .* labelled records, such as"):
         scan(

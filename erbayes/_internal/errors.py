@@ -43,6 +43,10 @@ class Remedy(Enum):
     EVERY_DRAW = "if repeats were dropped, list the unit of every draw in draws="
     LARGE = "label more units, or draw more records of large predicted clusters (erbayes.labels.Mixture)"
     BY_SIZE = "sample with probability proportional to size, as uniform records do"
+    UNSEEN = (
+        "draw records uniformly (UniformRecords), more of them if they were, or entities with a chance that "
+        "grows with their size, such as its root (BySize(numpy.sqrt))"
+    )
     INFLUENCE = "few units carry the estimate, see influence(), and report the jackknife's intervals as well"
     ALL_RECORDS = (
         "give the prediction all records, or count these as clusters of their own: missing=Missing.SINGLETON"

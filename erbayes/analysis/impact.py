@@ -341,7 +341,8 @@ class Help:
         explained = np.sqrt(np.maximum(1 - _divide(after, total, 0 * total), 0)) * (total > 0)
         pseudo = MASS * explained * _divide(np.sum(D**4, axis=0), total, 0 * total)
         cov = variance.covariance(z - weight * mirrored) * np.sqrt(np.outer(wider, wider)) + np.diag(pseudo)
-        varies = total > ROUNDING**2 * np.sum(d**2, axis=0)
+        # weights up to a factor leave only rounding of d itself, so that the value counts too
+        varies = total > ROUNDING**2 * (np.sum(d**2, axis=0) + np.nan_to_num(value) ** 2)
         # the variance of a variance, from the fourth moment, has n degrees of freedom for normal residuals
         n, share = len(D), _divide(np.sum(left**4, axis=0), after**2, 0 * total)
         df = 2 * n / np.maximum(n * share - 1, 1e-9) * (1 + _divide(pseudo, after, 0 * total)) ** 2
@@ -355,7 +356,10 @@ class Help:
         if self.census or self.effective[j] >= FEWEST:
             return ""
         if self.effective[j] == 0:
-            return "draws do not differ in it, so that nothing says how far it is from the truth: label more"
+            return (
+                "draws do not differ in it, as in count where all labelled entities have one size, so that "
+                "nothing says how far rarer entities would move it: label more"
+            )
         return f"it depends on {self.effective[j]:.1f} effective draws, fewer than {FEWEST:g}: label more"
 
 

@@ -29,7 +29,16 @@ from ..engine.contract import Engine, need_paired
 from ..engine.named import find_engine
 from ..large import DuckDB
 from ..large.sources import lies_elsewhere, opened
-from ..metrics.definitions import USUAL, Metric, Wanted, b3_recall, chosen
+from ..metrics.columns import PREDICTED_LINKS, Known
+from ..metrics.definitions import (
+    USUAL,
+    Metric,
+    Wanted,
+    b3_recall,
+    chosen,
+    pairwise_precision,
+    pairwise_recall,
+)
 from ..metrics.intervals import DEFAULT, BetaGamma, Kind, check_level
 from ..metrics.simultaneous import draw_paths
 from ..metrics.uncertain import EMPTY, Draws, Normal, Tabled
@@ -163,6 +172,51 @@ class Curve(Tabled):
         if passed == begin:
             return Certificate(name, least, level, None, None, at[passed], draws)
         return Certificate(name, least, level, at[passed - 1], limit[passed - 1], at[passed], draws)
+
+    def loss(self, false: float, missed: float, level: float = 0.95) -> pd.DataFrame:
+        """Return the expected loss of each threshold, if a false and a missed link have these costs.
+
+        L(t) = false · |P_t| (1 - P_t) + missed · T (1 - R_t), with |P_t| the known number of predicted links
+        at threshold t, and P_t, R_t draws of precision and recall. The true links T belong to no threshold:
+        in each draw they are the median of |P_t| P_t/R_t. It takes an engine with posterior draws, such as
+        `erbayes.bayes.Modelled()`, whose draws are probabilities.
+
+        Parameters
+        ----------
+        false, missed : float
+            Cost of a predicted link that is false, and of a true link that is missed. 0 or more.
+        level : float in (0, 1)
+
+        Returns
+        -------
+        DataFrame, one row per threshold
+            - threshold, loss, lower, upper: the mean of the loss and its equal-tailed interval
+            - best: probability that the threshold has the least loss of all
+            - regret: mean loss above the least one of each draw. At the threshold with the least expected
+              loss it is the most that further labels can save.
+
+        Raises
+        ------
+        DataError
+            Costs below 0, a curve without pairwise precision and recall, or from an engine without draws.
+        """
+        check_level(level)
+        false, missed = (
+            number(x, "a cost", lambda x: 0 <= x < np.inf, "be 0 or more") for x in (false, missed)
+        )
+        if not isinstance(self.joint, Draws):
+            raise DataError("an expected loss needs posterior draws: give engine=erbayes.bayes.Modelled()")
+        of = [self._take(self._locate(metric)) for metric in (pairwise_precision, pairwise_recall)]
+        P, R = (part.flat for part in of if isinstance(part, Draws))
+        predicted = np.array([sample.known(Known(PREDICTED_LINKS)) for sample in self.samples])
+        true = np.median(predicted * P / np.where(R > 0, R, np.inf), axis=1, keepdims=True)
+        loss = false * predicted * (1 - P) + missed * true * (1 - R)
+        least = loss == loss.min(axis=1, keepdims=True)
+        lower, upper = np.quantile(loss, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        table = {"threshold": self.thresholds, "loss": loss.mean(axis=0), "lower": lower, "upper": upper}
+        table["best"] = (least / least.sum(axis=1, keepdims=True)).mean(axis=0)
+        table["regret"] = table["loss"] - loss.min(axis=1).mean()
+        return pd.DataFrame(table)
 
     def plot(self, metrics: Wanted | None = None, **settings: Any) -> Axes:
         """Draw estimates and bands over thresholds (see `erbayes.plots.curve`)."""

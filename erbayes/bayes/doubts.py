@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from .._internal.errors import Grade, Sentence
+from .._internal.errors import Grade, Remedy, Sentence
 from ..auxiliary.estimates import known_labels
 from ..metrics.definitions import pairwise_recall
 from .by_law import FittedLaws
 from .matched import FEWEST
 from .totals import FittedTotals
 
-REMEDY = (
-    "Draw records uniformly instead (UniformRecords), or entities with a chance that grows with "
-    "their size, such as its root (BySize(numpy.sqrt))."
-)
-"""The remedy if the sample lacks the largest entities."""
 UNSEEN = 0.25
 """Largest share of the true links in entities beyond the sampled sizes for which there is no alarm.
 
@@ -57,7 +52,8 @@ def alarms(fit: FittedLaws) -> list[Sentence]:
             "Laws of sizes and errors that the sample does not tell apart put recall between "
             f"{under.lower.min():.2f} and {under.upper.max():.2f}."
         )
-    return [Sentence(" ".join([*sentences, REMEDY]), Grade.CAUTION), *found]
+    what = " ".join(sentences).removesuffix(".")
+    return [Sentence(what, Grade.CAUTION, Remedy.UNSEEN), *found]
 
 
 def _warn_second_clustering(fit: FittedTotals) -> list[Sentence]:
@@ -74,9 +70,9 @@ def _warn_second_clustering(fit: FittedTotals) -> list[Sentence]:
     what = (
         f"pairwise-recall rests on the second clustering {matched.second.name!r}: {100 * share:.0f} % of "
         f"the true links are taken from its clusters of more than {matched.largest:,.0f} records, the "
-        f"largest that a sampled entity matches. {REMEDY}"
+        "largest that a sampled entity matches"
     )
-    return [*found, Sentence(what, Grade.CAUTION)]
+    return [*found, Sentence(what, Grade.CAUTION, Remedy.UNSEEN)]
 
 
 def refusal(fit: FittedTotals) -> str:

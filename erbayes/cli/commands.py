@@ -72,6 +72,7 @@ from .top_up import flag_new
 from .topics import explain
 
 if TYPE_CHECKING:
+    from ..analysis.comparison import Comparison
     from ..analysis.domains.estimates import ByDomain
     from ..design.sample import Sample
     from ..labels import Drawn
@@ -361,6 +362,7 @@ def _run_engines(
 ) -> Analysis:
     """Estimate metrics by the engine that --engine names, or by several side by side."""
     made = named.engines
+    named.announce(sample, metrics)
     found = {name: engine(sample, metrics, SEED) for name, engine in made.items()}
     warned: list[str] = list(diagnostics.alarms(sample, metrics))
     for engine in made.values():
@@ -466,12 +468,24 @@ def compare_command(
             f"caution: {comparison.left_out} labelled records, which not all predictions have, are left out"
         )
     table = (comparison.steps if in_order else comparison.table)(inputs.level, asked.kind)
+    _print_alike(comparison, metrics)
     if domains.column is not None:
         groups = domains.groups(inputs, parts, [s.units for s in comparison.samples])
         known = domains.known(inputs, inputs.parts(), groups)
         by = by_groups.compare_by_domain(comparison, groups, metrics, predictions=known, **domains.settings)
         table = by.table(inputs.level, asked.kind)
     printing.show_estimates(table, inputs.level, "taylor" if engine is None else "assisted")
+
+
+def _print_alike(comparison: Comparison, metrics: Sequence[Metric]) -> None:
+    """Say in which metrics no draw shows a difference, so that its interval has no length."""
+    table = comparison.differences()
+    about = {metric.name for metric in metrics if metric.group is not definitions.Group.TRUTH}
+    if alike := list(dict.fromkeys(table.loc[(table["se"] == 0) & table["metric"].isin(about), "metric"])):
+        message(
+            f"caution: no draw shows a difference of {', '.join(alike)}, and an interval of no length is no "
+            "evidence that predictions are alike: label more units"
+        )
 
 
 def _describe_file(path: Path) -> str:
@@ -627,6 +641,8 @@ def plan_command(
     )
     table = plan.needed(half_width, inputs.level)
     _print_unreached(pilot, planned, table)
+    if not per_unit and per_record == 1:
+        message("note: cost counts records to label; --per-unit and --per-record say what they cost")
     printing.show(table.astype(object).where(table.notna(), None))
 
 

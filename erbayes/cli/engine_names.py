@@ -11,8 +11,13 @@ from .lazily import named_engines
 from .options import flag, message, option
 
 if TYPE_CHECKING:
-    from ..engine import Engine
+    from collections.abc import Sequence
 
+    from ..design.sample import Sample
+    from ..engine import Engine
+    from ..metrics.definitions import Metric
+
+COMPILES = "note: the size model compiles first, which takes about a minute"
 SEED = 1
 """Seed of engines that draw, so that the same call prints the same numbers."""
 
@@ -56,10 +61,17 @@ class Engines:
         names = three if self.side_by_side else [self.engine or EngineName.CLOSED_FORM]
         return {name.value: _make_engine(name) for name in names}
 
+    def announce(self, sample: Sample, metrics: Sequence[Metric]) -> None:
+        """Print that a model compiles if the advised engine has one, which the sample decides."""
+        if self.engine is EngineName.ADVISED:
+            taken, _ = named_engines.advise(sample, metrics)
+            if named_engines.fits_a_model(taken):
+                message(COMPILES)
+
 
 def _make_engine(name: EngineName) -> Engine:
     """Return the engine of a name. The room of models is loaded only for one."""
     engine = named_engines.find_engine(name.value)  # which refuses if its packages are missing
     if name in (EngineName.SIZE_MODEL, EngineName.POOL):
-        message("note: the size model compiles first, which takes about a minute")
+        message(COMPILES)
     return engine

@@ -45,8 +45,14 @@ class Explained(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read arguments, and say what is wrong with them in the words of the shell."""
         try:
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, list(args))
         except typer.BadParameter as error:
+            given = self.make_parser(ctx).parse_args(args=list(args))[0]
+            absent = [p for p in self.get_params(ctx) if p.required and given.get(p.name) is None]
+            if error.param in absent:
+                # all at once, since each refusal costs another call
+                names = [p.opts[0] if p.opts[0].startswith("-") else p.opts[0].upper() for p in absent]
+                ctx.fail(f"Missing: {', '.join(names)}. The help says what each is, with its choices")
             for theirs, ours in WORDS.items():
                 error.message = error.message.replace(theirs, ours)
             raise
@@ -139,6 +145,7 @@ REMEDIES = {
         "label more units, or draw more records of large predicted clusters: erbayes draw --design mixture"
     ),
     Remedy.BY_SIZE: Remedy.BY_SIZE.value,
+    Remedy.UNSEEN: "draw records, or more of them: erbayes draw --design uniform-records or mixture",
     Remedy.INFLUENCE: (
         "few units carry the estimate: erbayes report names them, and shows the jackknife's intervals as well"
     ),
@@ -244,7 +251,10 @@ def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 def _name_columns(values: Mapping[str, Any], what: str) -> str:
     """Return the remedy of columns: the options that the command has, without those that name one already."""
     wrong = "has no column" in what
-    wanted = ("record",) if "instead of 1" in what else ("record", "cluster", "entity")
+    wanted = ["record"] if "instead of 1" in what else ["record", "cluster", "entity"]
+    labels = values.get("labels")
+    if labels is not None and labels.is_dir():
+        wanted = [name for name in wanted if name != "entity"]  # which a folder has
     names = [n for n in wanted if n in values and (wrong or not values[n])]
     return f"name them: {', '.join(f'--{name}' for name in names)}"
 

@@ -43,8 +43,21 @@ def _recall_attributes(values: Mapping[str, Any], call: Mapping[str, Any], home:
     return {"attributes": path} if any(name.partition(":")[0] in columns for name in wanted) else {}
 
 
+def _recall_records(values: dict[str, Any], labels: Path) -> dict[str, Any]:
+    """Fill in the file of all records of scored edges: that from which a folder was drawn."""
+    call = folders.read_folder(labels).facts.get(CALL) if labels.is_dir() else None
+    if values["records"] is not None or not isinstance(call, dict):
+        return values
+    own = Path(os.path.relpath(labels.resolve().parent / str(call.get("records", call["prediction"]))))
+    if not own.is_file() or ("edges" in call and "records" not in call):
+        return values
+    return values | {"records": own, "record": values["record"] or call.get("record")}
+
+
 def recall(values: dict[str, Any]) -> dict[str, Any]:
     """Fill in what a folder remembers: the prediction if none is named, and how that is read."""
+    if isinstance(values.get("edges"), Path) and "labels" in values:
+        return _recall_records(values, values["labels"])
     if not {"prediction", "labels"} <= set(values):
         return values
     labels, several = values["labels"], "in_order" in values

@@ -11,9 +11,8 @@ import erbayes
 from .._internal.errors import DataError, head
 from .asked import Asked, Minima
 from .designs import Drawing
-from .lazily import disk, edges, labelling, pd
+from .lazily import disk, edges, labelling, np, pd
 from .options import (
-    REQUIRED,
     argument,
     command,
     file_option,
@@ -23,10 +22,14 @@ from .options import (
     refuse_same_file,
     within,
 )
-from .printing import Printing, show_cautions
+from .printing import Format, Printing, show_cautions
 
 if TYPE_CHECKING:
     from ..design.contract import Design
+
+
+SHOWN = 20
+"""Thresholds of a table that a person reads, at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +37,8 @@ class EdgeTable:
     """Options of scored edges."""
 
     edges: Path = argument("Two records and a score per row.", dir_okay=False)
-    records: Path = file_option(
-        "All records, some of which may be in no edge: ids, or a prediction.", default=REQUIRED
+    records: Path | None = file_option(
+        "All records, some of which may be in no edge: ids, or a prediction. A folder remembers its own."
     )
     score: str | None = option("Column of scores.")
     left: str | None = option("Column of one record.")
@@ -44,6 +47,8 @@ class EdgeTable:
 
     def given(self) -> dict[str, Any]:
         """Read what the options name, as arguments of `erbayes.thresholds` and others."""
+        if self.records is None:
+            raise DataError("a record without a match is in no edge: list all records by --records FILE")
         if self.left or self.right:
             named = {"left": self.left, "right": self.right, "score": self.score}
             table = disk.read_columns(self.edges, named)
@@ -137,7 +142,12 @@ def thresholds_command(
             message(f"note: {found}")
             return
         curve = erbayes.thresholds(metrics=metrics, at=scored.thresholds(), **given)
-    printing.show(curve.table(level=scored.level, kind=asked.kind))
+    table = curve.table(level=scored.level, kind=asked.kind)
+    if printing.format is Format.TABLE and printing.output is None and len(curve.thresholds) > SHOWN:
+        some = np.linspace(0, len(curve.thresholds) - 1, SHOWN).round().astype(int)
+        table = table[table["threshold"].isin(curve.thresholds[some])]
+        message(f"note: {SHOWN} of {len(curve.thresholds)} thresholds are shown; --format csv has all")
+    printing.show(table)
     if "pairwise-f1" in [m.name for m in metrics]:
         best = curve.best("pairwise-f1", scored.level)["threshold"]
         message(

@@ -88,6 +88,11 @@ def advise(sample: Sample, metrics: Sequence[Metric]) -> tuple[Engine, Sentence]
     )
 
 
+def fits_a_model(engine: Engine) -> bool:
+    """Return whether an engine that `advise` has taken fits a size model, which compiles first."""
+    return not isinstance(engine, ClosedForm | Jackknife)
+
+
 def _has_heavy_tail(sample: Sample, metrics: Sequence[Metric]) -> bool:
     """Return whether a few units carry the metrics, or the sample misses the large predicted clusters."""
     if sample.units.known is not None and links_out_of_reach(sample.units) > NOTABLE:

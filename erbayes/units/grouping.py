@@ -92,8 +92,8 @@ class Variable:
         if (position < 0).any():
             lacking = wanted[position < 0]
             raise DataError(
-                f"{self.name!r} has no value for {len(lacking):,} of {among}, such as {head(lacking)}: give "
-                "them one of their own, such as 'unknown'"
+                f"{self.name!r} has no value for {len(lacking):,} of {among}, such as {head(lacking)}: write "
+                "one of their own, such as 'unknown', where the values stand"
             )
         return np.asarray(self.codes[position])
 
@@ -221,7 +221,7 @@ class Grouping:
         if self.unknown:
             raise NotIdentified(
                 f"totals by {self.variable}, and links inside its groups, need the value of each record, and "
-                f"{self.unknown:,} of the prediction have none: give them one of their own, such as 'unknown'"
+                f"{self.unknown:,} of the prediction have none: write one there, such as 'unknown'"
             )
         if self.predicted is None:
             raise NotIdentified(

@@ -256,6 +256,7 @@ def _write_readme(dealt: Mapping[str, Sequence[int]], files: Set[str], day: str)
     lines += [
         "  Each annotator fills one of these, which hold the same tasks. The page (.html) opens in a browser",
         "  and needs no network. It shows attributes of records: treat the files as you treat the data.",
+        "  In a sheet, write yes or no under same in every row, yes in that of the drawn record too.",
         "",
         "DO NOT SEND, AND DO NOT CHANGE",
         f"  {TASKS}, {DRAWS}, {FACTS}",

@@ -1,0 +1,96 @@
+"""What a new user meets on the way: options that are missing, columns that a folder knows, tables to read."""
+
+import json
+import shlex
+
+import pandas as pd
+import pytest
+from test_cli import folder, refused, run  # noqa: F401
+from test_cli_thresholds import files  # noqa: F401
+from test_thresholds_curve import EDGES, TRUTH
+
+from erbayes.cli import engine_names
+from erbayes.engine import named
+
+SEEN = ("uniform-clusters", "--metrics", "pairwise-recall")
+
+
+def test_missing_options_are_named_all_at_once(folder):  # noqa: F811
+    told = refused("draw", "p.csv", "-n5")
+    assert "Missing: --design, --seed, --output. The help says what each is" in told
+    assert "uniform-records" not in told, "names without a meaning"
+    assert "Missing: PREDICTION, --design" in refused("draw")
+    # a wrong value is told even if another option is missing
+    assert "'uniform' is not one of 'uniform-records'" in refused("draw", "p.csv", "-d", "uniform")
+
+
+def test_a_difference_that_no_draw_shows_is_no_evidence(folder):  # noqa: F811
+    compared = run("compare", "p.csv", "q.csv", "l.parquet", "-d", *SEEN)
+    assert "no draw shows a difference" not in compared.stderr
+    (folder / "same.csv").write_text((folder / "p.csv").read_text())
+    same = ("compare", "p.csv", "same.csv", "l.parquet", "-d", "uniform-clusters", "-m")
+    assert "caution: no draw shows a difference of pairwise-recall, and" in run(*same, "recall").stderr
+    # the number of entities depends on labels alone
+    assert "no draw shows a difference" not in run(*same, "entities").stderr
+
+
+def test_a_plan_says_what_its_cost_is(folder):  # noqa: F811
+    plan = ("plan", "p.csv", "l.parquet", "--half-width", "0.1", "-d", *SEEN)
+    assert "note: cost counts records to label" in run(*plan).stderr
+    for own in ("--per-unit", "--per-record"):
+        assert "note: cost" not in run(*plan, own, "4").stderr
+
+
+def draw_from(prediction, options):
+    """Draw a folder, and answer it by the truth."""
+    drawn = run("draw", prediction, "-d", "uniform-records", "-n", 30, "--seed", 5, *options, "-o", "f")
+    assert drawn.exit_code == 0, drawn.stderr
+    sheet = pd.read_csv("f/sheet-A.csv", dtype=str, keep_default_na=False)
+    home = sheet["task"].map(sheet[sheet["role"] == "drawn"].set_index("task")["record"])
+    entity = {str(record): name for record, name in TRUTH.items()}
+    sheet["same"] = [
+        "y" if entity[r] == entity[h] else "n" for r, h in zip(sheet["record"], home, strict=True)
+    ]
+    sheet.to_csv("f/sheet-A.csv", index=False)
+
+
+@pytest.mark.parametrize("of_edges", [False, True])
+def test_a_folder_knows_all_records_of_scored_edges(files, of_edges):  # noqa: F811
+    pd.DataFrame({"key": TRUTH.index, "group": range(len(TRUTH))}).to_csv("own.csv", index=False)
+    left, right, score = EDGES.columns
+    links = f"--edges --left {left} --right {right} --score {score} --threshold 3 --records ids.csv"
+    draw_from(*(("edges.csv", links.split()) if of_edges else ("own.csv", ["--cluster", "group"])))
+    call = ("thresholds", "edges.csv", "f", "--at", "3", "--format", "json")
+    found = run(*call)
+    assert found.exit_code == 0, found.stderr
+    assert found.stdout == run(*call, "--records", "ids.csv").stdout
+
+
+def test_columns_that_a_folder_knows_are_not_asked_for(files):  # noqa: F811
+    pd.DataFrame({"key": TRUTH.index, "group": range(len(TRUTH))}).to_csv("own.csv", index=False)
+    draw_from("own.csv", ["--cluster", "group"])
+    wide = pd.DataFrame({name: TRUTH.index for name in "abc"})
+    wide.to_csv("wide.csv", index=False)
+    told = refused("thresholds", "edges.csv", "f", "--records", "wide.csv")
+    assert told.endswith("name them: --record\n")
+    told = refused("thresholds", "edges.csv", "labels.csv", "-d", "uniform-records")
+    assert "list all records by --records FILE" in told
+
+
+def test_a_person_reads_twenty_thresholds_and_a_program_all(files):  # noqa: F811
+    call = ("thresholds", "edges.csv", "labels.csv", "--records", "ids.csv")
+    call += tuple(shlex.split("--design uniform-records --drawn drawn.csv -m f1"))
+    everything = json.loads(run(*call, "--at", "45", "--format", "json").stdout)
+    shown = run(*call, "--at", "45")
+    assert shown.stdout.count("pairwise-f1") == 20
+    assert f"note: 20 of {len(everything)} thresholds are shown; --format csv has all" in shown.stderr
+    few = run(*call, "--at", "3")
+    assert "are shown" not in few.stderr
+
+
+@pytest.mark.parametrize("engine, told", [(named.Resampled(), True), (named.ClosedForm(), False)])
+def test_a_line_while_the_advised_model_compiles(folder, monkeypatch, engine, told):  # noqa: F811
+    monkeypatch.setattr(named, "advise", lambda sample, metrics: (engine, "because"))
+    shown = run("estimate", "p.csv", "l.parquet", "-d", *SEEN, "--engine", "advised")
+    assert shown.exit_code == 0, shown.output
+    assert (engine_names.COMPILES in shown.stderr) == told
