@@ -250,7 +250,7 @@ FIELD = pd.Series(np.where(np.arange(len(PEOPLE.true)) % 3 == 0, "f", "g"), PEOP
 PLANS = {
     "poisson": (sa.Poisson(sa.RootSize()), None),
     "pps": (sa.Systematic(), None),
-    "strata of sizes": (sa.Strata((1, 2, 4), of=sa.RootSize()), None),
+    "strata of sizes": (sa.Strata((1, 2, 4)), None),
     "strata of values": (sa.Strata(), FIELD),
     "clusters": (sa.PredictedClusters(), None),
     "clusters by size": (sa.PredictedClusters(sa.Records()), None),
@@ -270,7 +270,7 @@ def with_unresolved(plan, values, seed, n=150):
     else:
         labels = labelled(PEOPLE.true, rest)
         units = eb.measure(PEOPLE.pred, labels)
-    return drawn, eb.Sample(units, drawn.design(labels, prediction=PEOPLE.pred, unresolved=list(lost)))
+    return drawn, eb.Sample(units, drawn.design(labels, unresolved=list(lost)))
 
 
 @pytest.mark.parametrize("name", PLANS)

@@ -32,7 +32,7 @@ class PlanName(Enum):
     PAIRS = "pairs"
 
 
-TAKES_CHANCES = {"mixture", "poisson", "pps", "stratified", "predicted-clusters"}
+TAKES_CHANCES = {"mixture", "poisson", "pps", "predicted-clusters"}
 """Plans that take the chances of another plan (--of)."""
 TAKES_VALUES = {"given-chances", "stratified"}
 """Plans that take a value of every record (--values)."""
@@ -48,7 +48,9 @@ class Planned:
     n: int = option("Number of draws; under poisson, their mean.", "-n", default=REQUIRED, min=1)
     seed: int = option("The same seed draws the same records again.", default=REQUIRED, min=0)
     share: float | None = option("mixture: share of uniform records, by default 0.2.", rare=True)
-    of: PlanName | None = option("The design whose chances mixture, poisson, pps and others use.", rare=True)
+    of: PlanName | None = option(
+        "The design whose chances mixture, poisson, pps and predicted-clusters use.", rare=True
+    )
     starts: str | None = option(
         "stratified: least sizes of the classes of predicted clusters, such as 1,2,5.", rare=True
     )

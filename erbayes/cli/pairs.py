@@ -155,7 +155,8 @@ def pairs_command(
 
     \b
     Examples:
-      erbayes draw edges.csv --edges --design pairs -n 300 --seed 1 --records ids.csv --threshold 1.5 -o pairs
+      erbayes draw edges.csv --edges --design pairs -n 300 --seed 1 \\
+          --records ids.csv --threshold 1.5 -o pairs
       erbayes pairs edges.csv pairs --records ids.csv --threshold 1.5
     """
     for output in (printing.output, asked.picture):

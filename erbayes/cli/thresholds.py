@@ -145,10 +145,11 @@ def thresholds_command(
 
     \b
     Examples:
-      erbayes thresholds edges.csv labels.csv --design uniform-records --records ids.csv
-      erbayes thresholds edges.parquet labels.csv --design uniform-records --records ids.csv \\
-          --score match_weight --at 50 --min-precision 0.95 --picture curve.svg
-      erbayes thresholds edges.csv labels.csv --design uniform-records --records ids.csv --stages 1.5
+      erbayes thresholds edges.csv to-label
+      erbayes thresholds edges.parquet labels.csv -d uniform-records \\
+          --records ids.csv --score match_weight --at 50 --min-precision 0.95 \\
+          --picture curve.svg
+      erbayes thresholds edges.csv to-label --stages 1.5
     """
     for output in (printing.output, picture):
         refuse_output_over(output, scored)

@@ -74,7 +74,6 @@ class Drawn:
         self,
         labels: Any,
         values: Any = None,
-        prediction: Any = None,
         *,
         unresolved: Sequence[Any] | pd.Index = (),
         unlabelled: Sequence[Any] | pd.Index = (),
@@ -99,9 +98,6 @@ class Drawn:
         classes : Series or mapping, record -> class, optional
             Class of every drawn record, if some are unresolved. By default the classes of predicted sizes
             that `erbayes.design.size_classes` makes. Under strata, classes are those within strata.
-        prediction : memberships or Source, optional
-            The prediction that was drawn from. Needed for strata of values, if chances depend on predicted
-            size.
 
         Raises
         ------
@@ -145,7 +141,6 @@ class Drawn:
                 self.n,
                 clustering,
                 given,
-                prediction,
                 kept=len(seen) / len(self.table),
                 by_draw=not resolved.all(),
             )

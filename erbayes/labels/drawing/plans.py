@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 import pandas as pd
 
-from ..._internal.arrays import BoolArray, FloatArray, IntArray
+from ..._internal.arrays import FloatArray, IntArray
 from ..._internal.errors import DataError, head, need, number, whole
 from ...design import (
     ByPredictedSize,
@@ -37,7 +37,7 @@ from .places import (
     in_order,
     ordered_counts,
 )
-from .source import Source, keys_of, opened
+from .source import Source, keys_of
 
 COLUMNS = ["record", "cluster", "size", "probability"]
 """Columns of every table of draws."""
@@ -52,28 +52,8 @@ class Labelled:
     n: int
     labels: Clustering
     values: pd.Series | None
-    prediction: Any = None
     kept: float = 1.0
     by_draw: bool = False
-
-    def sizes(self, plan: Any) -> FloatArray:
-        """Return the size of the predicted cluster of each labelled record, (labelled records,)."""
-        records = self.labels.records
-        if np.ptp(plan.column(self.known).phi(self.known.size)) == 0:
-            return np.ones(len(records))
-        if self.prediction is None:
-            raise DataError(
-                f"chances of {type(plan).__name__} in strata of values need the predicted sizes of all "
-                "labelled records: Drawn.design(labels, prediction=...)"
-            )
-        with opened(self.prediction) as source:
-            size = source.look_up(records).set_index("record")["size"].reindex(records)
-        if size.isna().any():
-            lacking = records[size.isna()]
-            raise DataError(
-                f"{len(lacking)} labelled records are missing in the prediction, such as {head(lacking)}"
-            )
-        return size.to_numpy(dtype=float)
 
     @property
     def units(self) -> pd.Index:
@@ -455,11 +435,10 @@ class Systematic:
 
 @dataclass(frozen=True, slots=True)
 class Strata:
-    """Plan: records in strata, with replacement, independently in each stratum.
+    """Plan: uniform records in strata, with replacement, independently in each stratum.
 
     Strata are classes of predicted size, or a value of every record: `draw(prediction, Strata(), n, seed,
-    values=strata)`. In each stratum, chances are proportional to those of another plan. An entity may have
-    records in several strata. Its weight is 1/Σ_h n_h p_c^(h).
+    values=strata)`. An entity may have records in several strata. Its weight is 1/Σ_h n_h p_c^(h).
 
     Parameters
     ----------
@@ -467,10 +446,8 @@ class Strata:
         Least size of each class of predicted size, the first one 1: (1, 2, 5) for singletons, 2 to 4 records,
         and larger clusters. By default strata are values.
     allocation : mapping, stratum -> draws, optional
-        Two or more for each stratum with a chance, and n in all. A class of size has the text of its start as
+        Two or more for each stratum, and n in all. A class of size has the text of its start as
         its name. By default draws are proportional to the records of strata, but at least two.
-    of : plan by size
-        The plan whose chances are used in each stratum. By default `Records()`.
 
     Examples
     --------
@@ -483,10 +460,8 @@ class Strata:
 
     starts: Sequence[int] | None = None
     allocation: Mapping[Any, int] | None = None
-    of: Any = field(default_factory=Records)
 
     def __post_init__(self) -> None:
-        need_by_size(self.of, "of")
         if self.starts is not None:
             if isinstance(self.starts, str) or not isinstance(self.starts, Iterable):
                 raise DataError(
@@ -498,25 +473,22 @@ class Strata:
             object.__setattr__(self, "starts", tuple(starts))
 
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
-        counts, column = ordered_counts(source, seed), self.of.column(source.known)
-        records = counts["records"].to_numpy(dtype=float)
+        counts = ordered_counts(source, seed)
         codes, names = pd.factorize(self._find_strata(counts), sort=True)
-        totals = np.bincount(codes, records * column.phi(counts["size"].to_numpy(dtype=float)))
-        draws = self._allocate_draws(n, names, np.where(totals > 0, np.bincount(codes, records), 0.0))
+        records = np.bincount(codes, counts["records"].to_numpy(dtype=float))
+        draws = self._allocate_draws(n, names, records)
 
         def line(h: int) -> Line:
             def chance(rows: pd.DataFrame) -> FloatArray:
-                phi = column.phi(rows["size"].to_numpy(dtype=float))
-                return np.where(self._find_strata(rows) == names[h], phi / totals[h], 0.0)
+                return np.where(self._find_strata(rows) == names[h], 1 / records[h], 0.0)
 
             # strata are independent, since each has a stream of random numbers of its own
             return Line(chance, np.random.default_rng([seed, h]).random(draws[h]))
 
-        drawn = [int(h) for h in np.flatnonzero(draws)]
-        found = at_points(source, counts, [line(h) for h in drawn], seed)
+        found = at_points(source, counts, [line(h) for h in range(len(names))], seed)
         tables = [
-            rows[["record", "cluster", "size"]].assign(probability=rows["chance"], stratum=names[h])
-            for h, rows in zip(drawn, found, strict=True)
+            rows[["record", "cluster", "size"]].assign(probability=rows["chance"], stratum=name)
+            for name, rows in zip(names, found, strict=True)
         ]
         return pd.concat(tables, ignore_index=True)
 
@@ -528,38 +500,36 @@ class Strata:
         return names[np.searchsorted(self.starts, rows["size"], side="right") - 1]
 
     def _allocate_draws(self, n: int, names: Any, records: FloatArray) -> IntArray:
-        """Return the number of draws in each stratum, (H,), by its records, which are 0 without a chance."""
-        reached = records > 0
+        """Return the number of draws in each stratum, (H,), by its records."""
         if self.allocation is not None:
-            draws = self._take_allocation(n, names, reached)
+            draws = self._take_allocation(n, names)
         else:
             share = records / records.sum() * n
             # fewer than two draws of a stratum have no variance
-            draws = np.maximum(np.floor(share).astype(np.int64), np.where(reached, 2, 0))
+            draws = np.maximum(np.floor(share).astype(np.int64), 2)
             while draws.sum() != n and (draws.sum() < n or draws.max() > 2):
                 step = 1 if draws.sum() < n else -1
-                gap = np.where(reached & ((step > 0) | (draws > 2)), step * (share - draws), -np.inf)
+                gap = np.where((step > 0) | (draws > 2), step * (share - draws), -np.inf)
                 draws[gap.argmax()] += step
-        few = reached & (draws < 2)
+        few = draws < 2
         if few.any() or draws.sum() != n:
             raise DataError(
-                f"{n} draws do not give each of {int(reached.sum())} strata two draws, such as "
-                f"{head(names[few] if few.any() else names[reached])}: draw more, or merge strata"
+                f"{n} draws do not give each of {len(names)} strata two draws, such as "
+                f"{head(names[few] if few.any() else names)}: draw more, or merge strata"
             )
         return draws
 
-    def _take_allocation(self, n: int, names: Any, reached: BoolArray) -> IntArray:
+    def _take_allocation(self, n: int, names: Any) -> IntArray:
         """Return the draws of the allocation, (H,)."""
         allocation = {str(h): whole(k, f"draws of stratum {h!r}") for h, k in (self.allocation or {}).items()}
-        wanted = [str(h) for h in names[reached]]
+        wanted = [str(h) for h in names]
         if set(allocation) != set(wanted):
             raise DataError(
-                f"the allocation must name the strata that have a chance, {head(wanted, 9)}, not "
-                f"{head(sorted(allocation), 9)}"
+                f"the allocation must name the strata, {head(wanted, 9)}, not {head(sorted(allocation), 9)}"
             )
         if sum(allocation.values()) != n:
             raise DataError(f"the allocation is of {sum(allocation.values())} draws, not of {n}")
-        return np.array([allocation.get(str(h), 0) for h in names], dtype=np.int64)
+        return np.array([allocation[h] for h in wanted], dtype=np.int64)
 
     def design(self, drawn: Labelled) -> Design:
         stratum, units = drawn.table["stratum"].to_numpy(), drawn.units
@@ -572,31 +542,24 @@ class Strata:
         """Return the design of the draws `here` of a class of size."""
         starts = [*(self.starts or ()), np.inf]
         at = [str(s) for s in starts].index(str(stratum))
-        column = self.of.column(drawn.known)
-        return ByPredictedSize(
-            _restrict_to_sizes(column, starts[at], starts[at + 1]), units[here], drawn.known
-        )
+        return ByPredictedSize(_count_in_class(starts[at], starts[at + 1]), units[here], drawn.known)
 
     def _make_value_design(
         self, drawn: Labelled, stratum: Any, units: pd.Index, here: IntArray
     ) -> WithChances:
         """Return the design of the draws `here` of a stratum of values."""
-        phi, labels = self.of.column(drawn.known).phi, drawn.labels
-        first = drawn.table.iloc[here[0]]
-        # a draw's probability is φ over the stratum's total, so that no source is read again
-        total = float(phi(np.array([float(first["size"])]))[0]) / float(first["probability"])
+        # a draw's probability is 1 over the stratum's records, so that no source is read again
+        records = 1 / float(drawn.table.iloc[here[0]]["probability"])
         values = need_labelled_values(drawn, self, "stratum")
         inside = np.array([str(value) == str(stratum) for value in values])
-        p = np.bincount(labels.codes, np.where(inside, phi(drawn.sizes(self.of)), 0.0) / total)
-        never = drawn.known.size[phi(drawn.known.size) == 0].astype(int).tolist()
-        return KnownChances(pd.Series(p, labels.clusters), units[here], never)
+        p = np.bincount(drawn.labels.codes, inside / records)
+        return KnownChances(pd.Series(p, drawn.labels.clusters), units[here])
 
 
-def _restrict_to_sizes(column: ClusterSum, lower: float, upper: float) -> ClusterSum:
-    """Return a column of which only clusters of lower ≤ m < upper records count."""
+def _count_in_class(lower: float, upper: float) -> ClusterSum:
+    """Return the column of records in predicted clusters of lower ≤ m < upper records."""
     return ClusterSum(
-        f"{column.name}_{lower:g}_{upper:g}",
-        lambda m: np.where((m >= lower) & (m < upper), column.phi(m), 0.0),
+        f"records_{lower:g}_{upper:g}", lambda m: np.where((m >= lower) & (m < upper), 1.0, 0.0)
     )
 
 
