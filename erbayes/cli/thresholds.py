@@ -45,7 +45,7 @@ class EdgeTable:
     left: str | None = option("Column of one record.")
     right: str | None = option("Column of the other record.")
     record: str | None = option("Record column, in each file that has records.")
-    stored: str | None = option("Table of a DuckDB database.", "--table", rare=True)
+    stored: str | None = option("Table of a DuckDB database.", "--table", rare=True, panel="Scans")
 
     def given(self) -> dict[str, Any]:
         """Read what the options name, as arguments of `erbayes.thresholds` and others."""
