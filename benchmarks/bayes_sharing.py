@@ -11,7 +11,7 @@ as CSV, and work that it has is not done again.
 
 The second draws parameters of three groups and their data from the prior of `sharing`, for each part of the
 default model, and counts where the truth lies among the draws of the first group, which the others have told
-of it, and whether the spread is as probable as it is said to be.
+of it, and whether the spread of the others is as probable as it is said to be.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from erbayes.bayes.evidence import Evidence
 from erbayes.bayes.laws import OneOf, compiled, weighed
 from erbayes.bayes.parts import Drawn
 from erbayes.bayes.samplers import Importance
-from erbayes.bayes.sharing import SPREADS, find_scores, find_sites, tell, weigh
+from erbayes.bayes.sharing import SPREADS, STRANGER, find_scores, find_sites, tell, weigh
 from erbayes.study import draw_samples
 
 RECORDS, RELEASES, SEED = 50_000, 5, 4100
@@ -139,16 +139,21 @@ def simulate_data(by_size: dict[str, Any], data: dict[str, Any], rng: np.random.
 
 
 def draw_truths(part: OneOf, groups: int, rng: np.random.Generator) -> tuple[int, list[dict[str, Any]]]:
-    """Return the position of a spread, and quantities by size of each group, from the prior of `sharing`."""
+    """Return the position of a spread, and quantities by size of each group, from the prior of `sharing`.
+
+    The first may be a stranger.
+    """
     at, names = int(rng.integers(len(SPREADS))), [*part.laws]
     chosen = rng.choice(len(names), groups, p=[*part.probability.values()])
-    if SPREADS[at] < 1:
-        chosen[:] = chosen[0]
+    alike = np.full(groups, SPREADS[at] < 1)
+    chosen[alike] = chosen[-1]
+    if rng.random() < STRANGER:
+        alike[0], chosen[0] = False, rng.choice(len(names), p=[*part.probability.values()])
     found = []
-    common = rng.standard_normal(len(part.laws[names[chosen[0]]].coordinates))
-    for law in (part.laws[names[i]] for i in chosen):
+    common = rng.standard_normal(len(part.laws[names[chosen[-1]]].coordinates))
+    for law, shares in zip((part.laws[names[i]] for i in chosen), alike, strict=True):
         z, scores = rng.standard_normal(len(law.coordinates)), find_scores(law)
-        if SPREADS[at] < 1:
+        if shares:
             z = np.sqrt(1 - SPREADS[at] ** 2) * common + SPREADS[at] * z
         drawn = Drawn(scores.theta(z)[None, None], np.zeros((1, 1), dtype=np.int64), 0.0)
         found.append({k: v[0, 0] for k, v in law.evaluated(drawn).by_size.items()})
@@ -191,7 +196,7 @@ def calibrate(samples: int, groups: int = 3) -> pd.DataFrame:
             ):
                 values = weighed(place, part, draws, rng).by_size[quantity][..., bin_of]
                 ranks[way] = (values < found[0][quantity][bin_of]).mean()
-            spread = np.exp(logsumexp(weigh(own[0][i], sites)[0], axis=0))
+            spread = np.exp(logsumexp(weigh(own[0][i], sites[1:])[0], axis=0))
             of_spread = spread[:at].sum() + rng.random() * spread[at]
             rows.append({"part": place, **ranks, "spread": of_spread, "chance": spread[at]})
     return pd.DataFrame(rows)

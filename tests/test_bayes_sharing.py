@@ -1,6 +1,7 @@
 """Fits that teach each other: against formulas of normal models and against quadrature of a small joint model."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -39,6 +40,9 @@ P, R = m.pairwise_precision, m.pairwise_recall
 D = 2
 ERROR = np.array([[0.5, 0.1], [0.1, 0.3]])
 OBSERVED = np.array([[0.9, -0.2], [0.5, 0.4], [1.3, 0.1]])
+
+
+MEANS = {"x_mean": 0.0, "x_sd": 1.0, "y_mean": 0.0, "y_sd": 1.0}
 
 
 def exact_site(y, mass=0.0):
@@ -88,6 +92,22 @@ def test_laws_and_spreads_are_weighed_by_their_evidence():
     np.testing.assert_allclose(moments["b"][1][-1], np.eye(D), atol=1e-12)
 
 
+def test_a_further_group_is_a_stranger_with_probability_a_fifth():
+    def law(name):
+        return SimpleNamespace(coordinates=["x", "y"], heavy_tails=[], data=MEANS | {"name": name})
+
+    laws = OneOf({"a": law("a"), "b": law("b")}, {"a": 1, "b": 3})
+    sites = [{"a": exact_site(y), "b": exact_site(y, -np.log(10))} for y in OBSERVED]
+    log_joint, moments = weigh(laws, sites)
+    wanted = 0.8 * np.exp(log_joint)
+    wanted[:, -1] += 0.2 * np.array([0.25, 0.75])
+    weights, told = tell(laws, sites)
+    for row, name in zip(wanted, "ab", strict=True):
+        assert weights[name] == pytest.approx(row.sum())
+        np.testing.assert_allclose(told[name].weights, row / row.sum())
+        np.testing.assert_array_equal(told[name].means, moments[name][0])
+
+
 def test_a_site_has_the_likelihood_of_its_draws():
     """Draws of a normal posterior lead back to the likelihood that made it."""
     posterior = np.linalg.inv(np.linalg.inv(ERROR) + np.eye(D))
@@ -130,6 +150,8 @@ def test_scores_of_the_prior_are_standard_normal():
     assert stats.kstest((z[:, 2:] ** 2).sum(axis=1), stats.chi2(3).cdf).pvalue > 1e-3
     np.testing.assert_allclose(np.corrcoef(z.T), np.eye(5), atol=0.03)
     np.testing.assert_allclose(SCORES.theta(z), theta, rtol=1e-6)
+    far = np.full((2, 5), [[1e150], [-1e90]])
+    assert np.isfinite(SCORES.z(far)).all() and np.isfinite(SCORES.theta(np.full((1, 5), 60.0))).all()
     assert np.isfinite(SCORES.z(SCORES.location)).all() and np.isfinite(SCORES.theta(np.zeros(5))).all()
 
 
@@ -184,7 +206,7 @@ def quadrature(target):
         return np.exp((log_p - logsumexp(log_p, axis=1)[:, None]) @ counts + 60)
 
     counts = [zeta_data(row)["drawn"] for row in DRAWS]
-    total = np.zeros(len(grid))
+    total, of_others = np.zeros(len(grid)), 0.0
     by_spread = []
     for spread in SPREADS:
         share = np.sqrt(1 - spread**2)
@@ -198,6 +220,9 @@ def quadrature(target):
         posterior = density(grid, counts[target]) * (prior * (others * of_normal)).sum(axis=1)
         total += posterior
         by_spread.append(posterior.sum())
+        of_others += (others * of_normal).sum()
+    # with probability .2 the others tell nothing
+    total = 0.8 * total / of_others + 0.2 * density(grid, counts[target]) * stats.norm.pdf(grid)
     total /= total.sum()
     mean = total @ grid
     return mean, np.sqrt(total @ (grid - mean) ** 2), np.array(by_spread) / sum(by_spread)
@@ -223,6 +248,28 @@ def test_a_group_has_the_posterior_of_the_joint_model(target):
     assert e.std() == pytest.approx(sd, rel=0.05)
     found = np.exp(logsumexp(weigh(alone[0], sites)[0], axis=0))
     np.testing.assert_allclose(found, by_spread, atol=0.03)
+
+
+def test_skewed_likelihoods_of_rare_events_add_up():
+    """Four groups with three events each, of Poisson numbers with mean e^(2 z - 1), by sums over a grid."""
+    grid = np.linspace(-5, 4, 1801)
+    step = grid[1] - grid[0]
+    density = stats.poisson(np.exp(2 * grid - 1)).pmf(3) * stats.norm.pdf(grid)
+    z = np.repeat(grid, np.round(density / density.sum() * 100_000).astype(int))[:, None]
+    sites = [Site.of(z + np.random.default_rng(1).normal(0, 1e-4, z.shape), np.log(density.sum() * step))] * 4
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    for spread in SPREADS[:-1]:
+        share = np.sqrt(1 - spread**2)
+        log_rate = 2 * (share * grid[:, None] + spread * nodes) - 1
+        of_group = logsumexp(stats.poisson(np.exp(log_rate)).logpmf(3), b=weights / weights.sum(), axis=1)
+        of_zeta = np.exp(stats.norm.logpdf(grid) + 4 * of_group)
+        evidence, p = np.log(of_zeta.sum() * step), of_zeta / of_zeta.sum()
+        mean = share * p @ grid
+        sd = np.sqrt(p @ (share * grid - mean) ** 2 + spread**2)
+        found = combine(sites, spread)
+        assert found[0] == pytest.approx(evidence, abs=0.3)
+        assert found[1][0] == pytest.approx(mean, abs=0.3 * sd)
+        assert np.sqrt(found[2][0, 0]) == pytest.approx(sd, rel=0.1)
 
 
 def release(splits, seed):

@@ -147,6 +147,13 @@ def test_refusals_of_a_gate(args, said):
     assert result.exit_code == 2 and said in result.stderr
 
 
+def test_other_commands_say_who_reads_pairs():
+    draw()
+    named = ("--edges", "--records", "ids.csv", "--threshold", "300", "--score", "score")
+    result = run("estimate", "edges.csv", "to-label", *named)
+    assert result.exit_code == 2 and "to-label has pairs, which erbayes pairs" in result.stderr
+
+
 def test_edges_by_bands_of_their_score_are_named_so():
     best = TEXT[TEXT.l != TEXT.r].groupby(lambda i: tuple(sorted(TEXT.loc[i, ["l", "r"]])))["score"].max()
     rows = [(a, b, 300.0 if s >= 300 else 0.0, "yn"[i % 2]) for i, ((a, b), s) in enumerate(best.items())]

@@ -2,6 +2,7 @@
 
 from io import StringIO
 
+import numpy as np
 import pandas as pd
 import pytest
 from test_thresholds_curve import DESIGN, EDGES, LABELS, TRUTH
@@ -36,15 +37,79 @@ def test_the_table_is_that_of_python_with_notes_of_the_best_and_the_certified(fi
         EDGES, LABELS, DESIGN, ["pairwise-f1", "pairwise-precision"], records=TRUTH.index, at=6
     )
     pd.testing.assert_frame_equal(table_of(result), curve.table(), check_dtype=False)
-    best = curve.best("pairwise-f1").threshold
-    assert (
-        f"note: {best[0]:g} has the best estimate of pairwise-f1; {len(best)} of 6 thresholds"
-        in result.stderr
-    )
+    (best,) = curve.best("pairwise-f1").threshold
+    assert f"note: {best:g} has the best estimate of pairwise-f1; the other 5 thresholds are" in result.stderr
     assert f"note: {curve.certified('pairwise-precision', 0.5)}" in result.stderr
     assert "read " in result.stderr and "scores: score of edges.csv" in result.stderr
     with open("c.svg", encoding="utf-8") as picture:
         assert "<svg" in picture.read()
+
+
+def test_a_minimum_asks_for_its_metric_and_all_thresholds_that_may_be_best_are_counted(files):
+    some = ("--at", "40", "--metrics", "pairwise-f1", "--min-precision", "0.5", "--format", "csv")
+    result = run("edges.csv", "--records", "ids.csv", *some)
+    assert table_of(result).metric.unique().tolist() == ["pairwise-f1", "pairwise-precision"]
+    best = eb.thresholds(EDGES, LABELS, DESIGN, records=TRUTH.index, at=40).best("pairwise-f1").threshold
+    said = (
+        f"{len(best)} of 40 thresholds, from {best.min():g} to {best.max():g}, cannot be told from the best"
+    )
+    assert len(best) > 1 and said in result.stderr
+
+
+def draw_folder(plan):
+    """A folder of 40 draws, in whose sheet the truth has answered."""
+    named = ("--edges", "--score", "score", "--threshold", "2", "--records", "ids.csv", "--design", plan)
+    drawn = ("draw", "edges.csv", *named, "-n", "40", "--seed", "1", "-o", plan)
+    result = CliRunner().invoke(app, drawn)
+    assert result.exit_code == 0, result.output
+    sheet = pd.read_csv(f"{plan}/sheet-A.csv", dtype=str)
+    entity = TRUTH[sheet["record"].astype(int)].to_numpy()
+    first = pd.Series(entity).groupby(sheet["task"]).transform("first")
+    sheet.assign(same=["y" if x else "n" for x in first == entity]).to_csv(f"{plan}/sheet-A.csv", index=False)
+
+
+def test_folders_of_any_plan_of_records_judge_all_thresholds(files):
+    some = ("--records", "ids.csv", "--at", "2,0", "--metrics", "pairwise-precision,b3-recall", "-f", "csv")
+    text = EDGES.astype({"l": str, "r": str})
+    at_two = eb.Clustering.from_pairs(text, score="score", threshold=2, records=TRUTH.index.astype(str))
+    for plan in ("mixture", "poisson"):
+        draw_folder(plan)
+        found = table_of(CliRunner().invoke(app, ["thresholds", "edges.csv", plan, *some]))
+        returned = eb.labels.read_labels(plan)
+        metrics = ["pairwise-precision", "b3-recall"]
+        own = eb.estimate(eb.Sample(eb.measure(at_two, returned.labels), returned.design()), metrics=metrics)
+        at = found[found.threshold == 2].set_index("metric")
+        np.testing.assert_allclose(at.estimate[metrics], own.estimate, rtol=1e-9)
+        np.testing.assert_allclose(at.se[metrics], own.sd, rtol=1e-9)
+    draw_folder("predicted-clusters")
+    result = CliRunner().invoke(app, ["thresholds", "edges.csv", "predicted-clusters", *some])
+    assert result.exit_code == 2 and "judge only the prediction that they were drawn from" in result.stderr
+
+
+def test_a_folder_that_tops_up_another_is_read_with_it(files, monkeypatch):
+    draw_folder("uniform-records")
+    labels = LABELS.set_axis(LABELS.index.astype(str))
+    monkeypatch.setattr("erbayes.cli.thresholds.read_both", lambda returned: (labels, DESIGN))
+    some = ("--records", "ids.csv", "--at", "6", "--format", "csv")
+    found = table_of(CliRunner().invoke(app, ["thresholds", "edges.csv", "uniform-records", *some]))
+    pd.testing.assert_frame_equal(found, table_of(run("edges.csv", *some)))
+
+
+def test_edges_lie_in_parquet_or_in_a_database(files):
+    duckdb = pytest.importorskip("duckdb")
+    EDGES.to_parquet("edges.parquet")
+    with duckdb.connect("edges.duckdb") as connection:
+        connection.execute("CREATE TABLE scored AS SELECT * FROM 'edges.parquet'")
+    some = ("--records", "ids.csv", "--at", "6", "--metrics", "pairwise-f1", "--format", "csv")
+    plain = table_of(run("edges.csv", *some))
+    for source in (("edges.parquet",), ("edges.duckdb", "--table", "scored")):
+        pd.testing.assert_frame_equal(table_of(run(*source, *some)), plain)
+    assert "name its table: --table NAME" in run("edges.duckdb", *some).stderr
+    named = ("--table", "scored", "--left", "l", "--right", "r")
+    assert "make a view of two ids and a score" in run("edges.duckdb", *named, *some).stderr
+    drawn = ("draw", "edges.duckdb", "--table", "scored", "--edges", "--design", "pairs", "-n", "20")
+    result = CliRunner().invoke(app, [*drawn, "--seed", "1", "--records", "ids.csv", "-o", "pairs"])
+    assert result.exit_code == 0, result.output
 
 
 def test_stages_are_those_of_python(files):

@@ -254,8 +254,10 @@ def by_pandas(content, separator=","):
 
 ODD = [
     b"a,a\nx,y\n", b"a\nx\n", b"a, \nx,y\n", b"\na,b\nx,y\n", b"a,b\nx\n", b"a,b\nx,y,z\n", b"a,b\rx,y\r",
-    b"\xef\xbb\xbfa,b\nx,y\n", b'a,b\n"x",y\n', b"a,b\nx\0,y\n", b"a,b\n\xff,y\n", b"", b"\xff,b\nx,y\n",
+    b"\xef\xbb\xbfa,b\nx,y\n", b'a,b\nx"x",y\n', b"a,b\nx\0,y\n", b"a,b\n\xff,y\n", b"", b"\xff,b\nx,y\n",
     b"a,b\r\nx\r,y\r\n", b"a,b,\nx,y\n", b"a,b\nx,y\n   \nz,w\n",
+    b'a,b\n"x""z",y\n', b'a,b\n"x\nz",y\n', b'a,b\n"x" ,y\n', b'a,b\n "x",y\n', b'a,b\n"x",y"\n', b'a,b\n"x"b,",y"\n',
+    b'a,b\n"x,y', b'"a,b",c\nx,y\n', b'a,b\n"x,y\n',
 ]  # fmt: skip
 
 
@@ -285,11 +287,16 @@ def test_pyarrow_and_pandas_read_plain_text_alike():
         "\t",
         "true",
         "2020-01-01",
+        "a,b",
     ]
     for trial in range(400):
         end, last = str(rng.choice(["\n", "\r\n"])), rng.integers(2)
-        rows = rng.choice(cells, (rng.integers(0, 6), 2 + trial % 2))
-        lines = [",".join("abc"[: rows.shape[1]]), *map(",".join, rows)]
+        rows = rng.choice(cells[: len(cells) - 1 + trial % 2], (rng.integers(0, 6), 2 + trial % 2))
+        if trial % 2:
+            quoted = rng.random(rows.shape) < 0.5
+            rows = np.where(quoted | (rows == "a,b"), np.char.add(np.char.add('"', rows), '"'), rows)
+        head = ['"a"' if trial % 4 == 1 else "a", *"bc"[: rows.shape[1] - 1]]
+        lines = [",".join(head), *map(",".join, rows)]
         if trial % 7 == 0:
             lines.insert(rng.integers(1, len(lines) + 1), "")
         content = (end.join(lines) + end * int(last)).encode()

@@ -137,3 +137,10 @@ def test_weights_and_resampling():
     cut = truncated(log_w)
     # one weight holds all: the mean is 1/100 of it, which is cut at √100 times the mean
     assert cut.sum() == pytest.approx(1) and cut[0] == pytest.approx(1, abs=1e-12)
+
+
+def test_truncated_weights_are_at_most_the_root_of_their_number_times_their_mean():
+    """One of 16 weights is 1,000 times each other, so that it is cut at √16 times the mean of all."""
+    log_w = np.log([1000.0, *np.ones(15)])
+    cut = 4 * 1015 / 16
+    np.testing.assert_allclose(truncated(log_w), np.array([cut, *np.ones(15)]) / (cut + 15), rtol=1e-12)

@@ -659,6 +659,9 @@ def test_the_time_of_an_answer_is_that_at_work(visit, tmp_path):
     tasks = tasks_of(population())
     seen = visit(tasks)
     seen.page.clock.install(time=0)
+    seen.page.clock.pause_at(
+        1000
+    )  # the clock stands, so that only what `run_for` adds is counted, however slow the machine is
     seen.reload()
     for task, pauses in enumerate(([5], [10, 10], [3600], [40, 40]), 1):
         for seconds in pauses:
@@ -675,7 +678,7 @@ def test_the_time_of_an_answer_is_that_at_work(visit, tmp_path):
     drawn = answers[answers["role"] == "drawn"]
     found = drawn["seconds"].tolist()
     assert found[4:] == [""] * 6
-    assert np.abs(np.array(found[:4], float) - [5, 20, 60, 87]).max() < 1.5, "real time passes too"
+    assert [float(value) for value in found[:4]] == [5, 20, 60, 87]
     other = visit(tasks, file="other.html")
     other.load(tmp_path / "answers.json", "text=Loaded answers")
     other.save(tmp_path / "again.json")

@@ -403,9 +403,9 @@ def test_parameters_of_rates():
 
 def test_what_is_always_missed_cannot_be_restored():
     rng, three, home = np.random.default_rng(1), np.ones(3), np.ones(3, dtype=bool)
-    assert KeptRecords(1 - 1e-9, 1 - 1e-9).unremoved(three, home, rng).shape == (3,)
+    assert KeptRecords(1 - 1e-9).unremoved(three, home, rng).shape == (3,)
     with pytest.raises(eb.DataError, match="rates must be below 1"):
-        KeptRecords(1.0, 1.0).unremoved(three, home, rng)
+        KeptRecords(1.0).unremoved(three, home, rng)
 
 
 # Drawing

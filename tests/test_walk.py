@@ -8,8 +8,10 @@ import pytest
 from test_cli import folder, refused, run  # noqa: F401
 from test_cli_thresholds import files  # noqa: F401
 from test_thresholds_curve import EDGES, TRUTH
+from typer.testing import CliRunner
 
-from erbayes.cli import engine_names
+from erbayes.cli import app, engine_names
+from erbayes.cli.options import ORDER
 from erbayes.engine import named
 
 SEEN = ("uniform-clusters", "--metrics", "pairwise-recall")
@@ -94,3 +96,23 @@ def test_a_line_while_the_advised_model_compiles(folder, monkeypatch, engine, to
     shown = run("estimate", "p.csv", "l.parquet", "-d", *SEEN, "--engine", "advised")
     assert shown.exit_code == 0, shown.output
     assert (engine_names.COMPILES in shown.stderr) == told
+
+
+@pytest.mark.parametrize("command", ORDER)
+def test_help_fits_a_terminal_of_eighty_columns(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = CliRunner().invoke(app, [command, "--help"], terminal_width=80).output.splitlines()
+    assert len(lines) > 3 and max(map(len, lines)) <= 80
+
+
+def test_a_report_says_that_nobody_may_have_looked(files):  # noqa: F811
+    """As the shell does: an annotator who only presses Enter makes every estimate 1."""
+    pytest.importorskip("matplotlib")
+    TRUTH.rename("group").rename_axis("key").reset_index().to_csv("own.csv", index=False)
+    draw_from("own.csv", ["--cluster", "group"])
+    written = run("report", "f")
+    assert written.exit_code == 0 and "never changed a default" in written.stderr
+    with open("report.html", encoding="utf-8") as page:
+        text = page.read()
+    assert "caution" in text and "never changed a default" in text
+    assert "<td>cautions" not in text

@@ -67,7 +67,8 @@ class Comparison(Tabled):
     ) -> pd.DataFrame:
         """Return the differences of predictions, each minus each earlier one, with paired standard errors.
 
-        There is one row per difference and metric.
+        There is one row per difference and metric. If no draw shows a difference, its interval has no length,
+        which is no evidence that predictions are alike.
         """
         pairs = list(combinations(range(len(self.predictions)), 2))
         table = self._subtract_each(pairs, level, kind, simultaneous)

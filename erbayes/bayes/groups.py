@@ -38,8 +38,8 @@ def after(*fits: Fit, rng: Seed = None) -> SizeModel:
     Each parameter of the new sample differs from that of the earlier ones by a spread, and it is not known
     which: a tenth, a fifth, two fifths or seven tenths of a standard deviation of its prior, or so much that
     the earlier fits tell nothing. Each is as likely as another before the data. The earlier fits, if there
-    are several, and the new sample weigh them by their evidence, part by part. So what does not fit the new
-    sample is forgotten.
+    are several, and the new sample weigh them by their evidence, part by part. With probability .2 the new
+    sample is a stranger to all of them. So what does not fit it is forgotten.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def after(*fits: Fit, rng: Seed = None) -> SizeModel:
     brought = [e for fit in fits for e in (*_list_earlier(fit), fit.evidence)]
     every = [*{id(e.units): e for e in brought}.values()]
     draws = max(fit.population.true.shape[1] for fit in fits)
-    return _teach(model, every, Importance(draws, CHAINS), generator(rng))
+    return Learnt.of(model, every, draws, generator(rng)).teach()
 
 
 def _list_earlier(fit: Fit) -> tuple[Evidence, ...]:
@@ -112,43 +112,54 @@ def _refuse_common_entities(names: Sequence[Any], evidence: Sequence[Evidence]) 
             )
 
 
-def _draw_alone(
-    model: SizeModel, evidence: Sequence[Evidence], sampler: Importance, rng: np.random.Generator
-) -> tuple[dict[str, OneOf], list[Parts], dict[str, list[dict[str, Site]]]]:
-    """Return compiled parts, draws of each sample under the prior alone, and their sites by place."""
-    drawn, sites = list[Parts](), dict[str, list[dict[str, Site]]]()
-    for e in evidence:
-        tied = {place: compiled(part, e.data) for place, part in model.tied.items()}
-        drawn.append(dict(zip(tied, sampler([*tied.values()], rng), strict=True)))
-        for place, part in tied.items():
-            sites.setdefault(place, []).append(find_sites(part, drawn[-1][place]))
-    return tied, drawn, sites
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """What samples of several groups say of a model under its prior alone, each with the `common` data.
 
+    `tied`: compiled parts; `drawn`: draws by group, part and law; `sites`: part -> sites of each group.
+    """
 
-def _share(
-    tied: Mapping[str, OneOf],
-    sites: Mapping[str, Sequence[dict[str, Site]]],
-    common: Mapping[str, Any],
-    evidence: Sequence[Evidence],
-    which: Sequence[int],
-) -> Shared:
-    """Return what the samples at these positions tell of a further one."""
-    found = {place: tell(part, [sites[place][i] for i in which]) for place, part in tied.items()}
-    return Shared(
-        common,
-        {place: weights for place, (weights, _) in found.items()},
-        {place: told for place, (_, told) in found.items()},
-        tuple(evidence[i] for i in which),
-    )
+    model: SizeModel
+    common: Mapping[str, Any]
+    evidence: Sequence[Evidence]
+    tied: Mapping[str, OneOf]
+    drawn: Sequence[Parts]
+    sites: Mapping[str, Sequence[Mapping[str, Site]]]
 
+    @classmethod
+    def of(
+        cls, model: SizeModel, evidence: Sequence[Evidence], draws: int, rng: np.random.Generator
+    ) -> Learnt:
+        """Fit each group alone, with this number of draws in each chain."""
+        common, evidence = in_common(evidence)
+        drawn, sites = list[Parts](), dict[str, list[dict[str, Site]]]()
+        for e in evidence:
+            tied = {place: compiled(part, e.data) for place, part in model.tied.items()}
+            parts = Importance(draws, CHAINS)([*tied.values()], rng)
+            drawn.append(dict(zip(tied, parts, strict=True)))
+            for place, part in tied.items():
+                sites.setdefault(place, []).append(find_sites(part, drawn[-1][place]))
+        return cls(model, common, evidence, tied, drawn, sites)
 
-def _teach(
-    model: SizeModel, evidence: Sequence[Evidence], sampler: Importance, rng: np.random.Generator
-) -> SizeModel:
-    """Return the model that these samples have taught."""
-    common, evidence = in_common(evidence)
-    tied, _, sites = _draw_alone(model, evidence, sampler, rng)
-    return replace(model, shared=_share(tied, sites, common, evidence, range(len(evidence))))
+    def teach(self, without: int | None = None) -> SizeModel:
+        """Return the model that all groups have taught, or all but one."""
+        which = [i for i in range(len(self.evidence)) if i != without]
+        found = {p: tell(part, [self.sites[p][i] for i in which]) for p, part in self.tied.items()}
+        shared = Shared(
+            self.common,
+            {place: weights for place, (weights, _) in found.items()},
+            {place: told for place, (_, told) in found.items()},
+            tuple(self.evidence[i] for i in which),
+        )
+        return replace(self.model, shared=shared)
+
+    @property
+    def spread(self) -> dict[str, FloatArray]:
+        """Posterior probabilities of `SPREADS`, by part."""
+        return {
+            place: np.exp(logsumexp(weigh(part, self.sites[place])[0], axis=0))
+            for place, part in self.tied.items()
+        }
 
 
 def together(
@@ -207,28 +218,24 @@ def together(
     >>> found.table(metrics="pairwise-recall")["group"].tolist()
     ['spring', 'autumn']
     """
-    rng, sampler = generator(rng), Importance(-(-need_draws(draws) // CHAINS), CHAINS)
+    number, rng = -(-need_draws(draws) // CHAINS), generator(rng)
     if len(samples) < 2:
         raise DataError(f"{len(samples)} groups: together needs two samples or more")
-    if model is None:
-        own = [one.model for one in samples.values() if isinstance(one, Fit)]
-        model = _find_common_model(own or [SizeModel()])
-    need_object(model, "tied", "a model is an object such as SizeModel()")
-    model = _find_common_model([model])
+    own = [one.model for one in samples.values() if isinstance(one, Fit)]
+    models = (own or [SizeModel()]) if model is None else [model]
+    for given in models:
+        need_object(given, "tied", "a model is an object such as SizeModel()")
     evidence = [one.evidence if isinstance(one, Fit) else Evidence.of(one) for one in samples.values()]
     _refuse_common_entities([*samples], evidence)
-    common, evidence = in_common(evidence)
-    tied, alone, sites = _draw_alone(model, evidence, sampler, rng)
+    learnt = Learnt.of(_find_common_model(models), evidence, number, rng)
     fits = {}
     for i, (name, one) in enumerate(samples.items()):
-        others = [j for j in range(len(evidence)) if j != i]
-        told = replace(model, shared=_share(tied, sites, common, evidence, others))
         sample = one.sample if isinstance(one, Fit) else one
-        fits[name] = draw_and_join(sample, told, evidence[i], sampler, rng, alone[i])
+        sampler = Importance(number, CHAINS)
+        fits[name] = draw_and_join(sample, learnt.teach(i), learnt.evidence[i], sampler, rng, learnt.drawn[i])
         if problems := fits[name].problems():
             warnings.warn(f"{name}: {'; '.join(problems)}", NotConverged, stacklevel=2)
-    spread = {place: np.exp(logsumexp(weigh(tied[place], sites[place])[0], axis=0)) for place in tied}
-    return Together(fits, spread)
+    return Together(fits, learnt.spread)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -16,6 +16,8 @@ from .priors import TAIL
 
 NEAREST = 1e-24
 """Least |v|² of a block that is stretched, since at 0 the stretch is 0/0."""
+RAREST = 1e-250
+"""Least probability of a tail, far beyond any draw, so that no stretch is infinite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +57,7 @@ class Scores:
         """Return z at each θ, (..., d)."""
         v, k = (theta - self.location) / self.scale, self.member.sum(axis=0)
         square = np.maximum(v**2 @ self.member, NEAREST)
-        normal = 2 * gammainccinv(k / 2, fdtrc(k, TAIL, square / k))
+        normal = 2 * gammainccinv(k / 2, np.maximum(fdtrc(k, TAIL, square / k), RAREST))
         return self._stretch(v, np.sqrt(normal / square))
 
     def theta(self, z: FloatArray) -> FloatArray:
@@ -63,7 +65,7 @@ class Scores:
         k = self.member.sum(axis=0)
         square = np.maximum(z**2 @ self.member, NEAREST)
         # 1/F of a number F with k and 3 degrees of freedom has 3 and k, so that no tail is rounded off
-        of_t = k / fdtri(TAIL, k, gammaincc(k / 2, square / 2))
+        of_t = k / fdtri(TAIL, k, np.maximum(gammaincc(k / 2, square / 2), RAREST))
         return np.asarray(self.location + self.scale * self._stretch(z, np.sqrt(of_t / square)))
 
 

@@ -118,16 +118,16 @@ def draw_command(
 
     \b
     --design says what to draw:
-      uniform-records     records, each with the same chance: all metrics, and the first choice
-      predicted-links     ends of predicted links: precision from fewer labels, and no recall
-      mixture             both: a share of uniform records (--share), otherwise predicted links
-      root-size           records by the root of the size of their predicted cluster
-      poisson             each record by a permanent random number, the same in the next release
+      uniform-records     records, each alike: all metrics, the first choice
+      predicted-links     ends of predicted links: precision, and no recall
+      mixture             uniform records (--share), otherwise predicted links
+      root-size           records by the root of the size of their cluster
+      poisson             each record by a random number that releases share
       pps                 without repeats, by default by the root of size
-      stratified          in classes of predicted size (--starts) or in strata (--values)
+      stratified          in classes of size (--starts) or strata (--values)
       given-chances       with chances of your own (--values)
       predicted-clusters  predicted clusters without repeats
-      pairs               pairs of records, by bands of the score at which they join (--edges)
+      pairs               pairs of records, by bands of their score (--edges)
 
     Example: erbayes draw clusters.csv -d mixture -n 200 --seed 7 --attributes customers.csv -o to-label
     """
@@ -277,8 +277,8 @@ def estimate_command(
 
     \b
     --design says how the labelled entities were drawn:
-      uniform-records    by records, uniformly: an entity drawn twice counts twice (--drawn)
-      distinct-entities  by records, uniformly, but each entity is listed once (--draws)
+      uniform-records    by records: an entity drawn twice counts twice (--drawn)
+      distinct-entities  by records, but each entity is listed once (--draws)
       uniform-clusters   entities, uniformly
       known-weights      entities, with known probabilities
       stratified         entities, within strata
@@ -425,8 +425,9 @@ def compare_command(
 
     \b
     Examples:
-      erbayes compare old.csv new.csv labels.csv --design uniform-records --metrics f1
-      erbayes compare both.csv labels.csv --design uniform-records --record id --cluster old --cluster new
+      erbayes compare old.csv new.csv labels.csv -d uniform-records -m f1
+      erbayes compare both.csv labels.csv -d uniform-records --record id \\
+          --cluster old --cluster new
     """
     refuse_output_over(printing.output, inputs)
     refuse_output_over(printing.output, helped)
@@ -519,8 +520,8 @@ def report_command(
 
     \b
     Examples:
-      erbayes report clusters.csv labels.csv --design uniform-records --assist new.csv
-      erbayes report to-label --statistic 'mean(sales)' --feature sales=amount:sum --attributes orders.csv
+      erbayes report clusters.csv labels.csv -d uniform-records --assist new.csv
+      erbayes report to-label --feature sales=amount:sum --statistic 'mean(sales)'
     """
     for options in (inputs, helped, domains):
         refuse_output_over(output, options)
@@ -551,6 +552,7 @@ def report_command(
     if (returned := inputs.returned) is not None:
         people = returned.annotators()
         about["drawn on"] = returned.folder.facts["date"]
+        about["cautions"] = returned.cautions()
         about["labelled by"] = " and ".join(people["annotator"][people["tasks"] > 0])
     others: dict[str, engines.Engine] = {"closed form": engines.Taylor(), "jackknife": engines.Jackknife()}
     by = None if domains.column is None else _estimate_by_domain(inputs, domains, sample, metrics)
@@ -599,11 +601,12 @@ def plan_command(
     average. width is that of the interval, over that of careful labels alone for the same budget.
 
     \b
-    Examples: a unit takes four minutes, and each of its records half a minute more
-      erbayes plan clusters.csv pilot.csv --design uniform-records --half-width 0.03 \\
+    Examples: a unit takes four minutes, each of its records half a minute more
+      erbayes plan clusters.csv pilot.csv -d uniform-records --half-width 0.03 \\
           --per-unit 4 --per-record 0.5
-      erbayes plan clusters.csv pilot.csv --design uniform-records --drawn pilot-draws.csv \\
-          --cheap machine.csv --cheap-drawn machine-draws.csv --budget 2400 --per-cheap 0.1 \\
+      erbayes plan clusters.csv pilot.csv -d uniform-records \\
+          --drawn pilot-draws.csv --cheap machine.csv \\
+          --cheap-drawn machine-draws.csv --budget 2400 --per-cheap 0.1 \\
           --per-unit 4 --per-record 0.5
     """
     refuse_output_over(printing.output, inputs)
@@ -701,10 +704,10 @@ def check_command(
 
     \b
     Examples:
-      erbayes check clusters.csv labels.csv --design uniform-records --drawn drawn.csv \\
-          --min-precision 0.95 --min-recall 0.8
-      erbayes check clusters.csv labels.csv --design uniform-records --once --min b3-recall=0.9
-      erbayes check edges.csv answers.csv --edges --records ids.csv --threshold 1.5 --once --min-precision 0.9
+      erbayes check to-label --min-precision 0.95 --min-recall 0.8
+      erbayes check to-label --once --min b3-recall=0.9
+      erbayes check edges.csv answers.csv --edges --records ids.csv \\
+          --threshold 1.5 --once --min-precision 0.9
     """
     refuse_output_over(printing.output, inputs)
     minimum = minima.read()

@@ -117,19 +117,19 @@ def impact_command(
 
     \b
     predicted         the number as computed from the clusters
-    estimate          the number of the true entities, with its interval, lower to upper
-    difference        how far the clusters are off, with its interval, least to most
-    worth             how many more labels would tell as much without the prediction
+    estimate          the number of the true entities: lower to upper
+    difference        how far the clusters are off: least to most
+    worth             further labels that would tell as much without clusters
 
     Names in a top ten, maxima and statistics of ties between entities are refused, as are attributes that the
     matcher wrote itself and numbers that depend on fewer than ten effective draws.
 
     \b
     Examples:
-      erbayes impact clusters.csv labels.csv --design uniform-records
-      erbayes impact clusters.csv labels.csv --design uniform-records --drawn drawn.csv \\
-          --attributes orders.csv --feature span=year:range --feature sales=amount:sum \\
-          --statistic 'mean(span)' --statistic 'share(size>=10)' --statistic 'top(100, sales)'
+      erbayes impact clusters.csv labels.csv -d uniform-records
+      erbayes impact to-label --attributes orders.csv \\
+          --feature span=year:range --feature sales=amount:sum \\
+          --statistic 'mean(span)' --statistic 'top(100, sales)'
       erbayes impact clusters.csv to-label --attributes orders.csv --by country
     """
     refuse_output_over(printing.output, inputs)

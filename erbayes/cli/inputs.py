@@ -28,6 +28,7 @@ from .lazily import (
 from .options import argument, file_option, message, option, refuse_same_file, within
 from .predictions import CLUSTERS, Frame, Part, Predicted, Reading, in_words
 from .printing import show_cautions
+from .remembered import TABLE
 from .top_up import read_both
 
 if TYPE_CHECKING:
@@ -141,6 +142,8 @@ class Inputs:
                 f"the folder {self.labels} says how its records were drawn: leave out "
                 f"{', '.join(f'--{option}' for option in options)}"
             )
+        if (self.labels / TABLE).is_file():
+            raise DataError(f"{self.labels} has pairs, which erbayes pairs and erbayes check read")
         labels = labelling.read_labels(self.labels)
         show_cautions(labels)
         return labels

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..analysis import domains as by_groups
     from ..analysis import impact as impacts
     from ..analysis import planning
+    from ..analysis import thresholds as curves
     from ..auxiliary import assistance, two_phases
     from ..auxiliary import second as second_clusterings
     from ..design import calibration, nonresponse
@@ -57,7 +58,8 @@ else:
     engines=..engine labelling=..labels judged_pairs=..pairs plotting=..plots
     digits=.._internal.digits disk=.._internal.files
     comparing=..analysis.comparison by_groups=..analysis.domains impacts=..analysis.impact
-    planning=..analysis.planning assistance=..auxiliary.assistance two_phases=..auxiliary.two_phases
+    planning=..analysis.planning curves=..analysis.thresholds
+    assistance=..auxiliary.assistance two_phases=..auxiliary.two_phases
     second_clusterings=..auxiliary.second calibration=..design.calibration
     nonresponse=..design.nonresponse sampling=..design.sample diagnostics=..engine.diagnostics
     engine_contract=..engine.contract named_engines=..engine.named

@@ -60,10 +60,11 @@ def draw_pairs(inputs: Predicted, planned: Planned, shown: Shown, replace: bool,
 def _read_edges(inputs: Predicted) -> dict[str, Any]:
     """Read PREDICTION as edges, as arguments of `erbayes.pairs.draw` and others."""
     links = inputs.reading.links
-    if not links.edges or links.records is None:
+    if not links.edges:
         raise DataError("pairs belong to edges: name these by --edges, and all records by --records")
     named = {name: getattr(links, name) for name in ("records", "score", "left", "right")}
-    return EdgeTable(edges=inputs.prediction, record=inputs.reading.record, **named).given()
+    named |= {"edges": inputs.prediction, "record": inputs.reading.record, "stored": inputs.stored}
+    return EdgeTable(**named).given()
 
 
 def has_pairs(inputs: One) -> bool:
@@ -77,7 +78,7 @@ def has_pairs(inputs: One) -> bool:
 def check_pairs(inputs: One, minimum: Mapping[Any, float]) -> Check:
     """Check the precision of links at a threshold by labelled pairs."""
     given = [*inputs.drawing.given, *(["design"] if inputs.drawing.design else [])]
-    given += [o for o in ("cluster", "stored", "drawn_from", "blocks", "entity") if getattr(inputs, o)]
+    given += [o for o in ("cluster", "drawn_from", "blocks", "entity") if getattr(inputs, o)]
     if given:
         option = given[0].replace("_", "-")
         raise DataError(f"{inputs.labels} has pairs, which take no --{option}: leave it out")
@@ -154,7 +155,8 @@ def pairs_command(
 
     \b
     Examples:
-      erbayes draw edges.csv --edges --design pairs -n 300 --seed 1 --records ids.csv --threshold 1.5 -o pairs
+      erbayes draw edges.csv --edges --design pairs -n 300 --seed 1 \\
+          --records ids.csv --threshold 1.5 -o pairs
       erbayes pairs edges.csv pairs --records ids.csv --threshold 1.5
     """
     for output in (printing.output, asked.picture):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import erbayes
 
-from .._internal.errors import DataError, head
+from .._internal.errors import DataError, Remedy, head
 from .asked import Asked, Minima
 from .designs import Drawing
-from .lazily import disk, edges, labelling, np, pd
+from .lazily import curves, definitions, disk, edges, labelling, large, np, pd, plans, returned_answers
 from .options import (
     argument,
     command,
@@ -23,6 +23,7 @@ from .options import (
     within,
 )
 from .printing import Format, Printing, show_cautions
+from .top_up import read_both, read_drawn_from
 
 if TYPE_CHECKING:
     from ..design.contract import Design
@@ -44,12 +45,15 @@ class EdgeTable:
     left: str | None = option("Column of one record.")
     right: str | None = option("Column of the other record.")
     record: str | None = option("Record column, in each file that has records.")
+    stored: str | None = option("Table of a DuckDB database.", "--table", rare=True, panel="Scans")
 
     def given(self) -> dict[str, Any]:
         """Read what the options name, as arguments of `erbayes.thresholds` and others."""
         if self.records is None:
             raise DataError("a record without a match is in no edge: list all records by --records FILE")
-        if self.left or self.right:
+        if self.stored or disk.is_database(self.edges):
+            table = self._read_stored()
+        elif self.left or self.right:
             named = {"left": self.left, "right": self.right, "score": self.score}
             table = disk.read_columns(self.edges, named)
         else:
@@ -65,6 +69,16 @@ class EdgeTable:
         records = disk.read_columns(self.records, {"record": self.record}, spare=1).iloc[:, 0]
         message(f"read {len(table):,} edges of {len(records):,} records (scores: {score} of {self.edges})")
         return {"edges": table.assign(**{score: scores}), "records": records, "score": score}
+
+    def _read_stored(self) -> pd.DataFrame:
+        """Read a table of a database, with ids as text."""
+        if self.stored is None:
+            raise DataError(f"{self.edges} is a DuckDB database", Remedy.DATABASE)
+        if self.left or self.right:
+            raise DataError("--left and --right name columns of files: make a view of two ids and a score")
+        table = large.DatabaseTable(self.edges, self.stored, text=True)
+        found: pd.DataFrame = curves.load_edges(table, self.score)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +104,13 @@ class Scored:
         if self.labels.is_dir():
             returned = labelling.read_labels(self.labels)
             show_cautions(returned)
-            return returned.labels, returned.design()
+            if returned.of_clusters:
+                raise DataError(f"{self.labels}: {returned_answers.OWN}")
+            if (both := read_both(returned)) is not None:
+                return both
+            free = isinstance(returned.folder.drawn.plan, plans.FREE)
+            origin = None if free else read_drawn_from(returned.folder)
+            return returned.labels, returned.design(drawn_from=origin)
         table = disk.read_columns(self.labels, {"record": self.table.record, "entity": self.entity})
         return table.set_index(table.columns[0]).iloc[:, 0], self.drawing.read()
 
@@ -125,15 +145,17 @@ def thresholds_command(
 
     \b
     Examples:
-      erbayes thresholds edges.csv labels.csv --design uniform-records --records ids.csv
-      erbayes thresholds edges.parquet labels.csv --design uniform-records --records ids.csv \\
-          --score match_weight --at 50 --min-precision 0.95 --picture curve.svg
-      erbayes thresholds edges.csv labels.csv --design uniform-records --records ids.csv --stages 1.5
+      erbayes thresholds edges.csv to-label
+      erbayes thresholds edges.parquet labels.csv -d uniform-records \\
+          --records ids.csv --score match_weight --at 50 --min-precision 0.95 \\
+          --picture curve.svg
+      erbayes thresholds edges.csv to-label --stages 1.5
     """
     for output in (printing.output, picture):
         refuse_output_over(output, scored)
     given, (labels, design) = scored.table.given(), scored.sample()
-    metrics, least = asked.chosen_metrics(), {} if minima == Minima() else minima.read()
+    least = {} if minima == Minima() else minima.read()
+    metrics = list(dict.fromkeys(definitions.chosen([*asked.chosen_metrics(), *least])))
     given |= {"labels": labels, "design": design}
     with within(scored.drawing.in_words):
         if stages is not None:
@@ -150,10 +172,10 @@ def thresholds_command(
     printing.show(table)
     if "pairwise-f1" in [m.name for m in metrics]:
         best = curve.best("pairwise-f1", scored.level)["threshold"]
-        message(
-            f"note: {best[0]:g} has the best estimate of pairwise-f1; {len(best)} of {len(curve.thresholds)} "
-            f"thresholds, from {best.min():g} to {best.max():g}, cannot be told from the best"
-        )
+        said, all_of_them = f"note: {best[0]:g} has the best estimate of pairwise-f1", len(curve.thresholds)
+        others = f"{len(best)} of {all_of_them} thresholds, from {best.min():g} to {best.max():g}, cannot be"
+        alone = f"the other {all_of_them - 1} thresholds are worse"
+        message(f"{said}; {f'{others} told from the best' if len(best) > 1 else alone}")
     for metric, value in least.items():
         message(f"note: {curve.certified(metric, value)}")
     if picture is not None:

@@ -85,15 +85,8 @@ def draw(
     ]
     count = [len(left) for left, _ in drawn]
     left, right = (table.records[np.concatenate(ends)] for ends in zip(*drawn, strict=True))
-    found = pd.DataFrame(
-        {
-            "left": left,
-            "right": right,
-            "band": np.repeat(floors[at], count),
-            "pairs": np.repeat(pairs, count),
-            "same": "",
-        }
-    )
+    found = pd.DataFrame({"left": left, "right": right, "band": np.repeat(floors[at], count)})
+    found = found.assign(pairs=np.repeat(pairs, count), same="")
     # annotators who see a band after the other would learn what to answer
     return found.iloc[rng.permutation(len(found))].reset_index(drop=True)
 

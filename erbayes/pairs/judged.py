@@ -71,7 +71,7 @@ class _Judged(Tabled):
         rows, split = list[tuple[Any, ...]](), self._split(thresholds)
         for which, share in enumerate((estimate_precision, estimate_recall)):
             for threshold, strata in split:
-                why = _explain_missing(strata, bool(which)) or (_explain_few(strata) if which else "")
+                why = _explain(strata, recall=bool(which))
                 found = NONE if why else share(strata, level)
                 rows.append((self.names[which], threshold, strata.pairs @ strata.above, *found, level, why))
         columns = ["metric", "threshold", "pairs", "estimate", "se", "lower", "upper", "level", "reason"]
@@ -98,7 +98,7 @@ class _Judged(Tabled):
         least = number(least, "what is checked", lambda x: 0 < x < 1, "lie between 0 and 1")
         check_level(level)
         ((_, strata),) = self._split([threshold])
-        if missing := _explain_missing(strata, False):
+        if missing := _explain(strata, recall=False):
             raise NotIdentified(f"{self.names[0]} at {threshold:g}: {missing}")
         above = strata.above
         n, y = strata.labelled[above].astype(np.int64), strata.right[above]
@@ -301,21 +301,17 @@ def scored_edges(edges: Any, answers: Any, *, records: Any = None, score: str | 
     return ScoredEdges.of(edges, answers, records, score)
 
 
-def _explain_missing(strata: Strata, below: bool) -> str:
-    """Return why strata above the threshold, or `below` it as well, tell no share, or ""."""
-    few = (strata.labelled < np.minimum(FEWEST, strata.pairs))[strata.above | below]
+def _explain(strata: Strata, recall: bool) -> str:
+    """Return why strata tell no precision above the threshold, or no recall, or ""."""
+    few = (strata.labelled < np.minimum(FEWEST, strata.pairs))[strata.above | recall]
     if not strata.above.any():
         return "no pair is joined there"
-    if not few.any():
-        return ""
-    return (
-        f"{few.sum()} of {len(few)} bands and parts of bands have fewer than {FEWEST} labelled pairs: "
-        "choose a threshold at which a band ends, or draw pairs for this one"
-    )
-
-
-def _explain_few(strata: Strata) -> str:
-    """Return why recall has no estimate, or ""."""
+    if few.any():
+        return (
+            f"{few.sum()} of {len(few)} bands and parts of bands have fewer than {FEWEST} labelled pairs: "
+            "choose a threshold at which a band ends, or draw pairs for this one"
+        )
     right = int(strata.right.sum())
-    known = right >= FEWEST_RIGHT or (right > 0 and not strata.unseen.any())
-    return "" if known else f"{right} right answers are fewer than {FEWEST_RIGHT}"
+    if not recall or right >= FEWEST_RIGHT or (right > 0 and not strata.unseen.any()):
+        return ""
+    return f"{right} right answers are fewer than {FEWEST_RIGHT}"

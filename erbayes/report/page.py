@@ -126,7 +126,8 @@ def report(
         Each result has intervals of the first kind that suits it, and of its own kind if none does.
     about : mapping, name -> value, optional
         More lines about the data, such as names of files. Those named "drawn on" and "labelled by" are told
-        in the sentence that says what was done. What `erbayes.impact` returns has a section under its name.
+        in the sentence that says what was done, and a list named "cautions" is shown with the alarms. What
+        `erbayes.impact` returns has a section under its name.
     records : DataFrame, optional
         Columns record, entity (by the labels), cluster (predicted), and attributes such as a name, as
         `erbayes.labels.Labels.records` makes it. The records of units with much influence are then shown.
@@ -152,13 +153,14 @@ def report(
     sample = sample.sample if isinstance(sample, ByDomain | Stages) else sample
     metrics, facts = chosen(metrics), dict(about or {})
     impacts = {name: facts.pop(name) for name, value in [*facts.items()] if isinstance(value, Impact)}
+    cautions = [Sentence(text, Grade.CAUTION) for text in facts.pop("cautions", ())]
     if records is not None:
         need(records, pd.DataFrame, "records are a DataFrame, one row per record")
         refuse_names(COLUMNS, list(records.columns), "the table of records")
     if engines is None:
         engines = {"closed form": Taylor(), "jackknife": Jackknife(), "bootstrap": Resampled(replicates=2000)}
     made = _run_engines(engines, sample, metrics, level)
-    results, warnings = made.results, [*alarms(sample, metrics), *made.doubts]
+    results, warnings = made.results, [*alarms(sample, metrics), *made.doubts, *cautions]
     first = dict([*results.items()][:1])
     contents = {
         "title": title or "How good is this entity resolution?",
