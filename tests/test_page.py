@@ -659,9 +659,8 @@ def test_the_time_of_an_answer_is_that_at_work(visit, tmp_path):
     tasks = tasks_of(population())
     seen = visit(tasks)
     seen.page.clock.install(time=0)
-    seen.page.clock.pause_at(
-        1000
-    )  # the clock stands, so that only what `run_for` adds is counted, however slow the machine is
+    # The clock stands still, so that only `run_for` adds time, however slow the machine is.
+    seen.page.clock.pause_at(1000)
     seen.reload()
     for task, pauses in enumerate(([5], [10, 10], [3600], [40, 40]), 1):
         for seconds in pauses:

@@ -16,7 +16,7 @@ from ..units.checks import position_in_labels, refuse_edges
 from ..units.clustering import Clustering
 from ..units.grouping import Grouping, Of, Variable, piece_values
 from ..units.measuring import assemble
-from ..units.units import Units
+from ..units.units import KnownTotals, Units
 from .faults import (
     refuse_changes,
     refuse_duplicates,
@@ -86,29 +86,56 @@ def count_units(
         compositions = composed(
             prediction.database, prediction.table, bool(prediction.by), prediction.groups, touched
         )
-    for v, (rows, _) in records.items():
-        refuse_changes(prediction, rows, set(clusters[v].values()), sizes[v], known[v])
-    labelled, units = _LabelledRecords.of(prediction, labels), {}
-    for v, (rows, digest) in records.items():
-        cluster = labelled.number_clusters(clusters[v], sizes[v])
-        labelled.refuse_edges(cluster, sizes[v], rows)
+    releases = {
+        v: _Release(v, *records[v], clusters[v], sizes[v], known[v], values[v], compositions.get(v))
+        for v in records
+    }
+    for v, release in releases.items():
+        refuse_changes(prediction, release.rows, set(clusters[v].values()), sizes[v], known[v])
+    labelled = _LabelledRecords.of(prediction, labels)
+    units = {}
+    for v, release in releases.items():
+        cluster = labelled.number_clusters(release)
+        labelled.refuse_edges(cluster, release)
         if missing is Missing.ERROR:
             refuse_other_writing(prediction, labels.records[cluster < 0])
-        size = np.array(list(sizes[v].values()), dtype=np.int64)
-        counted = assemble(labels, cluster, size, known[v], blocks=blocks, missing=missing)
-        groupings = counted.groupings
-        if prediction.groups is not None:
-            place = [compositions[v].place.get(c, -1) for c in sizes[v]]
-            kinds = pd.Series(np.array([*place, -1], dtype=np.int64)[cluster], labels.records)
-            groupings = (_make_grouping(prediction, counted, values[v], compositions[v], kinds),)
-        units[v] = Scanned(
-            **counted.__getstate__() | {"frame": prediction.frames.get(v), "groupings": groupings},
-            rows=rows,
-            checked=checked,
-            digest=digest,
-            columns=(prediction.record, prediction.cluster),
-        )
+        size = np.array(list(release.sizes.values()), dtype=np.int64)
+        counted = assemble(labels, cluster, size, release.known, blocks=blocks, missing=missing)
+        units[v] = _make_scanned(prediction, counted, release, pd.Series(cluster, labels.records), checked)
     return _add_seconds(prediction, units, places, left_out, rows_of)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Release:
+    """What a database has counted of a release: the cluster of labelled records by position, sizes by key."""
+
+    name: Any
+    rows: int
+    digest: int | None
+    clusters: Mapping[int, Any]
+    sizes: Mapping[Any, int]
+    known: KnownTotals
+    values: Mapping[Any, int]
+    composed: Composed | None
+
+
+def _make_scanned(
+    prediction: Prediction, counted: Units, release: _Release, cluster: pd.Series, checked: str
+) -> Scanned:
+    """Return counted units with what the scan knows beside; `cluster` is that of each labelled record."""
+    groupings = counted.groupings
+    if release.composed is not None:
+        place = [release.composed.place.get(c, -1) for c in release.sizes]
+        # the last one is for the code -1 of labelled records that are missing in the prediction
+        kinds = pd.Series(np.array([*place, -1], dtype=np.int64)[cluster], cluster.index)
+        groupings = (_make_grouping(prediction, counted, release.values, release.composed, kinds),)
+    return Scanned(
+        **counted.__getstate__() | {"frame": prediction.frames.get(release.name), "groupings": groupings},
+        rows=release.rows,
+        checked=checked,
+        digest=release.digest,
+        columns=(prediction.record, prediction.cluster),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,20 +154,20 @@ class _LabelledRecords:
         entity = position_in_labels(labels, labels.clusters)
         return cls(labels, dict(zip(keys, position, strict=True)), entity)
 
-    def number_clusters(self, clusters: Mapping[int, Any], sizes: Mapping[Any, int]) -> IntArray:
-        """Return the cluster of each labelled record by its position in `sizes`, -1 if it is missing."""
-        code = {key: i for i, key in enumerate(sizes)}
+    def number_clusters(self, release: _Release) -> IntArray:
+        """Return the cluster of each labelled record by its position among sizes, -1 if it is missing."""
+        code = {key: i for i, key in enumerate(release.sizes)}
         cluster = np.full(len(self.labels.records), -1, dtype=np.int64)
-        cluster[list(clusters)] = [code[key] for key in clusters.values()]
+        cluster[list(release.clusters)] = [code[key] for key in release.clusters.values()]
         return cluster
 
-    def refuse_edges(self, cluster: IntArray, sizes: Mapping[Any, int], rows: int) -> None:
+    def refuse_edges(self, cluster: IntArray, release: _Release) -> None:
         """Refuse a prediction, or labels, whose rows look like pairs of records (see `units.checks`)."""
         # the last one is for the code -1 of labelled records that are missing in the prediction
-        named = np.array([*(self.position.get(c, -1) for c in sizes), -1], dtype=np.int64)[cluster]
+        named = np.array([*(self.position.get(c, -1) for c in release.sizes), -1], dtype=np.int64)[cluster]
         of_entity = np.where(self.entity < 0, -1, cluster[self.entity])
-        size = np.array(list(sizes.values()), dtype=np.int64)
-        refuse_edges(self.labels, cluster, named, of_entity, size, rows)
+        size = np.array(list(release.sizes.values()), dtype=np.int64)
+        refuse_edges(self.labels, cluster, named, of_entity, size, release.rows)
 
 
 def _add_seconds(

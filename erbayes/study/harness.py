@@ -294,20 +294,10 @@ def study(
     check_level(level)
     metrics = chosen(metrics)
     answering = {name: Estimator.of(engine) for name, engine in estimators.items()}
-    contents = {name: _hash_population(p.units) for name, p in populations.items()}
     cells = [
-        _Cell(
-            name,
-            populations[name].units,
-            contents[name],
-            plan_name,
-            plans[plan_name],
-            n,
-            metrics,
-            level,
-            seed,
-        )
-        for name, plan_name, n in product(populations, plans, sizes)
+        _Cell(name, p.units, _hash_population(p.units), plan, plans[plan], n, metrics, level, seed)
+        for name, p in populations.items()
+        for plan, n in product(plans, sizes)
     ]
     blocks = [
         (c, first, min(BLOCK, repetitions - first)) for c in cells for first in range(0, repetitions, BLOCK)

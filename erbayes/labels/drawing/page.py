@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from html import escape
 from pathlib import Path
@@ -239,8 +239,11 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
             f"{len(lacking):,} records, such as task {lacking['task'].iloc[0]} about "
             f"{head(lacking['record'], 1)}"
         )
-    if not added:
-        return table
+    return _append_added(table, added) if added else table
+
+
+def _append_added(table: pd.DataFrame, added: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return the answers with the records that the annotator has added, each below the rows of its task."""
     order = {task: i for i, task in enumerate(table["task"].unique())}
     whole = pd.concat([table, pd.DataFrame(added)], ignore_index=True)
     whole[ANSWERS] = whole[ANSWERS].fillna("")
