@@ -120,7 +120,9 @@ def test_weights_of_a_negligible_law_need_not_be_reliable(share, matters, monkey
         start=None,
         adapted=SimpleNamespace(by_chain=np.zeros(1)),
     )
-    law = SimpleNamespace(log_flawless=-np.inf, drawn=lambda thetas, log_evidence, rng, **about: about)
+    law = SimpleNamespace(
+        log_flawless=-np.inf, told=None, drawn=lambda thetas, log_evidence, rng, **about: about
+    )
     part = SimpleNamespace(laws={"a": law}, probability={"a": 1.0})
     monkeypatch.setattr("erbayes.bayes.samplers.approximated", lambda *_: [posterior])
     monkeypatch.setattr("erbayes.bayes.samplers.find_spec", lambda _: None)

@@ -169,7 +169,7 @@ def nuts(
         precision or recall. A law counts in proportion to its posterior probability (`Fit.convergence`).
     """
     sampler = NUTS(need_draws(draws), **settings)
-    if model is not None and getattr(model, "shared", None) is not None:
+    if isinstance(model, SizeModel) and model.shared is not None:
         raise DataError("a model after other fits has priors that NUTS cannot draw: use fast()")
     return _fit_and_warn(sample, model, domain, links, sampler, one_seed(rng, random_seed))
 

@@ -73,7 +73,7 @@ def after(*fits: Fit, rng: Seed = None) -> SizeModel:
     >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
     >>> model = bayes.after(bayes.fast(sample, rng=1), rng=1)
     >>> bayes.prior(case.prediction, model, "pairwise-recall", rng=1).interval().round(1)
-    array([[0.1, 1. ]])
+    array([[0.4, 1. ]])
     """
     if not fits:
         raise DataError("after needs an earlier fit, as fast(sample) returns it")
