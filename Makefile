@@ -14,37 +14,28 @@ test: .venv/test
 check: .venv/test
 	$(MAKE) --no-print-directory --jobs=2 house quick
 
-# Two tests run at a time: more threads would wait for each other. Groups of tests are made in tests/conftest.py.
+# Two tests run at a time: more threads would wait for each other. tests/conftest.py says which go together.
 every: export OMP_NUM_THREADS := 1
 every: .venv/test
-	$(BIN)/python -m pytest --numprocesses=2 --dist=loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses=2 --no-loadscope-reorder
 
 quick: .venv/test
 	$(BIN)/python -m pytest -q $(QUICK)
 
 # Another processor adds in another order: OpenBLAS and NumPy without AVX stand for it. Only tests of numbers can notice.
-KERNEL := $(patsubst %,tests/test_%.py,golden census metrics design intervals undefined pages bootstrap theory \
-	domains_golden calibration engines nonresponse areas)
-
 kernel: export OMP_NUM_THREADS := 1
 kernel: export OPENBLAS_CORETYPE := Prescott
 kernel: export NPY_DISABLE_CPU_FEATURES := X86_V3 X86_V4
 kernel: .venv/test
-	$(BIN)/python -m pytest -q --numprocesses=2 $(KERNEL)
+	$(BIN)/python -m pytest -q --numprocesses=2 -m 'kernel and not page and not study' tests
 
-# The tests that touch each dependency, so that its floor is proved: typer and rich (options, report), pandas, pyarrow, DuckDB
-# and polars (files, frame, clustering, sources), SciPy and NumPy (golden, intervals, metrics, census, bootstrap),
-# Matplotlib (plots, report), rapidfuzz (candidates), scikit-learn (causes) and openpyxl (folder).
-LOWEST := $(patsubst %,tests/test_%.py,options report files frame clustering sources golden intervals metrics census \
-	bootstrap plots candidates causes package) \
-	$(patsubst %,tests/test_folder.py::test_%,every_cell_of_an_xlsx_sheet_is_text numbers_that_an_annotator_types_into_xlsx)
 # These start processes or repeat simulations for minutes, and say nothing about a version that the others do not.
 LONG := cover or device or chance_decides or killed or terminate or not_loaded
 
 # The lowest versions that pyproject.toml admits, without the extra `bayes`, in an environment of their own.
 lowest: export OMP_NUM_THREADS := 1
 lowest: .venv-lowest/made
-	.venv-lowest/bin/python -m pytest -q --numprocesses=2 $(LOWEST) -k 'not ($(LONG))'
+	.venv-lowest/bin/python -m pytest -q --numprocesses=2 -m lowest -k 'not ($(LONG))' tests
 
 .venv-lowest/made: pyproject.toml
 	$(PYTHON) -m venv --clear .venv-lowest

@@ -288,10 +288,13 @@ def cover_stages(name: str, n: int, samples: int) -> pd.DataFrame:
         table = eb.stages(population.edges, labels, design, STRICT[name]).table()
         shown = table.lower.notna()
         covered = (table.lower <= true + 1e-9) & (true <= table.upper + 1e-9)
-        rows.append([table.estimate, covered.where(shown).astype(float), table.upper - table.lower, shown])
-    mean = np.nanmean(np.array(rows, dtype=float), axis=0)
-    columns = dict(zip(("estimate", "covers", "width", "shown"), mean, strict=True))
-    return pd.DataFrame({"true": true, **columns}, index=table.stage)
+        found = {"estimate": table.estimate, "covers": covered.where(shown).astype(float)}
+        found |= {"width": table.upper - table.lower, "shown": shown.astype(float)}
+        rows.append(pd.DataFrame(found).set_axis(table.stage))
+    # a stage that no sample gives an interval has none here either
+    mean = pd.concat(rows).groupby(level=0, sort=False).mean()
+    mean.insert(0, "true", true)
+    return mean
 
 
 def cover_topped_up(samples: int) -> pd.DataFrame:

@@ -23,7 +23,7 @@ from erbayes.analysis.impact import Known, estimate_impact
 from erbayes.engine.closed_form import taylor
 from erbayes.engine.known_clusters import ClosedForm
 from erbayes.metrics import chosen
-from erbayes.statistics import count, gini, mean, regression, share, top
+from erbayes.metrics.statistics import count, gini, mean, regression, share, top
 from erbayes.units.clustering import Clustering
 from erbayes.units.features import Attributes, Featured, features_of
 

@@ -16,10 +16,10 @@ from edges import POPULATIONS, STRICT, make_large
 from scipy.stats import beta, norm
 
 import erbayes as eb
+from erbayes.analysis.pairs.drawing import _allocate
+from erbayes.analysis.pairs.judged import FEWEST_RIGHT
+from erbayes.analysis.pairs.limits import Strata, estimate_precision, estimate_recall
 from erbayes.metrics.columns import PREDICTED_LINKS
-from erbayes.pairs.drawing import _allocate
-from erbayes.pairs.judged import FEWEST_RIGHT
-from erbayes.pairs.limits import Strata, estimate_precision, estimate_recall
 from erbayes.units.edges import Edges, sweep
 
 Z = norm.ppf(0.975)

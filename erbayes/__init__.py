@@ -13,14 +13,13 @@ if TYPE_CHECKING:
     from . import labels as labels
     from . import large as large
     from . import metrics as metrics
-    from . import pairs as pairs
     from . import plots as plots
     from . import report as report
-    from . import statistics as statistics
     from . import study as study
     from . import units as units
     from ._internal.errors import Alarm, DataError, NotIdentified
     from ._internal.policies import Missing
+    from .analysis import pairs as pairs
     from .analysis.comparison import compare
     from .analysis.domains import by_domain
     from .analysis.estimation import estimate
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from .engine.diagnostics import alarms, balance, influence
     from .metrics import columns as columns
     from .metrics import intervals as intervals
+    from .metrics import statistics as statistics
     from .metrics.uncertain import Estimates
     from .units.clustering import Clustering
     from .units.frame import Dated
@@ -108,11 +108,15 @@ _MODULES = {name: home for home, names in _HOMES.items() for name in names.split
 _ROOMS = {
     name: name
     for name in (
-        "analysis auxiliary bayes datasets design engine labels large metrics pairs plots report statistics "
-        "study units"
+        "analysis auxiliary bayes datasets design engine labels large metrics plots report study units"
     ).split()
-} | {"columns": "metrics.columns", "intervals": "metrics.intervals"}
-"""The rooms, and the modules of `metrics` that are used as much as a room."""
+} | {
+    "columns": "metrics.columns",
+    "intervals": "metrics.intervals",
+    "pairs": "analysis.pairs",
+    "statistics": "metrics.statistics",
+}
+"""The rooms, and the modules inside them that are used as much as a room."""
 
 
 def __getattr__(name: str) -> Any:

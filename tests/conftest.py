@@ -3,6 +3,7 @@
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.testing
@@ -10,6 +11,17 @@ import typer.testing
 ROOT = Path(__file__).parents[1]
 SLOW_DOCTESTS = ROOT / "erbayes" / "bayes"
 """The examples of this room compile models."""
+FIT_MODELS = (
+    "erbayes/bayes/",
+    "tests/test_arviz",
+    "tests/test_bayes",
+    "tests/test_front_door.py::test_the_size_model_side_by_side_and_by_name",
+    "tests/test_readme.py::test_the_last_line_sets_three_engines_side_by_side",
+    "tests/test_sensitivity.py::test_the_size_model_is_an_engine_like_any_other",
+)
+"""How the names of tests that fit size models begin."""
+READ_ALONE = ("kernel", "lowest")
+"""The lowest versions come without PyMC, so that a file without that mark cannot even be imported there."""
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -31,22 +43,41 @@ def is_slow(path: Path) -> bool:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    leaves_out = "not slow" in config.option.markexpr
-    return True if leaves_out and collection_path.is_file() and is_slow(collection_path) else None
+    """Read no file that a run leaves out, and for `-m kernel` or `-m lowest` only those with a test of that mark."""
+    asked = config.option.markexpr
+    if collection_path.suffix != ".py" or not collection_path.is_file():
+        return None
+    chosen = f"pytest.mark.{asked.split()[0]}" if asked.startswith(READ_ALONE) else ""
+    left_out = "not slow" in asked and is_slow(collection_path)
+    return True if left_out or chosen not in collection_path.read_text(encoding="utf-8") else None
 
 
-def fits_models(path: Path) -> bool:
-    """Return whether the tests of a file fit size models, each of which a process compiles once."""
-    return path.is_relative_to(SLOW_DOCTESTS) or path.stem.startswith(("test_arviz", "test_bayes"))
+def find_process(test: str) -> str:
+    """Return the name of the tests that one process runs together, of which `test` is one.
+
+    All tests that fit size models are together, since a process compiles each model once. Others go by file.
+    """
+    return "models" if test.startswith(FIT_MODELS) else test.partition("::")[0]
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give all tests that fit size models to one process, so that it compiles each once, and first: they take longest."""
-    items.sort(key=lambda item: not fits_models(item.path))
+    """Run the tests that fit size models first, since they take longest."""
+    items.sort(key=lambda item: find_process(item.nodeid) != "models")
     for item in items:
         if item.path.is_relative_to(SLOW_DOCTESTS):
             item.add_marker("slow")
-        if item.get_closest_marker("xdist_group") is None:
-            group = "models" if fits_models(item.path) else item.path.stem
-            item.add_marker(pytest.mark.xdist_group(group))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Share tests among processes by `find_process`.
+
+    The marks of pytest-xdist 3.8 that do the same say nothing under pytest 9.2, and nobody is told.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return find_process(nodeid)
+
+    return Together(config, log)

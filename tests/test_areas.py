@@ -8,6 +8,8 @@ import erbayes as eb
 from erbayes.analysis.areas import direct_estimates, eblup, small_areas
 from erbayes.engine import Resampled
 
+pytestmark = pytest.mark.kernel
+
 
 def by_parts(parts=20, draws=300, seed=0, share=None):
     """Domains of very different sizes, with a true value of b3-recall each."""

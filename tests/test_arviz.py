@@ -598,7 +598,9 @@ def test_a_column_of_ones_own(fit, monkeypatch):
     """Records of unsplit entities, as in the guide."""
     whole = PieceSum("whole", lambda n, N, m: n * (n == N))
     kept = Metric("kept-whole", (whole, RECORDS), lambda w, r: w / r, PER_RECORD, UNIT, "")
-    with pytest.raises(eb.NotIdentified, match=r"'whole': use taylor or .* erbayes\.bayes\.EXPECTED"):
+    with pytest.raises(
+        eb.NotIdentified, match=r"'whole': use the closed form or .* erbayes\.bayes\.EXPECTED"
+    ):
         fit.apply([kept])
     assert not fit.identifies(kept)
     monkeypatch.setitem(EXPECTED, whole, lambda fit: fit.size * fit.by_size["intact"])

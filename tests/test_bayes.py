@@ -21,6 +21,14 @@ from erbayes import bayes
 from erbayes import metrics as m
 from erbayes.bayes.contract import LOG_FLAWLESS
 from erbayes.bayes.evidence import Evidence, _smooth_counts
+from erbayes.bayes.importance import (
+    DF,
+    LightTails,
+    Proposal,
+    approximated,
+    resampled,
+    smoothed,
+)
 from erbayes.bayes.joined import joined
 from erbayes.bayes.laws import laws, weighed
 from erbayes.bayes.model import Sizes
@@ -30,14 +38,6 @@ from erbayes.bayes.population import Completed, Links, completed, log_density_of
 from erbayes.bayes.samplers import NUTS, Importance, Whitened, problems_of_chains
 from erbayes.bayes.totals import depends_on_size
 from erbayes.design import BySize
-from erbayes.importance import (
-    DF,
-    LightTails,
-    Proposal,
-    approximated,
-    resampled,
-    smoothed,
-)
 from erbayes.metrics.columns import COLUMNS, COMMON_LINKS, PIECES, PREDICTED_LINKS, RECORDS, TRUE_LINKS
 from erbayes.study.populations import Chain, LogNormal, Merges, Misattribution, Splits, simulate
 
@@ -873,7 +873,7 @@ def test_another_prior_and_sample_need_no_compilation(fit, monkeypatch):
     ],
 )
 def test_metrics_that_no_part_produces(fit, metric, column):
-    with pytest.raises(eb.NotIdentified, match=f"returns '{column}': use taylor or the bootstrap"):
+    with pytest.raises(eb.NotIdentified, match=f"returns '{column}': use the closed form or the bootstrap"):
         fit.apply([P, metric])
     assert not fit.identifies(metric) and metric not in fit.metrics
 
@@ -1213,19 +1213,24 @@ def test_nuts_of_pymc_and_the_whole_model_agree_with_the_parts_joined():
         "PyMC's NUTS against nutpie's",
         ((plain.apply([P, R]).interval() - a.interval()) / a.sd[:, None]).round(3).tolist(),
     )
-    assert np.abs(ends - a.interval()).max() < 0.15 * a.sd.max()
+    # an end has a Monte Carlo error of .13 sd or so, by runs with other seeds, and a mean one of .02 sd
+    assert np.abs(ends - a.interval()).max() < 0.45 * a.sd.max()
+    assert np.abs(values.mean(axis=0) - a.mean).max() < 0.1 * a.sd.max()
     assert np.abs(plain.apply([P, R]).mean - a.mean).max() < 0.1 * a.sd.max()
 
 
 @pytest.mark.study
-def test_nuts_agrees_with_the_fast_fit(fit):
-    off = []
+def test_nuts_agrees_with_the_fast_fit():
+    ends, means = [], []
     for seed, draw in ((1, clusters), (2, clusters), (3, by_records), (4, by_records)):
         sample = draw(100, seed + 200)
         slow = bayes.nuts(sample, rng=rng(seed), draws=7500, target_accept=0.95, progressbar=False)
         assert slow.problems() == []
         quick = bayes.fast(sample, rng=rng(seed), draws=60_000)
         a, b = slow.apply([P, R]), quick.apply([P, R])
-        off.append((b.interval() - a.interval()) / a.sd[:, None])
-        print(draw.__name__, "ends of P, R off by", off[-1].round(3).tolist(), "sd; k-hat", quick.khat)
-    assert np.abs(off).max() < 0.15
+        ends.append((b.interval() - a.interval()) / a.sd[:, None])
+        means.append((b.mean - a.mean) / a.sd)
+        print(draw.__name__, "ends of P, R off by", ends[-1].round(3).tolist(), "sd; k-hat", quick.khat)
+    # NUTS itself has a Monte Carlo error of .1 sd or so at an end, and of .02 sd in a mean
+    assert np.abs(ends).max() < 0.3
+    assert np.abs(means).max() < 0.1

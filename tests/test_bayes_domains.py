@@ -201,7 +201,7 @@ def test_what_a_size_model_of_domains_refuses():
     usual = {"metrics": ["pairwise-recall"], "engine": ENGINE}
     refused(
         lambda: by_domain(sample, mixed, prediction=predicted, **usual),
-        r"size model of half h0 needs whole entities, but \d+ of \d+ .* taylor",
+        r"size model of half h0 needs whole entities, but \d+ of \d+ .* closed form",
     )
     refused(lambda: by_domain(sample, kind, **usual), "kind A needs the group of each record .*prediction=")
     one, entity = kind.copy(), sample.units.ids[np.argmax(sample.units.size)]
@@ -214,7 +214,7 @@ def test_what_a_size_model_of_domains_refuses():
     refused(lambda: by_domain(sample, of_entities, of=Of.ENTITIES, **usual), "needs the group of each record")
     refused(
         lambda: by_pair(sample, kind, prediction=predicted, engine=ENGINE),
-        "no part of the size model returns 'common_links of kind A with A', links between groups: use taylor or the bootstrap",
+        "no part of the size model returns 'common_links of kind A with A', links between groups: use the closed form or the bootstrap",
     )
     refused(
         lambda: by_domain(sample, kind, ["basic-merge-distance"], prediction=predicted, engine=ENGINE),

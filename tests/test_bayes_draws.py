@@ -12,8 +12,8 @@ from test_bayes_near import part
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
+from erbayes.bayes.importance import approximated
 from erbayes.bayes.posterior import TABLE
-from erbayes.importance import approximated
 from erbayes.study.populations import LogNormal, Misattribution, simulate
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")]

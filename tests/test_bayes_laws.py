@@ -20,6 +20,7 @@ from erbayes._internal.errors import Grade, Remedy
 from erbayes.bayes.by_law import REJECTED
 from erbayes.bayes.doubts import is_disowned
 from erbayes.bayes.evidence import Evidence
+from erbayes.bayes.importance import approximated
 from erbayes.bayes.laws import compiled, weighed
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.parts import CompiledPart, Drawn, PartDraws
@@ -27,7 +28,6 @@ from erbayes.bayes.samplers import Importance
 from erbayes.bayes.sizes import PredictionInformed
 from erbayes.engine import Taylor, side_by_side
 from erbayes.engine.contract import Doubting, Explaining
-from erbayes.importance import approximated
 from erbayes.report import report
 from erbayes.study.populations import Chain, Merges, Population, Splits, Zeta, population, simulate
 

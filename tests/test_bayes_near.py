@@ -13,9 +13,9 @@ import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
 from erbayes.analysis.domains import in_domain
+from erbayes.bayes.importance import Adapted, LightTails, Start, approximated
 from erbayes.engine import Taylor
 from erbayes.engine.contract import Preparing
-from erbayes.importance import Adapted, LightTails, Start, approximated
 from erbayes.metrics.columns import Domain, Links
 from erbayes.study import Entities, study
 from erbayes.study.populations import Chain, LogNormal, Merges, Misattribution, Splits, Zeta, simulate

@@ -104,3 +104,43 @@ def test_what_has_no_prior_is_refused():
         bayes.prior(PREDICTION, draws=10)
     with pytest.raises(eb.DataError, match="SizeModel is a class: pass an object of it"):
         bayes.prior(PREDICTION, bayes.SizeModel)
+
+
+def test_answers_hold_nine_tenths_of_the_prior():
+    model = bayes.elicited(whole=(0.6, 0.95), clean=(0.8, 0.99), in_giants=(0.001, 0.1))
+    z = np.random.default_rng(1).standard_normal(200_000)
+
+    def shares(level, of_normal):
+        return of_normal(level.mean + level.sd * z)
+
+    def no_error(h):
+        return np.exp(-np.exp(h))
+
+    usual, threshold = model.retention.laws["usual"], model.retention.laws["threshold"]
+    assert usual.break_level == threshold.below.break_level == model.retention.laws["uneven"].break_level
+    for level, of_normal, answer in (
+        (usual.break_level, no_error, (0.6, 0.95)),
+        (model.leakage.meet_level, no_error, (0.8, 0.99)),
+        (model.sizes.usual.larger_share, expit, (0.001, 0.1)),
+    ):
+        found = np.quantile(shares(level, of_normal), [0.05, 0.95])
+        np.testing.assert_allclose(found, answer, rtol=0.03)
+    assert model.sizes.laws["giants"] == bayes.SIZES.laws["giants"]
+    assert model.retention.weights == bayes.RETENTION.weights and model.sizes.weights == bayes.SIZES.weights
+    assert bayes.elicited() == bayes.SizeModel()
+
+
+def test_better_answers_are_a_better_prior():
+    def medians(**answers):
+        return np.median(bayes.prior(PREDICTION, bayes.elicited(**answers), rng=1).values[0], axis=0)
+
+    poor, good = (0.05, 0.4), (0.9, 0.99)
+    assert medians(whole=poor)[1] < 0.8 < medians(whole=good)[1]
+    assert medians(clean=poor)[0] < 0.97 < medians(clean=good)[0]
+    assert medians(in_giants=(0.3, 0.8))[1] < 0.6 < medians(in_giants=(0.0001, 0.001))[1]
+
+
+@pytest.mark.parametrize("answer", [(0.9, 0.6), (0.0, 0.5), (0.5, 1.0), (0.5,), 0.5, (np.nan, 0.5)])
+def test_an_answer_is_two_shares(answer):
+    with pytest.raises(eb.DataError, match="clean must be two shares"):
+        bayes.elicited(clean=answer)

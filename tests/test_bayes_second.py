@@ -15,13 +15,13 @@ from erbayes._internal.arrays import generator
 from erbayes.bayes import PredictionInformed
 from erbayes.bayes.contract import DATA, SECOND_DATA, coords
 from erbayes.bayes.evidence import Evidence
+from erbayes.bayes.importance import Adapted
 from erbayes.bayes.joined import given
 from erbayes.bayes.laws import compiled
 from erbayes.bayes.model import WithSecond
 from erbayes.bayes.parts import PartDraws, own_model
 from erbayes.bayes.population import Links, completed, unsampled
 from erbayes.bayes.samplers import Importance
-from erbayes.importance import Adapted
 from erbayes.study.populations import LogNormal, Misattribution, population
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")]
@@ -544,8 +544,9 @@ def test_nuts_agrees_with_the_fast_fit():
         assert abs(one.mean - other.mean)[0] < 0.25 * one.sd[0]
         assert one.sd[0] == pytest.approx(other.sd[0], rel=0.25)
     for name in ("stands", "stands_kept"):
-        a, b = slow.by_size[name], quick.by_size[name]
-        np.testing.assert_allclose(a.mean(axis=(0, 1)), b.mean(axis=(0, 1)), atol=0.05)
+        a, b = (np.log(fit.truth.by_size[name]) for fit in (slow, quick))
+        # in units of the posterior's own width, which is large where no sampled entity has such a size
+        assert np.all(abs(a.mean(axis=(0, 1)) - b.mean(axis=(0, 1))) < 0.25 * a.std(axis=(0, 1)))
 
 
 @pytest.mark.study

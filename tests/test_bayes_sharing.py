@@ -17,6 +17,7 @@ from erbayes import bayes
 from erbayes import metrics as m
 from erbayes.bayes.contract import PlacedPart
 from erbayes.bayes.evidence import data_of_prediction
+from erbayes.bayes.importance import approximated
 from erbayes.bayes.laws import OneOf, compiled
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.sharing import (
@@ -29,7 +30,6 @@ from erbayes.bayes.sharing import (
     weigh,
 )
 from erbayes.bayes.told import Scores, Told
-from erbayes.importance import approximated
 from erbayes.labels import Records
 from erbayes.study import draw_samples
 from erbayes.study import populations as sim

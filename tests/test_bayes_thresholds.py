@@ -15,9 +15,9 @@ import erbayes as eb
 from erbayes import bayes
 from erbayes.bayes.evidence import Evidence
 from erbayes.bayes.fit import Fit
+from erbayes.bayes.importance import Adapted, Proposal, approximated, moments
 from erbayes.bayes.population import Links, _draw_mean_share, _mark_steady_sizes
 from erbayes.bayes.samplers import Chains, Importance, problems_of_chains
-from erbayes.importance import Adapted, Proposal, approximated, moments
 
 pytestmark = pytest.mark.slow
 
@@ -153,7 +153,7 @@ class Scripted:
 
 
 def scripted(draws, goods, evidence, monkeypatch):
-    monkeypatch.setattr("erbayes.importance.Adapted", Scripted)
+    monkeypatch.setattr("erbayes.bayes.importance.Adapted", Scripted)
     laws = [
         SimpleNamespace(good=good, log_evidence=e, program=None)
         for good, e in zip(goods, evidence, strict=True)

@@ -15,6 +15,7 @@ from erbayes.engine.schemes import Scheme
 from erbayes.metrics.columns import ENTITIES, PREDICTED_LINKS, RECORDS
 from erbayes.metrics.intervals import EqualTailed
 
+pytestmark = [pytest.mark.kernel, pytest.mark.lowest]
 PR = (m.pairwise_precision, m.pairwise_recall, m.cluster_recall)
 
 

@@ -12,6 +12,8 @@ from erbayes import metrics as m
 from erbayes.design.calibration import _compute_factors
 from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS
 
+pytestmark = pytest.mark.kernel
+
 
 def drawn(seed=0, n=60, size=400):
     """A population and the entities of n records drawn uniformly, repeats kept."""

@@ -25,6 +25,7 @@ from erbayes.labels import (
 )
 from erbayes.labels.drawing import candidates as candidates
 
+pytestmark = pytest.mark.lowest
 COLUMNS = ["record", "candidate", "score", "why"]
 rng = np.random.default_rng(8)
 IDS = [f"r{i}" for i in range(60)]

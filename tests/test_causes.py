@@ -15,7 +15,7 @@ from erbayes.analysis import causes
 from erbayes.analysis.domains import by_domain
 from erbayes.units.grouping import Of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.lowest]
 
 
 def population(seed, entities=300, bad=0.4):

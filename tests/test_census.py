@@ -9,6 +9,7 @@ from sklearn.metrics import adjusted_rand_score, homogeneity_score, rand_score, 
 import erbayes as eb
 from erbayes import metrics as m
 
+pytestmark = [pytest.mark.kernel, pytest.mark.lowest]
 ENTITY = (*m.ALL, m.P_clust)
 BY_ENTITY = ("inverse", "split-", "closest")
 DUAL = (*(x for x in m.ALL if not x.name.startswith(BY_ENTITY)), m.purity, m.closest_cluster_precision)

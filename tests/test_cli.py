@@ -322,7 +322,7 @@ def test_json_has_the_estimates_at_full_precision(folder):
     for row in rows:
         for key in ("estimate", "se", "lower", "upper", "level"):
             assert row[key] == pytest.approx(wanted.loc[row["metric"], key], rel=1e-14)
-        assert row["method"] == "taylor"
+        assert row["method"] == "closed-form"
 
 
 @pytest.mark.parametrize("name", ["beta-gamma", "symmetric", "wald"])
@@ -465,7 +465,7 @@ def test_compare_under_each_design(folder, args):
     assert shown.exit_code == 0, shown.output
     wanted = eb.compare({"p": PRED, "q": OTHER}, LABELS, DESIGNS[args], F1).differences(0.9).iloc[0]
     (row,) = paired(shown)
-    assert (row["prediction"], row["metric"], row["method"]) == ("q - p", "pairwise-f1", "taylor")
+    assert (row["prediction"], row["metric"], row["method"]) == ("q - p", "pairwise-f1", "closed-form")
     for key in ("estimate", "se", "lower", "upper", "level"):
         assert row[key] == pytest.approx(wanted[key], rel=1e-12), key
 
@@ -721,7 +721,9 @@ def process(*args, cwd):
 def test_a_process_prints_and_exits_0(folder):
     done = process(*ESTIMATE, "uniform-clusters", "--metrics", "b3-recall", "--format", "csv", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("metric,method,estimate,se,df,lower,upper,level,kind\nb3-recall,taylor,")
+    assert done.stdout.startswith(
+        "metric,method,estimate,se,df,lower,upper,level,kind\nb3-recall,closed-form,"
+    )
 
 
 def test_a_process_tells_errors_without_a_traceback(folder):

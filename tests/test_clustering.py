@@ -12,6 +12,7 @@ from erbayes.units import clustering
 from erbayes.units.clustering import CHUNK, LONGEST, Clustering
 from erbayes.units.lookup import look_up
 
+pytestmark = pytest.mark.lowest
 STRINGS = [
     "",
     "\0",

@@ -147,3 +147,15 @@ def test_paired_bootstrap_agrees_with_the_closed_form_and_is_paired():
     gap = found.joint.flat[:, 1] - found.joint.flat[:, 0]
     assert row.sd == pytest.approx(gap.std(ddof=1), rel=1e-9)
     assert [row.lower, row.upper] == pytest.approx(list(np.quantile(gap, [0.05, 0.95])))
+
+
+def test_alarms_are_raised_under_the_name_of_each_prediction():
+    pred, other, true = two()
+    some = true[true.isin(sorted(true.unique())[:9])]
+    design = eb.UniformRecords()
+    with pytest.warns(eb.Alarm) as raised:
+        comparison = eb.compare({"old": pred, "new": other}, some, design, CHOSEN)
+    alone = zip(comparison.predictions, comparison.samples, strict=True)
+    expected = [f"{name}: {alarm}" for name, sample in alone for alarm in eb.alarms(sample, CHOSEN)]
+    assert {text.split(":")[0] for text in expected} == {"old", "new"}
+    assert [str(w.message) for w in raised if w.category is eb.Alarm] == expected

@@ -39,6 +39,7 @@ GUARDED = {
     "drawn.RUN": "test_thresholds.py::test_runs_of_tasks_have_thirty_resolved_ones",
     "edges.SURE": "test_edges.py::test_distances_raise_an_alarm_beyond_four_and_a_half_standard_errors",
     "effective.FEWEST": "test_thresholds.py::test_a_domain_has_an_interval_from_ten_effective_draws",
+    "elicitation.WITHIN": "test_bayes_prior.py::test_answers_hold_nine_tenths_of_the_prior",
     "estimates.BY_CHANCE": "test_assisted.py::test_draws_that_differ_once_in_ten_thousand_samples",
     "estimates.LARGEST": "test_thresholds.py::test_more_than_four_thousand_estimates_by_domain_are_refused",
     "estimates.TOO_MUCH": "test_thresholds.py::test_a_tenth_of_a_second_clustering_out_of_reach_is_said",

@@ -20,6 +20,7 @@ from erbayes.design import BySize
 from erbayes.design.contract import SelectedBySize
 from erbayes.design.variance import DistinctDraws, HartleyRaoDraws, JointDraws, PoissonDraws, StratifiedDraws
 
+pytestmark = pytest.mark.kernel
 PRED = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b", 6: "c", 7: "d", 8: "d", 9: "e"}
 TRUE = {1: "x", 2: "x", 3: "x", 4: "y", 5: "y", 6: "z", 7: "u", 8: "v", 9: "v"}
 P = m.pairwise_precision

@@ -13,6 +13,7 @@ from erbayes.design.calibration import ByGroup, raking
 from erbayes.metrics.columns import ENTITIES, RECORDS, Domain, InDomain
 from erbayes.units.grouping import Of
 
+pytestmark = pytest.mark.kernel
 GOLDEN = Path(__file__).parent / "golden"
 R = pd.read_csv(GOLDEN / "domains.csv", skipinitialspace=True, keep_default_na=False)
 R = R.set_index(["case", "domain", "quantity"])

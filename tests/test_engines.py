@@ -14,6 +14,7 @@ from erbayes import metrics as m
 from erbayes.engine import Dirichlet, bootstrap
 from erbayes.metrics.uncertain import Draws
 
+pytestmark = pytest.mark.kernel
 PRED, TRUE = population(4)
 SAMPLE = eb.Sample(eb.measure(PRED, TRUE[TRUE.isin(sorted(TRUE.unique())[:8])]), eb.UniformClusters())
 CHOSEN = (m.pairwise_precision, m.b3_recall, m.mean_cluster_size)

@@ -20,6 +20,8 @@ from erbayes._internal.files import (
 )
 from erbayes.large import Files, scan
 
+pytestmark = pytest.mark.lowest
+
 
 def test_what_fails_half_way_replaces_nothing(tmp_path):
     path = tmp_path / "found.csv"

@@ -171,6 +171,7 @@ def test_no_cell_of_a_csv_sheet_begins_a_formula_or_changes_as_a_number(tmp_path
     assert plain.tolist() == ["7"]
 
 
+@pytest.mark.lowest
 def test_every_cell_of_an_xlsx_sheet_is_text(tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
     write_sheet(
@@ -221,6 +222,7 @@ def test_what_spreadsheet_programs_make_of_csv_files(tmp_path):
         read_sheet(tmp_path / "s.xlsx")
 
 
+@pytest.mark.lowest
 def test_numbers_that_an_annotator_types_into_xlsx(tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()

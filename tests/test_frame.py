@@ -16,6 +16,7 @@ from erbayes import metrics as m
 from erbayes.large import Columns, DuckDB, Files, Releases, scan
 from erbayes.units.frame import Cut, FrameFacts
 
+pytestmark = pytest.mark.lowest
 pytest.importorskip("duckdb", reason="duckdb is not installed")
 DAYS = pd.date_range("2020-01-01", periods=400, freq="D")
 CUT = dt.date(2020, 10, 1)

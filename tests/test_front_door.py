@@ -181,7 +181,6 @@ def test_engines_of_a_sample_side_by_side():
         eb.side_by_side(3)
 
 
-@pytest.mark.xdist_group("models")
 @pytest.mark.slow
 def test_the_size_model_side_by_side_and_by_name():
     found = eb.side_by_side(SAMPLE, [P, R], rng=1).table().set_index(["method", "metric"])

@@ -12,6 +12,7 @@ from erbayes import metrics as m
 from erbayes.design import calibration
 from erbayes.metrics.uncertain import gradient
 
+pytestmark = [pytest.mark.kernel, pytest.mark.lowest]
 GOLDEN = Path(__file__).parent / "golden"
 METRICS = {
     "P": m.pairwise_precision,

@@ -9,7 +9,7 @@ from scipy import integrate, stats
 
 pytest.importorskip("arviz_stats", reason="arviz-stats is not installed")
 
-from erbayes.importance import KHAT, LightTails, approximated, resampled, smoothed, truncated
+from erbayes.bayes.importance import KHAT, LightTails, approximated, resampled, smoothed, truncated
 
 
 @dataclass
@@ -92,7 +92,7 @@ def test_tails_that_proposals_do_not_have_need_more_rounds_or_are_told(monkeypat
     cauchy = Density(lambda x: stats.cauchy.logpdf(x).sum(-1), 4)
     (found,), (easy,) = approximated([cauchy], 500, rng(4)), approximated([normal()], 500, rng(4))
     assert len(found.adapted.points) > 2 * len(easy.adapted.points) and found.khat <= KHAT
-    monkeypatch.setattr("erbayes.importance.MOST", 1)
+    monkeypatch.setattr("erbayes.bayes.importance.MOST", 1)
     assert approximated([cauchy], 500, rng(4))[0].khat > KHAT
 
 

@@ -8,6 +8,7 @@ from scipy import stats
 import erbayes as eb
 from erbayes import metrics as m
 
+pytestmark = [pytest.mark.kernel, pytest.mark.lowest]
 SUPPORTS = ((0.0, 1.0), (-1.0, 1.0), (0.0, np.inf), (1.0, np.inf), (-np.inf, np.inf))
 
 

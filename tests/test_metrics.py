@@ -11,6 +11,7 @@ from erbayes import metrics as m
 from erbayes.engine import bootstrap, side_by_side
 from erbayes.report import report
 
+pytestmark = [pytest.mark.kernel, pytest.mark.lowest]
 EVERY = [*m.ALL, *m.definitions.OTHERS, m.P_clust, m.P_rec]
 WITH_A_PARAMETER = [
     make(parameter) for make in m.definitions.FAMILIES.values() for parameter in (0, 0.5, 1, 2)

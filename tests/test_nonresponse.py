@@ -12,6 +12,7 @@ from erbayes.engine import bootstrap, jackknife
 from erbayes.labels import LinkEnds, Mixture, draw, worst_cases
 from erbayes.study import populations as sim
 
+pytestmark = pytest.mark.kernel
 P, R = m.pairwise_precision, m.pairwise_recall
 PEOPLE = sim.simulate(
     sim.Zeta(2.3, 30), sim.Chain([sim.Splits(0.3), sim.Merges(0.05)]), 4000, np.random.default_rng(1)

@@ -22,6 +22,7 @@ from erbayes.cli import phases as phases
 from erbayes.cli import predictions as predictions
 from erbayes.cli import printing as printing
 
+pytestmark = pytest.mark.lowest
 ASSIST = {"assist", "assist-cluster", "assist-table"}
 BY = {"by", "across", "attributes", "of-entities", "links-inside"}
 CHEAP = {"cheap", "cheap-drawn", "cheap-threshold"}

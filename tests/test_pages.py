@@ -15,6 +15,7 @@ from erbayes.cli import app
 from erbayes.cli.options import slug
 from erbayes.cli.topics import TOPICS
 
+pytestmark = pytest.mark.kernel
 ROOT = Path(__file__).parents[1]
 GUIDE = ROOT / "docs" / "guide"
 spec = spec_from_file_location("pages", ROOT / "docs" / "pages.py")

@@ -9,8 +9,8 @@ from scipy.optimize import brentq
 from scipy.stats import binomtest
 
 import erbayes as eb
+from erbayes.analysis.pairs.limits import Estimate, Strata, estimate_precision, estimate_recall, multiply
 from erbayes.engine.bounded_means import betting_in_strata
-from erbayes.pairs.limits import Estimate, Strata, estimate_precision, estimate_recall, multiply
 
 EIGHT = pd.DataFrame(
     {
@@ -282,6 +282,12 @@ class TestEstimates:
         strictest = max(h for h in labelled if h < 300)
         with pytest.raises(eb.NotIdentified, match=r"precision of links at .* fewer than 2"):
             found.check(strictest, 0.5)
+
+    def test_a_part_of_one_pair_that_is_labelled_has_an_estimate(self):
+        edges = pd.DataFrame({"l": list("aceg"), "r": list("bdfh"), "score": [9.0, 5.0, 5.0, 5.0]})
+        drawn = eb.pairs.draw(edges, 4, records=list("abcdefgh"), seed=1, bands=[7, 5])
+        found = eb.pairs.estimate(edges, drawn.assign(same="y"), records=list("abcdefgh"))
+        assert found.table([7]).estimate.tolist()[0] == 1
 
     @pytest.mark.parametrize(("right", "told"), [(4, False), (5, True)])
     def test_recall_needs_five_right_answers(self, right, told):

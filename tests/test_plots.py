@@ -16,6 +16,7 @@ from erbayes import plots
 from erbayes.analysis.sensitivity.grids import Grid
 from erbayes.study.harness import Study
 
+pytestmark = pytest.mark.lowest
 PRED, TRUE = population(4)
 SAMPLE = eb.Sample(eb.measure(PRED, TRUE[TRUE.isin(sorted(TRUE.unique())[:8])]), eb.UniformClusters())
 CHOSEN = (m.pairwise_precision, m.pairwise_recall, m.b3_recall)

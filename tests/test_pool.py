@@ -8,7 +8,8 @@ from scipy import stats
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.engine import Resampled, Taylor, pool_quantiles
+from erbayes.engine import Resampled, Taylor
+from erbayes.engine.pool import pool_quantiles
 from erbayes.study.populations import LogNormal, Splits, simulate
 
 LINE = ((-np.inf, np.inf),)

@@ -137,7 +137,7 @@ def test_the_share_stays_with_its_metric():
 def test_a_pool_has_the_default_intervals_of_its_parts():
     sample = of_giant(20)
     fit = eb.engine.taylor(sample, P).apply(P)
-    pooled = eb.engine.pool_quantiles([fit, fit], rng=1)
+    pooled = eb.engine.pool.pool_quantiles([fit, fit], rng=1)
     np.testing.assert_allclose(pooled.interval(0.95), fit.interval(), atol=2e-3)
 
 
@@ -345,13 +345,18 @@ def test_giants_out_of_reach_do_not_pass(population, design, metric):
     assert now <= binom.ppf(0.999, 60, 0.025) / 60 and before > 0.1
 
 
+SPLIT = split_giants()
+
+
 @pytest.mark.study
 @pytest.mark.parametrize("design", [eb.UniformRecords(), eb.UniformClusters()])
-@pytest.mark.parametrize("population", [wrong_giant(), split_giants()], ids=["wrong giant", "split giants"])
+@pytest.mark.parametrize("population", [wrong_giant(), SPLIT], ids=["wrong giant", "split giants"])
 @pytest.mark.parametrize("metric", TABLE)
 def test_false_passes_with_giants_are_rare_at_every_look(population, design, metric):
     if metric is CR and isinstance(design, eb.UniformRecords):
         pytest.skip("its interval is not exact, and giants are no cause of that")
+    if metric in (P, m.b3_precision) and population is SPLIT:
+        pytest.skip("split entities leave precision at 1, which no minimum exceeds")
     now, _ = passes(population, design, metric, 300, [10, 15, 20, 30, 45, 65, 100, 150, 200])
     assert now <= binom.ppf(0.99, 300, 0.025) / 300
 

@@ -74,7 +74,6 @@ def test_three_more_lines_give_a_sentence_and_a_picture():
     assert isinstance(eval(ast.unparse(call.args[0]), names), eb.Sample)
 
 
-@pytest.mark.xdist_group("models")
 @pytest.mark.slow
 def test_the_last_line_sets_three_engines_side_by_side():
     pytest.importorskip("pymc")

@@ -20,10 +20,11 @@ from erbayes._internal import digits
 from erbayes._internal.errors import Grade, Sentence
 from erbayes.engine import Resampled, Taylor
 from erbayes.metrics import sentences
+from erbayes.metrics.statistics import Statistic
 from erbayes.report import page as module
 from erbayes.report import report
-from erbayes.statistics import Statistic
 
+pytestmark = pytest.mark.lowest
 CHOSEN = (m.pairwise_precision, m.pairwise_recall, m.splits)
 HOSTILE = [
     "<script>document.title='x'</script>",

@@ -318,7 +318,6 @@ def test_warnings_of_restored_samples_are_told_once():
     assert told[0].filename == __file__
 
 
-@pytest.mark.xdist_group("models")
 def test_the_size_model_is_an_engine_like_any_other():
     """Compiled once with the tests of the Bayesian engine, whose model it is."""
     bayes = pytest.importorskip("erbayes.bayes")

@@ -30,6 +30,7 @@ from erbayes.large import (
 )
 from erbayes.large.sources import opened
 
+pytestmark = pytest.mark.lowest
 FRAME = pd.DataFrame({"record": list("abcd"), "cluster": ["x", "x", "y", "z"]})
 MORE = pd.DataFrame({"record": ["q", "r"], "cluster": ["x", "y"]})
 LABELS = {"a": "e", "b": "e"}
@@ -99,8 +100,9 @@ def test_columns_that_take_different_ids_for_one_are_refused(collation, column):
 def test_collations_of_duckdb(tmp_path):
     """They count in a relation, which is grouped by its own connection, and not in the hashes of a scan."""
     with duckdb.connect(tmp_path / "x.duckdb") as connection:
-        connection.execute("CREATE TABLE p (record VARCHAR COLLATE NOCASE, cluster VARCHAR COLLATE NOCASE)")
-        connection.execute("INSERT INTO p VALUES ('a', 'x'), ('b', 'X'), ('c', 'x')")
+        columns = ", ".join(f"{name} VARCHAR COLLATE NOCASE" for name in ("record", "cluster", "year"))
+        connection.execute(f"CREATE TABLE p ({columns})")
+        connection.execute("INSERT INTO p VALUES ('a', 'x', 'q'), ('b', 'X', 'q'), ('c', 'x', 'Q')")
         with pytest.raises(
             eb.DataError, match="column 'record' of the prediction takes 'a' and 'A' for one id"
         ):
@@ -109,6 +111,8 @@ def test_collations_of_duckdb(tmp_path):
         scan(DatabaseTable(tmp_path / "x.duckdb", "p"), LABELS),
         eb.measure({"a": "x", "b": "X", "c": "x"}, LABELS),
     )
+    released = scan(Releases(DatabaseTable(tmp_path / "x.duckdb", "p"), "year"), LABELS)
+    same(released["q"], eb.measure({"a": "x", "b": "X"}, LABELS))
 
 
 @pytest.mark.parametrize("kind", ["record", "cluster"])

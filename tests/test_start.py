@@ -59,7 +59,9 @@ def test_every_public_name_is_loaded_from_where_checkers_of_types_find_it():
     rooms = {name for name, home in found.items() if not home}
     homes = {name: home for name, home in found.items() if home and name not in eb._ROOMS}
     assert homes == eb._MODULES
-    assert rooms | {"columns", "intervals"} == set(eb._ROOMS)
+    inside = {name: path for name, path in eb._ROOMS.items() if "." in path}
+    assert rooms | set(inside) == set(eb._ROOMS)
+    assert {name: f"{found[name]}.{name}" for name in inside} == inside
     assert set(eb._MODULES) == set(eb.__all__)
     for name, home in eb._MODULES.items():
         assert getattr(eb, name) is getattr(import_module(f"erbayes.{home}"), name)

@@ -10,6 +10,7 @@ from erbayes.analysis.planning import forecast
 from erbayes.auxiliary import phases
 from erbayes.engine import bootstrap
 
+pytestmark = pytest.mark.kernel
 RNG = np.random.default_rng(3)
 ENTITY = np.repeat(np.arange(120), RNG.integers(1, 9, 120))
 N = len(ENTITY)

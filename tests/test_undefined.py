@@ -17,6 +17,7 @@ from erbayes.engine import BCa, Resampled, bootstrap, side_by_side
 from erbayes.metrics.intervals import EqualTailed
 from erbayes.report import report
 
+pytestmark = pytest.mark.kernel
 # 20 entities of one record, half of which the prediction joins to others: no true link, so no recall
 PREDICTION = {i: i // 2 if i < 10 else 100 + i for i in range(40)}
 SINGLES = {i: i for i in range(0, 40, 2)}

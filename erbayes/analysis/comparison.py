@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -12,11 +13,12 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import Seed
-from .._internal.errors import DataError, Remedy, head, member
+from .._internal.errors import Alarm, DataError, Remedy, head, member
 from .._internal.policies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample
 from ..engine.contract import Engine, need_paired
+from ..engine.diagnostics import alarms
 from ..engine.named import find_engine
 from ..large import scan
 from ..large.counted import Scanned
@@ -185,6 +187,11 @@ def compare(
     rng : Generator, int or None
         The source of chance, for engines that need one. A seed makes results repeatable.
 
+    Warns
+    -----
+    Alarm
+        For each sentence of `alarms` about the sample of a prediction, whose name stands before it.
+
     Raises
     ------
     DataError
@@ -204,6 +211,36 @@ def compare(
       difference     metric  estimate
     0      b - a  b3-recall     0.309
     """
+    comparison = estimate_jointly(
+        predictions,
+        labels,
+        design,
+        metrics,
+        blocks=blocks,
+        missing=missing,
+        frame=frame,
+        engine=engine,
+        rng=rng,
+    )
+    for name, sample in zip(comparison.predictions, comparison.samples, strict=True):
+        for alarm in alarms(sample, metrics):
+            warnings.warn(alarm.about(f"{name}: "), Alarm, stacklevel=2)
+    return comparison
+
+
+def estimate_jointly(
+    predictions: Mapping[str, Any],
+    labels: Any,
+    design: Design,
+    metrics: Wanted,
+    *,
+    blocks: Any = None,
+    missing: Missing = Missing.ERROR,
+    frame: Any = None,
+    engine: Engine | str | None = None,
+    rng: Seed = None,
+) -> Comparison:
+    """Return what `compare` does, without its alarms, for those who say them in words of their own."""
     need_names(predictions)
     member(missing, Missing, "missing")
     if len(predictions) < 2:

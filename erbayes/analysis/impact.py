@@ -25,8 +25,8 @@ from ..large.features import scan_features
 from ..large.sources import lies_elsewhere
 from ..metrics.columns import ENTITIES, RECORDS
 from ..metrics.intervals import DEFAULT, Kind
+from ..metrics.statistics import Statistic, statistics_of
 from ..metrics.uncertain import Normal, Tabled, reason_column
-from ..statistics import Statistic, statistics_of
 from ..units.clustering import Clustering
 from ..units.features import Attributes, Featured
 from ..units.frame import framed

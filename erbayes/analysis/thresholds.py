@@ -44,7 +44,7 @@ from ..metrics.simultaneous import draw_paths
 from ..metrics.uncertain import EMPTY, Draws, Normal, Tabled
 from ..units.edges import Edges, choose_names
 from ..units.measuring import sampled_labels
-from .comparison import compare
+from .comparison import estimate_jointly
 from .domains.effective import FEWEST, effective_draws
 from .domains.estimates import LARGEST
 from .domains.shown import intervals_table, tidy
@@ -351,7 +351,7 @@ def thresholds(
         levels = np.sort(values)[::-1]
         _refuse_many(len(levels), len(metrics))
         by_name = {str(threshold): edges[threshold] for threshold in levels.tolist()}
-        compared = compare(by_name, labels, design, _with_defined(metrics), engine=engine, rng=rng)
+        compared = estimate_jointly(by_name, labels, design, _with_defined(metrics), engine=engine, rng=rng)
         return _make_curve(levels, metrics, compared.joint, compared.samples)
     table = Edges.of(load_edges(edges, score), records, score)
     levels = table.thresholds(at)

@@ -1,6 +1,7 @@
 """The Bayesian engine: models of entity sizes and errors in PyMC. Importing it imports PyMC."""
 
 from .beforehand import prior
+from .elicitation import elicited
 from .engine import Modelled, Pooled
 from .fit import Fit
 from .fitting import fast, nuts, warm_up
@@ -35,6 +36,7 @@ __all__ = [
     "Together",
     "Zeta",
     "after",
+    "elicited",
     "fast",
     "nuts",
     "prior",

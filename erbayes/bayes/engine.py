@@ -190,8 +190,8 @@ def _place(column: Column) -> Place:
     """Return the population of a total."""
     if isinstance(column, Between):
         raise NotIdentified(
-            f"no part of the size model returns '{column.name}', links between groups: use taylor or the "
-            "bootstrap"
+            f"no part of the size model returns '{column.name}', links between groups: use the closed "
+            "form or the bootstrap"
         )
     return (column.domain, column.links) if isinstance(column, InDomain) else WHOLE
 

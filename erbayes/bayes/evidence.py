@@ -104,8 +104,8 @@ class Evidence:
         units, design = sample.units, sample.design
         if not units.by_entity or len(np.unique(units.group)) != len(units):
             raise NotIdentified(
-                "a size model needs sampled true entities as units: use taylor or the bootstrap for blocks "
-                "and predicted clusters"
+                "a size model needs sampled true entities as units: use the closed form or the "
+                "bootstrap for blocks and predicted clusters"
             )
         if not isinstance(design, SelectedBySize):
             raise NotIdentified(
@@ -205,15 +205,15 @@ def _take_domain(units: Units, domain: Domain, links: Links) -> tuple[IntArray, 
     if grouping.predicted is None and not grouping.unknown:
         raise NotIdentified(
             f"a size model of {where} needs the group of each record of the prediction: give groups of "
-            "records and prediction=..., or use taylor or the bootstrap"
+            "records and prediction=..., or use the closed form or the bootstrap"
         )
     counted = np.bincount(units.unit, grouping.records_of(domain), len(units))
     crossing = (counted > 0) & (counted < units.size)
     if crossing.any():
         raise NotIdentified(
             f"a size model of {where} needs whole entities, but {int(crossing.sum()):,} of {len(units):,} "
-            f"labelled ones have records inside and outside, such as {head(units.ids[crossing])}: use taylor "
-            "or the bootstrap"
+            f"labelled ones have records inside and outside, such as {head(units.ids[crossing])}: use the "
+            "closed form or the bootstrap"
         )
     inside = np.flatnonzero(counted)
     if not len(inside):

@@ -12,8 +12,8 @@ import pandas as pd
 
 from .._internal.errors import NotIdentified, Sentence
 from ..analysis.domains import in_domain
-from ..engine import PooledDraws, pool_quantiles, taylor
-from ..engine.pool import PooledQuantiles
+from ..engine import PooledDraws, taylor
+from ..engine.pool import PooledQuantiles, pool_quantiles
 from ..metrics.columns import TRUE_LINKS
 from ..metrics.definitions import Metric, Wanted, chosen, pairwise_precision, pairwise_recall
 from ..metrics.uncertain import Draws, Normal
@@ -96,9 +96,9 @@ class Fit(FittedLaws, FittedTree):
 
         The posterior depends on priors for entities outside the sample, the closed form on the design alone.
         Each end of an interval is .65 times that of the posterior plus .35 times that of the closed form (see
-        `erbayes.engine.pool_quantiles`). If over a quarter of the true links are expected in entities larger
-        than any sampled one, neither is sure of metrics that count true links, and their intervals span those
-        of both. The weights were chosen before the data, because the closed form has no likelihood.
+        `engine.pool`). If over a quarter of the true links are expected in entities larger than any sampled
+        one, neither is sure of metrics that count true links, and their intervals span those of both. The
+        weights were chosen before the data, because the closed form has no likelihood.
 
         This is no posterior, although each draw is a posterior draw that was moved, and in the same place.
         `apply`, `tree` and the tools of ArviZ have the posterior.

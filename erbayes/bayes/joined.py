@@ -10,7 +10,7 @@ import numpy as np
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError
-from ..importance import resampled, truncated
+from .importance import resampled, truncated
 from .parts import PartDraws
 from .population import Completed, Links, completed, log_density_of_total, unsampled
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError
-from ..importance import resampled
+from .importance import resampled
 from .parts import CompiledPart, Drawn, PartDraws
 
 

@@ -15,7 +15,7 @@ from pytensor.graph.replace import graph_replace
 
 from .._internal.arrays import FloatArray, generator
 from .._internal.errors import DataError, whole
-from ..importance import KHAT, NEGLIGIBLE, Approximation, Start, approximated
+from .importance import KHAT, NEGLIGIBLE, Approximation, Start, approximated
 from .laws import OneOf
 from .parts import COMPILER, CompiledPart, Drawn, Program
 

@@ -28,8 +28,8 @@ from ..metrics.columns import (
     pairs,
 )
 from ..metrics.definitions import Metric, pairwise_precision, pairwise_recall
+from ..metrics.statistics import SIZE, Statistic, statistics_of
 from ..metrics.uncertain import Draws
-from ..statistics import SIZE, Statistic, statistics_of
 from .evidence import Evidence
 from .joined import Joined
 from .laws import compiled
@@ -169,8 +169,9 @@ class FittedTotals(Posterior):
             mean = column.term(self.size, self.size, self.size)
         else:
             raise NotIdentified(
-                f"no part of the size model returns '{column.name}': use taylor or the bootstrap for metrics "
-                "that need it, or add its mean among entities of each size to erbayes.bayes.EXPECTED"
+                f"no part of the size model returns '{column.name}': use the closed form or the "
+                "bootstrap for metrics that need it, or add its mean among entities of each size to "
+                "erbayes.bayes.EXPECTED"
             )
         sampled = self.evidence.units.column(column).sum()
         return np.asarray(sampled + (self._unsampled * mean).sum(-1))

@@ -374,7 +374,7 @@ def _run_engines(
     ((name, result),) = found.items()
     # an engine that draws has an interval of its own, unless one is asked for
     kind = None if named.given and asked.interval is KindName.BETA_GAMMA else asked.kind
-    return Analysis(result.table(inputs.level, kind), name if named.given else "taylor", warned)
+    return Analysis(result.table(inputs.level, kind), name if named.given else "closed-form", warned)
 
 
 def _analyse_groups(
@@ -383,7 +383,7 @@ def _analyse_groups(
     """Estimate metrics of each group."""
     by = _estimate_by_domain(inputs, domains, sample, metrics)
     warned = [*by.alarms(), *diagnostics.alarms(sample, metrics)]
-    return Analysis(by.table(inputs.level, asked.kind), "taylor", warned)
+    return Analysis(by.table(inputs.level, asked.kind), "closed-form", warned)
 
 
 def _bound_unresolved(inputs: One, asked: Asked, sample: Sample, metrics: Sequence[Metric]) -> Analysis:
@@ -447,7 +447,7 @@ def compare_command(
     design = inputs.fitted(design, shared)
     engine = helped.engine_of_several(inputs, predictions, shared) if helped.given else None
     with within(inputs.drawing.in_words):
-        comparison = comparing.compare(
+        comparison = comparing.estimate_jointly(
             predictions,
             design=design,
             metrics=metrics,
@@ -475,7 +475,7 @@ def compare_command(
         known = domains.known(inputs, inputs.parts(), groups)
         by = by_groups.compare_by_domain(comparison, groups, metrics, predictions=known, **domains.settings)
         table = by.table(inputs.level, asked.kind)
-    printing.show_estimates(table, inputs.level, "taylor" if engine is None else "assisted")
+    printing.show_estimates(table, inputs.level, "closed-form" if engine is None else "assisted")
 
 
 def _print_alike(comparison: Comparison, metrics: Sequence[Metric]) -> None:

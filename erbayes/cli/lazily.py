@@ -7,17 +7,17 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from .. import auxiliary, large, statistics
+    from .. import auxiliary, large
     from .. import design as designing
     from .. import engine as engines
     from .. import labels as labelling
-    from .. import pairs as judged_pairs
     from .. import plots as plotting
     from .._internal import digits
     from .._internal import files as disk
     from ..analysis import comparison as comparing
     from ..analysis import domains as by_groups
     from ..analysis import impact as impacts
+    from ..analysis import pairs as judged_pairs
     from ..analysis import planning
     from ..analysis import thresholds as curves
     from ..auxiliary import assistance, two_phases
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..large import features as large_features
     from ..large import files as large_files
     from ..metrics import columns as columns_of
-    from ..metrics import definitions, intervals
+    from ..metrics import definitions, intervals, statistics
     from ..report import page as reporting
     from ..units import clustering as clusterings
     from ..units import edges, features, grouping, measuring
@@ -54,8 +54,8 @@ else:
             return getattr(import_module(self._path, __package__), name)
 
     _NAMED = """
-    np=numpy pd=pandas auxiliary=..auxiliary large=..large statistics=..statistics designing=..design
-    engines=..engine labelling=..labels judged_pairs=..pairs plotting=..plots
+    np=numpy pd=pandas auxiliary=..auxiliary large=..large statistics=..metrics.statistics designing=..design
+    engines=..engine labelling=..labels judged_pairs=..analysis.pairs plotting=..plots
     digits=.._internal.digits disk=.._internal.files
     comparing=..analysis.comparison by_groups=..analysis.domains impacts=..analysis.impact
     planning=..analysis.planning curves=..analysis.thresholds

@@ -20,8 +20,8 @@ from .remembered import TABLE
 from .thresholds import EdgeTable, read_thresholds
 
 if TYPE_CHECKING:
+    from ..analysis.pairs import LabelledPairs, ScoredEdges
     from ..labels.drawing.stopping import Check
-    from ..pairs import LabelledPairs, ScoredEdges
     from .inputs import One
 
 PAGE, ANNOTATOR = "label-A.html", "A"

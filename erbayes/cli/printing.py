@@ -178,7 +178,7 @@ class Printing(Formatted):
         with disk.replacing(self.output) as new:
             new.write_text(text, encoding="utf-8")
 
-    def show_estimates(self, table: pd.DataFrame, level: float, method: str = "taylor") -> None:
+    def show_estimates(self, table: pd.DataFrame, level: float, method: str = "closed-form") -> None:
         """Print or write estimates. The plain table shows the level in its heads, others show the method."""
         if self.format is Format.TABLE:
             bounds = {bound: f"{bound} {100 * level:g} %" for bound in ("lower", "upper")}

@@ -64,7 +64,7 @@ class RespondingDraws:
         if self._find_record_factors()[1].any():
             raise NotIdentified(
                 "draws of one record are resolved together, so they are not independent, and no bootstrap "
-                "resamples them; use taylor or the jackknife"
+                "resamples them; use the closed form or the jackknife"
             )
         return self.base
 

@@ -133,7 +133,7 @@ class _OnceDrawn:
 
     dependent: ClassVar[str] = "draws without replacement and with unequal probabilities are not independent"
     """Why no bootstrap resamples the draws."""
-    remedy: ClassVar[str] = "use taylor or the jackknife"
+    remedy: ClassVar[str] = "use the closed form or the jackknife"
     """The remedy that the error names."""
 
     @property
@@ -179,7 +179,7 @@ class DistinctDraws(_OnceDrawn):
 
     dependent: ClassVar[str] = "distinct entities are not independent draws"
     remedy: ClassVar[str] = (
-        "keep the draws with their repeats (UniformRecords), or use taylor or the jackknife"
+        "keep the draws with their repeats (UniformRecords), or use the closed form or the jackknife"
     )
 
     @property

@@ -12,7 +12,7 @@ from .closed_form import Taylor, taylor
 from .contract import Engine, Estimator
 from .labelled_only import Naive, P_naive, naive
 from .leave_one_out import Jackknife, jackknife
-from .pool import PooledDraws, pool_quantiles
+from .pool import PooledDraws
 from .replicates import BCa, Resampled, bootstrap
 from .schemes import Dirichlet, PseudoDraws, RaoWu
 from .several_engines import side_by_side
@@ -37,7 +37,6 @@ __all__ = [
     "bootstrap",
     "jackknife",
     "naive",
-    "pool_quantiles",
     "side_by_side",
     "taylor",
 ]

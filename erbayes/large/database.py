@@ -75,6 +75,11 @@ class Database(Protocol):
         """SQL of an id, as a string or a number."""
         return self.quote(column)
 
+    def value(self, column: str) -> str:
+        """SQL of a column of any type, whose strings are compared as those of ids are."""
+        plain = self.kind(column) in {"string", "integer", None}
+        return self.id(column) if plain else self.quote(column)
+
     def key_of(self, column: str, id: str) -> str:
         """SQL of the key that stands for an id of a column."""
         return id

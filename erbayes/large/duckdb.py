@@ -159,7 +159,8 @@ class DuckTable(Hashing):
     def id(self, column: str) -> str:
         id, type = self.quote(column), self.types[column]
         if self.kind(column) == "string":
-            return id if type == "VARCHAR" else f"CAST({id} AS VARCHAR)"
+            # since DuckDB 2.0.1 a hash follows the collation, which would make one cluster of two
+            return f'({id} COLLATE "binary")' if type == "VARCHAR" else f"CAST({id} AS VARCHAR)"
         return id if type in INTEGERS else f"CAST({id} AS HUGEINT)"
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:

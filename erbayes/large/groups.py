@@ -73,7 +73,7 @@ class GroupColumn(KeyColumn):
     @classmethod
     def of(cls, database: Database, name: str) -> GroupColumn:
         """Take a column of the prediction, after `Database.use`."""
-        value = _write_value(database, name)
+        value = database.value(name)
         key = database.key_of(name, value)
         found = f"SELECT DISTINCT {key} AS g, {value} AS x FROM {database.table} WHERE {value} IS NOT NULL"
         # one more than allowed shows that there are too many, without reading all
@@ -120,7 +120,7 @@ class GroupColumn(KeyColumn):
             raise DataError(f"record ids of the table of attributes are missing in rows that have {name!r}")
         if twice:
             (inside,) = attributes.listed([example])
-            value = _write_value(attributes, name)
+            value = attributes.value(name)
             shown = f"SELECT DISTINCT {attributes.id(own)}, {value} FROM {attributes.table}"
             ids, found = zip(*attributes.rows(f"{shown} WHERE {r} IN ({inside})"), strict=True)
             raise DataError(
@@ -128,12 +128,6 @@ class GroupColumn(KeyColumn):
                 f"{head(sorted(x for x in found if x is not None))}: a variable has one value for each record"
             )
         return cls(column.name, column.key, joined, column.values, column.codes)
-
-
-def _write_value(database: Database, name: str) -> str:
-    """SQL of a value, which may be of any type."""
-    plain = database.kind(name) in {"string", "integer", None}
-    return database.id(name) if plain else database.quote(name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

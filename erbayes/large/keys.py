@@ -52,7 +52,7 @@ class Prediction:
         columns = "r, c" if release is None else "r, c, v"
         further: list[KeyColumn] = [*([] if groups is None else [groups]), *seconds]
         select = f"SELECT {database.key(record)} AS r, {database.key(cluster)} AS c"
-        select += "" if release is None else f", {database.quote(release)} AS v"
+        select += "" if release is None else f", {database.value(release)} AS v"
         select += "".join(column.select for column in further)
         columns = ", ".join([columns, *(x.column for x in further if x.select)])
 

@@ -11,11 +11,11 @@ import pandas as pd
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, head
 from ..analysis.comparison import Comparison
+from ..analysis.pairs.judged import LabelledPairs, ScoredEdges
 from ..analysis.stages import FOUND, Stages
 from ..analysis.thresholds import Curve
 from ..metrics.definitions import Wanted, chosen
 from ..metrics.simultaneous import simultaneous_level
-from ..pairs.judged import LabelledPairs, ScoredEdges
 from .axes import HATCHES, MARKERS, axes_of, draw_legend
 
 if TYPE_CHECKING:

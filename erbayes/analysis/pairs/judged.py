@@ -17,16 +17,16 @@ import pandas as pd
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, number
-from ..analysis.thresholds import Curve, load_edges
-from ..engine.bounded_means import betting_in_strata
-from ..labels.drawing.stopping import Check, Verdict
-from ..metrics.columns import PREDICTED_LINKS
-from ..metrics.definitions import pairwise_precision, pairwise_recall
-from ..metrics.intervals import check_level
-from ..metrics.uncertain import Tabled, reason_column
-from ..units.edges import Edges, sweep
+from ..._internal.arrays import FloatArray, IntArray
+from ..._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, number
+from ...engine.bounded_means import betting_in_strata
+from ...labels.drawing.stopping import Check, Verdict
+from ...metrics.columns import PREDICTED_LINKS
+from ...metrics.definitions import pairwise_precision, pairwise_recall
+from ...metrics.intervals import check_level
+from ...metrics.uncertain import Tabled, reason_column
+from ...units.edges import Edges, sweep
+from ..thresholds import Curve, load_edges
 from .answers import FEWEST, make_keys, read_pairs
 from .limits import NONE, Estimate, Strata, estimate_precision, estimate_recall, multiply
 

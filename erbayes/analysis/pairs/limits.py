@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaincinv
 
-from .._internal.arrays import BoolArray, FloatArray
+from ..._internal.arrays import BoolArray, FloatArray
 
 
 class Estimate(NamedTuple):

@@ -19,7 +19,7 @@ from scipy.linalg.lapack import dtrtri
 from scipy.optimize import minimize
 from scipy.special import gammaln
 
-from ._internal.arrays import FloatArray, IntArray
+from .._internal.arrays import FloatArray, IntArray
 
 DF = 20.0
 """Degrees of freedom of proposals."""

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import DataError, whole
-from ..analysis.thresholds import load_edges
-from ..units.edges import Edges, Level, sweep
-from ..units.units import KnownTotals
+from ..._internal.arrays import FloatArray, IntArray
+from ..._internal.errors import DataError, whole
+from ...units.edges import Edges, Level, sweep
+from ...units.units import KnownTotals
+from ..thresholds import load_edges
 from .answers import FEWEST
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import BoolArray, FloatArray, IntArray
-from .._internal.errors import DataError, head
-from .._internal.tables import is_table, refuse_names, to_frame
-from ..units.clustering import ids
-from ..units.edges import Edges
-from ..units.lookup import look_up
+from ..._internal.arrays import BoolArray, FloatArray, IntArray
+from ..._internal.errors import DataError, head
+from ..._internal.tables import is_table, refuse_names, to_frame
+from ...units.clustering import ids
+from ...units.edges import Edges
+from ...units.lookup import look_up
 
 FEWEST = 2
 """Labelled pairs of a band from which its share has a standard error."""

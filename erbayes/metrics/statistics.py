@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ._internal.arrays import FloatArray
-from ._internal.errors import DataError, Remedy, head
-from .metrics.definitions import POSITIVE, UNIT
-from .metrics.intervals import Support
+from .._internal.arrays import FloatArray
+from .._internal.errors import DataError, Remedy, head
+from .definitions import POSITIVE, UNIT
+from .intervals import Support
 
 __all__ = ["count", "gini", "mean", "quantile_share", "ratio", "regression", "share", "top", "total"]
 
