@@ -7,9 +7,11 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import erbayes as eb
+
 from .._internal.errors import DataError, head
 from .designs import keyed, numbers
-from .lazily import clusterings, disk, labelling, pages, pd, plans, sources
+from .lazily import clusterings, disk, pages, pd, plans, sources
 from .options import REQUIRED, file_option, flag, message, option
 
 if TYPE_CHECKING:
@@ -145,27 +147,27 @@ class Shown:
         """Return the table of tasks, with candidates, and with attributes of the records that it shows."""
         found = []
         if self.search is not None and self.attributes is not None:
-            found.append(labelling.by_text(drawn, disk.read_rows(self.attributes, record), limit=self.search))
+            found.append(eb.labels.by_text(drawn, disk.read_rows(self.attributes, record), limit=self.search))
         if self.candidates is not None:
             found.append(_read_candidate_pairs(drawn, self.candidates))
         if self.looser is not None:
             table = disk.read_columns(self.looser, {"record": record, "cluster": None})
-            looser = clusterings.Clustering.of(table, "looser clustering", any_id=any_id)
-            found.append(labelling.from_clustering(drawn, looser))
-        candidates = labelling.interleaved(*found) if found else None
+            looser = eb.Clustering.of(table, "looser clustering", any_id=any_id)
+            found.append(eb.labels.from_clustering(drawn, looser))
+        candidates = eb.labels.interleaved(*found) if found else None
         if candidates is not None and self.limit is not None:
-            every, candidates = len(candidates), labelling.interleaved(candidates, limit=self.limit)
+            every, candidates = len(candidates), eb.labels.interleaved(candidates, limit=self.limit)
             if left_out := every - len(candidates):
                 message(
                     f"note: --limit {self.limit} leaves out {left_out:,} of {every:,} candidates: those of "
                     "lowest score and, if scores are equal, those that chance names"
                 )
         # tasks are made twice, so that only attributes of the records that they show are read
-        shown = labelling.tasks(drawn, None, candidates, controls=self.controls)
+        shown = eb.labels.tasks(drawn, None, candidates, controls=self.controls)
         if self.attributes is None:
             return shown
         attributes = disk.read_rows(self.attributes, record, clusterings.as_index(shown["record"].unique()))
-        return labelling.tasks(drawn, attributes, candidates, controls=self.controls)
+        return eb.labels.tasks(drawn, attributes, candidates, controls=self.controls)
 
 
 def refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:
@@ -192,8 +194,8 @@ def _read_candidate_pairs(drawn: Drawn, path: Path) -> pd.DataFrame:
             "of records and, optionally, one of scores"
         )
     if pairs.shape[1] == 2:
-        return labelling.from_pairs(drawn, pairs.assign(score=1.0), "score")
+        return eb.labels.from_pairs(drawn, pairs.assign(score=1.0), "score")
     score = pairs.columns[2]
-    return labelling.from_pairs(
+    return eb.labels.from_pairs(
         drawn, pairs.assign(**{score: pd.to_numeric(pairs[score], errors="coerce")}), score
     )

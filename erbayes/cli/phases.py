@@ -7,21 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import erbayes as eb
+
 from .._internal.errors import DataError, Remedy
 from .designs import DesignName
 from .inputs import LABELLED, One
-from .lazily import (
-    auxiliary,
-    clusterings,
-    counted,
-    disk,
-    joint,
-    labelling,
-    measuring,
-    pd,
-    sampling,
-    two_phases,
-)
+from .lazily import counted, disk, joint, pd, two_phases
 from .options import file_option, message, option, refuse_same_file, remedies, within
 from .predictions import in_words
 
@@ -104,7 +95,7 @@ class Cheap:
         joint.refuse_kept(inputs.missing)
         refuse_same_file(("--cheap", self.cheap), ("LABELS", inputs.labels))
 
-    def _read_cheap_answers(self, prediction: Any) -> tuple[clusterings.Clustering, Design, str]:
+    def _read_cheap_answers(self, prediction: Any) -> tuple[eb.Clustering, Design, str]:
         """Read answers of a machine as cheap labels, with their design and a sentence about what was read."""
         assert self.cheap is not None and self.cheap_drawn is not None and self.cheap_threshold is not None
         named = set(ANSWERS) <= set(disk.read_table(self.cheap).columns)
@@ -122,10 +113,10 @@ class Cheap:
         if isinstance(prediction, pd.DataFrame):  # with the dates of a frame
             prediction = prediction.iloc[:, :2]
         columns = (first, second, third)
-        machine = labelling.machine_labels(
+        machine = eb.labels.machine_labels(
             table, drawn, prediction, threshold=self.cheap_threshold, columns=columns
         )
-        labels = clusterings.Clustering.of(machine.labels, "cheap labels")
+        labels = eb.Clustering.of(machine.labels, "cheap labels")
         read = (
             f"{len(table):,} answers ({in_words(table.columns, self.cheap)}); with a probability of "
             f"{self.cheap_threshold:g} or more {LABELLED.format(len(labels.records), len(labels.clusters))}; "
@@ -148,13 +139,13 @@ class Cheap:
             design = replace(inputs.drawing, drawn=self.cheap_drawn).read()
         units: Units
         if scanned:
-            shared, _ = inputs.labelled(scanned=True)
+            shared, _ = inputs.labelled()
             units = inputs.reading.scan(inputs.part, shared | {"labels": labels})
         else:
             prediction, shared, _ = inputs.memory
-            units = measuring.measure(prediction, **shared | {"labels": labels})
+            units = eb.measure(prediction, **shared | {"labels": labels})
         with within(f"--cheap {self.cheap} --cheap-drawn {self.cheap_drawn}"):
-            cheap = sampling.Sample(units, design)
+            cheap = eb.Sample(units, design)
         careful, draws = (len(one.expansion.unit) for one in (sample, cheap))
         message(
             f"cheap: read {read}; {draws:,} draws ({self.cheap_drawn}), the first {min(careful, draws):,} of "
@@ -168,26 +159,3 @@ class Cheap:
             )
         with within(files):
             return two_phases.TwoPhase(cheap)(sample, metrics)
-
-
-def split(
-    found: AssistedEstimates,
-    sample: sampling.Sample,
-    budget: float,
-    per_unit: float,
-    per_record: float,
-    cheap: float,
-) -> pd.DataFrame:
-    """Return the best numbers of careful and cheap draws for each metric of a pilot, and the widths."""
-    # a careful draw costs what those of the pilot cost on average
-    careful = float((per_unit + per_record * sample.units.size[sample.expansion.unit]).mean())
-    rows = []
-    for metric, correlation in zip(found.names, found.correlation, strict=True):
-        best = auxiliary.phases(
-            budget, 0.0 if pd.isna(correlation) else correlation, careful=careful, cheap=cheap
-        )
-        rows.append((metric, correlation, best.careful, best.cheap, best.width))
-    table = pd.DataFrame(rows, columns=["metric", "correlation", "careful", "cheap", "width"])
-    if any(found.notes):
-        table["note"] = list(found.notes)
-    return table

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
+import erbayes as eb
+
 from .._internal.errors import DataError, Remedy, head
-from .lazily import clusterings, disk, frames, large, large_files, pd
+from .lazily import disk, large_files, pd
 from .options import argument, file_option, flag, message, option
 
 if TYPE_CHECKING:
@@ -84,7 +86,7 @@ class Links:
             if self.records is None
             else disk.read_columns(self.records, {"record": record}, spare=1).iloc[:, 0]
         )
-        clustering = clusterings.Clustering.from_pairs(
+        clustering = eb.Clustering.from_pairs(
             frame, score=self.score, threshold=self.threshold, records=records, what=f"pairs of {path}"
         )
         links = "links" if self.score is None else f"pairs, links from {self.threshold:g} on,"
@@ -135,13 +137,13 @@ class Reading:
     def source(self, part: Part) -> Any:
         """Return the source to scan. A file that DuckDB cannot unpack is read into memory."""
         if part.table is not None:
-            return large.DatabaseTable(part.path, part.table, text=True)
+            return eb.large.DatabaseTable(part.path, part.table, text=True)
         return self.source_of(part.path, {"record": self.record, "cluster": part.cluster})
 
     def source_of(self, path: Path, columns: dict[str, str | None], spare: int = 0) -> Any:
         """Return the source to scan in a file, of which `columns` are read if it cannot be unpacked."""
         return (
-            large.Files(path, text=True)
+            eb.large.Files(path, text=True)
             if large_files.unpacks(path)
             else disk.read_columns(path, columns, spare)
         )
@@ -164,7 +166,7 @@ class Reading:
 
     def clustering_of(self, table: pd.DataFrame, path: Path, what: str, sizes: str) -> tuple[Clustering, str]:
         """Return the first two columns of a table as a clustering, with a sentence about what was read."""
-        clustering = clusterings.Clustering.of(table.iloc[:, :2], what, any_id=self.any_id)
+        clustering = eb.Clustering.of(table.iloc[:, :2], what, any_id=self.any_id)
         read = sizes.format(len(clustering.records), len(clustering.clusters))
         return clustering, f"{read} ({in_words(table.columns, path)})"
 
@@ -174,9 +176,9 @@ class Reading:
         if not self.scanned([part]):
             yield self.read(part, what)
             return
-        database = large.DuckDB(self.memory_limit)
-        with large.drawing(
-            self.source(part), large.Columns(self.record, part.cluster, self.any_id), database=database
+        database = eb.large.DuckDB(self.memory_limit)
+        with eb.large.drawing(
+            self.source(part), eb.large.Columns(self.record, part.cluster, self.any_id), database=database
         ) as source:
             known = source.known
             sizes = CLUSTERS.format(int(known.size @ known.count), int(known.count.sum()))
@@ -184,10 +186,10 @@ class Reading:
 
     def scan(self, part: Part, shared: dict[str, Any]) -> Scanned:
         """Scan a prediction."""
-        units: Scanned = large.scan(
+        units: Scanned = eb.large.scan(
             self.source(part),
-            columns=large.Columns(self.record, part.cluster, self.any_id),
-            database=large.DuckDB(self.memory_limit),
+            columns=eb.large.Columns(self.record, part.cluster, self.any_id),
+            database=eb.large.DuckDB(self.memory_limit),
             **shared,
         )
         return units
@@ -195,10 +197,10 @@ class Reading:
     def scan_shared(self, parts: Mapping[str, Part], shared: dict[str, Any]) -> dict[str, Scanned]:
         """Scan predictions on the records that all of them have."""
         clusters = {name: part.cluster for name, part in parts.items()}
-        units: dict[str, Scanned] = large.scan(
+        units: dict[str, Scanned] = eb.large.scan(
             {name: self.source(part) for name, part in parts.items()},
-            columns=large.Columns(self.record, clusters, self.any_id),
-            database=large.DuckDB(self.memory_limit),
+            columns=eb.large.Columns(self.record, clusters, self.any_id),
+            database=eb.large.DuckDB(self.memory_limit),
             **shared,
         )
         return units
@@ -219,6 +221,10 @@ class Predicted:
     def part(self) -> Part:
         """Return the prediction as part of the input."""
         return Part(self.prediction, self.stored, self.cluster)
+
+    def parts(self) -> dict[str, Part]:
+        """Return the prediction under the name "", as one of several (see `Several`)."""
+        return {"": self.part}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,14 +253,17 @@ class Frame:
             raise DataError(f"--frame {self.frame} is a DuckDB database: a frame is a file or a folder")
 
     @property
+    def given(self) -> bool:
+        """True if the options name a frame."""
+        return self.frame is not None or self.frame_column is not None
+
+    @property
     def dates(self) -> Dated | None:
         """Return the frame by dates, if the options name a column of dates."""
         until = self.frame_until
         if self.frame_column is None:
             return None
-        return frames.Dated(
-            self.frame_column, int(until) if until is not None and until.isdecimal() else until
-        )
+        return eb.Dated(self.frame_column, int(until) if until is not None and until.isdecimal() else until)
 
 
 def in_words(columns: Iterable[Any], path: Path) -> str:

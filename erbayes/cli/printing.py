@@ -75,6 +75,11 @@ def _render_plain(table: pd.DataFrame, heads: Mapping[str, str] | None = None, w
     return "".join(f"{line.rstrip()}\n" for line in printed.get().splitlines())
 
 
+def blank_missing(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose missing values are None, so that integers next to them are still integers."""
+    return table.astype(object).where(table.notna(), None)
+
+
 def tabulate_labels(labels: Labels) -> pd.DataFrame:
     """Return what came back from annotators as one long table: a row per annotator, or pair, and quantity."""
     agreement = labels.agreement()
@@ -156,7 +161,7 @@ class Formatted:
         if self.format is Format.TABLE:
             self._write("".join(f"{sentence}\n" for sentence in sentences))
         else:
-            self.show(table.astype(object).where(table.notna(), None))
+            self.show(blank_missing(table))
 
 
 @dataclass(frozen=True, kw_only=True)

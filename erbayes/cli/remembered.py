@@ -35,7 +35,7 @@ def _recall_attributes(values: Mapping[str, Any], call: Mapping[str, Any], home:
         values.get("across") or "",
         *(text.partition("=")[2] for text in values.get("feature") or []),
     ]
-    if "attributes" not in call or values.get("attributes") or values.get("of_entities") or not any(wanted):
+    if "attributes" not in call or values.get("attributes") or not any(wanted):
         return {}
     path = Path(os.path.relpath(home / call["attributes"]))
     # of a Parquet file no row is read for this
@@ -60,7 +60,7 @@ def recall(values: dict[str, Any]) -> dict[str, Any]:
         return _recall_records(values, values["labels"])
     if not {"prediction", "labels"} <= set(values):
         return values
-    labels, several = values["labels"], "in_order" in values
+    labels, several = values["labels"], not isinstance(values["prediction"], Path)
     given = list(values["prediction"] or []) if several else [values["prediction"]]
     if not several and labels is None:
         given, labels = [], values["prediction"]

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import erbayes
+import erbayes as eb
 
 from .._internal.errors import DataError, Remedy, head
 from .asked import Asked, Minima
 from .designs import Drawing
-from .lazily import curves, definitions, disk, edges, labelling, large, np, pd, plans, returned_answers
+from .lazily import curves, disk, edges, np, pd, plans, returned_answers
 from .options import (
     argument,
     command,
@@ -76,7 +76,7 @@ class EdgeTable:
             raise DataError(f"{self.edges} is a DuckDB database", Remedy.DATABASE)
         if self.left or self.right:
             raise DataError("--left and --right name columns of files: make a view of two ids and a score")
-        table = large.DatabaseTable(self.edges, self.stored, text=True)
+        table = eb.large.DatabaseTable(self.edges, self.stored, text=True)
         found: pd.DataFrame = curves.load_edges(table, self.score)
         return found
 
@@ -102,7 +102,7 @@ class Scored:
     def sample(self) -> tuple[pd.Series, Design]:
         """Read the labels, with the design by which they were drawn."""
         if self.labels.is_dir():
-            returned = labelling.read_labels(self.labels)
+            returned = eb.labels.read_labels(self.labels)
             show_cautions(returned)
             if returned.of_clusters:
                 raise DataError(f"{self.labels}: {returned_answers.OWN}")
@@ -133,7 +133,6 @@ def thresholds_command(
     scored: Scored,
     asked: Asked,
     minima: Minima,
-    stages: float | None = option("Show instead where links are lost and made at this threshold."),
     picture: Path | None = option("File of a picture of the curve to write."),
     printing: Printing,
 ) -> None:
@@ -149,21 +148,15 @@ def thresholds_command(
       erbayes thresholds edges.parquet labels.csv -d uniform-records \\
           --records ids.csv --score match_weight --at 50 --min-precision 0.95 \\
           --picture curve.svg
-      erbayes thresholds edges.csv to-label --stages 1.5
     """
     for output in (printing.output, picture):
         refuse_output_over(output, scored)
     given, (labels, design) = scored.table.given(), scored.sample()
     least = {} if minima == Minima() else minima.read()
-    metrics = list(dict.fromkeys(definitions.chosen([*asked.chosen_metrics(), *least])))
+    metrics = list(dict.fromkeys(eb.metrics.chosen([*asked.chosen_metrics(), *least])))
     given |= {"labels": labels, "design": design}
     with within(scored.drawing.in_words):
-        if stages is not None:
-            found = erbayes.stages(threshold=stages, **given)
-            printing.show(found.table(scored.level))
-            message(f"note: {found}")
-            return
-        curve = erbayes.thresholds(metrics=metrics, at=scored.thresholds(), **given)
+        curve = eb.thresholds(metrics=metrics, at=scored.thresholds(), **given)
     table = curve.table(level=scored.level, kind=asked.kind)
     if printing.format is Format.TABLE and printing.output is None and len(curve.thresholds) > SHOWN:
         some = np.linspace(0, len(curve.thresholds) - 1, SHOWN).round().astype(int)

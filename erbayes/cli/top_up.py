@@ -7,10 +7,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import erbayes
+import erbayes as eb
 
 from .._internal.errors import DataError, head
-from .lazily import clusterings, folders, labelling, pd, plans
+from .lazily import folders, pd, plans
 from .options import message
 from .predictions import Links, Part, Reading
 from .remembered import CALL
@@ -48,7 +48,7 @@ def flag_new(older: Path, prediction: Any) -> pd.Series:
     if type(folder.drawn.plan) is not plans.Records:
         name = plans.to_plain(folder.drawn.plan)["name"]
         raise DataError(f"--top-up {older}: its design is {name}, and only uniform-records can be topped up")
-    if not isinstance(prediction, clusterings.Clustering):
+    if not isinstance(prediction, eb.Clustering):
         raise DataError("--top-up reads PREDICTION into memory: leave out --memory-limit and --table")
     new = ~prediction.records.isin(read_drawn_from(folder).records)
     if not new.any():
@@ -68,7 +68,7 @@ def read_both(labels: Labels) -> tuple[pd.Series, Design] | None:
     if not isinstance(call, dict) or "top_up" not in call:
         return None
     home = labels.folder.path.resolve().parent
-    older = labelling.read_labels(Path(os.path.relpath(home / call["top_up"])))
+    older = eb.labels.read_labels(Path(os.path.relpath(home / call["top_up"])))
     for one in (older, labels):
         if len(one.unresolved):
             raise DataError(
@@ -80,7 +80,7 @@ def read_both(labels: Labels) -> tuple[pd.Series, Design] | None:
     united = unite(older.labels, labels.labels, before.records, now.records, what)
     _warn_incomplete(united, older, before, now)
     draws = [united[one.folder.drawn.table["record"]].tolist() for one in (older, labels)]
-    return united, erbayes.topped_up(united, (before.records, draws[0]), (now.records, draws[1]))
+    return united, eb.topped_up(united, (before.records, draws[0]), (now.records, draws[1]))
 
 
 def unite(old: pd.Series, new: pd.Series, before: pd.Index, now: pd.Index, what: str) -> pd.Series:
