@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import IntArray
-from .._internal.errors import DataError
 from .._internal.policies import Missing
 from ..units.checks import position_in_labels, refuse_edges
 from ..units.clustering import Clustering
 from ..units.grouping import Grouping, Of, Variable, piece_values
 from ..units.measuring import assemble
 from ..units.units import KnownTotals, Units
+from .database import changed
 from .faults import (
     refuse_changes,
     refuse_duplicates,
@@ -84,7 +84,7 @@ def count_units(
     compositions = {}
     if prediction.groups is not None:
         compositions = composed(
-            prediction.database, prediction.table, bool(prediction.by), prediction.groups, touched
+            prediction.database, prediction.table, prediction.by, prediction.groups, touched
         )
     releases = {
         v: _Release(v, *records[v], clusters[v], sizes[v], known[v], values[v], compositions.get(v))
@@ -180,7 +180,7 @@ def _add_seconds(
     """Return the units of each release with its joint counts with each second clustering."""
     unit_of = {v: _locate_units(own) for v, own in units.items()} if prediction.seconds else {}
     joints = [
-        joint(prediction.database, prediction.table, second, of_record, unit_of, rows, bool(prediction.by))
+        joint(prediction.database, prediction.table, second, of_record, unit_of, rows, prediction.by)
         for second, of_record in zip(prediction.seconds, places, strict=True)
     ]
     return {
@@ -202,9 +202,9 @@ def _locate_units(units: Units) -> pd.Series:
 
 def count_records(prediction: Prediction) -> dict[Any, tuple[int, int | None]]:
     """Count the records of each release, in the order of the releases, and make a digest of their ids."""
-    grouped = " GROUP BY v ORDER BY v" if prediction.by else ""
-    columns = f"{prediction.by}COUNT(*), COUNT(r), COUNT(c), {prediction.database.digest('r')}"
-    counted = list(prediction.rows(f"SELECT {columns} FROM {prediction.table}{grouped}"))
+    ordered = f"{prediction.by.grouped} ORDER BY v" if prediction.release else ""
+    columns = f"{prediction.by.v}COUNT(*), COUNT(r), COUNT(c), {prediction.database.digest('r')}"
+    counted = list(prediction.rows(f"SELECT {columns} FROM {prediction.table}{ordered}"))
     total, records, clusters = (sum(int(row[i]) for row in counted) for i in (1, 2, 3))
     unnamed = sum(int(rows) for v, rows, *_ in counted if v is None) if prediction.release else 0
     refuse_missing(prediction, total, records, clusters, unnamed)
@@ -226,8 +226,5 @@ def _make_grouping(
         predicted = replace(found.predicted, place=place)
         same = predicted.m @ predicted.count == units.population
         if not same or (predicted.m[place] != units.m).any():
-            raise DataError(
-                "the prediction changed while it was scanned: groups do not add up to its clusters. "
-                "Scan a copy or a version of it, or all in one transaction of isolation REPEATABLE READ"
-            )
+            raise changed("groups do not add up to its clusters")
     return Grouping(name, prediction.groups.values, counted, predicted, found.unknown)

@@ -11,9 +11,8 @@ from .._internal.errors import DataError, head
 from .._internal.tables import refuse_names
 from ..units.clustering import Clustering
 from ..units.features import SIZE, Attributes, Feature, Featured, features_of, locate_pieces
-from ..units.lookup import same_kind
 from .counted import Scanned
-from .database import Database
+from .database import Database, refuse_unlike
 from .duckdb import DuckDB
 from .scanning import EMBEDDED
 from .sources import has_own_database, opened
@@ -101,7 +100,7 @@ def _join_attributes(
     table.use(record, cluster, *(wanted if holder is table else []))
     if holder is not table:
         holder.use(own, *dict.fromkeys(wanted))
-        same_kind(str(table.kind(record)), str(holder.kind(own)), "attributes")
+        refuse_unlike(table.kind(record), holder.kind(own), "attributes")
     values = [
         holder.quote(f.column)
         if f.how == "distinct"
