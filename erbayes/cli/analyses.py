@@ -19,8 +19,6 @@ from .phases import Cheap
 
 if TYPE_CHECKING:
     from ..analysis.domains.estimates import ByDomain
-    from ..design.sample import Sample
-    from ..metrics.definitions import Metric
 
 
 class Result(NamedTuple):
@@ -47,7 +45,7 @@ class Analysis(ABC):
         return {}
 
     @abstractmethod
-    def run(self, sample: Sample, metrics: Sequence[Metric]) -> Result:
+    def run(self, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]) -> Result:
         """Estimate metrics from the sample of the inputs."""
 
 
@@ -57,7 +55,7 @@ class ByEngine(Analysis):
 
     named: Engines
 
-    def run(self, sample: Sample, metrics: Sequence[Metric]) -> Result:
+    def run(self, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]) -> Result:
         """Run the engines, with the alarms that they have of their own."""
         made = self.named.engines
         self.named.announce(sample, metrics)
@@ -85,13 +83,13 @@ class ByGroup(Analysis):
         """Return the groups that a scan counts."""
         return self.domains.of_scan(self.inputs)
 
-    def run(self, sample: Sample, metrics: Sequence[Metric]) -> Result:
+    def run(self, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]) -> Result:
         """Estimate metrics of all groups jointly."""
         by = self.estimate(sample, metrics)
         alarms = [*by.alarms(), *eb.alarms(sample, metrics)]
         return Result(by.table(self.inputs.level, self.asked.kind), "closed-form", alarms)
 
-    def estimate(self, sample: Sample, metrics: Sequence[Metric]) -> ByDomain:
+    def estimate(self, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]) -> ByDomain:
         """Return the metrics of each group."""
         groups = self.domains.groups(self.inputs, [sample.units])
         known = self.domains.known(self.inputs, groups)
@@ -112,7 +110,7 @@ class Helped(Analysis):
         """Return the second clusterings that a scan counts."""
         return self.helped.of_scan(self.inputs)
 
-    def run(self, sample: Sample, metrics: Sequence[Metric]) -> Result:
+    def run(self, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]) -> Result:
         """Estimate metrics, after alarms of the second clusterings too."""
         engine = self.helped.engine_of_one(self.inputs, sample.units)
         found = engine(sample, metrics)
@@ -131,7 +129,7 @@ class TwoPhases(Analysis):
         """Refuse designs without independent draws in their order."""
         self.cheap.refuse(self.inputs)
 
-    def run(self, sample: Sample, metrics: Sequence[Metric]) -> Result:
+    def run(self, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]) -> Result:
         """Estimate metrics from both kinds of labels."""
         found = self.cheap.estimates(self.inputs, sample, metrics)
         table = found.table(self.inputs.level, self.asked.kind)
@@ -154,7 +152,7 @@ class WorstCases(Analysis):
                 "choose anytime"
             )
 
-    def run(self, sample: Sample, metrics: Sequence[Metric]) -> Result:
+    def run(self, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]) -> Result:
         """Bound metrics by exact intervals of the best and the worst case."""
         if not isinstance(sample.design, eb.design.Responding):
             raise DataError(
@@ -169,14 +167,7 @@ class WorstCases(Analysis):
 
 
 def choose_analysis(
-    inputs: One,
-    asked: Asked,
-    *,
-    domains: Domains,
-    helped: Assist,
-    cheap: Cheap,
-    named: Engines,
-    worst: bool,
+    inputs: One, asked: Asked, *, domains: Domains, helped: Assist, cheap: Cheap, named: Engines, worst: bool
 ) -> Analysis:
     """Return the analysis that options ask for, by the closed form if they ask for none."""
     analyses: dict[str, Analysis] = {}

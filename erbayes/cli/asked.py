@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import erbayes as eb
 
 from .._internal.errors import DataError, head
 from .lazily import named_engines
 from .options import flag, message, option
-
-if TYPE_CHECKING:
-    from ..design.sample import Sample
-    from ..engine import Engine
-    from ..metrics.definitions import Metric
-    from ..metrics.intervals import Kind
 
 COMPILES = "note: the size model compiles first, which takes about a minute"
 SEED = 1
@@ -33,7 +27,7 @@ class KindName(Enum):
     ANYTIME = "anytime"
 
 
-def kinds() -> dict[KindName, Kind]:
+def kinds() -> dict[KindName, eb.intervals.Kind]:
     """Kinds of interval by name."""
     return {
         KindName.BETA_GAMMA: eb.intervals.DEFAULT,
@@ -59,11 +53,11 @@ class Asked:
     )
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> eb.intervals.Kind:
         """Return the kind of interval that --interval names."""
         return kinds()[self.interval]
 
-    def chosen_metrics(self) -> Sequence[Metric]:
+    def chosen_metrics(self) -> Sequence[eb.metrics.Metric]:
         """Return the metrics that the options name."""
         if self.metrics is None:
             return eb.metrics.ALL if self.every else eb.metrics.USUAL
@@ -84,7 +78,7 @@ class Minima:
         "Least value of any metric. Several are allowed.", "--min", metavar="METRIC=VALUE"
     )
 
-    def read(self) -> dict[Metric | str, float]:
+    def read(self) -> dict[eb.metrics.Metric | str, float]:
         """Return the least value of each metric."""
         pairwise = {
             eb.metrics.pairwise_precision.name: self.min_precision,
@@ -138,13 +132,13 @@ class Engines:
         return self.engine not in (None, EngineName.CLOSED_FORM) or self.side_by_side
 
     @property
-    def engines(self) -> dict[str, Engine]:
+    def engines(self) -> dict[str, eb.engine.Engine]:
         """Return the engines that the options name, each under its name."""
         three = [EngineName.CLOSED_FORM, EngineName.BOOTSTRAP, EngineName.SIZE_MODEL]
         names = three if self.side_by_side else [self.engine or EngineName.CLOSED_FORM]
         return {name.value: _make_engine(name) for name in names}
 
-    def announce(self, sample: Sample, metrics: Sequence[Metric]) -> None:
+    def announce(self, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]) -> None:
         """Print that a model compiles if the advised engine has one, which the sample decides."""
         if self.engine is EngineName.ADVISED:
             taken, _ = named_engines.advise(sample, metrics)
@@ -152,7 +146,7 @@ class Engines:
                 message(COMPILES)
 
 
-def _make_engine(name: EngineName) -> Engine:
+def _make_engine(name: EngineName) -> eb.engine.Engine:
     """Return the engine of a name. The room of models is loaded only for one."""
     engine = named_engines.find_engine(name.value)  # which refuses if its packages are missing
     if name in (EngineName.SIZE_MODEL, EngineName.POOL):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import erbayes as eb
 
@@ -14,13 +14,6 @@ from .inputs import Inputs, One, stem
 from .lazily import counted, disk
 from .options import message, option, refuse_same_file, remedies
 from .predictions import CLUSTERS, Part, in_words
-
-if TYPE_CHECKING:
-    from ..auxiliary.assistance import Assisted
-    from ..design.sample import Sample
-    from ..metrics.definitions import Metric
-    from ..units.clustering import Clustering
-    from ..units.units import Units
 
 COLUMNS = "name them: --record, --assist-cluster"
 REMEDIES = {
@@ -31,7 +24,9 @@ REMEDIES = {
 """Remedies of errors in the files of second clusterings."""
 
 
-def in_words_of(engine: Assisted, sample: Sample, metrics: Sequence[Metric]) -> dict[str, str]:
+def in_words_of(
+    engine: eb.auxiliary.Assisted, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]
+) -> dict[str, str]:
     """Return facts about second clusterings in words, for a page: their sizes and weights."""
     found = engine(sample, metrics)
     weights = (
@@ -108,7 +103,9 @@ class Assist:
             }
         }
 
-    def engine(self, inputs: Inputs, predictions: Mapping[str, Any], shared: dict[str, Any]) -> Assisted:
+    def engine(
+        self, inputs: Inputs, predictions: Mapping[str, Any], shared: dict[str, Any]
+    ) -> eb.auxiliary.Assisted:
         """Return the engine of predictions, by name, with second clusterings as scans or files have them."""
         if inputs.scanned:
             engine = self._take_scanned(inputs, predictions)
@@ -117,12 +114,12 @@ class Assist:
         self._print_left_out(engine, inputs)
         return engine
 
-    def engine_of_one(self, inputs: One, units: Units) -> Assisted:
+    def engine_of_one(self, inputs: One, units: eb.units.Units) -> eb.auxiliary.Assisted:
         """Return the engine of one prediction, whose units are known."""
         prediction, shared = (units, {}) if inputs.scanned else inputs.memory[:2]
         return self.engine(inputs, {"": prediction}, shared)
 
-    def _print_left_out(self, engine: Assisted, inputs: Inputs) -> None:
+    def _print_left_out(self, engine: eb.auxiliary.Assisted, inputs: Inputs) -> None:
         """Print how many records of second clusterings in files are left out, since predictions lack them."""
         for name, left_out in dict.fromkeys((second.name, second.left_out) for second in engine.counted):
             if left_out and self.assist:
@@ -131,7 +128,7 @@ class Assist:
                     f"PREDICTION{' inside the frame' if inputs.framed.given else ''} and are left out"
                 )
 
-    def _take_scanned(self, inputs: Inputs, scans: Mapping[str, counted.Scanned]) -> Assisted:
+    def _take_scanned(self, inputs: Inputs, scans: Mapping[str, counted.Scanned]) -> eb.auxiliary.Assisted:
         """Return the engine of second clusterings that scans have counted."""
         for name, units in scans.items():
             for second in units.seconds:
@@ -143,7 +140,7 @@ class Assist:
             tuple(second for units in scans.values() for second in eb.auxiliary.Second.scanned(units))
         )
 
-    def _read(self, inputs: Inputs) -> dict[str, Clustering]:
+    def _read(self, inputs: Inputs) -> dict[str, eb.Clustering]:
         """Read second clusterings into memory, by name."""
         if not self.assist and inputs.reading.links.edges:
             raise DataError(

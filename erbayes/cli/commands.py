@@ -34,9 +34,7 @@ from .topics import explain
 
 if TYPE_CHECKING:
     from ..analysis.comparison import Comparison
-    from ..auxiliary.assistance import Assisted
-    from ..design.sample import Sample
-    from ..metrics.definitions import Metric
+
 
 # modules of commands are imported so that each registers its own
 __all__ = [
@@ -122,19 +120,14 @@ def estimate_command(
     printing.show_estimates(found.table, inputs.level, found.method)
 
 
-def _describe_unmatched(inputs: One, sample: Sample) -> str | None:
+def _describe_unmatched(inputs: One, sample: eb.Sample) -> str | None:
     """Text of what a policy does with labelled records that the prediction lacks, None if it lacks none."""
     return f"{inputs.missing.value}: {MISSING[inputs.missing]}" if sample.units.unmatched else None
 
 
 @command("compare")
 def compare_command(
-    *,
-    inputs: Several,
-    asked: Asked,
-    domains: Domains,
-    helped: Assist,
-    printing: Printing,
+    *, inputs: Several, asked: Asked, domains: Domains, helped: Assist, printing: Printing
 ) -> None:
     """Compare predictions by the same labelled sample.
 
@@ -183,7 +176,9 @@ def compare_command(
     printing.show_estimates(table, inputs.level, "closed-form" if engine is None else "assisted")
 
 
-def _note_doubts(name: str, sample: Sample, metrics: Sequence[Metric], engine: Assisted | None) -> None:
+def _note_doubts(
+    name: str, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric], engine: eb.auxiliary.Assisted | None
+) -> None:
     """Print the alarms of one of several predictions, and the weights of second clusterings if they help."""
     if engine is None:
         alarms: Sequence[str] = eb.alarms(sample, metrics)
@@ -196,7 +191,7 @@ def _note_doubts(name: str, sample: Sample, metrics: Sequence[Metric], engine: A
         say(alarm, f"{name}: ")
 
 
-def _note_alike(comparison: Comparison, metrics: Sequence[Metric]) -> None:
+def _note_alike(comparison: Comparison, metrics: Sequence[eb.metrics.Metric]) -> None:
     """Say in which metrics no draw shows a difference, so that its interval has no length."""
     table = comparison.differences()
     about = {metric.name for metric in metrics if metric.group is not eb.metrics.definitions.Group.TRUTH}
@@ -349,9 +344,7 @@ def check_command(
 
 
 @command("help")
-def help_command(
-    topic: str | None = argument("A topic or a command.", default=None),
-) -> None:
+def help_command(topic: str | None = argument("A topic or a command.", default=None)) -> None:
     """Explain a topic with all of its options, or a command."""
     typer.echo(explain(topic, typer.main.get_command(app)), nl=False)
 
@@ -379,9 +372,7 @@ def metrics_command(printing: Printing) -> None:
 
 
 @command("demo")
-def demo_command(
-    picture: Path = option("File of the picture to write.", default=Path("demo.png")),
-) -> None:
+def demo_command(picture: Path = option("File of the picture to write.", default=Path("demo.png"))) -> None:
     """Show engines side by side on cases whose truth is known.
 
     The first case is the example of the README. In the second a few entities hold most links: closed form,

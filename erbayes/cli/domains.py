@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import erbayes as eb
 
@@ -15,10 +15,6 @@ from .inputs import Inputs
 from .lazily import disk, pd
 from .options import file_option, message, option
 from .predictions import in_words
-
-if TYPE_CHECKING:
-    from ..metrics.definitions import Metric
-    from ..units.units import Units
 
 SPARE = 10_000
 """Number of other columns that a table of groups may have."""
@@ -50,7 +46,7 @@ class Domains:
         """Return the column of --by or --across."""
         return self.by or self.across
 
-    def chosen_metrics(self, asked: Asked) -> Sequence[Metric]:
+    def chosen_metrics(self, asked: Asked) -> Sequence[eb.metrics.Metric]:
         """Return the metrics that the options name; with --across, those of links if they name none."""
         if self.across is not None and asked.metrics is None and not asked.every:
             return eb.metrics.chosen(["precision", "recall", "f1"])
@@ -71,7 +67,7 @@ class Domains:
         source = inputs.reading.source_of(self.attributes, columns, spare=SPARE)
         return {"groups": eb.large.GroupSource(source, self.column)}
 
-    def groups(self, inputs: Inputs, units: Sequence[Units]) -> pd.Series | str:
+    def groups(self, inputs: Inputs, units: Sequence[eb.units.Units]) -> pd.Series | str:
         """Read the group of each record; the name of the variable if a scan has read it."""
         path = self.attributes or next(iter(inputs.parts().values())).path
         for known in (grouping for own in units for grouping in own.groupings):

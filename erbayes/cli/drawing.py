@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import erbayes as eb
 
@@ -13,10 +13,6 @@ from .._internal.errors import DataError, head
 from .designs import keyed, numbers
 from .lazily import clusterings, disk, pages, pd, plans, sources
 from .options import REQUIRED, file_option, flag, message, option
-
-if TYPE_CHECKING:
-    from ..labels import Drawn
-    from ..labels.drawing.plans import Plan
 
 
 class PlanName(Enum):
@@ -66,7 +62,7 @@ class Planned:
         file_okay=False,
     )
 
-    def plan(self) -> Plan:
+    def plan(self) -> plans.Plan:
         """Return the plan that the options name."""
         name = self.design.value
         foreign = {
@@ -93,7 +89,7 @@ class Planned:
                 raise DataError(f"--starts {self.starts}: write whole numbers with commas, such as 1,2,5")
             settings["starts"] = tuple(int(start) for start in self.starts.split(","))
         cls: Any = plans.PLANS[name]
-        plan: Plan = cls(**settings)
+        plan: plans.Plan = cls(**settings)
         return plan
 
     def values_of_records(self) -> pd.Series | None:
@@ -143,7 +139,7 @@ class Shown:
         if self.limit is not None and {self.candidates, self.looser, self.search} == {None}:
             raise DataError("--limit needs candidates: --search, --candidates or --looser")
 
-    def tasks(self, drawn: Drawn, record: str | None, any_id: bool = False) -> pd.DataFrame:
+    def tasks(self, drawn: eb.labels.Drawn, record: str | None, any_id: bool = False) -> pd.DataFrame:
         """Return the table of tasks, with candidates, and with attributes of the records that it shows."""
         found = []
         if self.search is not None and self.attributes is not None:
@@ -185,7 +181,7 @@ def refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:
         )
 
 
-def _read_candidate_pairs(drawn: Drawn, path: Path) -> pd.DataFrame:
+def _read_candidate_pairs(drawn: eb.labels.Drawn, path: Path) -> pd.DataFrame:
     """Candidates from a file of pairs of records, with a score or without."""
     pairs = disk.read_table(path)
     if not 2 <= pairs.shape[1] <= 3:

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import erbayes as eb
 
 from .._internal.errors import DataError
 from .inputs import One
-from .lazily import disk, features, frames, impacts, large_features, large_files
+from .lazily import disk, features, frames, impacts, large_features, large_files, pd
 from .options import command, file_option, message, option, refuse_output_over, say
 from .printing import Format, Printing
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from ..analysis.impact import Impact
-    from ..design.sample import Sample
-    from ..units.features import Feature
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +36,9 @@ class Numbers:
         """True if the options ask for a number."""
         return self.statistic is not None or self.feature is not None
 
-    def estimate(self, inputs: One, sample: Sample, attributes: Path | None, by: str | None = None) -> Impact:
+    def estimate(
+        self, inputs: One, sample: eb.Sample, attributes: Path | None, by: str | None = None
+    ) -> impacts.Impact:
         """Estimate the numbers from the sample of the input, and from a table of attributes."""
         wanted_statistics = eb.statistics.statistics_of(self.statistic or ["count"])
         wanted = [features.Feature.parse(text) for text in self.feature or []]
@@ -70,12 +65,12 @@ class Numbers:
     def _scan(
         self,
         inputs: One,
-        sample: Sample,
+        sample: eb.Sample,
         attributes: Path | None,
         by: str | None,
         wanted_statistics: Any,
-        wanted: list[Feature],
-    ) -> Impact:
+        wanted: list[features.Feature],
+    ) -> impacts.Impact:
         """Estimate the numbers of a prediction where it lies."""
         if inputs.of_clusters or inputs.framed.given:
             raise DataError("a prediction that is scanned takes neither a frame nor drawn clusters here")
@@ -88,7 +83,7 @@ class Numbers:
             attributes=None if attributes is None else large_files.Files(attributes, text=True),
             features=wanted,
             by=by,
-            database=eb.large.DuckDB(reading.memory_limit),
+            database=reading.database,
         )
         return impacts.estimate_impact(sample, impacts.Known.of(featured, wanted_statistics), featured)
 

@@ -13,7 +13,7 @@ import erbayes as eb
 from .._internal.errors import DataError, head
 from .._internal.policies import Missing
 from .designs import Drawing
-from .lazily import answer_faults, disk, large_files, np, pd, plans, returned_answers
+from .lazily import answer_faults, counted, disk, large_files, np, pd, plans, returned_answers
 from .options import argument, message, option, refuse_same_file, within
 from .predictions import CLUSTERS, Frame, Part, Predicted, Reading, in_words
 from .printing import show_cautions
@@ -22,9 +22,7 @@ from .top_up import read_both
 
 if TYPE_CHECKING:
     from ..design.contract import Design
-    from ..labels import Drawn, Labels
-    from ..large.counted import Scanned
-    from ..units.units import Units
+
 
 NAMED = 3
 """Added records that are missing in the prediction, named at most."""
@@ -33,7 +31,7 @@ NAMED = 3
 LABELLED = "{:,} labelled records of {:,} entities"
 
 
-def note_unresolved(labels: Labels | None) -> None:
+def note_unresolved(labels: eb.labels.Labels | None) -> None:
     """Print how many draws of a folder have no complete answer, if there are any."""
     if labels is None or not len(labels.unresolved):
         return
@@ -43,7 +41,7 @@ def note_unresolved(labels: Labels | None) -> None:
     message(f"note: {lost.sum():,} of {draws:,} draws have no complete answer: {kinds}")
 
 
-def _explain_unlike(units: Units, drawn: Drawn) -> str | None:
+def _explain_unlike(units: eb.units.Units, drawn: eb.labels.Drawn) -> str | None:
     """Text that tells a prediction from the one that was drawn from, None if their sizes are alike."""
     known = units.known
     if known is None or all(
@@ -57,19 +55,19 @@ def _explain_unlike(units: Units, drawn: Drawn) -> str | None:
     return f"it has {one}, not {other}" if one != other else f"its clusters of {one} have other sizes"
 
 
-def note_frame(units: Units, name: str = "") -> None:
+def note_frame(units: eb.units.Units, name: str = "") -> None:
     """Print what the frame leaves of a prediction, if there is a frame."""
     if units.frame is not None:
         facts = "; ".join(f"{what}: {value}" for what, value in units.frame.in_words().items())
         message(f"note: {name}{facts}")
 
 
-def _describe_count(units: Scanned) -> str:
+def _describe_count(units: counted.Scanned) -> str:
     """Text with the number of records that a scan counts."""
     return f"{units.rows:,} records{'' if units.frame is None else ' of the frame'}"
 
 
-def _print_scan(units: Scanned, path: Path, name: str = "") -> None:
+def _print_scan(units: counted.Scanned, path: Path, name: str = "") -> None:
     """Print what was scanned."""
     clusters = "" if units.known is None else f", in {units.known.count.sum():,.0f} clusters"
     message(
@@ -122,7 +120,7 @@ class Inputs:
         return self.reading.scanned(self.parts().values(), self.framed.frame)
 
     @cached_property
-    def returned(self) -> Labels | None:
+    def returned(self) -> eb.labels.Labels | None:
         """Labels of a folder, None if LABELS is a file."""
         if not self.labels.is_dir():
             if self.drawn_from is not None:
@@ -164,7 +162,7 @@ class Inputs:
             return None
         return Part(self.drawn_from, None, self.cluster if isinstance(self.cluster, str) else None)
 
-    def notice_another(self, name: str, units: Units, prediction: eb.Clustering | Part) -> None:
+    def notice_another(self, name: str, units: eb.units.Units, prediction: eb.Clustering | Part) -> None:
         """Refuse a prediction that is not the one drawn from, or say so if chances are the same."""
         if self.returned is None or self.origin is not None:
             return
@@ -200,7 +198,7 @@ class Inputs:
             return design
         policy = Missing.OMIT if self.missing is Missing.OMIT else Missing.ERROR
         shared = shared | {"frame": None, "missing": policy}
-        units: Units
+        units: eb.units.Units
         with self.reading.opened(part, "prediction that was drawn from") as (prediction, read):
             message(f"read {read}, which was drawn from")
             self.returned.folder.drawn.refuse_another(prediction)
@@ -236,7 +234,7 @@ class One(Predicted, Inputs):
         design, part = self.design(), self.part
         if self.returned is not None and self.of_clusters:
             return self._sample_clusters(self.returned, design)
-        units: Units
+        units: eb.units.Units
         prediction: Any = None
         if self.scanned:
             shared, labels_read = self.labelled()
@@ -256,7 +254,7 @@ class One(Predicted, Inputs):
         with within(self.drawing.in_words):
             return eb.Sample(units, design), read
 
-    def _sample_clusters(self, returned: Labels, design: Design) -> tuple[eb.Sample, str]:
+    def _sample_clusters(self, returned: eb.labels.Labels, design: Design) -> tuple[eb.Sample, str]:
         """Make the sample of drawn predicted clusters, with a sentence about what was read."""
         if self.drawn_from is not None or self.framed.given:
             option = "--frame" if self.framed.given else "--drawn-from"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -18,10 +18,6 @@ from .predictions import Predicted
 from .printing import Format, Formatted, show_cautions, show_labels, tabulate_labels
 from .remembered import CALL, remembered
 from .top_up import flag_new
-
-if TYPE_CHECKING:
-    from ..labels import Drawn
-    from ..labels.drawing.folder import Folder
 
 MANY = 100
 """Candidates of a task that are many for an annotator, who answers about each of them."""
@@ -95,7 +91,7 @@ def _list_facts(inputs: Predicted, planned: Planned, shown: Shown, output: Path)
 
 
 def _show_folder(
-    output: Path, folder: Folder, drawn: Drawn, table: pd.DataFrame, formatted: Formatted
+    output: Path, folder: folders.Folder, drawn: eb.labels.Drawn, table: pd.DataFrame, formatted: Formatted
 ) -> None:
     """Print what was written, and which files are for whom."""
     dealt = [
@@ -123,7 +119,7 @@ def _note_candidates(table: pd.DataFrame) -> None:
         message(f"note: a task shows up to {longest:,} candidates, each to be answered; --limit shows fewer")
 
 
-def _note_large(drawn: Drawn) -> None:
+def _note_large(drawn: eb.labels.Drawn) -> None:
     """Say before anything is labelled that the draws leave out large clusters with many links, if they do."""
     largest = drawn.table["size"].max()
     if (beyond := drawn.known.share_above(eb.columns.PREDICTED_LINKS, largest)) > calibration.NOTABLE:

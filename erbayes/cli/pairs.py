@@ -14,17 +14,16 @@ import erbayes as eb
 
 from .._internal.errors import DataError
 from .drawing import Planned, Shown
-from .lazily import clusterings, disk, pages, pd
+from .lazily import clusterings, disk, pages, pd, stopping
 from .options import argument, command, flag, message, option, refuse_output_over, say
 from .predictions import Predicted
 from .printing import Printing
 from .remembered import TABLE
-from .thresholds import EdgeTable, read_thresholds
+from .thresholds import EdgeTable, read_thresholds, save_picture
 
 if TYPE_CHECKING:
-    from ..analysis.pairs import LabelledPairs, ScoredEdges
-    from ..labels.drawing.stopping import Check
     from .inputs import One
+
 
 PAGE, ANNOTATOR = "label-A.html", "A"
 QUESTION = "Are these two records the same person or thing?"
@@ -77,7 +76,7 @@ def has_pairs(inputs: One) -> bool:
     return inputs.reading.links.edges and {"band", "same"} <= set(disk.read_table(path).columns)
 
 
-def check_pairs(inputs: One, minimum: Mapping[Any, float]) -> Check:
+def check_pairs(inputs: One, minimum: Mapping[Any, float]) -> stopping.Check:
     """Check the precision of links at a threshold by labelled pairs."""
     given = [*inputs.drawing.given, *(["design"] if inputs.drawing.design else [])]
     given += [o for o in ("cluster", "drawn_from", "entity") if getattr(inputs, o)]
@@ -164,11 +163,11 @@ def pairs_command(
         refuse_output_over(output, table)
     at = None if asked.threshold is None else read_thresholds(asked.threshold, "--threshold")
     work: Any = eb.pairs.scored_edges if asked.of_edges else eb.pairs.estimate
-    found: LabelledPairs | ScoredEdges = work(answers=_read_answers(answers), **table.given())
+    found: eb.pairs.LabelledPairs | eb.pairs.ScoredEdges = work(
+        answers=_read_answers(answers), **table.given()
+    )
     for doubt in found.doubts():
         say(doubt)
     if asked.picture is not None:
-        figure = eb.plots.calibration(found, level=asked.level).get_figure(root=True)
-        assert figure is not None
-        figure.savefig(asked.picture)
+        save_picture(eb.plots.calibration(found, level=asked.level), asked.picture)
     printing.show(found.table(at, asked.level))

@@ -19,9 +19,7 @@ from .predictions import in_words
 if TYPE_CHECKING:
     from ..auxiliary.estimates import AssistedEstimates
     from ..design.contract import Design
-    from ..design.sample import Sample
-    from ..metrics.definitions import Metric
-    from ..units.units import Units
+
 
 ANSWERS = ("drawn", "record", "probability")
 """Columns of a machine's answers. A file without these names has them in this order, and no others."""
@@ -124,7 +122,9 @@ class Cheap:
         )
         return labels, machine.design, read
 
-    def estimates(self, inputs: One, sample: Sample, metrics: Sequence[Metric]) -> AssistedEstimates:
+    def estimates(
+        self, inputs: One, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]
+    ) -> AssistedEstimates:
         """Read the cheap labels, and return the metrics of careful labels with their help."""
         assert self.cheap is not None
         scanned = isinstance(sample.units, counted.Scanned)
@@ -137,7 +137,7 @@ class Cheap:
                 )
                 labels, read = inputs.reading.clustering_of(table, self.cheap, "cheap labels", LABELLED)
             design = replace(inputs.drawing, drawn=self.cheap_drawn).read()
-        units: Units
+        units: eb.units.Units
         if scanned:
             shared, _ = inputs.labelled()
             units = inputs.reading.scan(inputs.part, shared | {"labels": labels})

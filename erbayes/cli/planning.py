@@ -18,7 +18,6 @@ from .printing import Printing, blank_missing
 
 if TYPE_CHECKING:
     from ..auxiliary.estimates import AssistedEstimates
-    from ..design.sample import Sample
 
     Planned = eb.design.UniformRecords | eb.design.UniformClusters | eb.design.ByPredictedSize
 
@@ -86,7 +85,7 @@ def plan_command(
     printing.show(blank_missing(table))
 
 
-def _list_designs(inputs: One, pilot: Sample) -> dict[str, Planned]:
+def _list_designs(inputs: One, pilot: eb.Sample) -> dict[str, Planned]:
     """Return the designs to plan for, by name: the uniform ones, and that of a folder if its size tells."""
     designs: dict[str, Planned] = {
         DesignName.UNIFORM_RECORDS.value: eb.design.UniformRecords(),
@@ -125,11 +124,7 @@ def _split_budget(
     return table
 
 
-def _note_unreached(
-    pilot: Sample,
-    designs: Mapping[str, Planned],
-    table: pd.DataFrame,
-) -> None:
+def _note_unreached(pilot: eb.Sample, designs: Mapping[str, Planned], table: pd.DataFrame) -> None:
     """Say which planned designs are expected to leave out large clusters with many links."""
     known = pilot.units.known
     if known is None or not known.singletons:

@@ -11,15 +11,14 @@ from enum import Enum
 from io import StringIO
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import typer
 
+import erbayes as eb
+
 from .lazily import answer_faults, digits, disk, pd
 from .options import message, option
-
-if TYPE_CHECKING:
-    from ..labels import Labels
 
 FAULTS = 20
 """Number of faults that are printed."""
@@ -80,7 +79,7 @@ def blank_missing(table: pd.DataFrame) -> pd.DataFrame:
     return table.astype(object).where(table.notna(), None)
 
 
-def tabulate_labels(labels: Labels) -> pd.DataFrame:
+def tabulate_labels(labels: eb.labels.Labels) -> pd.DataFrame:
     """Return what came back from annotators as one long table: a row per annotator, or pair, and quantity."""
     agreement = labels.agreement()
     faults = labels.problems["fault"].map(lambda fault: fault.value).value_counts().rename("times")
@@ -101,7 +100,7 @@ def tabulate_labels(labels: Labels) -> pd.DataFrame:
     return pd.concat(long, ignore_index=True)[["about", "of", "what", "value"]]
 
 
-def show_labels(labels: Labels) -> None:
+def show_labels(labels: eb.labels.Labels) -> None:
     """Print what came back from annotators: their tasks, the faults in their answers, their agreement."""
     records, draws = labels.stars.answers, len(labels.folder.drawn.table)
     typer.echo(
@@ -130,7 +129,7 @@ def show_labels(labels: Labels) -> None:
         typer.echo(f"and {len(faults) - FAULTS:,} more, which --problems FILE lists")
 
 
-def show_cautions(labels: Labels) -> None:
+def show_cautions(labels: eb.labels.Labels) -> None:
     """Print the reasons to doubt the work of annotators on standard error."""
     for caution in labels.cautions():
         message(f"caution: {caution}")

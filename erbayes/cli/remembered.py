@@ -28,7 +28,12 @@ def remembered(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return {k: os.path.relpath(v.resolve(), here) if isinstance(v, Path) else v for k, v in kept.items()}
 
 
-def _recall_attributes(values: Mapping[str, Any], call: Mapping[str, Any], home: Path) -> dict[str, Path]:
+def locate(folder: Path, path: Any) -> Path:
+    """Return a path that a folder keeps, as seen from where the shell is."""
+    return Path(os.path.relpath(folder.resolve().parent / str(path)))
+
+
+def _recall_attributes(values: Mapping[str, Any], call: Mapping[str, Any], folder: Path) -> dict[str, Path]:
     """Return the attributes that the folder shows, if an option names one of their columns."""
     wanted = [
         values.get("by") or "",
@@ -37,7 +42,7 @@ def _recall_attributes(values: Mapping[str, Any], call: Mapping[str, Any], home:
     ]
     if "attributes" not in call or values.get("attributes") or not any(wanted):
         return {}
-    path = Path(os.path.relpath(home / call["attributes"]))
+    path = locate(folder, call["attributes"])
     # of a Parquet file no row is read for this
     columns: Any = disk.read_rows(path, call.get("record"), pd.Index([], dtype=str)) if path.exists() else []
     return {"attributes": path} if any(name.partition(":")[0] in columns for name in wanted) else {}
@@ -48,7 +53,7 @@ def _recall_records(values: dict[str, Any], labels: Path) -> dict[str, Any]:
     call = folders.read_folder(labels).facts.get(CALL) if labels.is_dir() else None
     if values["records"] is not None or not isinstance(call, dict):
         return values
-    own = Path(os.path.relpath(labels.resolve().parent / str(call.get("records", call["prediction"]))))
+    own = locate(labels, call.get("records", call["prediction"]))
     if not own.is_file() or ("edges" in call and "records" not in call):
         return values
     return values | {"records": own, "record": values["record"] or call.get("record")}
@@ -78,18 +83,18 @@ def recall(values: dict[str, Any]) -> dict[str, Any]:
         if given:
             return values
         raise DataError(f"{labels} does not say what was drawn from: name PREDICTION before it")
-    own = Path(os.path.relpath(labels.resolve().parent / str(call["prediction"])))
+    own = locate(labels, call["prediction"])
     if named and not any(path.exists() and own.exists() and path.samefile(own) for path in given):
         return values
     if not own.exists():
         raise DataError(
             f"{own}, from which {labels} was drawn, is not there: name PREDICTION before {labels}"
         )
-    found = values | {"labels": labels} | _recall_attributes(values, call, labels.resolve().parent)
+    found = values | {"labels": labels} | _recall_attributes(values, call, labels)
     if not named:
         found["prediction"] = [own, *given] if several else own
     for name, value in call.items():
         if name in KEPT[1:-2] and found.get(name) in (None, False, []):
-            path = Path(os.path.relpath(labels.resolve().parent / value)) if name == "records" else value
+            path = locate(labels, value) if name == "records" else value
             found[name] = [path] if several and name in ("cluster", "stored") else path
     return found

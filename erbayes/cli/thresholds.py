@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import erbayes as eb
 
-from .._internal.errors import DataError, Remedy, head
+from .._internal.errors import DataError, Remedy
 from .asked import Asked, Minima
 from .designs import Drawing
 from .lazily import curves, disk, edges, np, pd, plans, returned_answers
@@ -22,6 +22,7 @@ from .options import (
     refuse_same_file,
     within,
 )
+from .predictions import read_scores
 from .printing import Format, Printing, show_cautions
 from .top_up import read_both, read_drawn_from
 
@@ -59,13 +60,7 @@ class EdgeTable:
         else:
             table = disk.read_table(self.edges)
         score = edges.choose_names(list(table.columns), self.score)[2]
-        scores = pd.to_numeric(table[score], errors="coerce")
-        wrong = scores.isna() & table[score].notna()
-        if wrong.any():
-            raise DataError(
-                f"{self.edges}: {wrong.sum():,} of {len(wrong):,} scores {score!r} are not numbers, such as "
-                f"{head(table[score][wrong])}"
-            )
+        scores = read_scores(table, score, self.edges)
         records = disk.read_columns(self.records, {"record": self.record}, spare=1).iloc[:, 0]
         message(f"read {len(table):,} edges of {len(records):,} records (scores: {score} of {self.edges})")
         return {"edges": table.assign(**{score: scores}), "records": records, "score": score}
@@ -158,20 +153,41 @@ def thresholds_command(
     with within(scored.drawing.in_words):
         curve = eb.thresholds(metrics=metrics, at=scored.thresholds(), **given)
     table = curve.table(level=scored.level, kind=asked.kind)
-    if printing.format is Format.TABLE and printing.output is None and len(curve.thresholds) > SHOWN:
-        some = np.linspace(0, len(curve.thresholds) - 1, SHOWN).round().astype(int)
-        table = table[table["threshold"].isin(curve.thresholds[some])]
-        message(f"note: {SHOWN} of {len(curve.thresholds)} thresholds are shown; --format csv has all")
+    if printing.format is Format.TABLE and printing.output is None:
+        table = _thin_out(table, curve)
     printing.show(table)
-    if "pairwise-f1" in [m.name for m in metrics]:
-        best = curve.best("pairwise-f1", scored.level)["threshold"]
-        said, all_of_them = f"note: {best[0]:g} has the best estimate of pairwise-f1", len(curve.thresholds)
-        others = f"{len(best)} of {all_of_them} thresholds, from {best.min():g} to {best.max():g}, cannot be"
-        alone = f"the other {all_of_them - 1} thresholds are worse"
-        message(f"{said}; {f'{others} told from the best' if len(best) > 1 else alone}")
+    if "pairwise-f1" in [metric.name for metric in metrics]:
+        _note_best(curve, scored.level)
     for metric, value in least.items():
         message(f"note: {curve.certified(metric, value)}")
     if picture is not None:
-        figure = curve.plot(level=scored.level).get_figure(root=True)
-        assert figure is not None
-        figure.savefig(picture)
+        save_picture(curve.plot(level=scored.level), picture)
+
+
+def _thin_out(table: pd.DataFrame, curve: curves.Curve) -> pd.DataFrame:
+    """Return the rows of some thresholds, if there are more than a person reads."""
+    number = len(curve.thresholds)
+    if number <= SHOWN:
+        return table
+    message(f"note: {SHOWN} of {number} thresholds are shown; --format csv has all")
+    some = np.linspace(0, number - 1, SHOWN).round().astype(int)
+    return table[table["threshold"].isin(curve.thresholds[some])]
+
+
+def _note_best(curve: curves.Curve, level: float) -> None:
+    """Say which threshold has the best F1, and which others cannot be told from it."""
+    best, number = curve.best("pairwise-f1", level)["threshold"], len(curve.thresholds)
+    others = f"the other {number - 1} thresholds are worse"
+    if len(best) > 1:
+        others = (
+            f"{len(best)} of {number} thresholds, from {best.min():g} to {best.max():g}, cannot be told from "
+            "the best"
+        )
+    message(f"note: {best[0]:g} has the best estimate of pairwise-f1; {others}")
+
+
+def save_picture(axes: Any, path: Path) -> None:
+    """Write the figure of some axes to a file."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    figure.savefig(path)

@@ -13,7 +13,6 @@ from .._internal.errors import DataError, head, need
 from .._internal.tables import refuse_names
 from ..units.grouping import Predicted, discrete
 from .database import ByRelease, Database, refuse_unlike
-from .frames import FrameTable
 from .sources import has_own_database
 
 LARGEST = 10_000
@@ -97,8 +96,6 @@ class GroupColumn:
             raise DataError(
                 f"{name!r} is the first column of the table of attributes, which has the ids of records"
             )
-        if isinstance(attributes, FrameTable):
-            attributes.codes = False
         attributes.use(own, name)
         database, of_prediction = prediction
         refuse_unlike(database.kind(of_prediction), attributes.kind(own), "table of attributes")

@@ -207,11 +207,7 @@ def joint(
 
 
 def _count_touched(
-    database: Database,
-    table: str,
-    s: str,
-    of_record: Mapping[Any, dict[Any, tuple[Any, Any]]],
-    by: ByRelease,
+    database: Database, table: str, s: str, of_record: Mapping[Any, dict[Any, tuple[Any, Any]]], by: ByRelease
 ) -> dict[Any, dict[Any, int]]:
     """Return the records of each cluster of column s that labels touch, by release and key."""
     sizes = {of: {key: 0 for _, key in places.values()} for of, places in of_record.items()}

@@ -187,10 +187,6 @@ class Prediction:
         select = f"SELECT DISTINCT {self.database.id(self.record)} FROM {self.source}"
         return sorted(record for (record,) in self.database.rows_with(select, key, keys))
 
-    def sizes(self, touched: list[Any]) -> dict[Any, dict[Any, int]]:
-        """Return the number of records of each touched cluster, by release and key."""
-        return self.count_keys("c", touched)
-
     def count_keys(self, column: str, keys: Iterable[Any]) -> dict[Any, dict[Any, int]]:
         """Return the number of records of each of some keys in a column, by release and key."""
         counts: dict[Any, dict[Any, int]] = defaultdict(dict)
