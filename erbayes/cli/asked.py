@@ -27,16 +27,6 @@ class KindName(Enum):
     ANYTIME = "anytime"
 
 
-def kinds() -> dict[KindName, eb.intervals.Kind]:
-    """Kinds of interval by name."""
-    return {
-        KindName.BETA_GAMMA: eb.intervals.DEFAULT,
-        KindName.SYMMETRIC: eb.intervals.Symmetric(),
-        KindName.WALD: eb.intervals.WALD,
-        KindName.ANYTIME: eb.intervals.Anytime(),
-    }
-
-
 @dataclass(frozen=True, kw_only=True)
 class Asked:
     """Options of the metrics and their kind of interval."""
@@ -55,7 +45,15 @@ class Asked:
     @property
     def kind(self) -> eb.intervals.Kind:
         """Return the kind of interval that --interval names."""
-        return kinds()[self.interval]
+        match self.interval:
+            case KindName.BETA_GAMMA:
+                return eb.intervals.DEFAULT
+            case KindName.SYMMETRIC:
+                return eb.intervals.Symmetric()
+            case KindName.WALD:
+                return eb.intervals.WALD
+            case KindName.ANYTIME:
+                return eb.intervals.Anytime()
 
     def chosen_metrics(self) -> Sequence[eb.metrics.Metric]:
         """Return the metrics that the options name."""

@@ -36,7 +36,7 @@ REMEDIES = {
 }
 """Remedies of errors in files of cheap labels."""
 OTHERS = 2
-"""Least number of draws that have cheap labels only."""
+"""Least number of draws that have cheap labels only, since one has no variance."""
 DESIGNS = (DesignName.UNIFORM_RECORDS, DesignName.UNIFORM_CLUSTERS)
 """Designs that two phases can have in the shell."""
 

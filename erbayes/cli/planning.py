@@ -69,19 +69,18 @@ def plan_command(
         for alarm in found.alarms(pilot, metrics):
             say(alarm)
         table = _split_budget(found, pilot, budget, per_unit, per_record, per_cheap)
-        printing.show(blank_missing(table))
-        return
-    assert half_width is not None
-    designs = _list_designs(inputs, pilot)
-    for alarm in eb.alarms(pilot, metrics):
-        say(alarm)
-    plan = eb.analysis.planning.forecast(
-        pilot, metrics, designs, kind=asked.kind, cost=lambda size: per_unit + per_record * size
-    )
-    table = plan.needed(half_width, inputs.level)
-    _note_unreached(pilot, designs, table)
-    if not per_unit and per_record == 1:
-        message("note: cost counts records to label; --per-unit and --per-record say what they cost")
+    else:
+        assert half_width is not None
+        designs = _list_designs(inputs, pilot)
+        for alarm in eb.alarms(pilot, metrics):
+            say(alarm)
+        plan = eb.analysis.planning.forecast(
+            pilot, metrics, designs, kind=asked.kind, cost=lambda size: per_unit + per_record * size
+        )
+        table = plan.needed(half_width, inputs.level)
+        _note_unreached(pilot, designs, table)
+        if not per_unit and per_record == 1:
+            message("note: cost counts records to label; --per-unit and --per-record say what they cost")
     printing.show(blank_missing(table))
 
 

@@ -22,7 +22,7 @@ CLUSTERS = "{:,} records in {:,} clusters"
 
 
 LARGE = 2**28
-"""Bytes from which a file is scanned rather than read, if DuckDB is installed."""
+"""Bytes from which a file is scanned rather than read, as it takes several times as many in memory."""
 
 
 @dataclass(frozen=True)

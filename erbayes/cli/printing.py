@@ -21,9 +21,9 @@ from .lazily import answer_faults, digits, disk, pd
 from .options import message, option
 
 FAULTS = 20
-"""Number of faults that are printed."""
+"""Number of faults that are printed, so that they fit a screen; a file has all."""
 WIDTH = 10_000
-"""Characters of a line that no terminal limits."""
+"""Characters of a line that no terminal limits, more than a table has, as rich wants some number."""
 
 
 class Format(Enum):

@@ -10,10 +10,9 @@ from typing import Any
 from .._internal.errors import DataError
 from .lazily import disk, folders, pd
 
-KEPT = [
-    *"prediction record cluster stored edges left right score threshold records any_id".split(),
-    *"attributes top_up".split(),
-]
+READING = "record cluster stored edges left right score threshold records any_id".split()
+"""Options of draw that say how the prediction is read."""
+KEPT = ["prediction", *READING, "attributes", "top_up"]
 """Options of draw that say what was drawn from, and how it is read."""
 CALL = "call"
 """Where they stand in the facts of a folder."""
@@ -65,25 +64,17 @@ def recall(values: dict[str, Any]) -> dict[str, Any]:
         return _recall_records(values, values["labels"])
     if not {"prediction", "labels"} <= set(values):
         return values
-    labels, several = values["labels"], not isinstance(values["prediction"], Path)
-    given = list(values["prediction"] or []) if several else [values["prediction"]]
+    # commands on one prediction have a path, which is the folder if nothing else is named
+    several = not isinstance(values["prediction"], Path)
+    given, labels = list(values["prediction"] or []) if several else [values["prediction"]], values["labels"]
     if not several and labels is None:
         given, labels = [], values["prediction"]
-    named = (
-        (bool(given) and not several)
-        or len(given) > 1
-        or any(len(values[k] or []) > 1 for k in ("cluster", "stored"))
-    )
-    if not labels.is_dir() or (labels / TABLE).is_file():
-        if given:
-            return values
-        raise DataError(f"LABELS are missing: name them after {labels}, or name a folder of erbayes draw")
-    call = folders.read_folder(labels).facts.get(CALL)
-    if not isinstance(call, dict):
-        if given:
-            return values
-        raise DataError(f"{labels} does not say what was drawn from: name PREDICTION before it")
+    call = _read_call(labels, bool(given))
+    if call is None:
+        return values
     own = locate(labels, call["prediction"])
+    columns = any(len(values[name] or []) > 1 for name in ("cluster", "stored"))
+    named = len(given) > 1 or columns if several else bool(given)
     if named and not any(path.exists() and own.exists() and path.samefile(own) for path in given):
         return values
     if not own.exists():
@@ -93,8 +84,21 @@ def recall(values: dict[str, Any]) -> dict[str, Any]:
     found = values | {"labels": labels} | _recall_attributes(values, call, labels)
     if not named:
         found["prediction"] = [own, *given] if several else own
-    for name, value in call.items():
-        if name in KEPT[1:-2] and found.get(name) in (None, False, []):
-            path = locate(labels, value) if name == "records" else value
-            found[name] = [path] if several and name in ("cluster", "stored") else path
+    for name in READING:
+        if name in call and found.get(name) in (None, False, []):
+            value = locate(labels, call[name]) if name == "records" else call[name]
+            found[name] = [value] if several and name in ("cluster", "stored") else value
     return found
+
+
+def _read_call(labels: Path, given: bool) -> dict[str, Any] | None:
+    """Read the call that drew a folder, None if LABELS has none and the predictions are `given`."""
+    missing = f"LABELS are missing: name them after {labels}, or name a folder of erbayes draw"
+    if labels.is_dir() and not (labels / TABLE).is_file():
+        call = folders.read_folder(labels).facts.get(CALL)
+        if isinstance(call, dict):
+            return call
+        missing = f"{labels} does not say what was drawn from: name PREDICTION before it"
+    if given:
+        return None
+    raise DataError(missing)

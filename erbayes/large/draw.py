@@ -28,7 +28,7 @@ from .scanning import EMBEDDED, TWO_COLUMNS
 from .sources import opened
 
 DIGITS = 16
-"""Hexadecimal digits of a key, the first of the 32 digits of MD5. The first 4 of them are its bucket."""
+"""Hexadecimal digits of a key, as many of the 32 of MD5 as fit 64 bits. The first 4 are its bucket."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

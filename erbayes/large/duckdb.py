@@ -28,7 +28,7 @@ SETTINGS = {
     "python_enable_replacements": "false",
 }
 PART = 4_000_000
-"""Largest number of rows of a part that is counted at once."""
+"""Largest number of rows of a part that is counted at once, because counting pieces takes memory per row."""
 INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 
 

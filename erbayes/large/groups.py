@@ -16,7 +16,7 @@ from .database import ByRelease, Database, refuse_unlike
 from .sources import has_own_database
 
 LARGEST = 10_000
-"""Largest number of values of a group variable that a scan reads."""
+"""Largest number of values of a group variable that a scan reads. One with more is rather an id."""
 
 
 @dataclass(frozen=True, slots=True)
