@@ -609,7 +609,7 @@ FRAME = pd.DataFrame({"record": list("abcd"), "cluster": list("xxyy")})
                 NAMED,
                 seconds={"b": SecondSource(cluster="z")},
             ),
-            "cluster ids of the second clustering 'z' must be all strings or all integers, not DOUBLE",
+            "cluster ids of the second clustering 'b' must be all strings or all integers, not DOUBLE",
         ),
         (
             lambda: scan({"p": FRAME}, {"a": "e"}, seconds={"by": SecondSource(sqlite(FRAME))}),
@@ -710,7 +710,7 @@ def test_refusals_of_the_shell(files):
     said = refused(*both, "--cluster", "cluster", "--assist-cluster", "z")
     assert "has no column 'z'" in said
     said = refused("estimate", "old.parquet", *SHELL, "--assist", "x.duckdb", "--memory-limit", "1GB")
-    assert "--assist x.duckdb is a DuckDB database: name its table" in said
+    assert "--assist x.duckdb is a DuckDB database: write its table to a file" in said
     said = refused("estimate", "old.parquet", *SHELL, "--assist", "folder")
     assert "--assist folder is a folder" in said
 

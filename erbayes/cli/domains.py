@@ -17,7 +17,7 @@ from .options import file_option, message, option
 from .predictions import in_words
 
 SPARE = 10_000
-"""Number of other columns that a table of groups may have: any, as one is named and read."""
+"""Number of other columns that a table of groups may have, of which none is read."""
 
 
 @dataclass(frozen=True, kw_only=True)

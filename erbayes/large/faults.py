@@ -16,7 +16,7 @@ from .joint import refuse_lacking, refuse_repeated_heading
 from .keys import Prediction
 
 HINTED = 1000
-"""Number of labelled records that are looked for without case and blanks: a habit of writing shows in few."""
+"""Most labelled records that are looked for without case and blanks, as a habit of writing shows in few."""
 
 
 def refuse_missing(prediction: Prediction, total: int, records: int, clusters: int, unnamed: int = 0) -> None:

@@ -26,8 +26,8 @@ from .sources import has_own_database, opened, opened_together
 
 EMBEDDED = DuckDB()
 TWO_COLUMNS = Columns()
-FRAME, GROUPS = ("frame", ""), ("groups", "")
-"""Roles of sources next to predictions; a second clustering has its name too."""
+FRAME, GROUPS, SECOND = ("frame", ""), ("groups", ""), "second clustering"
+"""Roles of sources next to predictions. That of a second clustering goes with its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ class _Asked:
                 f"{head([*seconds])}: make a view of the prediction that has the clusters as a column, "
                 "SecondSource(cluster=...)"
             )
-        return sources | {("second clustering", name): source for name, source in seconds.items()}
+        return sources | {(SECOND, name): source for name, source in seconds.items()}
 
     def count_table(self, releases: Releases) -> dict[Any, Scanned]:
         """Count the releases of one table; their column is "" if the table is one prediction."""
@@ -270,7 +270,7 @@ class _Asked:
         seconds = tuple(
             SecondColumn.of(table, name, str(second.cluster), i)
             if second.source is None
-            else SecondColumn.of_table(places["second clustering", name], name, second, i, like)
+            else SecondColumn.of_table(places[SECOND, name], name, second, i, like)
             for i, (name, second) in enumerate(self.seconds.items())
         )
         prediction = Prediction.of(
