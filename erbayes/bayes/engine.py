@@ -38,8 +38,6 @@ class Modelled:
     draws : int
         Posterior draws, 50 or more, in four chains. In a study of many samples 250 are enough: coverage and
         interval score were those of 1,000, in half of the time.
-    near : mapping, (Domain or None, Links) -> Fit
-        Earlier fits of like samples, where searches start (see `fast`). `like` fills it.
 
     Examples
     --------
@@ -50,7 +48,6 @@ class Modelled:
 
     model: SizeModel = field(default_factory=SizeModel)
     draws: int = 1000
-    near: Mapping[Place, Fit] = field(default_factory=dict, repr=False)
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Draws:
         """Return posterior draws of metrics, (chain, draw, k)."""
@@ -94,12 +91,7 @@ class Modelled:
     def _fit(self, sample: Sample, place: Place, rng: Seed) -> Fit:
         """Return the fit of a domain, or of all records."""
         domain, links = place
-        near = self.near.get(place)
-        return fast(sample, self.model, domain=domain, links=links, draws=self.draws, near=near, rng=rng)
-
-    def like(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Modelled:
-        """Return the engine for samples like this one: its searches start at the fits of this sample."""
-        return replace(self, near=self._fit_places(sample, metrics, generator(rng)))
+        return fast(sample, self.model, domain=domain, links=links, draws=self.draws, rng=rng)
 
     def _fit_places(
         self, sample: Sample, metrics: Sequence[Metric], rng: np.random.Generator
@@ -165,10 +157,6 @@ class Pooled:
         ]
         posterior = self.modelled._apply(fits, sample, metrics)
         return pool(posterior, taylor(sample, metrics).apply(metrics), unseen)
-
-    def like(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Pooled:
-        """Return the engine for samples like this one (see `Modelled.like`)."""
-        return Pooled(self.modelled.like(sample, metrics, rng))
 
     def identifies(self, metric: Metric) -> bool:
         """Return True if the model produces all totals of a metric."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from .._internal.arrays import FloatArray
-from .._internal.errors import Alarm, DataError, Grade, Sentence, need, need_object
+from .._internal.errors import Alarm, DataError, Grade, Sentence, need_object
 from ..analysis.domains.known_links import domains_out_of_balance
 from ..datasets import people
 from ..design import UniformRecords
@@ -22,9 +21,8 @@ from ..units.measuring import measure
 from .evidence import Evidence
 from .fit import Fit
 from .joined import populations
-from .laws import compiled, laws, weighed
+from .laws import compiled, weighed
 from .model import SizeModel
-from .parts import Drawn
 from .samplers import NUTS, Importance, NotConverged, Sampler, need_draws, one_seed
 
 CHAINS = 4
@@ -40,7 +38,6 @@ def fast(
     domain: Domain | None = None,
     links: Links = Links.SHARED,
     draws: int = 1000,
-    near: Fit | None = None,
     rng: np.random.Generator | int | None = None,
     random_seed: np.random.Generator | int | None = None,
 ) -> Fit:
@@ -65,10 +62,6 @@ def fast(
         Posterior draws, 50 or more. They are divided among four chains, which share the proposals but no
         point, and are rounded up to a multiple of four. Some of them are copies: of 1,000 draws, 500 to 800
         are effective. `arviz.ess` and `arviz.mcse` show how many.
-    near : Fit, optional
-        An earlier fit of the same model to a like sample, such as another sample of the same population. The
-        search of each posterior starts there, which saves a third of the time. The posterior is the same, up
-        to Monte Carlo error. A law for which the earlier fit is of no help is searched as without it.
     rng, random_seed : Generator, int or None
         A generator or its seed, under the name of this package or of PyMC. None is a new seed at each call.
 
@@ -79,8 +72,8 @@ def fast(
     Raises
     ------
     DataError
-        Too few draws, both rng and random_seed, a fit of other laws as `near`, or a part that breaks its
-        contract (see `erbayes.bayes.contract`).
+        Too few draws, both rng and random_seed, or a part that breaks its contract (see
+        `erbayes.bayes.contract`).
     NotIdentified
         Units, a design, a prediction or a domain that a size model cannot use (see `Evidence.of`).
 
@@ -108,7 +101,6 @@ def fast(
         links,
         Importance(-(-need_draws(draws) // CHAINS), CHAINS),
         one_seed(rng, random_seed),
-        near,
     )
 
 
@@ -198,25 +190,19 @@ def _fit_and_warn(
     links: Links,
     sampler: Sampler,
     rng: np.random.Generator,
-    near: Fit | None = None,
 ) -> Fit:
     """Fit a model by a sampler, and warn of problems."""
     model = SizeModel() if model is None else model
     need_object(model, "tied", "a model is an object such as SizeModel()")
-    if near is not None:
-        need_same_laws(near, model)
     evidence = Evidence.of(sample, domain, links)
     if model.shared is not None:
         evidence = replace(evidence, data=model.shared.fill(evidence.data))
     beside = None if model.second is None else Evidence.of(sample, domain, links, model.second)
-    fit = draw_and_join(sample, model.alone, evidence, sampler, rng, None if near is None else near.parts)
+    fit = draw_and_join(sample, model.alone, evidence, sampler, rng)
     if beside is not None and beside.matched is not None:
         fit = replace(fit, matched=beside.matched)
         if beside.matched.used:
-            earlier = None if near is None or near.truth is None else near.truth.parts
-            truth = draw_and_join(
-                sample, model.of_truth, beside, sampler, rng, earlier, fit.total(COMMON_LINKS)
-            )
+            truth = draw_and_join(sample, model.of_truth, beside, sampler, rng, fit.total(COMMON_LINKS))
             fit = replace(fit, truth=truth if truth.doubt < REFUSED else None)
     if links_out_of_reach(evidence.units) < 0.1:
         out = (
@@ -233,34 +219,20 @@ def _fit_and_warn(
     return fit
 
 
-def need_same_laws(near: Fit, model: SizeModel) -> None:
-    """Raise DataError unless an earlier fit has the places and laws of a model."""
-    need(near, Fit, "near is an earlier fit of the same model, as fast(sample) returns it")
-    ours = {place: [*laws(part).laws] for place, part in model.tied.items()}
-    theirs = {place: [*of_laws] for place, of_laws in near.parts.items()}
-    if ours != theirs:
-        raise DataError(f"near has the laws {theirs}, and the model {ours}: near must be a fit of this model")
-
-
 def draw_and_join(
     sample: Sample,
     model: SizeModel,
     evidence: Evidence,
     sampler: Sampler,
     rng: np.random.Generator,
-    near: Mapping[str, dict[str, Drawn]] | None,
     common: FloatArray | None = None,
 ) -> Fit:
-    """Draw the parts of a model, and join them by the predicted links, or by draws of the common ones.
-
-    Searches may start `near` the draws of the parts of a like sample.
-    """
+    """Draw the parts of a model, and join them by the predicted links, or by draws of the common ones."""
     if common is not None:
         data = evidence.data | {"predicted_links": max(float(np.median(common)), 0.5)}
         evidence = replace(evidence, data=data, predicted_links=data["predicted_links"])
     tied = {place: compiled(part, evidence.data) for place, part in model.tied.items()}
-    earlier = [] if near is None else [*near.values()]
-    parts = dict(zip(tied, sampler([*tied.values()], rng, earlier), strict=True))
+    parts = dict(zip(tied, sampler([*tied.values()], rng), strict=True))
     mixed = {place: weighed(place, tied[place], of_laws, rng) for place, of_laws in parts.items()}
     draws, population = populations(mixed, evidence.data, rng, common)
     return Fit(sample, model, evidence, draws, population, int(rng.integers(2**31)), parts)

@@ -78,7 +78,6 @@ class Drawn:
     refitted: bool = False
     statistics: dict[str, Any] = field(default_factory=dict)
     log_evidence: float = 0.0
-    start: Any = None
     by_chain: FloatArray | None = None
 
 
