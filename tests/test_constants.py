@@ -164,7 +164,7 @@ UNGUARDED = {
 }
 """Why no guard of a constant has been found, which decides numbers or alarms all the same."""
 
-MOST_UNGUARDED = 15
+MOST_UNGUARDED = 11
 """It may only fall."""
 
 
