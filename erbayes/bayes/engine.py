@@ -27,17 +27,14 @@ WHOLE: Place = (None, Links.SHARED)
 
 @dataclass(frozen=True, slots=True)
 class Modelled:
-    """Engine that fits a size model by importance sampling (see `fast`).
-
-    Each domain has a fit of its own (see `Evidence.of`). Given their numbers of draws, the draws of domains
-    without a common entity are independent samples. Their posterior draws are independent too.
+    """Engine that fits a size model by importance sampling (see `fast`), each domain by itself.
 
     Parameters
     ----------
     model : SizeModel
     draws : int
-        Posterior draws, 50 or more, in four chains. In a study of many samples 250 are enough: coverage and
-        interval score were those of 1,000, in half of the time.
+        Posterior draws, 50 or more, in four chains. In a study of many samples 250 are enough: coverage
+        and interval score were those of 1,000, in half of the time.
 
     Examples
     --------
@@ -56,9 +53,8 @@ class Modelled:
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Draws:
         """As `Paired.paired`: each prediction has a fit, and joint draws agree on the true links.
 
-        True links belong to no prediction. The draws of each fit are put in the order of their numbers, so
-        that a joint draw has equally large ones. Given these, errors of the predictions are taken for
-        independent. Since they err on the same entities, intervals of differences are rather too wide.
+        The draws of each fit are put in the order of their numbers of true links. Given these, errors of
+        the predictions are taken for independent, so that intervals of differences are rather too wide.
         """
         rng = generator(rng)
         seed, joint = int(rng.integers(2**32)), list[Draws]()
@@ -129,9 +125,6 @@ class Modelled:
 @dataclass(frozen=True, slots=True)
 class Pooled:
     """Engine that pools the quantiles of a size model and of the closed form (see `Fit.pooled`).
-
-    It misses less often than the model, and its intervals are shorter than those of the closed form. They
-    depend on a prior, as the note of each result says.
 
     Parameters
     ----------

@@ -57,11 +57,10 @@ def fast(
         The group of whole entities that is the population; by default all records. The units must be grouped
         by its variable, which must be known for all records of the prediction (see `Units.grouped`).
     links : Links
-        How links between the domain and other records count (see `Evidence.of`).
+        How links between the domain and other records count.
     draws : int
-        Posterior draws, 50 or more. They are divided among four chains, which share the proposals but no
-        point, and are rounded up to a multiple of four. Some of them are copies: of 1,000 draws, 500 to 800
-        are effective. `arviz.ess` and `arviz.mcse` show how many.
+        Posterior draws, 50 or more, in four chains that share the proposals but no point. Some are copies:
+        of 1,000 draws, 500 to 800 are effective, as `arviz.ess` shows.
     rng, random_seed : Generator, int or None
         A generator or its seed, under the name of this package or of PyMC. None is a new seed at each call.
 
@@ -72,10 +71,9 @@ def fast(
     Raises
     ------
     DataError
-        Too few draws, both rng and random_seed, or a part that breaks its contract (see
-        `erbayes.bayes.contract`).
+        Too few draws, both rng and random_seed, or a part that breaks its contract.
     NotIdentified
-        Units, a design, a prediction or a domain that a size model cannot use (see `Evidence.of`).
+        Units, a design, a prediction or a domain that a size model cannot use.
 
     Warns
     -----
@@ -117,23 +115,15 @@ def nuts(
 ) -> Fit:
     """Fit a size model by NUTS, in coordinates in which its posterior is nearly standard normal.
 
-    Use it to check a fast fit, or if a fast fit is unreliable. The joint posterior of the tied parts is the
-    product of the parts' posteriors times the density of the known number of predicted links. NUTS draws each
-    law of the parts. The draws are then resampled with that density as weight (see `joined`). Untied parts
-    are drawn by importance sampling.
+    Use it to check a fast fit. NUTS draws each law of the tied parts, and the draws are resampled with the
+    density of the known number of predicted links as weight. Untied parts are drawn by importance sampling.
 
     Parameters
     ----------
-    sample : Sample
-        Sampled entities, as for `fast`.
-    model : SizeModel, optional
-        By default `SizeModel()`.
-    domain, links
+    sample, model, domain, links, rng, random_seed
         As for `fast`.
     draws : int
         Posterior draws of each chain, 50 or more.
-    rng, random_seed : Generator, int or None
-        As for `fast`.
     **settings
         Arguments of `pymc.sample`: tune (1000 by default), chains (4), cores, target_accept (.9), progressbar
         and nuts_sampler. nutpie draws if it is installed and `nuts_sampler` names no other package. It
@@ -146,15 +136,14 @@ def nuts(
     Raises
     ------
     DataError
-        Too few draws, both rng and random_seed, a sampler that is unknown or not installed, a model `after`
-        other fits, or a part that breaks its contract (see `erbayes.bayes.contract`).
+        As `fast`; also a sampler that is unknown or not installed, or a model `after` other fits.
     NotIdentified
-        Units, a design, a prediction or a domain that a size model cannot use (see `Evidence.of`).
+        As `fast`.
 
     Warns
     -----
     Alarm
-        The sample contradicts the known totals of the prediction.
+        As `fast`.
     NotConverged
         Few draws agree with the known number of predicted links; more than 1 in 1,000 transitions diverge; an
         R-hat is above 1.01, or fewer than 100 draws per chain are effective, of a parameter or of pairwise
@@ -169,9 +158,7 @@ def nuts(
 def warm_up() -> None:
     """Compile the default model and keep it on disk, so that the first fit of later processes is quick.
 
-    It fits the model to example data, and makes the table. Run it once after installation or an update, for
-    instance while an image is built. On an empty disk cache it needs a minute of processor time. Fits by NUTS
-    compile more, in the first call of each process.
+    It needs a minute of processor time, once after installation or an update.
 
     Examples
     --------

@@ -183,7 +183,7 @@ class Proposal:
 
 @dataclass(frozen=True, eq=False)
 class Approximation:
-    """An approximate posterior of one law, as draws `thetas`, (chain, draw, d), given that there are errors.
+    """Draws `thetas`, (chain, draw, d), of the posterior of one law, given that there are errors.
 
     `share` is its posterior probability, or its Bayes factor against the best law if that is larger.
     """
@@ -222,10 +222,7 @@ class Approximation:
 
 
 class Adapted:
-    """Adaptive multiple importance sampling of one target (Cornuet et al. 2012).
-
-    The search of the mode starts at that of `other`, a target alike.
-    """
+    """Adaptive multiple importance sampling of a target, from the mode of `other` if that is alike."""
 
     def __init__(
         self,
@@ -349,10 +346,7 @@ def approximated(
     prior: Sequence[float] = (1.0,),
     chains: int = 1,
 ) -> list[Approximation]:
-    """Approximate the posteriors of the laws of one part, each with `draws` draws in all `chains` together.
-
-    Each draws points until enough are effective for its posterior probability.
-    """
+    """Approximate the posterior of each law of one part, with `draws` draws in all `chains` together."""
     adapted: list[Adapted] = []
     first = max(draws // FIRST, SMALLEST)
     for law in laws:
