@@ -165,15 +165,8 @@ def test_a_table_has_the_columns_that_are_listed(name):
 @pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")
 def test_columns_of_the_size_model():
     pytest.importorskip("pymc")
-    from xarray import DataArray
-
     from erbayes import bayes
-    from erbayes.bayes.areas import AreaDraws
 
     fit = bayes.fast(sample(), draws=200, rng=1)
     more = "prior_shift prior_shift_error posterior_lower posterior_upper pooled_lower pooled_upper law_lower law_upper"
     assert " ".join(map(str, fit.table().columns)) == f"{COLUMNS['Draws']} {more}"
-    direct = EXAMPLES["SmallAreas"]().direct
-    theta = DataArray(np.zeros((1, 2, len(direct.names))))
-    found = AreaDraws(direct=direct, tree={"posterior": {"theta": theta}}).table()
-    assert " ".join(map(str, found.columns)) == COLUMNS["SmallAreas"]

@@ -10,9 +10,7 @@ error). Li and Lahiri (2010), Journal of Multivariate Analysis 101, 882-892 (τ�
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import overload
 
 import numpy as np
 import pandas as pd
@@ -183,25 +181,7 @@ class SmallAreas(Tabled):
         return self.direct.beside(estimate, low, high, level, "small-area")
 
 
-@overload
-def small_areas(
-    result: ByDomain, metric: Metric | str, covariates: pd.DataFrame | None = ..., *, engine: None = ...
-) -> SmallAreas: ...
-@overload
-def small_areas[A: Tabled](
-    result: ByDomain,
-    metric: Metric | str,
-    covariates: pd.DataFrame | None = ...,
-    *,
-    engine: Callable[[Direct], A],
-) -> A: ...
-def small_areas(
-    result: ByDomain,
-    metric: Metric | str,
-    covariates: pd.DataFrame | None = None,
-    *,
-    engine: Callable[[Direct], Tabled] | None = None,
-) -> Tabled:
+def small_areas(result: ByDomain, metric: Metric | str, covariates: pd.DataFrame | None = None) -> SmallAreas:
     """Estimate a metric of each domain by a model that shrinks direct estimates towards x'β.
 
     By default it is the empirical best linear unbiased predictor under a Fay-Herriot model with the joint
@@ -217,8 +197,6 @@ def small_areas(
     metric : Metric or str
     covariates : DataFrame, optional
         Numbers known of each domain, such as its mean cluster size, one row per value of the variable.
-    engine : callable, Direct -> Tabled, optional
-        Another way to estimate the same model, such as `erbayes.bayes.areas.PosteriorAreas` with its draws.
 
     Raises
     ------
@@ -239,7 +217,7 @@ def small_areas(
     True
     """
     d = direct_estimates(result, metric, covariates)
-    return engine(d) if engine else SmallAreas(d, *eblup(d.y, d.V, d.X, d.there))
+    return SmallAreas(d, *eblup(d.y, d.V, d.X, d.there))
 
 
 def eblup(
