@@ -268,7 +268,7 @@ REFUSED = {
     "no answers": (lambda: labelling.Pair.of(None, None, P), "answers are a DataFrame, as answers.. gives it, not None"),
     "a count of nan": (lambda: labelling.annotators.rates.Recaptured(np.nan, 2, 3), "counts must be 0 or more and finite"),
     "a prior of nan": (lambda: labelling.annotators.rates.Recaptured(1, 2, 3, prior=(1, np.nan, 1)), "prior masses must be above 0 and finite"),
-    "answers of other columns": (lambda: labelling.Pair.of(L.to_frame("e"), L.to_frame("e"), P), r"answers need columns mention and record, .*\['mention', 'record'\] are missing"),
+    "answers of other columns": (lambda: labelling.Pair.of(L.to_frame("e"), L.to_frame("e"), P), "a table of answers has no column .mention., .record."),
     # results side by side
     **{
         f"results in {what}": (partial(side_by_side, results), f"give a Sample, or a mapping from names to results, .*, not {kind}$")
