@@ -109,7 +109,6 @@ REFUSED = {
             "grid": partial(sensitivity.grid, SAMPLE, [0.1], [0.1]),
             "tipping": partial(sensitivity.tipping, SAMPLE, "pairwise-recall", 0.5),
             "draws": FOUND.as_draws,
-            "forecast from a prior": partial(planning.forecast_from_prior, truth, PR, {"r": eb.UniformRecords()}),
         }.items()
         for seed in ("x", -1, 1.5)
     },
@@ -305,15 +304,9 @@ REFUSED = {
     "a discount in words": (lambda: PitmanYor(1, "x"), r"discount of PitmanYor must lie in \[0, 1\), not 'x'"),
     # planning
     **{
-        f"no prior but {prior!r}": (partial(planning.forecast_from_prior, prior, PR, {"r": eb.UniformRecords()}), f"prior is a function that draws a Population from a Generator, not {prior!r}")
-        for prior in (None, "x")
-    },
-    "half a population": (lambda: planning.forecast_from_prior(truth, PR, {"r": eb.UniformRecords()}, populations=0.5), "populations of a prior must be a whole number, 1 or more, not 0.5"),
-    **{
         f"{name} of {sizes!r} draws": (partial(door, sizes), f"sizes are a list of numbers of draws, not {said}")
         for name, door in {
             "half widths": lambda x: plan().half_widths(x),
-            "half widths under a prior": lambda x: planning.forecast_from_prior(truth, PR, {"r": eb.UniformRecords()}, populations=1, progress=False).half_widths(x),
         }.items()
         for sizes, said in ((None, "None"), (50, "int"))
     },
