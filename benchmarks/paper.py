@@ -3,7 +3,7 @@
     python benchmarks/paper.py [FILE]
 
 Prints Tables 1 and 2 with the paper's figures beside ours, as Markdown, and draws Figures 3 and 4 into
-docs/images. docs/paper.md says what they show. FILE keeps finished work, so that the study goes on there
+docs/images. benchmarks/paper.md says what they show. FILE keeps finished work, so that the study goes on there
 when stopped. It takes about 4 minutes on one core.
 """
 
