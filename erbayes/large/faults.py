@@ -162,8 +162,8 @@ def refuse_other_writing(prediction: Prediction, lacking: pd.Index) -> None:
         return
     plain_ids = [r.strip().lower() for r in lacking[:HINTED]]
     plain = f"LOWER(TRIM({prediction.database.id(prediction.record)}))"
-    alike = prediction.ids_with(plain, plain_ids)
-    if alike:
+    # an id that is there to the letter is of another release, and no other writing
+    if alike := [id for id in prediction.ids_with(plain, plain_ids) if id not in set(lacking)]:
         raise DataError(
             f"{len(lacking)} labelled records are not in the prediction, such as {head(lacking)}; but "
             f"{len(alike)} ids there differ from these in case or blanks only, such as {head(alike)}: "
