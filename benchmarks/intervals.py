@@ -122,7 +122,7 @@ def set_aside() -> dict[str, sim.Population]:
 GROUPS = {"chosen on": chosen_on, "set aside": set_aside}
 
 
-def run(file: str | None) -> pd.DataFrame:
+def run(folder: str | None) -> pd.DataFrame:
     parts = []
     groups = {group: populations() for group, populations in GROUPS.items()}
     for estimators, repetitions in ((FAST, 4000), (SLOWER, 500), (BOOTSTRAPS, 250)):
@@ -135,7 +135,7 @@ def run(file: str | None) -> pd.DataFrame:
                 METRICS,
                 repetitions=repetitions,
                 seed=1,
-                file=file,
+                folder=folder,
             )
             parts.append(found.table().assign(group=group))
     return pd.concat(parts, ignore_index=True)

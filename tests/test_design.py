@@ -660,7 +660,7 @@ def test_records_that_cannot_be_drawn_add_nothing():
 @pytest.mark.parametrize(
     "drawn, chances, message",
     [
-        ([1, 6], CHANCES, "1 drawn records have no label: 6"),
+        ([1, 6], CHANCES, "1 drawn records have no label, such as 6"),
         ([1, 4], {1: 0.1}, "probabilities are missing for 4 of 5 labelled records, such as 2, 3, 4"),
         ([1, 4], CHANCES | {2: -0.1}, "must be 0 or more and finite; 1 are not, such as that of 2"),
         ([1, 4], CHANCES | {2: np.nan}, "must be 0 or more and finite; 1 are not, such as that of 2"),

@@ -29,8 +29,7 @@ class Entities:
     """The distinct sampled entities, with one entry of each array per entity, (u,).
 
     `foreign` counts pairs of its records with foreign ones in one predicted cluster. `bin` is that of its
-    size, or of the cluster of the second clustering that it matches: errors of `matched` entities are no
-    data.
+    size, or of the cluster of the second clustering that it matches: its errors are then no data.
     """
 
     size: FloatArray
@@ -97,8 +96,8 @@ class Evidence:
     ) -> Evidence:
         """Count the evidence of a sample of entities, or of those in a domain, and refuse units without it.
 
-        A cluster of m records, m_g in the domain, is m_g/m of a cluster of m records (`Links.SHARED`), or one
-        of m_g.
+        A cluster of m records, m_g in the domain, is m_g/m of a cluster of m records, or one of m_g, by
+        `links`.
         """
         need_sample(sample)
         units, design = sample.units, sample.design

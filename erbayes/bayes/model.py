@@ -36,7 +36,6 @@ class Sizes:
         return title(self.family)
 
     def given_size(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Create the part in a PyMC model, and return the expected number of entities by size, (J,)."""
         weights = tensor(self.family.log_weights(data), "log_weights", self.title)
         log_p = normalised(weights + pt.log(data["selection"]))
         counts("drawn_sizes", data["draws"], log_p, data["drawn"], dims="entity_size")
@@ -77,7 +76,6 @@ class WithSecond:
         return title(self.family)
 
     def given_size(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Create the part in a PyMC model, and return its quantities by size (see `contract.Part`)."""
         h = curve("fails", self.level, variable(self.slope, "fails_slope"), self.amplitude)
         single = variable(self.single, "fails_single")
         log_odds = pt.switch(data["size"] > 1, h(data), single)
@@ -186,8 +184,7 @@ class SizeModel:
         `outcomes.BETWEEN`.
     second : Second, optional
         A second clustering of the same records, counted by `Second.of` with the prediction and the labels of
-        the sample. It teaches how many true links there are per common link (`of_truth`). All else is as
-        without it (`alone`).
+        the sample. It teaches how many true links there are per common link. All else is as without it.
     shared : Shared, optional
         What other fits tell of the priors. `after` and `together` fill it.
 
@@ -237,11 +234,10 @@ class SizeModel:
 
     @property
     def of_truth(self) -> SizeModel:
-        """Return the model of the true links per common link.
+        """Return the model of the true links per common link, from clusters that may stand for an entity.
 
-        A cluster of the second clustering stands for an entity with a chance that the sample teaches
-        (`WithSecond`). Sizes and retention of the other entities are those of the sampled entities that match
-        no cluster. The common links of all add up to those of `alone`, on which this model has no influence.
+        Its sizes and retention are those of the sampled entities that match no cluster. The common links of
+        all add up to those of `alone`, on which this model has no influence.
         """
         return replace(self, leakage=None)
 

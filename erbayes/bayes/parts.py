@@ -48,10 +48,7 @@ def own_model(part: Part, data: Mapping[str, Any]) -> tuple[pm.Model, dict[str, 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartDraws:
-    """Posterior draws of one part, (chain, draw, ...), with what is known of their quality.
-
-    NUTS drew `refitted` ones, and `log_evidence` leaves out terms of the data alone.
-    """
+    """Posterior draws of one part, (chain, draw, ...), with what is known of their quality."""
 
     by_size: dict[str, FloatArray]
     parameters: dict[str, FloatArray]
@@ -67,8 +64,7 @@ class PartDraws:
 class Drawn:
     """Posterior draws of the unconstrained parameters of one part, (chain, draw, d), before any quantity.
 
-    `states` is 1 without errors, (chain, draw), and `by_chain` the log evidence of each chain alone,
-    (chain,).
+    `states` is 1 without errors, (chain, draw), and `by_chain` the log evidence by chain, (chain,).
     """
 
     thetas: FloatArray
@@ -78,15 +74,13 @@ class Drawn:
     refitted: bool = False
     statistics: dict[str, Any] = field(default_factory=dict)
     log_evidence: float = 0.0
-    start: Any = None
     by_chain: FloatArray | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:
-    """A part as symbolic functions of its data and unconstrained parameters `values`.
-
-    `states` is 1 without errors, and `heavy_tails` names location and scale of t priors.
+    """A part as symbolic functions of its data and unconstrained parameters `values`; `states` is 1 without
+    errors.
     """
 
     data: dict[str, Any]
@@ -195,11 +189,12 @@ class Graph:
 
 
 class Program:
-    """Compiled functions of a part, whose last arguments are data, so that equal models share one program.
+    """Compiled functions of a part and of its data, the last arguments, so that equal models share one
+    program.
 
-    Parameters are one unconstrained vector θ, (d,), and `flawless` is 1 in the state without any error.
-    `many` returns log prior, quantities and parameters at K points, `log_densities` the log densities given
-    errors, (K,), and `log_flawless` the one without any.
+    Parameters are one vector θ, (d,). `many` returns log prior, quantities and parameters at K points,
+    some in the state without errors, `log_densities` the log densities given errors, (K,), `log_flawless`
+    that without.
     """
 
     cache: ClassVar[list[Program]] = []
@@ -270,10 +265,7 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class CompiledPart:
-    """A compiled part with its data, the last arguments of the program's functions.
-
-    `told` takes the place of its prior, if other fits tell of it.
-    """
+    """A compiled part with its data. `told` takes the place of its prior, if other fits tell of it."""
 
     cache: ClassVar[dict[Any, Prepared]] = {}
 

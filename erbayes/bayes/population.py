@@ -20,14 +20,11 @@ NEAR = 0.05
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Links:
-    """Expected links of a population, and the variances of the links of a finite population.
+    """Expected `true`, `common` and `false` predicted links of a population, and variances of the realised
+    ones.
 
-    Attributes are arrays (...) or PyTensor's tensors, so that PyMC models and importance sampling share the
+    They are arrays (...) or PyTensor's tensors, so that PyMC models and importance sampling share
     formulas.
-
-    `true`, `common`, `false`: expected number of true links, of common links, and of false predicted links;
-    `common_variance`, `false_variance`, `covariance`: variances and covariance of the realised numbers, if
-    the number of unsampled entities is Poisson.
     """
 
     true: Any
@@ -121,12 +118,9 @@ def log_density_of_total(links: Links, log: Any, log_total: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Completed:
-    """Completed populations: numbers of unsampled entities, and of links.
+    """Completed populations: numbers of unsampled entities by size, (..., J), and of links, (...).
 
-    `number` (..., J): unsampled entities of each size, without those for which a cluster of the second
-    clustering stands; `standing` (..., 2 J): clusters of the second clustering that stand for unsampled
-    entities, by size without guests and with; `true`, `common`, `false` (...): number of true links, of
-    common links, and of false predicted links.
+    `standing`, (..., 2 J), are clusters of the second clustering that stand for further entities.
     """
 
     number: FloatArray
@@ -141,8 +135,8 @@ def completed(
 ) -> Completed:
     """Draw a finite population for each posterior draw, (..., J), near the known number of predicted links.
 
-    Numbers of entities are Poisson, shares of links kept are beta and foreign links gamma distributed, with
-    the moments of the model. One of `tries` populations is chosen by its predicted links.
+    Numbers of entities are Poisson, shares of links kept are beta and foreign links gamma distributed,
+    with the moments of the model. One of `tries` populations is chosen by its predicted links.
     """
     s, expected = data["size"], unsampled(by_size, data)
     c2, steady = s * (s - 1) / 2, _mark_steady_sizes(expected, by_size, data)

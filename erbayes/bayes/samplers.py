@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, ClassVar, Protocol
@@ -15,7 +15,7 @@ from pytensor.graph.replace import graph_replace
 
 from .._internal.arrays import FloatArray, generator
 from .._internal.errors import DataError, whole
-from .importance import KHAT, NEGLIGIBLE, Approximation, Start, approximated
+from .importance import KHAT, NEGLIGIBLE, Approximation, approximated
 from .laws import OneOf
 from .parts import COMPILER, CompiledPart, Drawn, Program
 
@@ -50,10 +50,8 @@ class Sampler(Protocol):
 
     @property
     def draws(self) -> int: ...
-    def __call__(
-        self, parts: Sequence[OneOf], rng: np.random.Generator, near: Sequence[Mapping[str, Drawn]] = ()
-    ) -> list[dict[str, Drawn]]:
-        """Return draws of each `CompiledPart` of each part, which may start `near` those of a like sample."""
+    def __call__(self, parts: Sequence[OneOf], rng: np.random.Generator) -> list[dict[str, Drawn]]:
+        """Return draws of each `CompiledPart` of each part."""
         ...
 
 
@@ -220,9 +218,7 @@ class NUTS:
                 f"nuts_sampler='{self.nuts_sampler}' is {known}: choose from {', '.join(installed)}"
             )
 
-    def __call__(
-        self, parts: Sequence[OneOf], rng: np.random.Generator, near: Sequence[Mapping[str, Drawn]] = ()
-    ) -> list[dict[str, Drawn]]:
+    def __call__(self, parts: Sequence[OneOf], rng: np.random.Generator) -> list[dict[str, Drawn]]:
         return [self._draw_laws(part, rng) for part in parts]
 
     def _draw_laws(self, part: OneOf, rng: np.random.Generator) -> dict[str, Drawn]:
@@ -236,7 +232,7 @@ class NUTS:
         for name, law, pilot, p in zip(part.laws, laws, pilots, probability, strict=True):
             chains = self.sampled(law, pilot, rng)
             about: dict[str, Any] = {"khat": pilot.khat, "problems": chains.problems(law, p)}
-            about |= {"statistics": chains.statistics, "start": pilot.start}
+            about["statistics"] = chains.statistics
             draws[name] = law.drawn(chains.thetas, pilot.log_evidence, rng, **about)
         return draws
 
@@ -280,16 +276,14 @@ class Importance:
     draws: int
     chains: int = 1
 
-    def __call__(
-        self, parts: Sequence[OneOf], rng: np.random.Generator, near: Sequence[Mapping[str, Drawn]] = ()
-    ) -> list[dict[str, Drawn]]:
+    def __call__(self, parts: Sequence[OneOf], rng: np.random.Generator) -> list[dict[str, Drawn]]:
         K, draws = self.draws * self.chains, []
         laws = [law for part in parts for law in part.laws.values()]
         posteriors = [
             posterior
-            for part, of_part in zip(parts, starts(parts, near), strict=True)
+            for part in parts
             for posterior in approximated(
-                [*part.laws.values()], K, rng, [*part.probability.values()], of_part, self.chains
+                [*part.laws.values()], K, rng, [*part.probability.values()], self.chains
             )
         ]
         # whitened by the points, chains need little tuning
@@ -304,17 +298,10 @@ class Importance:
                 problems = [
                     f"importance weights are unreliable (Pareto k {p.khat:.2f}, above {KHAT}): {remedy}"
                 ]
-            about = {"khat": p.khat, "refitted": refitted, "problems": problems, "start": p.start}
+            about = {"khat": p.khat, "refitted": refitted, "problems": problems}
             about["by_chain"] = np.logaddexp(p.adapted.by_chain, law.log_flawless)
             draws.append(law.drawn(thetas, p.log_evidence, rng, **about))
         return by_part(parts, draws)
-
-
-def starts(parts: Sequence[OneOf], near: Sequence[Mapping[str, Drawn]]) -> list[list[Start | None]]:
-    """Return the near start of each law of each part, None if there is none."""
-    if not near:
-        return [[None] * len(part.laws) for part in parts]
-    return [[of_part[name].start for name in part.laws] for part, of_part in zip(parts, near, strict=True)]
 
 
 def by_part(parts: Sequence[OneOf], draws: Iterable[Drawn]) -> list[dict[str, Drawn]]:

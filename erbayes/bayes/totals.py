@@ -57,7 +57,7 @@ def depends_on_size(column: Column | Known) -> TypeGuard[PieceSum]:
 def count_completed_links(
     column: Column, population: Completed, predicted: float, truth: Completed | None
 ) -> FloatArray:
-    """Return common or true links of completed populations, scaled to the predicted links, (chain, draw).
+    """Return common or true links, (chain, draw), of populations that are scaled to the predicted links.
 
     Populations of `truth` say how many true links each common link has.
     """
@@ -186,9 +186,8 @@ class FittedTotals(Posterior):
     def numbers(self, statistics: Any) -> Draws:
         """Return posterior draws of a user's own numbers, which depend on the sizes of entities alone.
 
-        They depend on a prior, since it tells the sizes that no draw has: `prior_shift` of these draws says
-        how far. Unsampled entities of eight records or more are known by bins of sizes, three per doubling,
-        and are spread evenly over the sizes of their bin, which keeps their number and their records.
+        Unsampled entities of eight records or more are known by bins of sizes, and are spread evenly over the
+        sizes of their bin, which keeps their number and their records.
 
         Parameters
         ----------
@@ -198,6 +197,7 @@ class FittedTotals(Posterior):
         Returns
         -------
         Draws, (chain, draw, k)
+            They depend on a prior, and `prior_shift` of these draws says how far.
 
         Raises
         ------
@@ -239,10 +239,7 @@ class FittedTotals(Posterior):
 
     @property
     def by_second(self) -> FloatArray:
-        """Share of the true links in clusters of the second clustering, by size, (chain, draw, J).
-
-        These clusters stand for entities outside the sample. Without a second clustering the shares are 0.
-        """
+        """Share of true links in clusters that stand for unsampled entities, by size, (chain, draw, J)."""
         if self.truth is None:
             return np.zeros_like(self.by_size["entities"])
         population, data = self.truth.population, self.truth.evidence.data

@@ -72,14 +72,6 @@ class Explaining(Engine, Protocol):
         """Return the fit of a sample, such as a `Fit`: its method `explain(level)` returns paragraphs."""
 
 
-@runtime_checkable
-class Preparing(Engine, Protocol):
-    """An engine that is quicker with many like samples, as those of a study, once it has seen one of them."""
-
-    def like(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Engine:
-        """Return the engine prepared for samples like this one, with the same results up to random error."""
-
-
 @dataclass(frozen=True, slots=True)
 class Estimator:
     """An engine with a kind of interval.
