@@ -232,7 +232,7 @@ REFUSED = {
     "weights of nan": (lambda: FOUND.contrast([[np.nan, 1]], ["a"]), "weights of a combination must be finite"),
     "names in a word": (lambda: FOUND.contrast([[1, -1], [1, 1]], "ab"), "names of combinations must be a list of str, not 'ab'"),
     "no names": (lambda: FOUND.contrast([[1, -1]], None), "names of combinations must be a list of str, not None"),
-    "influence on two metrics": (lambda: eb.influence(SAMPLE, PR), "influence is on one metric, not on 2"),
+    "influence on two metrics": (lambda: eb.influence(SAMPLE, PR), "one metric is needed, and .* stands for 2"),
     "an engine in words": (lambda: eb.compare({"a": P, "b": P}, L, eb.UniformClusters(), PR, engine="boots"), "no engine 'boots'; there are 'closed form', "),
     "designs in a list": (lambda: planning.forecast(SAMPLE, PR, [eb.UniformRecords()]), "designs must map names to designs, such as .*, not .UniformRecords"),
     "a cost that is a number": (lambda: plan(cost=3), "cost is a function of sizes, not 3"),

@@ -17,9 +17,9 @@ from ..metrics.uncertain import Draws, Normal
 class Engine(Protocol):
     """A way from a sample to uncertain metrics.
 
-    Studies, reports, sensitivity analyses and comparisons take any engine, also a function of a user. An
-    engine with an attribute `batched = True` takes many samples of a study in one call, along a leading axis
-    of the expansion. Each method raises `DataError` if the engine does not suit the sample.
+    Studies, reports, sensitivity analyses and comparisons take any engine, also a function of a user. With an
+    attribute `batched = True` it takes many samples of a study in one call, along a leading axis of the
+    expansion. Each method raises `DataError` if the engine does not suit the sample.
 
     Examples
     --------

@@ -27,10 +27,7 @@ CHUNK = 2**18
 
 
 class Scheme(Protocol):
-    """A rule for multipliers of weights. Schemes inherit from it and define `multipliers`.
-
-    Replicate weights that are given, divided by the weights, are a scheme whose `chunks` yields them.
-    """
+    """A rule for multipliers of weights, which schemes inherit from; given multipliers define `chunks`."""
 
     __slots__ = ()
 
@@ -104,10 +101,9 @@ class RaoWu(Scheme):
 class PseudoDraws(Scheme):
     """Bayesian bootstrap with two pseudo-draws: an entity that is all right, and one that is all wrong.
 
-    If a sample holds almost no error, other bootstrap intervals have almost no width. The two pseudo-draws
-    stand for errors that no draw has shown. One entity is predicted exactly. Of the other, each record is
-    alone in a predicted cluster as large as the entity. Each has the records and true links of an average
-    draw.
+    If a sample holds almost no error, other bootstrap intervals have almost no width. The pseudo-draws stand
+    for errors that no draw has shown. One entity is predicted exactly, and of the other each record is alone
+    in a predicted cluster as large as the entity. Each has the records and true links of an average draw.
 
     Parameters
     ----------
@@ -138,12 +134,11 @@ class PseudoDraws(Scheme):
         if draws.lost > 1 or draws.theta[0] < 1:
             raise NotIdentified("pseudo-draws are made for one stratum drawn with replacement")
         n = len(root)
-        r = np.hstack(
-            [
-                rng.standard_exponential((replicates, n)),
-                rng.standard_gamma(self.mass, (replicates, 2)),
-            ]
+        own, pseudo = (
+            rng.standard_exponential((replicates, n)),
+            rng.standard_gamma(self.mass, (replicates, 2)),
         )
+        r = np.hstack([own, pseudo])
         return np.asarray(r * n / r.sum(axis=1, keepdims=True))
 
     def pseudo(self, sample: Sample, columns: Sequence[Column]) -> FloatArray:

@@ -2,8 +2,8 @@
 
 Weights that are known up to a factor suffice for every metric except P_rec, since a common factor of all
 totals cancels. A metric that counts something is scaled by N / Σ records, and the prediction gives N. A
-predicted quantity such as |P| is estimated from the sampled units, although it is known. Errors of numerator
-and denominator then cancel in part. (Compare the paper's P_block with its P_rec.)
+predicted quantity such as |P| is estimated from the sampled units, although it is known, because errors of
+numerator and denominator then cancel in part. (Compare the paper's P_block with its P_rec.)
 
 In formulas, TP, |T| and |P| are the numbers of common, true and predicted links, and N is the number of
 records. The numbers of entities and of predicted clusters are |C| and |Ĉ|, and that of exactly predicted
@@ -65,8 +65,7 @@ class Metric:
     formula : callable
         Vectorised, and analytic in its arguments, since derivatives use complex steps.
     size : tuple of (Column, coefficient)
-        The sum of totals that the metric averages over. Its effective number of draws (Kish) gives the
-        degrees of freedom.
+        The sum of totals that the metric averages over, whose effective draws give the degrees of freedom.
     support : (float, float)
         The least and the largest value.
     source : str, of formula and citation
@@ -379,16 +378,9 @@ ALL = Metrics((m for m in vars().values() if isinstance(m, Metric) and m not in 
 # R_rec is R_clust, and under either design P_clust is N ΣTP / (|P| Σ records).
 P_block = pairwise_precision
 R_block = R_clust = R_rec = pairwise_recall
-P_clust = _make_metric(
-    "P_clust",
-    (u.COMMON_LINKS, u.RECORDS, N, PREDICTED),
-    lambda tp, r, N, P: N * tp / (P * r),
-    PER_RECORD,
-    POSITIVE,
-)
-P_rec = _make_metric(
-    "P_rec", (u.COMMON_LINKS, PREDICTED), lambda tp, P: tp / P, PER_RECORD, POSITIVE, absolute=True
-)
+_per_record, _absolute = (u.COMMON_LINKS, u.RECORDS, N, PREDICTED), (u.COMMON_LINKS, PREDICTED)
+P_clust = _make_metric("P_clust", _per_record, lambda tp, r, N, P: N * tp / (P * r), PER_RECORD, POSITIVE)
+P_rec = _make_metric("P_rec", _absolute, lambda tp, P: tp / P, PER_RECORD, POSITIVE, absolute=True)
 
 PAPER = dict(P_block=P_block, R_block=R_block, P_clust=P_clust, R_clust=R_clust, P_rec=P_rec, R_rec=R_rec)
 """The estimators of [B22] by their names there."""
