@@ -31,7 +31,7 @@ from .._internal.progress import track
 from ..design import ByPredictedSize, PoissonRecords, UniformClusters, UniformRecords
 from ..design.sample import Sample
 from ..engine.contract import Engine, Estimator, Preparing
-from ..labels.drawing.plans import BySize, Poisson, Records
+from ..labels.drawing.plans import BySize, Poisson, Records, need_positive_total
 from ..metrics.columns import ClusterSum
 from ..metrics.definitions import Metric, Wanted, chosen
 from ..metrics.intervals import check_level, need_suitable
@@ -88,10 +88,7 @@ class OwnPlan(Protocol):
 class Entities:
     """Plan of a study: entities drawn uniformly, which takes a population whose entities are known.
 
-    Parameters
-    ----------
-    distinct : bool
-        Draw without replacement. By default repeats stay draws.
+    They are drawn with replacement, so that repeats stay draws.
 
     Examples
     --------
@@ -102,15 +99,8 @@ class Entities:
     5
     """
 
-    distinct: bool = False
-
     def draw_samples(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples:
-        if not self.distinct:
-            return Samples(units, UniformClusters(), rng.integers(len(units), size=(samples, n)))
-        if n > len(units):
-            raise DataError(f"cannot draw {n} distinct entities from a population of {len(units)}")
-        unit = np.array([rng.choice(len(units), n, replace=False) for _ in range(samples)])
-        return Samples(units, UniformClusters(population=len(units)), unit)
+        return Samples(units, UniformClusters(), rng.integers(len(units), size=(samples, n)))
 
 
 def draw_samples(
@@ -169,8 +159,7 @@ def _find_chance_column(plan: BySize, units: Units) -> ClusterSum:
     if units.known is None:
         raise DataError("the sizes of predicted clusters are not known: chances are functions of them")
     column = plan.column(units.known)
-    if not units.known.total(column) > 0:
-        raise DataError(f"no record has a chance to be drawn: the total of '{column.name}' is 0")
+    need_positive_total(column, units.known)
     return column
 
 

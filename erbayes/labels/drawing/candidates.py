@@ -184,7 +184,7 @@ def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limi
     if not names:
         raise DataError("the table can be read only once, and the search reads it twice: pass a table")
     everything = names[0].append(names[1:])
-    record, candidate = queries[best["query"].astype(int)], everything[best["row"].astype(int)]
+    record, candidate = queries[best["query"].to_numpy(int)], everything[best["row"].to_numpy(int)]
     found = pd.DataFrame({"record": record, "candidate": candidate, "score": best["score"].to_numpy(float)})
     return _rank_candidates(drawn, found, "text", limit)
 
