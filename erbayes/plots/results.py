@@ -330,12 +330,8 @@ def sampling_distribution(
     edges = np.histogram_bin_edges(np.concatenate(list(values.values())), bins=50)
     fill = np.linspace(0.35, 0.95, len(values))
     for i, (name, v) in enumerate(values.items()):
-        look: dict[str, Any] = {
-            "facecolor": f"{fill[i]:.2f}",
-            "edgecolor": "black",
-            "hatch": HATCHES[i % len(HATCHES)],
-        }
-        label = f"{name}, {len(v):,} samples"
+        hatch, label = HATCHES[i % len(HATCHES)], f"{name}, {len(v):,} samples"
+        look: dict[str, Any] = {"facecolor": f"{fill[i]:.2f}", "edgecolor": "black", "hatch": hatch}
         ax.hist(v, edges.tolist(), histtype="stepfilled", alpha=0.8, label=label, **look)
     ax.axvline(truth, color="black", linestyle="--", label=f"truth, {truth:.4g}")
     ax.set_xlabel("estimate")

@@ -293,29 +293,14 @@ def study(
         (c, first, min(BLOCK, repetitions - first)) for c in cells for first in range(0, repetitions, BLOCK)
     ]
     keys = _key_blocks(blocks, answering, kept=folder is not None)
-    store = StudyFolder(folder)
-    finished, jobs = store.load(key for block_keys in keys for key in block_keys.values()), []
-    for block, block_keys in zip(blocks, keys, strict=True):
-        missing = {e: (block_keys[e], f) for e, f in answering.items() if block_keys[e] not in finished}
-        if missing:
-            jobs.append(joblib.delayed(_run)(*block, missing))
-    # in any order, so that finished blocks are stored at once and a study that is stopped can go on
-    results = joblib.Parallel(return_as="generator_unordered")(jobs)
-    for runs in track(results, len(jobs), "study", sys.stderr.isatty()):
-        finished |= runs
-        store.keep(runs)
+    finished = _run_missing(blocks, keys, answering, StudyFolder(folder))
     truths = {name: [p.value(m) for m in metrics] for name, p in populations.items()}
-    return Study(
-        pd.concat(
-            [
-                cell.frame(first, e, finished[key], truths[cell.population])
-                for (cell, first, _), block_keys in zip(blocks, keys, strict=True)
-                for e, key in block_keys.items()
-            ],
-            ignore_index=True,
-        ),
-        level,
-    )
+    frames = [
+        cell.frame(first, e, finished[key], truths[cell.population])
+        for (cell, first, _), block_keys in zip(blocks, keys, strict=True)
+        for e, key in block_keys.items()
+    ]
+    return Study(pd.concat(frames, ignore_index=True), level)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -385,6 +370,26 @@ def _key_blocks(
         {e: f"{c.question(first, count, e, f)}-{code[c.plan_name, e]}" for e, f in estimators.items()}
         for c, first, count in blocks
     ]
+
+
+def _run_missing(
+    blocks: Sequence[tuple[_Cell, int, int]],
+    keys: Sequence[Mapping[str, str]],
+    estimators: Mapping[str, Estimator],
+    store: StudyFolder,
+) -> dict[str, FloatArray]:
+    """Return the runs of all blocks by key: those in the store, and the others, which are put into it."""
+    finished, jobs = store.load(key for block_keys in keys for key in block_keys.values()), []
+    for block, block_keys in zip(blocks, keys, strict=True):
+        missing = {e: (block_keys[e], f) for e, f in estimators.items() if block_keys[e] not in finished}
+        if missing:
+            jobs.append(joblib.delayed(_run)(*block, missing))
+    # in any order, so that finished blocks are stored at once and a study that is stopped can go on
+    results = joblib.Parallel(return_as="generator_unordered")(jobs)
+    for runs in track(results, len(jobs), "study", sys.stderr.isatty()):
+        finished |= runs
+        store.keep(runs)
+    return finished
 
 
 def _hash_population(units: Units) -> str:
