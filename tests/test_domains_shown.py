@@ -212,7 +212,7 @@ def test_a_picture():
     few = eb.by_domain(own, GROUP, METRICS, fewest=1000)
     ax = plots.by_domain(few, "entities", ax=Figure().subplots())
     assert [len(line.get_xdata()) for line in ax.lines if line.get_marker() == "x"] == [2]
-    with pytest.raises(eb.DataError, match="these domains have no b3-recall"):
+    with pytest.raises(eb.DataError, match="the result has no 'b3-recall'"):
         plots.by_domain(few, "b3-recall")
 
 
