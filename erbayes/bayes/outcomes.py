@@ -397,23 +397,9 @@ class Leakage:
 
 @dataclass(frozen=True, slots=True)
 class Exactness:
-    """Part for exactness: intact entities that meet no foreign record, and so are exactly predicted.
+    """Part for the chance exp(-e^(t(s))) that an intact entity of s records meets no foreign record.
 
-    An intact entity of s records meets none with probability exp(-e^(t(s))), in which t is a line in log2
-    s plus a smooth function.
-
-    Parameters
-    ----------
-    level, slope : Prior
-        t at the mean log2 size of the sampled entities, and its slope per doubling of size.
-    amplitude : float
-        Prior scale of the smooth part of t. Above 0.
-
-    Examples
-    --------
-    >>> from erbayes.bayes import Exactness, SizeModel, Slope
-    >>> SizeModel(exactness=Exactness(slope=Slope(0.0, 0.1))).exactness.slope
-    Slope(mean=0.0, scale=0.1)
+    t is a line in log2 s plus a smooth function.
     """
 
     level: Prior = Level(-1.0, 2.0)
@@ -432,24 +418,8 @@ class Exactness:
 class Bounded:
     """Part for a column that lies between two bounds if an entity errs, such as its number of pieces.
 
-    The share w of the way from the lower bound to the upper has a beta distribution:
-
-        w ~ Beta(mean 1/(1 + e^(-m(s))), precision e^(d(s)))
-
-    m is a line in log2 s plus a smooth function, and d is a line, with s the size of the entity.
-
-    Parameters
-    ----------
-    level, precision_level, slope, precision_slope : Prior
-        m and d at the mean log2 size of the sampled entities, and their slopes per doubling of size.
-    amplitude : float
-        Prior scale of the smooth part of m. Above 0.
-
-    Examples
-    --------
-    >>> from erbayes.bayes import Bounded, SizeModel
-    >>> SizeModel(bounded=Bounded(amplitude=0.1)).bounded.amplitude
-    0.1
+    The share of the way from the lower bound to the upper is beta distributed. The logit of its mean is a
+    line in log2 s plus a smooth function, and its log precision is a line.
     """
 
     level: Prior = Level(0.0, 1.5)
@@ -541,3 +511,5 @@ BETWEEN: dict[Column, Between] = {
     ),
 }
 """Columns that `Bounded` models, each with its own fit."""
+UNTIED = {"exactness": Exactness(), "bounded": Bounded()}
+"""Parts that the known number of predicted links does not tie, fitted when a metric needs them."""
