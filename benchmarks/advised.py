@@ -64,7 +64,7 @@ ENGINES = {"advised": Advised(), "closed form": ClosedForm(), "jackknife": Jackk
 
 if __name__ == "__main__":
     asked = argparse.ArgumentParser(description="Coverage of the advised engine.")
-    asked.add_argument("file", type=Path, help="SQLite file that keeps finished work")
+    asked.add_argument("folder", type=Path, help="folder that keeps finished work")
     asked.add_argument("--samples", type=int, default=200, help="samples per cell")
     args = asked.parse_args()
     warnings.simplefilter("ignore")
@@ -72,5 +72,5 @@ if __name__ == "__main__":
     found = people()
     for (name, population), (plan, drawing) in product(found.items(), plans.items()):
         print(f"{name}, {plan}: {count_taken(population, drawing)}")
-    runs = study(found, plans, [100], ENGINES, PR, repetitions=args.samples, seed=SEED, file=args.file)
+    runs = study(found, plans, [100], ENGINES, PR, repetitions=args.samples, seed=SEED, folder=args.folder)
     print(as_markdown(judge(runs.table())))

@@ -399,7 +399,7 @@ def modelled_fresh() -> dict[str, Case]:
     }
 
 
-def run(cases: dict[str, Case], file: str | None) -> pd.DataFrame:
+def run(cases: dict[str, Case], folder: str | None) -> pd.DataFrame:
     parts = []
     for name, (kind, *clusterings) in cases.items():
         truth, prediction, second = (pd.Series(c) for c in clusterings)
@@ -407,7 +407,14 @@ def run(cases: dict[str, Case], file: str | None) -> pd.DataFrame:
         engine = Assisted(Second.of(prediction, truth, second))
         estimators = {"default": Taylor(), "assisted": engine}
         found = study(
-            {name: population}, PLANS, SIZES, estimators, METRICS, repetitions=REPETITIONS, seed=1, file=file
+            {name: population},
+            PLANS,
+            SIZES,
+            estimators,
+            METRICS,
+            repetitions=REPETITIONS,
+            seed=1,
+            folder=folder,
         )
         parts.append(found.table().assign(kind=kind))
         print(name, file=sys.stderr, flush=True)

@@ -32,11 +32,11 @@ N, ENDS = 400, [50, 75, 100, 150, 200, 300]
 PLANS = {"uniform records": Records(), "root of size": RootSize(), "mixture, α = .2": Mixture(0.2)}
 
 
-def scores(populations, plans, sizes, metrics, repetitions, file):
+def scores(populations, plans, sizes, metrics, repetitions, folder):
     """Return the table of a study."""
     estimators = {"default": Taylor()}
     return study(
-        populations, plans, sizes, estimators, metrics, repetitions=repetitions, seed=1, file=file
+        populations, plans, sizes, estimators, metrics, repetitions=repetitions, seed=1, folder=folder
     ).table()
 
 
@@ -46,10 +46,10 @@ def needed(curve: pd.DataFrame, score: float) -> float:
     return float(np.exp(np.interp(np.log(score), np.log(order.interval_score), np.log(order.n))))
 
 
-def half_the_labels(populations, file) -> int:
+def half_the_labels(populations, folder) -> int:
     """Print the draws of ends of links that are worth N uniform records; return how often over half."""
-    uniform = scores(populations, {"uniform": Records()}, [N], PR[:1], 4000, file)
-    ends = scores(populations, {"links": LinkEnds()}, ENDS, PR[:1], 4000, file)
+    uniform = scores(populations, {"uniform": Records()}, [N], PR[:1], 4000, folder)
+    ends = scores(populations, {"links": LinkEnds()}, ENDS, PR[:1], 4000, folder)
     rows, missed = [], 0
     for name, people in populations.items():
         base, curve = uniform[uniform.population == name].iloc[0], ends[ends.population == name]
@@ -77,10 +77,10 @@ def half_the_labels(populations, file) -> int:
     return missed
 
 
-def each_design(populations, file) -> None:
+def each_design(populations, folder) -> None:
     """Print coverage and score of N draws by each design."""
-    tables = [scores(populations, PLANS, [N], PR, 4000, file)]
-    tables.append(scores(populations, {"Poisson, root of size": Poisson(RootSize())}, [N], PR, 500, file))
+    tables = [scores(populations, PLANS, [N], PR, 4000, folder)]
+    tables.append(scores(populations, {"Poisson, root of size": Poisson(RootSize())}, [N], PR, 500, folder))
     table = pd.concat(tables)
     base = table[table.plan == "uniform records"].set_index(["population", "metric"]).interval_score
     rows = []

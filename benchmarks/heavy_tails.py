@@ -447,7 +447,7 @@ def beside(people: dict[str, sim.Population], sizes: Sequence[int], samples: int
 
 if __name__ == "__main__":
     asked = argparse.ArgumentParser(description="Intervals of the size model under heavy tails.")
-    asked.add_argument("file", nargs="?", help="SQLite file that keeps finished work")
+    asked.add_argument("folder", nargs="?", help="folder that keeps finished work")
     which = asked.add_mutually_exclusive_group()
     for name, (make, told) in GROUPS.items():
         which.add_argument(
@@ -469,7 +469,7 @@ if __name__ == "__main__":
         print(as_markdown(alarmed(args.people(), args.sizes, samples)))
         sys.exit()
     found = study(
-        args.people(), PLANS, args.sizes, ESTIMATORS, METRICS, repetitions=samples, seed=4, file=args.file
+        args.people(), PLANS, args.sizes, ESTIMATORS, METRICS, repetitions=samples, seed=4, folder=args.folder
     )
     runs = scored(found)
     for plan in PLANS:

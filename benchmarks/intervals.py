@@ -30,7 +30,6 @@ from erbayes import datasets
 from erbayes import metrics as m
 from erbayes.engine import (
     BCa,
-    Dirichlet,
     Estimator,
     Jackknife,
     PseudoDraws,
@@ -64,7 +63,7 @@ SLOWER = {
 BOOTSTRAPS = {
     "percentile": Estimator(Resampled(replicates=1000), EqualTailed()),
     "BCa": Estimator(Resampled(replicates=1000), BCa()),
-    "Bayesian bootstrap": Estimator(Resampled(Dirichlet(), 1000), EqualTailed()),
+    "Bayesian bootstrap": Estimator(Resampled(PseudoDraws(1e-9), 1000), EqualTailed()),
     "Bayesian, pseudo-draws": Estimator(Resampled(PseudoDraws(), 1000), EqualTailed()),
 }
 
@@ -123,7 +122,7 @@ def set_aside() -> dict[str, sim.Population]:
 GROUPS = {"chosen on": chosen_on, "set aside": set_aside}
 
 
-def run(file: str | None) -> pd.DataFrame:
+def run(folder: str | None) -> pd.DataFrame:
     parts = []
     groups = {group: populations() for group, populations in GROUPS.items()}
     for estimators, repetitions in ((FAST, 4000), (SLOWER, 500), (BOOTSTRAPS, 250)):
@@ -136,7 +135,7 @@ def run(file: str | None) -> pd.DataFrame:
                 METRICS,
                 repetitions=repetitions,
                 seed=1,
-                file=file,
+                folder=folder,
             )
             parts.append(found.table().assign(group=group))
     return pd.concat(parts, ignore_index=True)

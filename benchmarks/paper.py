@@ -85,7 +85,7 @@ def noisy(copies: int) -> dict[str, sim.Population]:
     }
 
 
-def run(populations: dict[str, sim.Population], sizes: Sequence[int], file: str | None) -> Study:
+def run(populations: dict[str, sim.Population], sizes: Sequence[int], folder: str | None) -> Study:
     return study(
         populations,
         {"uniform records": Records()},
@@ -94,7 +94,7 @@ def run(populations: dict[str, sim.Population], sizes: Sequence[int], file: str 
         tuple(METRICS.values()),
         repetitions=MANY,
         seed=1,
-        file=file,
+        folder=folder,
     )
 
 
@@ -128,9 +128,9 @@ def draw(found: Study, file: str, metric: m.Metric, estimators: Sequence[str]) -
     figure.savefig(IMAGES / file, dpi=80)
 
 
-def example_1(file: str | None) -> str:
+def example_1(folder: str | None) -> str:
     data = datasets.rldata10000_example1()
-    runs = run({"example 1": sim.Population(data.pred, data.true)}, [200], file).runs
+    runs = run({"example 1": sim.Population(data.pred, data.true)}, [200], folder).runs
     of = runs[runs.metric == m.P_block.name].pivot(index="repetition", columns="estimator", values="estimate")
     figures = pd.DataFrame(
         {
@@ -144,17 +144,17 @@ def example_1(file: str | None) -> str:
     return figures.to_string(float_format="{:.4f}".format)
 
 
-def main(file: str | None) -> None:
-    print(f"Example 1, {MANY:,} samples\n\n{example_1(file)}\n")
+def main(folder: str | None) -> None:
+    print(f"Example 1, {MANY:,} samples\n\n{example_1(folder)}\n")
     release, larger = noisy(1), noisy(COPIES)
     for populations in (release, larger):
         for rate, people in populations.items():
             print(f"{rate}: {people}, P = {people.value(m.P_block):.4f}, R = {people.value(m.R_block):.4f}")
-    found = run(release, SIZES, file)
+    found = run(release, SIZES, folder)
     tables = {
         f"{FEW} times": Study(found.runs[found.runs.repetition < FEW], found.level).table(),
         f"{MANY:,} times": found.table(),
-        f"{MANY:,} times, {COPIES} copies": run(larger, SIZES, file).table(),
+        f"{MANY:,} times, {COPIES} copies": run(larger, SIZES, folder).table(),
     }
     for letter in METRICS:
         for figure in ("bias", "rmse"):

@@ -869,7 +869,7 @@ def test_another_prior_and_sample_need_no_compilation(fit, monkeypatch):
         (m.purity, "largest_piece_predicted"),
         (m.closest_cluster_precision, "closest_entity"),
         (m.ceaf, "best_matching"),
-        (m.generalized_merge_distance("odd", np.sqrt, np.sqrt), "odd"),
+        (m.basic_merge_distance, "basic-merge-distance"),
     ],
 )
 def test_metrics_that_no_part_produces(fit, metric, column):

@@ -302,9 +302,7 @@ def test_a_table_that_can_be_read_once_is_refused():
 
 def test_draws_without_members_are_refused():
     bare = Drawn.from_json(DRAWN.to_json(), DRAWN.table)
-    with pytest.raises(
-        DataError, match=f"members are missing for {len(QUERIES)} of {len(QUERIES)} drawn records"
-    ):
+    with pytest.raises(DataError, match=f"{len(QUERIES)} of {len(QUERIES)} drawn records have no members"):
         from_clustering(bare, PREDICTION)
 
 

@@ -86,9 +86,6 @@ EXAMPLES: dict[str, Callable[[], Tabled]] = {
     "LabelledPairs": lambda: make_pairs(eb.pairs.estimate),
     "Means": lambda: engine.BoundedMeans()(sample(), [m.b3_precision]),
     "Normal": lambda: engine.Taylor()(sample(), [m.pairwise_recall]),
-    "PriorForecast": lambda: planning.forecast_from_prior(
-        lambda rng: PEOPLE, [m.pairwise_recall], {"records": eb.UniformRecords()}, rng=1
-    ),
     "Regression": lambda: by_size(causes.regression),
     "ScoredEdges": lambda: make_pairs(eb.pairs.scored_edges),
     "SideBySide": lambda: eb.side_by_side(
@@ -124,7 +121,6 @@ COLUMNS = {
     "LabelledPairs": "metric threshold pairs estimate se lower upper level reason",
     "Means": "estimate se df lower upper level kind",
     "Normal": "estimate se df lower upper level kind",
-    "PriorForecast": "metric median q05 q95",
     "Regression": "estimate se df lower upper level kind",
     "ScoredEdges": "metric threshold pairs estimate se lower upper level",
     "SideBySide": "method metric estimate sd lower upper level kind ess_bulk r_hat",

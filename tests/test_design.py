@@ -456,10 +456,8 @@ def test_a_predicted_cluster_is_sampled_once():
 
 
 def test_columns_of_one_name_must_be_one():
-    twice = [
-        m.generalized_merge_distance("cost", np.sqrt, np.sqrt),
-        m.generalized_merge_distance("cost", np.log1p, np.sqrt),
-    ]
+    costs = [m.columns.PieceSum("cost", lambda n, N, m, cost=cost: cost(n)) for cost in (np.sqrt, np.log1p)]
+    twice = [m.Metric("cost", (cost,), lambda y: y, m.PER_RECORD, m.UNIT, "Σ cost") for cost in costs]
     with pytest.raises(eb.DataError, match="two different columns are called 'cost'"):
         eb.estimate(PRED, TRUE, eb.UniformClusters(), twice)
 
@@ -662,7 +660,7 @@ def test_records_that_cannot_be_drawn_add_nothing():
 @pytest.mark.parametrize(
     "drawn, chances, message",
     [
-        ([1, 6], CHANCES, "1 drawn records have no label: 6"),
+        ([1, 6], CHANCES, "1 drawn records have no label, such as 6"),
         ([1, 4], {1: 0.1}, "probabilities are missing for 4 of 5 labelled records, such as 2, 3, 4"),
         ([1, 4], CHANCES | {2: -0.1}, "must be 0 or more and finite; 1 are not, such as that of 2"),
         ([1, 4], CHANCES | {2: np.nan}, "must be 0 or more and finite; 1 are not, such as that of 2"),

@@ -83,7 +83,7 @@ def test_estimates_after_fifty_of_five_hundred_draws_of_giants(plan):
 def test_a_record_is_not_both_unresolved_and_not_begun():
     drawn = sa.draw(PRED, sa.Records(), n=10, seed=1)
     record = drawn.table["record"][9]
-    with pytest.raises(eb.DataError, match=f"1 records are both unresolved and unlabelled: {record}"):
+    with pytest.raises(eb.DataError, match=f"1 records are both unresolved and unlabelled, such as {record}"):
         drawn.design(TRUE, unresolved=[record], unlabelled=[record])
 
 

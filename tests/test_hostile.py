@@ -109,7 +109,6 @@ REFUSED = {
             "grid": partial(sensitivity.grid, SAMPLE, [0.1], [0.1]),
             "tipping": partial(sensitivity.tipping, SAMPLE, "pairwise-recall", 0.5),
             "draws": FOUND.as_draws,
-            "forecast from a prior": partial(planning.forecast_from_prior, truth, PR, {"r": eb.UniformRecords()}),
         }.items()
         for seed in ("x", -1, 1.5)
     },
@@ -268,7 +267,7 @@ REFUSED = {
     "no answers": (lambda: labelling.Pair.of(None, None, P), "answers are a DataFrame, as answers.. gives it, not None"),
     "a count of nan": (lambda: labelling.annotators.rates.Recaptured(np.nan, 2, 3), "counts must be 0 or more and finite"),
     "a prior of nan": (lambda: labelling.annotators.rates.Recaptured(1, 2, 3, prior=(1, np.nan, 1)), "prior masses must be above 0 and finite"),
-    "answers of other columns": (lambda: labelling.Pair.of(L.to_frame("e"), L.to_frame("e"), P), r"answers need columns mention and record, .*\['mention', 'record'\] are missing"),
+    "answers of other columns": (lambda: labelling.Pair.of(L.to_frame("e"), L.to_frame("e"), P), "a table of answers has no column .mention., .record."),
     # results side by side
     **{
         f"results in {what}": (partial(side_by_side, results), f"give a Sample, or a mapping from names to results, .*, not {kind}$")
@@ -305,15 +304,9 @@ REFUSED = {
     "a discount in words": (lambda: PitmanYor(1, "x"), r"discount of PitmanYor must lie in \[0, 1\), not 'x'"),
     # planning
     **{
-        f"no prior but {prior!r}": (partial(planning.forecast_from_prior, prior, PR, {"r": eb.UniformRecords()}), f"prior is a function that draws a Population from a Generator, not {prior!r}")
-        for prior in (None, "x")
-    },
-    "half a population": (lambda: planning.forecast_from_prior(truth, PR, {"r": eb.UniformRecords()}, populations=0.5), "populations of a prior must be a whole number, 1 or more, not 0.5"),
-    **{
         f"{name} of {sizes!r} draws": (partial(door, sizes), f"sizes are a list of numbers of draws, not {said}")
         for name, door in {
             "half widths": lambda x: plan().half_widths(x),
-            "half widths under a prior": lambda x: planning.forecast_from_prior(truth, PR, {"r": eb.UniformRecords()}, populations=1, progress=False).half_widths(x),
         }.items()
         for sizes, said in ((None, "None"), (50, "int"))
     },

@@ -221,7 +221,7 @@ def test_drawn_records_may_stay_unresolved():
     odd = {record: int(record) % 2 for record in records}
     assert set(drawn.design(labels, unresolved=unresolved, classes=odd).classes) == {0, 1}
     assert not isinstance(drawn.design(PEOPLE.true), eb.design.Responding)
-    with pytest.raises(eb.DataError, match="1 unresolved records were not drawn: 'stranger'"):
+    with pytest.raises(eb.DataError, match="1 unresolved records were not drawn, such as 'stranger'"):
         drawn.design(labels, unresolved=["stranger"])
     with pytest.raises(eb.DataError, match="all 150 draws are unresolved"):
         drawn.design(labels, unresolved=list(records))

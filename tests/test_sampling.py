@@ -611,7 +611,7 @@ def test_every_plan_has_a_name():
         (lambda: sa.draw({}, sa.Records(), 5, 1), "the prediction holds no record"),
         (lambda: sa.draw({1: 1, 2: 2}, sa.LinkEnds(), 5, 1), "the total of 'predicted_links' is 0 in this prediction"),
         (lambda: sa.draw(PRED, sa.GivenChances(), 5, 1), "GivenChances needs a value of every record"),
-        (lambda: sa.draw(PRED, sa.GivenChances(), 5, 1, values={1: 1}), "values are missing for 8 of 9 records, such as 2, 3, 4"),
+        (lambda: sa.draw(PRED, sa.GivenChances(), 5, 1, values={1: 1}), "8 of 9 records have no value, such as 2, 3, 4"),
         (lambda: sa.draw(PRED, sa.GivenChances(), 5, 1, values=ODDS | {1: 0}), "above 0 and finite; 1 of them are not"),
         (lambda: sa.draw(PRED, sa.GivenChances(), 5, 1, values=KIND), "chances must be numbers"),
         (lambda: sa.draw(PRED, sa.Strata(), 5, 1), "Strata needs a value of every record"),

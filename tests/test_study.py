@@ -189,17 +189,17 @@ class Counted:
 def test_finished_blocks_are_not_run_again(tmp_path, monkeypatch):
     monkeypatch.setattr("erbayes.study.harness.BLOCK", 8)
     counted = Counted()
-    file = tmp_path / "study.sqlite"
-    first = run({"counted": counted}, 16, file=file)
+    folder = tmp_path / "runs"
+    first = run({"counted": counted}, 16, folder=folder)
     assert len(counted.calls) == 16 * 3
-    same(first, run({"counted": counted}, 16, file=file))
+    same(first, run({"counted": counted}, 16, folder=folder))
     assert len(counted.calls) == 16 * 3
-    run({"counted": counted}, 20, file=file)
+    run({"counted": counted}, 20, folder=folder)
     assert len(counted.calls) == 20 * 3
 
     def again(seed_of_people, seed):
         study({"zeta": people(seed=seed_of_people)}, PLANS, (50,), {"counted": counted}, PR,
-              repetitions=8, seed=seed, file=file)  # fmt: skip
+              repetitions=8, seed=seed, folder=folder)  # fmt: skip
 
     again(2, 3)
     assert len(counted.calls) == 28 * 3
@@ -207,19 +207,19 @@ def test_finished_blocks_are_not_run_again(tmp_path, monkeypatch):
     assert len(counted.calls) == 36 * 3
 
 
-def test_a_file_serves_studies_with_different_numbers_of_metrics(tmp_path):
-    file = tmp_path / "study.sqlite"
-    run({"own": one_by_one}, 3, file=file)
+def test_a_folder_serves_studies_with_different_numbers_of_metrics(tmp_path):
+    folder = tmp_path / "runs"
+    run({"own": one_by_one}, 3, folder=folder)
     more = (*PR, m.b3_recall)
     found = study({"zeta": people()}, PLANS, (50,), {"own": one_by_one}, more,
-                  repetitions=3, seed=3, file=file)  # fmt: skip
+                  repetitions=3, seed=3, folder=folder)  # fmt: skip
     assert len(found.runs) == 3 * 3 * 3
 
 
-def test_a_file_keeps_levels_apart(tmp_path):
-    file, plans = tmp_path / "study.sqlite", {"records": Records()}
-    wide = run({"t": Taylor()}, 3, file=file, plans=plans)
-    narrow = run({"t": Taylor()}, 3, file=file, plans=plans, level=0.5)
+def test_a_folder_keeps_levels_apart(tmp_path):
+    folder, plans = tmp_path / "runs", {"records": Records()}
+    wide = run({"t": Taylor()}, 3, folder=folder, plans=plans)
+    narrow = run({"t": Taylor()}, 3, folder=folder, plans=plans, level=0.5)
     assert (narrow.runs.lower > wide.runs.lower).all()
 
 
@@ -240,7 +240,7 @@ def slow(sample, metrics, rng):
     time.sleep(0.01)
     return test_study.one_by_one(sample, metrics, rng)
 print("ready", flush=True)
-found = test_study.run({{"slow": slow}}, 60, file={file!r})
+found = test_study.run({{"slow": slow}}, 60, folder={folder!r})
 found.runs.drop(columns="seconds").to_pickle({out!r})
 """
 
@@ -248,7 +248,7 @@ found.runs.drop(columns="seconds").to_pickle({out!r})
 def killed(tmp_path, kills, seed):
     """Start, kill after a random time, `kills` times; then let it finish."""
     out = str(tmp_path / "runs.pkl")
-    script = SCRIPT.format(tests=os.path.dirname(__file__), file=str(tmp_path / "s.sqlite"), out=out)
+    script = SCRIPT.format(tests=os.path.dirname(__file__), folder=str(tmp_path / "runs"), out=out)
     rng, interrupted = np.random.default_rng(seed), 0
     for _ in range(kills):
         process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)

@@ -161,6 +161,13 @@ def head(values: Any, most: int = 3) -> str:
     return ", ".join(shown) + (", …" if len(values) > most else "")
 
 
+def refuse_cases(cases: Any, problem: str, of: int | None = None, then: str = "", *remedies: Remedy) -> None:
+    """Refuse cases if there are any; the message says how many, `of` how many, their `problem`, and which."""
+    if len(cases):
+        share = f"{len(cases):,}" if of is None else f"{len(cases):,} of {of:,}"
+        raise DataError(f"{share} {problem}, such as {head(cases)}{then}", *remedies)
+
+
 def whole(value: Any, what: str, least: int = 1) -> int:
     """Return a whole number of `least` or more as an int; `what` names it in the message."""
     numeric = isinstance(value, Real) and not isinstance(value, bool)

@@ -101,25 +101,6 @@ class RaoWu(Scheme):
 
 
 @dataclass(frozen=True, slots=True)
-class Dirichlet(Scheme):
-    """Rubin's Bayesian bootstrap: n_h times flat Dirichlet weights in each stratum.
-
-    Examples
-    --------
-    >>> from erbayes.design.variance import StratifiedDraws
-    >>> draws = StratifiedDraws(np.array([0, 0, 0]), np.array([1.0]))
-    >>> Dirichlet().multipliers(draws, 2, np.random.default_rng(1)).sum(axis=1)
-    array([3., 3.])
-    """
-
-    def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
-        n, root = _number_strata(draws)
-        r = rng.standard_exponential((replicates, len(draws.stratum)))
-        member = np.eye(len(n))[draws.stratum] if len(n) > 1 else np.ones((len(draws.stratum), 1))
-        return 1 + root * (r * n[draws.stratum] / (r @ member)[:, draws.stratum] - 1)
-
-
-@dataclass(frozen=True, slots=True)
 class PseudoDraws(Scheme):
     """Bayesian bootstrap with two pseudo-draws: an entity that is all right, and one that is all wrong.
 

@@ -184,8 +184,9 @@ def refuse_other_writing(prediction: Prediction, lacking: pd.Index) -> None:
         return
     plain_ids = [r.strip().lower() for r in lacking[:HINTED]]
     plain = f"LOWER(TRIM({prediction.database.id(prediction.record)}))"
-    alike = prediction.originals(f"{plain} IN ({inside})" for inside in prediction.database.listed(plain_ids))
-    if alike:
+    found = prediction.originals(f"{plain} IN ({inside})" for inside in prediction.database.listed(plain_ids))
+    # an id that is there to the letter is of another release, and no other writing
+    if alike := [id for id in found if id not in set(lacking)]:
         raise DataError(
             f"{len(lacking)} labelled records are not in the prediction, such as {head(lacking)}; but "
             f"{len(alike)} ids there differ from these in case or blanks only, such as {head(alike)}: "

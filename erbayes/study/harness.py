@@ -37,8 +37,8 @@ from ..metrics.definitions import Metric, Wanted, chosen
 from ..metrics.intervals import check_level, need_suitable
 from ..metrics.uncertain import Tabled
 from ..units.units import Units
+from .finished import StudyFolder, code_of, plain_repr
 from .populations import Population
-from .study_file import StudyFile, code_of, plain_repr
 
 BLOCK = 250
 """Number of repetitions that are drawn and stored together."""
@@ -230,7 +230,7 @@ def study(
     repetitions: int,
     seed: int,
     level: float = 0.95,
-    file: Path | str | None = None,
+    folder: Path | str | None = None,
 ) -> Study:
     """Draw samples from known populations repeatedly, and compare every estimator with the truth.
 
@@ -252,19 +252,20 @@ def study(
         Samples of each cell, 1 or more.
     seed : int
     level : float in (0, 1)
-    file : path, optional
-        SQLite file that keeps finished blocks of 250 repetitions. A study that was stopped continues from it.
-        A block is used again only if everything that it depends on is the same (see Notes).
+    folder : path, optional
+        Folder that keeps finished blocks of 250 repetitions, one file each. A study that was stopped
+        continues from it. A block is used again only if everything that it depends on is the same (see
+        Notes).
 
     Raises
     ------
     DataError
-        A file that is locked, damaged, read-only or not of a study.
+        A folder that cannot be written to.
 
     Warns
     -----
     UserWarning
-        The file holds finished blocks of this study that other code made, or that are cut off.
+        The folder holds finished blocks of this study that other code made.
 
     Notes
     -----
@@ -301,23 +302,18 @@ def study(
     blocks = [
         (c, first, min(BLOCK, repetitions - first)) for c in cells for first in range(0, repetitions, BLOCK)
     ]
-    keys = _key_blocks(blocks, answering, kept=file is not None)
-    shapes = {
-        key: (count, len(metrics), len(RUN))
-        for (_, _, count), block_keys in zip(blocks, keys, strict=True)
-        for key in block_keys.values()
-    }
-    with StudyFile(file) as store:
-        finished, jobs = store.load(shapes), []
-        for block, block_keys in zip(blocks, keys, strict=True):
-            missing = {e: (block_keys[e], f) for e, f in answering.items() if block_keys[e] not in finished}
-            if missing:
-                jobs.append(joblib.delayed(_run)(*block, missing))
-        # in any order, so that finished blocks are stored at once and a study that is stopped can go on
-        results = joblib.Parallel(return_as="generator_unordered")(jobs)
-        for runs in track(results, len(jobs), "study", sys.stderr.isatty()):
-            finished |= runs
-            store.keep(runs)
+    keys = _key_blocks(blocks, answering, kept=folder is not None)
+    store = StudyFolder(folder)
+    finished, jobs = store.load(key for block_keys in keys for key in block_keys.values()), []
+    for block, block_keys in zip(blocks, keys, strict=True):
+        missing = {e: (block_keys[e], f) for e, f in answering.items() if block_keys[e] not in finished}
+        if missing:
+            jobs.append(joblib.delayed(_run)(*block, missing))
+    # in any order, so that finished blocks are stored at once and a study that is stopped can go on
+    results = joblib.Parallel(return_as="generator_unordered")(jobs)
+    for runs in track(results, len(jobs), "study", sys.stderr.isatty()):
+        finished |= runs
+        store.keep(runs)
     truths = {name: [p.value(m) for m in metrics] for name, p in populations.items()}
     return Study(
         pd.concat(
@@ -396,7 +392,7 @@ def _key_blocks(
         for p, e in product(plans, estimators)
     }
     return [
-        {e: c.question(first, count, e, f) + code[c.plan_name, e] for e, f in estimators.items()}
+        {e: f"{c.question(first, count, e, f)}-{code[c.plan_name, e]}" for e, f in estimators.items()}
         for c, first, count in blocks
     ]
 

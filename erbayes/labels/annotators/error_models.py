@@ -15,7 +15,7 @@ import pandas as pd
 from scipy.special import expit, logit
 
 from ..._internal.arrays import BoolArray, FloatArray, IntArray, Seed, generator
-from ..._internal.errors import DataError, head, need, need_object
+from ..._internal.errors import DataError, need, need_object, refuse_cases
 from ...units.clustering import Clustering
 from ...units.units import Units, need_units
 from .rates import Rate, drawn, need_rate
@@ -333,16 +333,11 @@ def _mark_home(
 ) -> BoolArray:
     """True for the piece of the first sampled mention of each entity, (p,)."""
     position = labels.records[covered].get_indexer(mentions)
-    unknown = mentions[position < 0]
-    if len(unknown):
-        raise DataError(
-            f"{len(unknown)} of {len(position)} mentions are not both labelled and predicted: {head(unknown)}"
-        )
+    refuse_cases(mentions[position < 0], "mentions are not both labelled and predicted", len(position))
     homes = piece[position]
     homes = homes[np.unique(units.group[homes], return_index=True)[1]]
-    if len(homes) < len(units):
-        without = np.setdiff1d(np.arange(len(units)), units.unit[homes])
-        raise DataError(f"{len(without)} labelled entities hold no mention: {head(units.ids[without])}")
+    without = np.setdiff1d(np.arange(len(units)), units.unit[homes])
+    refuse_cases(units.ids[without], "labelled entities hold no mention")
     home = np.zeros(len(units.n), dtype=bool)
     home[homes] = True
     return home

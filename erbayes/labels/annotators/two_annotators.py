@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.arrays import BoolArray, FloatArray, IntArray
-from ..._internal.errors import DataError, head, need
+from ..._internal.errors import DataError, need, refuse_cases
 from ..._internal.policies import Missing
+from ..._internal.tables import refuse_names
 from ...metrics.uncertain import Normal
 from ...units.clustering import Clustering, ids
 from ...units.measuring import measure
@@ -37,12 +38,8 @@ def answers(labels: Any, mentions: Any) -> pd.DataFrame:
     """
     labels, mentions = Clustering.of(labels, "labels"), ids(mentions, "mentions")
     position = labels.records.get_indexer(mentions)
-    unknown = mentions[position < 0]
-    if len(unknown):
-        raise DataError(f"{len(unknown)} of {len(mentions)} mentions have no label: {head(unknown)}")
-    if not mentions.is_unique:
-        twice = mentions[mentions.duplicated()]
-        raise DataError(f"{len(twice)} mentions are listed twice: {head(twice)}")
+    refuse_cases(mentions[position < 0], "mentions have no label", len(mentions))
+    refuse_cases(mentions[mentions.duplicated()], "mentions are listed twice")
     members = pd.DataFrame({"entity": labels.codes, "record": labels.records})
     entities = pd.DataFrame({"mention": mentions, "entity": labels.codes[position]})
     return entities.merge(members, on="entity")[["mention", "record"]]
@@ -88,19 +85,15 @@ class Pair:
         prediction = Clustering.of(prediction, "prediction")
         mentions = _list_mentions(first, second)
         position = prediction.records.get_indexer(mentions)
-        unknown = mentions[position < 0]
-        if len(unknown):
-            raise DataError(f"{len(unknown)} mentions are not in the prediction: {head(unknown)}")
+        refuse_cases(mentions[position < 0], "mentions are not in the prediction")
         home = prediction.codes[position]
         rows = _join_answers(first, second, mentions, home, prediction)
         position = prediction.records.get_indexer(pd.Index(rows["record"]))
         lacking = position < 0
-        unmatched = int(lacking.sum())
-        if unmatched and missing is Missing.ERROR:
-            raise DataError(
-                f"{unmatched} records of the answers are not in the prediction, such as "
-                f"{head(rows['record'][lacking].tolist())}; Missing.OMIT leaves them out"
-            )
+        unknown = rows["record"][lacking].tolist()
+        if missing is Missing.ERROR:
+            remedy = "; Missing.OMIT leaves them out"
+            refuse_cases(unknown, "records of the answers are not in the prediction", None, remedy)
         rows = rows[~lacking]
         mention = mentions.get_indexer(pd.Index(rows["mention"]))
         cluster = prediction.codes[position[~lacking]]
@@ -115,7 +108,7 @@ class Pair:
                 "second": rows["second"].eq(True).to_numpy(),
             }
         )
-        return cls(mentions, table, prediction, unmatched)
+        return cls(mentions, table, prediction, len(unknown))
 
     def _count_chosen(self, chosen: BoolArray) -> FloatArray:
         """Return the number of chosen rows of each mention, (n,)."""
@@ -210,14 +203,10 @@ def _list_mentions(first: pd.DataFrame, second: pd.DataFrame) -> pd.Index:
     """Return the mentions that both annotators answered, refusing those of one alone."""
     for frame in (first, second):
         need(frame, pd.DataFrame, "answers are a DataFrame, as answers() gives it")
-        if lacking := [c for c in ("mention", "record") if c not in frame]:
-            raise DataError(
-                f"answers need columns mention and record, as answers() returns; {lacking} are missing"
-            )
+        refuse_names(["mention", "record"], list(frame.columns), "a table of answers")
     mentions: pd.Index = pd.Index(first["mention"].unique())
     single = mentions.symmetric_difference(pd.Index(second["mention"].unique()))
-    if len(single):
-        raise DataError(f"{len(single)} mentions were answered by one annotator only: {head(single)}")
+    refuse_cases(single, "mentions were answered by one annotator only")
     return mentions
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..._internal.arrays import FloatArray, IntArray
-from ..._internal.errors import DataError, head, need, whole
+from ..._internal.errors import DataError, head, need, refuse_cases, whole
 from ..._internal.tables import as_text, is_table, refuse_names, to_frame
 from ...units.clustering import Clustering, as_index, ids
 from .drawn import Drawn
@@ -64,11 +64,8 @@ def from_clustering(drawn: Drawn, looser: Any) -> pd.DataFrame:
     queries = _queries(drawn)
     need_kind(clustering.records, queries, "records of the looser clustering")
     position = clustering.records.get_indexer(queries)
-    if (position < 0).any():
-        raise DataError(
-            f"{int((position < 0).sum()):,} of {len(queries):,} drawn records are missing in the looser "
-            f"clustering, such as {head(queries[position < 0])}"
-        )
+    lacking = queries[position < 0]
+    refuse_cases(lacking, "drawn records are missing in the looser clustering", len(queries))
     homes = pd.DataFrame({"record": queries, "home": clustering.codes[position]})
     near = np.isin(clustering.codes, homes["home"])
     others = pd.DataFrame({"candidate": clustering.records[near], "home": clustering.codes[near]})
@@ -243,11 +240,8 @@ def _number_homes(drawn: Drawn) -> Callable[[pd.Index], IntArray]:
     members = as_index(drawn.members["record"])
     codes = np.append(pd.factorize(drawn.members["cluster"])[0], -1)  # the position -1 leads to a -1
     lacking = (queries := _queries(drawn))[members.get_indexer(queries) < 0]
-    if len(lacking):
-        raise DataError(
-            f"members are missing for {len(lacking):,} of {len(queries):,} drawn records, such as "
-            f"{head(lacking)}: draws that are read from files need the table of their members"
-        )
+    remedy = ": draws that are read from files need the table of their members"
+    refuse_cases(lacking, "drawn records have no members", len(queries), remedy)
     return lambda records: codes[members.get_indexer(records)]
 
 

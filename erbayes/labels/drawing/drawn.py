@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.arrays import BoolArray, IntArray
-from ..._internal.errors import DataError, Remedy, head, need, need_object, whole
+from ..._internal.errors import DataError, Remedy, need, need_object, refuse_cases, whole
 from ...design.contract import Design
 from ...design.drawn import series_by_id
 from ...design.nonresponse import Responding, size_classes
@@ -120,8 +120,7 @@ class Drawn:
         clustering = Clustering.of(labels, "labels")
         lost = _list_drawn(self.table, unresolved, "unresolved")
         left = _list_drawn(self.table, unlabelled, "unlabelled")
-        if len(both := lost.intersection(left)):
-            raise DataError(f"{len(both)} records are both unresolved and unlabelled: {head(both)}")
+        refuse_cases(lost.intersection(left), "records are both unresolved and unlabelled")
         seen = _take_seen(self.table, left)
         begun = ~seen["record"].isin(left).to_numpy()
         resolved = begun & ~seen["record"].isin(lost).to_numpy()
@@ -217,8 +216,7 @@ def _list_drawn(table: pd.DataFrame, records: Any, what: str) -> pd.Index:
     if isinstance(records, str) or not isinstance(records, Iterable):
         raise DataError(f"{what} must be a list of record ids, not {records!r}")
     listed = as_index(records)
-    if len(foreign := listed.difference(pd.Index(table["record"]))):
-        raise DataError(f"{len(foreign)} {what} records were not drawn: {head(foreign)}")
+    refuse_cases(listed.difference(pd.Index(table["record"])), f"{what} records were not drawn")
     return listed
 
 
@@ -247,11 +245,8 @@ def _refuse_lost_strata(table: pd.DataFrame, plan: Plan, begun: pd.DataFrame, re
         (resolved, "that is resolved", "ask more annotators, or draw with these merged into others"),
     ):
         lost = every[~pd.Index(every).isin(rows["stratum"])]
-        if len(lost):
-            raise DataError(
-                f"{len(lost)} of {len(every)} strata have no draw {what}, such as {head(lost)}: the "
-                f"sample has no information about their records; {remedy}"
-            )
+        then = f": the sample has no information about their records; {remedy}"
+        refuse_cases(lost, f"strata have no draw {what}", len(every), then)
 
 
 def _make_classes(table: pd.DataFrame, begun: BoolArray, resolved: BoolArray, own: Any) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from ..._internal.errors import DataError, head, number, whole
+from ..._internal.errors import DataError, head, number, refuse_cases, whole
 from ..._internal.tables import refuse_names, separator_hint, to_frame
 from ...units.clustering import as_index, ids, kind
 from .page import ANSWERS, CANDIDATE, CLUSTER, CONTROL, DRAWN, KEYS, SHOWN, WHY
@@ -104,8 +104,7 @@ def tasks(
     shown = mentions.rename(columns={"record": "mention"}).merge(drawn.members, on="cluster")
     shown["role"] = np.where(shown["record"] == shown["mention"], DRAWN, CLUSTER)
     lacking = first["record"][~first["record"].isin(shown["record"][shown["role"] == DRAWN])]
-    if len(lacking):
-        raise DataError(f"{len(lacking)} drawn records are not among the members: {head(lacking.tolist())}")
+    refuse_cases(lacking.tolist(), "drawn records are not among the members")
     if isinstance(drawn.plan, PredictedClusters):
         own = mentions.set_index("record")["task"]
         # each pair of records of a cluster is judged once, in the earlier of their tasks

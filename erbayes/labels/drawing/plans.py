@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.arrays import FloatArray, IntArray
-from ..._internal.errors import DataError, head, need, number, whole
+from ..._internal.errors import DataError, head, need, number, refuse_cases, whole
 from ...design import (
     ByPredictedSize,
     KnownChances,
@@ -60,9 +60,7 @@ class Labelled:
         """Return the entity of each draw, (n,)."""
         records = pd.Index(self.table["record"])
         position = self.labels.records.get_indexer(records)
-        lacking = records[position < 0].unique()
-        if len(lacking):
-            raise DataError(f"{len(lacking)} drawn records have no label: {head(lacking)}")
+        refuse_cases(records[position < 0].unique(), "drawn records have no label")
         return self.labels.clusters[self.labels.codes[position]]
 
 
@@ -313,11 +311,8 @@ def positive(values: Any, what: str) -> FloatArray:
     except (TypeError, ValueError) as error:
         raise DataError(f"{what} must be numbers: {error}") from error
     bad = ~((numbers > 0) & np.isfinite(numbers))
-    if bad.any():
-        raise DataError(
-            f"{what} must be above 0 and finite; {int(bad.sum())} of them are not, such as "
-            f"{head(numbers[bad])}: entities without a chance are not estimated"
-        )
+    then = ": entities without a chance are not estimated"
+    refuse_cases(numbers[bad], f"{what} are not above 0 and finite", len(numbers), then)
     return numbers
 
 
@@ -336,14 +331,9 @@ def need_labelled_values(drawn: Labelled, plan: Any, what: str) -> pd.Series:
             "Drawn.design(labels, values=...)"
         )
     values, records = drawn.values, drawn.labels.records
-    if not values.index.is_unique:
-        raise DataError(f"values: {int(values.index.duplicated().sum())} records are listed twice")
+    refuse_cases(values.index[values.index.duplicated()], "records of the values are listed twice")
     lacking = records[~records.isin(values.index[values.notna()])]
-    if len(lacking):
-        raise DataError(
-            f"values are missing for {len(lacking)} of {len(records)} labelled records, such as "
-            f"{head(lacking)}"
-        )
+    refuse_cases(lacking, "labelled records have no value", len(records))
     return values.reindex(records)
 
 

@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ..._internal.arrays import IntArray
-from ..._internal.errors import DataError, head
+from ..._internal.errors import DataError, head, refuse_cases
 from ...large import drawing
 from ...large.sources import lies_elsewhere
 from ...units.clustering import Clustering, ids
@@ -195,17 +195,10 @@ def _match_values(values: Any, records: pd.Index) -> Any:
             f"values must be a Series or a mapping by record id, not {type(values).__name__}"
         ) from error
     index = ids(series.index, "record ids of the values")
-    if not index.is_unique:
-        raise DataError(f"values: {int(index.duplicated().sum())} records are listed twice")
+    refuse_cases(index[index.duplicated()], "records of the values are listed twice")
     position = index.get_indexer(records)
-    lacking = records[position < 0]
     found = series.to_numpy()[position]
-    if not len(lacking):
-        lacking = records[pd.isna(found)]
-    if len(lacking):
-        raise DataError(
-            f"values are missing for {len(lacking)} of {len(records)} records, such as {head(lacking)}"
-        )
+    refuse_cases(records[(position < 0) | pd.isna(found)], "records have no value", len(records))
     return found
 
 

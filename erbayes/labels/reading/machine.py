@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..._internal.errors import DataError, head, number
+from ..._internal.errors import DataError, head, number, refuse_cases
 from ..._internal.tables import to_frame
 from ...design import UniformRecords
 from ...units.clustering import Clustering, ids, kind
@@ -136,29 +136,20 @@ def _read(answers: Any, drawn: pd.Index, columns: tuple[str, str, str]) -> pd.Da
     kinds = {kind(index) for index in (drawn, asked, pd.Index(record.tolist())) if len(index)}
     if len(kinds) > 1:
         raise DataError(f"record ids are of types {' and '.join(sorted(kinds))}: convert them to one")
+    rows = (
+        ": a record that is alone has a row with itself and probability 1, and one about which the machine "
+        "cannot tell has a row without a probability"
+    )
     unasked = drawn.unique()[~drawn.unique().isin(asked)]
-    if len(unasked):
-        raise DataError(
-            f"{len(unasked):,} of {drawn.nunique():,} drawn records have no answer, such as {head(unasked)}: "
-            "a record that is alone has a row with itself and probability 1, and one about which the machine "
-            "cannot tell has a row without a probability"
-        )
-    strangers = asked[~asked.isin(drawn)].unique()
-    if len(strangers):
-        raise DataError(
-            f"{len(strangers):,} records of column {columns[0]!r} were not drawn, such as {head(strangers)}: "
-            "list every draw, in the order of drawing"
-        )
+    refuse_cases(unasked, "drawn records have no answer", drawn.nunique(), rows)
+    strangers, remedy = asked[~asked.isin(drawn)].unique(), ": list every draw, in the order of drawing"
+    refuse_cases(strangers, f"records of column {columns[0]!r} were not drawn", None, remedy)
     table = pd.DataFrame(
         {"drawn": asked, "record": pd.Index(record.tolist()), "probability": probability.to_numpy()}
     )
     twice = table[table.duplicated(["drawn", "record"])]
-    if len(twice):
-        pair = twice.iloc[0]
-        raise DataError(
-            f"{len(twice):,} pairs have several answers, such as {pair['drawn']!r} and {pair['record']!r}: "
-            "keep one of them"
-        )
+    pairs = [*zip(twice["drawn"], twice["record"], strict=True)]
+    refuse_cases(pairs, "pairs have several answers", None, ": keep one of them")
     return table
 
 
@@ -187,11 +178,8 @@ def _as_predicted(
     clusters = Clustering.of(prediction, "prediction")
     named = pd.Index(pd.concat([table["drawn"], table["record"]]).unique())
     lacking = named[~named.isin(clusters.records)]
-    if len(lacking):
-        raise DataError(
-            f"{len(lacking):,} records of the answers are not in the prediction, such as {head(lacking)}: "
-            "drop these answers, and draws of these records"
-        )
+    remedy = ": drop these answers, and draws of these records"
+    refuse_cases(lacking, "records of the answers are not in the prediction", None, remedy)
     home, own = (
         clusters.codes[clusters.records.get_indexer(pd.Index(table[c]))] for c in ("drawn", "record")
     )

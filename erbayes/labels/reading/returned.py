@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..._internal.errors import DataError, Remedy, head
+from ..._internal.errors import DataError, Remedy, refuse_cases
 from ..._internal.files import replacing
 from ..._internal.policies import Missing
 from ...design import KeptWeights
@@ -280,12 +280,9 @@ def measure_drawn_clusters(
     with opened(prediction) as source:
         drawn.refuse_another(source)
         there = labels.index.isin(source.look_up(labels.index)["record"])
-    if missing is Missing.ERROR and not there.all():
-        lacking = labels.index[~there]
-        raise DataError(
-            f"{len(lacking)} labelled records are not in the prediction, such as {head(lacking)}",
-            Remedy.MISSING,
-        )
+    if missing is Missing.ERROR:
+        absent = labels.index[~there]
+        refuse_cases(absent, "labelled records are not in the prediction", None, "", Remedy.MISSING)
     if missing is Missing.OMIT:
         if isinstance(prediction, Clustering):
             refuse_unmatched(prediction, Clustering.of(labels, "labels"), ~there, missing)

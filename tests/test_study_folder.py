@@ -1,6 +1,5 @@
-"""The file of a study: blocks of other code are not used again, and SQLite's errors are told."""
+"""The folder of a study: blocks of other code are not used again."""
 
-import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -14,17 +13,16 @@ import pytest
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.engine import Estimator, Taylor
-from erbayes.engine import closed_form as closed_form
 from erbayes.labels import Records
 from erbayes.metrics.intervals import EqualTailed
 from erbayes.study import draw_samples, study
 from erbayes.study import populations as sim
-from erbayes.study.study_file import PACKAGE, StudyFile, code_of, digest_of
+from erbayes.study.finished import PACKAGE, code_of, digest_of
 
 PEOPLE = sim.simulate(sim.Zeta(2.2, 40), sim.Misattribution(0.1), 500, np.random.default_rng(1))
 
 
-def run(estimator, file, repetitions=3, metrics=(m.pairwise_recall,), plan=None):
+def run(estimator, folder, repetitions=3, metrics=(m.pairwise_recall,), plan=None):
     return study(
         {"zeta": PEOPLE},
         {"plan": plan or Records()},
@@ -33,7 +31,7 @@ def run(estimator, file, repetitions=3, metrics=(m.pairwise_recall,), plan=None)
         metrics,
         repetitions=repetitions,
         seed=1,
-        file=file,
+        folder=folder,
     ).runs.estimate.to_numpy()
 
 
@@ -170,8 +168,8 @@ def digest():
 DIGEST = """
 import sys
 sys.path.insert(0, {tests!r})
-import test_studyfile
-print(test_studyfile.digest(), end="")
+import test_study_folder
+print(test_study_folder.digest(), end="")
 """
 
 
@@ -226,161 +224,57 @@ def test_code_that_ran_has_the_same_digest():
 
 
 def test_blocks_of_other_code_are_told_and_not_used(tmp_path):
-    file = tmp_path / "s.sqlite"
-    assert (run(constant(0.25), file) == 0.25).all()
-    with pytest.warns(
-        UserWarning,
-        match=r"s\.sqlite: finished blocks that other code made, and that are not used: 1\.",
-    ):
-        assert (run(constant(0.5), file) == 0.5).all()
-    assert (run(constant(0.25), file) == 0.25).all()  # both are kept, and neither is told again
-
-
-def test_a_changed_function_of_the_package_is_noticed(tmp_path, monkeypatch):
-    file, real = tmp_path / "s.sqlite", closed_form.taylor
-    before = run(Taylor(), file)
-
-    class Lower:
-        def __init__(self, *given):
-            self.totals = real(*given)
-
-        def apply(self, *given):
-            found = self.totals.apply(*given)
-            object.__setattr__(found, "mean", found.mean - 0.1)
-            return found
-
-    monkeypatch.setattr("erbayes.engine.closed_form.taylor", Lower)
-    with pytest.warns(UserWarning, match="other code"):
-        assert run(Taylor(), file) == pytest.approx(before - 0.1)
+    folder = tmp_path / "runs"
+    assert (run(constant(0.25), folder) == 0.25).all()
+    with pytest.warns(UserWarning, match=r"runs: finished blocks that other code made, .* not used: 1\."):
+        assert (run(constant(0.5), folder) == 0.5).all()
+    assert (run(constant(0.25), folder) == 0.25).all()  # both are kept, and neither is told again
 
 
 def test_changed_plans_and_metrics_are_noticed(tmp_path):
-    file = tmp_path / "s.sqlite"
+    folder = tmp_path / "runs"
 
     def recall(power):
         formula = m.pairwise_recall.formula
         return m.Metric("own", m.pairwise_recall.columns, lambda b, a: formula(b, a) ** power,
                         m.pairwise_recall.size, m.UNIT, "own")  # fmt: skip
 
-    once = run(Taylor(order=1), file, metrics=[recall(1)])
+    once = run(Taylor(order=1), folder, metrics=[recall(1)])
     with pytest.warns(UserWarning, match="other code"):
-        assert run(Taylor(order=1), file, metrics=[recall(2)]) == pytest.approx(once**2)
+        assert run(Taylor(order=1), folder, metrics=[recall(2)]) == pytest.approx(once**2)
 
     class First:
         def draw_samples(self, units, n, samples, rng):
             return draw_samples(Records(), units, n, samples, np.random.default_rng(7))
 
     named_alike = First()
-    first = run(Taylor(), file, plan=named_alike)
+    first = run(Taylor(), folder, plan=named_alike)
     First.draw_samples = lambda self, *given: draw_samples(Records(), *given)
     with pytest.warns(UserWarning, match="other code"):
-        assert (run(Taylor(), file, plan=named_alike) != first).any()
-
-
-def test_blocks_of_an_old_file_are_told_and_not_used(tmp_path):
-    """Before, a key was the digest of the question alone."""
-    file = tmp_path / "s.sqlite"
-    run(constant(0.25), file)
-    with sqlite3.connect(file) as old:
-        old.execute("UPDATE blocks SET key = substr(key, 1, 64)")
-    old.close()
-    with pytest.warns(UserWarning, match=r"that are not used: 1\."):
-        run(constant(0.25), file)
-
-
-@pytest.mark.parametrize("change", ["substr(runs, 1, 40)", "runs || runs", "NULL", "7", "''"])
-def test_blocks_that_are_cut_are_made_again(tmp_path, change):
-    file = tmp_path / "s.sqlite"
-    run(constant(0.25), file)
-    with sqlite3.connect(file) as kept:
-        kept.execute(f"UPDATE blocks SET runs = {change}")
-    kept.close()
-    with pytest.warns(UserWarning, match=r"cut off, and are made again: 1\."):
-        assert run(constant(0.25), file).tolist() == [0.25] * 3
-    assert run(constant(0.25), file).tolist() == [0.25] * 3
-
-
-def failing(name):
-    """An SQLite connection that raises the named error when it writes."""
-    error = sqlite3.OperationalError("as SQLite says it")
-    error.sqlite_errorname = name
-
-    class Failing:
-        def executemany(self, *given):
-            raise error
-
-    return Failing()
+        assert (run(Taylor(), folder, plan=named_alike) != first).any()
 
 
 def never(sample, metrics, rng):
-    raise AssertionError("a file that cannot be written to is told before the work, not after it")
+    raise AssertionError("a folder that cannot be written to is told before the work, not after it")
 
 
 class TestErrors:
-    def test_no_folder(self, tmp_path):
-        with pytest.raises(eb.DataError, match=r"none/s\.sqlite: unable to open .* folder must exist"):
-            run(constant(1.0), tmp_path / "none" / "s.sqlite")
-
-    def test_not_a_database(self, tmp_path):
-        (tmp_path / "l.csv").write_text("record,entity\n" * 50)
+    def test_no_folder_above(self, tmp_path):
         with pytest.raises(
-            eb.DataError, match=r"l\.csv: file is not a database; it is not a file of a study"
+            eb.DataError, match=r"cannot write .*none/runs: No such file .*: name a new folder"
         ):
-            run(constant(1.0), tmp_path / "l.csv")
+            run(never, tmp_path / "none" / "runs")
 
-    @pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
-    def test_truncated(self, tmp_path, share):
-        file = tmp_path / "s.sqlite"
-        for repetitions in range(250, 1000, 250):
-            run(constant(1.0), file, repetitions)
-        content = file.read_bytes()
-        file.write_bytes(content[: int(share * len(content))])
-        with pytest.raises(eb.DataError, match=r"s\.sqlite: database disk image is malformed; it is damaged"):
-            run(constant(1.0), file, 750)
-
-    @pytest.mark.parametrize("table", ["places (url TEXT)", "blocks (a INT, b INT)"])
-    def test_another_schema(self, tmp_path, table):
-        file = tmp_path / "s.sqlite"
-        with sqlite3.connect(file) as other:
-            other.execute(f"CREATE TABLE {table}")
-        other.close()
-        before = file.read_bytes()
-        with pytest.raises(eb.DataError, match=r"s\.sqlite.*pass another path"):
-            run(constant(1.0), file)
-        assert file.read_bytes() == before
-
-    def test_locked(self, tmp_path, monkeypatch):
-        file, connect = tmp_path / "s.sqlite", sqlite3.connect
-        run(constant(1.0), file)
-        other = connect(file)
-        other.execute("BEGIN IMMEDIATE")
-        monkeypatch.setattr("sqlite3.connect", lambda path: connect(path, timeout=0.01))
-        with pytest.raises(eb.DataError, match=r"s\.sqlite: database is locked; another program is writing"):
-            run(never, file, 4)
-        other.close()
-
-    @pytest.mark.parametrize(
-        ("name", "remedy"),
-        [
-            ("SQLITE_READONLY_DBMOVED", "change its permissions"),
-            ("SQLITE_PERM", "change its permissions"),
-            ("SQLITE_FULL", "make room"),
-            ("SQLITE_LOCKED", "wait until"),
-            ("SQLITE_IOERR_WRITE", "pass another path"),
-        ],
-    )
-    def test_writing_fails(self, tmp_path, name, remedy):
-        with StudyFile(tmp_path / "s.sqlite") as kept:
-            real, kept.file = kept.file, failing(name)
-            with pytest.raises(eb.DataError, match=rf"s\.sqlite: as SQLite says it; .*{remedy}"):
-                kept.keep({"key": np.zeros(5)})
-            kept.file = real
+    def test_a_file(self, tmp_path):
+        (tmp_path / "runs").write_text("")
+        with pytest.raises(eb.DataError, match=r"cannot write .*runs: File exists: name a new folder"):
+            run(never, tmp_path / "runs")
 
     def test_read_only(self, tmp_path, monkeypatch):
         """Finished blocks are read; others are refused before the work."""
-        file, connect = tmp_path / "s.sqlite", sqlite3.connect
-        run(constant(1.0), file)
-        monkeypatch.setattr("sqlite3.connect", lambda path: connect(f"file:{path}?mode=ro", uri=True))
-        assert (run(constant(1.0), file) == 1).all()
-        with pytest.raises(eb.DataError, match=r"readonly database; it cannot be written to"):
-            run(never, file, 4)
+        folder = tmp_path / "runs"
+        run(constant(1.0), folder)
+        monkeypatch.setattr("os.access", lambda path, mode: False)
+        assert (run(constant(1.0), folder) == 1).all()
+        with pytest.raises(eb.DataError, match=r"cannot write .*: its folder may only be read"):
+            run(never, folder, 4)
