@@ -67,9 +67,8 @@ MOST_PRECISE = 12.0
 """Largest log precision. Far above it, log beta functions lose all their digits."""
 
 
-def precision(name: str, level: Prior, slope: Any) -> ByBin:
-    """Create the precision of beta distributed shares, whose log is linear in log2 size, as `line` is."""
-    log_precision = line(name, level, slope)
+def exponentiate(log_precision: ByBin) -> ByBin:
+    """Return the precision of beta distributed shares by size, from its log."""
     return lambda data: pt.exp(pt.clip(log_precision(data), -MOST_PRECISE, MOST_PRECISE))
 
 
@@ -254,10 +253,7 @@ def retained(data: Tensors, curves: ErrorCurves, unbroken: float) -> dict[str, A
     def share_of_steps(data: Tensors) -> Any:
         return open_mean(share(data), pt.maximum(data["size"] - 2, 0.0))
 
-    def spread(data: Tensors) -> Any:
-        return pt.exp(pt.clip(curves.precision(data), -MOST_PRECISE, MOST_PRECISE))
-
-    sampled = sampled_bins(data)
+    spread, sampled = exponentiate(curves.precision), sampled_bins(data)
     broken = sampled["several"] - sampled["intact"]
     unbroken_state, log_unbroken = flawless("unbroken", unbroken, broken)
     log_hazard = pt.switch(unbroken_state, NEVER, curves.broken(sampled))
@@ -431,7 +427,8 @@ class Bounded:
     def given_size(self, data: Tensors) -> dict[str, Any]:
         m = curve("bounded", self.level, variable(self.slope, "bounded_slope"), self.amplitude)
         delta = variable(self.precision_slope, "bounded_precision_slope")
-        spread, sampled = precision("bounded_precision", self.precision_level, delta), sampled_bins(data)
+        spread = exponentiate(line("bounded_precision", self.precision_level, delta))
+        sampled = sampled_bins(data)
         mean, precisions = open_mean(pm.math.sigmoid(m(sampled)), sampled["bounded_steps"]), spread(sampled)
         beta_shares("bounded_sums", sampled["bounded_count"], mean, precisions, sampled["bounded_shares"])
         return {"bounded_mean": pm.math.sigmoid(m(data))}
