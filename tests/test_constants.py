@@ -133,7 +133,6 @@ NEEDS_NONE = {
     "page.MOST": "a limit of layout",
     "page.ROUNDING": "a limit of rounding",
     "page.VERSION": "a version number",
-    "parts.KEPT": "a limit of speed",
     "places.ORDER": "a stream of random numbers",
     "predictions.LARGE": "a limit of speed: both ways count the same, and tests set 0",
     "printing.FAULTS": "a limit of display",
