@@ -50,13 +50,33 @@ ALIKE: dict[str, tuple[Release, ...]] = {
     "Zeta 2.35, eras .008": 5 * ((sim.Zeta(2.35, 2500), sim.Eras(0.008), sim.Misattribution(0.03)),),
 }
 """Five releases of one source each."""
-STRANGERS: dict[str, tuple[Release, ...]] = {
-    f"strangers, {last}": tuple(
-        ALIKE[name][i] for i, name in enumerate([*[n for n in ALIKE if n != last][:4], last])
-    )
-    for last in ("Zeta 2.3, splits .1", "Zeta 2.2, capped at 80", "Pitman-Yor .35, larger drop more")
-}
+
+
+def _mix(alike: dict[str, tuple[Release, ...]]) -> dict[str, tuple[Release, ...]]:
+    """Return five releases of five sources: each source is the last once, and the next four come before."""
+    names, mixed = [*alike], {}
+    for at, last in enumerate(names):
+        others = [names[(at + i + 1) % len(names)] for i in range(RELEASES - 1)]
+        mixed[f"strangers, {last}"] = (*(alike[name][i] for i, name in enumerate(others)), alike[last][-1])
+    return mixed
+
+
+STRANGERS = _mix(ALIKE)
 """Five releases of five sources, the last of which is named."""
+JUDGED: dict[str, tuple[Release, ...]] = {
+    "Zeta 2.5, splits .2": 5 * ((sim.Zeta(2.5, 2000), sim.Splits(0.2), sim.Misattribution(0.02)),),
+    "Pitman-Yor .5, capped at 50": 5 * ((sim.PitmanYor(300.0, 0.5), sim.Capped(50), sim.Merges(0.02)),),
+    "LogNormal 1.2, giants in four": 5 * ((sim.LogNormal(0.9, 1.2), sim.Even(4, 60), sim.Splits(0.03)),),
+    "Ewens, larger drop more": 5 * ((sim.PitmanYor(1500.0), sim.SizeDependent(-4.5, 0.35)),),
+    "NegBinomial 1.5, misattribution .02 to .06": tuple(
+        (sim.NegativeBinomial(6.0, 1.5), sim.Misattribution(rate), sim.Splits(0.02))
+        for rate in (0.02, 0.03, 0.04, 0.05, 0.06)
+    ),
+    "Zeta 2.25, eras .004": 5 * ((sim.Zeta(2.25, 2000), sim.Eras(0.004), sim.Merges(0.04)),),
+}
+"""Five releases of one source each, to judge ways to share on: set down before any fit to them."""
+JUDGED_STRANGERS = _mix(JUDGED)
+"""Five releases of five of these sources."""
 
 
 def ends(file: Path, samples: int) -> pd.DataFrame:
