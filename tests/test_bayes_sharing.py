@@ -102,10 +102,10 @@ TWO_LAWS = OneOf({"a": law("a"), "b": law("b")}, {"a": 1, "b": 3})
 SITES = [{"a": exact_site(y), "b": exact_site(y, -np.log(10))} for y in OBSERVED]
 
 
-def test_a_further_group_is_a_stranger_with_probability_a_fifth():
+def test_a_further_group_is_a_stranger_with_probability_a_half():
     log_joint, moments = weigh(TWO_LAWS, SITES)
-    wanted = 0.8 * np.exp(log_joint)
-    wanted[:, -1] += 0.2 * np.array([0.25, 0.75])
+    wanted = 0.5 * np.exp(log_joint)
+    wanted[:, -1] += 0.5 * np.array([0.25, 0.75])
     weights, told = tell({"sizes": TWO_LAWS}, {"sizes": SITES})
     for row, name in zip(wanted, "ab", strict=True):
         assert weights["sizes"][name] == pytest.approx(row.sum())
@@ -127,7 +127,7 @@ def test_all_parts_have_one_spread():
     np.testing.assert_allclose(weigh_spreads(np.log([[row] for row in by_part])), product)
     _, told = tell(parts, {"sizes": alike, "retention": apart})
     for of_part in told.values():
-        assert of_part[""].weights[-1] == pytest.approx(0.8 * product[-1] + 0.2)
+        assert of_part[""].weights[-1] == pytest.approx((product[-1] + 1) / 2)
 
 
 def test_unreliable_draws_tell_nothing():
@@ -252,8 +252,8 @@ def quadrature(target):
         total += posterior
         by_spread.append(posterior.sum())
         of_others += (others * of_normal).sum()
-    # with probability .2 the others tell nothing
-    total = 0.8 * total / of_others + 0.2 * density(grid, counts[target]) * stats.norm.pdf(grid)
+    # with probability .5 the others tell nothing
+    total = total / of_others + density(grid, counts[target]) * stats.norm.pdf(grid)
     total /= total.sum()
     mean = total @ grid
     return mean, np.sqrt(total @ (grid - mean) ** 2), np.array(by_spread) / sum(by_spread)

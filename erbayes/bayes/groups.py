@@ -41,7 +41,7 @@ def after(*fits: Fit, rng: Seed = None) -> SizeModel:
     fits tell nothing. Each is as likely as another before the data. The earlier fits, if there are several,
     weigh the spreads by the evidence of all parts together, so that they teach nothing if they differ among
     themselves in sizes, retention or leakage. The new sample then weighs them part by part, and is a
-    stranger to all earlier ones with probability .2.
+    stranger to all earlier ones with probability .5.
 
     Parameters
     ----------
