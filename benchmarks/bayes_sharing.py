@@ -1,13 +1,13 @@
 """Fits that teach each other: five releases of one source, releases with nothing in common, and calibration.
 
-    python benchmarks/bayes_sharing.py FILE [--samples 20]
+    python benchmarks/bayes_sharing.py FILE [--judged] [--samples 20]
     python benchmarks/bayes_sharing.py --calibration [--samples 200]
 
 The first compares the fit of the last of five releases alone with that `after` the four before, which is also
 the fit of the last group `together` with them: mean coverage and mean score of 95 % intervals of pairwise
 precision (P) and recall (R). The earlier releases have 100 uniform records each, the last 100 uniform records
-or 100 uniform clusters. The populations were written down before any of these fits. FILE keeps all intervals
-as CSV, and work that it has is not done again.
+or 100 uniform clusters. The populations were written down before any of these fits, and those of --judged
+before the way to share was chosen. FILE keeps all intervals as CSV, and work that it has is not done again.
 
 The second draws parameters of three groups and their data from the prior of `sharing`, for each part of the
 default model, and counts where the truth lies among the draws of the first group, which the others have told
@@ -25,14 +25,13 @@ import pandas as pd
 import populations as sim
 from common import PLANS, PR, as_markdown
 from scipy import stats
-from scipy.special import logsumexp
 
 from erbayes.bayes import SizeModel, after, fast
 from erbayes.bayes.evidence import Evidence
 from erbayes.bayes.laws import OneOf, compiled, weighed
 from erbayes.bayes.parts import Drawn
 from erbayes.bayes.samplers import Importance
-from erbayes.bayes.sharing import SPREADS, STRANGER, find_scores, find_sites, tell, weigh
+from erbayes.bayes.sharing import SPREADS, STRANGER, find_scores, find_sites, tell, weigh, weigh_spreads
 from erbayes.study import draw_samples
 
 RECORDS, RELEASES, SEED = 50_000, 5, 4100
@@ -50,20 +49,40 @@ ALIKE: dict[str, tuple[Release, ...]] = {
     "Zeta 2.35, eras .008": 5 * ((sim.Zeta(2.35, 2500), sim.Eras(0.008), sim.Misattribution(0.03)),),
 }
 """Five releases of one source each."""
-STRANGERS: dict[str, tuple[Release, ...]] = {
-    f"strangers, {last}": tuple(
-        ALIKE[name][i] for i, name in enumerate([*[n for n in ALIKE if n != last][:4], last])
-    )
-    for last in ("Zeta 2.3, splits .1", "Zeta 2.2, capped at 80", "Pitman-Yor .35, larger drop more")
-}
+
+
+def _mix(alike: dict[str, tuple[Release, ...]]) -> dict[str, tuple[Release, ...]]:
+    """Return five releases of five sources: each source is the last once, and the next four come before."""
+    names, mixed = [*alike], {}
+    for at, last in enumerate(names):
+        others = [names[(at + i + 1) % len(names)] for i in range(RELEASES - 1)]
+        mixed[f"strangers, {last}"] = (*(alike[name][i] for i, name in enumerate(others)), alike[last][-1])
+    return mixed
+
+
+STRANGERS = _mix(ALIKE)
 """Five releases of five sources, the last of which is named."""
+JUDGED: dict[str, tuple[Release, ...]] = {
+    "Zeta 2.5, splits .2": 5 * ((sim.Zeta(2.5, 2000), sim.Splits(0.2), sim.Misattribution(0.02)),),
+    "Pitman-Yor .5, capped at 50": 5 * ((sim.PitmanYor(300.0, 0.5), sim.Capped(50), sim.Merges(0.02)),),
+    "LogNormal 1.2, giants in four": 5 * ((sim.LogNormal(0.9, 1.2), sim.Even(4, 60), sim.Splits(0.03)),),
+    "Ewens, larger drop more": 5 * ((sim.PitmanYor(1500.0), sim.SizeDependent(-4.5, 0.35)),),
+    "NegBinomial 1.5, misattribution .02 to .06": tuple(
+        (sim.NegativeBinomial(6.0, 1.5), sim.Misattribution(rate), sim.Splits(0.02))
+        for rate in (0.02, 0.03, 0.04, 0.05, 0.06)
+    ),
+    "Zeta 2.25, eras .004": 5 * ((sim.Zeta(2.25, 2000), sim.Eras(0.004), sim.Merges(0.04)),),
+}
+"""Five releases of one source each, to judge ways to share on: set down before any fit to them."""
+JUDGED_STRANGERS = _mix(JUDGED)
+"""Five releases of five of these sources."""
 
 
-def ends(file: Path, samples: int) -> pd.DataFrame:
+def ends(file: Path, samples: int, sources: dict[str, tuple[Release, ...]]) -> pd.DataFrame:
     """Return the ends of all intervals, one row per sample, way and metric."""
     rows = pd.read_csv(file).to_dict("records") if file.exists() else []
     done = {(row["source"], row["plan"]) for row in rows}
-    for source, releases in (ALIKE | STRANGERS).items():
+    for source, releases in sources.items():
         if all((source, plan) in done for plan in PLANS):
             continue
         rng = np.random.default_rng([SEED, *map(ord, source)])
@@ -138,12 +157,12 @@ def simulate_data(by_size: dict[str, Any], data: dict[str, Any], rng: np.random.
     }
 
 
-def draw_truths(part: OneOf, groups: int, rng: np.random.Generator) -> tuple[int, list[dict[str, Any]]]:
-    """Return the position of a spread, and quantities by size of each group, from the prior of `sharing`.
+def draw_truths(part: OneOf, at: int, groups: int, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Return quantities by size of each group, from the prior of `sharing` with the spread at this position.
 
     The first may be a stranger.
     """
-    at, names = int(rng.integers(len(SPREADS))), [*part.laws]
+    names = [*part.laws]
     chosen = rng.choice(len(names), groups, p=[*part.probability.values()])
     alike = np.full(groups, SPREADS[at] < 1)
     chosen[alike] = chosen[-1]
@@ -157,9 +176,10 @@ def draw_truths(part: OneOf, groups: int, rng: np.random.Generator) -> tuple[int
             z = np.sqrt(1 - SPREADS[at] ** 2) * common + SPREADS[at] * z
         drawn = Drawn(scores.theta(z)[None, None], np.zeros((1, 1), dtype=np.int64), 0.0)
         found.append({k: v[0, 0] for k, v in law.evaluated(drawn).by_size.items()})
-    return at, found
+    return found
 
 
+WAYS = ("alone", "taught")
 WATCHED = {"sizes": ("entities", 100), "retention": ("kept", 30), "leakage": ("met", 10)}
 """A quantity of each part, and the size of which it is watched."""
 
@@ -173,40 +193,41 @@ def calibrate(samples: int, groups: int = 3) -> pd.DataFrame:
     parts = {place: compiled(part, data) for place, part in tied.items()}
     sampler, rows = Importance(250, 4), []
     for _ in range(samples):
-        truths = {place: draw_truths(part, groups, rng) for place, part in parts.items()}
+        at = int(rng.integers(len(SPREADS)))
+        truths = {place: draw_truths(part, at, groups, rng) for place, part in parts.items()}
         group_data = [
-            simulate_data({k: v for _, found in truths.values() for k, v in found[g].items()}, data, rng)
+            simulate_data({k: v for found in truths.values() for k, v in found[g].items()}, data, rng)
             for g in range(groups)
         ]
-        own = [[compiled(part, d) for part in tied.values()] for d in group_data]
-        drawn = [sampler(of_group, rng) for of_group in own]
-        for i, (place, (at, found)) in enumerate(truths.items()):
-            sites = [find_sites(own[g][i], drawn[g][i]) for g in range(groups)]
-            weights, told = tell(own[0][i], sites[1:])
+        own = [{place: compiled(part, d) for place, part in tied.items()} for d in group_data]
+        drawn = [dict(zip(of, sampler([*of.values()], rng), strict=True)) for of in own]
+        others = {p: [find_sites(own[g][p], drawn[g][p]) for g in range(1, groups)] for p in parts}
+        weights, told = tell(own[0], others)
+        spread = weigh_spreads([weigh(own[0][place], others[place])[0] for place in parts])
+        rank = spread[:at].sum() + rng.random() * spread[at]
+        for place, found in truths.items():
             laws = {
-                name: type(law)(law.prepared, law.data, told[name]) for name, law in own[0][i].laws.items()
+                name: type(law)(law.prepared, law.data, told[place][name])
+                for name, law in own[0][place].laws.items()
             }
-            taught = OneOf(laws, weights)
+            taught = OneOf(laws, weights[place])
             quantity, size = WATCHED[place]
             bin_of = int(np.argmin(np.abs(data["size"] - size)))
             ranks = {}
-            for way, part, draws in (
-                ("alone", own[0][i], drawn[0][i]),
-                ("taught", taught, sampler([taught], rng)[0]),
-            ):
+            fits = ((own[0][place], drawn[0][place]), (taught, sampler([taught], rng)[0]))
+            for way, (part, draws) in zip(WAYS, fits, strict=True):
                 values = weighed(place, part, draws, rng).by_size[quantity][..., bin_of]
                 ranks[way] = (values < found[0][quantity][bin_of]).mean()
-            spread = np.exp(logsumexp(weigh(own[0][i], sites[1:])[0], axis=0))
-            of_spread = spread[:at].sum() + rng.random() * spread[at]
-            rows.append({"part": place, **ranks, "spread": of_spread, "chance": spread[at]})
+            rows.append({"part": place, **ranks, "spread": rank})
     return pd.DataFrame(rows)
 
 
 def judge_ranks(ranks: pd.DataFrame) -> pd.DataFrame:
     """Return coverage of intervals and the p-value of uniform ranks, by part and quantity."""
+    of_parts = [(part, way, of[way]) for part, of in ranks.groupby("part", sort=False) for way in WAYS]
+    of_spread = ranks.drop_duplicates("spread")["spread"]
     rows = []
-    for (part, of_part), way in product(ranks.groupby("part", sort=False), ("alone", "taught", "spread")):
-        rank = of_part[way]
+    for part, way, rank in [*of_parts, ("every part", "spread", of_spread)]:
         inside = {f"{level:g} %": ((rank - 0.5).abs() < level / 200).mean() for level in (50, 80, 95)}
         p = stats.kstest(rank, "uniform").pvalue
         rows.append({"part": part, "of": way, **inside, "mean rank": rank.mean(), "p": p})
@@ -216,10 +237,12 @@ def judge_ranks(ranks: pd.DataFrame) -> pd.DataFrame:
 if __name__ == "__main__":
     asked = argparse.ArgumentParser(description="Fits that teach each other.")
     asked.add_argument("file", type=Path, nargs="?", help="CSV file that keeps finished work")
+    asked.add_argument("--judged", action="store_true", help="the sources that nothing was chosen on")
     asked.add_argument("--calibration", action="store_true", help="simulation-based calibration instead")
     asked.add_argument("--samples", type=int, help="samples per source, or repetitions")
     args = asked.parse_args()
     if args.calibration:
         print(as_markdown(judge_ranks(calibrate(args.samples or 200))))
     else:
-        print(as_markdown(judge(ends(args.file, args.samples or 20))))
+        sources = JUDGED | JUDGED_STRANGERS if args.judged else ALIKE | STRANGERS
+        print(as_markdown(judge(ends(args.file, args.samples or 20, sources))))

@@ -20,6 +20,7 @@ from erbayes.bayes.evidence import data_of_prediction
 from erbayes.bayes.importance import approximated
 from erbayes.bayes.laws import OneOf, compiled
 from erbayes.bayes.model import Sizes
+from erbayes.bayes.parts import Drawn
 from erbayes.bayes.sharing import (
     SPREADS,
     Site,
@@ -28,6 +29,7 @@ from erbayes.bayes.sharing import (
     place_in_common,
     tell,
     weigh,
+    weigh_spreads,
 )
 from erbayes.bayes.told import Scores, Told
 from erbayes.labels import Records
@@ -92,20 +94,49 @@ def test_laws_and_spreads_are_weighed_by_their_evidence():
     np.testing.assert_allclose(moments["b"][1][-1], np.eye(D), atol=1e-12)
 
 
-def test_a_further_group_is_a_stranger_with_probability_a_fifth():
-    def law(name):
-        return SimpleNamespace(coordinates=["x", "y"], heavy_tails=[], data=MEANS | {"name": name})
+def law(name):
+    return SimpleNamespace(coordinates=["x", "y"], heavy_tails=[], data=MEANS | {"name": name})
 
-    laws = OneOf({"a": law("a"), "b": law("b")}, {"a": 1, "b": 3})
-    sites = [{"a": exact_site(y), "b": exact_site(y, -np.log(10))} for y in OBSERVED]
-    log_joint, moments = weigh(laws, sites)
-    wanted = 0.8 * np.exp(log_joint)
-    wanted[:, -1] += 0.2 * np.array([0.25, 0.75])
-    weights, told = tell(laws, sites)
+
+TWO_LAWS = OneOf({"a": law("a"), "b": law("b")}, {"a": 1, "b": 3})
+SITES = [{"a": exact_site(y), "b": exact_site(y, -np.log(10))} for y in OBSERVED]
+
+
+def test_a_further_group_is_a_stranger_with_probability_a_half():
+    log_joint, moments = weigh(TWO_LAWS, SITES)
+    wanted = 0.5 * np.exp(log_joint)
+    wanted[:, -1] += 0.5 * np.array([0.25, 0.75])
+    weights, told = tell({"sizes": TWO_LAWS}, {"sizes": SITES})
     for row, name in zip(wanted, "ab", strict=True):
-        assert weights[name] == pytest.approx(row.sum())
-        np.testing.assert_allclose(told[name].weights, row / row.sum())
-        np.testing.assert_array_equal(told[name].means, moments[name][0])
+        assert weights["sizes"][name] == pytest.approx(row.sum())
+        np.testing.assert_allclose(told["sizes"][name].weights, row / row.sum())
+        np.testing.assert_array_equal(told["sizes"][name].means, moments[name][0])
+
+
+def test_all_parts_have_one_spread():
+    """Groups that are alike in one part and apart in another share neither."""
+    one_law = OneOf({"": law("")})
+    alike = [{"": exact_site(y)} for y in OBSERVED]
+    apart = [
+        {"": exact_site(y)} for y in (np.array([4.0, -4.0]), np.array([-4.0, 4.0]), np.array([4.0, 4.0]))
+    ]
+    parts = {"sizes": one_law, "retention": one_law}
+    by_part = [np.exp(weigh(one_law, groups)[0][0]) for groups in (alike, apart)]
+    assert by_part[0][-1] < 0.2 and by_part[1][-1] > 0.999
+    product = by_part[0] * by_part[1] / (by_part[0] @ by_part[1])
+    np.testing.assert_allclose(weigh_spreads(np.log([[row] for row in by_part])), product)
+    _, told = tell(parts, {"sizes": alike, "retention": apart})
+    for of_part in told.values():
+        assert of_part[""].weights[-1] == pytest.approx((product[-1] + 1) / 2)
+
+
+def test_unreliable_draws_tell_nothing():
+    one_law = OneOf({"": law("")})
+    z = np.random.default_rng(3).normal(0, 0.1, (1, 50, D))
+    for khat, refitted, tells in ((0.6, False, True), (3.0, False, False), (3.0, True, True)):
+        drawn = Drawn(z, np.zeros((1, 50)), khat, refitted=refitted, log_evidence=-7.0)
+        site = find_sites(one_law, {"": drawn})[""]
+        assert site.A.any() == site.b.any() == tells and site.mass == -7.0
 
 
 def test_a_site_has_the_likelihood_of_its_draws():
@@ -221,8 +252,8 @@ def quadrature(target):
         total += posterior
         by_spread.append(posterior.sum())
         of_others += (others * of_normal).sum()
-    # with probability .2 the others tell nothing
-    total = 0.8 * total / of_others + 0.2 * density(grid, counts[target]) * stats.norm.pdf(grid)
+    # with probability .5 the others tell nothing
+    total = total / of_others + density(grid, counts[target]) * stats.norm.pdf(grid)
     total /= total.sum()
     mean = total @ grid
     return mean, np.sqrt(total @ (grid - mean) ** 2), np.array(by_spread) / sum(by_spread)
@@ -239,9 +270,9 @@ def test_a_group_has_the_posterior_of_the_joint_model(target):
         return law.drawn(found.thetas, found.log_evidence, rng, khat=0.0)
 
     sites = [find_sites(one, {"": drawn(one)}) for one in alone]
-    weights, told = tell(alone[0], [s for i, s in enumerate(sites) if i != target])
-    assert weights == {"": pytest.approx(1)}
-    taught = drawn(compiled(replace(part, told=told[""]), zeta_data(DRAWS[target])))
+    weights, told = tell({"sizes": alone[0]}, {"sizes": [s for i, s in enumerate(sites) if i != target]})
+    assert weights["sizes"] == {"": pytest.approx(1)}
+    taught = drawn(compiled(replace(part, told=told["sizes"][""]), zeta_data(DRAWS[target])))
     mean, sd, by_spread = quadrature(target)
     e = taught.thetas.ravel() / 0.6
     assert e.mean() == pytest.approx(mean, abs=0.1 * sd)

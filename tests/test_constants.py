@@ -84,7 +84,7 @@ GUARDED = {
     "samplers.ESS_PER_CHAIN": "test_bayes_thresholds.py::test_a_hundred_effective_draws_per_chain",
     "samplers.FEWEST_DRAWS": "test_bayes_parts.py::test_the_fewest_draws_and_seeds",
     "samplers.RHAT": "test_bayes_thresholds.py::test_r_hat",
-    "sharing.STRANGER": "test_bayes_sharing.py::test_a_further_group_is_a_stranger_with_probability_a_fifth",
+    "sharing.STRANGER": "test_bayes_sharing.py::test_a_further_group_is_a_stranger_with_probability_a_half",
     "simultaneous.ROUNDING": "test_domains.py::test_a_standard_error_that_is_rounding_widens_no_interval",
     "statistics.MOST": "test_statistics.py::test_leverage_counts_up_to_nine_tenths",
     "stopping.MOST": "test_stopping.py::test_further_draws_are_0_if_decided_and_unknown_at_the_estimate",

@@ -12,7 +12,6 @@ import arviz as az
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy.special import logsumexp
 
 from .._internal.arrays import FloatArray, Seed, generator
 from .._internal.errors import DataError, need, need_object
@@ -26,20 +25,23 @@ from .laws import OneOf, compiled
 from .model import SizeModel
 from .parts import Drawn
 from .samplers import Importance, NotConverged, need_draws
-from .sharing import SPREADS, Shared, Site, find_sites, in_common, tell, weigh
+from .sharing import SPREADS, Shared, Site, find_sites, in_common, tell, weigh, weigh_spreads
 
 Parts = dict[str, dict[str, Drawn]]
 """Draws of each law of each part."""
+EVERY = "every part"
+"""Name of the spread that parts have in common, beside what each says alone."""
 
 
 def after(*fits: Fit, rng: Seed = None) -> SizeModel:
     """Return the model of earlier fits with priors that they have taught, for the fit of a further sample.
 
     Each parameter of the new sample differs from that of the earlier ones by a spread, and it is not known
-    which: a tenth, a fifth, two fifths or seven tenths of a standard deviation of its prior, or so much that
-    the earlier fits tell nothing. Each is as likely as another before the data. The earlier fits, if there
-    are several, and the new sample weigh them by their evidence, part by part. With probability .2 the new
-    sample is a stranger to all of them. So what does not fit it is forgotten.
+    which: a tenth, a fifth or two fifths of a standard deviation of its prior, or so much that the earlier
+    fits tell nothing. Each is as likely as another before the data. The earlier fits, if there are several,
+    weigh the spreads by the evidence of all parts together, so that they teach nothing if they differ among
+    themselves in sizes, retention or leakage. The new sample then weighs them part by part, and is a
+    stranger to all earlier ones with probability .5.
 
     Parameters
     ----------
@@ -144,22 +146,16 @@ class Learnt:
     def teach(self, without: int | None = None) -> SizeModel:
         """Return the model that all groups have taught, or all but one."""
         which = [i for i in range(len(self.evidence)) if i != without]
-        found = {p: tell(part, [self.sites[p][i] for i in which]) for p, part in self.tied.items()}
-        shared = Shared(
-            self.common,
-            {place: weights for place, (weights, _) in found.items()},
-            {place: told for place, (_, told) in found.items()},
-            tuple(self.evidence[i] for i in which),
-        )
-        return replace(self.model, shared=shared)
+        weights, told = tell(self.tied, {p: [sites[i] for i in which] for p, sites in self.sites.items()})
+        earlier = tuple(self.evidence[i] for i in which)
+        return replace(self.model, shared=Shared(self.common, weights, told, earlier))
 
     @property
     def spread(self) -> dict[str, FloatArray]:
-        """Posterior probabilities of `SPREADS`, by part."""
-        return {
-            place: np.exp(logsumexp(weigh(part, self.sites[place])[0], axis=0))
-            for place, part in self.tied.items()
-        }
+        """Posterior probabilities of `SPREADS`, by what each part says and by `EVERY` part."""
+        log_joints = {place: weigh(part, self.sites[place])[0] for place, part in self.tied.items()}
+        each = {place: weigh_spreads([log_joint]) for place, log_joint in log_joints.items()}
+        return each | {EVERY: weigh_spreads(log_joints.values())}
 
 
 def together(
@@ -171,9 +167,9 @@ def together(
 ) -> Together:
     """Fit a size model to several samples that teach each other, such as those of five releases.
 
-    The parameters of each group differ from those of all by a spread, which is learnt for sizes, retention
-    and leakage separately. If the groups are alike, each is told what all samples show. If they have nothing
-    in common, each is fitted as alone.
+    The parameters of each group differ from those of all by a spread, which is learnt from sizes, retention
+    and leakage together. If the groups are alike, each is told what all samples show. If they have nothing
+    in common, each is fitted as alone (see `after`).
 
     Parameters
     ----------
@@ -242,8 +238,8 @@ def together(
 class Together(Tabled):
     """Fits of several groups that have taught each other.
 
-    `fits`: name -> Fit, each with `apply`, `table` and the rest; `weights`: part -> posterior probabilities
-    of the spreads of `spread`.
+    `fits`: name -> Fit, each with `apply`, `table` and the rest; `weights`: posterior probabilities of the
+    spreads, by row of `spread`.
     """
 
     fits: Mapping[str, Fit]
@@ -277,10 +273,11 @@ class Together(Tabled):
 
     @property
     def spread(self) -> pd.DataFrame:
-        """Posterior probabilities of the spreads between groups, one row per part, and their mean.
+        """Posterior probabilities of the spreads between groups, by row, and their mean.
 
-        A spread is in standard deviations of the prior. At 1 groups share nothing. Before the data all have
-        the same probability.
+        The row of every part is that of the fits. The others are what each part says alone, and show where
+        groups differ. A spread is in standard deviations of the prior. At 1 groups share nothing. Before the
+        data all have the same probability.
         """
         table = pd.DataFrame(self.weights, index=pd.Index(SPREADS, name="spread")).T.rename_axis("part")
         return table.assign(mean=table.to_numpy() @ SPREADS)
