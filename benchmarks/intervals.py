@@ -30,7 +30,6 @@ from erbayes import datasets
 from erbayes import metrics as m
 from erbayes.engine import (
     BCa,
-    Dirichlet,
     Estimator,
     Jackknife,
     PseudoDraws,
@@ -64,7 +63,7 @@ SLOWER = {
 BOOTSTRAPS = {
     "percentile": Estimator(Resampled(replicates=1000), EqualTailed()),
     "BCa": Estimator(Resampled(replicates=1000), BCa()),
-    "Bayesian bootstrap": Estimator(Resampled(Dirichlet(), 1000), EqualTailed()),
+    "Bayesian bootstrap": Estimator(Resampled(PseudoDraws(1e-9), 1000), EqualTailed()),
     "Bayesian, pseudo-draws": Estimator(Resampled(PseudoDraws(), 1000), EqualTailed()),
 }
 

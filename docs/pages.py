@@ -48,7 +48,8 @@ PAGES = [
 ]
 """Pages that are run, each in a folder with the files of the example."""
 
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"^```([^`\n]*)\n(.*?)^```$", re.M | re.S)
+"""A block with its language, or with a directive of the site such as `{options}`, which is not run."""
 PICTURE = re.compile(r"!\[[^\]]*\]\(([^)]+\.png)\)\n\n\Z")
 NUMBER = re.compile(r"((?<![\w.])-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?(?!\w|\.\d))")
 """A number as text, apart from the digits of names, versions and dates with dots."""

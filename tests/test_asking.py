@@ -105,8 +105,6 @@ DOORS = {
     "study": lambda x: study.study({"p": PEOPLE}, {"r": labelling.Records()}, [40], {"t": engines.Taylor()}, x,
                                    repetitions=3, seed=1).runs["estimate"].tolist(),
     "forecast": lambda x: planning.forecast(SAMPLE, x, {"r": DESIGN}).smallest(0.1).to_csv(),
-    "forecast_from_prior": lambda x: planning.forecast_from_prior(
-        lambda rng: PEOPLE, x, {"r": DESIGN}, rng=1, populations=2, progress=False).table().to_csv(),
     "report": lambda x: report.report(SAMPLE, x, engines={"closed form": engines.Taylor()}),
     "side by side": lambda x: engines.side_by_side({"Taylor": eb.engine.taylor(SAMPLE, x)}, x).table().to_csv(),
     "plot side by side": lambda x: [t.get_text() for t in plots.side_by_side(
@@ -131,9 +129,6 @@ RANDOM = {
     "bootstrap": lambda rng: bootstrap(SAMPLE, "rand", replicates=20, rng=rng).values,
     "paired bootstrap": lambda rng: eb.compare(
         PAIR, LABELS, DESIGN, "rand", engine=engines.Resampled(replicates=20), rng=rng).joint.values,
-    "forecast_from_prior": lambda rng: planning.forecast_from_prior(
-        lambda rng: simulate.simulate(simulate.Zeta(2.5, 9), simulate.Misattribution(0.1), 300, rng),
-        "rand", {"r": DESIGN}, rng=rng, populations=2, progress=False).table().to_csv(),
     "grid": lambda rng: sensitivity.grid(
         SAMPLE, [0.3], [0.1], draws=2, rng=rng, progress=False).estimate,
     "tipping": lambda rng: sensitivity.tipping(

@@ -15,7 +15,6 @@ from erbayes._internal.arrays import generator
 from erbayes.bayes import PredictionInformed
 from erbayes.bayes.contract import DATA, SECOND_DATA, coords
 from erbayes.bayes.evidence import Evidence
-from erbayes.bayes.importance import Adapted
 from erbayes.bayes.joined import given
 from erbayes.bayes.laws import compiled
 from erbayes.bayes.model import WithSecond
@@ -65,9 +64,9 @@ def sample(seed, n=100):
     return eb.Sample(eb.measure(world()[1], labels(seed, n)), eb.UniformClusters())
 
 
-def fitted(seed, second, n=100, draws=1000, near=None, **kwargs):
+def fitted(seed, second, n=100, draws=1000, **kwargs):
     model = bayes.SizeModel(second=eb.auxiliary.Second.of(world()[1], labels(seed, n), second), **kwargs)
-    return bayes.fast(sample(seed, n), model, draws=draws, near=near, rng=seed)
+    return bayes.fast(sample(seed, n), model, draws=draws, rng=seed)
 
 
 # Counts
@@ -506,23 +505,6 @@ def test_all_metrics_and_files_take_it(tmp_path):
         n = of.log_likelihood()
         assert n.shape[-1] == 100 and np.isfinite(n).all()
     assert "matched" in fit.truth.tree["observed_data"].data_vars
-
-
-@pytest.mark.parametrize(("earlier", "of_use"), [(lambda: noisy(0.05), True), (shuffled, False)])
-def test_a_near_start_serves_the_truth_too(earlier, of_use, monkeypatch):
-    """The fit of true entities starts at that of the earlier fit, if this took anything from its second clustering."""
-    near, second, searched = fitted(1, earlier()), noisy(0.05), []
-    assert (near.truth is not None) is of_use
-    search = Adapted._approximate_laplace
-    monkeypatch.setattr(
-        Adapted, "_approximate_laplace", lambda self, at: searched.append(at) or search(self, at)
-    )
-    full = fitted(2, second, draws=4000)
-    all_laws = len(searched)
-    found = fitted(2, second, draws=4000, near=near)
-    assert len(searched) - all_laws <= (all_laws // 2 if of_use else all_laws - 3)
-    a, b = full.apply([P, R]), found.apply([P, R])
-    assert (np.abs(a.mean - b.mean) < 0.2 * a.sd).all() and (np.abs(np.log(a.sd / b.sd)) < 0.2).all()
 
 
 def test_engines_of_other_second_clusterings_differ_in_studies():

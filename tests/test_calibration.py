@@ -87,7 +87,7 @@ def test_jackknife_calibrates_every_replicate_anew():
     again = [total(entities[entities != left])[1].sum() - Z.sum() for left in sample.units.ids]
     np.testing.assert_allclose(change[:, 0], again, rtol=1e-8)
     np.testing.assert_allclose(scale, 24 / 25)
-    assert sample.expansion.variance.free.all()
+    assert sample.expansion.variance.slope.all()
 
 
 def test_two_predictions_are_calibrated_each_to_its_own_totals():

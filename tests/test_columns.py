@@ -86,9 +86,6 @@ EXAMPLES: dict[str, Callable[[], Tabled]] = {
     "LabelledPairs": lambda: make_pairs(eb.pairs.estimate),
     "Means": lambda: engine.BoundedMeans()(sample(), [m.b3_precision]),
     "Normal": lambda: engine.Taylor()(sample(), [m.pairwise_recall]),
-    "PriorForecast": lambda: planning.forecast_from_prior(
-        lambda rng: PEOPLE, [m.pairwise_recall], {"records": eb.UniformRecords()}, rng=1
-    ),
     "Regression": lambda: by_size(causes.regression),
     "ScoredEdges": lambda: make_pairs(eb.pairs.scored_edges),
     "SideBySide": lambda: eb.side_by_side(
@@ -124,7 +121,6 @@ COLUMNS = {
     "LabelledPairs": "metric threshold pairs estimate se lower upper level reason",
     "Means": "estimate se df lower upper level kind",
     "Normal": "estimate se df lower upper level kind",
-    "PriorForecast": "metric median q05 q95",
     "Regression": "estimate se df lower upper level kind",
     "ScoredEdges": "metric threshold pairs estimate se lower upper level",
     "SideBySide": "method metric estimate sd lower upper level kind ess_bulk r_hat",
@@ -165,15 +161,8 @@ def test_a_table_has_the_columns_that_are_listed(name):
 @pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")
 def test_columns_of_the_size_model():
     pytest.importorskip("pymc")
-    from xarray import DataArray
-
     from erbayes import bayes
-    from erbayes.bayes.areas import AreaDraws
 
     fit = bayes.fast(sample(), draws=200, rng=1)
     more = "prior_shift prior_shift_error posterior_lower posterior_upper pooled_lower pooled_upper law_lower law_upper"
     assert " ".join(map(str, fit.table().columns)) == f"{COLUMNS['Draws']} {more}"
-    direct = EXAMPLES["SmallAreas"]().direct
-    theta = DataArray(np.zeros((1, 2, len(direct.names))))
-    found = AreaDraws(direct=direct, tree={"posterior": {"theta": theta}}).table()
-    assert " ".join(map(str, found.columns)) == COLUMNS["SmallAreas"]

@@ -456,10 +456,8 @@ def test_a_predicted_cluster_is_sampled_once():
 
 
 def test_columns_of_one_name_must_be_one():
-    twice = [
-        m.generalized_merge_distance("cost", np.sqrt, np.sqrt),
-        m.generalized_merge_distance("cost", np.log1p, np.sqrt),
-    ]
+    costs = [m.columns.PieceSum("cost", lambda n, N, m, cost=cost: cost(n)) for cost in (np.sqrt, np.log1p)]
+    twice = [m.Metric("cost", (cost,), lambda y: y, m.PER_RECORD, m.UNIT, "Σ cost") for cost in costs]
     with pytest.raises(eb.DataError, match="two different columns are called 'cost'"):
         eb.estimate(PRED, TRUE, eb.UniformClusters(), twice)
 

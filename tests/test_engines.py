@@ -11,7 +11,7 @@ from test_census import population
 import erbayes as eb
 from erbayes import engine as engines
 from erbayes import metrics as m
-from erbayes.engine import Dirichlet, bootstrap
+from erbayes.engine import bootstrap
 from erbayes.metrics.uncertain import Draws
 
 pytestmark = pytest.mark.kernel
@@ -38,8 +38,8 @@ def test_each_engine_says_what_it_says_alone():
         eb.engine.jackknife(SAMPLE, CHOSEN),
         bootstrap(SAMPLE, CHOSEN, replicates=200, rng=rng),
     )
-    rubin = bootstrap(SAMPLE, CHOSEN, Dirichlet(), replicates=200, rng=rng)
-    bayesian = Draws(rubin.names, rubin.values, rubin.support)
+    again = bootstrap(SAMPLE, CHOSEN, replicates=200, rng=rng)
+    bayesian = Draws(again.names, again.values, again.support)
     naive = eb.engine.naive(SAMPLE.units, CHOSEN)
     found = engines.side_by_side(
         {
@@ -47,7 +47,7 @@ def test_each_engine_says_what_it_says_alone():
             "Taylor": totals,
             "jackknife": jack,
             "bootstrap": boot,
-            "Bayesian bootstrap": bayesian,
+            "replicates": bayesian,
         },
         CHOSEN,
         level=0.8,
@@ -72,7 +72,7 @@ def test_each_engine_says_what_it_says_alone():
         "Taylor",
         "jackknife",
         "bootstrap",
-        "Bayesian bootstrap",
+        "replicates",
     ]
     assert (found.table()["level"] == 0.8).all()
     normal = totals.apply(CHOSEN)
@@ -80,7 +80,7 @@ def test_each_engine_says_what_it_says_alone():
         ("Taylor", normal.mean, normal.sd, normal.interval(0.8), ["Beta", "Beta", "Gamma"]),
         ("jackknife", jack.mean, jack.sd, jack.interval(0.8), ["Beta", "Beta", "Gamma"]),
         ("bootstrap", boot.fit.mean, boot.sd, boot.interval(0.8), ["BCa"] * 3),
-        ("Bayesian bootstrap", bayesian.mean, bayesian.sd, bayesian.interval(0.8), ["equal-tailed"] * 3),
+        ("replicates", bayesian.mean, bayesian.sd, bayesian.interval(0.8), ["equal-tailed"] * 3),
     ]:
         own = rows(found, method)
         np.testing.assert_allclose(

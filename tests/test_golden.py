@@ -183,7 +183,7 @@ def test_degrees_of_freedom_are_the_kish_number_of_draws_less_its_share_of_the_m
     assert found.df[list(METRICS).index("B3P")] == pytest.approx(59, rel=1e-12)
 
 
-def calibrated(design, file, columns, working_variance=calibration.constant):
+def calibrated(design, file, columns, working_variance=np.ones_like):
     def make(drawn):
         return eb.design.Calibrated(
             design(drawn), lambda *_: columns, (1e-9, 1e9), working_variance, fewest=0

@@ -80,7 +80,7 @@ REFUSED = {
                 type(engine).__name__: partial(engine, metrics=PR)
                 for engine in (
                     Taylor(), Jackknife(), Resampled(), Naive(),
-                    sensitivity.adjusted.Restored(0.1, 0.1),
+                    sensitivity.grids.Restored(0.1, 0.1),
                 )
             },
         }.items()
@@ -109,7 +109,6 @@ REFUSED = {
             "grid": partial(sensitivity.grid, SAMPLE, [0.1], [0.1]),
             "tipping": partial(sensitivity.tipping, SAMPLE, "pairwise-recall", 0.5),
             "draws": FOUND.as_draws,
-            "forecast from a prior": partial(planning.forecast_from_prior, truth, PR, {"r": eb.UniformRecords()}),
         }.items()
         for seed in ("x", -1, 1.5)
     },
@@ -233,7 +232,7 @@ REFUSED = {
     "weights of nan": (lambda: FOUND.contrast([[np.nan, 1]], ["a"]), "weights of a combination must be finite"),
     "names in a word": (lambda: FOUND.contrast([[1, -1], [1, 1]], "ab"), "names of combinations must be a list of str, not 'ab'"),
     "no names": (lambda: FOUND.contrast([[1, -1]], None), "names of combinations must be a list of str, not None"),
-    "influence on two metrics": (lambda: eb.influence(SAMPLE, PR), "influence is on one metric, not on 2"),
+    "influence on two metrics": (lambda: eb.influence(SAMPLE, PR), "one metric is needed, and .* stands for 2"),
     "an engine in words": (lambda: eb.compare({"a": P, "b": P}, L, eb.UniformClusters(), PR, engine="boots"), "no engine 'boots'; there are 'closed form', "),
     "designs in a list": (lambda: planning.forecast(SAMPLE, PR, [eb.UniformRecords()]), "designs must map names to designs, such as .*, not .UniformRecords"),
     "a cost that is a number": (lambda: plan(cost=3), "cost is a function of sizes, not 3"),
@@ -305,15 +304,9 @@ REFUSED = {
     "a discount in words": (lambda: PitmanYor(1, "x"), r"discount of PitmanYor must lie in \[0, 1\), not 'x'"),
     # planning
     **{
-        f"no prior but {prior!r}": (partial(planning.forecast_from_prior, prior, PR, {"r": eb.UniformRecords()}), f"prior is a function that draws a Population from a Generator, not {prior!r}")
-        for prior in (None, "x")
-    },
-    "half a population": (lambda: planning.forecast_from_prior(truth, PR, {"r": eb.UniformRecords()}, populations=0.5), "populations of a prior must be a whole number, 1 or more, not 0.5"),
-    **{
         f"{name} of {sizes!r} draws": (partial(door, sizes), f"sizes are a list of numbers of draws, not {said}")
         for name, door in {
             "half widths": lambda x: plan().half_widths(x),
-            "half widths under a prior": lambda x: planning.forecast_from_prior(truth, PR, {"r": eb.UniformRecords()}, populations=1, progress=False).half_widths(x),
         }.items()
         for sizes, said in ((None, "None"), (50, "int"))
     },

@@ -9,7 +9,7 @@ from scipy import integrate, stats
 
 pytest.importorskip("arviz_stats", reason="arviz-stats is not installed")
 
-from erbayes.bayes.importance import KHAT, LightTails, approximated, resampled, smoothed, truncated
+from erbayes.bayes.importance import KHAT, Adapted, LightTails, approximated, resampled, smoothed, truncated
 
 
 @dataclass
@@ -144,3 +144,10 @@ def test_truncated_weights_are_at_most_the_root_of_their_number_times_their_mean
     log_w = np.log([1000.0, *np.ones(15)])
     cut = 4 * 1015 / 16
     np.testing.assert_allclose(truncated(log_w), np.array([cut, *np.ones(15)]) / (cut + 15), rtol=1e-12)
+
+
+def test_points_of_a_law_are_limited(monkeypatch):
+    """Weights that never become reliable."""
+    monkeypatch.setattr(Adapted, "smoothed", property(lambda self: (np.exp(self.log_w), 0.9)))
+    (found,) = approximated([normal()], 50, rng(1))
+    assert len(found.adapted.points) == 40 * 50

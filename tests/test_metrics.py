@@ -16,10 +16,9 @@ EVERY = [*m.ALL, *m.definitions.OTHERS, m.P_clust, m.P_rec]
 WITH_A_PARAMETER = [
     make(parameter) for make in m.definitions.FAMILIES.values() for parameter in (0, 0.5, 1, 2)
 ]
-OWN_COSTS = m.generalized_merge_distance("own-costs", lambda x: -(x**2), lambda x: -x)
 
 
-@pytest.mark.parametrize("metric", [*EVERY, *WITH_A_PARAMETER, OWN_COSTS], ids=lambda metric: metric.name)
+@pytest.mark.parametrize("metric", [*EVERY, *WITH_A_PARAMETER], ids=lambda metric: metric.name)
 def test_a_metric_has_a_meaning_of_one_short_sentence_and_a_group(metric):
     assert metric.meaning.endswith(".") and metric.meaning[0].isupper()
     assert len(metric.meaning.split()) <= 25

@@ -1,6 +1,5 @@
 """Forecasts against the pilot's own intervals, repeated samples and enumerated costs. Seeds are fixed."""
 
-import functools
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,7 @@ from scipy import stats
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.analysis.planning import forecast, forecast_from_prior
+from erbayes.analysis.planning import forecast
 from erbayes.analysis.planning.pilot import UNREACHED
 from erbayes.auxiliary import phases
 from erbayes.engine import Taylor
@@ -353,21 +352,6 @@ def test_a_population_of_one_entity():
     assert row.n_low == row.n == row.n_high
 
 
-def prior(rng):
-    errors = sim.Chain([sim.Misattribution(rng.beta(3, 30)), sim.Splits(rng.uniform(0, 0.4))])
-    return sim.simulate(NegativeBinomial(rng.uniform(2, 6), 2.0), errors, 3000, rng)
-
-
-PRIOR_DESIGNS = {"records": eb.UniformRecords(), "clusters": eb.UniformClusters(), "root": ROOT}
-
-
-@functools.cache
-def from_prior(populations=20, metrics=METRICS[:2]):
-    return forecast_from_prior(
-        prior, metrics, PRIOR_DESIGNS, rng=np.random.default_rng(4), populations=populations
-    )
-
-
 def test_a_metric_that_does_not_reach_its_width_takes_no_other_with_it():
     with_repeats = {"records": eb.UniformRecords(), "clusters": eb.UniformClusters()}
     plan = forecast(PILOT, METRICS[:2], with_repeats)
@@ -382,69 +366,7 @@ def test_a_metric_that_does_not_reach_its_width_takes_no_other_with_it():
         plan.smallest([1e-7, 0.1])
 
 
-def test_a_prior_without_doubt_is_a_population():
-    certain = forecast_from_prior(
-        lambda rng: PEOPLE, METRICS, PRIOR_DESIGNS, rng=np.random.default_rng(1), populations=3
-    )
-    known = forecast(PEOPLE, METRICS, PRIOR_DESIGNS)
-    for assurance in (0.1, 0.8):
-        found, wanted = certain.smallest(0.04, 0.9, assurance), known.smallest(0.04, 0.9)
-        pd.testing.assert_frame_equal(
-            found[wanted.columns.intersection(found.columns)],
-            wanted[found.columns.intersection(wanted.columns)],
-        )
-        assert (found["median"] == found["n"]).all()
-        pd.testing.assert_frame_equal(
-            certain.half_widths([50, 300], 0.9, assurance), known.half_widths([50, 300], 0.9)
-        )
-    assert (certain.table()[["median", "q05", "q95"]].T.nunique() == 1).all()
-
-
-@pytest.mark.parametrize("assurance", [0.5, 0.8, 0.95])
-def test_the_share_of_populations_that_are_served_is_the_one_asked_for(assurance):
-    found = from_prior()
-    every = found.outlooks()
-    for row in found.smallest([0.05, 0.03], 0.9, assurance).itertuples():
-
-        def served(n, design=row.design):
-            return np.mean([(o.half_widths(n, 0.9) <= [0.05, 0.03]).all() for o in every[design]])
-
-        assert served(row.n) >= assurance > served(row.n - 1)
-        assert served(row.median) >= 0.5 > served(row.median - 1)
-        assert row.cost == pytest.approx(np.mean([o.cost(row.n) for o in every[row.design]]))
-        kept = found.half_widths([row.n], 0.9, assurance).query("design == @row.design").half_width
-        for j, half in enumerate(kept):
-            widths = [o.half_widths(row.n, 0.9)[j] for o in every[row.design]]
-            assert np.mean(np.array(widths) <= half) >= assurance > np.mean(np.array(widths) < half)
-
-
-def test_what_the_prior_says_of_the_metrics():
-    found = from_prior(100)
-    table = found.table().set_index("metric")
-    rng = np.random.default_rng(8)
-    values = np.array([[prior(rng).value(metric) for metric in METRICS[:2]] for _ in range(100)])
-    assert table["median"].to_numpy() == pytest.approx(np.median(values, axis=0), abs=0.03)
-    assert table["q05"].to_numpy() == pytest.approx(np.quantile(values, 0.05, axis=0), abs=0.06)
-    assert "pairwise-recall" in found._repr_html_()
-
-
-def test_wider_priors_ask_for_more():
-    def certain(rng):
-        return sim.simulate(
-            NegativeBinomial(4.0, 2.0), sim.Chain([sim.Misattribution(0.09), sim.Splits(0.2)]), 3000, rng
-        )
-
-    rng = np.random.default_rng(4)
-    narrow = forecast_from_prior(certain, METRICS[:2], PRIOR_DESIGNS, rng=rng, populations=5).smallest(0.05)
-    assert (from_prior().smallest(0.05).set_index("design")["n"] > narrow.set_index("design")["n"]).all()
-
-
 PILOT = pilots("records", 50, 1)[0]
-
-
-def singles(rng):
-    """A population without true links."""
-    return sim.Population(pd.Series(np.arange(100) // 2), pd.Series(np.arange(100)))
 
 
 @pytest.mark.parametrize(
@@ -486,25 +408,6 @@ def singles(rng):
         (
             lambda: forecast(PILOT, METRICS, {"r": eb.design.BySize(np.zeros_like)}),
             "probability must be positive and finite",
-        ),
-        (
-            lambda: forecast_from_prior(singles, METRICS[:2], PRIOR_DESIGNS, populations=2, progress=False),
-            "pairwise-recall is 0/0 in 2 of 2 populations of the prior: leave the metric out",
-        ),
-        (lambda: from_prior(0), "populations of a prior must be a whole number, 1 or more, not 0"),
-        (lambda: from_prior(2, ()), "no metric is asked for"),
-        (
-            lambda: from_prior(2).smallest(0.05, assurance=1),
-            "assurance must lie strictly between 0 and 1, not 1",
-        ),
-        (
-            lambda: from_prior(2).half_widths([9], assurance=0),
-            "assurance must lie strictly between 0 and 1, not 0",
-        ),
-        (lambda: from_prior(2).smallest([0.1, 0.1, 0.1]), "3 half widths for 2 metrics"),
-        (
-            lambda: from_prior(2).smallest(1e-7),
-            "clusters: 1,000,000,000 draws do not reach these half widths|records: 1,000",
         ),
     ],
 )

@@ -154,10 +154,6 @@ def test_the_engine_is_the_pool_of_the_fit_and_says_so(fit):
     (note,) = engine.alarms(SAMPLE, [P, R], 1)
     assert "a weight of 0.65" in note and "depends on a prior" in note and note.grade.name == "NOTE"
     assert engine.identifies(R) and not engine.identifies(m.basic_merge_distance)
-    near = engine.like(SAMPLE, [P, R], 1)
-    assert near.modelled.near and near(SAMPLE, [R], 2).interval() == pytest.approx(
-        found.interval()[1:], abs=0.02
-    )
 
 
 def test_where_giants_are_unseen_the_interval_of_recall_spans_both(monkeypatch):

@@ -106,13 +106,20 @@ def test_collations_of_duckdb(tmp_path):
         with pytest.raises(
             eb.DataError, match="column 'record' of the prediction takes 'a' and 'A' for one id"
         ):
-            scan(connection.table("p"), LABELS)
+            scan(connection.table("p"), LABELS, NAMES)
     same(
-        scan(DatabaseTable(tmp_path / "x.duckdb", "p"), LABELS),
+        scan(DatabaseTable(tmp_path / "x.duckdb", "p"), LABELS, NAMES),
         eb.measure({"a": "x", "b": "X", "c": "x"}, LABELS),
     )
-    released = scan(Releases(DatabaseTable(tmp_path / "x.duckdb", "p"), "year"), LABELS)
+    with duckdb.connect(tmp_path / "x.duckdb") as connection:
+        connection.execute("INSERT INTO p VALUES ('a', 'x', 'Q')")
+    releases = Releases(DatabaseTable(tmp_path / "x.duckdb", "p"), "year")
+    # b is missing in the release Q, and that of the release q, to the letter the same, is no other writing of it
+    with pytest.raises(eb.DataError, match="1 of 2 labelled records are not in the prediction, such as 'b'"):
+        scan(releases, LABELS, NAMES)
+    released = scan(releases, LABELS, NAMES, missing=eb.Missing.SINGLETON)
     same(released["q"], eb.measure({"a": "x", "b": "X"}, LABELS))
+    same(released["Q"], eb.measure({"a": "x", "c": "x"}, LABELS, missing=eb.Missing.SINGLETON))
 
 
 @pytest.mark.parametrize("kind", ["record", "cluster"])

@@ -197,6 +197,13 @@ def number(value: Any, what: str, allowed: Callable[[float], bool], must: str) -
     return float(value)
 
 
+def refuse_where(bad: Any, said: str, values: Any, remedy: str = "") -> None:
+    """Refuse values some of which are bad, (n,); {n} in `said` becomes their number, and the first follow."""
+    if bad.any():
+        # no format, since names of a user's own in the message may have braces
+        raise DataError(f"{said.replace('{n}', f'{int(bad.sum()):,}')} {head(values[bad])}{remedy}")
+
+
 def need_object(value: Any, method: str, what: str) -> None:
     """Refuse a value that is not an object with the method `method`. `what` starts the message."""
     if isinstance(value, type):

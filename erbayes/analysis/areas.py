@@ -10,9 +10,7 @@ error). Li and Lahiri (2010), Journal of Multivariate Analysis 101, 882-892 (τ�
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import overload
 
 import numpy as np
 import pandas as pd
@@ -59,34 +57,15 @@ class Direct:
 def direct_estimates(
     result: ByDomain, metric: Metric | str, covariates: pd.DataFrame | None = None
 ) -> Direct:
-    """Return direct estimates of domains as a small-area model takes them, for parameters of `small_areas`.
-
-    A share without an observed error has no logit. One pseudo-draw therefore joins the n effective draws of
-    each domain, and lies at the pooled estimate ȳ of all domains: y becomes (n y + ȳ)/(n + 1). Standard
-    errors of few draws are uncertain, so that all domains share one variance σ² per effective draw (a
-    generalised variance function), the mean over domains with enough of them. Counts have the pseudo-draws
-    of `BetaGamma` and variances of their own, because a count varies the more the rarer it is.
-    """
-    of = chosen_one(metric)
-    fit = result.result(of)
+    """Return direct estimates of domains as a small-area model takes them, by `small_areas`."""
+    of, fit = chosen_one(metric), result.result(metric)
     if not isinstance(fit, Normal):
         raise DataError(
             "small-area estimates need a closed form: estimate the domains with Taylor() or Jackknife()"
         )
-    scale = natural_scale(of.support)
-    if scale is identity:
-        raise DataError(f"{of.name} has neither a logit nor a log scale: small-area estimates need one")
-    if (
-        scale is log
-        and (covariates is None or (isinstance(covariates, pd.DataFrame) and not len(covariates.columns)))
-        and any(isinstance(c, Known) and not c.everyone for c in of.columns)
-    ):
-        raise DataError(
-            f"{of.name} grows with the records of a domain, so that domains have no level in common: pass "
-            "covariates with the logarithm of the number of records of each domain"
-        )
+    scale = _choose_scale(of, covariates)
     effective = result.effective[:, [m.name for m in result.metrics].index(of.name)]
-    moved, spread, draws = _with_pseudo_draws(fit, effective, scale)
+    moved, spread, draws = _add_pseudo_draws(fit, effective, scale)
     there = np.isfinite(moved) & np.isfinite(spread) & (moved > scale.lower) & (moved < scale.upper)
     there &= effective > 0
     sd = scale.slope(moved[there]) * spread[there]
@@ -96,10 +75,7 @@ def direct_estimates(
             f"no domain has {result.settings.fewest:g} effective draws of {of.name} and a standard error "
             "above 0, so that no variance can be borrowed: label more units, or join domains"
         )
-    # the variance of a small domain is itself uncertain, so that it borrows that of one draw from the others
-    n = effective[there][reliable]
-    shared = np.sqrt(np.average(sd[reliable] ** 2 * n, weights=n) / draws[there])
-    sd = shared if scale is logit else np.where(reliable, sd, shared)
+    sd = _borrow_variances(sd, reliable, effective[there], draws[there], scale)
     names = tuple(result.names)
     X, columns = _build_design_matrix(covariates, names, there)
     if (most := X.shape[1] + 2) >= there.sum():
@@ -112,6 +88,43 @@ def direct_estimates(
     return Direct(names, of.name, scale, there, scale.forward(moved[there]), V, X, columns, table)
 
 
+def _choose_scale(metric: Metric, covariates: pd.DataFrame | None) -> Scale:
+    """Return the scale on which domains vary about a level in common, or refuse the metric."""
+    scale = natural_scale(metric.support)
+    if scale is identity:
+        raise DataError(f"{metric.name} has neither a logit nor a log scale: small-area estimates need one")
+    none = covariates is None or (isinstance(covariates, pd.DataFrame) and not len(covariates.columns))
+    if scale is log and none and any(isinstance(c, Known) and not c.everyone for c in metric.columns):
+        raise DataError(
+            f"{metric.name} grows with the records of a domain, so that domains have no level in common: "
+            "pass covariates with the logarithm of the number of records of each domain"
+        )
+    return scale
+
+
+def _add_pseudo_draws(
+    fit: Normal, effective: FloatArray, scale: Scale
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return estimates inside their scale, standard errors, and draws with any pseudo-draw, (d,) each."""
+    if scale is not logit:
+        moved, variance = DEFAULT.moments(fit)
+        return moved, np.sqrt(variance), effective
+    # a share without an observed error has no logit, so that each domain has a draw at the mean of all
+    seen = np.isfinite(fit.mean) & (effective > 0)
+    pooled = np.average(fit.mean[seen], weights=effective[seen]) if seen.any() else np.nan
+    return (effective * fit.mean + pooled) / (effective + 1), fit.sd, effective + 1
+
+
+def _borrow_variances(
+    sd: FloatArray, reliable: BoolArray, n: FloatArray, draws: FloatArray, scale: Scale
+) -> FloatArray:
+    """Return standard errors of domains, (a,), by the variance of one draw in all reliable ones."""
+    # the variance of few draws is itself uncertain (a generalised variance function)
+    shared = np.sqrt(np.average(sd[reliable] ** 2 * n[reliable], weights=n[reliable]) / draws)
+    # a count varies the more the rarer it is, so that it keeps a variance that is known
+    return np.asarray(shared if scale is logit else np.where(reliable, sd, shared))
+
+
 def _correlate_errors(fit: Normal, there: BoolArray) -> FloatArray:
     """Return the correlations of the errors of some domains, as a matrix that has an inverse."""
     error = np.where(fit.sd > 0, fit.sd, 1.0)
@@ -120,18 +133,6 @@ def _correlate_errors(fit: Normal, there: BoolArray) -> FloatArray:
     value, vector = np.linalg.eigh(correlation)
     # domains share entities, so that rounding may leave correlations without an inverse
     return np.asarray((vector * np.maximum(value, 1e-9)) @ vector.T)
-
-
-def _with_pseudo_draws(
-    fit: Normal, effective: FloatArray, scale: Scale
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return estimates inside their scale, standard errors, and draws with any pseudo-draw, (d,) each."""
-    if scale is not logit:
-        moved, variance = DEFAULT.moments(fit)
-        return moved, np.sqrt(variance), effective
-    seen = np.isfinite(fit.mean) & (effective > 0)
-    pooled = np.average(fit.mean[seen], weights=effective[seen]) if seen.any() else np.nan
-    return (effective * fit.mean + pooled) / (effective + 1), fit.sd, effective + 1
 
 
 def _build_design_matrix(
@@ -183,25 +184,7 @@ class SmallAreas(Tabled):
         return self.direct.beside(estimate, low, high, level, "small-area")
 
 
-@overload
-def small_areas(
-    result: ByDomain, metric: Metric | str, covariates: pd.DataFrame | None = ..., *, engine: None = ...
-) -> SmallAreas: ...
-@overload
-def small_areas[A: Tabled](
-    result: ByDomain,
-    metric: Metric | str,
-    covariates: pd.DataFrame | None = ...,
-    *,
-    engine: Callable[[Direct], A],
-) -> A: ...
-def small_areas(
-    result: ByDomain,
-    metric: Metric | str,
-    covariates: pd.DataFrame | None = None,
-    *,
-    engine: Callable[[Direct], Tabled] | None = None,
-) -> Tabled:
+def small_areas(result: ByDomain, metric: Metric | str, covariates: pd.DataFrame | None = None) -> SmallAreas:
     """Estimate a metric of each domain by a model that shrinks direct estimates towards x'β.
 
     By default it is the empirical best linear unbiased predictor under a Fay-Herriot model with the joint
@@ -217,8 +200,6 @@ def small_areas(
     metric : Metric or str
     covariates : DataFrame, optional
         Numbers known of each domain, such as its mean cluster size, one row per value of the variable.
-    engine : callable, Direct -> Tabled, optional
-        Another way to estimate the same model, such as `erbayes.bayes.areas.PosteriorAreas` with its draws.
 
     Raises
     ------
@@ -239,7 +220,7 @@ def small_areas(
     True
     """
     d = direct_estimates(result, metric, covariates)
-    return engine(d) if engine else SmallAreas(d, *eblup(d.y, d.V, d.X, d.there))
+    return SmallAreas(d, *eblup(d.y, d.V, d.X, d.there))
 
 
 def eblup(

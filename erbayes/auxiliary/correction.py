@@ -24,7 +24,7 @@ MASS = 0.5
 It is that of the default interval (see `BetaGamma`).
 """
 FEWEST_DRAWS = 10
-"""Number of draws below which no weight is estimated."""
+"""Number of draws below which no weight is estimated, since it would fit their noise."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,20 +65,23 @@ class Linearised:
     def pseudo(self, j: int, right: float) -> FloatArray:
         """Return how far two pseudo-draws move metric j, λu + d down or u + λd up with λ = `right`, (2,).
 
-        Each is an average entity for which the control variate is wrong in one or the other direction. Its
-        share of the total is Σwa/(Σw Σa), at least 1/n, by the rule of three (Korn and Graubard 1998).
+        Each is an average entity for which the control variate is wrong in one or the other direction.
         """
-        expansion, reach = self.sample.expansion, self.fit.reach[j]
-        totals = [(c, share) for c, share in self.metrics[j].size if not isinstance(c, Known)]
-        n, share = len(self.effect), 0.0
-        if totals:
-            counted = self.sample.contributions([column for column, _ in totals])
-            a = counted @ np.array([coefficient for _, coefficient in totals], dtype=float)
-            share = np.sum(expansion.weight * a) / (expansion.weight.sum() * a.sum())
-        each = max(share, 1 / n) * np.sqrt(expansion.variance.theta_mean)
+        reach, theta = self.fit.reach[j], self.sample.expansion.variance.theta_mean
+        # at least 1/n, by the rule of three (Korn and Graubard 1998)
+        each = max(self.share_of_average(j), 1 / len(self.effect)) * np.sqrt(theta)
         # an error that no draw shows moves the metric no further than a draw without help does
         moves, most = (reach - right * reach[::-1]) * each, self.typical(j)
         return np.asarray(np.clip(moves, -most, most))
+
+    def share_of_average(self, j: int) -> float:
+        """Return the share of an average entity in the total that metric j averages over, Σwa/(Σw Σa)."""
+        totals = [(c, share) for c, share in self.metrics[j].size if not isinstance(c, Known)]
+        if not totals:
+            return 0.0
+        counted, weight = self.sample.contributions([c for c, _ in totals]), self.sample.expansion.weight
+        a = counted @ np.array([coefficient for _, coefficient in totals], dtype=float)
+        return float(np.sum(weight * a) / (weight.sum() * a.sum()))
 
     def typical(self, j: int) -> float:
         """Return how far a draw moves metric j if the control variate is no help: √(Σr⁴/Σr² + 3 Σr²/n)."""

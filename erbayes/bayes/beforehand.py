@@ -35,10 +35,9 @@ def prior(
 ) -> Draws:
     """Return what a size model says of metrics before any label, given the sizes of predicted clusters.
 
-    Sizes and errors are drawn from the prior, and weighted by the known number of predicted links, as in a
-    fit. Look at its table before you label: if the interval leaves out what you think possible, or has
-    what you know to be wrong, change the priors of the model. `erbayes.plots.forest({"prior": before})` draws
-    it, also next to the posterior.
+    Sizes and errors are drawn from the prior, and weighted by the known number of predicted links. If the
+    interval leaves out what you think possible, or has what you know to be wrong, change the priors of the
+    model. `erbayes.plots.forest({"prior": before})` draws it, also next to the posterior.
 
     Parameters
     ----------
@@ -51,7 +50,6 @@ def prior(
     draws : int
         50 or more. Some of them are copies.
     rng : Generator, int or None
-        A generator or its seed.
 
     Returns
     -------

@@ -27,19 +27,14 @@ WHOLE: Place = (None, Links.SHARED)
 
 @dataclass(frozen=True, slots=True)
 class Modelled:
-    """Engine that fits a size model by importance sampling (see `fast`).
-
-    Each domain has a fit of its own (see `Evidence.of`). Given their numbers of draws, the draws of domains
-    without a common entity are independent samples. Their posterior draws are independent too.
+    """Engine that fits a size model by importance sampling (see `fast`), each domain by itself.
 
     Parameters
     ----------
     model : SizeModel
     draws : int
-        Posterior draws, 50 or more, in four chains. In a study of many samples 250 are enough: coverage and
-        interval score were those of 1,000, in half of the time.
-    near : mapping, (Domain or None, Links) -> Fit
-        Earlier fits of like samples, where searches start (see `fast`). `like` fills it.
+        Posterior draws, 50 or more, in four chains. In a study of many samples 250 are enough: coverage
+        and interval score were those of 1,000, in half of the time.
 
     Examples
     --------
@@ -50,7 +45,6 @@ class Modelled:
 
     model: SizeModel = field(default_factory=SizeModel)
     draws: int = 1000
-    near: Mapping[Place, Fit] = field(default_factory=dict, repr=False)
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Draws:
         """Return posterior draws of metrics, (chain, draw, k)."""
@@ -59,9 +53,8 @@ class Modelled:
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Draws:
         """As `Paired.paired`: each prediction has a fit, and joint draws agree on the true links.
 
-        True links belong to no prediction. The draws of each fit are put in the order of their numbers, so
-        that a joint draw has equally large ones. Given these, errors of the predictions are taken for
-        independent. Since they err on the same entities, intervals of differences are rather too wide.
+        The draws of each fit are put in the order of their numbers of true links. Given these, errors of
+        the predictions are taken for independent, so that intervals of differences are rather too wide.
         """
         rng = generator(rng)
         seed, joint = int(rng.integers(2**32)), list[Draws]()
@@ -94,12 +87,7 @@ class Modelled:
     def _fit(self, sample: Sample, place: Place, rng: Seed) -> Fit:
         """Return the fit of a domain, or of all records."""
         domain, links = place
-        near = self.near.get(place)
-        return fast(sample, self.model, domain=domain, links=links, draws=self.draws, near=near, rng=rng)
-
-    def like(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Modelled:
-        """Return the engine for samples like this one: its searches start at the fits of this sample."""
-        return replace(self, near=self._fit_places(sample, metrics, generator(rng)))
+        return fast(sample, self.model, domain=domain, links=links, draws=self.draws, rng=rng)
 
     def _fit_places(
         self, sample: Sample, metrics: Sequence[Metric], rng: np.random.Generator
@@ -138,9 +126,6 @@ class Modelled:
 class Pooled:
     """Engine that pools the quantiles of a size model and of the closed form (see `Fit.pooled`).
 
-    It misses less often than the model, and its intervals are shorter than those of the closed form. They
-    depend on a prior, as the note of each result says.
-
     Parameters
     ----------
     modelled : Modelled
@@ -165,10 +150,6 @@ class Pooled:
         ]
         posterior = self.modelled._apply(fits, sample, metrics)
         return pool(posterior, taylor(sample, metrics).apply(metrics), unseen)
-
-    def like(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Pooled:
-        """Return the engine for samples like this one (see `Modelled.like`)."""
-        return Pooled(self.modelled.like(sample, metrics, rng))
 
     def identifies(self, metric: Metric) -> bool:
         """Return True if the model produces all totals of a metric."""

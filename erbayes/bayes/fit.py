@@ -46,8 +46,6 @@ class Fit(FittedLaws, FittedTree):
     """A fit of a size model: posterior draws of completed populations and of their metrics.
 
     Functions `fast` and `nuts` make it. `table` returns estimates and intervals, `apply` draws of metrics.
-    Its totals are those of `FittedTotals`, what each law says is in `FittedLaws`, and the tree for ArviZ in
-    `FittedTree`.
 
     Attributes
     ----------
@@ -68,8 +66,21 @@ class Fit(FittedLaws, FittedTree):
     matched : Matched or None
         The second clustering beside the sampled entities.
     truth : Fit or None
-        The fit of true entities with the help of a second clustering, given the common links of this fit.
-        None if there is no second clustering, or if too few sampled entities match its clusters.
+        The fit of true entities by a second clustering, given the common links of this fit.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes import bayes, datasets
+    >>> case = datasets.people()
+    >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
+    >>> fit = bayes.fast(sample, rng=1)
+    >>> fit.pooled("pairwise-recall").interval().round(2)
+    array([[0.88, 0.94]])
+    >>> fit.numbers(["count", "share(size>=2)"]).names
+    ('count', 'share(size>=2)')
+    >>> fit.explain()[:14]
+    'The sample has'
     """
 
     def _tabulate(self, level: float, metrics: Sequence[Metric]) -> pd.DataFrame:
@@ -92,38 +103,18 @@ class Fit(FittedLaws, FittedTree):
         return table.assign(law_lower=under.lower.min(), law_upper=under.upper.max())
 
     def pooled(self, metrics: Wanted) -> PooledDraws:
-        """Return metrics by a pool of this fit and the closed form.
+        """Return metrics by a pool of this fit and the closed form, (chain, draw, k).
 
-        The posterior depends on priors for entities outside the sample, the closed form on the design alone.
-        Each end of an interval is .65 times that of the posterior plus .35 times that of the closed form (see
-        `engine.pool`). If over a quarter of the true links are expected in entities larger than any sampled
-        one, neither is sure of metrics that count true links, and their intervals span those of both. The
-        weights were chosen before the data, because the closed form has no likelihood.
-
-        This is no posterior, although each draw is a posterior draw that was moved, and in the same place.
-        `apply`, `tree` and the tools of ArviZ have the posterior.
-
-        Parameters
-        ----------
-        metrics : Metric or str, or several
-
-        Returns
-        -------
-        PooledDraws, (chain, draw, k)
+        Each end of an interval is .65 times that of the posterior, which depends on priors for entities
+        outside the sample, plus .35 times that of the closed form, which depends on the design alone. If
+        over a quarter of the true links are expected in entities larger than any sampled one, intervals of
+        metrics that count true links span both. This is no posterior, although each draw is a posterior
+        draw that was moved.
 
         Raises
         ------
         NotIdentified
             A metric that has no draws, or that the sample cannot estimate by the closed form.
-
-        Examples
-        --------
-        >>> import erbayes as eb
-        >>> from erbayes import bayes, datasets
-        >>> case = datasets.people()
-        >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
-        >>> bayes.fast(sample, rng=1).pooled("pairwise-recall").interval().round(2)
-        array([[0.88, 0.94]])
         """
         posterior, local = self.apply(metrics), chosen(metrics)
         domain, links = self.evidence.domain, self.evidence.links
@@ -138,35 +129,13 @@ class Fit(FittedLaws, FittedTree):
 
         There are none without the alarm (see `alarms`). `table`, `erbayes.side_by_side` and reports show the
         pool of these metrics first.
-
-        Parameters
-        ----------
-        metrics : Metric or str, or several
-
-        Examples
-        --------
-        >>> import erbayes as eb
-        >>> from erbayes import bayes, datasets
-        >>> case = datasets.people()
-        >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
-        >>> bayes.fast(sample, rng=1).disowned("pairwise-recall")
-        ()
         """
         if not self.is_disowned:
             return ()
         return tuple(metric for metric in chosen(metrics) if TRUE_LINKS in metric.columns)
 
     def quoted(self, metrics: Wanted) -> Draws:
-        """Return draws of metrics to quote: those of the pool if they are disowned, else of the posterior.
-
-        Parameters
-        ----------
-        metrics : Metric or str, or several
-
-        Returns
-        -------
-        Draws, (chain, draw, k)
-        """
+        """Return draws of metrics to quote, (chain, draw, k): of the pool for those that are disowned."""
         draws, metrics = self.apply(metrics), chosen(metrics)
         values = draws.values.copy()
         for metric in self.disowned(metrics):
@@ -188,43 +157,16 @@ class Fit(FittedLaws, FittedTree):
         """Sentences about metrics that rest on entities which the sample lacks, each with grade and remedy.
 
         There is one for recall if more than a quarter of the true links are expected in entities larger than
-        any sampled one, and the interval of recall is shorter than half of that share: the fit is then sure
-        of what no draw has shown. It has the range over the laws that the sample does not reject. There is
-        one if a quarter or more are in clusters of the second clustering that are larger than any that a
-        sampled entity matches. There is a note if nothing is taken from the second clustering.
+        any sampled one, and the interval of recall is shorter than half of that share. There is one if a
+        quarter or more are in clusters of the second clustering that are larger than any that a sampled
+        entity matches, and a note if nothing is taken from the second clustering.
         """
         return alarms(self)
 
     def explain(self, level: float = 0.95) -> str:
-        """Return in words what pairwise precision and recall rest on.
+        """Return in words what pairwise precision and recall rest on, with intervals of this level.
 
-        The paragraphs are facts of this fit, on these subjects:
-
-        - the sample: its sizes, its broken entities, and its share of the true links
-        - the prediction: its known number of links, and how many lie in clusters larger than sampled entities
-        - the priors: probabilities of the laws, and for both metrics the share of links in entities of sizes
-          that no draw has seen, the largest `prior_shift`, and the range over the laws
-
-        The picture that belongs to it is `erbayes.plots.retention`.
-
-        Parameters
-        ----------
-        level : float in (0, 1)
-            Level of the intervals of metrics.
-
-        Returns
-        -------
-        str
-            Paragraphs with an empty line between them.
-
-        Examples
-        --------
-        >>> import erbayes as eb
-        >>> from erbayes import bayes, datasets
-        >>> case = datasets.people()
-        >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
-        >>> bayes.fast(sample, rng=1).explain()[:14]
-        'The sample has'
+        Paragraphs are about the sample, the prediction, the second clustering and the priors.
         """
         disowned = self.disowned([pairwise_precision, pairwise_recall])
         pooled = {metric.name: self.pooled(metric).interval(level)[0] for metric in disowned}

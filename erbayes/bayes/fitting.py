@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from .._internal.arrays import FloatArray
-from .._internal.errors import Alarm, DataError, Grade, Sentence, need, need_object
+from .._internal.arrays import FloatArray, Seed, generator
+from .._internal.errors import Alarm, DataError, Grade, Sentence, need_object
 from ..analysis.domains.known_links import domains_out_of_balance
-from ..datasets import people
-from ..design import UniformRecords
 from ..design.calibration import links_out_of_reach
 from ..design.sample import Sample
 from ..engine.diagnostics import out_of_balance
 from ..metrics.columns import COMMON_LINKS, Domain, Links
-from ..units.measuring import measure
 from .evidence import Evidence
 from .fit import Fit
 from .joined import populations
-from .laws import compiled, laws, weighed
+from .laws import compiled, weighed
 from .model import SizeModel
-from .parts import Drawn
-from .samplers import NUTS, Importance, NotConverged, Sampler, need_draws, one_seed
+from .samplers import NUTS, Importance, NotConverged, need_draws
 
 CHAINS = 4
 """Chains of a fast fit. ArviZ's R-hat and effective number need two or more, and PyMC draws four."""
@@ -40,15 +35,13 @@ def fast(
     domain: Domain | None = None,
     links: Links = Links.SHARED,
     draws: int = 1000,
-    near: Fit | None = None,
-    rng: np.random.Generator | int | None = None,
-    random_seed: np.random.Generator | int | None = None,
+    rng: Seed = None,
 ) -> Fit:
     """Fit a size model by importance sampling.
 
     The first fit compiles the model, which takes some seconds. Further fits take tenths of a second. If the
-    importance weights of a part are unreliable, with a Pareto shape above .7, the part is drawn by NUTS. This
-    needs nutpie, and one more compilation.
+    importance weights of a part are unreliable, with a Pareto shape above .7, the part is drawn by NUTS,
+    which needs one more compilation.
 
     Parameters
     ----------
@@ -60,17 +53,12 @@ def fast(
         The group of whole entities that is the population; by default all records. The units must be grouped
         by its variable, which must be known for all records of the prediction (see `Units.grouped`).
     links : Links
-        How links between the domain and other records count (see `Evidence.of`).
+        How links between the domain and other records count.
     draws : int
-        Posterior draws, 50 or more. They are divided among four chains, which share the proposals but no
-        point, and are rounded up to a multiple of four. Some of them are copies: of 1,000 draws, 500 to 800
-        are effective. `arviz.ess` and `arviz.mcse` show how many.
-    near : Fit, optional
-        An earlier fit of the same model to a like sample, such as another sample of the same population. The
-        search of each posterior starts there, which saves a third of the time. The posterior is the same, up
-        to Monte Carlo error. A law for which the earlier fit is of no help is searched as without it.
-    rng, random_seed : Generator, int or None
-        A generator or its seed, under the name of this package or of PyMC. None is a new seed at each call.
+        Posterior draws, 50 or more, in four chains that share the proposals but no point. Some are copies:
+        of 1,000 draws, 500 to 800 are effective, as `arviz.ess` shows.
+    rng : Generator, int or None
+        A generator or its seed. None is a new seed at each call.
 
     Returns
     -------
@@ -79,10 +67,9 @@ def fast(
     Raises
     ------
     DataError
-        Too few draws, both rng and random_seed, a fit of other laws as `near`, or a part that breaks its
-        contract (see `erbayes.bayes.contract`).
+        Too few draws, or a part that breaks its contract.
     NotIdentified
-        Units, a design, a prediction or a domain that a size model cannot use (see `Evidence.of`).
+        Units, a design, a prediction or a domain that a size model cannot use.
 
     Warns
     -----
@@ -101,15 +88,8 @@ def fast(
     >>> fit.table().loc["pairwise-precision", "estimate"].round(2)
     np.float64(0.82)
     """
-    return _fit_and_warn(
-        sample,
-        model,
-        domain,
-        links,
-        Importance(-(-need_draws(draws) // CHAINS), CHAINS),
-        one_seed(rng, random_seed),
-        near,
-    )
+    sampler = Importance(-(-need_draws(draws) // CHAINS), CHAINS)
+    return _fit_and_warn(sample, model, domain, links, sampler, generator(rng))
 
 
 def nuts(
@@ -119,33 +99,23 @@ def nuts(
     domain: Domain | None = None,
     links: Links = Links.SHARED,
     draws: int = 1000,
-    rng: np.random.Generator | int | None = None,
-    random_seed: np.random.Generator | int | None = None,
+    rng: Seed = None,
     **settings: Any,
 ) -> Fit:
     """Fit a size model by NUTS, in coordinates in which its posterior is nearly standard normal.
 
-    Use it to check a fast fit, or if a fast fit is unreliable. The joint posterior of the tied parts is the
-    product of the parts' posteriors times the density of the known number of predicted links. NUTS draws each
-    law of the parts. The draws are then resampled with that density as weight (see `joined`). Untied parts
-    are drawn by importance sampling.
+    Use it to check a fast fit. NUTS draws each law of the tied parts, and the draws are resampled with the
+    density of the known number of predicted links as weight. Untied parts are drawn by importance sampling.
 
     Parameters
     ----------
-    sample : Sample
-        Sampled entities, as for `fast`.
-    model : SizeModel, optional
-        By default `SizeModel()`.
-    domain, links
+    sample, model, domain, links, rng
         As for `fast`.
     draws : int
         Posterior draws of each chain, 50 or more.
-    rng, random_seed : Generator, int or None
-        As for `fast`.
     **settings
-        Arguments of `pymc.sample`: tune (1000 by default), chains (4), cores, target_accept (.9), progressbar
-        and nuts_sampler. nutpie draws if it is installed and `nuts_sampler` names no other package. It
-        compiles a model once for all data and parameters of priors.
+        As for `pymc.sample`: tune (1000 by default), chains (4), cores, target_accept (.9) and progressbar.
+        nutpie draws. It compiles a model once for all data and parameters of priors.
 
     Returns
     -------
@@ -154,15 +124,14 @@ def nuts(
     Raises
     ------
     DataError
-        Too few draws, both rng and random_seed, a sampler that is unknown or not installed, a model `after`
-        other fits, or a part that breaks its contract (see `erbayes.bayes.contract`).
+        As `fast`, or a model `after` other fits.
     NotIdentified
-        Units, a design, a prediction or a domain that a size model cannot use (see `Evidence.of`).
+        As `fast`.
 
     Warns
     -----
     Alarm
-        The sample contradicts the known totals of the prediction.
+        As `fast`.
     NotConverged
         Few draws agree with the known number of predicted links; more than 1 in 1,000 transitions diverge; an
         R-hat is above 1.01, or fewer than 100 draws per chain are effective, of a parameter or of pairwise
@@ -171,24 +140,7 @@ def nuts(
     sampler = NUTS(need_draws(draws), **settings)
     if isinstance(model, SizeModel) and model.shared is not None:
         raise DataError("a model after other fits has priors that NUTS cannot draw: use fast()")
-    return _fit_and_warn(sample, model, domain, links, sampler, one_seed(rng, random_seed))
-
-
-def warm_up() -> None:
-    """Compile the default model and keep it on disk, so that the first fit of later processes is quick.
-
-    It fits the model to example data, and makes the table. Run it once after installation or an update, for
-    instance while an image is built. On an empty disk cache it needs a minute of processor time. Fits by NUTS
-    compile more, in the first call of each process.
-
-    Examples
-    --------
-    >>> from erbayes import bayes
-    >>> bayes.warm_up()
-    """
-    case = people()
-    sample = Sample(measure(case.prediction, case.labels), UniformRecords(case.drawn))
-    fast(sample, rng=1).table()
+    return _fit_and_warn(sample, model, domain, links, sampler, generator(rng))
 
 
 def _fit_and_warn(
@@ -196,27 +148,21 @@ def _fit_and_warn(
     model: SizeModel | None,
     domain: Domain | None,
     links: Links,
-    sampler: Sampler,
+    sampler: Importance | NUTS,
     rng: np.random.Generator,
-    near: Fit | None = None,
 ) -> Fit:
     """Fit a model by a sampler, and warn of problems."""
     model = SizeModel() if model is None else model
     need_object(model, "tied", "a model is an object such as SizeModel()")
-    if near is not None:
-        need_same_laws(near, model)
     evidence = Evidence.of(sample, domain, links)
     if model.shared is not None:
         evidence = replace(evidence, data=model.shared.fill(evidence.data))
     beside = None if model.second is None else Evidence.of(sample, domain, links, model.second)
-    fit = draw_and_join(sample, model.alone, evidence, sampler, rng, None if near is None else near.parts)
+    fit = draw_and_join(sample, model.alone, evidence, sampler, rng)
     if beside is not None and beside.matched is not None:
         fit = replace(fit, matched=beside.matched)
         if beside.matched.used:
-            earlier = None if near is None or near.truth is None else near.truth.parts
-            truth = draw_and_join(
-                sample, model.of_truth, beside, sampler, rng, earlier, fit.total(COMMON_LINKS)
-            )
+            truth = draw_and_join(sample, model.of_truth, beside, sampler, rng, fit.total(COMMON_LINKS))
             fit = replace(fit, truth=truth if truth.doubt < REFUSED else None)
     if links_out_of_reach(evidence.units) < 0.1:
         out = (
@@ -233,34 +179,20 @@ def _fit_and_warn(
     return fit
 
 
-def need_same_laws(near: Fit, model: SizeModel) -> None:
-    """Raise DataError unless an earlier fit has the places and laws of a model."""
-    need(near, Fit, "near is an earlier fit of the same model, as fast(sample) returns it")
-    ours = {place: [*laws(part).laws] for place, part in model.tied.items()}
-    theirs = {place: [*of_laws] for place, of_laws in near.parts.items()}
-    if ours != theirs:
-        raise DataError(f"near has the laws {theirs}, and the model {ours}: near must be a fit of this model")
-
-
 def draw_and_join(
     sample: Sample,
     model: SizeModel,
     evidence: Evidence,
-    sampler: Sampler,
+    sampler: Importance | NUTS,
     rng: np.random.Generator,
-    near: Mapping[str, dict[str, Drawn]] | None,
     common: FloatArray | None = None,
 ) -> Fit:
-    """Draw the parts of a model, and join them by the predicted links, or by draws of the common ones.
-
-    Searches may start `near` the draws of the parts of a like sample.
-    """
+    """Draw the parts of a model, and join them by the predicted links, or by draws of the common ones."""
     if common is not None:
         data = evidence.data | {"predicted_links": max(float(np.median(common)), 0.5)}
         evidence = replace(evidence, data=data, predicted_links=data["predicted_links"])
     tied = {place: compiled(part, evidence.data) for place, part in model.tied.items()}
-    earlier = [] if near is None else [*near.values()]
-    parts = dict(zip(tied, sampler([*tied.values()], rng, earlier), strict=True))
+    parts = dict(zip(tied, sampler([*tied.values()], rng), strict=True))
     mixed = {place: weighed(place, tied[place], of_laws, rng) for place, of_laws in parts.items()}
     draws, population = populations(mixed, evidence.data, rng, common)
     return Fit(sample, model, evidence, draws, population, int(rng.integers(2**31)), parts)

@@ -232,7 +232,7 @@ def together(
     for i, (name, one) in enumerate(samples.items()):
         sample = one.sample if isinstance(one, Fit) else one
         sampler = Importance(number, CHAINS)
-        fits[name] = draw_and_join(sample, learnt.teach(i), learnt.evidence[i], sampler, rng, learnt.drawn[i])
+        fits[name] = draw_and_join(sample, learnt.teach(i), learnt.evidence[i], sampler, rng)
         if problems := fits[name].problems():
             warnings.warn(f"{name}: {'; '.join(problems)}", NotConverged, stacklevel=2)
     return Together(fits, learnt.spread)

@@ -10,7 +10,7 @@ al. (2024), JMLR 25 (72).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -60,20 +60,8 @@ KHAT = 0.7
 """Pareto shapes above this make importance weights unreliable (Vehtari et al. 2024)."""
 NEGLIGIBLE = 0.01
 """Posterior probability, and Bayes factor against the best law, below which weights need not be reliable."""
-APART = 0.3
-"""Distance of the points from which a near start learns gradient and curvature, in standard deviations."""
-FLATTEST, STEEPEST = 0.2, 2.0
-"""Limits of the curvature along an axis, in that of the step before. A proposal must not be too narrow."""
-STEPS = 3
-"""Most Newton steps from a near start."""
-SHORT = 1.0
-"""Length of a step that is taken whole and is the last, in standard deviations of the near start."""
-FAR = 2.0
-"""Longest step along an axis, in standard deviations of the near start."""
 LENGTHS = np.array([1.0, 0.5, 0.2, 0.0])
 """Lengths of a Newton step of which the best is chosen."""
-POOR = 0.1
-"""Effective draws of a first round below which a near start is dropped, as a share of its points."""
 SHRINKAGE = 3.0
 """Draws, per coordinate, that the covariance of the round before counts for when proposals adapt."""
 
@@ -89,7 +77,7 @@ class Target(Protocol):
     @property
     def start(self) -> FloatArray: ...
     @property
-    def heavy_tails(self) -> Sequence[tuple[IntArray, float, float]]: ...
+    def heavy_tails(self) -> Sequence[Block]: ...
     @property
     def log_flawless(self) -> float: ...
     @property
@@ -99,68 +87,62 @@ class Target(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
-class LightTails:
+Block = tuple[IntArray, float, float]
+"""Coordinates with a multivariate t prior, its location and its scale."""
+
+
+class Stretched:
+    """Coordinates of θ, (d,), of which those of a block are stretched together.
+
+    `location`, `scale` (d,): those of its block, else 0 and 1; `member` (d, blocks): 1 in the block.
+    """
+
+    def __init__(self, dimension: int, blocks: Sequence[Block]) -> None:
+        self.blocks, self.location, self.scale = blocks, np.zeros(dimension), np.ones(dimension)
+        self.member = np.zeros((dimension, len(blocks)))
+        for i, (at, location, scale) in enumerate(blocks):
+            self.member[at, i], self.location[at], self.scale[at] = 1.0, location, scale
+
+    def stretch(self, points: FloatArray, by: FloatArray) -> FloatArray:
+        """Multiply the coordinates of each block by its number, (..., blocks)."""
+        return np.asarray(points * (1 + (by - 1) @ self.member.T))
+
+
+class LightTails(Stretched):
     """Coordinates u in which priors with heavy tails are nearly standard normal, as t proposals need.
 
     A block with a multivariate t prior is v = (θ - location)/scale; u points the same way, with |u|² = κ
-    log(1 + |v|²/κ). Other coordinates of θ, (d,), stay.
+    log(1 + |v|²/κ). Other coordinates stay.
     """
-
-    dimension: int
-    blocks: Sequence[tuple[IntArray, float, float]]
 
     def near(self, theta: FloatArray) -> LightTails:
         """Return coordinates that leave blocks as they are for which θ, (d,), is in the tail of the prior."""
-        return replace(
-            self,
-            blocks=[
-                (at, location, scale)
-                for at, location, scale in self.blocks
-                # data that hold a block in the tail of its prior make its posterior nearly normal in θ
-                if (((theta[at] - location) / scale) ** 2).sum() < BEND
-            ],
-        )
-
-    @cached_property
-    def _member(self) -> FloatArray:
-        """1 if a coordinate belongs to a block, (d, blocks)."""
-        member = np.zeros((self.dimension, len(self.blocks)))
-        for i, (at, *_) in enumerate(self.blocks):
-            member[at, i] = 1
-        return member
-
-    @cached_property
-    def _location_and_scale(self) -> tuple[FloatArray, FloatArray]:
-        location, scale = np.zeros(self.dimension), np.ones(self.dimension)
-        for at, location_of_block, scale_of_block in self.blocks:
-            location[at], scale[at] = location_of_block, scale_of_block
-        return location, scale
+        blocks = [
+            (at, location, scale)
+            for at, location, scale in self.blocks
+            # data that hold a block in the tail of its prior make its posterior nearly normal in θ
+            if (((theta[at] - location) / scale) ** 2).sum() < BEND
+        ]
+        return LightTails(len(theta), blocks)
 
     @cached_property
     def _log_jacobian(self) -> tuple[float, FloatArray]:
         """Log Jacobian at u = 0, and the exponent of each block's stretch, (blocks,)."""
-        return float(np.log(self._location_and_scale[1]).sum()), self._member.sum(axis=0) - 2
-
-    def _stretch_blocks(self, points: FloatArray, stretch: FloatArray) -> FloatArray:
-        """Multiply the coordinates of each block by its number of `stretch`, (K, blocks)."""
-        return np.asarray(points * (1 + (stretch - 1) @ self._member.T))
+        return float(np.log(self.scale).sum()), self.member.sum(axis=0) - 2
 
     def theta(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return θ at each u, (K, d), and the log Jacobian of dθ/du, (K,)."""
-        location, scale = self._location_and_scale
-        square = (u**2 @ self._member / BEND).clip(TINY, FARTHEST)
-        stretch = np.sqrt(np.expm1(square) / square)
+        square = (u**2 @ self.member / BEND).clip(TINY, FARTHEST)
+        by = np.sqrt(np.expm1(square) / square)
         at_zero, exponent = self._log_jacobian
-        log_jacobian = at_zero + square.sum(axis=1) + np.log(stretch) @ exponent
-        return location + scale * self._stretch_blocks(u, stretch), log_jacobian
+        log_jacobian = at_zero + square.sum(axis=1) + np.log(by) @ exponent
+        return self.location + self.scale * self.stretch(u, by), log_jacobian
 
     def u(self, theta: FloatArray) -> FloatArray:
         """Return u at each θ, (K, d)."""
-        location, scale = self._location_and_scale
-        v = (theta - location) / scale
-        square = np.maximum(v**2 @ self._member / BEND, TINY)
-        return self._stretch_blocks(v, np.sqrt(np.log1p(square) / square))
+        v = (theta - self.location) / self.scale
+        square = np.maximum(v**2 @ self.member / BEND, TINY)
+        return self.stretch(v, np.sqrt(np.log1p(square) / square))
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,23 +176,8 @@ class Proposal:
 
 
 @dataclass(frozen=True, eq=False)
-class Start:
-    """Posterior moments of an earlier, like sample in u: `centre`, (d,), and `cov`, (d, d)."""
-
-    tails: LightTails
-    centre: FloatArray
-    cov: FloatArray
-
-    @cached_property
-    def axes(self) -> FloatArray:
-        """Orthogonal axes of the covariance matrix, as long as its standard deviations, (d, d)."""
-        values, vectors = np.linalg.eigh(self.cov)
-        return np.asarray(vectors * np.sqrt(values))
-
-
-@dataclass(frozen=True, eq=False)
 class Approximation:
-    """An approximate posterior of one law, as draws `thetas`, (chain, draw, d), given that there are errors.
+    """Draws `thetas`, (chain, draw, d), of the posterior of one law, given that there are errors.
 
     `share` is its posterior probability, or its Bayes factor against the best law if that is larger.
     """
@@ -228,12 +195,6 @@ class Approximation:
     def log_evidence(self) -> float:
         """Log marginal density of the data."""
         return self.adapted.log_marginal
-
-    @property
-    def start(self) -> Start:
-        """Start of fits of the law to like samples."""
-        adapted = self.adapted
-        return Start(adapted.tails, adapted.centre, adapted.curvature)
 
     @cached_property
     def moments(self) -> tuple[FloatArray, FloatArray]:
@@ -255,10 +216,7 @@ class Approximation:
 
 
 class Adapted:
-    """Adaptive multiple importance sampling of one target (Cornuet et al. 2012).
-
-    The search of the mode starts at that of `other`, a target alike, or `near` that of a like sample.
-    """
+    """Adaptive multiple importance sampling of a target, from the mode of `other` if that is alike."""
 
     def __init__(
         self,
@@ -267,29 +225,17 @@ class Adapted:
         rng: np.random.Generator,
         chains: int = 1,
         other: Adapted | None = None,
-        near: Start | None = None,
     ) -> None:
         self.part, self.rng, self.chains, self.log_flawless = part, rng, chains, part.log_flawless
-        start = part.start if other is None else other.mode
-        if near is not None and len(near.centre) == len(part.start):
-            self.tails = near.tails
-            self._start_rounds(first, *self._move_start(near))
-            # a poor first round needs the search of the mode, which begins at the better of both points
-            if self.effective >= POOR * first:
-                return
-            start = max(start, self.mode, key=lambda at: part.log_densities(at[None])[0])
         self.tails = LightTails(len(part.start), part.heavy_tails)
-        self._start_rounds(first, *self._approximate_laplace(start))
-
-    def _start_rounds(self, number: int, mode: FloatArray, cov: FloatArray) -> None:
-        """Draw the first round of points, around this mode of u."""
+        mode, self.cov = self._approximate_laplace(part.start if other is None else other.mode)
         self.mode: FloatArray = self.tails.theta(mode[None])[0][0]
-        self.curvature, self.centre, self.cov = cov, mode, cov
+        self.centre = mode
         self.proposals: list[tuple[Proposal, float]] = []
         self.points, self.thetas = np.empty((0, len(mode))), np.empty((0, len(mode)))
         self.densities, self.mixture, self.own, self.counted = np.empty((4, 0))
-        self._smooth_counts: tuple[FloatArray, float] = (np.empty(0), np.inf)
-        self.round(number)
+        self._smoothed: tuple[FloatArray, float] = (np.empty(0), np.inf)
+        self.round(first)
 
     def _log_densities(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return θ at each point, and the log density of the point."""
@@ -301,24 +247,6 @@ class Adapted:
         """Return minus the log density of each point, (K,)."""
         # finite also where the density is 0, since differences of infinities are no number
         return -np.maximum(self._log_densities(points)[1], -1e10)
-
-    def _move_start(self, near: Start) -> tuple[FloatArray, FloatArray]:
-        """Return mode, (d,), and inverse curvature, (d, d), by Newton steps along axes of a near start."""
-        point, axes, d = near.centre, near.axes, len(near.centre)
-        cross = APART * np.vstack([np.zeros(d), np.eye(d), -np.eye(d)])
-        for _ in range(STEPS):
-            f = self._negate_density(point + cross @ axes.T)
-            above, below = f[1 : d + 1], f[d + 1 :]
-            curvature = (np.abs(above + below - 2 * f[0]) / APART**2).clip(FLATTEST, STEEPEST)
-            step = ((below - above) / (2 * APART * curvature)).clip(-FAR, FAR)
-            steps, short = point + LENGTHS[:, None] * (axes @ step), step @ step < SHORT**2
-            point, axes = (
-                steps[0 if short else np.argmin(self._negate_density(steps))],
-                axes / np.sqrt(curvature),
-            )
-            if short:
-                break
-        return point, axes @ axes.T
 
     def _approximate_laplace(self, start: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mode, (d,), and inverse curvature, (d, d), by a search and a Newton step."""
@@ -393,9 +321,9 @@ class Adapted:
     @property
     def smoothed(self) -> tuple[FloatArray, float]:
         """Smoothed weights and their Pareto shape."""
-        if len(self._smooth_counts[0]) < len(self.points):
-            self._smooth_counts = smoothed(self.log_w)
-        return self._smooth_counts
+        if len(self._smoothed[0]) < len(self.points):
+            self._smoothed = smoothed(self.log_w)
+        return self._smoothed
 
     def approximation(self, draws: int, share: float) -> Approximation:
         """Return the posterior of a model with this share, with `draws` draws in each chain."""
@@ -411,18 +339,14 @@ def approximated(
     draws: int,
     rng: np.random.Generator,
     prior: Sequence[float] = (1.0,),
-    near: Sequence[Start | None] = (),
     chains: int = 1,
 ) -> list[Approximation]:
-    """Approximate the posteriors of the laws of one part, each with `draws` draws in all `chains` together.
-
-    Each draws points until enough are effective for its posterior probability; `near` has a start for each.
-    """
+    """Approximate the posterior of each law of one part, with `draws` draws in all `chains` together."""
     adapted: list[Adapted] = []
     first = max(draws // FIRST, SMALLEST)
-    for law, start in zip(laws, near or [None] * len(laws), strict=True):
+    for law in laws:
         alike = (a for a in adapted if a.part.program is law.program)
-        adapted.append(Adapted(law, first, rng, chains, next(alike, None), start))
+        adapted.append(Adapted(law, first, rng, chains, next(alike, None)))
     while True:
         evidence = np.array([law.log_evidence for law in adapted])
         log_joint = np.log(prior) + evidence

@@ -24,9 +24,8 @@ TIED = ("entities", "kept", "kept_square", "foreign", "foreign_square")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joined:
-    """Joint posterior draws of several parts, (chain, draw, ...), with what is known of their quality.
-
-    `agreeing` is the effective number of combinations of draws; NUTS drew the parts that are `refitted`.
+    """Joint posterior draws of several parts, (chain, draw, ...), of which `agreeing` combinations are
+    effective.
     """
 
     by_size: dict[str, FloatArray]

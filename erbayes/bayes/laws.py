@@ -18,15 +18,15 @@ from .parts import CompiledPart, Drawn, PartDraws
 class OneOf:
     """A part of a size model that follows one of several laws. The posterior weighs them by their evidence.
 
-    The evidence of a law is its marginal likelihood. The posterior probability of a law is in proportion to
-    its prior weight times its evidence. Draws come from each law with this probability. The tie of all parts
-    by the known number of predicted links then changes it further.
+    The evidence of a law is its marginal likelihood. Draws come from each law with a probability in
+    proportion to its prior weight times its evidence, which the known number of predicted links then
+    changes further.
 
     Parameters
     ----------
     laws : mapping, name -> Part or SizeFamily
-        The most usual law first. It stands for the part in `Fit.pymc`. All have the same observed variables,
-        so that their evidence can be compared.
+        The most usual law first. It stands for the part in `Fit.pymc`. All have the same observed
+        variables, so that their evidence can be compared.
     weights : mapping, name -> float
         Prior weights, above 0. By default all are equal.
 

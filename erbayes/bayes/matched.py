@@ -27,9 +27,9 @@ class Matched:
     """A second clustering next to the sampled entities, (u,), which match some of its clusters, (clusters,).
 
     `cluster` is the one that an entity matches, or -1, and `common` counts their common records. Clusters
-    that are `left` can match an unsampled entity. `guests` match none and have most of their records in the
-    cluster. Of `broken` entities, `mended` ones have more of their records in a cluster than in any predicted
-    one.
+    that are `left` can match an unsampled entity; `guests` match none and have most of their records
+    there. Of `broken` entities, `mended` ones have more of their records in a cluster than in any
+    predicted one.
     """
 
     second: Second

@@ -30,9 +30,8 @@ def line(name: str, level: Prior, slope: Any) -> ByBin:
     Parameters
     ----------
     name : str
-        Name of the function. Its value at the centre is the variable "<name>_level".
     level : Prior
-        Prior of the value at the centre.
+        Prior of the value at the centre, the variable "<name>_level".
     slope : tensor
         Change per doubling of size, such as ``variable(Slope(0.0, 0.2), "my_slope")``.
 
@@ -68,9 +67,8 @@ MOST_PRECISE = 12.0
 """Largest log precision. Far above it, log beta functions lose all their digits."""
 
 
-def precision(name: str, level: Prior, slope: Any) -> ByBin:
-    """Create the precision of beta distributed shares, whose log is linear in log2 size, as `line` is."""
-    log_precision = line(name, level, slope)
+def exponentiate(log_precision: ByBin) -> ByBin:
+    """Return the precision of beta distributed shares by size, from its log."""
     return lambda data: pt.exp(pt.clip(log_precision(data), -MOST_PRECISE, MOST_PRECISE))
 
 
@@ -97,14 +95,14 @@ class Retention:
 
         P(intact) = exp(-e^(i(s)))
 
-    A broken entity keeps at most C2(s - 1) of its C2(s) links, because at least one record is lost. The share
-    w of these that it keeps has a beta distribution:
+    A broken entity keeps at most C2(s - 1) of its C2(s) links, because at least one record is lost. The
+    share w of these that it keeps has a beta distribution:
 
         w ~ Beta(mean 1/(1 + e^(-M(s))), precision e^(d(s)))
         M(s) = m(s) - log(e^i/(1 - exp(-e^i))) + κ/(s - 1)
 
-    i and m are a line in log2 s plus a smooth function, and d is a line. m is the logit of the share that is
-    kept if one piece is lost. The next term corrects it for further pieces, and κ for small entities.
+    i and m are a line in log2 s plus a smooth function, and d is a line. m is the logit of the share that
+    is kept if one piece is lost, the next term corrects it for further pieces, and κ for small entities.
 
     Parameters
     ----------
@@ -123,18 +121,12 @@ class Retention:
     unbroken : float in [0, 1]
         Prior probability that the prediction breaks no entity of the population.
 
-    Notes
-    -----
-    The formulas describe an entity that loses a Poisson number of pieces, e^i on average. A broken entity has
-    lost e^i/(1 - exp(-e^i)) pieces on average, and each piece costs links. A small entity cannot lose a small
-    share, hence κ.
+    Notes ----- The formulas describe an entity that loses a Poisson number of pieces, e^i on average. A
+    broken entity has lost e^i/(1 - exp(-e^i)) pieces on average. The slopes of i, d and m depend on each
+    other:
 
-    The slopes of i, d and m depend on each other:
-
-    - If the chance to break does not grow with size (β = 0), entities split as a whole. Pieces grow with the
-      entity, and m does not change.
-    - If it grows, single records or small pieces are lost. The share that one costs halves with each doubling
-      of size, and m rises by log 2.
+    - If the chance to break does not grow with size (β = 0), entities split as a whole, and m is constant.
+    - If it grows, small pieces are lost, whose share halves with each doubling, and m rises by log 2.
     - If every record is lost independently, i and d rise by log 2 as well.
 
     In this way small entities inform the links that large ones keep.
@@ -159,7 +151,6 @@ class Retention:
     unbroken: float = 0.01
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
-        """Create the part in a PyMC model, and return its quantities by size (see `contract.Part`)."""
         return retained(data, self.curves(), self.unbroken)
 
     def curves(self) -> ErrorCurves:
@@ -181,13 +172,10 @@ class Retention:
 class Threshold:
     """Part for retention if the prediction cuts entities above some size, as a matcher that caps its blocks.
 
-    Below the threshold τ, entities follow a `Retention`. Above it, the chance to break, the share of links
-    that a broken entity keeps and the precision of shares have values of their own:
+    Below the threshold τ, entities follow a `Retention`. Above it, within about a doubling of size:
 
         log(-log P(intact)) = i
         w ~ Beta(mean 1/(1 + e^(-m - μ (log2 s - τ))), precision e^d)
-
-    The change from one law to the other takes about a doubling of size.
 
     Parameters
     ----------
@@ -196,10 +184,10 @@ class Threshold:
     threshold : Prior
         τ, less log2 of the mean size of a random record's predicted cluster.
     break_level, share_level, precision_level : Prior
-        i, m and d. That of d has heavy tails: giants may be cut alike, as into three pieces of the same size.
+        i, m and d. That of d has heavy tails: giants may be cut alike, as into three pieces of the same
+        size.
     share_slope : Prior
-        μ, the change of the logit of w per doubling of size. If pieces have the same size in all entities, it
-        is -log 2.
+        μ. If pieces have the same size in all entities, it is -log 2.
 
     Examples
     --------
@@ -216,7 +204,6 @@ class Threshold:
     precision_level: Prior = Slope(1.5, 1.0)
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
-        """Create the part in a PyMC model, and return its quantities by size (see `contract.Part`)."""
         below = self.below.curves()
         place = data["log_biased_mean"] / np.log(2) + variable(self.threshold, "threshold")
         i, m, d = (
@@ -266,10 +253,7 @@ def retained(data: Tensors, curves: ErrorCurves, unbroken: float) -> dict[str, A
     def share_of_steps(data: Tensors) -> Any:
         return open_mean(share(data), pt.maximum(data["size"] - 2, 0.0))
 
-    def spread(data: Tensors) -> Any:
-        return pt.exp(pt.clip(curves.precision(data), -MOST_PRECISE, MOST_PRECISE))
-
-    sampled = sampled_bins(data)
+    spread, sampled = exponentiate(curves.precision), sampled_bins(data)
     broken = sampled["several"] - sampled["intact"]
     unbroken_state, log_unbroken = flawless("unbroken", unbroken, broken)
     log_hazard = pt.switch(unbroken_state, NEVER, curves.broken(sampled))
@@ -291,20 +275,14 @@ def retained(data: Tensors, curves: ErrorCurves, unbroken: float) -> dict[str, A
 
 
 def beta_shares(name: str, n: Any, mean: Any, precision: Any, observed: Any) -> Any:
-    """Add n beta distributed shares w of each sampled bin to the likelihood.
-
-    The data are Σ log w and Σ log(1 - w), which are sufficient.
+    """Add n beta distributed shares w of each of b sampled bins to the likelihood.
 
     Parameters
     ----------
     name : str
-        Name of the observed variable.
-    n : tensor, (b,)
-        Number of shares in each of b sampled bins.
-    mean, precision : tensors, (b,)
-        Mean and precision of the beta distribution.
+    n, mean, precision : tensors, (b,)
     observed : tensor, (b, 2)
-        The two sums.
+        Σ log w and Σ log(1 - w), which are sufficient.
     """
 
     def logp(value: Any, n: Any, mean: Any, precision: Any, pair: Any) -> Any:
@@ -348,22 +326,18 @@ class Leakage:
 
         E(v) exp((a + c x) log2 v + g(v))
 
-    E(v) is the number of records with v other records in their predicted cluster. x is log2 of the size, less
-    its mean among the sampled entities, and g is a smooth function of log2 v. If lost pieces join clusters in
-    proportion to the clusters' records, then a = c = g = 0.
+    E(v) is the number of records with v other records in their predicted cluster, x is log2 of the size,
+    less its mean among the sampled entities, and g is a smooth function of log2 v. If lost pieces join
+    clusters in proportion to the clusters' records, then a = c = g = 0.
 
     Parameters
     ----------
-    meet_level : Prior
-        h at the mean log2 size of the sampled entities.
-    meet_slope : Prior
-        Slope of h per doubling of size.
-    meet_amplitude : float
-        Prior scale of the smooth part of h. Above 0.
+    meet_level, meet_slope : Prior
+        h at the mean log2 size of the sampled entities, and its slope per doubling of size.
     tilt, tilt_by_size : Prior
         a and c, in natural logs of weight per doubling of v.
-    tilt_amplitude : float
-        Prior scale of g. Above 0.
+    meet_amplitude, tilt_amplitude : float
+        Prior scales of the smooth part of h and of g. Above 0.
     unmet : float in [0, 1]
         Prior probability that no entity of the population meets a foreign record.
 
@@ -383,7 +357,6 @@ class Leakage:
     unmet: float = 0.01
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
-        """Create the part in a PyMC model, and return its quantities by size (see `contract.Part`)."""
         v, sampled = data["log_intrusion"], sampled_bins(data)
         h = curve("meet", self.meet_level, variable(self.meet_slope, "meet_slope"), self.meet_amplitude)
         unmet, log_unmet = flawless("unmet", self.unmet, sampled["met"])
@@ -420,28 +393,9 @@ class Leakage:
 
 @dataclass(frozen=True, slots=True)
 class Exactness:
-    """Part for exactness: intact entities that meet no foreign record, and so are exactly predicted.
-
-    An intact entity of s records meets no foreign record with a probability that depends on its size:
-
-        P(exact given intact) = exp(-e^(t(s)))
+    """Part for the chance exp(-e^(t(s))) that an intact entity of s records meets no foreign record.
 
     t is a line in log2 s plus a smooth function.
-
-    Parameters
-    ----------
-    level : Prior
-        t at the mean log2 size of the sampled entities.
-    slope : Prior
-        Slope of t per doubling of size.
-    amplitude : float
-        Prior scale of the smooth part of t. Above 0.
-
-    Examples
-    --------
-    >>> from erbayes.bayes import Exactness, SizeModel, Slope
-    >>> SizeModel(exactness=Exactness(slope=Slope(0.0, 0.1))).exactness.slope
-    Slope(mean=0.0, scale=0.1)
     """
 
     level: Prior = Level(-1.0, 2.0)
@@ -449,7 +403,6 @@ class Exactness:
     amplitude: float = 0.2
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
-        """Create the part in a PyMC model, and return its quantities by size (see `contract.Part`)."""
         t = curve("stain", self.level, variable(self.slope, "stain_slope"), self.amplitude)
         sampled = sampled_bins(data)
         stained = sampled["intact_all"] - sampled["clean"]
@@ -461,26 +414,8 @@ class Exactness:
 class Bounded:
     """Part for a column that lies between two bounds if an entity errs, such as its number of pieces.
 
-    The model is of w, the share of the way from the lower bound to the upper. It has a beta distribution:
-
-        w ~ Beta(mean 1/(1 + e^(-m(s))), precision e^(d(s)))
-
-    m is a line in log2 s plus a smooth function, and d is a line, with s the size of the entity.
-
-    Parameters
-    ----------
-    level, precision_level : Prior
-        m and d at the mean log2 size of the sampled entities.
-    slope, precision_slope : Prior
-        Slopes of m and d per doubling of size.
-    amplitude : float
-        Prior scale of the smooth part of m. Above 0.
-
-    Examples
-    --------
-    >>> from erbayes.bayes import Bounded, SizeModel
-    >>> SizeModel(bounded=Bounded(amplitude=0.1)).bounded.amplitude
-    0.1
+    The share of the way from the lower bound to the upper is beta distributed. The logit of its mean is a
+    line in log2 s plus a smooth function, and its log precision is a line.
     """
 
     level: Prior = Level(0.0, 1.5)
@@ -490,10 +425,10 @@ class Bounded:
     amplitude: float = 0.3
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
-        """Create the part in a PyMC model, and return its quantities by size (see `contract.Part`)."""
         m = curve("bounded", self.level, variable(self.slope, "bounded_slope"), self.amplitude)
         delta = variable(self.precision_slope, "bounded_precision_slope")
-        spread, sampled = precision("bounded_precision", self.precision_level, delta), sampled_bins(data)
+        spread = exponentiate(line("bounded_precision", self.precision_level, delta))
+        sampled = sampled_bins(data)
         mean, precisions = open_mean(pm.math.sigmoid(m(sampled)), sampled["bounded_steps"]), spread(sampled)
         beta_shares("bounded_sums", sampled["bounded_count"], mean, precisions, sampled["bounded_shares"])
         return {"bounded_mean": pm.math.sigmoid(m(data))}
@@ -513,12 +448,10 @@ class Chances(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """A column that is fixed by the size of an entity if the entity does not err, and bounded if it errs.
+    """A column `fixed` by the size of an entity if it does not err, and between `low` and `high` if it errs.
 
-    `errs` (u,): true for sampled entities that err; `chance` (..., J): chance that an entity errs, by size;
-    `steps`: number of steps between the bounds. k steps above the lower bound count as the share (k +
-    ½)/(steps + 1); `fixed`: value of the column if the entity does not err; `low`, `high`: its bounds if
-    the entity errs.
+    `errs` marks sampled entities that err, (u,), and `chance` is that to err by size, (..., J). k of the
+    `steps` above the lower bound count as the share (k + ½)/(steps + 1).
     """
 
     errs: Callable[[Entities], Any]
@@ -575,3 +508,5 @@ BETWEEN: dict[Column, Between] = {
     ),
 }
 """Columns that `Bounded` models, each with its own fit."""
+UNTIED = {"exactness": Exactness(), "bounded": Bounded()}
+"""Parts that the known number of predicted links does not tie, fitted when a metric needs them."""

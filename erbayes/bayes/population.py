@@ -20,14 +20,11 @@ NEAR = 0.05
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Links:
-    """Expected links of a population, and the variances of the links of a finite population.
+    """Expected `true`, `common` and `false` predicted links of a population, and variances of the realised
+    ones.
 
-    Attributes are arrays (...) or PyTensor's tensors, so that PyMC models and importance sampling share the
+    They are arrays (...) or PyTensor's tensors, so that PyMC models and importance sampling share
     formulas.
-
-    `true`, `common`, `false`: expected number of true links, of common links, and of false predicted links;
-    `common_variance`, `false_variance`, `covariance`: variances and covariance of the realised numbers, if
-    the number of unsampled entities is Poisson.
     """
 
     true: Any
@@ -40,35 +37,27 @@ class Links:
     @classmethod
     def of(cls, rest: Any, by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Links:
         """Add links of sampled entities, and of clusters that stand for some, to those of the `rest`."""
-        own = cls._make_rest(rest, by_size, data)
-        if "stands" not in by_size:
-            return own
-        p, (true, common) = by_size["stands_left"], of_clusters(by_size, data)
-        spread = p * (1 - p) / data["left"].clip(1, np.inf)
-        return cls(
-            own.true + (p * true).sum(-1),
-            own.common + (p * common).sum(-1),
-            own.false,
-            own.common_variance + (spread * common**2).sum(-1),
-            own.false_variance,
-            own.covariance,
-        )
-
-    @classmethod
-    def _make_rest(cls, rest: Any, by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Links:
         s = data["size"]
-        kept, square = by_size["kept"], by_size["kept_square"]
         foreign, foreign_square = (by_size.get(name, 0.0) for name in ("foreign", "foreign_square"))
         c2 = s * (s - 1) / 2
         records, links = rest * s, rest * c2
-        common = links * kept
+        kept = links * by_size["kept"]
+        true = links.sum(-1) + data["sampled_true_links"]
+        common = kept.sum(-1) + data["sampled_common_links"]
+        common_variance = (links * c2 * by_size["kept_square"]).sum(-1)
+        if "stands" in by_size:
+            p, (true_left, common_left) = by_size["stands_left"], of_clusters(by_size, data)
+            true = true + (p * true_left).sum(-1)
+            common = common + (p * common_left).sum(-1)
+            spread = p * (1 - p) / data["left"].clip(1, np.inf)
+            common_variance = common_variance + (spread * common_left**2).sum(-1)
         return cls(
-            links.sum(-1) + data["sampled_true_links"],
-            common.sum(-1) + data["sampled_common_links"],
+            true,
+            common,
             ((records * foreign).sum(-1) + data["sampled_foreign"]) / 2,
-            (links * c2 * square).sum(-1),
+            common_variance,
             (records * s * foreign_square).sum(-1) / 4,
-            (common * s * foreign).sum(-1) / 2,
+            (kept * s * foreign).sum(-1) / 2,
         )
 
     @property
@@ -121,12 +110,9 @@ def log_density_of_total(links: Links, log: Any, log_total: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Completed:
-    """Completed populations: numbers of unsampled entities, and of links.
+    """Completed populations: numbers of unsampled entities by size, (..., J), and of links, (...).
 
-    `number` (..., J): unsampled entities of each size, without those for which a cluster of the second
-    clustering stands; `standing` (..., 2 J): clusters of the second clustering that stand for unsampled
-    entities, by size without guests and with; `true`, `common`, `false` (...): number of true links, of
-    common links, and of false predicted links.
+    `standing`, (..., 2 J), are clusters of the second clustering that stand for further entities.
     """
 
     number: FloatArray
@@ -141,8 +127,8 @@ def completed(
 ) -> Completed:
     """Draw a finite population for each posterior draw, (..., J), near the known number of predicted links.
 
-    Numbers of entities are Poisson, shares of links kept are beta and foreign links gamma distributed, with
-    the moments of the model. One of `tries` populations is chosen by its predicted links.
+    Numbers of entities are Poisson, shares of links kept are beta and foreign links gamma distributed,
+    with the moments of the model. One of `tries` populations is chosen by its predicted links.
     """
     s, expected = data["size"], unsampled(by_size, data)
     c2, steady = s * (s - 1) / 2, _mark_steady_sizes(expected, by_size, data)

@@ -66,7 +66,7 @@ class Posterior(Tabled):
         return totals(metrics, self.total)
 
     def apply(self, metrics: Wanted) -> Draws:
-        """Return posterior draws of metrics.
+        """Return posterior draws of metrics, (chain, draw, k).
 
         Draws of totals can break their inequalities with known totals. A draw of a metric outside its support
         is then set to the end of the support.
@@ -74,10 +74,6 @@ class Posterior(Tabled):
         Parameters
         ----------
         metrics : Metric or str, or several
-
-        Returns
-        -------
-        Draws, (chain, draw, k)
 
         Raises
         ------
@@ -103,18 +99,16 @@ class Posterior(Tabled):
         Returns
         -------
         DataFrame, one row per metric
-            Columns of `Draws.table`, and these. A saved fit has the last four groups at the level .95 alone,
-            for the metrics that were saved.
+            Columns of `Draws.table`, and these. A saved fit has the last four groups at the level .95 alone.
 
             - prior_shift: the shift of the mean, in posterior standard deviations, if the prior of one part
-              is raised to the power 2, from the slope at the power 1, for the part with the largest shift.
-              Above .3, the answer depends on the prior of entities outside the sample. prior_shift_error is
-              its Monte Carlo standard error, .1 to .4 with 1,000 draws. `prior_shift(draws)` has each part.
+              counts twice, for the part with the largest shift. Above .3, the answer depends on that prior.
+              prior_shift_error is its Monte Carlo standard error, .1 to .4 with 1,000 draws.
             - posterior_lower, posterior_upper: the interval of the posterior. If the alarm of recall is
               raised, lower and upper of the metrics that count true links are those of the pool instead, and
               kind says so (see `Fit.disowned`).
-            - pooled_lower, pooled_upper: the interval of the pool with the closed form (see
-              `Fit.pooled`); NaN if the closed form lacks the metric.
+            - pooled_lower, pooled_upper: the interval of `Fit.pooled`; NaN if the closed form lacks the
+              metric.
             - by_second, if there is a second clustering: the share of the true links taken from it.
             - law_lower, law_upper, if parts have several laws: the ends of the widest range of the intervals
               under the laws that the sample does not reject (see `Fit.laws`).
@@ -137,10 +131,10 @@ class Posterior(Tabled):
         )
 
     def prior_shift(self, draws: Draws) -> pd.DataFrame:
-        """Return the influence of each part's prior on each mean.
+        """Return the influence of each part's prior on each mean, one row per metric, one column per part.
 
-        The shift of a mean is its slope by the log of the power α to which a prior p is raised, times log 2.
-        The slope of the mean of a metric g is a posterior covariance:
+        It is the absolute shift of the mean, in posterior standard deviations, if the prior p is raised to
+        the power α = 2, from the slope at α = 1, which for a metric g is a posterior covariance:
 
             d E(g)/d log α = Cov(g, log p)
 
@@ -150,11 +144,6 @@ class Posterior(Tabled):
         ----------
         draws : Draws
             Posterior draws of metrics, from `apply`.
-
-        Returns
-        -------
-        DataFrame, one row per metric, one column per part
-            Absolute shift of the mean if α = 2, in posterior standard deviations.
         """
         moves = self._moves(draws)
         return self._by_metric_and_part(draws, np.abs(moves.sum(axis=(0, 1))) / (moves[..., 0, 0].size - 1))
@@ -162,8 +151,7 @@ class Posterior(Tabled):
     def prior_shift_error(self, draws: Draws) -> pd.DataFrame:
         """Return the Monte Carlo standard error of each number of `prior_shift`.
 
-        It is the error of the means of batches of √n consecutive draws, n per chain, since copies of one
-        point are consecutive. That of the posterior standard deviation is small beside it, and left out.
+        It is that of the means of batches of √n consecutive draws, n per chain, since copies are consecutive.
         """
         moves = self._moves(draws)
         n = moves.shape[1]
@@ -185,21 +173,15 @@ class Posterior(Tabled):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Saved(Posterior):
-    """A saved fit: its draws of totals, without the sample and the model.
-
-    `tree`: groups of draws and data, as in `Fit.tree`.
-    """
+    """A saved fit: a `tree` of its draws of totals, as in `Fit.tree`, without the sample and the model."""
 
     tree: xr.DataTree
 
     @classmethod
     def load(cls, path: Path | str) -> Saved:
-        """Read a saved fit, which has the table, the metrics and the tree, but not the sample and the model.
+        """Read a file of `Fit.save`: the tree, the metrics and the table, with every column at the level .95.
 
-        A file of `Fit.save` has every column of the table at the level .95. The closed form and the fits
-        under each law are not saved, so that tables of other levels have the columns of the posterior draws.
-
-        To keep all of a fit, pickle it.
+        Pickle keeps all of a fit.
         """
         try:
             with xr.open_datatree(path) as stored:

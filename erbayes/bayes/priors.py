@@ -39,8 +39,7 @@ def variable(prior: Any, name: str) -> Any:
     Raises
     ------
     DataError
-        An object that is no prior, a callable that creates no variable of this name, or a variable of several
-        numbers.
+        An object that is no prior, or a callable that creates no variable of one number of this name.
     """
     node = getattr(prior, "owner", None)
     is_distribution = node is not None and isinstance(node.op, RandomVariable | SymbolicRandomVariable)
@@ -74,25 +73,14 @@ def need_positive(what: str, value: float) -> None:
 class Slope:
     """Prior with heavy tails, for a change per doubling of size: t with 3 degrees of freedom.
 
-    It is a normal prior whose scale is itself uncertain.
-
-    Parameters
-    ----------
-    mean : float
-    scale : float
-        Above 0.
-
-    Raises
-    ------
-    ValueError
-        A scale that is not above 0 and finite.
+    It is a normal prior whose scale is itself uncertain. A `scale` that is not above 0 raises ValueError.
 
     Examples
     --------
     >>> import pymc as pm
     >>> from erbayes.bayes import Slope
     >>> with pm.Model() as model:
-    ...     slope = Slope(0.0, 0.25)("slope")
+    ...     slope = Slope(mean=0.0, scale=0.25)("slope")
     >>> model.free_RVs
     [slope]
     """
@@ -113,25 +101,14 @@ class Slope:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Normal prior.
-
-    Parameters
-    ----------
-    mean : float
-    sd : float
-        Standard deviation, above 0.
-
-    Raises
-    ------
-    ValueError
-        A standard deviation that is not above 0 and finite.
+    """Normal prior. An `sd` that is not above 0 raises ValueError.
 
     Examples
     --------
     >>> import pymc as pm
     >>> from erbayes.bayes import Level
     >>> with pm.Model() as model:
-    ...     level = Level(-0.5, 1.5)("level")
+    ...     level = Level(mean=-0.5, sd=1.5)("level")
     >>> model.free_RVs
     [level]
     """
@@ -151,27 +128,22 @@ def smooth(name: str, rank: int, scale: float) -> Callable[[Any], Any]:
     """Create a smooth function in the current PyMC model: a Gaussian process whose amplitude is uncertain.
 
     The function is a weighted sum of the columns of a basis (see `grid.basis`). Its weights have a
-    multivariate t distribution with 3 degrees of freedom. This is a normal distribution whose common scale
-    is integrated out.
+    multivariate t distribution with 3 degrees of freedom. This is a normal distribution whose common scale is
+    integrated out.
 
     Parameters
     ----------
     name : str
         Name of the function. Its weights are the variable "<name>_weights".
     rank : int
-        Number of columns of the basis. It is `erbayes.bayes.grid.RANK` for the bases in the data of a part.
+        Number of columns of the basis: `erbayes.bayes.grid.RANK` for the bases in the data of a part.
     scale : float
-        Scale of the prior: standard deviation of the function if the amplitude is 1. Above 0.
+        Standard deviation of the function if the amplitude is 1. If it is not above 0, ValueError.
 
     Returns
     -------
     callable
         Function of a basis, (J, rank), that returns the values of the smooth function, (J,).
-
-    Raises
-    ------
-    ValueError
-        A scale that is not above 0 and finite.
     """
     need_positive("amplitude", scale)
 
@@ -209,9 +181,8 @@ def flawless(name: str, chance: float, observed: Any) -> tuple[Any, Any]:
     Parameters
     ----------
     name : str
-        Name of the variable.
-    chance : float in [0, 1]
-        Prior probability that no entity errs.
+    chance : float
+        Prior probability that no entity errs. Outside [0, 1] it raises ValueError.
     observed : tensor
         Numbers of sampled entities that err. If one does, the variable is 0.
 
@@ -219,11 +190,6 @@ def flawless(name: str, chance: float, observed: Any) -> tuple[Any, Any]:
     -------
     variable, log_density : tensors
         The variable, and the log joint density of the data and of the state without errors.
-
-    Raises
-    ------
-    ValueError
-        A chance outside [0, 1].
     """
     if not 0 <= chance <= 1:
         raise ValueError(f"a prior probability must lie in [0, 1], not {chance}")
@@ -232,10 +198,7 @@ def flawless(name: str, chance: float, observed: Any) -> tuple[Any, Any]:
 
 
 def counts(name: str, n: Any, log_p: Any, observed: Any, **kwargs: Any) -> Any:
-    """Add multinomial counts over the last axis to the likelihood.
-
-    Log densities leave out terms that depend on the counts alone.
-    """
+    """Add multinomial counts over the last axis to the likelihood, without terms of the counts alone."""
 
     def logp(value: Any, n: Any, log_p: Any) -> Any:
         return pt.sum(value * log_p, axis=-1)
@@ -268,10 +231,10 @@ def shares(weights: Any) -> Any:
 
 
 def events(name: str, n: Any, log_hazard: Any, observed: Any) -> Any:
-    """Add binomial counts of an event, in each sampled bin, to the likelihood.
+    """Add binomial counts of an event, in each sampled bin, to the likelihood, without terms of the counts
+    alone.
 
-    The event has probability 1 - exp(-e^h), with h the log hazard. Log densities leave out terms that depend
-    on the counts alone.
+    The event has probability 1 - exp(-e^h), with h the log hazard.
     """
 
     def logp(value: Any, n: Any, log_hazard: Any) -> Any:

@@ -25,16 +25,14 @@ FLOOR = 1e-300
 
 
 class SizeFamily(Protocol):
-    """A prior on how many entities have each size.
+    """A prior on how many entities have each size, such as one of your own (docs/guide/own-parts.md).
 
-    A family of your own needs this one method: docs/guide/own-parts.md has an example. A frozen dataclass of
-    plain values is best, because it is compiled only once.
+    A frozen dataclass of plain values is best, because it is compiled only once.
     """
 
     def log_weights(self, data: Tensors) -> Any:
-        """Create random variables in a PyMC model, and return the log weight of each bin of sizes.
-
-        The method creates one or more continuous random variables, of any names.
+        """Create one or more random variables in a PyMC model, and return the log weight of each bin of
+        sizes.
         """
         ...
 
@@ -43,19 +41,15 @@ class SizeFamily(Protocol):
 class PredictionInformed:
     """Size family, the default: the histogram of predicted cluster sizes, smoothed and tilted.
 
-    M_s is the number of entities of size s. Its log is that of predicted clusters, plus a line, a smooth
-    function and a step:
-
         log M_s = log H(s) + b log2 s + g(log2 s) + c 1(s = 1)
 
-    H is the histogram of predicted sizes, smoothed over .4 doublings and extended past its largest size. b is
-    a slope per doubling, g a smooth function, and c the step at single records. A matcher that misses links
-    leaves records alone, whatever the size of their entity: then c is below 0. One that joins strangers takes
-    single records away.
+    M_s is the number of entities of size s, and H the histogram of predicted sizes, smoothed over .4
+    doublings and extended past its largest size. b is a slope per doubling, g a smooth function, and c the
+    step at single records. A matcher that misses links leaves records alone, whatever the size of their
+    entity: then c is below 0. One that joins strangers takes single records away.
 
-    A share of the records belongs to further entities, which are larger than predicted clusters. The sizes of
-    the entities of these records are log-normal. Their median is a factor times the mean size of a random
-    record's predicted cluster.
+    A share of the records belongs to further entities, larger than predicted clusters, with log-normal
+    sizes of records. Their median is a factor times the mean size of a random record's predicted cluster.
 
     Parameters
     ----------
@@ -102,17 +96,13 @@ class PredictionInformed:
 
 @dataclass(frozen=True, slots=True)
 class LogNormal:
-    """Size family: log-normal on whole sizes.
-
-        P(s) ∝ φ((log s - μ)/σ)/s
-
-    φ is the standard normal density. μ + σ² is the median of log s for the entity of a random record.
+    """Size family: log-normal on whole sizes, P(s) ∝ φ((log s - μ)/σ)/s with the normal density φ.
 
     Parameters
     ----------
     location_sd : float
-        Prior standard deviation of μ + σ² around its value among predicted clusters, the log of their mean
-        size for a random record. Above 0.
+        Prior standard deviation of μ + σ², the median of log s for the entity of a random record, around
+        the log of the mean size of a random record's predicted cluster. Above 0.
     log_scale_sd : float
         Prior standard deviation of log σ around 0. Above 0.
 
@@ -135,9 +125,7 @@ class LogNormal:
 
 @dataclass(frozen=True, slots=True)
 class Zeta:
-    """Size family: power law, up to the end of the grid.
-
-        P(s) ∝ s^(-a)
+    """Size family: power law, P(s) ∝ s^(-a), up to the end of the grid.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ from .joined import Joined
 from .laws import compiled
 from .matched import Matched
 from .model import SizeModel
-from .outcomes import BETWEEN
+from .outcomes import BETWEEN, UNTIED
 from .parts import Drawn
 from .population import Completed, of_clusters
 from .posterior import Posterior
@@ -57,7 +57,7 @@ def depends_on_size(column: Column | Known) -> TypeGuard[PieceSum]:
 def count_completed_links(
     column: Column, population: Completed, predicted: float, truth: Completed | None
 ) -> FloatArray:
-    """Return common or true links of completed populations, scaled to the predicted links, (chain, draw).
+    """Return common or true links, (chain, draw), of populations that are scaled to the predicted links.
 
     Populations of `truth` say how many true links each common link has.
     """
@@ -138,7 +138,7 @@ class FittedTotals(Posterior):
         if stream not in self.untied:
             rng = np.random.default_rng([self.seed, stream])
             chains, draws = self.population.true.shape
-            only = compiled(self.model.untied[place], data)
+            only = compiled(UNTIED[place], data)
             (drawn,) = Importance(draws, chains)([only], rng)[0].values()
             if drawn.problems:
                 what = f"{self.evidence.where}{place}: {'; '.join(drawn.problems)}"
@@ -186,9 +186,8 @@ class FittedTotals(Posterior):
     def numbers(self, statistics: Any) -> Draws:
         """Return posterior draws of a user's own numbers, which depend on the sizes of entities alone.
 
-        They depend on a prior, since it tells the sizes that no draw has: `prior_shift` of these draws says
-        how far. Unsampled entities of eight records or more are known by bins of sizes, three per doubling,
-        and are spread evenly over the sizes of their bin, which keeps their number and their records.
+        Unsampled entities of eight records or more are known by bins of sizes, and are spread evenly over
+        the sizes of their bin, which keeps their number and their records.
 
         Parameters
         ----------
@@ -198,20 +197,12 @@ class FittedTotals(Posterior):
         Returns
         -------
         Draws, (chain, draw, k)
+            They depend on a prior, and `prior_shift` of these draws says how far.
 
         Raises
         ------
         NotIdentified
             A statistic that needs another feature than the size, or a regression.
-
-        Examples
-        --------
-        >>> import erbayes as eb
-        >>> from erbayes import bayes, datasets
-        >>> case = datasets.people()
-        >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
-        >>> bayes.fast(sample, rng=1).numbers(["count", "share(size>=2)"]).names
-        ('count', 'share(size>=2)')
         """
         wanted = statistics_of(statistics)
         for statistic in wanted:
@@ -239,10 +230,7 @@ class FittedTotals(Posterior):
 
     @property
     def by_second(self) -> FloatArray:
-        """Share of the true links in clusters of the second clustering, by size, (chain, draw, J).
-
-        These clusters stand for entities outside the sample. Without a second clustering the shares are 0.
-        """
+        """Share of true links in clusters that stand for unsampled entities, by size, (chain, draw, J)."""
         if self.truth is None:
             return np.zeros_like(self.by_size["entities"])
         population, data = self.truth.population, self.truth.evidence.data

@@ -14,13 +14,12 @@ import pymc as pm
 import xarray as xr
 from pymc.model.transform.optimization import freeze_dims_and_data
 
-from .._internal.arrays import FloatArray
+from .._internal.arrays import FloatArray, Seed, generator
 from .._internal.files import replacing
 from .contract import ALL_DATA
 from .likelihood import DIMS, Factor, factors
 from .parts import drawn_from_prior
 from .posterior import TABLE, Saved
-from .samplers import one_seed
 from .totals import FittedTotals
 
 Groups = Mapping[str, Mapping[str, Any]]
@@ -34,18 +33,12 @@ class FittedTree(FittedTotals):
     def pymc(self) -> pm.Model:
         """Return the tied parts as one PyMC model with frozen data, to inspect, to change and to sample.
 
-        `pm.sample(model=fit.pymc)` draws parameters and quantities by size, and `pm.do` replaces any of them
-        by a value. Data and parameters of priors are constants without names. `pm.do` refuses their names by
-        a KeyError, and `pm.model_to_graphviz` shows only variables.
+        Data and parameters of priors are constants without names. Observed are counts of the sampled entities
+        by bins of size, whose log densities leave out terms of the counts alone. The model lacks two things:
 
-        The observed variables are counts of the sampled entities by bins of size, which are sufficient for
-        the parameters. Their log densities leave out terms that depend on the counts alone. The model lacks
-        two things:
-
-        - the chances that the prediction makes no error of one kind, `unbroken` of `Retention` and `unmet`
-          of `Leakage`. Both are 0 here, as they are in the fit if a sampled entity has such an error.
-        - the completion (see `erbayes.bayes.population`). Metrics are of finite populations that contain the
-          sample as observed. They are not functions of the parameters.
+        - the chances that the prediction makes no error of one kind, `unbroken` of `Retention` and `unmet` of
+          `Leakage`. Both are 0 here, as they are in the fit if a sampled entity has such an error.
+        - the step from parameters to metrics of finite populations (see `erbayes.bayes.population`).
         """
         built = self.model.build(self.evidence)
         switches = {v.name: 0 for v in built.free_RVs if v.dtype == "int64"}
@@ -64,15 +57,9 @@ class FittedTree(FittedTotals):
     def log_likelihood(self) -> FloatArray:
         """Return the log-likelihood of each distinct sampled entity, (chain, draw, entity).
 
-        It is the sum of the terms of its size, of its links kept, and of the foreign records that it meets.
-        The first term counts once per draw, the others are given the size. With a second clustering there is
-        a term of whether one of its clusters matches the entity. A matched entity has no terms of errors.
-
-        Notes
-        -----
-        The posterior also depends on the known number of predicted links, \\|P\\|, which belongs to no single
-        entity. Leave-one-out keeps the density of this number, in which the links of the entity that is left
-        out still count as observed. The result is therefore doubtful for a giant that holds much of \\|P\\|.
+        It is the sum of its `factors`; that of the size counts once per draw. The known number of predicted
+        links belongs to no single entity, so that leave-one-out keeps its density. The result is therefore
+        doubtful for a giant that holds much of that number.
         """
         log_density = np.zeros((*self.population.true.shape, len(self.evidence.entities.bin)))
         for factor in self.factors.values():
@@ -133,37 +120,22 @@ class FittedTree(FittedTotals):
         tree: xr.DataTree = az.from_dict(filled, coords=labels, dims=dims, attrs=attributes)
         return tree
 
-    def predictive(
-        self,
-        *,
-        draws: int = 500,
-        rng: np.random.Generator | int | None = None,
-        random_seed: np.random.Generator | int | None = None,
-    ) -> xr.DataTree:
+    def predictive(self, *, draws: int = 500, rng: Seed = None) -> xr.DataTree:
         """Return the tree with predicted observations added, for prior and posterior predictive checks.
 
         Groups prior_predictive and posterior_predictive have the variables of observed_data. Sizes are
-        predicted for the distinct entities of a sample by this design. The other variables are predicted
-        given the sampled sizes. Group log_likelihood has each variable separately, as `arviz.plot_loo_pit`
-        needs it. Group prior has parameters.
+        predicted for the distinct entities of a sample by this design, other variables given the sampled
+        sizes. Group log_likelihood has each variable separately, as `arviz.plot_loo_pit` needs it, and prior
+        has parameters.
 
         Parameters
         ----------
         draws : int
             Draws from the prior. Those from the posterior are the draws of the fit.
-        rng, random_seed : Generator, int or None
-            A generator or its seed, as in `fast`. None is a new seed at each call.
-
-        Returns
-        -------
-        DataTree
-
-        Raises
-        ------
-        DataError
-            Both rng and random_seed.
+        rng : Generator, int or None
+            As in `fast`.
         """
-        rng, data = one_seed(rng, random_seed), self.evidence.data
+        rng, data = generator(rng), self.evidence.data
         prior = [drawn_from_prior(part, data, draws, rng) for part in self.model.tied.values()]
         by_size = {k: v for part in prior for k, v in part.by_size.items()}
         of_prior = factors(self.evidence.entities, data, by_size)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, NotIdentified, head, need, need_object
@@ -48,13 +47,8 @@ raking = Distance("raking", np.exp, np.exp)
 """Factors exp(u), those of raking (iterative proportional fitting) to groups of entities."""
 
 
-def constant(size: FloatArray) -> FloatArray:
-    """Return the working variance v = 1, the default of R's survey::calibrate."""
-    return np.ones_like(size)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class CalibratedDraws:
+class CalibratedDraws(Variance):
     """Variance after calibration: that of the residuals of a regression on the calibrated columns.
 
     `base`: variance before it; `x`, `target` (n, p), (p,): columns and their known totals; `w`, `g`, `q`
@@ -68,11 +62,6 @@ class CalibratedDraws:
     g: FloatArray
     q: FloatArray
     slope: FloatArray
-
-    @property
-    def free(self) -> NDArray[np.bool_]:
-        """Return whether the factor of each draw is free of the bounds, (n,)."""
-        return np.asarray(self.slope != 0)
 
     @property
     def lost(self) -> int:
@@ -102,30 +91,19 @@ class CalibratedDraws:
         return self.base.independent
 
     def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """As `Variance.jackknife`, with each replicate calibrated anew."""
         parts = self._compute_parts(Z)
         change, scale = self.base.jackknife(parts)
         return self._calibrate_replicates(change + parts.sum(axis=0), Z.shape[1]) - Z.sum(axis=0), scale
 
     def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
-        """As `Variance.replicates`, with each replicate calibrated anew."""
-        return self._calibrate_replicates(
-            self.base.replicates(self._compute_parts(Z), multipliers), Z.shape[1]
-        )
+        sums = self.base.replicates(self._compute_parts(Z), multipliers)
+        return self._calibrate_replicates(sums, Z.shape[1])
 
     def _compute_parts(self, Z: FloatArray) -> FloatArray:
         """Return the additions of each draw to the sums of a calibration step: z, gwx, wqxx' and wqxy'."""
-        n = len(Z)
-        pull = (self.w * self.q * self.slope)[:, None, None] * self.x[:, :, None]
-        y = Z / (self.g * self.w)[:, None]
-        return np.hstack(
-            [
-                Z,
-                (self.g * self.w)[:, None] * self.x,
-                (pull * self.x[:, None, :]).reshape(n, -1),
-                (pull * y[:, None, :]).reshape(n, -1),
-            ]
-        )
+        weight, pull = (self.g * self.w)[:, None], (self.w * self.q * self.slope)[:, None] * self.x
+        xx, xy = (pull[:, :, None] * v[:, None, :] for v in (self.x, Z / weight))
+        return np.hstack([Z, weight * self.x, xx.reshape(len(Z), -1), xy.reshape(len(Z), -1)])
 
     def _calibrate_replicates(self, sums: FloatArray, k: int) -> FloatArray:
         """Return the totals of each replicate, (B, k), calibrated by one step of Newton's method."""
@@ -143,9 +121,8 @@ class CalibratedDraws:
 
 
 FEWEST = 15.0
-"""Effective number of draws that the estimate of each known total needs."""
-
-
+"""Effective number of draws that the estimate of each known total needs. With fewer, the few units that carry
+it take all the change, and intervals covered as little as .13 in studies."""
 NOTABLE = 0.1
 """Share of all predicted links out of reach above which a sample is doubtful, by convention."""
 
@@ -153,8 +130,7 @@ NOTABLE = 0.1
 def links_by_size(units: Units, expansion: Expansion) -> tuple[ClusterSum, ...]:
     """Return the columns of the default calibration: records, and predicted links by cluster size.
 
-    Classes of size start at powers of 2. From the largest down, they are merged until each has `FEWEST`
-    effective draws.
+    Classes start at powers of 2, and are merged from the largest down until each has `FEWEST` draws.
     """
     need_units(units)
     need(expansion, Expansion, "an Expansion of these units is needed, as design.expand(units) makes it")
@@ -175,10 +151,11 @@ def links_by_size(units: Units, expansion: Expansion) -> tuple[ClusterSum, ...]:
 
 def _make_links_between(lower: float, upper: float) -> ClusterSum:
     """Return the column of predicted links in clusters of lower ≤ m < upper records."""
-    return ClusterSum(
-        f"predicted_links_{lower:g}_{upper:g}",
-        lambda m: np.where((m >= lower) & (m < upper), (m - 1) / 2, 0.0),
-    )
+
+    def phi(m: FloatArray) -> FloatArray:
+        return np.where((m >= lower) & (m < upper), (m - 1) / 2, 0.0)
+
+    return ClusterSum(f"predicted_links_{lower:g}_{upper:g}", phi)
 
 
 KnownColumn = ClusterSum | InDomain
@@ -190,8 +167,8 @@ class ByGroup:
     """Totals to calibrate to: records, and predicted links, of each group of one or more variables.
 
     The units must be grouped with their prediction (see `Units.grouped`), so that these totals are known.
-    With records alone, the calibrated weights are those of post-stratification if groups are of whole
-    entities. With several variables and the distance `raking` they are those of raking.
+    Records alone give the weights of post-stratification if groups are of whole entities, and those of raking
+    with several variables and the distance `raking`.
 
     Parameters
     ----------
@@ -234,16 +211,13 @@ class ByGroup:
 class Calibrated:
     """Another design with weights that are calibrated to known totals of the prediction.
 
-    Each weight w_s is multiplied by a factor g_s between two bounds L and U. With these factors the estimates
-    of the known totals come out right: Σ g_s w_s x_s is the known total of x. Each factor is
-    g_s = clip(F(x_s'λ/v_s), L, U), with v_s the working variance of the unit and F(u) = 1 + u, or another
-    distance (Deville and Särndal 1992).
+    Each weight w_s is multiplied by a factor g_s = clip(F(x_s'λ/v_s), L, U) with which Σ g_s w_s x_s is the
+    known total of x. Here v_s is the working variance of the unit, and F(u) = 1 + u, or that of another
+    distance (Deville and Särndal 1992). Weights that are known up to a factor are first scaled to N.
 
     Calibration helps precision if a sample by chance holds too many or too few predicted links. Each total
     costs a degree of freedom. It is meant for draws with probability proportional to size. Under uniform
     clusters and a heavy tail most samples are refused, and intervals from the others are not reliable.
-
-    Weights that are known up to a factor are first scaled to N (a ratio estimator). Totals are then absolute.
 
     Parameters
     ----------
@@ -256,7 +230,6 @@ class Calibrated:
         The variance of a unit's totals by its number of records, up to a factor.
     fewest : float
         The effective number of draws, (Σz)²/Σz², that the estimate of each total needs before calibration.
-        With fewer, a few units take all the change. In studies such intervals covered as little as .13.
     distance : Distance
         `linear` or `raking`.
 
@@ -292,10 +265,29 @@ class Calibrated:
 
     def expand(self, units: Units) -> Expansion:
         need_object(self.design, "expand", "a design to calibrate is an object such as UniformRecords()")
-        expansion = self.design.expand(units)
-        known = units.known
+        expansion, known = self.design.expand(units), units.known
         if known is None:
             raise NotIdentified("calibration needs the totals of the prediction, which are not known")
+        columns = self._list_columns(units, expansion)
+        self._refuse_out_of_reach(known, units, columns)
+        target = np.array([units.total(c) for c in columns])
+        x = np.column_stack([units.column(c)[expansion.unit] for c in columns])
+        x, target = x[:, target != 0], target[target != 0]
+        self._refuse_few_draws(columns, expansion.weight, x)
+        size, w, variance = units.size[expansion.unit], expansion.weight, expansion.variance
+        if not expansion.absolute:
+            # weights known up to a factor are scaled to N, the ratio estimator, which is a calibration too
+            N, one = known.total(RECORDS), np.ones(len(w))
+            factor = one * (N / (w @ size))
+            variance = CalibratedDraws(variance, size[:, None] / N, np.ones(1), w, factor, 1 / size, one)
+            w = w * factor
+        q, goal = 1 / self.working_variance(size), np.ones(len(target))
+        g, slope = _compute_factors(w, x / target, q, self.bounds, self.distance)
+        calibrated = CalibratedDraws(variance, x / target, goal, w, g, q, slope)
+        return Expansion(expansion.unit, w * g, True, calibrated, expansion.unreached)
+
+    def _list_columns(self, units: Units, expansion: Expansion) -> tuple[KnownColumn, ...]:
+        """Return the columns to calibrate to, refusing those whose totals the prediction does not fix."""
         need_object(self.totals, "__call__", "totals is a function such as links_by_size")
         columns = tuple(self.totals(units, expansion))
         other = [getattr(c, "name", repr(c)) for c in columns if not isinstance(c, ClusterSum | InDomain)]
@@ -306,39 +298,24 @@ class Calibrated:
             )
         for column in columns:
             expansion.need_reached(column)
-        self._refuse_out_of_reach(known, units, columns)
-        target = np.array([units.total(c) for c in columns])
-        x = np.column_stack([units.column(c)[expansion.unit] for c in columns])
-        x, target = x[:, target != 0], target[target != 0]
-        if len(x) <= len(target):
-            raise DataError(f"{len(x)} draws cannot be calibrated to {len(target)} totals")
+        return columns
+
+    def _refuse_few_draws(self, columns: Sequence[KnownColumn], weight: FloatArray, x: FloatArray) -> None:
+        """Refuse totals whose estimates too few draws carry, with their columns on the draws, (n, p)."""
+        if len(x) <= x.shape[1]:
+            raise DataError(f"{len(x)} draws cannot be calibrated to {x.shape[1]} totals")
         if not (carried := x.any(axis=0)).all():
             lacking = [c.name for c, there in zip(columns, carried, strict=True) if not there]
             raise DataError(
                 f"no draw adds to {len(lacking)} of the totals to calibrate to, such as {head(lacking)}: "
                 "leave them out, or join groups"
             )
-        draws_of = kish(expansion.weight[:, None] * x)
-        if draws_of.min() < self.fewest:
+        if (fewest := kish(weight[:, None] * x).min()) < self.fewest:
             raise DataError(
-                f"the estimate of a total to calibrate to depends on {draws_of.min():.1f} effective draws, "
+                f"the estimate of a total to calibrate to depends on {fewest:.1f} effective draws, "
                 f"fewer than {self.fewest:g}: the few units that carry it would take all the change; do "
                 "without calibration, or draw units with probability proportional to size"
             )
-        size = units.size[expansion.unit]
-        w, variance = expansion.weight, expansion.variance
-        # weights known up to a factor are scaled to N first: the ratio estimator, which is a calibration too
-        if not expansion.absolute:
-            N = known.total(RECORDS)
-            factor = np.full(len(w), N / (w @ size))
-            variance = CalibratedDraws(
-                variance, size[:, None] / N, np.ones(1), w, factor, 1 / size, np.ones(len(w))
-            )
-            w = w * factor
-        q = 1 / self.working_variance(size)
-        g, slope = _compute_factors(w, x / target, q, self.bounds, self.distance)
-        calibrated = CalibratedDraws(variance, x / target, np.ones(len(target)), w, g, q, slope)
-        return Expansion(expansion.unit, w * g, True, calibrated, expansion.unreached)
 
     def _refuse_out_of_reach(self, known: KnownTotals, units: Units, columns: Sequence[KnownColumn]) -> None:
         """Refuse totals a large part of which is in clusters larger than any in the sample."""

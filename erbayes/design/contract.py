@@ -18,7 +18,7 @@ from .variance import Variance
 class Expansion:
     """Draws with their weights and their variance. The sum of weight × column over draws estimates a total.
 
-    `unit` (..., n): position of the unit of each draw; `weight` (..., n): the units that it stands for;
+    `unit`, `weight` (..., n): position of the unit of each draw, and the units that it stands for;
     `absolute`: false if weights are known only up to a common factor; `unreached`: imagined units of every
     kind that the design never draws, or None.
     """

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import DataError, head, need_object, number, whole
+from .._internal.errors import DataError, head, need_object, number, refuse_where, whole
 from ..units.clustering import as_index
 from ..units.units import Units
 from .variance import StratifiedDraws
@@ -63,7 +63,9 @@ def theta_of(n: int, T: int, correction: Correction) -> float:
     return number(correction(n, T), f"correction({n}, {T})", lambda theta: 0 <= theta <= 1, "lie in [0, 1]")
 
 
-def single_stratum(n: int, population: int | None, correction: Correction) -> StratifiedDraws:
+def single_stratum(
+    n: int, population: int | None = None, correction: Correction = sampling_fraction
+) -> StratifiedDraws:
     """Return the variance of n draws from one stratum, with replacement if `population` is None."""
     if population is not None:
         population = whole(population, "population")
@@ -77,9 +79,7 @@ def single_stratum(n: int, population: int | None, correction: Correction) -> St
 def need_frame(records: int | None, units: Units, argument: str) -> None:
     """Refuse a frame that has fewer records than the prediction."""
     known = units.population
-    if records is None or known is None:
-        return
-    if whole(records, argument) < known:
+    if records is not None and known is not None and whole(records, argument) < known:
         raise DataError(
             f"{argument} = {records}, but the prediction holds {known:.0f} records: restrict it to those "
             "that were drawn from"
@@ -114,11 +114,7 @@ def numbers_by_id(values: Any, ids: pd.Index, what: str, owners: str) -> FloatAr
     if not series.index.is_unique:
         raise DataError(f"{what}: {int(series.index.duplicated().sum())} {owners} are listed twice")
     position = series.index.get_indexer(ids)
-    lacking = ids[position < 0]
-    if len(lacking):
-        raise DataError(
-            f"{what} are missing for {len(lacking)} of {len(ids)} {owners}, such as {head(lacking)}"
-        )
+    refuse_where(position < 0, f"{what} are missing for {{n}} of {len(ids)} {owners}, such as", ids)
     return real_numbers(series, what)[position]
 
 
@@ -145,8 +141,7 @@ def real_numbers(values: Any, what: str) -> FloatArray:
 
 def need_chance(p: FloatArray, unit: IntArray, units: Units) -> None:
     """Refuse draws of units that have chance 0."""
-    never = np.unique(unit[p[unit] <= 0])
-    if len(never):
+    if len(never := np.unique(unit[p[unit] <= 0])):
         raise DataError(
             f"{len(never)} drawn units have chance 0 under the design: {head(units.ids[never])}; the "
             "prediction or the labels are not those that were drawn from"
@@ -154,36 +149,18 @@ def need_chance(p: FloatArray, unit: IntArray, units: Units) -> None:
 
 
 def imagined(size: Sequence[float] | FloatArray, by_entity: bool) -> Units:
-    """Make units of every kind whose records are all in predicted clusters of these sizes, (s,).
-
-    For each size there is a unit that equals its predicted cluster, one of a single record, and two of two
-    and three records in as many clusters; or, as a predicted cluster, one entity, many, or a part of a larger
-    one.
-    """
-    n, N, m, pieces = [], [], [], []
+    """Make units of every kind whose records are all in predicted clusters of these sizes, (s,)."""
+    rows = list[tuple[float, float, float, int]]()  # records of piece, entity and cluster; number of pieces
     for s in size:
-        if by_entity:
-            rows = [(s, s, 1), (1, 1, 1), (1, 2, 2), (1, 3, 3)]
-        else:
-            rows = [(s, s, 1), (1, 1, int(s)), (s, s + 1, 1)]
-        for in_piece, of_entity, number_of_pieces in rows:
-            pieces.append(number_of_pieces)
-            n += [in_piece] * number_of_pieces
-            N += [of_entity] * number_of_pieces
-            m += [s] * number_of_pieces
-    unit = np.repeat(np.arange(len(pieces)), pieces)
-    return Units(
-        ids=pd.RangeIndex(len(pieces)),
-        unit=unit,
-        group=unit,
-        n=np.array(n, dtype=float),
-        N=np.array(N, dtype=float),
-        m=np.array(m, dtype=float),
-        cluster=np.arange(len(n)),
-        known=None,
-        by_entity=by_entity,
-        imagined=True,
-    )
+        if by_entity:  # a whole cluster, a single record, and two and three records in as many clusters
+            rows += [(s, s, s, 1), (1, 1, s, 1), (1, 2, s, 2), (1, 3, s, 3)]
+        else:  # one entity, as many as there are records, and a part of a larger one
+            rows += [(s, s, s, 1), (1, 1, s, int(s)), (s, s + 1, s, 1)]
+    pieces = np.array([row[3] for row in rows])
+    unit = np.repeat(np.arange(len(rows)), pieces)
+    n, N, m = np.array([row[:3] for row in rows], dtype=float)[unit].T
+    ids, cluster = pd.RangeIndex(len(rows)), np.arange(len(unit))
+    return Units(ids, unit, unit, n, N, m, cluster, None, by_entity, imagined=True)
 
 
 def unreached(sizes: FloatArray, units: Units) -> Units | None:

@@ -16,9 +16,8 @@ from .drawn import unreached
 class KeptWeights:
     """The draws of a design with their weights on the prediction that was drawn from.
 
-    The chance of an entity may depend on the predicted clusters of its records, as under
-    `erbayes.labels.LinkEnds`. Another prediction of the same records has other clusters. It is judged by
-    the weights of the clusters that were drawn from.
+    They judge another prediction of the same records if the chance of an entity depends on the predicted
+    clusters of its records, as under `erbayes.labels.LinkEnds`.
 
     Parameters
     ----------

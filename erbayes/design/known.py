@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray
-from .._internal.errors import DataError, head, need, need_object, number
+from .._internal.errors import DataError, need, need_object, number, refuse_where
 from ..units.clustering import Clustering, as_index
 from ..units.units import Units
 from .contract import Expansion
@@ -36,12 +36,9 @@ LARGEST = 1e100
 def _check_weights(units: Units, weights: Any) -> FloatArray:
     """Return the weight of each unit, (units,), refusing those that are not positive and finite."""
     values = numbers_by_id(weights, units.ids, "weights", "units")
+    must = f"lie between {1 / LARGEST:g} and {LARGEST:g}, positive and finite"
     bad = ~((values >= 1 / LARGEST) & (values <= LARGEST))
-    if bad.any():
-        raise DataError(
-            f"weights must lie between {1 / LARGEST:g} and {LARGEST:g}, positive and finite; "
-            f"{int(bad.sum())} are not, such as that of {head(units.ids[bad])}"
-        )
+    refuse_where(bad, f"weights must {must}; {{n}} are not, such as that of", units.ids)
     return values
 
 
@@ -49,9 +46,8 @@ def _check_weights(units: Units, weights: Any) -> FloatArray:
 class KnownWeights:
     """Units drawn with known chances; the weight of a unit is proportional to 1/chance.
 
-    With `population` the variance has the factor θ = 1 - n/T. It is right only for uniform draws whose
-    weights differ for another reason. If units were drawn with unequal chances and without replacement, use
-    `KnownInclusion`.
+    With `population` the variance has the factor θ = 1 - n/T, which is right only for uniform draws whose
+    weights differ for another reason. `KnownInclusion` is for unequal chances without replacement.
 
     Parameters
     ----------
@@ -79,12 +75,9 @@ class KnownWeights:
     def expand(self, units: Units) -> Expansion:
         unit = unit_of_draws(units, self.draws)
         need_distinct(unit, units, self.population)
-        return Expansion(
-            unit,
-            _check_weights(units, self.weights)[unit],
-            self.absolute,
-            single_stratum(len(unit), self.population, self.correction),
-        )
+        weight = _check_weights(units, self.weights)[unit]
+        variance = single_stratum(len(unit), self.population, self.correction)
+        return Expansion(unit, weight, self.absolute, variance)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,22 +118,14 @@ class BySize:
                 f"probability returned {chance.size} chances for {size.size} sizes: it needs one per size"
             )
         chance = np.broadcast_to(chance, size.shape)
-        bad = ~(np.isfinite(chance) & (chance > 0))
-        if bad.any():
-            raise DataError(
-                f"probability must be positive and finite for every size; {int(bad.sum())} "
-                f"are not, such as that of size {head(size[bad])}"
-            )
+        said = "probability must be positive and finite for every size; {n} are not, such as that of size"
+        refuse_where(~(np.isfinite(chance) & (chance > 0)), said, size)
         return chance
 
     def expand(self, units: Units) -> Expansion:
         unit = unit_of_draws(units, self.draws)
-        return Expansion(
-            unit,
-            1 / self.selection(units.size[unit], units),
-            False,
-            single_stratum(len(unit), None, sampling_fraction),
-        )
+        weight = 1 / self.selection(units.size[unit], units)
+        return Expansion(unit, weight, False, single_stratum(len(unit)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,16 +134,15 @@ class WeightedRecords:
 
     If a record of probability p_i leads to a unit of N_c records, the draw has weight 1/(n p_i N_c). If the
     probabilities of all records of the unit are known, `WeightedRecords.of` makes the weight 1/(n p_c), with
-    p_c their sum (Hansen and Hurwitz 1943). For each unit, it is the mean of the other weight over the
-    records by which the unit may be drawn. Its variance is therefore the smaller one for every total.
+    p_c their sum (Hansen and Hurwitz 1943). It is the mean of the other weight over the records by which the
+    unit may be drawn, so that its variance is the smaller one for every total.
 
     Parameters
     ----------
     units : sequence of unit ids, (n,)
         The unit of each drawn record, with repeats.
     probability : sequence of float, (n,)
-        Probability p_i of that record at a single draw, above 0 and at most 1 if `absolute`. A Series needs
-        the index of `units`.
+        Probability p_i of that record at a single draw, above 0. A Series needs the index of `units`.
     absolute : bool
         True if the p_i of all records sum to 1, False if they are known only up to a factor.
     summed : bool
@@ -190,8 +174,8 @@ class WeightedRecords:
         drawn : sequence of record ids, (n,)
             The drawn records, with repeats.
         probability : Series or mapping, record id -> p
-            The probability of every labelled record at a single draw, 0 or more. Other records are ignored.
-            Estimates do not cover units whose records all have probability 0.
+            The probability of every labelled record at a single draw, 0 or more. Estimates do not cover units
+            whose records all have probability 0.
         absolute : bool
             True if the p of all records of the population sum to 1.
 
@@ -206,17 +190,11 @@ class WeightedRecords:
         """
         labels = Clustering.of(labels, "labels")
         p = numbers_by_id(probability, labels.records, "probabilities", "labelled records")
-        bad = ~((p >= 0) & (p <= LARGEST))
-        if bad.any():
-            raise DataError(
-                f"probabilities must be 0 or more and finite; {int(bad.sum())} are not, such as that of "
-                f"{head(labels.records[bad])}"
-            )
+        said = "probabilities must be 0 or more and finite; {n} are not, such as that of"
+        refuse_where(~((p >= 0) & (p <= LARGEST)), said, labels.records)
         listed = as_index(drawn)
         position = labels.records.get_indexer(listed)
-        unlabelled = listed[position < 0]
-        if len(unlabelled):
-            raise DataError(f"{len(unlabelled)} drawn records have no label: {head(unlabelled)}")
+        refuse_where(position < 0, "{n} drawn records have no label:", listed)
         unit = labels.codes[position]
         return cls(labels.clusters[unit], np.bincount(labels.codes, p)[unit], absolute, summed=True)
 
@@ -226,15 +204,9 @@ class WeightedRecords:
         if len(p) != len(unit):
             raise DataError(f"{len(p)} probabilities for {len(unit)} drawn records")
         bad = ~((p >= 1 / LARGEST) & (p <= (1 + 1e-12 if self.absolute else LARGEST)))
-        if bad.any():
-            raise DataError(f"probabilities must lie in (0, 1]; {int(bad.sum())} do not: {head(p[bad])}")
-        records = 1.0 if self.summed else units.size[unit]
-        return Expansion(
-            unit,
-            1 / (len(unit) * p * records),
-            self.absolute,
-            single_stratum(len(unit), None, sampling_fraction),
-        )
+        refuse_where(bad, "probabilities must lie in (0, 1]; {n} do not:", p)
+        weight = 1 / (len(unit) * p * (1.0 if self.summed else units.size[unit]))
+        return Expansion(unit, weight, self.absolute, single_stratum(len(unit)))
 
 
 def _order_by_draws(probability: Any, units: Any) -> Any:
@@ -283,9 +255,7 @@ class KnownChances:
 
     def chances(self, units: Units) -> FloatArray:
         p = numbers_by_id(self.chance, units.ids, "chances", "units")
-        bad = ~((p >= 0) & (p <= 1 + 1e-12))
-        if bad.any():
-            raise DataError(f"chances must lie in [0, 1]; {int(bad.sum())} do not: {head(p[bad])}")
+        refuse_where(~((p >= 0) & (p <= 1 + 1e-12)), "chances must lie in [0, 1]; {n} do not:", p)
         # a chance is a quotient of two sums over records, each of which rounds once per record
         rounding = np.finfo(float).eps * max(units.population or 0, units.size.sum())
         if (total := fsum(p)) > 1 + max(rounding, 1e-12):
@@ -302,22 +272,18 @@ class KnownChances:
     def expand(self, units: Units) -> Expansion:
         unit, p = unit_of_draws(units, self.draws), self.chances(units)
         need_chance(p, unit, units)
-        variance = single_stratum(len(unit), None, sampling_fraction)
         never = unreached(self.undrawn_sizes(units), units)
-        return Expansion(unit, 1 / (len(unit) * p[unit]), True, variance, never)
+        return Expansion(unit, 1 / (len(unit) * p[unit]), True, single_stratum(len(unit)), never)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownInclusion:
     """Units drawn at most once, with known probabilities π_c to be in the sample (Horvitz and Thompson 1952).
 
-    A unit has weight 1/π_c. Four cases differ in the variance:
-
-    - a fixed number of units with joint probabilities π_cd of pairs: that of Yates and Grundy (1953);
-    - a fixed number of units without them: that of Hartley and Rao (1962), for systematic draws in random
-      order with probability proportional to size. It is close for other designs of large entropy;
-    - a random number of units with joint probabilities: that of Horvitz and Thompson;
-    - a random number of units without them: units are drawn independently (Poisson draws).
+    A unit has weight 1/π_c. For a fixed number of units the variance is that of Yates and Grundy (1953) with
+    joint probabilities π_cd of pairs, and else that of Hartley and Rao (1962), for systematic draws in random
+    order, which is close for other designs of large entropy. For a random number it is that of Horvitz and
+    Thompson with joint probabilities, and else that of independent units (Poisson draws).
 
     Parameters
     ----------
@@ -356,9 +322,7 @@ class KnownInclusion:
         if repeats := len(unit) - len(np.unique(unit)):
             raise DataError(f"{repeats} units are listed twice, but the design has no repeats")
         p = numbers_by_id(self.inclusion, units.ids[unit], "inclusion", "units")
-        bad = ~((p > 0) & (p <= 1))
-        if bad.any():
-            raise DataError(f"inclusion must lie in (0, 1]; {int(bad.sum())} do not: {head(p[bad])}")
+        refuse_where(~((p > 0) & (p <= 1)), "inclusion must lie in (0, 1]; {n} do not:", p)
         never = unreached(np.asarray(self.never, dtype=float), units)
         return Expansion(unit, 1 / p, True, self._make_variance(p, units.ids[unit]), never)
 
@@ -375,17 +339,12 @@ def _take_joint(joint: Any, p: FloatArray, ids: pd.Index) -> FloatArray:
     """Return the joint probabilities of the units, (units, units)."""
     need(joint, pd.DataFrame, "joint is a DataFrame with ids of units as index and as columns")
     rows, columns = joint.index.get_indexer(ids), joint.columns.get_indexer(ids)
-    lacking = ids[(rows < 0) | (columns < 0)]
-    if len(lacking):
-        raise DataError(f"joint is missing {len(lacking)} of {len(ids)} units, such as {head(lacking)}")
+    refuse_where((rows < 0) | (columns < 0), f"joint is missing {{n}} of {len(ids)} units, such as", ids)
     values: FloatArray = joint.to_numpy(dtype=float)[np.ix_(rows, columns)]
     values[np.diag_indices(len(p))] = p
     bad = ~((values > 0) & (values <= np.minimum.outer(p, p) * (1 + 1e-12)))
-    if bad.any():
-        raise DataError(
-            f"joint probabilities must be above 0, and at most those of both units; {int(bad.sum())} are "
-            f"not: {head(values[bad])}"
-        )
+    said = "joint probabilities must be above 0, and at most those of both units; {n} are not:"
+    refuse_where(bad, said, values)
     if not np.allclose(values, values.T, rtol=1e-9, atol=0):
         raise DataError("joint probabilities must be symmetric")
     return values

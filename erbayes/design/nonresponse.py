@@ -1,8 +1,8 @@
 """Non-response: draws that nobody could resolve stay in the data.
 
-An unresolved draw has no entity, so that it adds nothing to any total. The draws of its class that were
-resolved stand for it as well. That is right if the resolved and the unresolved draws of a class are alike on
-average ("missing at random within classes"). No data of the sample can show whether they are.
+An unresolved draw has no entity, so that the resolved draws of its class stand for it. That is right if the
+resolved and the unresolved draws of a class are alike on average ("missing at random within classes"), which
+no data of the sample can show.
 
 Source: Oh and Scheuren (1983), in Incomplete Data in Sample Surveys 2, 143-184; Särndal, Swensson and Wretman
 (1992), chapter 15 (response homogeneity groups).
@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
-from .._internal.errors import DataError, NotIdentified, head, need_object, whole
+from .._internal.errors import DataError, NotIdentified, need_object, refuse_where, whole
 from ..units.units import Units
 from .contract import Design, Expansion
 from .predicted import SystematicRecords
@@ -26,15 +26,15 @@ from .strata import Pooled
 from .variance import HartleyRaoDraws, PoissonDraws, StratifiedDraws, Variance
 
 FEWEST = 10
-"""Number of resolved draws that each class by size needs."""
+"""Number of resolved draws that each class by size needs, so that its share is no chance of a few."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RespondingDraws:
+class RespondingDraws(Variance):
     """Variance of draws in two phases: drawn, then resolved with one probability within each class.
 
     `base`: variance of all n draws; `position` (r,): place of each resolved draw; `code`, `record` (n,):
-    class and record of each draw. All draws of a record are resolved, or none.
+    class and record of each draw.
     """
 
     base: StratifiedDraws
@@ -92,15 +92,11 @@ class RespondingDraws:
         drawn = np.bincount(self.code, minlength=self.classes).astype(float)
         return drawn, np.bincount(resolved, minlength=self.classes).astype(float), resolved
 
-    def residuals(self, Z: FloatArray) -> FloatArray:
-        return Z
-
     def covariance(self, residuals: FloatArray) -> FloatArray:
         """Return the covariance of totals, (k, k), of both phases.
 
-        It is that of all draws with z_s - m_g + m_g r_g/n_g for a resolved draw of class g, and m_g r_g/n_g
-        for an unresolved one, where m_g is the mean of the r_g resolved draws of the n_g in the class, plus
-        (1 - r_g/n_g) (1 - 1/a) times the square of the sum of z_s - m_g of each record of a > 1 draws.
+        It is that of all draws with z_s - m_g + m_g r_g/n_g, or m_g r_g/n_g if unresolved, for the mean m_g
+        of the r_g of n_g draws, plus (1 - r_g/n_g)(1 - 1/a)(Σ z_s - m_g)² of each record of a > 1 draws.
         """
         drawn, resolved, code = self._count_classes()
         sums = np.zeros((self.classes, residuals.shape[-1]))
@@ -142,7 +138,7 @@ class RespondingDraws:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RespondingOnce:
+class RespondingOnce(Variance):
     """Variance as `RespondingDraws`, if units are drawn at most once; `share` (r,): r_g/n_g of the class."""
 
     base: PoissonDraws | HartleyRaoDraws
@@ -165,9 +161,6 @@ class RespondingOnce:
     def independent(self) -> StratifiedDraws:
         return self.base.independent
 
-    def residuals(self, Z: FloatArray) -> FloatArray:
-        return Z
-
     def _centre_in_classes(self, Z: FloatArray) -> FloatArray:
         """Return contributions about the means of their classes, (r, k)."""
         count = np.bincount(self.code)
@@ -179,10 +172,9 @@ class RespondingOnce:
         return self.share[:, None] * Z, 1 / self.share, 1 - self.base.inclusion
 
     def covariance(self, residuals: FloatArray) -> FloatArray:
-        """Return the covariance of totals, (k, k), of both phases.
+        """Return the covariance of totals, (k, k), of both phases; NaN for one resolved draw.
 
-        The second adds Σ_s (1 - r_g/n_g) (Z_s - m_g)² about the mean m_g of a class; NaN for one resolved
-        draw.
+        The second adds Σ_s (1 - r_g/n_g) (Z_s - m_g)² about the mean m_g of a class.
         """
         z, stands, theta = self._complete_draws(residuals)
         if len(z) == 1:
@@ -215,28 +207,26 @@ class RespondingOnce:
 class Responding:
     """Another design, some of whose draws nobody could resolve (weighting classes).
 
-    A resolved draw of a class weighs n_g/r_g times what it would weigh if every draw had been resolved. The
-    class has n_g draws, of which r_g are resolved. Estimates have no bias if draws of a class are resolved
-    with one probability, whatever their entities. Variances allow for both phases, drawing and resolving.
+    A resolved draw weighs n_g/r_g times what it would weigh if every draw had been resolved, for r_g resolved
+    of the n_g draws of its class. Estimates have no bias if draws of a class are resolved with one
+    probability, whatever their entities. Variances allow for both phases, drawing and resolving.
 
     Parameters
     ----------
     design : Design
-        The design of the resolved draws, in the order of drawing. Draws are independent and with replacement,
-        uniform without replacement, `Pooled`, `SystematicRecords`, or, with their `draws`, `PoissonRecords`
-        and `KnownInclusion` without joint probabilities.
+        The design of the resolved draws, in the order of drawing: independent and with replacement, uniform
+        without replacement, `Pooled`, `SystematicRecords`, or, with their `draws`, `PoissonRecords` and
+        `KnownInclusion` without joint probabilities.
     resolved : sequence of bool, (n,)
-        Every draw in the order of drawing: True if its entity is labelled. If the design is `Pooled`, the
-        draws of its first part come first.
+        True for each draw whose entity is labelled, in the order of drawing, and part by part under `Pooled`.
     classes : sequence, (n,), optional
         Class of each draw, known without its label, such as that of `size_classes`. By default there is one.
         Under `Pooled` of several parts they are needed, and each lies within one part.
     records : sequence of record ids, (n,), optional
-        The drawn record of each draw, if records repeat. Their draws are resolved together, which the
-        variance then allows for.
+        The drawn record of each draw, if records repeat. The variance then allows for draws that are resolved
+        together.
     begun : sequence of bool, (n,), optional
-        False for draws that nobody has tried to resolve, and that chance alone left out. By default there is
-        none.
+        False for draws that nobody has tried to resolve, and that chance alone left out.
 
     Examples
     --------
@@ -263,8 +253,8 @@ class Responding:
         for what, values in (("drawn records", self.records), ("marks of begun draws", self.begun)):
             if values is not None and len(values) != len(resolved):
                 raise DataError(f"{len(values)} {what} for {len(resolved)} draws: each draw has one")
-        if (resolved & ~self.tried).any():
-            raise DataError(f"{int((resolved & ~self.tried).sum())} draws are resolved, but not begun")
+        if unbegun := int((resolved & ~self.tried).sum()):
+            raise DataError(f"{unbegun} draws are resolved, but not begun")
         if self.classes is None:
             return
         classes = pd.Series(list(self.classes))
@@ -302,15 +292,7 @@ class Responding:
         self._refuse_kind(base.variance)
         if r != resolved.sum():
             raise DataError(f"{resolved.sum()} of {n} draws are resolved, but the design has {r} draws")
-        code, names = pd.factorize(np.zeros(n) if self.classes is None else pd.Series(list(self.classes)))
-        drawn = np.bincount(code)
-        answered = np.bincount(code[resolved], minlength=len(drawn))
-        if not answered.all():
-            empty = np.asarray(names)[answered == 0]
-            raise DataError(
-                f"{len(empty)} classes hold no resolved draw, such as {head(empty)}: merge them with others"
-            )
-        share = (answered / drawn)[code[resolved]]
+        code, share = self._code_classes(resolved)
         if isinstance(base.variance, PoissonDraws | HartleyRaoDraws):
             # weights of draws from a line are over the number of draws, and those of the others are not
             counted = r / n if isinstance(self.design, SystematicRecords) else 1.0
@@ -326,6 +308,16 @@ class Responding:
         of_all = StratifiedDraws(stratum, base.variance.theta)
         variance = RespondingDraws(of_all, np.flatnonzero(resolved), code, record)
         return replace(base, weight=weight / share, variance=variance)
+
+    def _code_classes(self, resolved: BoolArray) -> tuple[IntArray, FloatArray]:
+        """Return the class of each draw, (n,), and the share r_g/n_g of that of each resolved draw, (r,)."""
+        classes = np.zeros(len(resolved)) if self.classes is None else pd.Series(list(self.classes))
+        code, names = pd.factorize(classes)
+        drawn = np.bincount(code)
+        answered = np.bincount(code[resolved], minlength=len(drawn))
+        said = "{n} classes hold no resolved draw, such as"
+        refuse_where(answered == 0, said, np.asarray(names), ": merge them with others")
+        return code, (answered / drawn)[code[resolved]]
 
     def _refuse_kind(self, variance: Variance) -> None:
         """Refuse designs whose weights cannot be adjusted draw by draw."""

@@ -1,8 +1,8 @@
 """Designs of records whose chance depends on the size of their predicted cluster alone.
 
-A record in a predicted cluster of m records is drawn with probability φ(m) over the total of φ. The chance of
-a unit is the sum over its records. So it needs no more than the pieces of the unit and a column of the
-prediction: `RECORDS` for uniform records, `PREDICTED_LINKS` for the ends of predicted links.
+A record in a predicted cluster of m records is drawn with probability φ(m) over the total of φ, so that the
+chance of a unit, the sum over its records, needs no more than its pieces and a column of the prediction:
+`RECORDS` for uniform records, `PREDICTED_LINKS` for the ends of predicted links.
 
 Sources: Hansen and Hurwitz (1943) for draws with replacement; Hájek (1964) for Poisson draws; Lavallée and
 Caron (2001), Survey Methodology 27, for units that are reached through their records.
@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import DataError, NotIdentified, Remedy, head, need, number
+from .._internal.errors import DataError, NotIdentified, Remedy, need, number, refuse_where
 from ..metrics.columns import ClusterSum
 from ..units.units import KnownTotals, Units
 from .contract import Expansion
-from .drawn import Ids, need_chance, real_numbers, sampling_fraction, single_stratum, unit_of_draws, unreached
+from .drawn import Ids, need_chance, real_numbers, single_stratum, unit_of_draws, unreached
 from .variance import HartleyRaoDraws, PoissonDraws
 
 
@@ -54,8 +54,7 @@ class ByPredictedSize:
 
     A draw of a unit has weight 1/(n p_c). Its chance p_c is the sum of φ(m) over its records, divided by the
     total of φ over all records (Hansen and Hurwitz 1943). With `columns.PREDICTED_LINKS`, records are the
-    ends of predicted links that are drawn uniformly. Pairwise precision is then a plain mean of numbers in
-    [0, 1].
+    ends of uniformly drawn predicted links, and pairwise precision is a plain mean of numbers in [0, 1].
 
     Parameters
     ----------
@@ -100,13 +99,8 @@ class ByPredictedSize:
         """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
         n, p = unit.shape[-1], self.chances(units)
         need_chance(p, unit, units)
-        return Expansion(
-            unit,
-            1 / (n * p[unit]),
-            True,
-            single_stratum(n, None, sampling_fraction),
-            unreached(self.undrawn_sizes(units), units),
-        )
+        never = unreached(self.undrawn_sizes(units), units)
+        return Expansion(unit, 1 / (n * p[unit]), True, single_stratum(n), never)
 
 
 def undrawn_sizes(chance: ClusterSum, known: KnownTotals) -> FloatArray:
@@ -124,9 +118,7 @@ def inclusion_of_draws(inclusion: Any, unit: IntArray) -> FloatArray:
     p = real_numbers(inclusion, "inclusion")
     if len(p) != len(unit):
         raise DataError(f"{len(p)} probabilities for {len(unit)} drawn records")
-    bad = ~((p > 0) & (p <= 1))
-    if bad.any():
-        raise DataError(f"inclusion must lie in (0, 1]; {int(bad.sum())} do not: {head(p[bad])}")
+    refuse_where(~((p > 0) & (p <= 1)), "inclusion must lie in (0, 1]; {n} do not:", p)
     return p
 
 
@@ -135,10 +127,9 @@ class PoissonRecords:
     """Records drawn independently, each at most once (Poisson draws), with a chance by predicted size.
 
     A record has the probability π_i = min(1, n φ(m)/Σφ) to be drawn, for n expected records. An entity is in
-    the sample if one of its records is, with probability π_c = 1 - Π(1 - π_i). It then has weight 1/π_c.
-    Entities are independent, so that the variance of a total of y is Σ (1 - π_c) y_c²/π_c² over the sample.
-    The number of records is random, and so are estimated totals. Metrics are ratios of totals, in which this
-    cancels (Hájek 1964).
+    the sample with probability π_c = 1 - Π(1 - π_i), and then has weight 1/π_c. Entities are independent, so
+    that the variance of a total of y is Σ (1 - π_c) y_c²/π_c² over the sample. The number of records is
+    random, which cancels in ratios of totals (Hájek 1964).
 
     Parameters
     ----------
@@ -151,7 +142,7 @@ class PoissonRecords:
         multiplied by it.
     draws : sequence of unit ids, (n,), optional
         The unit of each drawn record, as `erbayes.design.Responding` needs it. Each record then is a draw,
-        with the weight 1/Π_c as under `SystematicRecords`. By default each labelled unit is one draw.
+        with the weight 1/Π_c of `SystematicRecords`. By default each labelled unit is one draw.
     inclusion : sequence of float, (n,), optional
         Probability π_i of each drawn record, in (0, 1], if there are `draws`.
 
@@ -206,9 +197,9 @@ class PoissonRecords:
 class SystematicRecords:
     """Records drawn without replacement, systematically in random order, with a chance by predicted size.
 
-    A record has the probability π_i = n φ(m)/Σφ to be drawn. A draw of a unit has weight 1/Π_c, with Π_c the
-    sum of π_i over the records of the unit. It is the expected number of its draws. Each total is then a
-    Horvitz-Thompson sum over records, and its variance that of Hartley and Rao (1962).
+    A record has the probability π_i = n φ(m)/Σφ to be drawn. A draw of a unit has weight 1/Π_c, with Π_c, the
+    sum of π_i over its records, the expected number of its draws. Each total is then a Horvitz-Thompson sum
+    over records, and its variance that of Hartley and Rao (1962).
 
     Parameters
     ----------
@@ -238,10 +229,9 @@ class SystematicRecords:
         unit, known = unit_of_draws(units, self.draws), known_sizes(units, self.drawn_from)
         inclusion = inclusion_of_draws(self.inclusion, unit)
         n, total = len(unit), known.total(self.chance)
-        of_size = n * self.chance.phi(known.size) / total
         p = n * units.column(self.chance) / total
         need_chance(p, unit, units)
-        never = undrawn_sizes(self.chance, known)
-        squares = float((known.size * known.count) @ of_size**2)
-        variance = HartleyRaoDraws(inclusion, squares)
-        return Expansion(unit, 1 / p[unit], True, variance, unreached(never, units))
+        of_size = n * self.chance.phi(known.size) / total
+        variance = HartleyRaoDraws(inclusion, float((known.size * known.count) @ of_size**2))
+        never = unreached(undrawn_sizes(self.chance, known), units)
+        return Expansion(unit, 1 / p[unit], True, variance, never)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal.errors import DataError, head
+from .._internal.errors import DataError, refuse_where
 from ..units.clustering import Clustering, ids, list_all_records
 from ..units.lookup import look_up
 from .drawn import Ids
@@ -18,20 +18,17 @@ from .strata import Pooled
 def topped_up(labels: Any, old: tuple[Any, Ids], new: tuple[Any, Ids]) -> Pooled:
     """Return the design of labels of an old release and of further draws among the records that came since.
 
-    Old draws were made among the F old records, and new ones among the A new records, each with its whole
-    entity. With f and a records of an entity among them, its chances at one draw are f/F and a/A, and a draw
-    of it has weight 1/(n f/F + m a/A), for n old draws and m new ones.
+    A draw of an entity with f of the F old records and a of the A new ones has weight 1/(n f/F + m a/A), for
+    n draws among the old records and m among the new ones.
 
     Parameters
     ----------
     labels : memberships
-        True entity of every record of each drawn entity, old and new. Old entities are completed by their
-        new records.
+        True entity of every record of each drawn entity, old and new.
     old : (record ids, draws)
         All records from which the old draws were made, and the entity of each draw, with repeats.
     new : (record ids, draws)
-        The same of the new draws. Old records among the ids are left out, so that these may be all records
-        that there are now.
+        The same of the new draws, where the ids may be those of all records that there are now.
 
     Raises
     ------
@@ -58,22 +55,17 @@ def topped_up(labels: Any, old: tuple[Any, Ids], new: tuple[Any, Ids]) -> Pooled
         )
     inside = [look_up(records, known.records, of="part") >= 0 for records in (before, after)]
     lost = ~(inside[0] | inside[1])
-    if lost.any():
-        raise DataError(
-            f"{lost.sum():,} of {len(lost):,} labelled records are neither old nor new, such as "
-            f"{head(known.records[lost])}: list all records, old=(ids, draws), new=(ids, draws)"
-        )
+    said = f"{{n}} of {len(lost):,} labelled records are neither old nor new, such as"
+    refuse_where(lost, said, known.records, ": list all records, old=(ids, draws), new=(ids, draws)")
     parts = []
     for what, draws, part, records in zip(
         ("old", "new"), (old[1], new[1]), inside, (before, after), strict=True
     ):
         count = np.bincount(known.codes[part], minlength=len(known.clusters))
         drawn = ids(draws, f"{what} draws")
-        strange = drawn[~drawn.isin(known.clusters[count > 0])]
-        if len(strange):
-            raise DataError(
-                f"{len(strange):,} of {len(drawn):,} {what} draws are of entities that have no {what} record "
-                f"in the labels, such as {head(strange)}: label every record of each drawn entity"
-            )
+        said = f"{what} draws are of entities that have no {what} record in the labels, such as"
+        strange = ~drawn.isin(known.clusters[count > 0])
+        remedy = ": label every record of each drawn entity"
+        refuse_where(strange, f"{{n}} of {len(drawn):,} {said}", drawn, remedy)
         parts.append(KnownChances(pd.Series(count / len(records), known.clusters), drawn))
     return Pooled(parts)

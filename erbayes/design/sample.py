@@ -25,13 +25,9 @@ class Sample:
     units : Units
         As `erbayes.measure` returns them.
     design : Design
+        Refuses units that do not fit it with a `DataError`.
     expansion : Expansion, optional
         Draws, their weights and their variance, by default those that the design makes from the units.
-
-    Raises
-    ------
-    DataError
-        If `units` is no `Units`, `design` is no design, or the two do not fit.
 
     Examples
     --------
@@ -83,10 +79,8 @@ class Sample:
         }
         if units.unmatched:
             facts["labelled records missing in the prediction"] = f"{units.unmatched:,}"
-        if len(units.omitted):
-            facts["labelled units missing in the prediction, left out with their draws"] = (
-                f"{len(units.omitted):,}"
-            )
+        if left_out := len(units.omitted):
+            facts["labelled units missing in the prediction, left out with their draws"] = f"{left_out:,}"
         if units.frame is not None:
             facts |= units.frame.in_words()
         if units.known is not None:
@@ -99,27 +93,14 @@ class Sample:
         return f"Sample<table>{''.join(rows)}</table>"
 
     def contributions(self, columns: Sequence[Column]) -> FloatArray:
-        """Return the contribution of each draw to each total, weight times column, (..., n draws, k columns).
-
-        Raises `NotIdentified` if a column is not identified on these units.
-        """
+        """Return the contribution of each draw to each total, weight times column, (..., n, k)."""
         for column in columns:
             self.expansion.need_reached(column)
         counted = np.stack([self.units.column(c)[self.expansion.unit] for c in columns], axis=-1)
         return np.asarray(counted * self.expansion.weight[..., None])
 
     def out_of_reach(self, column: ClusterSum) -> FloatArray:
-        """Return the share of a known total in predicted clusters larger than any that a draw touches, (...).
-
-        It is 0 if the sizes of the predicted clusters are not known.
-
-        Examples
-        --------
-        >>> import erbayes as eb
-        >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b", 5: "b"}, {1: "x", 2: "x"})
-        >>> float(eb.Sample(units, eb.UniformClusters()).out_of_reach(eb.columns.PREDICTED_LINKS))
-        0.75
-        """
+        """Return the share of a total in clusters larger than any that draws touch, (...); 0 if not known."""
         known, unit = self.units.known, self.expansion.unit
         if known is None:
             return np.zeros(unit.shape[:-1])

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import DataError, head, member, whole
+from .._internal.errors import DataError, head, member, refuse_where, whole
 from .._internal.policies import SingleUnit
 from ..units.clustering import as_index
 from ..units.units import Units
@@ -46,8 +46,8 @@ class Stratified:
     Raises
     ------
     DataError
-        In `expand`, if a unit has no stratum, or if a stratum has no size, no draw or too many. If a stratum
-        has one draw, under `SingleUnit.ERROR`.
+        In `expand`, if a unit has no stratum, or if a stratum has no size, no draw, too many, or a single one
+        under `SingleUnit.ERROR`.
 
     Examples
     --------
@@ -68,18 +68,38 @@ class Stratified:
 
     def expand(self, units: Units) -> Expansion:
         member(self.single_unit, SingleUnit, "single_unit")
-        if not isinstance(self.population, Mapping | pd.Series):
-            raise DataError(f"population must map strata to numbers of units, not be {self.population!r}")
-        population = {h: whole(T, f"population of stratum {h!r}", 0) for h, T in self.population.items()}
+        codes, names = self._code_strata(units)
+        n, T = np.bincount(codes), self._find_sizes(names)
+        if (n > T).any():
+            raise DataError(f"more units drawn than there are in strata {head(names[n > T])}")
+        need_room(int(T.sum()), units)
+        single = (n == 1) & (T > 1)
+        if self.single_unit is SingleUnit.ERROR:
+            said = "{n} strata hold a single draw, such as"
+            refuse_where(single, said, names, ": merge strata or choose a rule of SingleUnit")
+        theta = np.array(
+            # a stratum that is drawn as a whole adds no variance, whatever the correction
+            [0.0 if t == k else theta_of(int(k), int(t), self.correction) for k, t in zip(n, T, strict=True)]
+        )
+        variance = StratifiedDraws(codes, theta, self.single_unit is SingleUnit.ADJUST, T.astype(float))
+        return Expansion(np.arange(len(units)), (T / n)[codes], True, variance)
+
+    def _code_strata(self, units: Units) -> tuple[IntArray, pd.Index]:
+        """Return the stratum of each unit, (units,), and the names of strata that have one."""
         strata = series_by_id(self.stratum, "strata")
         if not strata.index.is_unique:
             raise DataError(f"strata: {int(strata.index.duplicated().sum())} units are listed twice")
         strata = strata.dropna()
         position = strata.index.get_indexer(units.ids)
-        lacking = units.ids[position < 0]
-        if len(lacking):
-            raise DataError(f"{len(lacking)} units have no stratum, such as {head(lacking)}")
+        refuse_where(position < 0, "{n} units have no stratum, such as", units.ids)
         codes, names = pd.factorize(strata.take(position))
+        return codes.astype(np.int64), names
+
+    def _find_sizes(self, names: pd.Index) -> IntArray:
+        """Return the number of units of each stratum, refusing a population of other strata."""
+        if not isinstance(self.population, Mapping | pd.Series):
+            raise DataError(f"population must map strata to numbers of units, not be {self.population!r}")
+        population = {h: whole(T, f"population of stratum {h!r}", 0) for h, T in self.population.items()}
         if empty := [h for h, T in population.items() if T and h not in set(names)]:
             raise DataError(
                 f"{len(empty)} strata of {sum(population[h] for h in empty)} units hold no labelled "
@@ -88,34 +108,16 @@ class Stratified:
             )
         if unsized := [h for h in names if h not in population]:
             raise DataError(f"{len(unsized)} strata have no population size: {head(unsized)}")
-        n = np.bincount(codes)
-        T = np.array([population[h] for h in names])
-        if (n > T).any():
-            raise DataError(f"more units drawn than there are in strata {head(names[n > T])}")
-        need_room(int(T.sum()), units)
-        single = (n == 1) & (T > 1)
-        if single.any() and self.single_unit is SingleUnit.ERROR:
-            raise DataError(
-                f"{int(single.sum())} strata hold a single draw, such as {head(names[single])}: "
-                "merge strata or choose a rule of SingleUnit"
-            )
-        theta = np.array(
-            # a stratum that is drawn as a whole adds no variance, whatever the correction
-            [0.0 if t == k else theta_of(int(k), int(t), self.correction) for k, t in zip(n, T, strict=True)]
-        )
-        variance = StratifiedDraws(
-            codes.astype(np.int64), theta, self.single_unit is SingleUnit.ADJUST, T.astype(float)
-        )
-        return Expansion(np.arange(len(units)), (T / n)[codes], True, variance)
+        return np.array([population[h] for h in names])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pooled:
     """Independent draws of several parts, such as strata of records or rounds, pooled.
 
-    Each part draws with replacement and with chances of its own. A unit may be drawn in every part, as an
-    entity whose records are in several strata. Each draw of it has weight 1/Σ_t n_t p_c^(t), with n_t the
-    draws of part t, and p_c^(t) the chance of the unit at one of them.
+    Each part draws with replacement and with chances of its own. A draw of a unit, which may be drawn in
+    every part, has weight 1/Σ_t n_t p_c^(t), with n_t the draws of part t, and p_c^(t) its chance at one of
+    them.
 
     Parameters
     ----------
@@ -176,12 +178,7 @@ class Pooled:
         expected = self.expected(units, n[parts])
         need_chance(expected, unit, units)
         stratum = np.repeat(np.arange(len(parts)), n[parts])
-        never = [set(self.parts[int(t)].undrawn_sizes(units).tolist()) for t in parts]
-        return Expansion(
-            unit,
-            1 / expected[unit],
-            True,
-            StratifiedDraws(stratum, np.ones(len(parts))),
-            # a size is out of reach only if no part draws it
-            unreached(np.array(sorted(set.intersection(*never))), units),
-        )
+        # a size is out of reach only if no part draws it
+        never = set.intersection(*(set(self.parts[int(t)].undrawn_sizes(units).tolist()) for t in parts))
+        variance = StratifiedDraws(stratum, np.ones(len(parts)))
+        return Expansion(unit, 1 / expected[unit], True, variance, unreached(np.array(sorted(never)), units))

@@ -90,21 +90,17 @@ class UniformRecords:
         """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
         records, n = units.population, unit.shape[-1]
         # without N, weights are known up to a factor, which suffices for ratios
-        scale = 1.0 if records is None else records
-        return Expansion(
-            unit,
-            scale / (n * units.size[unit]),
-            records is not None,
-            single_stratum(n, self.population, self.correction),
-        )
+        weight = (1.0 if records is None else records) / (n * units.size[unit])
+        variance = single_stratum(n, self.population, self.correction)
+        return Expansion(unit, weight, records is not None, variance)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DistinctEntities:
     """The distinct units of records drawn uniformly with replacement.
 
-    Labels have this design if they list each entity once, although some entities were drawn more than once.
-    Weights 1/N_c without the repeats bias precision. An entity of N_c among N records is in the sample with
+    Labels have this design if they list each entity once, although some were drawn more than once, since
+    weights 1/N_c without the repeats bias precision. An entity of N_c among N records is in the sample with
     probability π_c = 1 - (1 - N_c/N)^n, and has weight 1/π_c (Horvitz and Thompson 1952).
 
     Parameters
@@ -160,8 +156,7 @@ class UniformClusters:
     ----------
     population : int, optional
         Number of units in the population, if they were drawn without replacement. A sample of all units, a
-        census, then has standard error 0. The number cannot exceed the records of the prediction, since each
-        unit has one.
+        census, then has standard error 0.
     draws : sequence of unit ids, optional
         The unit of each draw, with repeats, if units were drawn with replacement. By default each labelled
         unit is one draw.
@@ -171,8 +166,8 @@ class UniformClusters:
     Raises
     ------
     DataError
-        In `expand`, if draws and labelled units differ. If `population` is less than the draws, or more than
-        the records allow. If units repeat although `population` is passed.
+        In `expand`, if draws and labelled units differ, if `population` is less than the draws, or more than
+        the records allow, or if units repeat although it is passed.
 
     Examples
     --------

@@ -20,7 +20,9 @@ def kish(Z: FloatArray) -> FloatArray:
 
 
 class Variance(Protocol):
-    """Variation of contributions Z, (n draws, k columns), over repeated sampling."""
+    """Variation of contributions Z, (n draws, k columns), over repeated sampling. Classes inherit from it."""
+
+    __slots__ = ()
 
     @property
     def lost(self) -> int:
@@ -32,14 +34,11 @@ class Variance(Protocol):
 
     @property
     def theta_mean(self) -> float:
-        """Return the finite-population correction θ, averaged over the units of the population.
-
-        It is the estimated share of units not in the sample, where alone an error that no draw has shown can
-        be.
-        """
+        """Return the estimated share of units not in the sample, which alone can have errors not yet seen."""
 
     def residuals(self, Z: FloatArray) -> FloatArray:
         """Return the part of Z that varies, (n, k): Z itself, or its residuals after calibration."""
+        return Z
 
     def covariance(self, residuals: FloatArray) -> FloatArray:
         """Return the covariance of totals, (k, k), from the `residuals`, (n, k); NaN if there is none."""
@@ -53,10 +52,11 @@ class Variance(Protocol):
 
     def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
         """Return totals of B replicates, (B, k), whose weights are multiplied by `multipliers`, (B, n)."""
+        return np.asarray(multipliers @ Z)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StratifiedDraws:
+class StratifiedDraws(Variance):
     """Variance of independent draws within strata; `theta`, `units` (H,): correction and units of each."""
 
     stratum: IntArray
@@ -76,9 +76,6 @@ class StratifiedDraws:
     def theta_mean(self) -> float:
         return float(np.average(self.theta, weights=self.units))
 
-    def residuals(self, Z: FloatArray) -> FloatArray:
-        return Z
-
     def _centre_in_strata(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return Z about the means of strata, and n_h/(n_h - 1) of each draw."""
         n = np.bincount(self.stratum, minlength=self.lost).astype(float)
@@ -94,10 +91,9 @@ class StratifiedDraws:
         return centred, factor[self.stratum]
 
     def covariance(self, residuals: FloatArray) -> FloatArray:
-        """Return the covariance of totals, (k, k), summed over strata; NaN for a single draw.
+        """Return Σ_h θ_h n_h/(n_h - 1) Σ_s (z_s - z̄_h)(z_s - z̄_h)' (Cochran 1977, chapter 5).
 
-        It is Σ_h θ_h n_h/(n_h - 1) Σ_s (z_s - z̄_h)(z_s - z̄_h)'. z̄_h is the mean over the n_h draws of
-        stratum h (Cochran 1977, chapter 5). A single stratum may have leading axes, (..., n, k).
+        It is NaN for a single draw. A single stratum may have leading axes, (..., n, k).
         """
         k = residuals.shape[-1]
         if len(self.stratum) == 1 and self.theta[0] > 0:
@@ -110,18 +106,14 @@ class StratifiedDraws:
     def independent(self) -> StratifiedDraws:
         return self
 
-    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
-        return np.asarray(multipliers @ Z)
-
     def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """As `Variance.jackknife`, draw by draw within strata."""
         if len(Z) == 1 and self.theta[0] > 0:
             raise DataError("a single draw has no jackknife")
         centred, factor = self._centre_in_strata(Z)
         return -centred * factor[:, None], self.theta[self.stratum] / factor
 
 
-class _OnceDrawn:
+class _OnceDrawn(Variance):
     """Variance of units that are in the sample at most once, each with a known probability π to be in it."""
 
     __slots__ = ()
@@ -148,18 +140,12 @@ class _OnceDrawn:
     def theta_mean(self) -> float:
         return float(1 - len(self.inclusion) / (1 / self.inclusion).sum())
 
-    def residuals(self, Z: FloatArray) -> FloatArray:
-        return Z
-
     @property
     def independent(self) -> StratifiedDraws:
         raise NotIdentified(f"{self.dependent}, so no bootstrap resamples them; {self.remedy}")
 
-    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
-        return np.asarray(multipliers @ Z)
-
     def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """As `Variance.jackknife`, unit by unit. A unit that is certain to be drawn has scale 0."""
+        """As `Variance.jackknife`. A unit that is certain to be drawn has scale 0."""
         n = len(Z)
         if n == 1 and not self.census:
             raise DataError("a single unit has no jackknife")
@@ -219,7 +205,7 @@ class PoissonDraws(_OnceDrawn):
         return np.asarray(residuals.T @ ((1 - self.inclusion)[:, None] * residuals))
 
     def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """As `Variance.jackknife`, unit by unit. The weights of the others stay as they are."""
+        """As `Variance.jackknife`, where the weights of the other units stay as they are."""
         if len(Z) == 1 and not self.census:
             raise DataError("a single unit has no jackknife")
         return -Z, 1 - self.inclusion
@@ -227,14 +213,10 @@ class PoissonDraws(_OnceDrawn):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HartleyRaoDraws(_OnceDrawn):
-    """Variance of draws without replacement with unequal probabilities, by Hartley and Rao (1962).
+    """Variance of draws with probabilities `inclusion`, π (n,), and a sum Q of `squares` over the population.
 
-    It is their approximation for systematic draws in random order, which needs no joint probabilities:
-
-        1/(n - 1) Σ_{s<t} (1 - π_s - π_t + Q/n) (z_s - z_t)(z_s - z_t)'
-
-    with π the `inclusion`, (n,), and Q the sum of its `squares` over the population. Draws with π = 1 were
-    certain, and add nothing.
+    Hartley and Rao (1962) for systematic draws in random order, without those with π = 1, which are certain:
+    1/(n - 1) Σ_{s<t} (1 - π_s - π_t + Q/n) (z_s - z_t)(z_s - z_t)'.
     """
 
     inclusion: FloatArray
@@ -257,12 +239,10 @@ class HartleyRaoDraws(_OnceDrawn):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointDraws(_OnceDrawn):
-    """Variance of units that are drawn at most once, with known joint probabilities of pairs, (n, n).
+    """Variance of units drawn at most once, with probabilities `inclusion` (n,) and `joint` (n, n) of pairs.
 
-    With a fixed number of units it is that of Yates and Grundy (1953), else that of Horvitz and Thompson:
-
-        Σ_{s<t} (π_s π_t - π_st)/π_st (z_s - z_t)(z_s - z_t)'
-        Σ_st (π_st - π_s π_t)/π_st z_s z_t'  with π_ss = π_s, the `inclusion`, (n,)
+    With a fixed number of units, Σ_{s<t} (π_s π_t - π_st)/π_st (z_s - z_t)(z_s - z_t)' (Yates and Grundy
+    1953), else Σ_st (π_st - π_s π_t)/π_st z_s z_t' (Horvitz and Thompson 1952).
     """
 
     inclusion: FloatArray

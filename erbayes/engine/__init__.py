@@ -14,7 +14,7 @@ from .labelled_only import Naive, P_naive, naive
 from .leave_one_out import Jackknife, jackknife
 from .pool import PooledDraws
 from .replicates import BCa, Resampled, bootstrap
-from .schemes import Dirichlet, PseudoDraws, RaoWu
+from .schemes import PseudoDraws, RaoWu
 from .several_engines import side_by_side
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "BCa",
     "Betting",
     "BoundedMeans",
-    "Dirichlet",
     "Engine",
     "Estimator",
     "Jackknife",

@@ -5,11 +5,9 @@ the metric. A gambler starts with wealth 1 and bets, before each draw, that the 
 
     W_t(p) = Π_{s ≤ t} (1 + λ_s(p) u_s (x_s - p)),   λ_s(p) = min(λ_s, c/p)
 
-If p is the metric, no bet pays on average, and the wealth ever reaches 1/a with probability a at most
-(Ville's inequality). Values p at which the wealth has reached 2/α are therefore too low, except with
-probability α/2. A second gambler bets that the metric lies below p. Neither statement needs a normal
-approximation. W_t falls in p, since each factor does, and the wealth of the second gambler rises. So
-bisection finds both ends to rounding.
+If p is the metric, the wealth ever reaches 1/a with probability a at most (Ville's inequality). Values p at
+which it has reached 2/α are therefore too low, except with probability α/2, and a second gambler bets that
+the metric lies below p. W_t falls in p, since each factor does, so that bisection finds both ends.
 
 The bets λ_s follow from the draws before s. Their variance σ²_{s-1} counts ¼ as one draw:
 
@@ -41,7 +39,7 @@ from ..units.units import Units
 from .closed_form import columns_of, taylor
 
 CAP = 0.75
-"""The largest share c of the wealth that a bet can lose."""
+"""The largest share c of the wealth that a bet can lose, so that no single draw ruins a gambler."""
 HALVINGS = 50
 """Steps of bisection, after which ends are exact to 2⁻⁵⁰."""
 GREATEST = 2.0
@@ -90,10 +88,10 @@ def betting(values: Any, level: float = 0.95, anytime: bool = False, shares: Any
     values : float array, (..., n)
         The draws x in their order. Leading axes hold many samples.
     level : float in (0, 1)
-        The interval holds the mean with at least this probability, whatever the distribution of the draws.
+        The interval covers the mean with at least this probability, whatever the distribution of the draws.
     anytime : bool
-        False if the sample is looked at once, after the last draw. True if it may be looked at after any
-        draw, and drawing may stop at any look. All looks then hold the mean together.
+        True if the sample may be looked at after any draw, and drawing may stop at any look. All looks then
+        cover the mean together.
     shares : float array that broadcasts against `values`
         The share u of each draw, in [0, 1], if the mean is E[u x]/E[u]. By default all are equal.
 
@@ -116,9 +114,8 @@ def betting(values: Any, level: float = 0.95, anytime: bool = False, shares: Any
     if not x.ndim or not x.shape[-1]:
         raise DataError("betting needs one draw or more")
     for what, numbers in (("values", x), ("shares", u)):
-        outside = ~((numbers >= 0) & (numbers <= 1))
-        if outside.any():
-            raise DataError(f"{what} must lie in [0, 1]; {int(outside.sum())} of {numbers.size} do not")
+        if outside := int((~((numbers >= 0) & (numbers <= 1))).sum()):
+            raise DataError(f"{what} must lie in [0, 1]; {outside} of {numbers.size} do not")
     alpha, u = 1 - level, np.broadcast_to(u, x.shape)
     lower, upper = (_find_lowest(y, u, alpha, _compute_bets(y, u, alpha, anytime)) for y in (x, 1 - x))
     ends = np.stack([lower, 1 - upper], axis=-1)
@@ -130,16 +127,14 @@ def betting_in_strata(right: FloatArray, shares: FloatArray, least: float, level
     """Return the exact interval of a share, (2,), from draws of fixed numbers in strata.
 
     `right` (n,): 1 or 0 for each draw; `shares` (n,): the weight of its stratum over the number of its draws,
-    in any unit; `least`: the share at which bets are best, chosen before the draws.
-
-    Bets are all λ = √(2 log(2/α)/(p₀ (1 - p₀) Σu²)), with p₀ = `least`, cut as above. The wealth after all
-    draws is 1 on average or less. Draws without replacement are negatively associated, so that the mean of
-    the product is at most Π_b (1 + λ u_b (μ_b - p))^n_b (Joag-Dev and Proschan 1983). This is 1 or less, as
-    a geometric mean is at most the arithmetic one, and Σ n_b u_b (μ_b - p) = 0. Only the last wealth counts,
-    since the order of draws in strata is not that of independent draws.
+    in any unit; `least`: the share p₀ at which bets are best, chosen before the draws.
     """
+    # the wealth after all draws is 1 on average or less: draws without replacement are negatively associated,
+    # so that the mean of the product is at most Π_b (1 + λ u_b (μ_b - p))^n_b (Joag-Dev and Proschan 1983),
+    # and a geometric mean is at most the arithmetic one, while Σ n_b u_b (μ_b - p) = 0
     x, u, alpha = right.astype(float), shares / shares.max(), 1 - level
     bets = np.sqrt(2 * np.log(2 / alpha) / (least * (1 - least) * (u @ u)))
+    # only the last wealth counts, since the order of draws in strata is not that of independent draws
     lower, upper = (_find_lowest(y, u, alpha, bets, ever=False) for y in (x, 1 - x))
     return np.sort([lower, 1 - upper])
 
@@ -154,7 +149,7 @@ class Means(Normal):
 
     def part(self, at: Sequence[int]) -> Means:
         j = list(at)
-        return with_draws(Normal.part(self, at), self.values[..., j], self.shares[..., j])
+        return replace(Normal.part(self, at), values=self.values[..., j], shares=self.shares[..., j])
 
 
 def with_draws(fit: Normal, values: FloatArray, shares: FloatArray) -> Means:
@@ -260,11 +255,7 @@ def _bound_share(sample: Sample, metric: Metric, size: FloatArray) -> float:
 
 
 def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
-    """Return the ratios and the shares of the draws, whose mean the metric is, both (..., n).
-
-    A draw of unit c, with probability p_c, has the ratio y_c/x_c and the share x_c/p_c, which is bounded if
-    p_c ≥ x_c/(B Σx) for every unit.
-    """
+    """Return the ratios y_c/x_c and the shares x_c/p_c of draws, whose mean the metric is, both (..., n)."""
     design, variance = type(sample.design).__name__, sample.expansion.variance
     if not isinstance(variance, StratifiedDraws) or len(variance.theta) > 1 or variance.theta[0] < 1:
         raise NotIdentified(

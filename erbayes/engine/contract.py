@@ -17,9 +17,9 @@ from ..metrics.uncertain import Draws, Normal
 class Engine(Protocol):
     """A way from a sample to uncertain metrics.
 
-    Studies, reports, sensitivity analyses and comparisons take any engine, also a function of a user. An
-    engine with an attribute `batched = True` takes many samples of a study in one call, along a leading axis
-    of the expansion. Each method raises `DataError` if the engine does not suit the sample.
+    Studies, reports, sensitivity analyses and comparisons take any engine, also a function of a user. With an
+    attribute `batched = True` it takes many samples of a study in one call, along a leading axis of the
+    expansion. Each method raises `DataError` if the engine does not suit the sample.
 
     Examples
     --------
@@ -70,14 +70,6 @@ class Explaining(Engine, Protocol):
 
     def fitted(self, sample: Sample, rng: Seed = None) -> Any:
         """Return the fit of a sample, such as a `Fit`: its method `explain(level)` returns paragraphs."""
-
-
-@runtime_checkable
-class Preparing(Engine, Protocol):
-    """An engine that is quicker with many like samples, as those of a study, once it has seen one of them."""
-
-    def like(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Engine:
-        """Return the engine prepared for samples like this one, with the same results up to random error."""
 
 
 @dataclass(frozen=True, slots=True)

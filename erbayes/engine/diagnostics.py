@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from .._internal.errors import DataError, Grade, NotIdentified, Remedy, Sentence
+from .._internal.arrays import FloatArray
+from .._internal.errors import Grade, NotIdentified, Remedy, Sentence
 from ..design import UniformRecords
 from ..design.calibration import NOTABLE, links_out_of_reach
 from ..design.contract import WithChances, WithLaw
 from ..design.nonresponse import Responding
 from ..design.sample import Sample, need_sample
-from ..metrics.columns import PIECES, PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS, ClusterSum, Known, pairs
+from ..metrics.columns import PIECES, PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS, Known, pairs
 from ..metrics.definitions import (
     PER_RECORD,
     POSITIVE,
@@ -23,6 +24,7 @@ from ..metrics.definitions import (
     N,
     Wanted,
     chosen,
+    chosen_one,
     pairwise_precision,
 )
 from ..metrics.uncertain import EMPTY, Draws, Normal
@@ -46,9 +48,9 @@ JOINED = 5
 def balance(sample: Sample) -> pd.DataFrame:
     """Compare estimated totals of the prediction with known ones.
 
-    Totals are estimated as ratios to records, times N: N Σ w y / Σ w records. An unknown scale of the weights
-    w cancels. If weights are absolute, a further row compares the estimated number of records with N. Under a
-    heavy tail the sample misses large clusters, and estimates too few predicted links.
+    Totals are estimated as N Σ w y / Σ w records, in which an unknown scale of the weights w cancels. If
+    weights are absolute, a further row compares the estimated number of records with N. Under a heavy tail
+    the sample misses large clusters, and estimates too few predicted links.
 
     Returns
     -------
@@ -69,21 +71,15 @@ def balance(sample: Sample) -> pd.DataFrame:
     predicted_clusters    1.0
     Name: ratio, dtype: float64
     """
-
     need_sample(sample)
 
-    def scaled(column: ClusterSum) -> Metric:
-        return Metric(
-            column.name,
-            (column, RECORDS, N),
-            lambda y, r, N: N * y / r,
-            PER_RECORD,
-            POSITIVE,
-            "N Σwy / Σw records",
-        )
+    def scale(y: FloatArray, r: FloatArray, N: FloatArray) -> FloatArray:
+        return N * y / r
 
     totals = [PREDICTED_LINKS, PREDICTED_CLUSTERS]
-    ratios = [scaled(c) for c in totals]
+    ratios = [
+        Metric(c.name, (c, RECORDS, N), scale, PER_RECORD, POSITIVE, "N Σwy / Σw records") for c in totals
+    ]
     if sample.expansion.absolute:
         totals.insert(0, RECORDS)
         ratios.insert(0, Metric("records", (RECORDS,), lambda r: r, PER_RECORD, POSITIVE, "Σw records"))
@@ -97,9 +93,9 @@ def balance(sample: Sample) -> pd.DataFrame:
 def influence(sample: Sample, metric: Metric | str = pairwise_precision) -> pd.DataFrame:
     """Return the influence of each unit on a metric, the largest first.
 
-    Influence is how much a unit moves the metric to first order, J (z - z̄). J is the gradient of the metric
-    by the totals, z the contribution of a draw, and z̄ the mean of contributions. It is summed over the draws
-    of the unit. Influences sum to 0. Without a unit the estimate changes by about minus its influence.
+    Influence is how much a unit moves the metric to first order: J (z - z̄) summed over its draws, with J the
+    gradient of the metric by the totals, z the contribution of a draw, and z̄ the mean of contributions.
+    Without a unit the estimate changes by about minus its influence. Influences sum to 0.
 
     Returns
     -------
@@ -128,57 +124,41 @@ def influence(sample: Sample, metric: Metric | str = pairwise_precision) -> pd.D
     """
     need_sample(sample)
     units, expansion = sample.units, sample.expansion
-    metric, *others = chosen(metric)
-    if others:
-        raise DataError(f"influence is on one metric, not on {1 + len(others)}")
+    metric = chosen_one(metric)
     effect = effects(sample, [metric])[:, 0]
     if np.isnan(effect).any():
         raise NotIdentified(f"no unit has an influence on {metric.name}: {EMPTY}")
     order = np.lexsort((units.m, units.n, units.unit))
     main = order[np.append(np.flatnonzero(np.diff(units.unit[order])), len(order) - 1)]
-    table = pd.DataFrame(
-        {
-            "records": units.size,
-            "pieces": units.column(PIECES),
-            "missing": units.size - units.n[main],
-            "wrong": units.m[main] - units.n[main],
-            "foreign_links": np.bincount(
-                units.unit, units.n * (units.m - 1) - 2 * pairs(units.n), len(units)
-            ),
-            "draws": np.bincount(expansion.unit, minlength=len(units)),
-            "influence": np.bincount(expansion.unit, weights=effect - effect.mean(), minlength=len(units)),
-        },
-        index=units.ids,
-    )
+    foreign = units.n * (units.m - 1) - 2 * pairs(units.n)
+    columns = {
+        "records": units.size,
+        "pieces": units.column(PIECES),
+        "missing": units.size - units.n[main],
+        "wrong": units.m[main] - units.n[main],
+        "foreign_links": np.bincount(units.unit, foreign, len(units)),
+        "draws": np.bincount(expansion.unit, minlength=len(units)),
+        "influence": np.bincount(expansion.unit, effect - effect.mean(), len(units)),
+    }
+    table = pd.DataFrame(columns, index=units.ids)
     return table.sort_values("influence", key=np.abs, ascending=False, kind="stable")
 
 
 def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[Sentence]:
     """Return the alarms of a sample: sentences about doubtful estimates, each with its grade and remedy.
 
-    The list is empty if there are none. A census can have only the last of them. The grade of each sentence
-    says what it means for those who quote a number (its `Grade`). A note is raised if
+    The list is empty if there are none. The grade of each sentence says what it means for those who quote a
+    number (its `Grade`). These bounds are conventions, not tests of a stated size.
 
-    - no draw shows an error of a metric, so that its standard error is 0.
-
-    A caution is raised if
-
-    - a standard error is 0 although the metric is not at an end of its range,
-    - a jackknife standard error is over 1.5 times Taylor's, or a single draw decides whether a metric is 0/0.
-
-    A fault is raised if
-
-    - there is a single draw,
-    - estimated predicted links are over 3 standard errors off their known number,
-    - over a tenth of all predicted links are in clusters larger than any in the sample, and a metric counts
-      links; if none does, this is a caution,
-    - over a tenth of the draws are unresolved (see `Responding`),
-    - over three repeats are expected under draws with replacement and known chances, and there is none,
-    - dates (`erbayes.Dated`) show that the labels are older than the frame,
-    - each labelled entity has one record, and the prediction joins five or more of these to others,
-    - over a twentieth of the labelled records are left out, since they are in no cluster (`Missing.OMIT`).
-
-    These bounds are conventions, not tests of a stated size.
+    - Note: no draw shows an error of a metric, so that its standard error is 0.
+    - Caution: a standard error is 0 although the metric is not at an end of its range; a jackknife standard
+      error is over 1.5 times Taylor's; a single draw decides whether a metric is 0/0.
+    - Fault: there is a single draw; estimated predicted links are over 3 standard errors off their known
+      number; over a tenth of all predicted links are in clusters larger than any in the sample, and a metric
+      counts links (else a caution); over a tenth of the draws are unresolved (see `Responding`); over three
+      repeats are expected, and there is none; dates (`erbayes.Dated`) show that the labels are older than the
+      frame; each labelled entity has one record, and the prediction joins five or more of these to others;
+      over a twentieth of the labelled records are left out (`Missing.OMIT`), which a census can have too.
 
     Raises
     ------
@@ -197,10 +177,8 @@ def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[Sentence]:
     if sample.expansion.variance.census:
         return _warn_left_out(sample)
     if len(sample.expansion.unit) == 1:
-        return [
-            Sentence("A single draw gives no variance: label more units.", Grade.FAULT),
-            *_warn_left_out(sample),
-        ]
+        single = Sentence("A single draw gives no variance: label more units.", Grade.FAULT)
+        return [single, *_warn_left_out(sample)]
     fit = taylor(sample, metrics).apply(metrics)
     return [
         *_warn_no_variation(fit),
@@ -221,21 +199,17 @@ def _warn_no_variation(fit: Normal) -> list[Sentence]:
     flawless, equal = ([name for name, end in sure if end is wanted] for wanted in (True, False))
     sentences = []
     if flawless:
-        sentences.append(
-            Sentence(
-                f"The sample shows no variation of {', '.join(flawless)}: a standard error of 0 is no "
-                "evidence of perfection, and the default interval allows for errors that no draw has shown.",
-                Grade.NOTE,
-            )
+        what = (
+            f"The sample shows no variation of {', '.join(flawless)}: a standard error of 0 is no evidence "
+            "of perfection, and the default interval allows for errors that no draw has shown."
         )
+        sentences.append(Sentence(what, Grade.NOTE))
     if equal:
-        sentences.append(
-            Sentence(
-                f"The sample shows no variation of {', '.join(equal)}, since all draws are alike: an "
-                "interval without length is no evidence of certainty; label more units.",
-                Grade.CAUTION,
-            )
+        what = (
+            f"The sample shows no variation of {', '.join(equal)}, since all draws are alike: an interval "
+            "without length is no evidence of certainty; label more units."
         )
+        sentences.append(Sentence(what, Grade.CAUTION))
     return sentences
 
 
@@ -354,9 +328,8 @@ def out_of_balance(sample: Sample) -> list[Sentence]:
 def _describe_remedy(sample: Sample) -> Remedy:
     """Return how to reach large clusters, for a sample that missed them."""
     design = sample.design
-    return (
-        Remedy.BY_SIZE if isinstance(design, WithLaw) and not design.weights_follow_labels else Remedy.LARGE
-    )
+    by_entity = isinstance(design, WithLaw) and not design.weights_follow_labels
+    return Remedy.BY_SIZE if by_entity else Remedy.LARGE
 
 
 def look_older(cut: Cut, draws: int) -> bool:

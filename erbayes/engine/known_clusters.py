@@ -24,12 +24,7 @@ HELPED = (entities, mean_cluster_size, singleton_share, hill1)
 
 @dataclass(frozen=True, slots=True)
 class ClosedForm:
-    """The closed form, in which the known number of predicted clusters helps to count entities.
-
-    For the number of entities, their mean size, the share of single records and the Hill number of order 1,
-    weights are calibrated to records and clusters if that lowers the standard error and `Calibrated` takes
-    it.
-    """
+    """The closed form, with weights calibrated to clusters for `HELPED` if that lowers the error."""
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
         found, variance = taylor(sample, metrics).apply(metrics), sample.expansion.variance

@@ -37,10 +37,9 @@ def leave_one_out(sample: Sample, totals: Totals, metrics: Sequence[Metric]) -> 
 def jackknife(sample: Sample, metrics: Wanted = USUAL) -> Normal:
     """Estimate metrics with jackknife standard errors: each draw is left out in turn.
 
-    The variance is a sum of squares over draws, Σ_s θ_h (n_h - 1)/n_h (g_(s) - g)². Here g is the metric,
-    g_(s) the metric without draw s, and n_h and θ_h are the draws and the finite-population correction of its
-    stratum. Estimates are not corrected for bias. A standard error far above Taylor's is a sign of a heavy
-    tail.
+    The variance is Σ_s θ_h (n_h - 1)/n_h (g_(s) - g)² over draws, with g the metric, g_(s) the metric without
+    draw s, and n_h and θ_h the draws and the finite-population correction of its stratum. Estimates are not
+    corrected for bias. A standard error far above Taylor's is a sign of a heavy tail.
 
     Raises
     ------

@@ -56,36 +56,25 @@ class Advised:
 
 
 def advise(sample: Sample, metrics: Sequence[Metric]) -> tuple[Engine, Sentence]:
-    """Return the engine that suits a sample and metrics, and a sentence that says which and why.
-
-    The closed form suits draws of records, and draws of entities without a heavy tail. If entities were drawn
-    and a few hold most links, it misses those that were not drawn, while a size model alone is too sure of
-    them. The pool of both then misses less often than either, at a better interval score, on populations set
-    aside (benchmarks/bayes-pool.md). The jackknife takes its place for metrics that the size model does not
-    have.
-    """
-
-    def because(reason: str) -> Sentence:
-        return Sentence(reason, Grade.NOTE)
-
+    """Return the engine that suits a sample and metrics, and a sentence that says which and why."""
     design = sample.design
     if isinstance(design, WithLaw) and design.weights_follow_labels:
-        return ClosedForm(), because(
-            "The closed form was taken, since under draws of records its intervals cover and it assumes no "
-            "model."
-        )
+        reason = "under draws of records its intervals cover and it assumes no model"
+        return ClosedForm(), _say_taken("closed form", reason)
     if not _has_heavy_tail(sample, metrics):
-        return ClosedForm(), because(
-            "The closed form was taken, since no few units carry the estimates, and it assumes no model."
-        )
+        reason = "no few units carry the estimates, and it assumes no model"
+        return ClosedForm(), _say_taken("closed form", reason)
     if sample.units.by_entity and all(map(make_size_model().identifies, metrics)):
-        return make_pool(), because(
-            "The pool of size model and closed form was taken, since entities were drawn and a few hold most "
-            "links."
-        )
-    return Jackknife(), because(
-        "The jackknife was taken, since a few units carry the estimates, and no size model has these metrics."
-    )
+        # the closed form misses large entities that were not drawn, and the model alone is too sure of them;
+        # the pool misses less often than either, at a better interval score (benchmarks/bayes-pool.md)
+        reason = "entities were drawn and a few hold most links"
+        return make_pool(), _say_taken("pool of size model and closed form", reason)
+    reason = "a few units carry the estimates, and no size model has these metrics"
+    return Jackknife(), _say_taken("jackknife", reason)
+
+
+def _say_taken(engine: str, reason: str) -> Sentence:
+    return Sentence(f"The {engine} was taken, since {reason}.", Grade.NOTE)
 
 
 def fits_a_model(engine: Engine) -> bool:

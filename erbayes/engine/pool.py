@@ -35,11 +35,6 @@ class PooledDraws(Draws):
     kind: ClassVar[Kind] = PooledQuantiles()
     note: str = ""
 
-    def part(self, at: Sequence[int]) -> PooledDraws:
-        """Return the components at the positions `at`, jointly."""
-        draws = Draws.part(self, at)
-        return PooledDraws(draws.names, draws.values, draws.support, draws.centre, self.note)
-
     def sentence(self, level: float = 0.95, kind: Kind | None = None) -> str:
         """Return what `Estimates.sentence` returns, and the note."""
         return " ".join(filter(None, [Draws.sentence(self, level, kind), self.note]))
@@ -52,42 +47,13 @@ def pool_quantiles(
     outer: Sequence[str] = (),
     rng: Seed = None,
 ) -> PooledDraws:
-    """Average the quantiles of several results for the same metrics.
+    """Return the pool of results for the same metrics, whose quantiles are Q(p) = Σ w_i Q_i(p), Σ w_i = 1.
 
-    The quantile function Q of a metric in the pool is the weighted mean of those of the results, so that the
-    ends of its equal-tailed intervals are the weighted means of the ends of theirs:
-
-        Q(p) = Σ w_i Q_i(p),   Σ w_i = 1
-
-    If two results agree, the pool agrees with them. If they disagree, it is between them and about as long as
-    they are on average, where a mixture of their distributions is longer than both (Lichtendahl et al. 2013).
-
-    Draws have the quantiles of their values. A `Normal` has those of its default intervals: the ends of the
-    interval of level 1 - 2p are its quantiles at p and 1 - p.
-
-    Parameters
-    ----------
-    results : sequence of Normal or Draws
-        Two or more, with the same components. Each draw of the first is moved to the quantile of the pool at
-        its rank, which keeps chains and the dependence of metrics. A `Normal` has 4,000 draws then.
-    weights : sequence of float, optional
-        One per result, 0 or more. By default all are equal.
-    outer : sequence of str, optional
-        Names of metrics for which no result is trusted to know its own error. Their quantiles below 1/2 are
-        the smallest of all results, and those above it the largest, so that intervals span all others.
-    rng : Generator, int or None
-        A generator or its seed. Quantiles do not depend on it, but draws of a `Normal` do.
-
-    Returns
-    -------
-    PooledDraws, (chain, draw, k)
-        Estimates are weighted means of the estimates.
-
-    Raises
-    ------
-    DataError
-        Fewer than two results, results of other components, or weights that are not one number of 0 or more
-        per result with a sum above 0.
+    Where results disagree, the pool is about as long as they are on average, and a mixture of them longer
+    than both (Lichtendahl et al. 2013). Each draw of the first result is moved to the quantile of the pool at
+    its rank, which keeps chains and the dependence of metrics. Quantiles of a `Normal` are the ends of its
+    default intervals. For metrics in `outer` no result is trusted to know its own error: their intervals span
+    those of all results.
 
     Examples
     --------

@@ -30,9 +30,9 @@ from .schemes import CHUNK, RaoWu, Scheme
 class BCa:
     """Kind of interval between quantiles that are corrected for bias and skewness, the same on every scale.
 
-    The bounds are quantiles of the replicates at the probabilities Φ(z0 + (z0 + z_a)/(1 - A (z0 + z_a))).
-    Here z_a is the normal quantile of a tail, and z0 that of the share of replicates below the estimate.
-    Replicates equal to it count by half. A is the acceleration (Efron 1987).
+    The bounds are quantiles of the replicates at the probabilities Φ(z0 + (z0 + z_a)/(1 - A (z0 + z_a))),
+    with z_a the normal quantile of a tail, z0 that of the share of replicates below the estimate, of which
+    those equal to it count by half, and A the acceleration (Efron 1987).
 
     Raises
     ------
@@ -85,17 +85,8 @@ class Bootstrap(Draws):
         return Draws(self.names, self.values, self.support, self.centre)
 
     def part(self, at: Sequence[int]) -> Bootstrap:
-        """Return the metrics at the positions `at`."""
-        draws = Draws.part(self, at)
-        return replace(
-            self,
-            names=draws.names,
-            values=draws.values,
-            support=draws.support,
-            centre=draws.centre,
-            fit=self.fit.part(at),
-            metrics=tuple(self.metrics[j] for j in at),
-        )
+        metrics = tuple(self.metrics[j] for j in at)
+        return replace(Draws.part(self, at), fit=self.fit.part(at), metrics=metrics)
 
     def acceleration(self) -> FloatArray:
         """Return Σ u³ / (6 (Σ u²)^1.5), (metrics,), u_s being the mean of all g_(s) minus g_(s) (Efron)."""
@@ -133,14 +124,10 @@ def bootstrap(
 
     Parameters
     ----------
-    sample : Sample
-    metrics : Metric or str, or several
     scheme : Scheme, optional
-        `RaoWu` by default.
+        The rule by which draws are resampled, `RaoWu` by default.
     replicates : int
         2 or more.
-    rng : Generator, int or None
-    progress : bool
 
     Returns
     -------
@@ -156,9 +143,8 @@ def bootstrap(
     Examples
     --------
     >>> import erbayes as eb
-    >>> prediction = {i: i // 3 for i in range(24)}
-    >>> labels = {i: i // 4 for i in range(24)}
-    >>> sample = eb.Sample(eb.measure(prediction, labels), eb.UniformClusters())
+    >>> units = eb.measure({i: i // 3 for i in range(24)}, {i: i // 4 for i in range(24)})
+    >>> sample = eb.Sample(units, eb.UniformClusters())
     >>> boot = bootstrap(sample, "pairwise-recall", rng=1)
     >>> boot.table(0.9)[["estimate", "lower", "upper"]].round(2)
                      estimate  lower  upper
@@ -184,16 +170,8 @@ def bootstrap(
     totals = Draws(names, values[None], ((-np.inf, np.inf),) * len(names))
     fit = taylor(sample, metrics).apply(metrics, order=1)
     draws = totals.apply(metrics)
-    return Bootstrap(
-        draws.names,
-        draws.values,
-        draws.support,
-        fit.mean,
-        fit=fit,
-        totals=totals,
-        sample=sample,
-        metrics=metrics,
-    )
+    given = draws.names, draws.values, draws.support, fit.mean
+    return Bootstrap(*given, fit=fit, totals=totals, sample=sample, metrics=metrics)
 
 
 @dataclass(frozen=True, slots=True)

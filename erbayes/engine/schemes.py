@@ -27,10 +27,7 @@ CHUNK = 2**18
 
 
 class Scheme(Protocol):
-    """A rule for multipliers of weights. Schemes inherit from it and define `multipliers`.
-
-    Replicate weights that are given, divided by the weights, are a scheme whose `chunks` yields them.
-    """
+    """A rule for multipliers of weights, which schemes inherit from; given multipliers define `chunks`."""
 
     __slots__ = ()
 
@@ -101,32 +98,12 @@ class RaoWu(Scheme):
 
 
 @dataclass(frozen=True, slots=True)
-class Dirichlet(Scheme):
-    """Rubin's Bayesian bootstrap: n_h times flat Dirichlet weights in each stratum.
-
-    Examples
-    --------
-    >>> from erbayes.design.variance import StratifiedDraws
-    >>> draws = StratifiedDraws(np.array([0, 0, 0]), np.array([1.0]))
-    >>> Dirichlet().multipliers(draws, 2, np.random.default_rng(1)).sum(axis=1)
-    array([3., 3.])
-    """
-
-    def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
-        n, root = _number_strata(draws)
-        r = rng.standard_exponential((replicates, len(draws.stratum)))
-        member = np.eye(len(n))[draws.stratum] if len(n) > 1 else np.ones((len(draws.stratum), 1))
-        return 1 + root * (r * n[draws.stratum] / (r @ member)[:, draws.stratum] - 1)
-
-
-@dataclass(frozen=True, slots=True)
 class PseudoDraws(Scheme):
     """Bayesian bootstrap with two pseudo-draws: an entity that is all right, and one that is all wrong.
 
-    If a sample holds almost no error, other bootstrap intervals have almost no width. The two pseudo-draws
-    stand for errors that no draw has shown. One entity is predicted exactly. Of the other, each record is
-    alone in a predicted cluster as large as the entity. Each has the records and true links of an average
-    draw.
+    If a sample holds almost no error, other bootstrap intervals have almost no width. The pseudo-draws stand
+    for errors that no draw has shown. One entity is predicted exactly, and of the other each record is alone
+    in a predicted cluster as large as the entity. Each has the records and true links of an average draw.
 
     Parameters
     ----------
@@ -157,12 +134,11 @@ class PseudoDraws(Scheme):
         if draws.lost > 1 or draws.theta[0] < 1:
             raise NotIdentified("pseudo-draws are made for one stratum drawn with replacement")
         n = len(root)
-        r = np.hstack(
-            [
-                rng.standard_exponential((replicates, n)),
-                rng.standard_gamma(self.mass, (replicates, 2)),
-            ]
+        own, pseudo = (
+            rng.standard_exponential((replicates, n)),
+            rng.standard_gamma(self.mass, (replicates, 2)),
         )
+        r = np.hstack([own, pseudo])
         return np.asarray(r * n / r.sum(axis=1, keepdims=True))
 
     def pseudo(self, sample: Sample, columns: Sequence[Column]) -> FloatArray:

@@ -36,10 +36,9 @@ class Applied(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SideBySide(Tabled):
-    """A table of the results of several engines for the same metrics.
+    """Results of several engines for the same metrics: one row per method, metric and kind of interval.
 
-    `rows`: one row per method, metric and kind of interval: method, metric, estimate, sd, lower, upper,
-    level, kind, ess_bulk, r_hat; `lacking` (method, metric): the reasons why a method lacks a metric.
+    `lacking` (method, metric): the reasons why a method lacks a metric.
     """
 
     rows: pd.DataFrame
@@ -80,15 +79,14 @@ def side_by_side(
     kinds: Sequence[Kind] = (),
     rng: Seed = None,
 ) -> SideBySide:
-    """Set several engines beside each other, in one table: closed form, bootstrap and size model of a sample.
+    """Set several engines next to each other, in one table.
 
     Parameters
     ----------
     results : Sample, or mapping, name of the method -> result
-        A sample, which each of `engines` estimates. Or results that you have: `Normal`, `Draws` or
-        `Bootstrap` as engines return them; `Totals` or a Bayesian fit, to which the metrics are applied; or a
-        Series of estimates without standard errors, such as `naive` returns. If the alarm of a fit disowns
-        its intervals of some metrics, its pool has a row before them.
+        A sample, which each of `engines` estimates. Or results as engines return them, `Totals` or a Bayesian
+        fit, to which the metrics are applied, or a Series of estimates without standard errors, such as
+        `naive` returns. If the alarm of a fit disowns its intervals of some metrics, its pool comes first.
     metrics : Metric or str, or several
     engines : names, optional
         Engines of `erbayes.estimate`. By default the closed form, the bootstrap and the size model, which
@@ -97,8 +95,7 @@ def side_by_side(
     kinds : sequence of Kind
         Each result has one row for every kind that suits it, or one of its own kind if none does.
     rng : Generator, int or None
-        A seed makes the rows of engines that draw random numbers repeatable. They are what
-        `erbayes.estimate` returns with this seed.
+        With a seed, each row is what `erbayes.estimate` returns with this seed.
 
     Examples
     --------

@@ -42,11 +42,7 @@ class Domain:
 
 
 class Pieces(Protocol):
-    """Pieces of units, as columns need them (see `erbayes.units.Units`).
-
-    `counted` (pieces,): records of the piece that count, None if all n do; `by_entity`: true if units are
-    entities or blocks; `imagined`: true for units that stand for no records.
-    """
+    """Pieces of units, as columns need them: see the attributes of `erbayes.units.Units`."""
 
     @property
     def unit(self) -> IntArray: ...
@@ -109,8 +105,7 @@ def _find_column(name: str) -> Any:
 class PieceSum(_ByName):
     """A column that sums a term over the pieces of each unit: Σ term(n, N_c, m).
 
-    Each of the n records of a piece has the share 1/n of the term. If only r of them count, the piece adds
-    (r/n) term(n, N_c, m).
+    If only r of the n records of a piece count, it adds (r/n) term(n, N_c, m).
 
     Parameters
     ----------
@@ -194,10 +189,7 @@ class ClusterSum(_ByName):
 
 @dataclass(frozen=True, slots=True)
 class GroupMax(_ByName):
-    """A column that sums the largest term(n, N_c, m) of each entity, or of each predicted cluster, in a unit.
-
-    If only some records count, it counts by their share of the entity or predicted cluster.
-    """
+    """A column that sums the largest term(n, N_c, m) of each entity, or predicted cluster, in a unit."""
 
     name: str
     term: Term
@@ -215,7 +207,7 @@ class GroupMax(_ByName):
             raise NotIdentified(f"'{self.name}' is identified only if whole {side} are sampled")
         largest = np.zeros(int(units.group.max()) + 1)
         np.maximum.at(largest, units.group, self.term(units.n, units.N, units.m))
-        if units.counted is not None:
+        if units.counted is not None:  # by the share of the records that count
             whole = np.bincount(units.group, units.n)
             largest *= np.bincount(units.group, units.counted) / np.where(whole > 0, whole, 1)
         unit = np.zeros(len(largest), dtype=np.int64)
@@ -225,10 +217,7 @@ class GroupMax(_ByName):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OfUnits:
-    """A column of values that you give for each unit, as a Series indexed by ids of units, such as its cost.
-
-    It has no value for imagined units, and no part in a domain.
-    """
+    """A column of values of your own for each unit, a Series indexed by ids of units, such as its cost."""
 
     name: str
     values: pd.Series
@@ -272,11 +261,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class InDomain:
-    """A column that counts another one on the records of a domain. Units, draws and weights stay whole.
-
-    With `Links.SHARED` each record adds its share, so that domains add up to the whole column; with
-    `Links.INSIDE` pieces, entities and predicted clusters are counted within the domain.
-    """
+    """A column that counts another one on the records of a domain, by `links`. Units and draws stay whole."""
 
     column: Column
     domain: Domain
@@ -323,11 +308,10 @@ class Between:
     def count(self, units: Pieces) -> FloatArray:
         first, *others = self.groups
         both = Domain(first.variable, tuple(value for group in self.groups for value in group.values))
+        inside = [InDomain(self.column, domain, Links.INSIDE) for domain in (both, *self.groups)]
         if others == [first] or units.part(both, Links.INSIDE) is units:  # imagined units: all of them
-            return InDomain(self.column, first, Links.INSIDE).count(units)
-        union, *single = (
-            InDomain(self.column, domain, Links.INSIDE).count(units) for domain in (both, *self.groups)
-        )
+            return inside[1].count(units)
+        union, *single = (column.count(units) for column in inside)
         return np.asarray(union - sum(single))  # the rest of its links are within one of the groups
 
 

@@ -2,8 +2,8 @@
 
 Weights that are known up to a factor suffice for every metric except P_rec, since a common factor of all
 totals cancels. A metric that counts something is scaled by N / Σ records, and the prediction gives N. A
-predicted quantity such as |P| is estimated from the sampled units, although it is known. Errors of numerator
-and denominator then cancel in part. (Compare the paper's P_block with its P_rec.)
+predicted quantity such as |P| is estimated from the sampled units, although it is known, because errors of
+numerator and denominator then cancel in part. (Compare the paper's P_block with its P_rec.)
 
 In formulas, TP, |T| and |P| are the numbers of common, true and predicted links, and N is the number of
 records. The numbers of entities and of predicted clusters are |C| and |Ĉ|, and that of exactly predicted
@@ -65,8 +65,7 @@ class Metric:
     formula : callable
         Vectorised, and analytic in its arguments, since derivatives use complex steps.
     size : tuple of (Column, coefficient)
-        The sum of totals that the metric averages over. Its effective number of draws (Kish) gives the
-        degrees of freedom.
+        The sum of totals that the metric averages over, whose effective draws give the degrees of freedom.
     support : (float, float)
         The least and the largest value.
     source : str, of formula and citation
@@ -160,6 +159,22 @@ def _make_ratio(name: str, top: u.Column, bottom: u.Column, support: Support = U
     return _make_metric(name, (top, bottom), lambda b, a: b / a, ((bottom, 1.0),), support)
 
 
+def _make_count(name: str, columns: tuple[u.Column, ...], count: Callable[..., Value]) -> Metric:
+    """Return a number of things in the population, N times their number per record, as a metric."""
+
+    def formula(*totals: Value) -> Value:
+        *counted, r, N = totals
+        return np.asarray(N * count(*counted) / r)
+
+    return _make_metric(name, (*columns, u.RECORDS, N), formula, PER_RECORD, POSITIVE)
+
+
+def _make_muc(name: str, clusters: u.Column) -> Metric:
+    """Return (N - B)/(N - K) for the K clusters of one side, of which the fewest links are N - K."""
+    size = ((u.RECORDS, 1.0), (clusters, -1.0))
+    return _make_metric(name, (u.RECORDS, u.PIECES, clusters), lambda r, b, k: (r - b) / (r - k), size)
+
+
 def _describe_harmonic(first: str, second: str, weight: float) -> str:
     """Return the meaning of a harmonic mean in which the second part has a weight."""
     if weight == 1:
@@ -174,7 +189,10 @@ PER_RECORD = ((u.RECORDS, 1.0),)
 """What a metric averages over if that is records, for `Metric.size`."""
 LINKS = ((u.TRUE_LINKS, 1.0), (u.PREDICTED_LINKS, 1.0))
 _pairwise = (u.COMMON_LINKS, u.TRUE_LINKS, u.PREDICTED_LINKS)
+_pairs = (*_pairwise, u.RECORDS, EVERYONE)
 _entropy = (u.N_LOG_N, u.N_LOG_SIZE, u.N_LOG_M, u.RECORDS)
+_entropies = (*_entropy, EVERYONE)
+_entropies_swapped = (u.N_LOG_N, u.N_LOG_M, u.N_LOG_SIZE, u.RECORDS, EVERYONE)
 
 
 def _need_finite(parameter: str, value: float, of: str) -> None:
@@ -182,27 +200,19 @@ def _need_finite(parameter: str, value: float, of: str) -> None:
     number(value, f"{parameter} of {of}", lambda x: 0 <= x < np.inf, "be 0 or more and finite")
 
 
-def _make_harmonic(
-    names: tuple[str, str],
-    columns: tuple[u.Column, u.Column, u.Column],
-    beta: float,
-    meant: tuple[str, str],
-    group: Group,
+def _make_f(
+    of: str, columns: tuple[u.Column, u.Column, u.Column], beta: float, source: str, group: Group
 ) -> Metric:
-    """Return the weighted harmonic mean of precision a/c and recall a/b; `names` has the formula too."""
-    name, source = names
-    _need_finite("beta", beta, name.replace("-", "_"))
+    """Return the weighted harmonic mean of precision a/c and recall a/b, from columns of a, b and c."""
+    _need_finite("beta", beta, f"{of}_f")
     b2, (_, true, predicted) = beta**2, columns
-    return Metric(
-        f"{name}{beta:g}",
-        columns,
-        lambda a, b, c: (1 + b2) * a / (b2 * b + c),
-        ((true, b2), (predicted, 1.0)),
-        UNIT,
-        source,
-        meaning=_describe_harmonic(*meant, b2),
-        group=group,
-    )
+    meaning = _describe_harmonic(f"{of} precision", f"{of} recall", b2)
+    size = ((true, b2), (predicted, 1.0))
+
+    def formula(a: Value, b: Value, c: Value) -> Value:
+        return np.asarray((1 + b2) * a / (b2 * b + c))
+
+    return Metric(f"{of}-f{beta:g}", columns, formula, size, UNIT, source, meaning=meaning, group=group)
 
 
 def pairwise_f(beta: float = 1.0) -> Metric:
@@ -213,8 +223,19 @@ def pairwise_f(beta: float = 1.0) -> Metric:
     >>> pairwise_f(2).name
     'pairwise-f2'
     """
-    names, meant = ("pairwise-f", "(1+β²)TP/(β²|T|+|P|)"), ("pairwise precision", "pairwise recall")
-    return _make_harmonic(names, _pairwise, beta, meant, Group.LINKS)
+    return _make_f("pairwise", _pairwise, beta, "(1+β²)TP/(β²|T|+|P|)", Group.LINKS)
+
+
+def cluster_f(beta: float = 1.0) -> Metric:
+    """Make cluster F, (1+β²) S / (β²|C| + |Ĉ|), with S the exactly predicted entities, and β 0 or more.
+
+    Examples
+    --------
+    >>> cluster_f(0.5).name
+    'cluster-f0.5'
+    """
+    columns = (u.EXACT, u.ENTITIES, u.PREDICTED_CLUSTERS)
+    return _make_f("cluster", columns, beta, "(1+β²)S/(β²|C|+|Ĉ|)", Group.WHOLE)
 
 
 def _subtract_cleanly(a: Value, b: Value) -> Value:
@@ -230,16 +251,9 @@ def _compute_adjusted_rand(tp: Value, t: Value, p: Value, r: Value, N: Value) ->
     return _subtract_cleanly(tp, chance) / _subtract_cleanly((t + p) / 2, chance)
 
 
-def cluster_f(beta: float = 1.0) -> Metric:
-    """Make cluster F, (1+β²) S / (β²|C| + |Ĉ|), with S the exactly predicted entities, and β 0 or more.
-
-    Examples
-    --------
-    >>> cluster_f(0.5).name
-    'cluster-f0.5'
-    """
-    names, meant = ("cluster-f", "(1+β²)S/(β²|C|+|Ĉ|)"), ("cluster precision", "cluster recall")
-    return _make_harmonic(names, (u.EXACT, u.ENTITIES, u.PREDICTED_CLUSTERS), beta, meant, Group.WHOLE)
+def _compute_removed(x: Value, l: Value, k: Value, r: Value, N: Value) -> Value:
+    """Return the share of the entropy of a clustering, with Σ n log n of l, that another, of k, removes."""
+    return 1 - _subtract_cleanly(k, x) / _subtract_cleanly(r * np.log(N), l)
 
 
 def v_measure(beta: float = 1.0) -> Metric:
@@ -251,61 +265,16 @@ def v_measure(beta: float = 1.0) -> Metric:
     'v-measure2'
     """
     _need_finite("beta", beta, "v_measure")
+    meaning = _describe_harmonic("homogeneity", "completeness", beta)
+    name, source, group = f"v-measure{beta:g}", "(1+β)hc/(βh+c) [R07]", Group.INFORMATION
 
     def formula(x: Value, l: Value, k: Value, r: Value, N: Value) -> Value:
         full = r * np.log(N)
         shared = _subtract_cleanly(full + x, l + k)
-        return np.asarray(
-            (1 + beta) * shared / (beta * _subtract_cleanly(full, k) + _subtract_cleanly(full, l))
-        )
+        unknown = beta * _subtract_cleanly(full, k) + _subtract_cleanly(full, l)
+        return np.asarray((1 + beta) * shared / unknown)
 
-    return Metric(
-        f"v-measure{beta:g}",
-        (*_entropy, EVERYONE),
-        formula,
-        PER_RECORD,
-        UNIT,
-        "(1+β)hc/(βh+c) [R07]",
-        meaning=_describe_harmonic("homogeneity", "completeness", beta),
-        group=Group.INFORMATION,
-    )
-
-
-def generalized_merge_distance(
-    name: str,
-    split: Callable[[Value], Value],
-    merge: Callable[[Value], Value],
-    meaning: str = "The cost of the splits and merges that turn the prediction into the truth.",
-) -> Metric:
-    """Make a merge distance: the cost of turning the prediction into the truth, [M10].
-
-    To split x + y records into x and y costs split(x+y) - split(x) - split(y). To merge them costs
-    merge(x+y) - merge(x) - merge(y).
-
-    Parameters
-    ----------
-    name, meaning : str
-        The name that tables print, and the metric in one sentence.
-    split, merge : callable
-        Vectorised functions of numbers of records.
-
-    Examples
-    --------
-    >>> pairs_cut = generalized_merge_distance("pairs-cut", lambda x: x**2 / 2, lambda x: 0 * x)
-    >>> pairs_cut.group
-    <Group.EDITS: 'Splits and merges'>
-    """
-    cost = u.PieceSum(name, lambda n, N, m: n / m * split(m) - split(n) - merge(n) + n / N * merge(N))
-    return Metric(
-        name,
-        (cost, u.RECORDS, N),
-        lambda d, r, N: N * d / r,
-        PER_RECORD,
-        POSITIVE,
-        "Σg_s(m)-ΣΣ(g_s+g_m)(n)+Σg_m(N_c) [M10]",
-        meaning=meaning,
-        group=Group.EDITS,
-    )
+    return Metric(name, _entropies, formula, PER_RECORD, UNIT, source, meaning=meaning, group=group)
 
 
 @cache
@@ -326,30 +295,19 @@ def hill_number(q: float) -> Metric:
     'hill0.5'
     """
     _need_finite("the order q", q, "hill_number")
-    name = f"hill{q:g}"
+    column = u.N_LOG_SIZE if q == 1 else _make_size_power(float(q))
+    source = "exp H(C)" if q == 1 else "(Σ(N_c/N)^q)^(1/(1-q))"
     meaning = f"The number of entities of equal size that are as diverse as the true ones, by order {q:g}."
-    if q == 1:
-        return Metric(
-            name,
-            (u.N_LOG_SIZE, u.RECORDS, N),
-            lambda l, r, N: N * np.exp(-l / r),
-            PER_RECORD,
-            POSITIVE,
-            "exp H(C)",
-            meaning=meaning,
-            group=Group.TRUTH,
-        )
-    return Metric(
-        name,
-        (_make_size_power(float(q)), u.RECORDS, N),
-        lambda s, r, N: N * (s / r) ** (1 / (1 - q)),
-        PER_RECORD,
-        POSITIVE,
-        "(Σ(N_c/N)^q)^(1/(1-q))",
-        meaning=meaning,
-        group=Group.TRUTH,
-    )
 
+    def formula(s: Value, r: Value, N: Value) -> Value:
+        return np.asarray(N * (np.exp(-s / r) if q == 1 else (s / r) ** (1 / (1 - q))))
+
+    columns, group = (column, u.RECORDS, N), Group.TRUTH
+    return Metric(f"hill{q:g}", columns, formula, PER_RECORD, POSITIVE, source, meaning=meaning, group=group)
+
+
+# Each metric below has its columns, the formula of their totals, what it averages over, and its range, while
+# its words are in definitions.csv.
 
 # Links between records
 pairwise_precision = _make_ratio("pairwise-precision", u.COMMON_LINKS, u.PREDICTED_LINKS)
@@ -357,15 +315,8 @@ pairwise_recall = _make_ratio("pairwise-recall", u.COMMON_LINKS, u.TRUE_LINKS)
 pairwise_f1 = pairwise_f()
 fowlkes_mallows = _make_metric("fowlkes-mallows", _pairwise, lambda tp, t, p: tp / np.sqrt(t * p), LINKS)
 jaccard = _make_metric("jaccard", _pairwise, lambda tp, t, p: tp / (t + p - tp), LINKS)
-rand = _make_metric(
-    "rand",
-    (*_pairwise, u.RECORDS, EVERYONE),
-    lambda tp, t, p, r, N: 1 - 2 * (t + p - 2 * tp) / (r * (N - 1)),
-    LINKS,
-)
-adjusted_rand = _make_metric(
-    "adjusted-rand", (*_pairwise, u.RECORDS, EVERYONE), _compute_adjusted_rand, LINKS, (-1.0, 1.0)
-)
+rand = _make_metric("rand", _pairs, lambda tp, t, p, r, N: 1 - 2 * (t + p - 2 * tp) / (r * (N - 1)), LINKS)
+adjusted_rand = _make_metric("adjusted-rand", _pairs, _compute_adjusted_rand, LINKS, (-1.0, 1.0))
 
 # Whole entities and clusters
 cluster_precision = _make_ratio("cluster-precision", u.EXACT, u.PREDICTED_CLUSTERS)
@@ -384,79 +335,33 @@ b3_recall_entities = _make_ratio("b3-recall-entities", u.B3_RECALL_MEAN, u.ENTIT
 inverse_purity = _make_ratio("inverse-purity", u.LARGEST_PIECE, u.RECORDS)
 purity = _make_ratio("purity", u.LARGEST_PIECE_PREDICTED, u.RECORDS)
 split_rate = _make_metric("split-rate", (u.LARGEST_PIECE, u.RECORDS), lambda b, r: 1 - b / r, PER_RECORD)
-van_dongen = _make_metric(
-    "van-dongen",
-    (u.LARGEST_PIECE, u.LARGEST_PIECE_PREDICTED, u.RECORDS),
-    lambda a, b, r: 1 - (a + b) / (2 * r),
-    PER_RECORD,
-)
+_largest = (u.LARGEST_PIECE, u.LARGEST_PIECE_PREDICTED, u.RECORDS)
+van_dongen = _make_metric("van-dongen", _largest, lambda a, b, r: 1 - (a + b) / (2 * r), PER_RECORD)
 ceaf = _make_ratio("ceaf", u.BEST_MATCHING, u.RECORDS)
 
 # Information
-homogeneity = _make_metric(
-    "homogeneity",
-    (*_entropy, EVERYONE),
-    lambda x, l, k, r, N: 1 - _subtract_cleanly(k, x) / _subtract_cleanly(r * np.log(N), l),
-    PER_RECORD,
-)
-completeness = _make_metric(
-    "completeness",
-    (*_entropy, EVERYONE),
-    lambda x, l, k, r, N: 1 - _subtract_cleanly(l, x) / _subtract_cleanly(r * np.log(N), k),
-    PER_RECORD,
-)
+homogeneity = _make_metric("homogeneity", _entropies, _compute_removed, PER_RECORD)
+completeness = _make_metric("completeness", _entropies_swapped, _compute_removed, PER_RECORD)
 v_measure1 = v_measure()
 mutual_information = _make_metric(
-    "mutual-information",
-    (*_entropy, EVERYONE),
-    lambda x, l, k, r, N: np.log(N) + (x - l - k) / r,
-    PER_RECORD,
-    POSITIVE,
+    "mutual-information", _entropies, lambda x, l, k, r, N: np.log(N) + (x - l - k) / r, PER_RECORD, POSITIVE
 )
 variation_of_information = _make_metric(
     "variation-of-information", _entropy, lambda x, l, k, r: (l + k - 2 * x) / r, PER_RECORD, POSITIVE
 )
 
 # Splits and merges
-splits = _make_metric(
-    "splits",
-    (u.PIECES, u.PREDICTED_CLUSTERS, u.RECORDS, N),
-    lambda b, k, r, N: N * (b - k) / r,
-    PER_RECORD,
-    POSITIVE,
-)
-merges = _make_metric(
-    "merges", (u.PIECES, u.ENTITIES, u.RECORDS, N), lambda b, c, r, N: N * (b - c) / r, PER_RECORD, POSITIVE
-)
-basic_merge_distance = generalized_merge_distance(
-    "basic-merge-distance",
-    lambda x: -np.ones_like(x),
-    lambda x: -np.ones_like(x),
-    "The number of splits and merges that turn the prediction into the truth.",
-)
-muc_precision = _make_metric(
-    "muc-precision",
-    (u.RECORDS, u.PIECES, u.PREDICTED_CLUSTERS),
-    lambda r, b, k: (r - b) / (r - k),
-    ((u.RECORDS, 1.0), (u.PREDICTED_CLUSTERS, -1.0)),
-)
-muc_recall = _make_metric(
-    "muc-recall",
-    (u.RECORDS, u.PIECES, u.ENTITIES),
-    lambda r, b, c: (r - b) / (r - c),
-    ((u.RECORDS, 1.0), (u.ENTITIES, -1.0)),
-)
-talburt_wang = _make_metric(
-    "talburt-wang",
-    (u.ENTITIES, u.PREDICTED_CLUSTERS, u.PIECES),
-    lambda c, k, b: np.sqrt(c * k) / b,
-    ((u.PIECES, 1.0),),
-)
+splits = _make_count("splits", (u.PIECES, u.PREDICTED_CLUSTERS), lambda b, k: b - k)
+merges = _make_count("merges", (u.PIECES, u.ENTITIES), lambda b, c: b - c)
+_edits = u.PieceSum("basic-merge-distance", lambda n, N, m: 2 - n / m - n / N)
+basic_merge_distance = _make_count("basic-merge-distance", (_edits,), lambda d: d)
+muc_precision = _make_muc("muc-precision", u.PREDICTED_CLUSTERS)
+muc_recall = _make_muc("muc-recall", u.ENTITIES)
+_parts = (u.ENTITIES, u.PREDICTED_CLUSTERS, u.PIECES)
+talburt_wang = _make_metric("talburt-wang", _parts, lambda c, k, b: np.sqrt(c * k) / b, ((u.PIECES, 1.0),))
 
 # The true entities
-entities = _make_metric(
-    "entities", (u.ENTITIES, u.RECORDS, N), lambda c, r, N: N * c / r, PER_RECORD, POSITIVE
-)
+entities = _make_count("entities", (u.ENTITIES,), lambda c: c)
 mean_cluster_size = _make_ratio("mean-cluster-size", u.RECORDS, u.ENTITIES, (1.0, np.inf))
 singleton_share = _make_ratio("singleton-share", u.TRUE_SINGLETONS, u.ENTITIES)
 matching_rate = _make_metric(
@@ -473,16 +378,9 @@ ALL = Metrics((m for m in vars().values() if isinstance(m, Metric) and m not in 
 # R_rec is R_clust, and under either design P_clust is N ΣTP / (|P| Σ records).
 P_block = pairwise_precision
 R_block = R_clust = R_rec = pairwise_recall
-P_clust = _make_metric(
-    "P_clust",
-    (u.COMMON_LINKS, u.RECORDS, N, PREDICTED),
-    lambda tp, r, N, P: N * tp / (P * r),
-    PER_RECORD,
-    POSITIVE,
-)
-P_rec = _make_metric(
-    "P_rec", (u.COMMON_LINKS, PREDICTED), lambda tp, P: tp / P, PER_RECORD, POSITIVE, absolute=True
-)
+_per_record, _absolute = (u.COMMON_LINKS, u.RECORDS, N, PREDICTED), (u.COMMON_LINKS, PREDICTED)
+P_clust = _make_metric("P_clust", _per_record, lambda tp, r, N, P: N * tp / (P * r), PER_RECORD, POSITIVE)
+P_rec = _make_metric("P_rec", _absolute, lambda tp, P: tp / P, PER_RECORD, POSITIVE, absolute=True)
 
 PAPER = dict(P_block=P_block, R_block=R_block, P_clust=P_clust, R_clust=R_clust, P_rec=P_rec, R_rec=R_rec)
 """The estimators of [B22] by their names there."""
@@ -561,7 +459,7 @@ def _find_metric(name: str) -> Metric:
     """Return the metric of a name."""
     if name in NAMED:
         return NAMED[name]
-    if family := re.fullmatch(r"(pairwise-f|cluster-f|v-measure|hill)(\d+\.?\d*)", name):
+    if family := re.fullmatch(rf"({'|'.join(FAMILIES)})(\d+\.?\d*)", name):
         return FAMILIES[family[1]](float(family[2]))
     alike = {known.lower().replace("_", "-"): known for known in (*NAMED, *ALIASES)}
     asked = name.lower().replace("_", "-")

@@ -26,6 +26,7 @@ from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, need_object, number
 
 Support = tuple[float, float]
+KIND = "a kind of interval is an object such as WALD or EqualTailed()"
 
 
 @runtime_checkable
@@ -81,7 +82,7 @@ def interval(result: Any, level: float, kind: Kind) -> FloatArray:
 
 def need_suitable(kind: Kind, result: Any) -> None:
     """Refuse an object that is no kind of interval, or none that the result can have."""
-    need_object(kind, "bounds", "a kind of interval is an object such as WALD or EqualTailed()")
+    need_object(kind, "bounds", KIND)
     if not kind.suits(result):
         raise DataError(
             f"{type(kind).__name__} is no interval of a {type(result).__name__}: BetaGamma, Symmetric, WALD "
@@ -93,7 +94,7 @@ def need_suitable(kind: Kind, result: Any) -> None:
 def suitable(kinds: Sequence[Kind], result: Any) -> list[Kind]:
     """Return the kinds that suit a result, or its own kind if none does; DataError for what is no kind."""
     for kind in kinds:
-        need_object(kind, "suits", "a kind of interval is an object such as WALD or EqualTailed()")
+        need_object(kind, "suits", KIND)
     return [kind for kind in kinds if kind.suits(result)] or [result.kind]
 
 
@@ -181,7 +182,7 @@ def array_stats() -> Any:
 
 
 def check_level(level: float, what: str = "level") -> None:
-    """Refuse a level outside (0, 1). `what` is its name in the message."""
+    """Refuse a level outside (0, 1), which messages call `what`."""
     if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
         raise DataError(f"{what} must lie strictly between 0 and 1, not {level!r}")
 
@@ -195,24 +196,20 @@ def _compute_t_quantiles(df: FloatArray, p: FloatArray) -> FloatArray:
 class BetaGamma(Distribution):
     """The default kind of interval: Beta quantiles for shares, Gamma quantiles for counts.
 
-    It adds two pseudo-draws to the sample first. One is of an entity that raises the metric as far as any
-    can, one of an entity that lowers it as far. They stand for errors that no draw has shown.
-
-    The mass of each is 1/2 at an end of the scale, as in Jeffreys' prior. There, n equal draws without an
-    error have about the interval of Beta(n + 1/2, 1/2). Towards the middle the draws show enough errors, and
-    the mass fades. Its factor is ((u - d)/(u + d))², with u and d the distances up and down. On [0, 1] this
-    is (2x - 1)². Masses count relative to the effective number of draws.
+    It adds two pseudo-draws to the sample, which stand for errors that no draw has shown: an entity that
+    raises the metric as far as any can, and one that lowers it as far. The mass of each is 1/2 at an end of
+    the scale, as in Jeffreys' prior, and fades towards the middle, where draws show enough errors, by the
+    factor ((u - d)/(u + d))², with u and d the distances up and down. Masses count relative to the effective
+    number of draws.
 
     Let x be the estimate with the pseudo-draws, and V its variance. On [0, 1], to which any [a, b] is moved,
     quantiles are those of Beta(n* x, n* (1 - x)), n* = x (1 - x)/V. On [a, ∞) they are those of a plus a
-    Gamma variable with mean x - a and variance V, and elsewhere x + √V t_df(p).
+    Gamma variable with mean x - a and variance V, and elsewhere x + √V t_df(p). Few degrees of freedom widen
+    the first two: V is multiplied by (t_df(p)/z(p))² at probability p, with t and z the quantiles of
+    Student's and of the normal distribution (Korn and Graubard 1998).
 
-    Few degrees of freedom widen the first three. V is multiplied by (t_df(p)/z(p))² at probability p, with t
-    and z the quantiles of Student's and of the normal distribution (Korn and Graubard 1998).
-
-    If a known share φ of what the metric averages over is out of the reach of the draws (see
-    `Normal.beyond`), the quantiles L and U belong to the rest. The metric is then in reach with the share
-    1 - φ, and may have any value beyond, so that its interval is [(1-φ) L + φ a, (1-φ) U + φ b].
+    If a known share φ of what the metric averages over is out of the reach of the draws (`Normal.beyond`), it
+    may have any value there, so that the interval is [(1-φ) L + φ a, (1-φ) U + φ b] for quantiles L and U.
 
     Parameters
     ----------
@@ -246,14 +243,12 @@ class BetaGamma(Distribution):
         quantiles = np.asarray(x + np.sqrt(V) * _compute_t_quantiles(fit.df, p))
         for least, most in dict.fromkeys(fit.support):
             j = [i for i, support in enumerate(fit.support) if support == (least, most)]
-            xj, Vj, pj = x[..., j], widened[..., j], p[..., j]
-            if np.isfinite([least, most]).all():
-                width = most - least
-                quantiles[..., j] = least + width * _compute_beta_quantiles(
-                    (xj - least) / width, Vj / width**2, pj
-                )
+            above, Vj, pj, width = x[..., j] - least, widened[..., j], p[..., j], most - least
+            if np.isfinite(width):
+                shares = _compute_beta_quantiles(above / width, Vj / width**2, pj)
+                quantiles[..., j] = least + width * shares
             elif np.isfinite(least):
-                quantiles[..., j] = least + _compute_gamma_quantiles(xj - least, Vj, pj)
+                quantiles[..., j] = least + _compute_gamma_quantiles(above, Vj, pj)
         return quantiles
 
     def widened(self, fit: Estimated, bounds: FloatArray) -> FloatArray:
@@ -340,8 +335,8 @@ def natural_scale(support: Support) -> Scale:
 class Symmetric(Distribution):
     """Kind of interval that is symmetric about the estimate on a scale: estimate ± t standard errors.
 
-    On a scale f, the bounds are f⁻¹(f(x) ± t f'(x) se). Here x is the estimate, se its standard error, and t
-    the quantile of Student's distribution.
+    On a scale f, the bounds are f⁻¹(f(x) ± t f'(x) se), with x the estimate, se its standard error, and t the
+    quantile of Student's distribution.
 
     Parameters
     ----------
@@ -391,7 +386,7 @@ WALD = Symmetric(identity, np.inf)
 
 
 LEAST_TAIL = 1e-15
-"""The smallest tail probability p of which 1 - p is exact enough."""
+"""The smallest tail probability p of which 1 - p is exact enough, as rounding of 1 is 1e-16."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,9 +398,9 @@ class Anytime:
 
         K² = (1 + 1/u) log((1 + u)/α²),   u = c n/draws,   c = -W(-α²/e) - 1
 
-    Here n is the effective number of draws, 1 - α the level, and W the lower branch of Lambert's function. K
-    is smallest at n = `draws`; it is 3.03 there for level .95. The level is that of large samples. With about
-    two effective draws or fewer, the interval is the whole range of the metric.
+    Here n is the effective number of draws, 1 - α the level, which is that of large samples, and W the lower
+    branch of Lambert's function. K is smallest at n = `draws`, where it is 3.03 for level .95. With about two
+    effective draws or fewer, the interval is the whole range of the metric.
 
     Parameters
     ----------
@@ -434,9 +429,8 @@ class Anytime:
     kind: Distribution = DEFAULT
 
     def __post_init__(self) -> None:
-        number(
-            self.draws, "draws of a confidence sequence", lambda x: 0 < x < np.inf, "be above 0 and finite"
-        )
+        what, must = "draws of a confidence sequence", "be above 0 and finite"
+        number(self.draws, what, lambda x: 0 < x < np.inf, must)
         need_object(self.kind, "quantile", "kind is one of the intervals in closed form, such as BetaGamma()")
 
     def label(self, support: Support) -> str:

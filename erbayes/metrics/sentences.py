@@ -16,17 +16,12 @@ IN_WORDS = {
     pairwise_recall.name: "Of the links that are truly there, the matcher found {}",
 }
 """Sentences by metric. The first metrics of any other result are named as tables name them."""
+_PRECISE, _FOUND = "{} of the links that the matcher made are right", "{} of the true links are found"
 NONE_SHOWN = {
-    (pairwise_precision.name, True): (
-        "showed a false link",
-        "{} of the links that the matcher made are right",
-    ),
-    (pairwise_precision.name, False): (
-        "showed a right link",
-        "{} of the links that the matcher made are right",
-    ),
-    (pairwise_recall.name, True): ("showed a missed link", "{} of the true links are found"),
-    (pairwise_recall.name, False): ("showed a link that was found", "{} of the true links are found"),
+    (pairwise_precision.name, True): ("showed a false link", _PRECISE),
+    (pairwise_precision.name, False): ("showed a right link", _PRECISE),
+    (pairwise_recall.name, True): ("showed a missed link", _FOUND),
+    (pairwise_recall.name, False): ("showed a link that was found", _FOUND),
 }
 """What no draw showed and what an interval says of it, by metric and whether it is at its upper end."""
 OTHER_SHOWN = {True: ("lowers {name}", "{name} is {}"), False: ("raises {name}", "{name} is {}")}

@@ -60,13 +60,11 @@ REFUSED = {
 class Statistic:
     """A statistic of entities, or several of one kind such as the coefficients of a regression.
 
-    `names` (k,); `function` takes rows, a DataFrame of features (n,), and weights (n,), and returns the
-    value, a number or (k,), or the value with its influence, (n,) or (n, k). Without one, rows are left
-    out in turn (the jackknife). `support`: the least and the largest value, from which the kind of
-    interval follows; `terms`: features, or conditions on features, that rows need; `signed`: true if the
-    statistic is 0 or more wherever its terms are; `fitted`: makes the statistic that all rows of a
-    population mean, such as one with names of coefficients; `leverage`: share of each row in its own
-    fitted value, (n,).
+    `function` takes rows, a DataFrame of features (n,), and weights (n,), and returns the value, a number or
+    (k,), or the value with its influence, (n,) or (n, k). Without one, rows are left out in turn (the
+    jackknife). `terms`: features, or conditions on features, that rows need; `signed`: true if the statistic
+    is 0 or more wherever its terms are; `fitted`: makes the statistic that all rows of a population mean,
+    such as one with names of coefficients; `leverage`: share of each row in its own fitted value, (n,).
     """
 
     names: tuple[str, ...]
@@ -117,20 +115,16 @@ class Statistic:
         with np.errstate(divide="ignore", invalid="ignore"):
             found = self.function(rows, weights)
         value, influence = found if isinstance(found, tuple) else (found, None)
-        values = np.atleast_1d(np.asarray(value, dtype=float))
+        values, names = np.atleast_1d(np.asarray(value, dtype=float)), ", ".join(self.names)
         if values.shape != (len(self.names),):
-            raise DataError(
-                f"{', '.join(self.names)}: numbers of shape {values.shape}, not {len(self.names)}"
-            )
+            raise DataError(f"{names}: numbers of shape {values.shape}, not {len(self.names)}")
         values = np.where(np.isfinite(values), values, np.nan)
         if influence is None:
             return values, None
         influence = np.asarray(influence, dtype=float)
         if influence.size != len(rows) * len(values) or len(influence) != len(rows):
-            raise DataError(
-                f"{', '.join(self.names)}: influences of shape {influence.shape}, and not of each of "
-                f"{len(rows):,} rows"
-            )
+            said = f"influences of shape {influence.shape}, and not of each of {len(rows):,} rows"
+            raise DataError(f"{names}: {said}")
         return values, influence
 
 

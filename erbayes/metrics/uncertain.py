@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-HEADING = "Estimates with 95 % intervals"
 NEGATIVE = (
     "its variance estimate is below 0, as that of Horvitz and Thompson can be in a small sample: use the "
     "jackknife, keep the draws with their repeats (UniformRecords), or label more units"
@@ -42,19 +41,25 @@ class Tabled(ABC):
     def table(self) -> pd.DataFrame:
         """Return the result as a table, with all digits."""
 
+    def _choose_printed(self) -> tuple[str, pd.DataFrame]:
+        """Return a heading, and the part of the table that is printed under it."""
+        return type(self).__name__, self.table()
+
     def __repr__(self) -> str:
-        return f"{type(self).__name__}\n{shown(self.table()).to_string(max_rows=60)}"
+        heading, table = self._choose_printed()
+        return f"{heading}\n{shown(table).to_string(max_rows=60)}"
 
     def _repr_html_(self) -> str:
-        return f"{type(self).__name__}{shown(self.table()).to_html(max_rows=60)}"
+        heading, table = self._choose_printed()
+        return f"{heading}{shown(table).to_html(max_rows=60)}"
 
 
 class Estimates(Tabled):
     """Estimates of metrics with their uncertainty, jointly: what every engine returns.
 
     `estimates["pairwise-recall"]` is one of them, `table()` has all with their intervals, `sentence()` says
-    them in words, and `plot()` draws them. There are two classes: a `Normal` has a mean and a covariance, and
-    `Draws` are bootstrap replicates or posterior draws.
+    them in words, and `plot()` draws them. A `Normal` has a mean and a covariance, and `Draws` are bootstrap
+    replicates or posterior draws.
 
     Attributes
     ----------
@@ -119,15 +124,9 @@ class Estimates(Tabled):
         reasons = np.broadcast_to(self.reasons, shape).ravel()
         return pd.DataFrame({k: x.ravel() for k, x in columns.items()} | reason_column(reasons), index=index)
 
-    def _select_shown(self) -> pd.DataFrame:
-        """Return the table without what its heading says, and without degrees of freedom."""
-        return self.table().drop(columns=["df", "level"], errors="ignore")
-
-    def __repr__(self) -> str:
-        return f"{HEADING}\n{shown(self._select_shown()).to_string(max_rows=60)}"
-
-    def _repr_html_(self) -> str:
-        return f"{HEADING}{shown(self._select_shown()).to_html(max_rows=60)}"
+    def _choose_printed(self) -> tuple[str, pd.DataFrame]:
+        # without the level, which the heading says, and without degrees of freedom
+        return "Estimates with 95 % intervals", self.table().drop(columns=["df", "level"], errors="ignore")
 
     def __getitem__(self, metric: Metric | str) -> pd.Series:
         """Return the row of one metric in `table()`: `estimate`, `lower`, `upper` and the rest.
@@ -160,18 +159,18 @@ class Estimates(Tabled):
         bounds, percent, sentences = self.interval(level, kind), f"{100 * level:g}", list[str]()
         for name in choose_quoted(self.names):
             j = self.names.index(name)
-            value, sd, ends = float(self.estimate[j]), float(self.sd[j]), bounds[j].tolist()
+            given = name, self.support[j], float(self.estimate[j])
+            sd, ends = float(self.sd[j]), bounds[j].tolist()
             if why := self.reasons[j]:
-                sentences.append(f"There is no estimate of {name}: {why}.")
+                said = f"There is no estimate of {name}: {why}."
             elif np.ptp(ends) <= ROUNDING and not self.census:
-                sentences.append(f"Do not quote {name}: its interval has no length, since no draw differs.")
+                said = f"Do not quote {name}: its interval has no length, since no draw differs."
             elif sd == 0 and not self.census:
-                sentences.append(describe_flawless(name, self.support[j], value, ends, percent, "No draw"))
+                said = describe_flawless(*given, ends, percent, "No draw")
             else:
                 named = "" if any("% interval" in sentence for sentence in sentences) else percent
-                sentences.append(
-                    describe_estimate(name, self.support[j], value, sd, ends, named, self.census)
-                )
+                said = describe_estimate(*given, sd, ends, named, self.census)
+            sentences.append(said)
         return " ".join(sentences)
 
     def plot(self, **settings: Any) -> Axes:
@@ -199,11 +198,10 @@ class Normal(Estimates):
     effective : float array, (..., k), or float
         Effective number of draws over the finite-population correction, n_eff/θ: ∞ for a census.
     extremes : float array, (..., k, 2), optional
-        Changes of each metric, to first order, if all draws were of one entity. First that which lowers it
-        most, then that which raises it most. By default they reach the ends of a bounded support, and are 0
-        on others.
+        Changes of each metric, to first order, if all draws were of the one entity that lowers it most, or
+        raises it most. By default they reach the ends of a bounded support, and are 0 on others.
     undefined : tuple of str, (k,)
-        Why a component is NaN; "" if it is not. The tuple may be empty if none is.
+        Why a component is NaN; "" if it is not, or no tuple if none is.
     beyond : float array, (..., k), or float
         The share of each metric that no draw can show, for which intervals of the kind `BetaGamma` allow.
 
@@ -274,28 +272,24 @@ class Normal(Estimates):
         values = np.clip(kind.quantile(self, ndtr(z @ vector.T)), *np.transpose(self.support))
         return Draws(self.names, values[None], self.support, self.mean)
 
-    def part(self, at: Sequence[int]) -> Normal:
+    def part(self, at: Sequence[int]) -> Self:
         """Return the components at the positions `at`, jointly. Negative ones count from the end."""
         j = _locate_names(at, self.names)
-        return Normal(
-            tuple(self.names[i] for i in j),
-            self.mean[..., j],
-            self.cov[..., j, :][..., j],
-            self.df[..., j],
-            tuple(self.support[i] for i in j),
-            np.broadcast_to(self.effective, self.mean.shape)[..., j],
-            self.reach[..., j, :],
-            tuple(self.undefined[i] for i in j) if self.undefined else (),
-            np.broadcast_to(self.beyond, self.mean.shape)[..., j],
+        return replace(
+            self,
+            names=tuple(self.names[i] for i in j),
+            mean=self.mean[..., j],
+            cov=self.cov[..., j, :][..., j],
+            df=self.df[..., j],
+            support=tuple(self.support[i] for i in j),
+            effective=np.broadcast_to(self.effective, self.mean.shape)[..., j],
+            extremes=self.reach[..., j, :],
+            undefined=tuple(self.undefined[i] for i in j) if self.undefined else (),
+            beyond=np.broadcast_to(self.beyond, self.mean.shape)[..., j],
         )
 
     def contrast(self, weights: FloatArray, names: Sequence[str]) -> Normal:
         """Return linear combinations by `weights`, (j, k), such as differences of correlated estimates.
-
-        Raises
-        ------
-        DataError
-            Weights of another shape, or a row of zeros.
 
         Examples
         --------
@@ -378,33 +372,25 @@ class Draws(Estimates):
     def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
         return self
 
-    def part(self, at: Sequence[int]) -> Draws:
+    def part(self, at: Sequence[int]) -> Self:
         """Return the components at the positions `at`, jointly."""
         j = list(at)
-        return Draws(
-            tuple(self.names[i] for i in j),
-            self.values[..., j],
-            tuple(self.support[i] for i in j),
-            self.estimate[j],
+        names, support = tuple(self.names[i] for i in j), tuple(self.support[i] for i in j)
+        return replace(
+            self, names=names, values=self.values[..., j], support=support, centre=self.estimate[j]
         )
 
     def contrast(self, weights: FloatArray, names: Sequence[str]) -> Draws:
         """Return linear combinations, draw by draw: see `Normal.contrast`."""
         C = _check_weights(weights, names, self.names)
-        support = ((-np.inf, np.inf),) * len(C)
-        return Draws(
-            tuple(names), _combine_linearly(C, self.values), support, _combine_linearly(C, self.estimate)
-        )
+        values, centre = (_combine_linearly(C, x) for x in (self.values, self.estimate))
+        return Draws(tuple(names), values, ((-np.inf, np.inf),) * len(C), centre)
 
     def tree(self) -> xr.DataTree:
-        """Return the draws as a tree for ArviZ, whose group `posterior` has one variable, `metrics`.
-
-        That of a fit of a size model has much more: see `erbayes.bayes.Fit.tree`.
-        """
+        """Return the draws as a tree for ArviZ, whose group `posterior` has one variable, `metrics`."""
+        values, names = {"posterior": {"metrics": self.values}}, {"metric": list(self.names)}
         tree: xr.DataTree = import_module("arviz").from_dict(
-            {"posterior": {"metrics": self.values}},
-            dims={"metrics": ["metric"]},
-            coords={"metric": list(self.names)},
+            values, dims={"metrics": ["metric"]}, coords=names
         )
         return tree
 
@@ -523,12 +509,11 @@ def derivatives(f: Callable[..., Any], x: FloatArray) -> tuple[FloatArray, Float
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Totals:
-    """Estimates of totals with their covariance, to which metrics are applied.
+    """Estimates of totals with their covariance, (..., k) and (..., k, k), to which metrics are applied.
 
-    `moment` (..., k, k): sum over draws of z z', with z the contributions; `free`: degrees of freedom per
-    draw; `theta`: mean finite-population correction; `absolute`: false if totals are known up to a common
-    factor; `stock` (4, k): columns of `Units.stock`; `beyond` (...): known share of predicted links out of
-    reach.
+    `moment` (..., k, k): Σ z z' of the contributions z of draws; `free`: degrees of freedom per draw;
+    `theta`: mean finite-population correction; `absolute`: false if totals are known up to a common factor;
+    `stock` (4, k): columns of `Units.stock`; `beyond` (...): known share of predicted links out of reach.
     """
 
     names: tuple[str, ...]
@@ -544,9 +529,8 @@ class Totals:
     def positions(self, metric: Metric) -> list[int]:
         """Return the positions of a metric's totals; NotIdentified if it has none, or needs absolute ones."""
         if metric.absolute and not self.absolute:
-            raise NotIdentified(
-                f"{metric.name} needs absolute weights; this design knows them up to a factor"
-            )
+            what = "absolute weights; this design knows them up to a factor"
+            raise NotIdentified(f"{metric.name} needs {what}")
         return positions(metric, self.names)
 
     def slopes(self, metrics: Sequence[Metric]) -> FloatArray:
@@ -562,17 +546,13 @@ class Totals:
         self, metrics: Sequence[Metric]
     ) -> list[tuple[Callable[..., Any], IntArray, IntArray]]:
         """Return each formula with its metrics, (a,), and the positions of their totals, (a, k)."""
-        at = {name: i for i, name in enumerate(self.names)}
-        shared: dict[Callable[..., Any], list[int]] = {}
-        place = []
+        at = {name: i for i, name in enumerate(self.names)}  # domains have thousands of totals
+        shared, place = dict[Callable[..., Any], list[int]](), list[list[int]]()
         for j, metric in enumerate(metrics):
             shared.setdefault(metric.formula, []).append(j)
             names = [c.name for c in metric.columns]
-            place.append(
-                [at[n] for n in names]
-                if all(n in at for n in names) and (self.absolute or not metric.absolute)
-                else self.positions(metric)
-            )
+            found = all(n in at for n in names) and (self.absolute or not metric.absolute)
+            place.append([at[n] for n in names] if found else self.positions(metric))
         return [(f, np.array(j), np.array([place[i] for i in j])) for f, j in shared.items()]
 
     def apply(self, metrics: Wanted, order: int = 2) -> Normal:
@@ -580,27 +560,13 @@ class Totals:
 
         For a ratio these are the corrected estimator and the variance of Binette et al. (2022). Degrees of
         freedom are n_eff (n - lost)/n, with n_eff = (Σa)²/Σa² for the contributions a to the total that the
-        metric averages over: n - 1 if n draws of one stratum share it evenly. A metric that is 0/0 is NaN,
-        with a reason.
+        metric averages over. A metric that is 0/0 is NaN, with a reason.
         """
         metrics, batch = chosen(metrics), self.mean.shape[:-1]
-        J = np.zeros((*batch, len(metrics), len(self.names)))
-        mean = np.empty((*batch, len(metrics)))
         sized = self._find_per(metrics)
-        correct = order > 1 and not np.isnan(self.cov).any()
         with np.errstate(divide="ignore", invalid="ignore"):
-            for formula, j, place in self._group_by_formula(metrics):
-                x = np.moveaxis(self.mean[..., place], -1, 0)
-                mean[..., j] = formula(*x)
-                if not correct:
-                    J[..., j[:, None], place] = np.moveaxis(gradient(formula, x), 0, -1)
-                else:
-                    first, second = derivatives(formula, x)
-                    J[..., j[:, None], place] = np.moveaxis(first, 0, -1)
-                    V = np.moveaxis(self.cov[..., place[:, :, None], place[:, None, :]], (-2, -1), (0, 1))
-                    mean[..., j] -= np.sum(second * V, axis=(0, 1)) / 2
-            square = self._compute_squares(sized)
-            effective = (self.mean @ sized.T) ** 2 / square
+            mean, J = self._linearise(metrics, order > 1 and not np.isnan(self.cov).any())
+            effective = (self.mean @ sized.T) ** 2 / self._compute_squares(sized)
             df, draws = np.maximum(effective * self.free, 1.0), effective / np.float64(self.theta)
         names, empty = tuple(m.name for m in metrics), np.isnan(mean)
         if empty.all() and not batch:
@@ -608,11 +574,25 @@ class Totals:
         J[empty] = np.nan
         undefined = () if batch else tuple(EMPTY if none else "" for none in empty)
         support = tuple(m.support for m in metrics)
-        extremes = self._find_extremes(mean, J, sized, support)
+        cov, extremes = _compute_covariance(J, self.cov), self._find_extremes(mean, J, sized, support)
         beyond = self._take_shares_beyond(metrics)
-        return Normal(
-            names, mean, _compute_covariance(J, self.cov), df, support, draws, extremes, undefined, beyond
-        )
+        return Normal(names, mean, cov, df, support, draws, extremes, undefined, beyond)
+
+    def _linearise(self, metrics: Sequence[Metric], correct: bool) -> tuple[FloatArray, FloatArray]:
+        """Return metrics, `correct` for bias or not, (..., metrics), and their slopes, (..., metrics, k)."""
+        batch = self.mean.shape[:-1]
+        mean, J = np.empty((*batch, len(metrics))), np.zeros((*batch, len(metrics), len(self.names)))
+        for formula, j, place in self._group_by_formula(metrics):
+            x = np.moveaxis(self.mean[..., place], -1, 0)
+            mean[..., j] = formula(*x)
+            if not correct:
+                J[..., j[:, None], place] = np.moveaxis(gradient(formula, x), 0, -1)
+                continue
+            first, second = derivatives(formula, x)
+            J[..., j[:, None], place] = np.moveaxis(first, 0, -1)
+            V = np.moveaxis(self.cov[..., place[:, :, None], place[:, None, :]], (-2, -1), (0, 1))
+            mean[..., j] -= np.sum(second * V, axis=(0, 1)) / 2
+        return mean, J
 
     def _take_shares_beyond(self, metrics: Sequence[Metric]) -> FloatArray | float:
         """Return `Normal.beyond`, (..., metrics): 0 for metrics that are no shares of predicted links."""
@@ -634,14 +614,8 @@ class Totals:
 
     def _compute_squares(self, sized: FloatArray) -> FloatArray:
         """Return s'Ms of each row s of `sized`, (..., metrics), for M = `moment`. Rows have few entries."""
-        row, column = np.nonzero(sized)
-        most = int(np.bincount(row, minlength=1).max(initial=1))
-        place, s = np.zeros((2, len(sized), most))
-        rank = np.arange(len(row)) - np.searchsorted(row, row)
-        place[row, rank], s[row, rank] = column, sized[row, column]
-        at = place.astype(np.int64)
-        M = self.moment[..., at[:, :, None], at[:, None, :]]
-        return np.asarray(np.einsum("ja,...jab,jb->...j", s, M, s))
+        sparse: Any = sized if self.moment.ndim > 2 else csr_array(sized)
+        return np.asarray(np.sum((sparse @ self.moment) * sized, axis=-1))
 
     def _find_extremes(
         self, mean: FloatArray, J: FloatArray, sized: FloatArray, support: Sequence[Support]

@@ -30,7 +30,7 @@ from .._internal.errors import DataError
 from .._internal.progress import track
 from ..design import ByPredictedSize, PoissonRecords, UniformClusters, UniformRecords
 from ..design.sample import Sample
-from ..engine.contract import Engine, Estimator, Preparing
+from ..engine.contract import Engine, Estimator
 from ..labels.drawing.plans import BySize, Poisson, Records, need_positive_total
 from ..metrics.columns import ClusterSum
 from ..metrics.definitions import Metric, Wanted, chosen
@@ -223,10 +223,9 @@ def study(
 ) -> Study:
     """Draw samples from known populations repeatedly, and compare every estimator with the truth.
 
-    All estimators receive the same samples. An engine with a method `like` is prepared for them by the first
-    sample of each block of 250 repetitions (see `engine.Preparing`). Each cell (population, plan, size) has
-    its own stream of random numbers, derived from `seed` and the names. Results therefore do not depend on
-    the number of workers, or on the other cells and estimators.
+    All estimators receive the same samples. Each cell (population, plan, size) has its own stream of random
+    numbers, derived from `seed` and the names. Results therefore do not depend on the number of workers, or
+    on the other cells and estimators.
 
     Parameters
     ----------
@@ -404,7 +403,6 @@ def _run(
             _estimate(estimator, samples.batch, cell, rng, run)
             run[..., 4] = (time.perf_counter() - start) / count
         else:
-            estimator = _prepare_estimator(estimator, samples.separate[0], cell, cell.rng(first, e, "like"))
             for row, sample in zip(run, samples.separate, strict=True):
                 start = time.perf_counter()
                 _estimate(estimator, sample, cell, rng, row)
@@ -412,18 +410,6 @@ def _run(
         run[..., 3] = np.isnan(run[..., 0])
         runs[key] = run
     return runs
-
-
-def _prepare_estimator(
-    estimator: Estimator, sample: Sample, cell: _Cell, rng: np.random.Generator
-) -> Estimator:
-    """Return the estimator for samples like the first of a block, if its engine can prepare for them."""
-    if not isinstance(estimator.engine, Preparing):
-        return estimator
-    with suppress(DataError), warnings.catch_warnings(record=True):
-        warnings.simplefilter("always")
-        return replace(estimator, engine=estimator.engine.like(sample, cell.metrics, rng))
-    return estimator
 
 
 def _estimate(

@@ -13,7 +13,7 @@ from .._internal.errors import DataError, Remedy, head
 from .clustering import Clustering, kind
 
 CHANCE = 1e-6
-"""Probability below which equal ids are not a coincidence."""
+"""Probability below which equal ids are not a coincidence, as it costs a user a refusal of sound input."""
 HITS = 0.2
 """Least share of known groups with a hit, for rows to be edges."""
 ELSEWHERE, NOWHERE = 0.1, 0.5
@@ -34,14 +34,9 @@ def first_entities(labels: Clustering) -> tuple[Clustering, IntArray]:
 def are_edges(
     group: IntArray, known: IntArray, namesake_group: IntArray, namesake_known: IntArray, share: FloatArray
 ) -> bool:
-    """Return whether a clustering is edges (record, other record) or parents, as a known clustering shows.
-
-    Arrays are (r,). Groups named after a record by chance are about Poisson, with P(x or more) <=
-    exp(x - λ - x log(x/λ)) for a mean λ < x.
-    """
+    """Return whether a clustering, (r,), is edges (record, other record) or parents, as a known one shows."""
 
     def groups(rows: BoolArray) -> int:
-        """Return the number of known groups of some rows."""
         return len(np.unique(known[rows]))
 
     # the other end of an edge is a record, whose id names the group, and belongs with the row's record
@@ -53,6 +48,8 @@ def are_edges(
     expected = share[np.unique(group * (known.max() + 1) + known, return_index=True)[1]].sum()
     if surprising <= expected or hits < HITS * groups(known >= 0):
         return False
+    # groups named after a record by chance are about Poisson: P(x or more) <= exp(x - λ - x log(x/λ)) for λ <
+    # x
     log_chance = surprising - expected - surprising * log(surprising / expected)
     enough = groups(elsewhere) > ELSEWHERE * hits or groups(nowhere) > NOWHERE * hits
     return bool(log_chance < log(CHANCE)) and enough

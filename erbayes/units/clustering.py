@@ -17,7 +17,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from .._internal.arrays import BoolArray, IntArray
-from .._internal.errors import DataError, Remedy, head, number
+from .._internal.errors import DataError, Remedy, head, number, refuse_where
 from .._internal.tables import hint_at_polars, is_table, is_whole_decimal, refuse_columns, to_frame
 
 LONGEST = 64
@@ -67,8 +67,7 @@ def ids(values: Any, what: str) -> pd.Index:
     index = as_index(values)
     if isinstance(index.dtype, pd.ArrowDtype) and pa.types.is_dictionary(index.dtype.pyarrow_dtype):
         index = index.astype(pd.ArrowDtype(index.dtype.pyarrow_dtype.value_type))
-    missing = int(np.count_nonzero(index.isna()))
-    if missing:
+    if missing := int(np.count_nonzero(index.isna())):
         first = int(np.argmax(index.isna())) + 1
         raise DataError(
             f"{what}: {missing:,} of {len(index):,} are missing, the first in row {first:,} of the data: "
@@ -209,11 +208,8 @@ def _explain_repeats(records: pd.Index, codes: IntArray, clusters: pd.Index, wha
         said += f"; {named:,} of {len(clusters):,} cluster ids are ids of records"
         return DataError(f"{said}, as in pairs of records", _make_pairs_remedy(what))
     if len(clusters) == len(codes):
-        return DataError(
-            f"{said}; no cluster id is, as if the columns were in the other order",
-            Remedy.ORDER,
-            _make_pairs_remedy(what),
-        )
+        said += "; no cluster id is, as if the columns were in the other order"
+        return DataError(said, Remedy.ORDER, _make_pairs_remedy(what))
     return DataError(f"{said}; {same:,} of them repeat an earlier row" if same else said)
 
 
@@ -238,33 +234,36 @@ def _mark_links(frame: pd.DataFrame, score: str | None, threshold: float | None,
         )
     scores = frame[score]
     if not pd.api.types.is_numeric_dtype(scores):
-        raise DataError(
-            f"{what}: scores {score!r} must be numbers, not such as {head(scores[scores.notna()])}"
-        )
-    missing = int(scores.isna().sum())
-    if missing:
+        raise DataError(f"{what}: scores {score!r} must be numbers, not such as {head(scores.dropna())}")
+    if missing := int(scores.isna().sum()):
         raise DataError(f"{what}: {missing:,} of {len(scores):,} scores {score!r} are missing")
     return np.asarray(scores >= threshold, dtype=bool)
+
+
+def read_ends(ends: pd.DataFrame, what: str) -> tuple[IntArray, IntArray, pd.Index]:
+    """Return the two records of each pair, (pairs,), as positions among the distinct ones."""
+    left, right = (ids(ends.iloc[:, i], f"column {ends.columns[i]!r} of the {what}") for i in (0, 1))
+    if len(ends) and kind(left) != kind(right):
+        raise DataError(
+            f"ids of the {what} are of type {kind(left)} in one column, {kind(right)} in the other"
+        )
+    codes, distinct = pd.factorize(left.append(right))
+    return codes[: len(ends)], codes[len(ends) :], pd.Index(distinct)
 
 
 def list_all_records(records: Any, in_pairs: pd.Index, what: str) -> tuple[pd.Index, IntArray]:
     """Return all records, and the position among them of each record of the pairs."""
     listed = ids(records, f"all records of the {what}")
     if not is_unique(listed):
-        twice = listed[listed.duplicated()]
-        raise DataError(f"all records of the {what}: {len(twice):,} duplicates, such as {head(twice)}")
+        refuse_where(listed.duplicated(), f"all records of the {what}: {{n}} duplicates, such as", listed)
     if len(listed) and len(in_pairs) and kind(listed) != kind(in_pairs):
         raise DataError(
             f"record ids of the {what} are of type {kind(in_pairs)}, and of type {kind(listed)} among all "
             "records: none could match; convert one of them (ids of CSV files are strings)"
         )
     position = listed.get_indexer(in_pairs)
-    if (position < 0).any():
-        unknown = in_pairs[position < 0]
-        raise DataError(
-            f"{len(unknown):,} of {len(in_pairs):,} records in the {what} are not among all records, "
-            f"such as {head(unknown)}"
-        )
+    said = f"{{n}} of {len(in_pairs):,} records in the {what} are not among all records, such as"
+    refuse_where(position < 0, said, in_pairs)
     return listed, position
 
 
@@ -313,9 +312,8 @@ class Clustering:
         DataError
             A table of other than two columns, repeated record ids (equal rows too), missing values, ids
             that are neither strings nor integers, or two or more records that share an id which stands for no
-            cluster: -1, "", "nan", "None", "NULL", "NA" and the like, in any case, and the text "0" unless
-            one of "1" to "9" is a cluster too. A cluster may have the id of one of its records, whatever that
-            is.
+            cluster: -1, "", "nan", "NULL", "NA" and the like, in any case, and the text "0" unless one of "1"
+            to "9" is a cluster too. A cluster may have the id of one of its records.
 
         Examples
         --------
@@ -367,8 +365,8 @@ class Clustering:
             Pairs with a score of `threshold` or more are links. A score needs a threshold.
         records : sequence of ids, optional
             All records. Those without a link become clusters of one record. By default the records are those
-            of all pairs, also of pairs below the threshold. Labelled records that are in no pair then cannot
-            be left out (`Missing.OMIT`), since every missed link of theirs would be left out with them.
+            of all pairs, also below the threshold. Labelled records in no pair then cannot be left out
+            (`Missing.OMIT`), since every missed link of theirs would be left out with them.
         what : str
             How messages name this input.
 
@@ -385,20 +383,14 @@ class Clustering:
         linked = _mark_links(frame, score, threshold, what)
         ends = frame if score is None else frame.drop(columns=score)
         refuse_columns(ends, f"the table of the {what}", Remedy.SCORE)
-        left, right = (ids(ends.iloc[:, i], f"column {ends.columns[i]!r} of the {what}") for i in (0, 1))
-        if len(ends) and kind(left) != kind(right):
-            raise DataError(
-                f"ids of the {what} are of type {kind(left)} in one column, {kind(right)} in the other"
-            )
-        codes, distinct = pd.factorize(left.append(right))
+        left, right, every = read_ends(ends, what)
         if records is not None:
-            distinct, position = list_all_records(records, pd.Index(distinct), what)
-            codes = position[codes]
-        source, target = codes[: len(ends)][linked], codes[len(ends) :][linked]
-        graph = coo_array((np.ones(len(source), dtype=bool), (source, target)), shape=(len(distinct),) * 2)
+            every, position = list_all_records(records, every, what)
+            left, right = position[left], position[right]
+        links = left[linked], right[linked]
+        graph = coo_array((np.ones(linked.sum(), dtype=bool), links), shape=(len(every),) * 2)
         components, _ = pd.factorize(connected_components(graph, directed=False)[1])
         heads = np.unique(components, return_index=True)[1]
-        every = pd.Index(distinct)
         return cls(every, components.astype(np.int64), every[heads], complete=records is not None)
 
     @property

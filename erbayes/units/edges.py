@@ -17,10 +17,10 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import DataError, Grade, Remedy, Sentence, head, number, whole
+from .._internal.errors import DataError, Grade, Remedy, Sentence, head, number, refuse_where, whole
 from .._internal.known_columns import fill_known
 from .._internal.tables import hint_at_polars, is_table, refuse_columns, refuse_names, to_frame
-from .clustering import Clustering, ids, kind, list_all_records
+from .clustering import Clustering, list_all_records, read_ends
 from .lookup import look_up
 from .measuring import assemble
 from .units import KnownTotals, Units
@@ -52,19 +52,14 @@ class Edges:
         if records is None:
             raise DataError(f"{what} do not name records that no edge has: list all of them, records=ids")
         ends, scores = _choose_columns(_make_table(edges, what), score, what)
-        both = [ids(ends.iloc[:, i], f"column {ends.columns[i]!r} of the {what}") for i in (0, 1)]
-        if kind(both[0]) != kind(both[1]):
-            raise DataError(
-                f"ids of the {what} are of type {kind(both[0])} in one column, {kind(both[1])} in the other"
-            )
-        codes, distinct = pd.factorize(both[0].append(both[1]))
-        listed, position = list_all_records(records, pd.Index(distinct), what)
+        left, right, distinct = read_ends(ends, what)
+        listed, position = list_all_records(records, distinct, what)
         # half the memory, as long as positions fit
         small: Any = np.int32 if len(listed) < 2**31 else np.int64
-        at = position.astype(small)[codes]
-        if (at[: len(ends)] == at[len(ends) :]).all():
+        at = position.astype(small)
+        if (left == right).all():
             raise DataError(f"{what}: every edge joins a record with itself, so that no two are compared")
-        return cls(listed, at[: len(ends)], at[len(ends) :], scores)
+        return cls(listed, at[left], at[right], scores)
 
     def thresholds(self, at: Any) -> FloatArray:
         """Return falling thresholds, (K,): as many quantiles of the distinct scores, or these values."""
@@ -82,14 +77,13 @@ class Edges:
         # in the precision of the scores, where .9 is as large as a score of .9
         thresholds = np.unique(np.array(values, dtype=self.score.dtype))[::-1]
         least, most = self.score.min(), self.score.max()
-        beyond = thresholds[(thresholds < 0) | (thresholds > 1)]
+        beyond, below = thresholds[(thresholds < 0) | (thresholds > 1)], thresholds[thresholds < least]
         if least >= 0 and most <= 1 and len(beyond):
             raise DataError(
                 f"all scores lie between 0 and 1, as probabilities do, and {len(beyond)} of "
                 f"{len(thresholds)} thresholds do not, such as {head(beyond)}: give probabilities as "
                 "thresholds, or name the column of weights as score"
             )
-        below = thresholds[thresholds < least]
         if len(below):
             raise DataError(
                 f"{len(below)} of {len(thresholds)} thresholds, such as {head(below)}, are below the least "
@@ -103,12 +97,8 @@ class Edges:
     def watch(self, labels: Clustering) -> IntArray:
         """Return the position of each labelled record among all records, refusing labels of others."""
         position = look_up(self.records, labels.records, of="edges")
-        lacking = position < 0
-        if lacking.any():
-            raise DataError(
-                f"{int(lacking.sum()):,} of {len(lacking):,} labelled records are not among all records, "
-                f"such as {head(labels.records[lacking])}: list every record that can be linked"
-            )
+        said = f"{{n}} of {len(position):,} labelled records are not among all records, such as"
+        refuse_where(position < 0, said, labels.records, ": list every record that can be linked")
         return position
 
     def units(self, labels: Clustering, thresholds: FloatArray) -> Iterator[Units]:
@@ -117,11 +107,7 @@ class Edges:
             yield assemble(labels, level.cluster, level.sizes, level.known)
 
     def doubts(self, labels: Clustering) -> list[Sentence]:
-        """Return a sentence if edges inside labelled entities score lower than those that leave them.
-
-        The chance of that, ties counted half, would be ½ with variance (a + b + 1)/(12 a b) if scores said
-        nothing (Mann and Whitney 1947), for a edges inside and b others.
-        """
+        """Return a sentence if edges inside labelled entities score lower than those that leave them."""
         entity = np.full(len(self.records), -1)
         entity[self.watch(labels)] = labels.codes
         one, other = entity[self.left], entity[self.right]
@@ -132,6 +118,7 @@ class Edges:
             return []
         lower = np.searchsorted(right, wrong, "left") + np.searchsorted(right, wrong, "right")
         share = lower.mean() / (2 * len(right))
+        # if scores said nothing, the share would be ½ with this error, ties counted half (Mann-Whitney 1947)
         error = np.sqrt((len(right) + len(wrong) + 1) / (12 * len(right) * len(wrong)))
         if share <= 0.5 + SURE * error:
             return []
@@ -196,10 +183,7 @@ def _choose_columns(frame: pd.DataFrame, score: str | None, what: str) -> tuple[
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """Clusters of watched records at one threshold, positions in `sizes`, and sizes of all clusters.
-
-    `roots`: a record of each cluster, as its position among all records.
-    """
+    """Clusters of watched records at one threshold, positions in `sizes` and `roots`, a record of each."""
 
     cluster: IntArray
     sizes: IntArray
@@ -208,10 +192,8 @@ class Level:
 
 
 def sweep(edges: Edges, thresholds: FloatArray, watched: IntArray) -> Iterator[Level]:
-    """Return the clustering of the watched records at each of K falling thresholds.
-
-    In each band of scores only the clusters that its edges touch are joined, so that each edge works once.
-    """
+    """Return the clustering of the watched records at each of K falling thresholds."""
+    # in each band of scores only the clusters that its edges touch are joined, so that each edge works once
     order, ends = _sort_bands(edges.score, thresholds)
     left, right = edges.left[order], edges.right[order]
     forest = _Forest(len(edges.records), left.dtype)

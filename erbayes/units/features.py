@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import DataError, Remedy, head
+from .._internal.errors import DataError, Remedy, head, refuse_where
 from .._internal.tables import is_table, refuse_names, to_frame
 from .clustering import Clustering, ids, is_unique
 from .lookup import locate_all, look_up
@@ -61,11 +61,7 @@ AGGREGATES: dict[str, Callable[[IntArray, FloatArray, int], FloatArray]] = {
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A feature of an entity: an aggregate of an attribute of its records.
-
-    `how`: a name of `AGGREGATES`, or a function of the values of one entity, a Series, that returns a
-    number.
-    """
+    """A feature of an entity: an aggregate of an attribute, by name or by a function of a Series."""
 
     name: str
     column: str
@@ -102,10 +98,9 @@ def features_of(wanted: Any) -> tuple[Feature, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attributes:
-    """Attributes of records in the order of a prediction.
+    """Attributes of records in the order of a prediction, with the domain of each record, (N,).
 
-    `values` (N,): numbers, which are codes for `distinct`, or values of any kind for functions; `domain`
-    (N,): domain of each record.
+    `values` (N,): numbers, which are codes for `distinct`, or values of any kind for functions.
     """
 
     features: tuple[Feature, ...]
@@ -128,13 +123,10 @@ class Attributes:
         frame = to_frame(table)
         refuse_names([*wanted], list(frame.columns), "the table of attributes")
         at = _locate(ids(frame.iloc[:, 0], "records of the attributes"), records)
+        remedy = ": fill it in, or leave these records out of the prediction and the labels"
         for name in wanted:
-            if missing := frame[name].isna().to_numpy()[at].nonzero()[0].tolist():
-                raise DataError(
-                    f"attribute {name!r} is missing for {len(missing):,} of {len(records):,} records, such "
-                    f"as {head(records[missing])}: fill it in, or leave these records out of the "
-                    "prediction and the labels"
-                )
+            said = f"attribute {name!r} is missing for {{n}} of {len(records):,} records, such as"
+            refuse_where(frame[name].isna().to_numpy()[at], said, records, remedy)
         found = replace(none, values={f.name: _take_values(frame[f.column], f, at) for f in features})
         if by is None:
             return found
@@ -175,11 +167,7 @@ class Attributes:
         return {name: len(_find_varying(codes, self.values[name])) > 0 for name in listed}
 
     def refuse_written_by_matcher(self, entities: IntArray, sizes: Any, varies: Mapping[str, bool]) -> None:
-        """Refuse an attribute that is the same in each predicted cluster, but not in labelled entities.
-
-        Attributes are those of labelled records with their `entities`, (n,); `sizes` and `varies` are those
-        of predicted clusters.
-        """
+        """Refuse an attribute that differs in labelled `entities`, (n,), but `varies` in no cluster."""
         several = (np.asarray(sizes) > 1).sum() >= WRITTEN
         for feature in (f for f in self.features if several and not varies.get(f.name, True)):
             differing = np.unique(_find_varying(entities, self.values[feature.name]))
@@ -193,11 +181,10 @@ class Attributes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Featured:
-    """Features of all predicted clusters, and of the entities of a sample.
+    """Features of all predicted clusters, (K,), and of the entities of a sample, (E,).
 
-    `clusters`, `entities` (K,), (E,); `cluster_shares`, `entity_shares` (K,), (E,): share of the records of
-    each that the domain has; the only domain is "" if there are none; `cluster_of`, `entity_of` (p,): row
-    of the cluster and of the entity of each piece.
+    `cluster_shares`, `entity_shares` (K,), (E,): share of the records of each that the domain has, "" if
+    there are none; `cluster_of`, `entity_of` (p,): row of the cluster and of the entity of each piece.
     """
 
     clusters: pd.DataFrame
@@ -243,14 +230,10 @@ def _locate(listed: pd.Index, records: pd.Index) -> Any:
     if listed.equals(records):
         return slice(None)
     if not is_unique(listed):
-        twice = listed[listed.duplicated()]
-        raise DataError(f"{len(twice):,} rows of the attributes repeat a record, such as {head(twice)}")
+        refuse_where(listed.duplicated(), "{n} rows of the attributes repeat a record, such as", listed)
     position = locate_all(listed, records)
-    if (lacking := records[position < 0]).size:
-        raise DataError(
-            f"{len(lacking):,} of {len(records):,} records of the prediction have no attributes, such as "
-            f"{head(lacking)}: the table must list every record"
-        )
+    said = f"{{n}} of {len(records):,} records of the prediction have no attributes, such as"
+    refuse_where(position < 0, said, records, ": the table must list every record")
     return position
 
 
@@ -261,13 +244,11 @@ def _take_values(column: pd.Series, feature: Feature, at: Any) -> Any:
     if feature.how == "distinct":
         return pd.factorize(column)[0][at]
     numbers = _read_numbers(column)[at]  # before rows are taken, since numbers are moved sooner than texts
+    said = f"{{n}} of {len(numbers):,} values of {feature.column!r} are no numbers, such as"
+    remedy = "make numbers of dates, such as their year, or count different values by 'distinct'"
+    needs = f", and {feature.name!r} needs numbers: {remedy}"
     if (unread := np.isnan(numbers)).any():
-        wrong = column.iloc[at][unread]
-        raise DataError(
-            f"{len(wrong):,} of {len(numbers):,} values of {feature.column!r} are no numbers, such as "
-            f"{head(wrong.tolist())}, and {feature.name!r} needs numbers: make numbers of dates, such as "
-            "their year, or count different values by 'distinct'"
-        )
+        refuse_where(unread, said, column.iloc[at].to_numpy(), needs)
     return numbers
 
 

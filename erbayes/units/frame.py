@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import BoolArray, IntArray
-from .._internal.errors import DataError, head
+from .._internal.errors import DataError, head, refuse_where
 from .._internal.tables import is_table, to_frame
 from .clustering import Clustering, ids, kind
 from .lookup import are_listed, look_up, same_kind
@@ -61,12 +61,7 @@ class Dated:
     def last(self) -> Moment | None:
         """Return the cut-off, as a day or a whole number; None without one."""
         until = self.until
-        if (
-            isinstance(until, datetime)
-            and not pd.isna(until)
-            and until.time() == time(0)
-            and until.tzinfo is None
-        ):
+        if isinstance(until, datetime) and not pd.isna(until) and until.timetz() == time(0):
             return until.date()
         if isinstance(until, np.integer):
             return int(until)
@@ -140,7 +135,7 @@ class Cut:
     """Counts of the records and predicted links of a set that are left in a smaller set F.
 
     `links_inside` is Σ_k f_k (f_k - 1) / Σ_k f_k (m_k - 1), the share of predicted links of records in F that
-    stay in F, or 1 if there are none. With labels made in F, precision without a frame is too low by it.
+    stay in F, or 1 if there are none.
     """
 
     inside: int
@@ -273,11 +268,10 @@ def framed(
 
 
 def links_inside(prediction: Any, frame: Any) -> float:
-    """Share of the predicted links of the frame's records that stay in the frame.
+    """Return the share of the predicted links of the frame's records that stay in the frame.
 
-    Without the frame in `measure`, estimates of pairwise precision are too low by this factor. The share
-    needs no label. It is Σ_k f_k (f_k - 1) / Σ_k f_k (m_k - 1), for f_k of the m_k records of predicted
-    cluster k in the frame.
+    It is Σ_k f_k (f_k - 1) / Σ_k f_k (m_k - 1), for f_k of the m_k records of predicted cluster k in the
+    frame, and needs no label. Without the frame, estimates of pairwise precision are too low by this factor.
 
     Parameters
     ----------
@@ -296,12 +290,9 @@ def links_inside(prediction: Any, frame: Any) -> float:
 
 def refuse_outside(records: pd.Index, outside: BoolArray) -> None:
     """Refuse labelled records that are not in the frame."""
-    if outside.any():
-        raise DataError(
-            f"{int(outside.sum())} of {len(records)} labelled records are outside the frame, such as "
-            f"{head(records[outside])}: it must hold every record that existed when the labels were made, "
-            "with ids written as in the labels"
-        )
+    said = f"{{n}} of {len(records)} labelled records are outside the frame, such as"
+    must = "hold every record that existed when the labels were made, with ids written as in the labels"
+    refuse_where(outside, said, records, f": it must {must}")
 
 
 def _restrict_by_dates(

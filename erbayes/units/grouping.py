@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
-from .._internal.errors import DataError, NotIdentified, Remedy, head
+from .._internal.errors import DataError, NotIdentified, Remedy, head, refuse_where
 from .._internal.tables import is_table, refuse_columns, to_frame
 from ..metrics.columns import Domain, Links, Pieces
 from .clustering import ids, kind
@@ -32,8 +32,6 @@ class Of(Enum):
 class Grouped(Pieces, Protocol):
     """Units, as groupings need them: pieces of units and of records with ids."""
 
-    @property
-    def ids(self) -> pd.Index: ...
     @property
     def piece_of(self) -> pd.Series | None: ...
 
@@ -89,12 +87,9 @@ class Variable:
                 f"{kind(wanted)}: none could match; convert one of them"
             )
         position = self.keys.get_indexer(wanted)
-        if (position < 0).any():
-            lacking = wanted[position < 0]
-            raise DataError(
-                f"{self.name!r} has no value for {len(lacking):,} of {among}, such as {head(lacking)}: write "
-                "one of their own, such as 'unknown', where the values stand"
-            )
+        remedy = ": write one of their own, such as 'unknown', where the values stand"
+        said = f"{self.name!r} has no value for {{n}} of {among}, such as"
+        refuse_where(position < 0, said, wanted, remedy)
         return np.asarray(self.codes[position])
 
 
@@ -173,8 +168,8 @@ class Predicted:
 class Grouping:
     """Split of the pieces of units by a variable with sorted `values`, (G,).
 
-    `counted` (G, p): records of each group in each piece; `predicted`: records of each group in each
-    predicted cluster, None if not known for all; `unknown`: records of a scanned prediction without a value.
+    `counted` (G, p): records of each group in each piece; `predicted`: those in each predicted cluster, None
+    if not known for all; `unknown`: records of a scanned prediction without a value.
     """
 
     variable: str
@@ -185,9 +180,8 @@ class Grouping:
 
     def take(self, piece: IntArray) -> Grouping:
         """Take the pieces at these positions."""
-        predicted = self.predicted
-        if predicted is not None:
-            predicted = replace(predicted, place=predicted.place[piece])
+        all_records = self.predicted
+        predicted = None if all_records is None else replace(all_records, place=all_records.place[piece])
         return replace(self, counted=self.counted[:, piece], predicted=predicted)
 
     def isolated(self, cluster: IntArray) -> Grouping:
@@ -218,15 +212,15 @@ class Grouping:
         return np.asarray(self.counted[self._mark_members(domain)].sum(axis=0))
 
     def _count_all_records(self) -> Predicted:
+        what = f"totals by {self.variable}, and links inside its groups, need"
         if self.unknown:
             raise NotIdentified(
-                f"totals by {self.variable}, and links inside its groups, need the value of each record, and "
-                f"{self.unknown:,} of the prediction have none: write one there, such as 'unknown'"
+                f"{what} the value of each record, and {self.unknown:,} of the prediction have none: write "
+                "one there, such as 'unknown'"
             )
         if self.predicted is None:
             raise NotIdentified(
-                f"totals by {self.variable}, and links inside its groups, need the prediction and the value "
-                "of each of its records: pass prediction=..."
+                f"{what} the prediction and the value of each of its records: pass prediction=..."
             )
         return self.predicted
 
@@ -247,10 +241,9 @@ class Grouping:
 
     def table(self, units: Grouped) -> pd.DataFrame:
         """Return the labelled records, pieces and units of each group, one row per value."""
-        unit = [np.unique(units.unit[row > 0]) for row in self.counted]
         columns = {
             "records": self.counted.sum(axis=1),
             "pieces": (self.counted > 0).sum(axis=1),
-            "units": [len(u) for u in unit],
+            "units": [len(np.unique(units.unit[row > 0])) for row in self.counted],
         }
         return pd.DataFrame(columns, index=self.values.rename(self.variable))

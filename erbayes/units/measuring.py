@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
-from .._internal.errors import DataError, head, member
+from .._internal.errors import DataError, head, member, refuse_where
 from .._internal.policies import Missing
 from .checks import first_entities, missing_records, position_in_labels, refuse_edges, strangers
 from .clustering import Clustering, ids, kind
@@ -31,13 +31,12 @@ def measure(
         True entity of every record of each sampled entity.
     blocks : memberships, optional
         Block of every labelled record, or of every record; blocks then are the units. `labels` must list
-        every record of each sampled block. This is checked for the records that `blocks` lists.
+        every record of each sampled block, as far as `blocks` lists them.
     missing : Missing
         What to do with labelled records that are missing in the prediction.
     frame : record ids, an older prediction, or Dated, optional
-        The records that existed when the labels were made, if the prediction has newer ones. Everything is
-        counted inside the frame, which is then the population. A frame is ids (Index, list, set, array,
-        Series), memberships of its records, or a cut-off date (`erbayes.Dated`).
+        The records that existed when the labels were made, if the prediction has newer ones: ids,
+        memberships, or a cut-off date (`erbayes.Dated`). The frame is then the population.
 
     Raises
     ------
@@ -55,23 +54,29 @@ def measure(
     """
     labels = sampled_labels(labels)
     prediction, facts = framed(prediction, labels, frame)
+    sizes = prediction.sizes
+    cluster = _find_clusters(prediction, labels)
+    refuse_unmatched(prediction, labels, cluster < 0, missing)
+    units = assemble(labels, cluster, sizes, histogram(sizes), blocks=blocks, missing=missing)
+    return replace(units, frame=facts)
+
+
+def _find_clusters(prediction: Clustering, labels: Clustering) -> IntArray:
+    """Return the predicted cluster of each labelled record, (n,), -1 if missing, and refuse edges."""
     shown, rows = first_entities(labels)
     entities = shown.clusters if kind(shown.clusters) == kind(shown.records) else shown.records[:0]
+    # ids of entities are looked up too, since those of edges are records of the prediction
     position = look_up(prediction.records, joined(labels.records, entities))
-    sizes = prediction.sizes
     codes = np.where(position < 0, -1, prediction.codes[position]) if len(prediction.records) else position
     cluster, entity_cluster = codes[: len(labels.records)], np.full(len(shown.clusters), -1)
     entity_cluster[: len(entities)] = codes[len(labels.records) :]
-    lacking = cluster < 0
-    touched = np.unique(cluster[rows][~lacking[rows]])
+    touched = np.unique(cluster[rows])
+    touched = touched[touched >= 0]
     namesake = np.full(len(prediction.clusters) + 1, -1)  # the last one stands for no cluster
     namesake[touched] = position_in_labels(shown, prediction.clusters[touched])
-    refuse_edges(
-        shown, cluster[rows], namesake[cluster[rows]], entity_cluster, sizes, len(prediction.records)
-    )
-    refuse_unmatched(prediction, labels, lacking, missing)
-    units = assemble(labels, cluster, sizes, histogram(sizes), blocks=blocks, missing=missing)
-    return replace(units, frame=facts)
+    named = namesake[cluster[rows]]
+    refuse_edges(shown, cluster[rows], named, entity_cluster, prediction.sizes, len(prediction.records))
+    return cluster
 
 
 def measure_predicted(
@@ -108,38 +113,38 @@ def measure_predicted(
     """
     labels = Clustering.of(labels, "labels")
     prediction, facts = framed(prediction, labels, frame)
-    wanted = ids(sampled, "sampled clusters")
-    if not len(wanted):
-        raise DataError("no cluster is sampled: an empty sample estimates nothing")
-    if not wanted.is_unique:
-        raise DataError(f"{int(wanted.duplicated().sum())} sampled clusters are listed twice")
-    unit_of_cluster = wanted.get_indexer(prediction.clusters)
-    unknown = wanted.difference(prediction.clusters)
-    if len(unknown):
-        place = "not predicted" if frame is None else "not predicted in the frame"
-        raise DataError(f"{len(unknown)} sampled clusters are {place}: {head(unknown)}")
-    unit_of_record = unit_of_cluster[prediction.codes]
+    wanted = _check_sampled(sampled, prediction, "not predicted" + " in the frame" * (frame is not None))
+    unit_of_record = wanted.get_indexer(prediction.clusters)[prediction.codes]
     inside = np.flatnonzero(unit_of_record >= 0)
     position = look_up(labels.records, prediction.records[inside])
     if (position < 0).any():
         raise DataError(f"{int((position < 0).sum())} records of sampled clusters have no label")
     unit, entity, n, piece = _count_pieces(unit_of_record[inside].astype(np.int64), labels.codes[position])
-    m = np.bincount(unit, weights=n)
-    N = labels.sizes[entity].astype(float) if whole_entities else np.full(len(n), np.nan)
-    cluster = prediction.clusters.get_indexer(wanted)
     return Units(
         ids=wanted,
         unit=unit,
         group=unit,
         n=n,
-        N=N,
-        m=m[unit],
-        cluster=cluster[unit],
+        N=labels.sizes[entity].astype(float) if whole_entities else np.full(len(n), np.nan),
+        m=np.bincount(unit, weights=n)[unit],
+        cluster=prediction.clusters.get_indexer(wanted)[unit],
         known=histogram(prediction.sizes),
         by_entity=False,
         frame=facts,
         piece_of=pd.Series(piece, index=prediction.records[inside]),
     )
+
+
+def _check_sampled(sampled: Any, prediction: Clustering, absent: str) -> pd.Index:
+    """Return the ids of sampled clusters, refusing repeats and clusters that the prediction does not have."""
+    wanted = ids(sampled, "sampled clusters")
+    if not len(wanted):
+        raise DataError("no cluster is sampled: an empty sample estimates nothing")
+    if not wanted.is_unique:
+        raise DataError(f"{int(wanted.duplicated().sum())} sampled clusters are listed twice")
+    if len(unknown := wanted.difference(prediction.clusters)):
+        raise DataError(f"{len(unknown)} sampled clusters are {absent}: {head(unknown)}")
+    return wanted
 
 
 def refuse_policy(missing: Missing) -> None:
@@ -169,13 +174,7 @@ def assemble(
     kept = ~lacking | (missing is not Missing.OMIT)
     if not kept.any():
         raise DataError("none of the labelled records is in the prediction")
-    cluster = cluster.copy()
-    cluster[~lacking], touched = pd.factorize(cluster[~lacking])
-    sizes = sizes[touched]
-    if missing in {Missing.SINGLETON, Missing.TOGETHER}:
-        own = np.arange(unmatched) if missing is Missing.SINGLETON else labels.codes[lacking]
-        cluster[lacking] = len(sizes) + own
-        sizes = np.concatenate([sizes, np.bincount(own)])
+    cluster, sizes = _place_missing(labels, cluster, sizes, missing)
     if unmatched and missing is Missing.SINGLETON:
         known = replace(known, singletons=False)
     entity, piece_cluster, n, place = _count_pieces(labels.codes[kept], cluster[kept])
@@ -200,6 +199,20 @@ def assemble(
         omitted=unit_ids[np.setdiff1d(code, used)],
         piece_of=pd.Series(np.argsort(order)[place], index=labels.records[kept]),
     )
+
+
+def _place_missing(
+    labels: Clustering, cluster: IntArray, sizes: IntArray, missing: Missing
+) -> tuple[IntArray, IntArray]:
+    """Return clusters in order of appearance, those of missing records by the policy, and their sizes."""
+    lacking, cluster = cluster < 0, cluster.copy()
+    cluster[~lacking], touched = pd.factorize(cluster[~lacking])
+    sizes = sizes[touched]
+    if missing in {Missing.SINGLETON, Missing.TOGETHER}:
+        own = np.arange(lacking.sum()) if missing is Missing.SINGLETON else labels.codes[lacking]
+        cluster[lacking] = len(sizes) + own
+        sizes = np.concatenate([sizes, np.bincount(own)])
+    return cluster, sizes
 
 
 def refuse_unmatched(
@@ -232,18 +245,13 @@ def units_of(labels: Clustering, blocks: Any) -> tuple[IntArray, pd.Index]:
     block = blocks.codes[position]
     unlabelled = np.isin(blocks.codes, block)
     unlabelled[position] = False
-    if unlabelled.any():
-        raise DataError(
-            f"{int(unlabelled.sum())} records of sampled blocks have no label, such as "
-            f"{head(blocks.records[unlabelled])}: label every record of a sampled block"
-        )
+    said = "{n} records of sampled blocks have no label, such as"
+    refuse_where(unlabelled, said, blocks.records, ": label every record of a sampled block")
     unit[labels.codes] = block
-    crossing = np.unique(labels.codes[unit[labels.codes] != block])
-    if len(crossing):
-        raise DataError(
-            f"{len(crossing)} true entities cross blocks, such as {head(labels.clusters[crossing])}"
-            ": blocks must be unions of true entities"
-        )
+    crossing = np.zeros(len(unit), dtype=bool)
+    crossing[labels.codes[unit[labels.codes] != block]] = True
+    said = "{n} true entities cross blocks, such as"
+    refuse_where(crossing, said, labels.clusters, ": blocks must be unions of true entities")
     return unit, blocks.clusters
 
 

@@ -3,7 +3,7 @@
 A *piece* is the overlap of a true entity c and a predicted cluster k. It has n = \\|c ∩ k\\| > 0 records, of
 an entity of N_c = \\|c\\| records and a predicted cluster of m = \\|k\\| records. A unit (an entity, a block,
 or a predicted cluster) is a set of pieces, and every column is a sum over its pieces. Hence the same metrics
-serve every design, and sampled predicted clusters need no second set of formulas.
+serve every design.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ from .lookup import look_up
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownTotals:
-    """Histogram of predicted cluster sizes, (h,), which fixes totals without labels.
+    """Histogram of predicted cluster sizes, (h,), which fixes totals without labels, Σ_k m φ(m).
 
-    A column by the size m of a record's predicted cluster has the total Σ_c Σ_k n φ(m) = Σ_k m φ(m).
     `singletons` is false if the number of predicted singletons is not known.
     """
 
@@ -76,8 +75,7 @@ class Units:
     frame : FrameFacts or None
         What the frame leaves of the prediction; None without a frame.
     counted : float array, (p,), or None
-        Records of each piece that are counted; None if all n are. Others only make pieces, entities and
-        clusters larger.
+        Records of each piece that are counted; None if all n are.
     omitted : Index
         Ids of units that left the sample, because the prediction has none of their records (`Missing.OMIT`).
     piece_of : Series or None
@@ -157,13 +155,12 @@ class Units:
         Parameters
         ----------
         groups : Series, mapping, or table of two columns
-            The value of each labelled record, or of all records. Values are text, whole numbers, bools or
-            categories.
+            The value of each labelled record, or of all records: text, whole numbers, bools or categories.
         of : Of
             `Of.ENTITIES` if the first column has the ids of entities. They must be the units.
         prediction : memberships, optional
-            The prediction of these units. Totals of groups are then known, and links within groups are
-            identified. The variable must have a value for each record of the prediction.
+            The prediction of these units, each record of which has a value. Totals of groups are then known,
+            and links within groups are identified.
         name : str, optional
             The name of the variable. By default that of the Series or of the second column, or "group".
 
@@ -261,9 +258,8 @@ class Units:
         """Make four imagined units, which stand for errors that no draw has shown.
 
         Two are all right: an exactly predicted entity of s records, and a singleton. Two are all wrong: an
-        entity whose s records are in s predicted clusters of s, and a singleton in one of s. If predicted
-        clusters are the units, true and predicted are exchanged. By default s is the mean size of predicted
-        clusters over records, between 2 and 1,000.
+        entity whose s records are in s predicted clusters of s, and a singleton in one of s. By default s is
+        the mean size of predicted clusters over records, between 2 and 1,000.
         """
         if size is None:
             return self._usual_stock
@@ -390,18 +386,10 @@ def _make_stock(size: int, by_entity: bool) -> Units:
     own = np.repeat([size, size, 1.0, 1.0], pieces)
     other = np.repeat([size, size, 1.0, size], pieces)
     unit = np.repeat(np.arange(4), pieces)
-    return Units(
-        ids=pd.Index(["right", "wrong", "singleton", "lost singleton"]),
-        unit=unit,
-        group=unit,
-        n=np.repeat([size, 1.0, 1.0, 1.0], pieces),
-        N=own if by_entity else other,
-        m=other if by_entity else own,
-        cluster=np.arange(size + 3),
-        known=None,
-        by_entity=by_entity,
-        imagined=True,
-    )
+    ids = pd.Index(["right", "wrong", "singleton", "lost singleton"])
+    n, cluster = np.repeat([size, 1.0, 1.0, 1.0], pieces), np.arange(size + 3)
+    N, m = (own, other) if by_entity else (other, own)
+    return Units(ids, unit, unit, n, N, m, cluster, None, by_entity, imagined=True)
 
 
 def _choose_stock_size(units: Units) -> int:

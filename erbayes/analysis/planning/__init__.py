@@ -7,9 +7,5 @@ number of draws (see `outlook`).
 """
 
 from .pilot import forecast
-from .prior import forecast_from_prior
 
-__all__ = [
-    "forecast",
-    "forecast_from_prior",
-]
+__all__ = ["forecast"]

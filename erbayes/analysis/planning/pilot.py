@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +23,7 @@ from ...engine.closed_form import columns_of, taylor
 from ...metrics.columns import RECORDS, Known
 from ...metrics.definitions import Metric, Wanted, chosen
 from ...metrics.intervals import DEFAULT, Kind, check_level, need_suitable
-from ...metrics.uncertain import Tabled, Totals, derivatives, reason_column
+from ...metrics.uncertain import Normal, Tabled, Totals, derivatives, reason_column
 from ...study.populations import Population
 from .outlook import MOST, Outlook, frame
 
@@ -97,7 +96,7 @@ class Forecast(Tabled):
 
     def half_widths(self, sizes: Sequence[int], level: float = 0.95) -> pd.DataFrame:
         """Return the half widths of intervals and the expected cost of n draws, by design, n and metric."""
-        sizes = numbers_of_draws(sizes)
+        need(sizes, Iterable, "sizes are a list of numbers of draws")
         return self._add_reasons(
             [
                 {"design": name, "n": n, "metric": m.name, "half_width": half, "cost": o.cost(n)}
@@ -116,18 +115,16 @@ class Forecast(Tabled):
         reason.
         """
         check_level(assurance, "assurance")
-        required = required_widths(half_width, len(self.metrics), level)
+        required = _need_widths(half_width, len(self.metrics), level)
         rows: list[dict[str, object]] = []
         reasons: list[str] = []
         for name, o in self.designs.items():
             numbers = np.array([o.assured(required, level, assurance), *o.bounds(required, level)]).T
-            for m, half, draws, undefined in zip(
-                self.metrics, required, numbers, self.undefined, strict=True
-            ):
-                reasons.append(UNREACHED if np.isinf(draws[0]) else undefined)
+            for m, half, draws, why in zip(self.metrics, required, numbers, self.undefined, strict=True):
+                reasons.append(UNREACHED if np.isinf(draws[0]) else why)
                 n, low, high = (int(x) if np.isfinite(x) else None for x in draws)
-                row = {"design": name, "metric": m.name, "half_width": half}
                 cost = np.nan if n is None else o.cost(n)
+                row = {"design": name, "metric": m.name, "half_width": half}
                 rows.append(row | {"n": n, "n_low": low, "n_high": high, "cost": cost})
         if not any(row["n"] for row in rows):
             widths = ", ".join(f"{half:g}" for half in dict.fromkeys(required.tolist()))
@@ -159,7 +156,7 @@ class Forecast(Tabled):
         return most.sort_values("cost", kind="stable", ignore_index=True)
 
 
-def required_widths(half_width: ArrayLike, metrics: int, level: float) -> FloatArray:
+def _need_widths(half_width: ArrayLike, metrics: int, level: float) -> FloatArray:
     """Return the required half width of each metric, and check it and the level."""
     check_level(level)
     required = floats(half_width, "half widths")
@@ -168,12 +165,6 @@ def required_widths(half_width: ArrayLike, metrics: int, level: float) -> FloatA
     if not (np.isfinite(required) & (required > 0)).all():
         raise DataError(f"half widths must be above 0 and finite, not {required.tolist()}")
     return np.broadcast_to(required, metrics)
-
-
-def numbers_of_draws(sizes: Any) -> Sequence[int]:
-    """Return numbers of draws as a list, whose members `Outlook.half_widths` checks."""
-    need(sizes, Iterable, "sizes are a list of numbers of draws")
-    return list(sizes)
 
 
 def forecast(
@@ -239,42 +230,63 @@ def forecast(
         raise DataError(f"nothing to forecast: {len(metrics)} metrics under 0 designs")
     for name, design in designs.items():
         _need_planned(design, name)
-    if not isinstance(source, Sample | Population):
-        raise DataError(f"a forecast starts from a Sample or a Population, not from {type(source).__name__}")
-    if isinstance(source, Population):
-        source = Sample(source.units, UniformClusters(population=len(source.units)))
-    variance, w, unit = source.expansion.variance, source.expansion.weight, source.expansion.unit
-    if len(unit) <= variance.lost and not variance.census:
-        raise DataError(f"a pilot of {len(unit)} draws gives no variance: label more units")
-    size = source.units.size[unit]
-    price = _compute_prices(cost, size)
+    source = _need_pilot(source)
+    price = _compute_prices(cost, source.units.size[source.expansion.unit])
     totals = taylor(source, metrics)
     estimates = totals.apply(metrics)
     need_suitable(kind, estimates)
     outlooks = {}
     for name, design in designs.items():
-        a = _compute_chances(design, source, metrics)[unit]
-        parts = [_compute_one_draw(source, totals, m, a) for m in metrics]
-        S2, effective, covariance = (np.array(part) for part in zip(*parts, strict=True))
-        if not variance.census:
-            S2 = S2 * len(unit) / (len(unit) - variance.lost)
-        T = frame(design) or (source.units.population or np.inf) * (w @ a) / (w @ size)
-        outlooks[name] = Outlook(
-            design,
-            metrics,
-            estimates.mean,
-            S2,
-            effective,
-            covariance,
-            estimates.reach,
-            np.broadcast_to(np.asarray(estimates.effective), estimates.mean.shape),
-            estimates.df,
-            w * a / (w @ a),
-            np.minimum(a / T, 1.0),
-            price,
-            kind,
-        )
+        a = _compute_chances(design, source, metrics)[source.expansion.unit]
+        outlooks[name] = _look_ahead(design, a, source, metrics, totals, estimates, price, kind)
     return Forecast(metrics, outlooks, estimates.undefined)
+
+
+def _need_pilot(source: Sample | Population) -> Sample:
+    """Return a pilot, or a population as the census that it is, if they give a variance."""
+    if not isinstance(source, Sample | Population):
+        raise DataError(f"a forecast starts from a Sample or a Population, not from {type(source).__name__}")
+    if isinstance(source, Population):
+        source = Sample(source.units, UniformClusters(population=len(source.units)))
+    variance, draws = source.expansion.variance, len(source.expansion.unit)
+    if draws <= variance.lost and not variance.census:
+        raise DataError(f"a pilot of {draws} draws gives no variance: label more units")
+    return source
+
+
+def _look_ahead(
+    design: SelectedBySize | ByPredictedSize,
+    a: FloatArray,
+    source: Sample,
+    metrics: tuple[Metric, ...],
+    totals: Totals,
+    estimates: Normal,
+    price: FloatArray,
+    kind: Kind,
+) -> Outlook:
+    """Return the outlook of a design that selects the unit of each draw in proportion to a, (n,)."""
+    variance, w, unit = source.expansion.variance, source.expansion.weight, source.expansion.unit
+    parts = [_compute_one_draw(source, totals, m, a) for m in metrics]
+    S2, effective, covariance = (np.array(part) for part in zip(*parts, strict=True))
+    if not variance.census:
+        S2 = S2 * len(unit) / (len(unit) - variance.lost)
+    size = source.units.size[unit]
+    T = frame(design) or (source.units.population or np.inf) * (w @ a) / (w @ size)
+    return Outlook(
+        design,
+        metrics,
+        estimates.mean,
+        S2,
+        effective,
+        covariance,
+        estimates.reach,
+        np.broadcast_to(np.asarray(estimates.effective), estimates.mean.shape),
+        estimates.df,
+        w * a / (w @ a),
+        np.minimum(a / T, 1.0),
+        price,
+        kind,
+    )
 
 
 def _compute_prices(cost: Cost, size: FloatArray) -> FloatArray:
