@@ -20,6 +20,7 @@ from ._internal.errors import DataError, head
 
 REMEDY = "pip install 'erbayes[datasets]'"
 RELEASE = "disamb_inventor_id_"
+"""What stands before the date in the name of a column of PatentsView's predictions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

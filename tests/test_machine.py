@@ -196,7 +196,7 @@ ONE = table_of(("a", "b", 0.9))
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ((ONE.drop(columns="record"), ["a"]), "the answers have no columns 'record'; they have 'drawn'"),
+        ((ONE.drop(columns="record"), ["a"]), "the table of answers has no column 'record'; it has 'drawn'"),
         ((table_of(("a", "b", 1.2), ("a", "c", "yes")), ["a"]), "2 of 2 answers 'probability' are not prob"),
         ((table_of(("a", None, 0.4)), ["a"]), "1 of 1 answers have a probability and no 'record'"),
         ((ONE, ["a", "b"]), "1 of 2 drawn records have no answer, such as 'b': a record that is alone"),

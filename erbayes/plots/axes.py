@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MARKERS = "osD^vP*X"
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")
+"""Markers of points and hatches of areas, which tell series apart in print and for all eyes."""
 
 
 def choose_names(metrics: Wanted | None, available: Sequence[str]) -> list[str]:

@@ -58,6 +58,7 @@ ROLES = {
 }
 """The use of each default engine, in a sentence."""
 PACKAGES = ("erbayes", "numpy", "scipy", "pandas", "matplotlib")
+"""Packages on whose versions numbers and pictures depend."""
 GRADES = {
     Grade.FAULT: "Mend these first: numbers are wrong if one of these sentences is right",
     Grade.CAUTION: "Quote these with the numbers: an interval may be too short",

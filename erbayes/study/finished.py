@@ -27,6 +27,7 @@ from .._internal.errors import DataError
 from .._internal.files import refuse_output, replacing
 
 OWN = __name__.partition(".")[0]
+"""The name of this package."""
 
 
 def _list_sources(folder: Traversable) -> Iterator[tuple[str, bytes]]:

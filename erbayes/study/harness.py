@@ -325,29 +325,20 @@ class _Cell:
 
     def question(self, first: int, count: int, name: str, estimator: Estimator) -> str:
         """Make a digest of all that fixes a block of one estimator's runs, except code."""
-        parts = (
-            self.population,
-            self.content,
-            self.plan_name,
-            plain_repr(self.plan),
-            self.n,
-            name,
-            plain_repr(estimator),
-            [m.name for m in self.metrics],
-            self.level,
-            self.seed,
-            first,
-            count,
-        )
+        asked = (self.population, self.content, self.plan_name, plain_repr(self.plan), self.n)
+        answering = (name, plain_repr(estimator), [m.name for m in self.metrics], self.level)
+        parts = (*asked, *answering, self.seed, first, count)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def frame(self, first: int, name: str, runs: FloatArray, truth: Sequence[float]) -> pd.DataFrame:
         """Return runs, (count, metrics, figures), as rows of `Study.runs`."""
         count, k, _ = runs.shape
-        same = {"population": self.population, "plan": self.plan_name, "n": self.n, "estimator": name}
         return pd.DataFrame(
             {
-                **same,
+                "population": self.population,
+                "plan": self.plan_name,
+                "n": self.n,
+                "estimator": name,
                 "metric": np.tile([m.name for m in self.metrics], count),
                 "truth": np.tile(truth, count),
                 "repetition": np.repeat(np.arange(first, first + count), k),

@@ -94,6 +94,13 @@ def kind(index: pd.Index) -> str:
     return pd.api.types.infer_dtype(index, skipna=False)
 
 
+def need_one_kind(*indexes: pd.Index) -> None:
+    """Refuse record ids of different types, none of which could match."""
+    kinds = sorted({kind(index) for index in indexes if len(index)})
+    if len(kinds) > 1:
+        raise DataError(f"record ids are of types {' and '.join(kinds)}: convert them to one")
+
+
 def _hash_strings(strings: pa.Array | pa.ChunkedArray) -> NDArray[np.uint64] | None:
     """Numbers that are equal for equal strings, and differ for nearly all others; None for long strings."""
     chunks = [chunk.cast(pa.large_string()) for chunk in getattr(strings, "chunks", [strings])]

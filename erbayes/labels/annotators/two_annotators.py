@@ -10,15 +10,22 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.arrays import BoolArray, FloatArray, IntArray
-from ..._internal.errors import DataError, need, refuse_cases
+from ..._internal.errors import DataError, NotIdentified, need, refuse_cases
 from ..._internal.policies import Missing
 from ..._internal.tables import refuse_names
+from ...design import KnownWeights
+from ...design.sample import Sample
+from ...engine.closed_form import taylor
+from ...metrics.columns import Pieces
+from ...metrics.definitions import UNIT, Metric
 from ...metrics.uncertain import Normal
 from ...units.clustering import Clustering, ids
 from ...units.measuring import measure
 from ...units.units import Units
-from .agreement import PER_LINK, estimate_agreement
 from .rates import Recaptured
+
+PER_LINK = np.reciprocal
+"""Weight 1/size of an entity, if draws are proportional to size."""
 
 
 def answers(labels: Any, mentions: Any) -> pd.DataFrame:
@@ -133,7 +140,7 @@ class Pair:
         """
         first, second = self.table["first"].to_numpy(), self.table["second"].to_numpy()
         a, b, c = self._count_chosen(first), self._count_chosen(second), self._count_chosen(first & second)
-        return estimate_agreement(self.mentions, a, b, c, weight)
+        return _estimate_agreement(self.mentions, a, b, c, weight)
 
     def units(
         self,
@@ -267,3 +274,48 @@ def _count_crossed(rows: pd.DataFrame) -> dict[str, float]:
 def _list_examples(records: Sequence[Any]) -> str:
     """Text of the first few ids, without quotes."""
     return ", ".join(map(str, records[:3])) + (", …" if len(records) > 3 else "")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """A column with known values, (u,)."""
+
+    name: str
+    values: FloatArray
+
+    def identified(self, units: Pieces) -> bool:
+        return True
+
+    def count(self, units: Pieces) -> FloatArray:
+        if len(units) != len(self.values):
+            raise NotIdentified(f"'{self.name}' has values for the sampled units only")
+        return self.values
+
+
+def _estimate_agreement(
+    mentions: pd.Index,
+    a: FloatArray,
+    b: FloatArray,
+    c: FloatArray,
+    weight: Callable[[FloatArray], FloatArray],
+) -> Normal:
+    """Estimate the four shares of `Pair.agreement` from records of one, the other and both answers, (n,)."""
+    N = (a + b) / 2
+    same = ((a == c) & (b == c)).astype(float)
+    one, size = Values("one", np.ones_like(N)), Values("size", N)
+    both = Values("both", c * (c - 1))
+    either = Values("either", (a * (a - 1) + b * (b - 1)) / 2)
+
+    def share(name: str, top: Values, bottom: Values) -> Metric:
+        return Metric(name, (top, bottom), lambda x, y: x / y, ((bottom, 1.0),), UNIT, "see Pair.agreement")
+
+    metrics = [
+        share("identical-entities", Values("same", same), one),
+        share("identical-records", Values("same_size", same * N), size),
+        share("jaccard", Values("jaccard_size", c / (a + b - c) * N), size),
+        share("links", both, either),
+    ]
+    position = np.arange(len(N))  # units of one piece each, whose columns are the values above
+    units = Units(mentions, position, position, N, N, N, position, None)
+    design = KnownWeights(pd.Series(weight(N), index=mentions))
+    return taylor(Sample(units, design), metrics).apply(metrics)

@@ -123,7 +123,7 @@ def labelling_page(
             f"the tasks hold answers in {answered:,} cells: a page starts without any; load a file of "
             "answers in the page itself"
         )
-    shown = frame.groupby("task", sort=False)
+    numbers = frame["task"].unique().tolist()
     contents: dict[str, Any] = {
         "title": title,
         "question": question,
@@ -132,7 +132,7 @@ def labelling_page(
         "file": f"answers-{re.sub(r'[^\w.-]+', '-', annotator).strip('-.') or 'annotator'}.json",
         "pairs": pairs,
         "blind": bool((frame["role"] == SHOWN).any()),
-        "settling": settling and pd.factorize(pd.Series([settling[task] for task, _ in shown]))[0].tolist(),
+        "settling": settling and pd.factorize(pd.Series([settling[task] for task in numbers]))[0].tolist(),
         "integers": kind(pd.Index(frame["record"])) == "integer",
     }
     return _render_page(title, contents | _list_records(frame))

@@ -29,6 +29,7 @@ PLAIN = re.compile(r"0|[1-9]\d{0,14}")
 WIDTH = {"task": 7, "role": 11, "same": 8, "cannot_tell": 12}
 """Width of columns of an XLSX sheet, in characters. Others have 24."""
 SEPARATORS = ",;\t"
+"""Separators of CSV files, because spreadsheet programs of many countries write others than commas."""
 HAS_XLSX = find_spec("openpyxl") is not None
 """Whether XLSX files can be written and read."""
 
@@ -145,7 +146,6 @@ def _read_csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
         content = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"cannot read {path}: it is not UTF-8; save it as “CSV UTF-8”, or as XLSX") from error
-    # spreadsheet programs of many countries write semicolons where others write commas
     separator = max(SEPARATORS, key=content.partition("\n")[0].count)
     lines = csv.reader(StringIO(content, newline=""), delimiter=separator, strict=True)
     for row, cells in enumerate(lines, 1):

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.errors import DataError, head, number, refuse_cases
-from ..._internal.tables import to_frame
+from ..._internal.tables import refuse_names, to_frame
 from ...design import UniformRecords
-from ...units.clustering import Clustering, ids, kind
+from ...units.clustering import Clustering, ids, need_one_kind
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,8 +115,7 @@ def machine_labels(
 def _read(answers: Any, drawn: pd.Index, columns: tuple[str, str, str]) -> pd.DataFrame:
     """Return the answers with columns drawn, record and probability, checked."""
     frame = to_frame(answers)
-    if lacking := [c for c in columns if c not in frame.columns]:
-        raise DataError(f"the answers have no columns {head(lacking)}; they have {head(frame.columns, 20)}")
+    refuse_names(columns, list(frame.columns), "the table of answers")
     asked = ids(frame[columns[0]], f"column {columns[0]!r} of the answers")
     probability = pd.to_numeric(frame[columns[2]], errors="coerce").astype(float)
     wrong = frame[columns[2]].notna() & ~probability.between(0, 1)
@@ -133,9 +132,7 @@ def _read(answers: Any, drawn: pd.Index, columns: tuple[str, str, str]) -> pd.Da
     record = pd.Series(asked, dtype=object)
     named = frame[columns[1]][~unnamed].convert_dtypes()  # missing ones make floats of whole numbers
     record[~unnamed.to_numpy()] = ids(named, f"column {columns[1]!r} of the answers")
-    kinds = {kind(index) for index in (drawn, asked, pd.Index(record.tolist())) if len(index)}
-    if len(kinds) > 1:
-        raise DataError(f"record ids are of types {' and '.join(sorted(kinds))}: convert them to one")
+    need_one_kind(drawn, asked, pd.Index(record.tolist()))
     rows = (
         ": a record that is alone has a row with itself and probability 1, and one about which the machine "
         "cannot tell has a row without a probability"

@@ -34,7 +34,6 @@ from .tallies import (
     add_roles,
     count_changes,
     count_states,
-    find_state_of_clusters,
     list_disputed,
     tabulate_agreement,
     warn_unlooked,
@@ -69,6 +68,27 @@ class Labels:
         as the tasks that an annotator answers then depend on the answers before.
     files : tuple of str
         Names of the files that hold answers.
+
+    Examples
+    --------
+    The annotator accepts all records, a control from the other predicted cluster among them:
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from erbayes.labels import PredictedClusters, draw, read_labels, tasks, write_folder
+    >>> prediction = {"r1": "a", "r2": "a", "r3": "b"}
+    >>> drawn = draw(prediction, PredictedClusters(), n=2, seed=1)
+    >>> names = pd.DataFrame({"record": ["r1", "r2", "r3"], "name": ["Ann", "Anne", "Bo"]})
+    >>> with TemporaryDirectory() as temporary:
+    ...     folder = write_folder(Path(temporary) / "to-label", drawn, tasks(drawn, names, controls=0.5))
+    ...     folder.tasks.assign(same="y").to_csv(folder.path / "sheet-A.csv", index=False)
+    ...     labels = read_labels(folder)
+    >>> labels.annotators()[["tasks", "controls", "controls missed"]]
+       tasks  controls  controls missed
+    0      3         1                1
+    >>> labels.records()["name"].tolist()
+    ['Ann', 'Anne', 'Bo']
+    >>> labels.units(prediction).table()["predicted_links"].tolist()
+    [0.0, 1.0]
     """
 
     folder: Folder
@@ -115,22 +135,6 @@ class Labels:
             Columns annotator; tasks; records refused, of the predicted clusters; candidates accepted; ids
             added; controls, and controls missed, which are those accepted; and median seconds, the time at
             work on a task, NaN for sheets, which do not know it.
-
-        Examples
-        --------
-        The annotator accepts the control, which is of another predicted cluster:
-
-        >>> from tempfile import TemporaryDirectory
-        >>> from erbayes.labels import read_labels
-        >>> from erbayes.labels import Records, draw, tasks, write_folder
-        >>> drawn = draw({"r1": "a", "r2": "a", "r3": "b"}, Records(), n=5, seed=1)
-        >>> table = tasks(drawn, controls=0.3)
-        >>> with TemporaryDirectory() as temporary:
-        ...     folder = write_folder(Path(temporary) / "to-label", drawn, table)
-        ...     folder.tasks.assign(same="y").to_csv(folder.path / "sheet-A.csv", index=False)
-        ...     read_labels(folder).annotators()[["tasks", "controls", "controls missed"]]
-           tasks  controls  controls missed
-        0      3         1                1
         """
         return count_changes(self._answers_by_role(), self.states)
 
@@ -146,18 +150,6 @@ class Labels:
         """Return the records that tasks show: record, entity, cluster and attributes, for `erbayes.report`.
 
         The entity is missing if no complete answer names one, and the cluster if it was not drawn.
-
-        Examples
-        --------
-        >>> from tempfile import TemporaryDirectory
-        >>> from erbayes.labels import PredictedClusters, draw, read_labels, tasks, write_folder
-        >>> drawn = draw({"r1": "a", "r2": "a"}, PredictedClusters(), n=1, seed=1)
-        >>> names = pd.DataFrame({"record": ["r1", "r2"], "name": ["Ann", "Anne"]})
-        >>> with TemporaryDirectory() as temporary:
-        ...     folder = write_folder(Path(temporary) / "to-label", drawn, tasks(drawn, names))
-        ...     folder.tasks.assign(same="y").to_csv(folder.path / "sheet-A.csv", index=False)
-        ...     read_labels(folder).records()["name"].tolist()
-        ['Ann', 'Anne']
         """
         shown = self.folder.tasks.drop_duplicates("record").sort_values("record", ignore_index=True)
         entity = self.stars.answers.set_index("record")["entity"]
@@ -236,22 +228,6 @@ class Labels:
         ------
         DataError
             As `labels` and `erbayes.measure`. If predicted clusters were drawn, from another prediction.
-
-        Examples
-        --------
-        >>> from tempfile import TemporaryDirectory
-        >>> from erbayes.labels import read_labels
-        >>> from erbayes.labels import PredictedClusters, draw, tasks, write_folder
-        >>> prediction = {"r1": "a", "r2": "a"}
-        >>> drawn = draw(prediction, PredictedClusters(), n=1, seed=1)
-        >>> with TemporaryDirectory() as temporary:
-        ...     folder = write_folder(Path(temporary) / "to-label", drawn, tasks(drawn))
-        ...     sheet = folder.tasks.assign(same="y")
-        ...     sheet.to_csv(folder.path / "sheet-A.csv", index=False)
-        ...     read_labels(folder).units(prediction).table()[["records", "predicted_links"]]
-                 records  predicted_links
-        cluster
-        a            2.0              1.0
         """
         if not self.of_clusters:
             count = scan if lies_elsewhere(prediction) else measure
@@ -294,8 +270,13 @@ def measure_drawn_clusters(
 
 def find_lost_clusters(drawn: Drawn, states: pd.Series) -> pd.Series:
     """Return the state of drawn predicted clusters without a complete answer, by their row in the draws."""
-    tasks = asked(drawn)
-    worst = find_state_of_clusters(tasks["cluster"], tasks["record"].map(states))
+    tasks, worst = asked(drawn), {}
+    for name, of_tasks in tasks["record"].map(states).groupby(tasks["cluster"], sort=False):
+        begun = [state for state in of_tasks.dropna() if state is not State.UNANSWERED]
+        if (of_tasks == State.UNANSWERED).all():
+            worst[name] = State.UNANSWERED
+        elif of_tasks.notna().any():
+            worst[name] = [*begun, State.INCOMPLETE][0]
     return drawn.table["cluster"].map(pd.Series(worst, dtype=object)).dropna()
 
 

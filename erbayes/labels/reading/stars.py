@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 
 from ..._internal.errors import DataError, head
-from ..._internal.tables import to_frame
-from ...units.clustering import Clustering, ids, kind
+from ..._internal.tables import refuse_names, to_frame
+from ...units.clustering import Clustering, ids, need_one_kind
 
 
 class Flaw(Enum):
@@ -95,14 +95,10 @@ def read_stars(
     ['a', 'd', 'e']
     """
     frame = to_frame(pairs)
-    lacking = [c for c in (left, right, answer) if c not in frame.columns]
-    if lacking:
-        raise DataError(f"the pairs have no columns {head(lacking)}; they have {head(frame.columns, 20)}")
+    refuse_names([left, right, answer], list(frame.columns), "the table of pairs")
     drawn = ids(sampled, "sampled records")
     first, second = (ids(frame[c], f"column {c!r} of the pairs") for c in (left, right))
-    kinds = {kind(index) for index in (drawn, first, second) if len(index)}
-    if len(kinds) > 1:
-        raise DataError(f"record ids are of types {' and '.join(sorted(kinds))}: convert them to one")
+    need_one_kind(drawn, first, second)
     verdicts = _decide_matches(frame[answer], answer, threshold).to_numpy()
     judged = pd.DataFrame({"sampled": first, "record": second, "match": verdicts})
     # a pair has no order, so that each is read from both of its ends
@@ -116,12 +112,9 @@ def read_stars(
     links = matches[matches["record"].isin(drawn)][["sampled", "record"]]
     joined = Clustering.from_pairs(links, records=drawn.unique())
     entity = pd.Series(joined.clusters.take(joined.codes), index=joined.records)
-    members = pd.DataFrame(
-        {
-            "entity": [*entity, *entity[matches["sampled"]]],
-            "record": [*entity.index, *matches["record"]],
-        }
-    ).drop_duplicates(ignore_index=True)
+    drawn_alone = pd.DataFrame({"entity": entity.to_numpy(), "record": entity.index})
+    matched = matches[["record"]].assign(entity=entity[matches["sampled"]].to_numpy())
+    members = pd.concat([drawn_alone, matched]).drop_duplicates(ignore_index=True)
 
     within = stars.assign(entity=entity[stars["sampled"]].to_numpy()).merge(members, on=["entity", "record"])
     twice = members[members["record"].duplicated(keep=False)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,17 +15,6 @@ from ..drawing.folder import DECIDED
 from ..drawing.labelling_tasks import ASKED
 from ..drawing.page import ADDED, CANDIDATE, CLUSTER, CONTROL, SECONDS
 from .faults import State, take_harmful
-
-
-def find_state_of_clusters(cluster: pd.Series, state: pd.Series) -> dict[Any, State]:
-    """Return the state of drawn clusters with an unresolved task, from the cluster and state of each task."""
-    worst = {}
-    for name, of_tasks in state.groupby(cluster, sort=False):
-        if of_tasks.notna().any():
-            begun = [one for one in of_tasks.dropna() if one is not State.UNANSWERED]
-            untouched = (of_tasks == State.UNANSWERED).all()
-            worst[name] = State.UNANSWERED if untouched else [*begun, State.INCOMPLETE][0]
-    return worst
 
 
 def count_states(states: pd.DataFrame, of_clusters: bool) -> pd.DataFrame:
