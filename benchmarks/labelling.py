@@ -15,7 +15,7 @@ import populations as sim
 
 from erbayes import Sample
 from erbayes._internal.arrays import Seed, generator
-from erbayes.analysis.sensitivity.adjusted import Restored
+from erbayes.analysis.sensitivity.grids import Restored
 from erbayes.engine import Engine, Taylor
 from erbayes.labels import Annotator, KeptRecords, MissedPieces, Records
 from erbayes.labels.annotators.error_models import mislabel

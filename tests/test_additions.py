@@ -257,7 +257,7 @@ ENGINES = {
     engine.Resampled: engine.Resampled(replicates=40),
     engine.Naive: engine.Naive(),
     engine.BoundedMeans: engine.BoundedMeans(),
-    sensitivity.adjusted.Restored: sensitivity.adjusted.Restored(0.1, 0.1, draws=2),
+    sensitivity.grids.Restored: sensitivity.grids.Restored(0.1, 0.1, draws=2),
 }
 PAIRED = {
     eb.auxiliary.Assisted,
@@ -289,7 +289,7 @@ def test_every_engine_has_an_example():
         engine.known_clusters,
         engine.named,
         design,
-        sensitivity.adjusted,
+        sensitivity.grids,
     )
     found = {
         value

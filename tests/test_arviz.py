@@ -463,20 +463,9 @@ def test_pictures_of_predictions(checks, fit):
 # PyMC
 
 
-def test_the_seed_has_two_names(fit):
-    one, other = (
-        bayes.fast(fit.sample, ONE_LAW, draws=60, **seed) for seed in ({"rng": 3}, {"random_seed": 3})
-    )
-    np.testing.assert_array_equal(one.apply(R).values, other.apply(R).values)
-    for door in (bayes.fast, bayes.nuts):
-        with pytest.raises(eb.DataError, match="both rng and random_seed were given"):
-            door(fit.sample, ONE_LAW, rng=3, random_seed=0)
-    one, other = (
-        fit.predictive(draws=20, **seed)["posterior_predictive"] for seed in ({"rng": 3}, {"random_seed": 3})
-    )
+def test_predictions_of_a_seed(fit):
+    one, other = (fit.predictive(draws=20, rng=3)["posterior_predictive"] for _ in range(2))
     np.testing.assert_array_equal(one["size"], other["size"])
-    with pytest.raises(eb.DataError, match="both rng and random_seed were given"):
-        fit.predictive(rng=3, random_seed=0)
 
 
 def test_the_graph_of_pymc_has_only_variables(fit):

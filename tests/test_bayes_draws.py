@@ -1,13 +1,13 @@
 """Monte Carlo error of a fast fit: what ArviZ says of its draws is what they are."""
 
 from functools import cache
+from types import SimpleNamespace
 
 import arviz as az
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from test_bayes_near import part
 
 import erbayes as eb
 from erbayes import bayes
@@ -19,6 +19,17 @@ from erbayes.study.populations import LogNormal, Misattribution, simulate
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")]
 P, R = m.pairwise_precision, m.pairwise_recall
 SEEDS = 32
+
+
+def part(log_densities, d):
+    """A part with this log density."""
+    return SimpleNamespace(
+        log_densities=lambda thetas: np.atleast_1d(log_densities(thetas)),
+        start=np.zeros(d),
+        heavy_tails=[],
+        log_flawless=-np.inf,
+        program=None,
+    )
 
 
 @cache

@@ -131,10 +131,10 @@ def test_a_site_wider_than_the_prior_tells_nothing():
     np.testing.assert_allclose(site.A, 0, atol=1e-12)
 
 
-SCORES = Scores(
-    np.array([1.0, 2.0, 0.0, 0.0, 0.0]),
-    np.array([2.0, 0.5, 0.3, 0.3, 0.3]),
-    np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]),
+SCORES = Scores.of(
+    ["level", "slope", "weights", "weights", "weights"],
+    [(np.array([1]), 2.0, 0.5), (np.array([2, 3, 4]), 0.0, 0.3)],
+    {"level_mean": 1.0, "level_sd": 2.0},
 )
 
 

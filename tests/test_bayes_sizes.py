@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 from erbayes import bayes
 from erbayes.bayes.contract import LOG_FLAWLESS
 from erbayes.bayes.grid import INTRUSION, RANK, SINGLE, SizeGrid, basis, nearest
-from erbayes.bayes.outcomes import beta_shares
+from erbayes.bayes.outcomes import Bounded, Exactness, beta_shares
 from erbayes.bayes.priors import counts, events, flawless, smooth
 
 pytestmark = pytest.mark.slow
@@ -504,7 +504,7 @@ def test_a_prediction_without_errors():
 
 def test_bounded_by_plain_loops():
     d, found = outcome(
-        bayes.Bounded(),
+        Bounded(),
         {
             "bounded_level": 0.4,
             "bounded_slope": -0.3,
@@ -519,7 +519,7 @@ def test_bounded_by_plain_loops():
 
 
 def test_exactness_by_plain_loops():
-    d, found = outcome(bayes.Exactness(), {"stain_level": -0.7, "stain_slope": 0.25, "stain_tilt_weights": W})
+    d, found = outcome(Exactness(), {"stain_level": -0.7, "stain_slope": 0.25, "stain_tilt_weights": W})
     wanted = [
         np.exp(-np.exp(-0.7 + 0.25 * (np.log2(s) - 1.5) + sum(d["basis"][j, r] * W[r] for r in range(RANK))))
         for j, s in enumerate(SMALL)

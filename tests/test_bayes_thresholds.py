@@ -117,15 +117,13 @@ def test_weights_of_a_negligible_law_need_not_be_reliable(share, matters, monkey
         thetas=np.zeros((50, 2)),
         centre=np.zeros(2),
         log_evidence=0.0,
-        start=None,
         adapted=SimpleNamespace(by_chain=np.zeros(1)),
     )
     law = SimpleNamespace(
-        log_flawless=-np.inf, told=None, drawn=lambda thetas, log_evidence, rng, **about: about
+        log_flawless=-np.inf, told="by others", drawn=lambda thetas, log_evidence, rng, **about: about
     )
     part = SimpleNamespace(laws={"a": law}, probability={"a": 1.0})
     monkeypatch.setattr("erbayes.bayes.samplers.approximated", lambda *_: [posterior])
-    monkeypatch.setattr("erbayes.bayes.samplers.find_spec", lambda _: None)
     ((about,),) = (of_part.values() for of_part in Importance(50)([part], np.random.default_rng(1)))
     assert bool(about["problems"]) is matters and not about["refitted"]
 

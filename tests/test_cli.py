@@ -28,9 +28,8 @@ LABELS = TRUE[TRUE.isin(sorted(TRUE.unique())[:8])].astype(str)
 ENTITIES = list(LABELS.unique())
 DRAWN = [*ENTITIES, ENTITIES[0], ENTITIES[3], ENTITIES[3]]
 WEIGHTS = pd.Series(np.arange(1.0, 9.0) ** 1.5, ENTITIES)
-STRATA = pd.Series([f"s{i % 3}" for i in range(8)], ENTITIES)
 LONELY = pd.Series(["a"] * 7 + ["b"], ENTITIES)
-BLOCKS = LABELS.map({e: f"b{i // 2}" for i, e in enumerate(ENTITIES)})
+STRATA = pd.Series([f"s{i % 3}" for i in range(8)], ENTITIES)
 
 
 def write(path, **columns):
@@ -46,10 +45,9 @@ def folder(tmp_path, monkeypatch):
     write("drawn.csv", entity=DRAWN)
     write("weights.csv", entity=WEIGHTS.index, weight=WEIGHTS)
     write("strata.csv", entity=STRATA.index, stratum=STRATA)
-    write("sizes.csv", stratum=["s0", "s1", "s2"], number=[5, 9, 4])
     write("lonely.csv", entity=LONELY.index, stratum=LONELY)
     write("lonely-sizes.csv", stratum=["a", "b"], number=[9, 6])
-    write("blocks.csv", record=BLOCKS.index, block=BLOCKS)
+    write("sizes.csv", stratum=["s0", "s1", "s2"], number=[5, 9, 4])
     other = PRED.copy()
     other.iloc[::7] = 3
     write("q.csv", record=other.index, cluster=other)
@@ -96,12 +94,6 @@ DESIGNS = {
     "known-weights --weights weights.csv --drawn drawn.csv": eb.KnownWeights(WEIGHTS, DRAWN),
     "known-weights --weights weights.csv --population 17": eb.KnownWeights(WEIGHTS, population=17),
     "stratified --strata strata.csv --populations sizes.csv": eb.Stratified(STRATA, SIZES),
-    "stratified --strata lonely.csv --populations lonely-sizes.csv --single-unit adjust": eb.Stratified(
-        LONELY, {"a": 9, "b": 6}, eb.design.SingleUnit.ADJUST
-    ),
-    "stratified --strata lonely.csv --populations lonely-sizes.csv --single-unit certainty": eb.Stratified(
-        LONELY, {"a": 9, "b": 6}, eb.design.SingleUnit.CERTAINTY
-    ),
 }
 
 
@@ -119,13 +111,6 @@ def test_the_designs_above_all_differ():
     assert len({(round(f.mean[0], 9), round(f.sd[0], 9)) for f in seen}) == len(seen)
 
 
-def test_blocks(folder):
-    wanted = eb.estimate(PRED, LABELS, eb.UniformClusters(), F1, blocks=BLOCKS).table().iloc[0]
-    found = estimated("--design", "uniform-clusters", "--blocks", "blocks.csv")
-    assert [found["estimate"], found["se"]] == pytest.approx([wanted.estimate, wanted.se], rel=1e-12)
-    assert found["se"] != pytest.approx(estimated("--design", "uniform-clusters")["se"], rel=1e-6)
-
-
 VALUES = {
     "drawn": "drawn.csv",
     "draws": "30",
@@ -133,7 +118,6 @@ VALUES = {
     "weights": "weights.csv",
     "strata": "strata.csv",
     "populations": "sizes.csv",
-    "single-unit": "adjust",
 }
 
 
@@ -174,7 +158,6 @@ def test_every_design_option_is_tried_above():
         ("uniform-clusters --entity nope", "l.parquet has no column 'nope'"),
         ("uniform-clusters --record nope", "p.csv has no column 'nope'"),
         ("uniform-clusters --record cluster --cluster cluster", "p.csv: one column cannot serve twice"),
-        ("uniform-clusters --blocks nope.csv", "'nope.csv' does not exist"),
         (
             "uniform-clusters --output none/found.csv",
             "cannot write none/found.csv: No such file or directory",
@@ -470,7 +453,7 @@ def test_compare_under_each_design(folder, args):
         assert row[key] == pytest.approx(wanted[key], rel=1e-12), key
 
 
-def test_compare_three_with_blocks_in_every_format(folder):
+def test_compare_three_in_every_format(folder):
     write("r.csv", record=PRED.index, cluster=range(len(PRED)))
     args = (
         "compare",
@@ -482,14 +465,10 @@ def test_compare_three_with_blocks_in_every_format(folder):
         "uniform-clusters",
         "--metrics",
         "b3-recall",
-        "--blocks",
-        "blocks.csv",
         "--format",
     )
     three = {"p": PRED, "q": OTHER, "r": pd.Series(range(len(PRED)), PRED.index)}
-    wanted = eb.compare(
-        three, LABELS, eb.UniformClusters(), [eb.metrics.b3_recall], blocks=BLOCKS
-    ).differences()
+    wanted = eb.compare(three, LABELS, eb.UniformClusters(), [eb.metrics.b3_recall]).differences()
     found = pd.read_csv(io.StringIO(run(*args, "csv").stdout))
     assert list(found.prediction) == ["p", "q", "r", "q - p", "r - p", "r - q"]
     found = found[3:]
@@ -945,8 +924,6 @@ def test_every_run_says_what_it_read(folder):
     common = ("l.parquet", "--design", "uniform-clusters", "--metrics", "b3-recall")
     shown = run("estimate", "p.csv", *common, "--format", "json")
     assert shown.stderr.splitlines()[0] == read and json.loads(shown.stdout)
-    blocked = run("estimate", "p.csv", *common, "--blocks", "blocks.csv").stderr.splitlines()[0]
-    assert blocked == f"{read}; {len(BLOCKS)} records of 4 blocks (record, block of blocks.csv)"
     assert run("plan", "p.csv", *common, "--half-width", "0.1").stderr.splitlines()[0] == read
     assert run("report", "p.csv", *common).stderr.splitlines()[0] == read
     assert read.removeprefix("read ") in (folder / "report.html").read_text(encoding="utf-8")
@@ -1082,15 +1059,13 @@ def test_a_database_needs_its_table(folder):
 @pytest.mark.parametrize(
     "command", ["estimate p.csv", "compare p.csv q.csv", "report p.csv", "plan p.csv --half-width 1"]
 )
-@pytest.mark.parametrize(
-    "output", ["p.csv", "l.parquet", "blocks.csv", "old.csv", "/dev/stdout", "closed.csv", "none/x"]
-)
+@pytest.mark.parametrize("output", ["p.csv", "l.parquet", "old.csv", "/dev/stdout", "closed.csv", "none/x"])
 def test_outputs_are_refused_before_anything_is_read(folder, monkeypatch, command, output):
     (folder / "closed.csv").write_text("old")
     (folder / "closed.csv").chmod(0o444)
     (folder / "old.csv").write_text("old")
     monkeypatch.setattr("erbayes._internal.files.read_columns", lambda *args: pytest.fail("was read"))
-    files = ("--blocks", "blocks.csv", "--frame", "old.csv", "--output", output)
+    files = ("--frame", "old.csv", "--output", output)
     assert f"cannot write {output}: " in refused(
         *command.split(), "l.parquet", "--design", "uniform-clusters", *files
     )
@@ -1119,8 +1094,6 @@ def test_a_report_has_your_own_numbers_and_its_estimates_as_json(folder):
     alone = json.loads(run("estimate", *given, "--metrics", "b3", "--format", "json").stdout)
     assert json.loads(shown.stdout) == [{k: v for k, v in r.items() if k != "method"} for r in alone]
     assert "--attributes needs --by" in refused("report", *given, "--attributes", "orders.csv")
-    of_entities = ("--by", "amount", "--of-entities")
-    assert "leave out --of-entities" in refused("report", *given, *wanted, *of_entities)
 
 
 def test_a_file_of_all_records_needs_one_column_named(folder):

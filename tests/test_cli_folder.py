@@ -221,10 +221,8 @@ def test_every_command_takes_a_folder(files, command):
     [
         "--design uniform-records",
         "--drawn p.csv",
-        "--blocks p.csv",
         "--entity e",
         "--draws 3",
-        "--single-unit adjust",
     ],
 )
 def test_a_folder_has_its_design(files, options):
@@ -347,7 +345,7 @@ def test_refusals_of_worst_cases(files):
     said = refused("estimate", "p.csv", "q.csv", "--design", "uniform-records", "--worst-cases")
     assert "--worst-cases needs a folder of erbayes draw" in said
     said = refused("estimate", "p.csv", "f", "--worst-cases", "--assist", "q.csv")
-    assert "--worst-cases takes neither --by nor --assist nor --cheap" in said
+    assert "--worst-cases, --assist ask for different analyses: leave out all but one" in said
     said = refused("estimate", "p.csv", "f", "--worst-cases", "--interval", "wald")
     assert "leave out --interval wald, or choose anytime" in said
 

@@ -102,7 +102,7 @@ def test_answers_of_the_page_and_of_the_table():
 def test_tables_are_those_of_python():
     table = pd.read_csv("answers.csv", dtype={"left": str, "right": str})
     found = eb.pairs.estimate(TEXT, table, records=IDS)
-    for args, expected in (((), found.table()), (("--bands", "--level", "0.8"), found.bands(0.8))):
+    for args, expected in (((), found.table()), (("--level", "0.8"), found.table(level=0.8))):
         result = judge("answers.csv", *args, "-f", "csv", "--picture", "bands.svg")
         assert result.exit_code == 0, result.output
         pd.testing.assert_frame_equal(printed_table(result), expected, check_dtype=False)

@@ -1,4 +1,4 @@
-"""The command `erbayes thresholds` prints what `erbayes.thresholds` and `erbayes.stages` return."""
+"""The command `erbayes thresholds` prints what `erbayes.thresholds` returns."""
 
 from io import StringIO
 
@@ -110,13 +110,6 @@ def test_edges_lie_in_parquet_or_in_a_database(files):
     drawn = ("draw", "edges.duckdb", "--table", "scored", "--edges", "--design", "pairs", "-n", "20")
     result = CliRunner().invoke(app, [*drawn, "--seed", "1", "--records", "ids.csv", "-o", "pairs"])
     assert result.exit_code == 0, result.output
-
-
-def test_stages_are_those_of_python(files):
-    result = run("edges.csv", "--records", "ids.csv", "--stages", "2", "--format", "csv")
-    found = eb.stages(EDGES, LABELS, DESIGN, 2, records=TRUTH.index)
-    pd.testing.assert_frame_equal(table_of(result), found.table(), check_dtype=False)
-    assert f"note: {found}" in result.stderr
 
 
 @pytest.mark.parametrize(

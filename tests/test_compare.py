@@ -54,23 +54,24 @@ def test_each_prediction_as_by_itself_and_the_difference_paired():
     assert found.differences().se[0] == pytest.approx(np.sqrt(n / (n - 1) * (d**2).sum()), rel=1e-10)
 
 
-def test_releases_in_order_have_intervals_that_hold_at_once():
+def test_intervals_of_differences_hold_at_once():
     pred, other, true = two()
     some = true[true.isin(sorted(true.unique())[:12])]
     third = other.copy()
     third.iloc[::5] = 2000
     found = eb.compare({"a": pred, "b": other, "c": third}, some, eb.UniformRecords(), CHOSEN)
-    steps, alone = found.steps(), found.differences().set_index(["difference", "metric"])
-    assert list(steps.difference) == ["b - a", "c - b"] * 3 and set(steps.level) == {0.95}
-    for _, row in steps.iterrows():
+    together, alone = (found.differences(simultaneous=s) for s in (True, False))
+    alone = alone.set_index(["difference", "metric"])
+    assert list(together.difference.unique()) == ["b - a", "c - a", "c - b"]
+    for _, row in together.iterrows():
         same = alone.loc[row.difference, row.metric]
         assert row.estimate == pytest.approx(same.estimate, rel=1e-12)
         assert row.se == pytest.approx(same.se, rel=1e-9)
         assert row.lower < same.lower and row.upper > same.upper
-    # the level of two differences lies between that of one and Bonferroni's
-    width = ((steps.upper - steps.lower) / steps.se)[0]
-    one, both = (stdtrit(steps.df[0], p) for p in (0.975, 0.9875))
-    assert 2 * one < width <= 2 * both * 1.01
+    # the level of three differences lies between that of one and Bonferroni's
+    width = ((together.upper - together.lower) / together.se)[0]
+    one, three = (stdtrit(together.df[0], 1 - 0.025 / k) for k in (1, 3))
+    assert 2 * one < width <= 2 * three * 1.01
 
 
 def test_different_coverage_is_said_and_chosen():

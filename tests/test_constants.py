@@ -94,6 +94,7 @@ GUARDED = {
 """The test that fails if the constant is doubled (`python tests/mutate.py`), by `module.NAME`."""
 
 NEEDS_NONE = {
+    "asked.SEED": "a seed",
     "bounded_means.HALVINGS": "a limit of work: further halvings change no digit",
     "candidates.CELLS": "a limit of memory: tests compare it with a smaller one",
     "candidates.CHANCE": "a stream of random numbers",
@@ -101,7 +102,6 @@ NEEDS_NONE = {
     "checks.EXAMINED": "a limit of work",
     "clustering.CHUNK": "a limit of memory, by which tests choose their lengths",
     "clustering.LONGEST": "a limit of speed: longer strings take another way to the same codes",
-    "commands.MANY": "a limit of display: a note, and no number",
     "contract.ROUNDING": "a limit of rounding",
     "curves.SHOWN": "a limit of display",
     "demo.REPETITIONS": "a number of examples that is printed",
@@ -111,7 +111,6 @@ NEEDS_NONE = {
     "domains.SPARE": "a limit of work",
     "draw.DIGITS": "digits of a key: engines in which draws agree share it",
     "duckdb.PART": "a limit of memory: tests set a smaller one",
-    "engine_names.SEED": "a seed",
     "explained.RESTS": "a number that is printed: nothing is decided by it",
     "faults.HINTED": "a limit of work",
     "files.HEADER": "pandas reads a longer first line, to the same table",
@@ -123,6 +122,7 @@ NEEDS_NONE = {
     "importance.TINY": "a limit of floats",
     "inputs.NAMED": "a limit of display",
     "intervals.LEAST_TAIL": "a limit of floats",
+    "labelling.MANY": "a limit of display: a note, and no number",
     "labelling_tasks.SHUFFLED": "a stream of random numbers",
     "labelling_tasks.STRANGERS": "a stream of random numbers",
     "likelihood.NEARLY": "a limit of floats",
@@ -133,7 +133,6 @@ NEEDS_NONE = {
     "page.MOST": "a limit of layout",
     "page.ROUNDING": "a limit of rounding",
     "page.VERSION": "a version number",
-    "parts.KEPT": "a limit of speed",
     "places.ORDER": "a stream of random numbers",
     "predictions.LARGE": "a limit of speed: both ways count the same, and tests set 0",
     "printing.FAULTS": "a limit of display",

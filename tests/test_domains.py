@@ -367,11 +367,6 @@ def test_differences_are_paired():
     table = found.differences(simultaneous=False).set_index("difference")
     assert table.estimate["g1 - g0"] == pytest.approx(found.joint.mean[1] - found.joint.mean[0])
     assert table.se["g1 - g0"] == pytest.approx(np.sqrt(cov[0, 0] + cov[1, 1] - 2 * cov[0, 1]))
-    ratio = found.ratios("g0", simultaneous=False).set_index("ratio")
-    x = found.joint.mean
-    J = np.array([-x[1] / x[0] ** 2, 1 / x[0], 0.0])
-    assert ratio.estimate["g1 / g0"] == pytest.approx(x[1] / x[0])
-    assert ratio.se["g1 / g0"] == pytest.approx(np.sqrt(J @ cov @ J))
 
 
 def test_the_rest_is_all_other_records():

@@ -12,12 +12,10 @@ from erbayes import plots
 from erbayes.analysis.domains import compare_by_domain
 from erbayes.metrics.columns import Links
 from erbayes.report import report
-from erbayes.units.grouping import Of
 
 GROUP = pd.Series(
     ["north" if i % 3 else "south" for i in range(len(PRED))], PRED.index.astype(str), name="region"
 )
-KIND = pd.Series(["x" if i % 2 else "y" for i in range(LABELS.nunique())], LABELS.unique(), name="kind")
 METRICS = ["pairwise-precision", "entities"]
 DESIGN = eb.UniformRecords(DRAWN)
 
@@ -25,7 +23,6 @@ DESIGN = eb.UniformRecords(DRAWN)
 @pytest.fixture
 def files(folder):  # noqa: F811
     write("a.csv", record=GROUP.index, region=GROUP, other=1)
-    write("k.csv", entity=KIND.index, kind=KIND)
     write("p3.csv", record=PRED.index, cluster=PRED, region=GROUP.to_numpy())
     return folder
 
@@ -69,8 +66,6 @@ def test_a_column_of_the_prediction(files):
     names = ("--record", "record", "--cluster", "cluster")
     table, _ = shown("--by", "region", *names, prediction=("p3.csv",))
     same(table, eb.by_domain(own, GROUP, METRICS, prediction=pred).table())
-    inside, _ = shown("--by", "region", "--links-inside", *names, prediction=("p3.csv",))
-    same(inside, eb.by_domain(own, GROUP, METRICS, prediction=pred, links=Links.INSIDE).table())
 
 
 ACROSS = ["pairwise-precision", "pairwise-recall", "pairwise-f1"]
@@ -124,12 +119,6 @@ def test_records_without_a_value(files):
     assert "'region' has no value for 4 of" in text and "labelled records" in text
 
 
-def test_a_variable_of_entities(files):
-    own, _ = sample()
-    table, _ = shown("--by", "kind", "--attributes", "k.csv", "--of-entities")
-    same(table, eb.by_domain(own, KIND, METRICS, of=Of.ENTITIES).table())
-
-
 SCANNED = ("--memory-limit", "1GB")
 
 
@@ -140,18 +129,14 @@ def test_a_scanned_prediction(files):
     pd.read_csv("a.csv", dtype=str).to_parquet("a.parquet")
     pd.read_csv("a.csv", dtype=str).to_csv("a.csv.bz2", index=False)
     names = ("--record", "record", "--cluster", "cluster")
-    for inside in (False, True):
-        links = Links.INSIDE if inside else Links.SHARED
-        wanted = eb.by_domain(own, GROUP, METRICS, prediction=pred, links=links).table()
-        args = (*SCANNED, "--by", "region", *["--links-inside"] * inside)
-        for path in ("a.csv", "a.parquet", "a.csv.bz2"):
-            table, notes = shown(*args, "--attributes", path)
-            same(table, wanted)
-            assert f"2 groups of region scanned (region of {path})" in notes
-        table, notes = shown(*args, *names, prediction=("p3.csv",))
+    wanted = eb.by_domain(own, GROUP, METRICS, prediction=pred).table()
+    args = (*SCANNED, "--by", "region")
+    for path in ("a.csv", "a.parquet", "a.csv.bz2"):
+        table, notes = shown(*args, "--attributes", path)
         same(table, wanted)
-    table, _ = shown(*SCANNED, "--by", "kind", "--attributes", "k.csv", "--of-entities")
-    same(table, eb.by_domain(own, KIND, METRICS, of=Of.ENTITIES).table())
+        assert f"2 groups of region scanned (region of {path})" in notes
+    table, notes = shown(*args, *names, prediction=("p3.csv",))
+    same(table, wanted)
 
 
 def test_scanned_records_without_a_value(files):
@@ -207,7 +192,6 @@ def test_a_comparison(files):
             ("--by", "record", "--attributes", "a.csv"),
             "a.csv: 'record' is its first column, which has the ids; name",
         ),
-        (("--by", "region", "--of-entities"), "--of-entities needs --attributes"),
     ],
 )
 def test_refused(files, args, message):
@@ -228,7 +212,7 @@ def test_a_picture():
     few = eb.by_domain(own, GROUP, METRICS, fewest=1000)
     ax = plots.by_domain(few, "entities", ax=Figure().subplots())
     assert [len(line.get_xdata()) for line in ax.lines if line.get_marker() == "x"] == [2]
-    with pytest.raises(eb.DataError, match="these domains have no b3-recall"):
+    with pytest.raises(eb.DataError, match="the result has no 'b3-recall'"):
         plots.by_domain(few, "b3-recall")
 
 

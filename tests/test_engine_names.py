@@ -9,7 +9,7 @@ from test_cli import F1, LABELS, PRED, folder, refused, run  # noqa: F401
 
 import erbayes as eb
 from erbayes import engine as engines
-from erbayes.cli.engine_names import SEED
+from erbayes.cli.asked import SEED
 
 CALL = ("estimate", "p.csv", "l.parquet", "--design", "uniform-records", "-m", "f1")
 
@@ -39,7 +39,8 @@ def test_a_name_stands_for_its_engine(folder, name, engine):  # noqa: F811
 
 def test_engines_that_do_not_go_with_the_rest(folder):  # noqa: F811
     assert "--side-by-side has engines of its own" in refused(*CALL, "--engine", "pool", "--side-by-side")
-    assert "go without --by, --across, --assist" in refused(*CALL, "--engine", "bootstrap", "--by", "cluster")
+    said = refused(*CALL, "--engine", "bootstrap", "--by", "cluster")
+    assert "--by, --engine ask for different analyses" in said
     assert "'model' is not one of 'closed-form', 'bootstrap'," in " ".join(
         refused(*CALL, "--engine", "model").split()
     )

@@ -80,7 +80,7 @@ REFUSED = {
                 type(engine).__name__: partial(engine, metrics=PR)
                 for engine in (
                     Taylor(), Jackknife(), Resampled(), Naive(),
-                    sensitivity.adjusted.Restored(0.1, 0.1),
+                    sensitivity.grids.Restored(0.1, 0.1),
                 )
             },
         }.items()

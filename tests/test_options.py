@@ -23,12 +23,12 @@ from erbayes.cli import predictions as predictions
 from erbayes.cli import printing as printing
 
 pytestmark = pytest.mark.lowest
-ASSIST = {"assist", "assist-cluster", "assist-table"}
-BY = {"by", "across", "attributes", "of-entities", "links-inside"}
+ASSIST = {"assist", "assist-cluster"}
+BY = {"by", "across", "attributes"}
 CHEAP = {"cheap", "cheap-drawn", "cheap-threshold"}
 OWN = {
     "estimate": {"worst-cases", "engine", "side-by-side", "format", "output"} | ASSIST | BY | CHEAP,
-    "compare": {"in-order", "format", "output"} | ASSIST | BY,
+    "compare": {"format", "output"} | ASSIST | BY,
     "report": {"title", "statistic", "feature", "format", "output"} | ASSIST | BY,
     "plan": {"half-width", "per-unit", "per-record", "per-cheap", "budget", "format", "output"} | CHEAP,
     "check": {"min-precision", "min-recall", "min", "once", "format", "output"},
@@ -82,7 +82,7 @@ def test_required_options_come_first():
 
 
 @pytest.mark.parametrize(
-    "command", ["estimate p.csv", "compare p.csv blocks.csv", "report p.csv", "plan p.csv --half-width 1"]
+    "command", ["estimate p.csv", "compare p.csv drawn.csv", "report p.csv", "plan p.csv --half-width 1"]
 )
 def test_a_frame_is_not_written_over(folder, command):  # noqa: F811
     before = (folder / "q.csv").read_bytes()

@@ -348,8 +348,8 @@ def test_a_metric_that_cheap_labels_do_not_help_is_planned_alone(folder):
     "change, message",
     [
         (("estimate", *SHELL, "--cheap", "cheap.csv"), "--cheap and --cheap-drawn go together"),
-        (("estimate", *SHELL, *CHEAPLY, "--assist", "p.csv"), "--cheap goes with neither --by nor --assist"),
-        (("estimate", *SHELL, *CHEAPLY, "--by", "cluster"), "--cheap goes with neither --by nor --assist"),
+        (("estimate", *SHELL, *CHEAPLY, "--assist", "p.csv"), "--assist, --cheap ask for different"),
+        (("estimate", *SHELL, *CHEAPLY, "--by", "cluster"), "--by, --cheap ask for different analyses"),
         (("estimate", *SHELL[:4], *CHEAPLY), "--cheap needs --drawn"),
         (("estimate", *SHELL, "--population", "4000", *CHEAPLY), "leave out --population"),
         (

@@ -324,30 +324,6 @@ def test_cells_are_named_by_what_differs(ax):
     assert rows(ax) == ["records, P", "records, R", "clusters, P"]
 
 
-def test_interval_scores(ax):
-    table = runs_of().table()
-    table = pd.concat(
-        [table, table[table.estimator == "closed"].assign(estimator="wide", interval_score=9.0)]
-    )
-    plots.interval_scores(table, "closed", ax=ax)
-    assert rows(ax) == ["fails", "wide"], "the reference is the line, and naive has no interval"
-    assert ax.get_xscale() == "log"
-    score = table.set_index(["estimator", "n", "population"]).interval_score
-    one, *points = ax.lines
-    assert list(one.get_xdata()) == [1, 1]
-    for line, n in zip(points, (100, 400), strict=True):
-        assert line.get_label() == f"n = {n}"
-        expected = {(round(y), x) for y, x in zip(line.get_ydata(), line.get_xdata(), strict=True)}
-        for row, estimator in enumerate(("fails", "wide")):
-            for people in ("easy", "hard"):
-                ratio = score[estimator, n, people] / score["closed", n, people]
-                assert any(y == row and x == pytest.approx(ratio) for y, x in expected)
-        assert len(expected) == 4
-    assert points[0].get_marker() != points[1].get_marker()
-    with pytest.raises(eb.DataError, match=r"no intervals of 'naive'; there are those of \['closed'"):
-        plots.interval_scores(table, "naive", ax)
-
-
 def test_new_axes_when_none_are_given(monkeypatch):
     from matplotlib import pyplot
 
@@ -360,8 +336,7 @@ def test_new_axes_when_none_are_given(monkeypatch):
         assert plots.sampling_distribution({"a": np.ones(3)}, 1.0).patches
         assert plots.estimates(runs_of(5), "P").lines
         assert plots.coverage(runs_of(5).table()).lines
-        assert plots.interval_scores(runs_of(5).table(), "closed").lines
-        assert len(pyplot.get_fignums()) == 7
+        assert len(pyplot.get_fignums()) == 6
     finally:
         pyplot.close("all")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -427,9 +402,7 @@ def test_side_by_side(ax):
     assert ax.get_ylim()[0] > ax.get_ylim()[1], "the first metric stands at the top"
     plots.side_by_side(found, ax=(everything := Figure().subplots()))
     assert len(rows(everything)) == len(found.table()) + 3
-    with pytest.raises(
-        eb.DataError, match=r"no engine here estimates pairwise-f1; there are pairwise-precision, "
-    ):
+    with pytest.raises(eb.DataError, match=r"the result has no 'pairwise-f1'; it has pairwise-precision, "):
         plots.side_by_side(found, [m.pairwise_f()], ax=ax)
 
 

@@ -854,7 +854,6 @@ def releases(folder, gaps=False):
                 f"CREATE TABLE {name} AS SELECT record, {name} FROM b WHERE {name} IS NOT NULL"
             )
     pd.DataFrame({"record": labels.index, "entity": labels.to_numpy()}).to_csv(folder / "l.csv", index=False)
-    pd.DataFrame({"record": blocks.index, "block": blocks.to_numpy()}).to_csv(folder / "b.csv", index=False)
     return prediction, other, labels, blocks
 
 
@@ -868,17 +867,14 @@ COMPARED = [
 ]
 
 
-# each pair of a call, its size and its blocks
-@pytest.mark.parametrize(
-    ("args", "large", "blocked"),
-    [(args, large, large != bool(i % 2)) for i, args in enumerate(COMPARED) for large in (False, True)],
-)
-def test_the_command_line_compares_scans(tmp_path, monkeypatch, args, large, blocked):
+@pytest.mark.parametrize("args", COMPARED)
+@pytest.mark.parametrize("large", [False, True])
+def test_the_command_line_compares_scans(tmp_path, monkeypatch, args, large):
     monkeypatch.chdir(tmp_path)
-    old, new, labels, blocks = releases(tmp_path)
+    old, new, labels, _ = releases(tmp_path)
     if large:
         monkeypatch.setattr("erbayes.cli.predictions.LARGE", 0)
-    found = shell(*args.split(), *["--blocks", "b.csv"] * blocked, command="compare")
+    found = shell(*args.split(), command="compare")
     assert found.exit_code == 0, found.stderr
     assert (
         ("old: 300 records scanned" in found.stderr)
@@ -892,7 +888,6 @@ def test_the_command_line_compares_scans(tmp_path, monkeypatch, args, large, blo
             labels,
             eb.UniformClusters(),
             [eb.metrics.pairwise_f()],
-            blocks=blocks if blocked else None,
             missing=eb.Missing.OMIT,
         )
         .differences()
@@ -906,7 +901,7 @@ def test_the_command_line_compares_scans(tmp_path, monkeypatch, args, large, blo
 
 def test_scans_of_different_records_are_not_compared(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    old, _, _, _ = releases(tmp_path)
+    old, *_ = releases(tmp_path)
     args = "old.parquet", "other.parquet", "l.csv"
     for other, number in ((old[1:], 299), (old.rename({old.index[0]: "another"}), 300)):
         frame_of(other).to_parquet("other.parquet")

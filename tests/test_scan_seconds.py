@@ -462,11 +462,9 @@ COLUMNS = ["--cluster", "cluster", "--cluster", "new", "--record", "record", "--
     [
         ("old.parquet new.parquet", ["--assist", "slow.parquet"]),
         ("old.parquet new.parquet", ["--assist", "slow.parquet", *SCAN]),
-        ("old.parquet new.parquet", ["--assist", "three.duckdb", "--assist-table", "slow", *SCAN]),
         ("old.parquet new.parquet", ["--assist", "slow.parquet", "--missing", "common"]),
         ("old.parquet new.parquet", ["--assist", "slow.parquet", "--missing", "common", *SCAN]),
         ("three.duckdb", ["--assist", "slow.parquet", *TABLES]),
-        ("three.duckdb", ["--assist", "three.duckdb", "--assist-table", "slow", *TABLES]),
         ("whole.parquet", ["--assist-cluster", "slow", *COLUMNS]),
         ("whole.parquet", ["--assist-cluster", "slow", *COLUMNS, *SCAN]),
         ("whole.parquet", ["--assist-cluster", "slow", *COLUMNS, "--missing", "common", *SCAN]),
@@ -517,12 +515,7 @@ def test_refusals_of_compare(three_files):
     both = ("compare", "old.parquet", "new.parquet", *SHELL)
     assert "--by takes no second clustering" in refused(*both, "--assist", "slow.parquet", "--by", "x")
     said = refused(*both, "--assist", "three.duckdb", *SCAN)
-    assert "--assist three.duckdb is a DuckDB database: name its table, --assist-table NAME" in said
-    said = refused(*both, "--assist", "three.duckdb", "--assist-table", "slow")
-    assert "--assist three.duckdb is a DuckDB database, and PREDICTION is read into memory" in said
-    said = refused(*both, "--assist", "slow.parquet", "--assist-table", "slow")
-    assert "--assist slow.parquet is no DuckDB database: leave out --assist-table" in said
-    assert "--assist-table needs --assist" in refused(*both, "--assist-table", "slow")
+    assert "--assist three.duckdb is a DuckDB database: write its table to a file" in said
     said = refused(*both, "--assist-cluster", "slow")
     assert "of which there are 2 files: name a file by --assist" in said
     frame = pd.read_parquet("slow.parquet")
@@ -616,7 +609,7 @@ FRAME = pd.DataFrame({"record": list("abcd"), "cluster": list("xxyy")})
                 NAMED,
                 seconds={"b": SecondSource(cluster="z")},
             ),
-            "cluster ids of the second clustering 'z' must be all strings or all integers, not DOUBLE",
+            "cluster ids of the second clustering 'b' must be all strings or all integers, not DOUBLE",
         ),
         (
             lambda: scan({"p": FRAME}, {"a": "e"}, seconds={"by": SecondSource(sqlite(FRAME))}),
@@ -717,7 +710,7 @@ def test_refusals_of_the_shell(files):
     said = refused(*both, "--cluster", "cluster", "--assist-cluster", "z")
     assert "has no column 'z'" in said
     said = refused("estimate", "old.parquet", *SHELL, "--assist", "x.duckdb", "--memory-limit", "1GB")
-    assert "--assist x.duckdb is a DuckDB database: name its table" in said
+    assert "--assist x.duckdb is a DuckDB database: write its table to a file" in said
     said = refused("estimate", "old.parquet", *SHELL, "--assist", "folder")
     assert "--assist folder is a folder" in said
 

@@ -14,7 +14,7 @@ import pytest
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.analysis.sensitivity import PRF, grid, restored_analysis, tipping
-from erbayes.analysis.sensitivity.adjusted import Restored
+from erbayes.analysis.sensitivity.grids import Restored
 from erbayes.engine import BCa, Estimator, Jackknife, PseudoDraws, RaoWu, Resampled, Taylor
 from erbayes.labels import Annotator, Beta, KeptRecords, MissedPieces, Records
 from erbayes.labels.annotators.error_models import mislabel

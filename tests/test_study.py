@@ -22,12 +22,22 @@ from erbayes.metrics.columns import COLUMNS, PieceSum
 from erbayes.metrics.intervals import EqualTailed
 from erbayes.study import Entities, draw_samples, study
 from erbayes.study import populations as sim
-from erbayes.study.harness import RUN, Study
+from erbayes.study.harness import RUN, Samples, Study
 
 pytestmark = pytest.mark.slow
 
 PR = (m.pairwise_precision, m.pairwise_recall)
-PLANS = {"records": Records(), "clusters": Entities(), "distinct": Entities(distinct=True)}
+
+
+class Distinct:
+    """A user's own plan: entities without replacement."""
+
+    def draw_samples(self, units, n, samples, rng):
+        unit = np.array([rng.choice(len(units), n, replace=False) for _ in range(samples)])
+        return Samples(units, eb.UniformClusters(population=len(units)), unit)
+
+
+PLANS = {"records": Records(), "clusters": Entities(), "distinct": Distinct()}
 
 
 def people(records=3000, seed=1):
@@ -288,13 +298,11 @@ def test_plans_draw_what_they_say():
     share = np.bincount(records.ravel(), minlength=len(units)) / records.size
     expected = units.size / units.size.sum()
     assert np.abs(share - expected).max() < 5 * np.sqrt(expected.max() / records.size)
-    distinct = draw_samples(Entities(distinct=True), units, 30, 500, rng).unit
+    distinct = draw_samples(Distinct(), units, 30, 500, rng).unit
     assert all(len(set(d)) == 30 for d in distinct)
     assert np.bincount(distinct.ravel(), minlength=len(units)).std() < 5 * np.sqrt(30 * 500 / len(units))
-    everyone = draw_samples(Entities(distinct=True), units, len(units), 2, rng).unit
+    everyone = draw_samples(Distinct(), units, len(units), 2, rng).unit
     assert (np.sort(everyone) == np.arange(len(units))).all()
-    with pytest.raises(eb.DataError, match="distinct entities from a population of"):
-        draw_samples(Entities(distinct=True), units, 10**6, 1, rng)
 
 
 def test_coverage_is_nominal_where_theory_says_so():

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,29 +73,15 @@ class Comparison(Tabled):
         which is no evidence that predictions are alike.
         """
         pairs = list(combinations(range(len(self.predictions)), 2))
-        table = self._subtract_each(pairs, level, kind, simultaneous)
-        # pair by pair, as they are read
-        return table.sort_values(
-            "difference", key=lambda d: pd.factorize(d)[0], kind="stable", ignore_index=True
-        )
-
-    def steps(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
-        """Return each prediction minus the one before it, such as releases in order.
-
-        Intervals of one metric hold for all its steps at once with probability `level`. Parameters and errors
-        are those of `differences`.
-        """
-        return self._subtract_each(list(pairwise(range(len(self.predictions)))), level, kind, True)
-
-    def _subtract_each(
-        self, pairs: Sequence[tuple[int, int]], level: float, kind: Kind | None, simultaneous: bool
-    ) -> pd.DataFrame:
-        """Return the differences of pairs of predictions, metric by metric."""
         names = [f"{self.predictions[new]} - {self.predictions[old]}" for old, new in pairs]
         one = np.eye(len(self.predictions))
         weights = np.array([one[new] - one[old] for old, new in pairs])
-        return self._join_metrics(
+        table = self._join_metrics(
             lambda part: part.contrast(weights, names), "difference", level, kind, simultaneous
+        )
+        # pair by pair, as they are read
+        return table.sort_values(
+            "difference", key=lambda d: pd.factorize(d)[0], kind="stable", ignore_index=True
         )
 
     def levels(

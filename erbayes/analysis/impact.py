@@ -39,7 +39,7 @@ Those of residuals are no guard, since a sample that missed the few draws of lar
 intervals that pass cover .88 (benchmarks/impact.md). Their kurtosis lowers degrees of freedom instead.
 """
 MASS = 0.5
-"""Weight of a pseudo-draw on which the prediction is wholly wrong, in draws."""
+"""Weight of a pseudo-draw on which the prediction is wholly wrong, in draws: that of the default interval."""
 ROUNDING = 1e-12
 """Share of a sum of squares that may be rounding."""
 
@@ -244,37 +244,13 @@ class Known:
 
 def estimate_impact(sample: Sample, known: Known, featured: Featured) -> Impact:
     """Estimate statistics of the true entities from a sample and what is known of the prediction."""
-    units, expansion = sample.units, sample.expansion
-    expansion.need_reached(ENTITIES)
-    touched, of_piece = np.unique(featured.cluster_of, return_inverse=True)
-    sides = (
-        Side(featured.entities, units.unit, featured.entity_of, units.n / units.N, featured.entity_shares),
-        Side(
-            featured.clusters.iloc[touched],
-            units.unit,
-            of_piece,
-            units.n / units.m,
-            {name: share[touched] for name, share in featured.cluster_shares.items()},
-        ),
-    )
-    (truth, d), (mirrored, e) = (_linearise(side, sample, known) for side in sides)
+    sample.expansion.need_reached(ENTITIES)
+    entities, clusters = _take_sides(sample, featured)
+    (truth, d), (mirrored, e) = (_linearise(side, sample, known) for side in (entities, clusters))
+    help = Help.of(d, e, truth, sample.expansion.variance)
+    plain = _estimate_plainly(entities, sample, known, truth, np.where(help.empty, 0.0, d))
     predicted = np.concatenate(list(known.values.values()))
-    names = [name for statistic in known.statistics for name in statistic.names]
-    support = [statistic.support for statistic in known.statistics for _ in statistic.names]
-    domains = [domain for domain in known.values for _ in names]
-    help = Help.of(d, e, truth, expansion.variance)
-    plainly = d  # without allowance for leverage, as in R's survey
-    if any(statistic.leverage for statistic in known.statistics):
-        _, plainly = _linearise(sides[0], sample, known, exact=True)
-    plainly = expansion.variance.residuals(np.where(help.empty, 0.0, plainly))
     mean = truth + help.weight * np.where(help.weight != 0, predicted - mirrored, 0.0)
-    plain = Normal(
-        tuple(names * len(known.values)),
-        truth,
-        expansion.variance.covariance(plainly),
-        np.full(len(truth), max(float(len(d) - expansion.variance.lost), 1.0)),
-        tuple(support * len(known.values)),
-    )
     least, most = np.array(plain.support).T
     undefined = tuple(map(help.explain, range(len(truth))))
     refused = np.array([bool(why) for why in undefined])
@@ -285,7 +261,39 @@ def estimate_impact(sample: Sample, known: Known, featured: Featured) -> Impact:
         df=np.minimum(plain.df, help.df),
         undefined=undefined,
     )
-    return Impact(predicted, fit, plain, help.weight, help.effective, tuple(domains), len(d))
+    domains = tuple(np.repeat(list(known.values), len(truth) // len(known.values)).tolist())
+    return Impact(predicted, fit, plain, help.weight, help.effective, domains, len(d))
+
+
+def _take_sides(sample: Sample, featured: Featured) -> tuple[Side, Side]:
+    """Return the true entities, and the predicted clusters that they touch, each with its share of pieces."""
+    units = sample.units
+    touched, of_piece = np.unique(featured.cluster_of, return_inverse=True)
+    shares = {name: share[touched] for name, share in featured.cluster_shares.items()}
+    return (
+        Side(featured.entities, units.unit, featured.entity_of, units.n / units.N, featured.entity_shares),
+        Side(featured.clusters.iloc[touched], units.unit, of_piece, units.n / units.m, shares),
+    )
+
+
+def _estimate_plainly(
+    entities: Side, sample: Sample, known: Known, truth: FloatArray, d: FloatArray
+) -> Normal:
+    """Return statistics of the true entities without help, from effects of draws that are 0 if undefined."""
+    variance, domains = sample.expansion.variance, len(known.values)
+    if any(statistic.leverage for statistic in known.statistics):
+        # without allowance for leverage, as in R's survey
+        _, exact = _linearise(entities, sample, known, exact=True)
+        d = np.where(np.isnan(truth), 0.0, exact)
+    names = [name for statistic in known.statistics for name in statistic.names]
+    support = [statistic.support for statistic in known.statistics for _ in statistic.names]
+    return Normal(
+        tuple(names * domains),
+        truth,
+        variance.covariance(variance.residuals(d)),
+        np.full(len(truth), max(float(len(d) - variance.lost), 1.0)),
+        tuple(support * domains),
+    )
 
 
 def _linearise(

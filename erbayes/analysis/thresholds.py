@@ -181,24 +181,9 @@ class Curve(Tabled):
         in each draw they are the median of |P_t| P_t/R_t. It takes an engine with posterior draws, such as
         `erbayes.bayes.Modelled()`, whose draws are probabilities.
 
-        Parameters
-        ----------
-        false, missed : float
-            Cost of a predicted link that is false, and of a true link that is missed. 0 or more.
-        level : float in (0, 1)
-
-        Returns
-        -------
-        DataFrame, one row per threshold
-            - threshold, loss, lower, upper: the mean of the loss and its equal-tailed interval
-            - best: probability that the threshold has the least loss of all
-            - regret: mean loss above the least one of each draw. At the threshold with the least expected
-              loss it is the most that further labels can save.
-
-        Raises
-        ------
-        DataError
-            Costs below 0, a curve without pairwise precision and recall, or from an engine without draws.
+        Both costs are 0 or more. Columns are the mean `loss` with equal-tailed limits `lower` and `upper`;
+        `best`, the probability that a threshold has the least loss of all; and `regret`, the mean loss above
+        the least one of each draw, which at the best threshold is the most that further labels can save.
         """
         check_level(level)
         false, missed = (

@@ -24,7 +24,7 @@ MASS = 0.5
 It is that of the default interval (see `BetaGamma`).
 """
 FEWEST_DRAWS = 10
-"""Number of draws below which no weight is estimated."""
+"""Number of draws below which no weight is estimated, since it would fit their noise."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

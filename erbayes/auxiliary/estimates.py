@@ -19,9 +19,12 @@ from ..metrics.uncertain import Normal
 from .second import Changes
 
 TOO_MUCH = 0.1
-"""Share of a second clustering out of reach from which an alarm is raised."""
+"""Share of a second clustering out of reach above which an alarm is raised, as it then makes the interval."""
 BY_CHANCE = 1e-4
-"""Probability that draws differ as much from all by chance, below which a second clustering is doubted."""
+"""Probability that draws differ as much from all by chance, below which a second clustering is doubted.
+
+It doubts no sound one of 1,640 and nearly all copies of the labels (benchmarks/assisted.md).
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -82,15 +85,11 @@ class AssistedEstimates(Normal):
     def part(self, at: Sequence[int]) -> AssistedEstimates:
         """Return the metrics at the positions `at`, jointly."""
         part, j = Normal.part(self, at), list(at)
+        by_metric = ("weights", "between", "skew", "correlation", "worth", "out_of_reach")
         return AssistedEstimates(
             **{f.name: getattr(part, f.name) for f in fields(Normal)},
+            **{name: getattr(self, name)[j] for name in by_metric},
             seconds=self.seconds,
-            weights=self.weights[j],
-            between=self.between[j],
-            skew=self.skew[j],
-            correlation=self.correlation[j],
-            worth=self.worth[j],
-            out_of_reach=self.out_of_reach[j],
             changes=self.changes,
             notes=tuple(self.notes[i] for i in j),
         )

@@ -151,13 +151,18 @@ class FullCount:
         units = Units(pd.Index(["all"]), unit, np.arange(len(n)), n, n, m, cluster, known=None)
         return np.array([c.count(units)[0] for c in columns])
 
-    def reference(self, name: str, units: Units, metric: Metric, position: IntArray) -> Reference:
-        """Return what the full count tells of a metric, given labelled units at `position`, (u,)."""
+    def split_by_reach(self, units: Units, position: IntArray) -> tuple[BoolArray, BoolArray]:
+        """Return which clusters units at `position` reach, and which giants they do not, (clusters,) each."""
         mine, size = mark_pieces(units, position), self.whole.size
         reached = np.zeros(len(size), dtype=bool)
         reached[find_reached(units, mine, units.group, units.N)] = True
         limit = float(size[reached].max(initial=0))
-        beyond = ((size > limit) | mark_possible_parts(units, self.whole, mine, limit)) & ~reached
+        beyond = (size > limit) | mark_possible_parts(units, self.whole, mine, limit)
+        return reached, beyond & ~reached
+
+    def reference(self, name: str, units: Units, metric: Metric, position: IntArray) -> Reference:
+        """Return what the full count tells of a metric, given labelled units at `position`, (u,)."""
+        reached, beyond = self.split_by_reach(units, position)
         if (self.whole.cluster[beyond[self.whole.unit]] < 0).any():
             raise DataError(
                 f"the scan of {name!r} has one by one only the clusters that all labelled units touch, "
@@ -166,14 +171,14 @@ class FullCount:
         names, totals, known = self.totals([metric])
         columns, _ = columns_of([metric])
         whole = self.sum(totals)
-        predicted = whole - totals[beyond].sum(axis=0) + self.count_as_predicted(beyond, columns)
         cut = np.stack([self.cut.column(c) for c in columns], axis=1) - totals
         candidates = self.order_by_influence(metric, columns)
         candidates = candidates[~reached[candidates]]
+        # the cluster that matters most is doubted alone, since two joined giants are one place
         alone = candidates[~beyond[candidates]][:1]
         most = whole + cut[candidates[:1]].sum(axis=0)
-        predicted += cut[alone].sum(axis=0)
-        answers = np.stack([whole, most, predicted])
+        predicted = whole - totals[beyond].sum(axis=0) + self.count_as_predicted(beyond, columns)
+        answers = np.stack([whole, most, predicted + cut[alone].sum(axis=0)])
         values = evaluate_metric(metric, names, np.hstack([answers, np.tile(known, (3, 1))]))
         beyond[alone] = True
         sized = compute_per(metric, totals)

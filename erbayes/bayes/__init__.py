@@ -4,11 +4,11 @@ from .beforehand import prior
 from .elicitation import elicited
 from .engine import Modelled, Pooled
 from .fit import Fit
-from .fitting import fast, nuts, warm_up
+from .fitting import fast, nuts
 from .groups import Together, after, together
 from .laws import OneOf
 from .model import RETENTION, SIZES, SizeModel
-from .outcomes import Bounded, Exactness, Leakage, Retention, Threshold
+from .outcomes import Leakage, Retention, Threshold
 from .priors import Level, Slope
 from .samplers import NotConverged
 from .sizes import LogNormal, PredictionInformed, Zeta
@@ -18,8 +18,6 @@ __all__ = [
     "EXPECTED",
     "RETENTION",
     "SIZES",
-    "Bounded",
-    "Exactness",
     "Fit",
     "Leakage",
     "Level",
@@ -41,5 +39,4 @@ __all__ = [
     "nuts",
     "prior",
     "together",
-    "warm_up",
 ]

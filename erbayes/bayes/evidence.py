@@ -99,23 +99,7 @@ class Evidence:
         A cluster of m records, m_g in the domain, is m_g/m of a cluster of m records, or one of m_g, by
         `links`.
         """
-        need_sample(sample)
-        units, design = sample.units, sample.design
-        if not units.by_entity or len(np.unique(units.group)) != len(units):
-            raise NotIdentified(
-                "a size model needs sampled true entities as units: use the closed form or the "
-                "bootstrap for blocks and predicted clusters"
-            )
-        if not isinstance(design, SelectedBySize):
-            raise NotIdentified(
-                f"under {type(design).__name__} the chance of an entity is no known function of its size; "
-                "a size model needs UniformRecords, UniformClusters, DistinctEntities or BySize"
-            )
-        if units.known is None or not units.known.singletons:
-            raise NotIdentified(
-                "a size model needs the exact histogram of predicted cluster sizes, but labelled records "
-                "that the prediction lacks were kept: use Missing.OMIT"
-            )
+        design, units = _need_design(sample), sample.units
         draws = np.bincount(sample.expansion.unit, minlength=len(units))
         if domain is not None and second is not None:
             raise NotIdentified(
@@ -129,8 +113,7 @@ class Evidence:
         known, size, common = units.known, units.size, units.column(COMMON_LINKS)
         assert known is not None
         matched = None if second is None else Matched.of(sample, second)
-        largest = max(known.size.max(), size.max(), 0 if matched is None else matched.size.max())
-        grid = SizeGrid.up_to(max(min(REACH * largest, known.total(RECORDS)), largest))
+        grid = _make_grid(known, size.max(), 0 if matched is None else matched.size.max())
         foreign = 2 * (units.column(PREDICTED_LINKS) - common)
         of_bin, by_second = size, np.zeros(len(size), dtype=bool)
         if matched is not None:
@@ -138,16 +121,12 @@ class Evidence:
             of_bin = np.where(by_second, matched.size[matched.cluster], size)
         entities = Entities(size, common, np.maximum(foreign, 0), draws, grid.bin(of_bin), by_second)
         records, predicted = known.total(RECORDS), known.total(PREDICTED_LINKS)
-        shared = {
+        data = _count_entities(grid, known, entities) | {
             "centre": np.log2(size).mean(),
             "selection": np.asarray(design.selection(grid.size, sample.units), dtype=float),
             "repeats": 0.0 if design.without_repeats else 1.0,
             "fixed_size": 1.0 if design.fixed_size else 0.0,
         }
-        counted = _count_draws(grid, entities) | _count_errors(
-            grid, _make_intrusion_bins(known), entities.take(~entities.matched)
-        )
-        data = _describe_prediction(grid, known) | shared | counted
         if matched is not None:
             data |= matched.data(sample, grid)
             data["sampled_entities"] = np.bincount(entities.bin, minlength=len(grid.size))
@@ -157,22 +136,24 @@ class Evidence:
 
 def data_of_prediction(known: KnownTotals) -> dict[str, Any]:
     """Return the data of a size model before any draw of records, whose `centre` is that to be expected."""
-    largest = known.size.max()
-    grid = SizeGrid.up_to(max(min(REACH * largest, known.total(RECORDS)), largest))
-    empty, none = np.empty(0), np.empty(0, dtype=np.int64)
+    grid, empty, none = _make_grid(known), np.empty(0), np.empty(0, dtype=np.int64)
     entities = Entities(empty, empty, empty, none, none, none.astype(bool))
-    expected = {
+    return _count_entities(grid, known, entities) | {
         "centre": np.average(np.log2(known.size), weights=known.size * known.count),
         "selection": grid.size,
         "repeats": 1.0,
         "fixed_size": 1.0,
     }
-    counted = _count_draws(grid, entities) | _count_errors(grid, _make_intrusion_bins(known), entities)
-    return _describe_prediction(grid, known) | expected | counted
 
 
-def _describe_prediction(grid: SizeGrid, known: KnownTotals) -> dict[str, Any]:
-    """Return the data that depend on the prediction and the grid alone."""
+def _make_grid(known: KnownTotals, *sizes: float) -> SizeGrid:
+    """Return the grid of sizes for a prediction and for these sizes of entities."""
+    largest = max([known.size.max(), *sizes])
+    return SizeGrid.up_to(max(min(REACH * largest, known.total(RECORDS)), largest))
+
+
+def _count_entities(grid: SizeGrid, known: KnownTotals, entities: Entities) -> dict[str, Any]:
+    """Return the data that depend on the prediction and on the sampled entities alone."""
     biased = known.size @ (known.size * known.count) / (known.size @ known.count)
     return {
         "size": grid.size,
@@ -183,7 +164,31 @@ def _describe_prediction(grid: SizeGrid, known: KnownTotals) -> dict[str, Any]:
         "records": known.total(RECORDS),
         "predicted_links": max(known.total(PREDICTED_LINKS), 0.5),
         **_smooth_prediction(grid, known),
+        **_count_draws(grid, entities),
+        **_count_errors(grid, _make_intrusion_bins(known), entities.take(~entities.matched)),
     }
+
+
+def _need_design(sample: Sample) -> SelectedBySize:
+    """Return the design of a sample, and refuse a sample that no size model can use."""
+    need_sample(sample)
+    units, design = sample.units, sample.design
+    if not units.by_entity or len(np.unique(units.group)) != len(units):
+        raise NotIdentified(
+            "a size model needs sampled true entities as units: use the closed form or the "
+            "bootstrap for blocks and predicted clusters"
+        )
+    if not isinstance(design, SelectedBySize):
+        raise NotIdentified(
+            f"under {type(design).__name__} the chance of an entity is no known function of its size; "
+            "a size model needs UniformRecords, UniformClusters, DistinctEntities or BySize"
+        )
+    if units.known is None or not units.known.singletons:
+        raise NotIdentified(
+            "a size model needs the exact histogram of predicted cluster sizes, but labelled records "
+            "that the prediction lacks were kept: use Missing.OMIT"
+        )
+    return design
 
 
 def _count_draws(grid: SizeGrid, entities: Entities) -> dict[str, Any]:

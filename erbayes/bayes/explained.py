@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,112 +19,72 @@ RESTS = 0.3
 """Shift of a mean, in posterior standard deviations, above which an answer rests on a prior."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Unseen:
-    """Shares of links in entities of sizes in whose bin no draw is, (chain, draw) each.
-
-    True links are in entities up to the largest sampled one, or beyond it. Half a false link is in each
-    entity.
-    """
-
-    true_between: FloatArray
-    true_larger: FloatArray
-    false: FloatArray
-
-    @classmethod
-    def of(cls, fit: FittedTotals) -> Unseen:
-        """Add up the links of the completed populations by size. False links are those expected by size."""
-        data, number, s = fit.evidence.data, fit.population.number, fit.size
-        seen = np.isin(np.arange(len(s)), data["sampled"])
-        larger = s > fit.evidence.entities.size.max()
-        true, false = number * pairs(s), number * s * fit.by_size.get("foreign", np.zeros(len(s)))
-        all_true = np.maximum(fit.population.true, 1.0)
-        all_false = np.maximum(false.sum(-1) + data["sampled_foreign"], 1e-300)
-        return cls(
-            true[..., ~seen & ~larger].sum(-1) / all_true,
-            true[..., ~seen & larger].sum(-1) / all_true,
-            false[..., ~seen].sum(-1) / all_false,
-        )
-
-
 def explained(fit: FittedLaws, level: float, pooled: Mapping[str, FloatArray]) -> str:
     """Return the text of `Fit.explain`, with the intervals of metrics that are pooled, (2,) each."""
-    return "\n\n".join(
-        [
-            *_explain_sample(fit),
-            *_explain_prediction(fit),
-            *_explain_second(fit),
-            *_explain_priors(fit, level, pooled),
-        ]
-    )
+    first = [_explain_sample(fit), _explain_prediction(fit), _explain_second(fit)]
+    return "\n\n".join(filter(None, [*first, *_explain_priors(fit, level, pooled)]))
 
 
-def _explain_sample(fit: FittedTotals) -> list[str]:
+def _explain_sample(fit: FittedTotals) -> str:
     """Return a paragraph about sizes and errors of the sampled entities."""
     e, several = fit.evidence.entities, fit.evidence.entities.several
     known = fit.evidence.data["sampled_true_links"] / np.maximum(fit.total(TRUE_LINKS), 1.0)
-    shown = (
+    return (
         f"The sample has {_format_count(int(e.draws.sum()), 'draw')} of "
         f"{_format_count(len(e.size), 'entity')}, of {e.size.min():,.0f} to {e.size.max():,.0f} records. "
         f"They hold {_format_percent(known)} of the true links. "
         f"{(e.broken & several).sum():,} of {several.sum():,} with two records or more are broken, and "
         f"{(e.foreign > 0).sum():,} of {len(e.size):,} meet a foreign record."
     )
-    return [shown]
 
 
-def _explain_prediction(fit: FittedTotals) -> list[str]:
+def _explain_prediction(fit: FittedTotals) -> str:
     evidence, known = fit.evidence, fit.evidence.units.known
     assert known is not None  # a fit needs the sizes of predicted clusters
     links, largest = known.count * pairs(known.size), evidence.entities.size.max()
     beyond = links[known.size > largest].sum() / max(links.sum(), 1.0)
-    return [
+    return (
         f"The prediction has {evidence.records:,.0f} records in {known.count.sum():,.0f} clusters of up to "
-        f"{known.size.max():,.0f} records, and {links.sum():,.0f} links. "
-        f"{_format_share(beyond)} of its links are "
-        f"in clusters of more than {largest:,.0f} records, the size of the largest sampled entity. "
+        f"{known.size.max():,.0f} records, and {links.sum():,.0f} links. {_format_share(beyond)} of its "
+        f"links are in clusters of more than {largest:,.0f} records, the size of the largest sampled entity. "
         "The right and the false links of every posterior draw add up to this number of links."
-    ]
+    )
 
 
-def _explain_second(fit: FittedTotals) -> list[str]:
+def _explain_second(fit: FittedTotals) -> str:
     """Return sentences about what is taken from the second clustering, if there is one."""
-    matched, e = fit.matched, fit.evidence.entities
+    matched = fit.matched
     if matched is None:
-        return []
+        return ""
     first = (
         f"The second clustering {matched.second.name!r} has {matched.second.count.sum():,.0f} clusters of "
         f"up to {matched.size.max():,.0f} records. "
     )
     if fit.truth is None:
-        return [f"{first}{refusal(fit)}"]
+        return first + refusal(fit)
     share = fit.by_second
     out_of_reach = _format_percent(share @ fit.truth.evidence.data["out_of_reach"])
-    taken = _format_percent(share.sum(-1))
-    return [
-        f"{first}{matched.known.sum():,} of {len(e.size):,} sampled entities match one: more than half of "
-        f"the records of both are common. {taken} of the true links are taken from its clusters that stand "
-        f"for entities outside the sample, and {out_of_reach} from those larger than any that a sampled "
-        "entity matches."
-    ]
+    return (
+        f"{first}{matched.known.sum():,} of {len(matched.known):,} sampled entities match one: more than "
+        f"half of the records of both are common. {_format_percent(share.sum(-1))} of the true links are "
+        "taken from its clusters that stand for entities outside the sample, and "
+        f"{out_of_reach} from those larger than any that a sampled entity matches."
+    )
 
 
 def _explain_priors(fit: FittedLaws, level: float, pooled: Mapping[str, FloatArray]) -> list[str]:
-    unseen, largest = Unseen.of(fit), fit.evidence.entities.size.max()
-    of_truth = unseen if fit.truth is None else Unseen.of(fit.truth)
-    draws = fit.apply([pairwise_precision, pairwise_recall])
-    shift = fit.prior_shift(draws)
+    """Return a paragraph about the laws, and one about each metric."""
+    draws, largest = fit.apply([pairwise_precision, pairwise_recall]), fit.evidence.entities.size.max()
+    true, larger, _ = _share_unseen_links(fit if fit.truth is None else fit.truth)
+    false, shift = _share_unseen_links(fit)[2], fit.prior_shift(draws)
     ranges = fit.laws([pairwise_precision, pairwise_recall], level).query("not rejected")
     filled = {
         pairwise_precision.name: (
-            f"{_format_percent(unseen.false)} of the false links belong to "
-            "entities of sizes that no draw has seen"
+            f"{_format_percent(false)} of the false links belong to entities of sizes that no draw has seen"
         ),
         pairwise_recall.name: (
-            f"{_format_percent(of_truth.true_between + of_truth.true_larger)} of the true links "
-            "are expected in entities of sizes that no draw has seen, and "
-            f"{_format_percent(of_truth.true_larger)} in entities "
-            f"of more than {largest:,.0f} records"
+            f"{_format_percent(true)} of the true links are expected in entities of sizes that no draw has "
+            f"seen, and {_format_percent(larger)} in entities of more than {largest:,.0f} records"
         ),
     }
     paragraphs = [" ".join(["Priors and laws fill in the rest.", *_explain_laws(fit)])]
@@ -151,6 +110,25 @@ def _explain_priors(fit: FittedLaws, level: float, pooled: Mapping[str, FloatArr
             )
         paragraphs.append(" ".join(sentences))
     return paragraphs
+
+
+def _share_unseen_links(fit: FittedTotals) -> list[FloatArray]:
+    """Return shares of links in entities of sizes in whose bin no draw is, (chain, draw) each.
+
+    They are of the true links, of those in entities larger than any sampled one, and of the false links, of
+    which half a link is in each entity.
+    """
+    data, number, s = fit.evidence.data, fit.population.number, fit.size
+    unseen = ~np.isin(np.arange(len(s)), data["sampled"])
+    larger = unseen & (s > fit.evidence.entities.size.max())
+    true, false = number * pairs(s), number * s * fit.by_size.get("foreign", np.zeros(len(s)))
+    all_true = np.maximum(fit.population.true, 1.0)
+    all_false = np.maximum(false.sum(-1) + data["sampled_foreign"], 1e-300)
+    return [
+        true[..., unseen].sum(-1) / all_true,
+        true[..., larger].sum(-1) / all_true,
+        false[..., unseen].sum(-1) / all_false,
+    ]
 
 
 def _explain_laws(fit: FittedTotals) -> list[str]:

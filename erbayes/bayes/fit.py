@@ -67,6 +67,20 @@ class Fit(FittedLaws, FittedTree):
         The second clustering beside the sampled entities.
     truth : Fit or None
         The fit of true entities by a second clustering, given the common links of this fit.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes import bayes, datasets
+    >>> case = datasets.people()
+    >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
+    >>> fit = bayes.fast(sample, rng=1)
+    >>> fit.pooled("pairwise-recall").interval().round(2)
+    array([[0.88, 0.94]])
+    >>> fit.numbers(["count", "share(size>=2)"]).names
+    ('count', 'share(size>=2)')
+    >>> fit.explain()[:14]
+    'The sample has'
     """
 
     def _tabulate(self, level: float, metrics: Sequence[Metric]) -> pd.DataFrame:
@@ -89,35 +103,18 @@ class Fit(FittedLaws, FittedTree):
         return table.assign(law_lower=under.lower.min(), law_upper=under.upper.max())
 
     def pooled(self, metrics: Wanted) -> PooledDraws:
-        """Return metrics by a pool of this fit and the closed form.
+        """Return metrics by a pool of this fit and the closed form, (chain, draw, k).
 
         Each end of an interval is .65 times that of the posterior, which depends on priors for entities
-        outside the sample, plus .35 times that of the closed form, which depends on the design alone. If over
-        a quarter of the true links are expected in entities larger than any sampled one, intervals of metrics
-        that count true links span both. This is no posterior, although each draw is a posterior draw that was
-        moved.
-
-        Parameters
-        ----------
-        metrics : Metric or str, or several
-
-        Returns
-        -------
-        PooledDraws, (chain, draw, k)
+        outside the sample, plus .35 times that of the closed form, which depends on the design alone. If
+        over a quarter of the true links are expected in entities larger than any sampled one, intervals of
+        metrics that count true links span both. This is no posterior, although each draw is a posterior
+        draw that was moved.
 
         Raises
         ------
         NotIdentified
             A metric that has no draws, or that the sample cannot estimate by the closed form.
-
-        Examples
-        --------
-        >>> import erbayes as eb
-        >>> from erbayes import bayes, datasets
-        >>> case = datasets.people()
-        >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
-        >>> bayes.fast(sample, rng=1).pooled("pairwise-recall").interval().round(2)
-        array([[0.88, 0.94]])
         """
         posterior, local = self.apply(metrics), chosen(metrics)
         domain, links = self.evidence.domain, self.evidence.links
@@ -167,26 +164,9 @@ class Fit(FittedLaws, FittedTree):
         return alarms(self)
 
     def explain(self, level: float = 0.95) -> str:
-        """Return in words what pairwise precision and recall rest on: sample, prediction and priors.
+        """Return in words what pairwise precision and recall rest on, with intervals of this level.
 
-        Parameters
-        ----------
-        level : float in (0, 1)
-            Level of the intervals of metrics.
-
-        Returns
-        -------
-        str
-            Paragraphs with an empty line between them.
-
-        Examples
-        --------
-        >>> import erbayes as eb
-        >>> from erbayes import bayes, datasets
-        >>> case = datasets.people()
-        >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
-        >>> bayes.fast(sample, rng=1).explain()[:14]
-        'The sample has'
+        Paragraphs are about the sample, the prediction, the second clustering and the priors.
         """
         disowned = self.disowned([pairwise_precision, pairwise_recall])
         pooled = {metric.name: self.pooled(metric).interval(level)[0] for metric in disowned}

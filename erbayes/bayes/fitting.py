@@ -8,22 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from .._internal.arrays import FloatArray
+from .._internal.arrays import FloatArray, Seed, generator
 from .._internal.errors import Alarm, DataError, Grade, Sentence, need_object
 from ..analysis.domains.known_links import domains_out_of_balance
-from ..datasets import people
-from ..design import UniformRecords
 from ..design.calibration import links_out_of_reach
 from ..design.sample import Sample
 from ..engine.diagnostics import out_of_balance
 from ..metrics.columns import COMMON_LINKS, Domain, Links
-from ..units.measuring import measure
 from .evidence import Evidence
 from .fit import Fit
 from .joined import populations
 from .laws import compiled, weighed
 from .model import SizeModel
-from .samplers import NUTS, Importance, NotConverged, Sampler, need_draws, one_seed
+from .samplers import NUTS, Importance, NotConverged, need_draws
 
 CHAINS = 4
 """Chains of a fast fit. ArviZ's R-hat and effective number need two or more, and PyMC draws four."""
@@ -38,14 +35,13 @@ def fast(
     domain: Domain | None = None,
     links: Links = Links.SHARED,
     draws: int = 1000,
-    rng: np.random.Generator | int | None = None,
-    random_seed: np.random.Generator | int | None = None,
+    rng: Seed = None,
 ) -> Fit:
     """Fit a size model by importance sampling.
 
     The first fit compiles the model, which takes some seconds. Further fits take tenths of a second. If the
-    importance weights of a part are unreliable, with a Pareto shape above .7, the part is drawn by NUTS. This
-    needs nutpie, and one more compilation.
+    importance weights of a part are unreliable, with a Pareto shape above .7, the part is drawn by NUTS,
+    which needs one more compilation.
 
     Parameters
     ----------
@@ -61,8 +57,8 @@ def fast(
     draws : int
         Posterior draws, 50 or more, in four chains that share the proposals but no point. Some are copies:
         of 1,000 draws, 500 to 800 are effective, as `arviz.ess` shows.
-    rng, random_seed : Generator, int or None
-        A generator or its seed, under the name of this package or of PyMC. None is a new seed at each call.
+    rng : Generator, int or None
+        A generator or its seed. None is a new seed at each call.
 
     Returns
     -------
@@ -71,7 +67,7 @@ def fast(
     Raises
     ------
     DataError
-        Too few draws, both rng and random_seed, or a part that breaks its contract.
+        Too few draws, or a part that breaks its contract.
     NotIdentified
         Units, a design, a prediction or a domain that a size model cannot use.
 
@@ -92,14 +88,8 @@ def fast(
     >>> fit.table().loc["pairwise-precision", "estimate"].round(2)
     np.float64(0.82)
     """
-    return _fit_and_warn(
-        sample,
-        model,
-        domain,
-        links,
-        Importance(-(-need_draws(draws) // CHAINS), CHAINS),
-        one_seed(rng, random_seed),
-    )
+    sampler = Importance(-(-need_draws(draws) // CHAINS), CHAINS)
+    return _fit_and_warn(sample, model, domain, links, sampler, generator(rng))
 
 
 def nuts(
@@ -109,8 +99,7 @@ def nuts(
     domain: Domain | None = None,
     links: Links = Links.SHARED,
     draws: int = 1000,
-    rng: np.random.Generator | int | None = None,
-    random_seed: np.random.Generator | int | None = None,
+    rng: Seed = None,
     **settings: Any,
 ) -> Fit:
     """Fit a size model by NUTS, in coordinates in which its posterior is nearly standard normal.
@@ -120,14 +109,13 @@ def nuts(
 
     Parameters
     ----------
-    sample, model, domain, links, rng, random_seed
+    sample, model, domain, links, rng
         As for `fast`.
     draws : int
         Posterior draws of each chain, 50 or more.
     **settings
-        Arguments of `pymc.sample`: tune (1000 by default), chains (4), cores, target_accept (.9), progressbar
-        and nuts_sampler. nutpie draws if it is installed and `nuts_sampler` names no other package. It
-        compiles a model once for all data and parameters of priors.
+        As for `pymc.sample`: tune (1000 by default), chains (4), cores, target_accept (.9) and progressbar.
+        nutpie draws. It compiles a model once for all data and parameters of priors.
 
     Returns
     -------
@@ -136,7 +124,7 @@ def nuts(
     Raises
     ------
     DataError
-        As `fast`; also a sampler that is unknown or not installed, or a model `after` other fits.
+        As `fast`, or a model `after` other fits.
     NotIdentified
         As `fast`.
 
@@ -152,22 +140,7 @@ def nuts(
     sampler = NUTS(need_draws(draws), **settings)
     if isinstance(model, SizeModel) and model.shared is not None:
         raise DataError("a model after other fits has priors that NUTS cannot draw: use fast()")
-    return _fit_and_warn(sample, model, domain, links, sampler, one_seed(rng, random_seed))
-
-
-def warm_up() -> None:
-    """Compile the default model and keep it on disk, so that the first fit of later processes is quick.
-
-    It needs a minute of processor time, once after installation or an update.
-
-    Examples
-    --------
-    >>> from erbayes import bayes
-    >>> bayes.warm_up()
-    """
-    case = people()
-    sample = Sample(measure(case.prediction, case.labels), UniformRecords(case.drawn))
-    fast(sample, rng=1).table()
+    return _fit_and_warn(sample, model, domain, links, sampler, generator(rng))
 
 
 def _fit_and_warn(
@@ -175,7 +148,7 @@ def _fit_and_warn(
     model: SizeModel | None,
     domain: Domain | None,
     links: Links,
-    sampler: Sampler,
+    sampler: Importance | NUTS,
     rng: np.random.Generator,
 ) -> Fit:
     """Fit a model by a sampler, and warn of problems."""
@@ -210,7 +183,7 @@ def draw_and_join(
     sample: Sample,
     model: SizeModel,
     evidence: Evidence,
-    sampler: Sampler,
+    sampler: Importance | NUTS,
     rng: np.random.Generator,
     common: FloatArray | None = None,
 ) -> Fit:

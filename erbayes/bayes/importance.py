@@ -10,7 +10,7 @@ al. (2024), JMLR 25 (72).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -77,7 +77,7 @@ class Target(Protocol):
     @property
     def start(self) -> FloatArray: ...
     @property
-    def heavy_tails(self) -> Sequence[tuple[IntArray, float, float]]: ...
+    def heavy_tails(self) -> Sequence[Block]: ...
     @property
     def log_flawless(self) -> float: ...
     @property
@@ -87,68 +87,62 @@ class Target(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
-class LightTails:
+Block = tuple[IntArray, float, float]
+"""Coordinates with a multivariate t prior, its location and its scale."""
+
+
+class Stretched:
+    """Coordinates of θ, (d,), of which those of a block are stretched together.
+
+    `location`, `scale` (d,): those of its block, else 0 and 1; `member` (d, blocks): 1 in the block.
+    """
+
+    def __init__(self, dimension: int, blocks: Sequence[Block]) -> None:
+        self.blocks, self.location, self.scale = blocks, np.zeros(dimension), np.ones(dimension)
+        self.member = np.zeros((dimension, len(blocks)))
+        for i, (at, location, scale) in enumerate(blocks):
+            self.member[at, i], self.location[at], self.scale[at] = 1.0, location, scale
+
+    def stretch(self, points: FloatArray, by: FloatArray) -> FloatArray:
+        """Multiply the coordinates of each block by its number, (..., blocks)."""
+        return np.asarray(points * (1 + (by - 1) @ self.member.T))
+
+
+class LightTails(Stretched):
     """Coordinates u in which priors with heavy tails are nearly standard normal, as t proposals need.
 
     A block with a multivariate t prior is v = (θ - location)/scale; u points the same way, with |u|² = κ
-    log(1 + |v|²/κ). Other coordinates of θ, (d,), stay.
+    log(1 + |v|²/κ). Other coordinates stay.
     """
-
-    dimension: int
-    blocks: Sequence[tuple[IntArray, float, float]]
 
     def near(self, theta: FloatArray) -> LightTails:
         """Return coordinates that leave blocks as they are for which θ, (d,), is in the tail of the prior."""
-        return replace(
-            self,
-            blocks=[
-                (at, location, scale)
-                for at, location, scale in self.blocks
-                # data that hold a block in the tail of its prior make its posterior nearly normal in θ
-                if (((theta[at] - location) / scale) ** 2).sum() < BEND
-            ],
-        )
-
-    @cached_property
-    def _member(self) -> FloatArray:
-        """1 if a coordinate belongs to a block, (d, blocks)."""
-        member = np.zeros((self.dimension, len(self.blocks)))
-        for i, (at, *_) in enumerate(self.blocks):
-            member[at, i] = 1
-        return member
-
-    @cached_property
-    def _location_and_scale(self) -> tuple[FloatArray, FloatArray]:
-        location, scale = np.zeros(self.dimension), np.ones(self.dimension)
-        for at, location_of_block, scale_of_block in self.blocks:
-            location[at], scale[at] = location_of_block, scale_of_block
-        return location, scale
+        blocks = [
+            (at, location, scale)
+            for at, location, scale in self.blocks
+            # data that hold a block in the tail of its prior make its posterior nearly normal in θ
+            if (((theta[at] - location) / scale) ** 2).sum() < BEND
+        ]
+        return LightTails(len(theta), blocks)
 
     @cached_property
     def _log_jacobian(self) -> tuple[float, FloatArray]:
         """Log Jacobian at u = 0, and the exponent of each block's stretch, (blocks,)."""
-        return float(np.log(self._location_and_scale[1]).sum()), self._member.sum(axis=0) - 2
-
-    def _stretch_blocks(self, points: FloatArray, stretch: FloatArray) -> FloatArray:
-        """Multiply the coordinates of each block by its number of `stretch`, (K, blocks)."""
-        return np.asarray(points * (1 + (stretch - 1) @ self._member.T))
+        return float(np.log(self.scale).sum()), self.member.sum(axis=0) - 2
 
     def theta(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return θ at each u, (K, d), and the log Jacobian of dθ/du, (K,)."""
-        location, scale = self._location_and_scale
-        square = (u**2 @ self._member / BEND).clip(TINY, FARTHEST)
-        stretch = np.sqrt(np.expm1(square) / square)
+        square = (u**2 @ self.member / BEND).clip(TINY, FARTHEST)
+        by = np.sqrt(np.expm1(square) / square)
         at_zero, exponent = self._log_jacobian
-        log_jacobian = at_zero + square.sum(axis=1) + np.log(stretch) @ exponent
-        return location + scale * self._stretch_blocks(u, stretch), log_jacobian
+        log_jacobian = at_zero + square.sum(axis=1) + np.log(by) @ exponent
+        return self.location + self.scale * self.stretch(u, by), log_jacobian
 
     def u(self, theta: FloatArray) -> FloatArray:
         """Return u at each θ, (K, d)."""
-        location, scale = self._location_and_scale
-        v = (theta - location) / scale
-        square = np.maximum(v**2 @ self._member / BEND, TINY)
-        return self._stretch_blocks(v, np.sqrt(np.log1p(square) / square))
+        v = (theta - self.location) / self.scale
+        square = np.maximum(v**2 @ self.member / BEND, TINY)
+        return self.stretch(v, np.sqrt(np.log1p(square) / square))
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +229,8 @@ class Adapted:
         self.part, self.rng, self.chains, self.log_flawless = part, rng, chains, part.log_flawless
         self.tails = LightTails(len(part.start), part.heavy_tails)
         mode, self.cov = self._approximate_laplace(part.start if other is None else other.mode)
-        self.mode, self.centre = self.tails.theta(mode[None])[0][0], mode
+        self.mode: FloatArray = self.tails.theta(mode[None])[0][0]
+        self.centre = mode
         self.proposals: list[tuple[Proposal, float]] = []
         self.points, self.thetas = np.empty((0, len(mode))), np.empty((0, len(mode)))
         self.densities, self.mixture, self.own, self.counted = np.empty((4, 0))

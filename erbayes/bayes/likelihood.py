@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.stats import beta
@@ -35,22 +35,6 @@ DIMS = {
 """Dimension of each factor, along the sampled entities that have the observation."""
 TINY, NEARLY = 1e-300, 1 - 1e-15
 """Limits of chances whose logarithm is taken."""
-
-
-class Factor(Protocol):
-    """One factor of the likelihood, of what is `observed` of k sampled entities, (k,)."""
-
-    @property
-    def entity(self) -> IntArray: ...
-    @property
-    def observed(self) -> Any: ...
-    def log_density(self) -> FloatArray:
-        """Return the log density of the observations, (chain, draw, k)."""
-        ...
-
-    def drawn(self, rng: np.random.Generator) -> Any:
-        """Draw predicted observations, (chain, draw, k)."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,6 +118,13 @@ class Size:
         draw = np.arange(np.prod(draws, dtype=int)).reshape(*draws, 1)
         row = np.broadcast_to(draw, (*draws, len(self.entity)))
         return self.size[categorical(self.of_distinct.reshape(-1, J), row, rng)]
+
+
+Factor = Event | Share | Rate | Size
+"""One factor of the likelihood, of what is `observed` of k sampled entities.
+
+It has the log density of the observations, and draws predicted ones, (chain, draw, k).
+"""
 
 
 def categorical(weights: FloatArray, row: IntArray, rng: np.random.Generator) -> IntArray:

@@ -15,7 +15,7 @@ from ..auxiliary.second import Second
 from .contract import LEFT, LOG_FLAWLESS, Part, PlacedPart, as_pymc, coords, dimensions, tensor, title
 from .evidence import Evidence
 from .laws import OneOf, laws
-from .outcomes import Bounded, Exactness, Leakage, Retention, Threshold, curve
+from .outcomes import Leakage, Retention, Threshold, curve
 from .parts import COMPILER
 from .population import Links, unsampled
 from .priors import Level, Prior, Slope, counts, normalised, variable
@@ -173,15 +173,12 @@ class SizeModel:
     Parameters
     ----------
     sizes : SizeFamily
-        How many entities have each size. It and each of the next three can be one of several laws
+        How many entities have each size. It and each of the next two can be one of several laws
         (`OneOf`), as sizes and retention are by default.
-    retention, leakage, exactness : Part
-        Links that an entity keeps, foreign records that it meets, and whether it is exactly predicted. They
-        are `Retention`, `Leakage` and `Exactness`, or parts of your own with the same quantities
-        (`contract.RETURNED`). If leakage is None, no unsampled entity meets a foreign record.
-    bounded : Part
-        Columns that lie between bounds if an entity errs: pieces, B³ precision and others of
-        `outcomes.BETWEEN`.
+    retention, leakage : Part
+        Links that an entity keeps, and foreign records that it meets: `Retention` and `Leakage`, or parts of
+        your own with the same quantities (`contract.RETURNED`). If leakage is None, no unsampled entity meets
+        a foreign record.
     second : Second, optional
         A second clustering of the same records, counted by `Second.of` with the prediction and the labels of
         the sample. It teaches how many true links there are per common link. All else is as without it.
@@ -197,22 +194,18 @@ class SizeModel:
     --------
     >>> from erbayes.bayes import Leakage, SizeModel, Zeta
     >>> model = SizeModel(sizes=Zeta(), leakage=Leakage(unmet=0.2))
-    >>> list(model.tied), list(model.untied)
-    (['sizes', 'retention', 'leakage'], ['exactness', 'bounded'])
+    >>> list(model.tied)
+    ['sizes', 'retention', 'leakage']
     """
 
     sizes: SizeFamily | OneOf = field(default_factory=lambda: SIZES)
     retention: Part = field(default_factory=lambda: RETENTION)
     leakage: Part | None = field(default_factory=Leakage)
-    exactness: Part = field(default_factory=Exactness)
-    bounded: Part = field(default_factory=Bounded)
     second: Second | None = None
     shared: Shared | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for place in ("sizes", "retention", "leakage", "exactness", "bounded"):
-            if place == "leakage" and self.leakage is None:
-                continue
+        for place in self._places:
             method = "log_weights" if place == "sizes" else "given_size"
             for part in laws(getattr(self, place)).laws.values():
                 need_object(part, method, f"{place} of a SizeModel must have a method {method}")
@@ -222,10 +215,13 @@ class SizeModel:
                 raise DataError("a model that other fits have told of its priors takes no second clustering")
 
     @property
+    def _places(self) -> list[str]:
+        return ["sizes", "retention"] if self.leakage is None else ["sizes", "retention", "leakage"]
+
+    @property
     def tied(self) -> dict[str, Part]:
         """Return the parts that the known number of predicted links ties. Without it they are independent."""
-        places = ("sizes", "retention", *(["leakage"] if self.leakage is not None else []))
-        return {place: self._place_part(place, getattr(self, place)) for place in places}
+        return {place: self._place_part(place, getattr(self, place)) for place in self._places}
 
     @property
     def alone(self) -> SizeModel:
@@ -253,11 +249,6 @@ class SizeModel:
             told, weights = self.shared.told[place], self.shared.weights[place]
         placed = {name: PlacedPart(place, law, told.get(name)) for name, law in placed_laws.items()}
         return OneOf(placed, weights) if isinstance(part, OneOf) else placed[""]
-
-    @property
-    def untied(self) -> dict[str, Part]:
-        """Return the parts that the known number of predicted links does not tie."""
-        return {place: PlacedPart(place, getattr(self, place)) for place in ("exactness", "bounded")}
 
     def build(self, evidence: Evidence) -> pm.Model:
         """Build one PyMC model of the tied parts."""

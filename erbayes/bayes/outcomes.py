@@ -67,9 +67,8 @@ MOST_PRECISE = 12.0
 """Largest log precision. Far above it, log beta functions lose all their digits."""
 
 
-def precision(name: str, level: Prior, slope: Any) -> ByBin:
-    """Create the precision of beta distributed shares, whose log is linear in log2 size, as `line` is."""
-    log_precision = line(name, level, slope)
+def exponentiate(log_precision: ByBin) -> ByBin:
+    """Return the precision of beta distributed shares by size, from its log."""
     return lambda data: pt.exp(pt.clip(log_precision(data), -MOST_PRECISE, MOST_PRECISE))
 
 
@@ -254,10 +253,7 @@ def retained(data: Tensors, curves: ErrorCurves, unbroken: float) -> dict[str, A
     def share_of_steps(data: Tensors) -> Any:
         return open_mean(share(data), pt.maximum(data["size"] - 2, 0.0))
 
-    def spread(data: Tensors) -> Any:
-        return pt.exp(pt.clip(curves.precision(data), -MOST_PRECISE, MOST_PRECISE))
-
-    sampled = sampled_bins(data)
+    spread, sampled = exponentiate(curves.precision), sampled_bins(data)
     broken = sampled["several"] - sampled["intact"]
     unbroken_state, log_unbroken = flawless("unbroken", unbroken, broken)
     log_hazard = pt.switch(unbroken_state, NEVER, curves.broken(sampled))
@@ -397,23 +393,9 @@ class Leakage:
 
 @dataclass(frozen=True, slots=True)
 class Exactness:
-    """Part for exactness: intact entities that meet no foreign record, and so are exactly predicted.
+    """Part for the chance exp(-e^(t(s))) that an intact entity of s records meets no foreign record.
 
-    An intact entity of s records meets none with probability exp(-e^(t(s))), in which t is a line in log2
-    s plus a smooth function.
-
-    Parameters
-    ----------
-    level, slope : Prior
-        t at the mean log2 size of the sampled entities, and its slope per doubling of size.
-    amplitude : float
-        Prior scale of the smooth part of t. Above 0.
-
-    Examples
-    --------
-    >>> from erbayes.bayes import Exactness, SizeModel, Slope
-    >>> SizeModel(exactness=Exactness(slope=Slope(0.0, 0.1))).exactness.slope
-    Slope(mean=0.0, scale=0.1)
+    t is a line in log2 s plus a smooth function.
     """
 
     level: Prior = Level(-1.0, 2.0)
@@ -432,24 +414,8 @@ class Exactness:
 class Bounded:
     """Part for a column that lies between two bounds if an entity errs, such as its number of pieces.
 
-    The share w of the way from the lower bound to the upper has a beta distribution:
-
-        w ~ Beta(mean 1/(1 + e^(-m(s))), precision e^(d(s)))
-
-    m is a line in log2 s plus a smooth function, and d is a line, with s the size of the entity.
-
-    Parameters
-    ----------
-    level, precision_level, slope, precision_slope : Prior
-        m and d at the mean log2 size of the sampled entities, and their slopes per doubling of size.
-    amplitude : float
-        Prior scale of the smooth part of m. Above 0.
-
-    Examples
-    --------
-    >>> from erbayes.bayes import Bounded, SizeModel
-    >>> SizeModel(bounded=Bounded(amplitude=0.1)).bounded.amplitude
-    0.1
+    The share of the way from the lower bound to the upper is beta distributed. The logit of its mean is a
+    line in log2 s plus a smooth function, and its log precision is a line.
     """
 
     level: Prior = Level(0.0, 1.5)
@@ -461,7 +427,8 @@ class Bounded:
     def given_size(self, data: Tensors) -> dict[str, Any]:
         m = curve("bounded", self.level, variable(self.slope, "bounded_slope"), self.amplitude)
         delta = variable(self.precision_slope, "bounded_precision_slope")
-        spread, sampled = precision("bounded_precision", self.precision_level, delta), sampled_bins(data)
+        spread = exponentiate(line("bounded_precision", self.precision_level, delta))
+        sampled = sampled_bins(data)
         mean, precisions = open_mean(pm.math.sigmoid(m(sampled)), sampled["bounded_steps"]), spread(sampled)
         beta_shares("bounded_sums", sampled["bounded_count"], mean, precisions, sampled["bounded_shares"])
         return {"bounded_mean": pm.math.sigmoid(m(data))}
@@ -541,3 +508,5 @@ BETWEEN: dict[Column, Between] = {
     ),
 }
 """Columns that `Bounded` models, each with its own fit."""
+UNTIED = {"exactness": Exactness(), "bounded": Bounded()}
+"""Parts that the known number of predicted links does not tie, fitted when a metric needs them."""

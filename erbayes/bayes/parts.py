@@ -31,13 +31,6 @@ COMPILER = RLock()
 
 Numba's functions hold Python's global lock while they run, so that this lock costs no time.
 """
-KEPT = 32_000_000
-"""Bytes of a block that is freed when this module is imported.
-
-The C library of Linux then keeps freed memory, up to twice as much, for the arrays of the next fit. Without
-it, each fit asks the system for pages anew, which takes a tenth of its time. Nothing is written to the block.
-"""
-np.empty(KEPT, dtype=np.int8)
 
 
 def own_model(part: Part, data: Mapping[str, Any]) -> tuple[pm.Model, dict[str, Any]]:
@@ -79,8 +72,10 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:
-    """A part as symbolic functions of its data and unconstrained parameters `values`; `states` is 1 without
-    errors.
+    """A part as symbolic `outputs` of its `data` and of its unconstrained parameters, `values` and `states`.
+
+    `states` is 1 without errors, and `heavy_tails` names location and scale of t priors. Outputs are the log
+    densities of the data and of no error, the log prior, then quantities `by_size` and `parameters`, by name.
     """
 
     data: dict[str, Any]
@@ -88,11 +83,9 @@ class Graph:
     states: list[Any]
     shapes: list[tuple[int, ...]]
     heavy_tails: dict[str, tuple[str | None, str]]
-    log_density: Any
-    log_flawless: Any
-    log_prior: Any
-    by_size: dict[str, Any]
-    parameters: dict[str, Any]
+    by_size: list[str]
+    parameters: list[str]
+    outputs: list[Any]
 
     @classmethod
     def of(
@@ -123,25 +116,20 @@ class Graph:
                 f"{name} depends on a random variable that no model holds: make it with a name, as "
                 "pm.Normal(name, 0, 1), not as pm.Normal.dist(0, 1)"
             )
-        shared = sorted(str(v) for v in inputs if isinstance(v, SharedVariable))
-        if shared:
+        if shared := sorted(str(v) for v in inputs if isinstance(v, SharedVariable)):
             raise DataError(
                 f"{name} depends on the shared variables {', '.join(shared)}: make them pm.Data, or use "
                 "data['size'].shape for the number of bins"
             )
-        density, at_zero, log_prior, *outputs = outputs
-        k = len(quantities)
         return cls(
             {v.name: v for v in symbols.values() if v in inputs},
             values,
             states,
             [np.shape(point[v.name]) for v in values],
             {v.name: v.tag.heavy_tails for v in free if hasattr(v.tag, "heavy_tails")},
-            density,
-            at_zero,
-            log_prior,
-            dict(zip(quantities, outputs[:k], strict=True)),
-            dict(zip([v.name for v in free], outputs[k:], strict=True)),
+            [*quantities],
+            [v.name for v in free],
+            outputs,
         )
 
     @property
@@ -149,37 +137,29 @@ class Graph:
         """Return the number of coordinates of θ of each continuous parameter."""
         return [int(np.prod(shape)) for shape in self.shapes]
 
-    def same(self, other: Graph) -> bool:
-        """Return True if both graphs compute the same from the same data and parameters."""
-        return self._names == other._names and equal_computations(
-            self._outputs, other._outputs, self._inputs, other._inputs
-        )
-
     @property
-    def _names(self) -> list[Any]:
-        names = [list(self.data), [v.name for v in self.values], list(self.by_size), list(self.parameters)]
-        return [*names, self.shapes, self.heavy_tails]
-
-    @property
-    def _inputs(self) -> list[Any]:
+    def inputs(self) -> list[Any]:
+        """Return the symbols of data and parameters."""
         return [*self.data.values(), *self.values, *self.states]
 
-    @property
-    def _outputs(self) -> list[Any]:
-        logs = [self.log_density, self.log_flawless, self.log_prior]
-        return [*logs, *self.by_size.values(), *self.parameters.values()]
+    def same(self, other: Graph) -> bool:
+        """Return True if both graphs compute the same from the same data and parameters."""
+        ours, theirs = (
+            [[v.name for v in g.inputs], g.shapes, g.heavy_tails, g.by_size, g.parameters]
+            for g in (self, other)
+        )
+        return ours == theirs and equal_computations(self.outputs, other.outputs, self.inputs, other.inputs)
 
     def rehearse(
         self, start: Mapping[str, Any], data: Mapping[str, Any], lengths: Mapping[str, int], name: str
     ) -> None:
         """Compute the quantities once before anything is compiled, and refuse a broken contract."""
-        known = [np.asarray(data[k], dtype=v.dtype) for k, v in self.data.items()]
-        values = [np.asarray(start[v.name], dtype=v.dtype) for v in self.values]
-        states = [np.asarray(0, dtype=v.dtype) for v in self.states]
-        outputs = [self.log_density, *self.by_size.values()]
-        once = pytensor.function(self._inputs, outputs, mode=Mode("py", None), on_unused_input="ignore")
+        values = {**data, **{v.name: start[v.name] for v in self.values}}
+        given = [np.asarray(values.get(v.name, 0), dtype=v.dtype) for v in self.inputs]  # states are 0
+        outputs = [self.outputs[0], *self.outputs[3 : 3 + len(self.by_size)]]
+        once = pytensor.function(self.inputs, outputs, mode=Mode("py", None), on_unused_input="ignore")
         try:
-            density, *quantities = once(*known, *values, *states)
+            density, *quantities = once(*given)
         except (TypeError, ValueError, IndexError) as error:
             first = str(error).splitlines()[0]
             raise DataError(f"{name} cannot be computed where its sampler starts: {first}") from error
@@ -189,32 +169,24 @@ class Graph:
 
 
 class Program:
-    """Compiled functions of a part and of its data, the last arguments, so that equal models share one
-    program.
+    """Compiled functions of a part, whose last arguments are data, so that equal models share one program.
 
-    Parameters are one vector θ, (d,). `many` returns log prior, quantities and parameters at K points,
-    some in the state without errors, `log_densities` the log densities given errors, (K,), `log_flawless`
-    that without.
+    Parameters are one vector θ, (d,). `many` returns log prior, quantities and parameters at K points, some
+    without errors, `log_densities` the log densities given errors, (K,), and `log_flawless` that of none.
     """
 
     cache: ClassVar[list[Program]] = []
 
     def __init__(self, graph: Graph) -> None:
-        self.graph, data, sizes = graph, list(graph.data.values()), graph.sizes
-        d = sum(sizes)
-        theta = pt.tensor("theta", dtype="float64", shape=(d,))
+        self.graph, data, d = graph, [*graph.data.values()], sum(graph.sizes)
+        self._theta = theta = pt.tensor("theta", dtype="float64", shape=(d,))
         flawless = pt.scalar("flawless", dtype="int64")
-        replacements = {
-            v: theta[end - k : end].reshape(shape)
-            for v, shape, end, k in zip(graph.values, graph.shapes, np.cumsum(sizes), sizes, strict=True)
-        }
+        places = zip(graph.values, graph.shapes, np.cumsum(graph.sizes), graph.sizes, strict=True)
+        replacements = {v: theta[end - k : end].reshape(shape) for v, shape, end, k in places}
         replacements |= dict.fromkeys(graph.states, flawless)
-        outputs = [graph.log_prior, *graph.by_size.values(), *graph.parameters.values()]
-        density, *outputs = clone_replace([graph.log_density, *outputs], replacements)
-        self._compute_theta, self._density = (
-            theta,
-            clone_replace(density, {flawless: pt.constant(0, dtype="int64")}),
-        )
+        density, log_flawless, *outputs = graph.outputs
+        density, *outputs = clone_replace([density, *outputs], replacements)
+        self._density = clone_replace(density, {flawless: pt.constant(0, dtype="int64")})
         thetas = pt.tensor("thetas", dtype="float64", shape=(None, d))
         states = pt.vector("states", dtype="int64")
         batch = vectorize_graph(outputs, {theta: thetas, flawless: states})
@@ -223,18 +195,13 @@ class Program:
             [thetas, *data], vectorize_graph(self._density, {theta: thetas})
         )
         self.log_flawless = pytensor.function(
-            data, graph.log_flawless, mode="FAST_COMPILE", trust_input=True, on_unused_input="ignore"
+            data, log_flawless, mode="FAST_COMPILE", trust_input=True, on_unused_input="ignore"
         )
-
-    @classmethod
-    def of(cls, graph: Graph) -> Program | None:
-        """Return the program of an equal graph, if there is one."""
-        return next((program for program in cls.cache if program.graph.same(graph)), None)
 
     def log_density(self, theta: Any, data: Sequence[Any]) -> Any:
         """Return the log density at a symbolic θ and symbolic data, given that there are errors."""
         replacements = dict(zip(self.graph.data.values(), data, strict=True))
-        return graph_replace(self._density, {self._compute_theta: theta, **replacements}, strict=False)
+        return graph_replace(self._density, {self._theta: theta, **replacements}, strict=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -253,7 +220,7 @@ class Prepared:
         point = model.initial_point()
         graph = Graph.of(model, by_size, point, title(part))
         hyperparameters = {v.name: v.get_value() for v in model.data_vars if v.name not in data}
-        program = Program.of(graph)
+        program = next((program for program in Program.cache if program.graph.same(graph)), None)
         if program is None:
             lengths = {dim: len(values) for dim, values in coords(data).items()}
             graph.rehearse(point, {**data, **hyperparameters}, lengths, title(part))
@@ -326,10 +293,6 @@ class CompiledPart:
         with COMPILER:
             densities = np.asarray(self.program.log_densities(thetas, *self.data.values()))
         return densities if self.told is None else densities + self.told.log_ratio(thetas)
-
-    def log_density(self, theta: Any) -> Any:
-        """Return the log density at a symbolic θ, given that there are errors. The data are constants."""
-        return self.program.log_density(theta, [pt.constant(v) for v in self.data.values()])
 
     @cached_property
     def log_flawless(self) -> float:

@@ -37,35 +37,27 @@ class Links:
     @classmethod
     def of(cls, rest: Any, by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Links:
         """Add links of sampled entities, and of clusters that stand for some, to those of the `rest`."""
-        own = cls._make_rest(rest, by_size, data)
-        if "stands" not in by_size:
-            return own
-        p, (true, common) = by_size["stands_left"], of_clusters(by_size, data)
-        spread = p * (1 - p) / data["left"].clip(1, np.inf)
-        return cls(
-            own.true + (p * true).sum(-1),
-            own.common + (p * common).sum(-1),
-            own.false,
-            own.common_variance + (spread * common**2).sum(-1),
-            own.false_variance,
-            own.covariance,
-        )
-
-    @classmethod
-    def _make_rest(cls, rest: Any, by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Links:
         s = data["size"]
-        kept, square = by_size["kept"], by_size["kept_square"]
         foreign, foreign_square = (by_size.get(name, 0.0) for name in ("foreign", "foreign_square"))
         c2 = s * (s - 1) / 2
         records, links = rest * s, rest * c2
-        common = links * kept
+        kept = links * by_size["kept"]
+        true = links.sum(-1) + data["sampled_true_links"]
+        common = kept.sum(-1) + data["sampled_common_links"]
+        common_variance = (links * c2 * by_size["kept_square"]).sum(-1)
+        if "stands" in by_size:
+            p, (true_left, common_left) = by_size["stands_left"], of_clusters(by_size, data)
+            true = true + (p * true_left).sum(-1)
+            common = common + (p * common_left).sum(-1)
+            spread = p * (1 - p) / data["left"].clip(1, np.inf)
+            common_variance = common_variance + (spread * common_left**2).sum(-1)
         return cls(
-            links.sum(-1) + data["sampled_true_links"],
-            common.sum(-1) + data["sampled_common_links"],
+            true,
+            common,
             ((records * foreign).sum(-1) + data["sampled_foreign"]) / 2,
-            (links * c2 * square).sum(-1),
+            common_variance,
             (records * s * foreign_square).sum(-1) / 4,
-            (common * s * foreign).sum(-1) / 2,
+            (kept * s * foreign).sum(-1) / 2,
         )
 
     @property

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import pymc as pm
@@ -13,7 +12,7 @@ import pytensor.tensor as pt
 from arviz_stats.base import array_stats
 from pytensor.graph.replace import graph_replace
 
-from .._internal.arrays import FloatArray, generator
+from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, whole
 from .importance import KHAT, NEGLIGIBLE, Approximation, approximated
 from .laws import OneOf
@@ -27,8 +26,6 @@ DIVERGENT = 0.001
 """Largest share of divergent transitions, among the draws of a fit, that can be relied on."""
 FEWEST_DRAWS = 50
 """Smallest number of draws from which the Pareto shape of their weights can be estimated."""
-NUTS_SAMPLERS = ("nutpie", "pymc", "numpyro", "blackjax")
-"""Values of `nuts_sampler` in `pymc.sample`; each is a package."""
 PILOT_DRAWS = 1000
 """Draws of the approximation that gives NUTS its coordinates."""
 
@@ -43,16 +40,6 @@ def need_draws(draws: Any) -> int:
 
 class NotConverged(UserWarning):
     """Warning that a fit cannot be relied on, with the reasons."""
-
-
-class Sampler(Protocol):
-    """A way to draw the parameters of independent parts, with `draws` draws in each chain."""
-
-    @property
-    def draws(self) -> int: ...
-    def __call__(self, parts: Sequence[OneOf], rng: np.random.Generator) -> list[dict[str, Drawn]]:
-        """Return draws of each `CompiledPart` of each part."""
-        ...
 
 
 def problems_of_chains(chains: FloatArray, names: list[str], probability: float = 1.0) -> list[str]:
@@ -129,10 +116,6 @@ class Whitened:
     centre: FloatArray
     root: FloatArray
 
-    def log_density(self, z: Any) -> Any:
-        """Return the log density at a symbolic z. The data are constants."""
-        return self.part.log_density(self.centre + (pt.constant(self.root) * z).sum(axis=-1))
-
     def thetas(self, z: FloatArray) -> FloatArray:
         """Return the parameters at each z, (chain, draw, d)."""
         return self.centre + z @ self.root.T
@@ -154,16 +137,15 @@ class Whitened:
         import nutpie
 
         program = self.part.program
-        with COMPILER:
-            if program not in self.compiled:
-                with pm.Model(check_bounds=False) as model:
-                    # a graph of packed data is compiled once for all samples, which exchange their vector
-                    density, packing = self.packed_density(pm.Flat("z", shape=len(self.centre)))
-                    packed = pm.Data("packed", packing.vector(self.values))
-                    pm.Potential("density", packing.unpacked(density, packed))
-                self.compiled[program] = packing, nutpie.compile_pymc_model(model)
-            packing, compiled = self.compiled[program]
-            return compiled.with_data(packed=packing.vector(self.values))
+        if program not in self.compiled:
+            with pm.Model(check_bounds=False) as model:
+                # a graph of packed data is compiled once for all samples, which exchange their vector
+                density, packing = self.packed_density(pm.Flat("z", shape=len(self.centre)))
+                packed = pm.Data("packed", packing.vector(self.values))
+                pm.Potential("density", packing.unpacked(density, packed))
+            self.compiled[program] = packing, nutpie.compile_pymc_model(model)
+        packing, compiled = self.compiled[program]
+        return compiled.with_data(packed=packing.vector(self.values))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,7 +178,7 @@ class Packing:
 
 @dataclass(frozen=True, slots=True)
 class NUTS:
-    """Sampler by the No-U-Turn sampler (Hoffman and Gelman 2014); fields are arguments of `pymc.sample`."""
+    """Sampler by nutpie's No-U-Turn sampler (Hoffman and Gelman 2014), with arguments as of `pymc.sample`."""
 
     draws: int
     tune: int = 1000
@@ -204,21 +186,13 @@ class NUTS:
     cores: int | None = None
     target_accept: float = 0.9
     progressbar: bool = True
-    nuts_sampler: str | None = None
 
     def __post_init__(self) -> None:
         if self.chains < 1:
             raise DataError(f"{self.chains} chains: chains must be 1 or more")
-        if self.nuts_sampler is None:
-            return
-        installed = [name for name in NUTS_SAMPLERS if find_spec(name) is not None]
-        if self.nuts_sampler not in installed:
-            known = "not installed" if self.nuts_sampler in NUTS_SAMPLERS else "unknown"
-            raise DataError(
-                f"nuts_sampler='{self.nuts_sampler}' is {known}: choose from {', '.join(installed)}"
-            )
 
     def __call__(self, parts: Sequence[OneOf], rng: np.random.Generator) -> list[dict[str, Drawn]]:
+        """Return draws of each `CompiledPart` of each part."""
         return [self._draw_laws(part, rng) for part in parts]
 
     def _draw_laws(self, part: OneOf, rng: np.random.Generator) -> dict[str, Drawn]:
@@ -231,87 +205,58 @@ class NUTS:
         probability = part.posterior(evidence)
         for name, law, pilot, p in zip(part.laws, laws, pilots, probability, strict=True):
             chains = self.sampled(law, pilot, rng)
-            about: dict[str, Any] = {"khat": pilot.khat, "problems": chains.problems(law, p)}
-            about["statistics"] = chains.statistics
-            draws[name] = law.drawn(chains.thetas, pilot.log_evidence, rng, **about)
+            about = {"problems": chains.problems(law, p), "statistics": chains.statistics}
+            draws[name] = law.drawn(chains.thetas, pilot.log_evidence, rng, khat=pilot.khat, **about)
         return draws
 
     def sampled(self, part: CompiledPart, posterior: Approximation, rng: np.random.Generator) -> Chains:
         """Draw a part, in coordinates in which its posterior is nearly standard normal."""
-        by_nutpie = self.nuts_sampler in (None, "nutpie") and find_spec("nutpie") is not None
-        draw = self._run_nutpie if by_nutpie else self._run_pymc
-        whitened = Whitened(part, posterior.centre, posterior.root)
-        tree = draw(whitened, int(rng.integers(2**31)))
+        import nutpie
+
+        whitened, seed = Whitened(part, posterior.centre, posterior.root), int(rng.integers(2**31))
+        with COMPILER:
+            model = whitened.for_nutpie()
+        names = ("draws", "tune", "chains", "cores", "target_accept")
+        settings = {name: getattr(self, name) for name in names}
+        tree = nutpie.sample(model, seed=seed, progress_bar=self.progressbar, **settings)
         named = {RENAMED.get(k, k): v.to_numpy() for k, v in tree["sample_stats"].data_vars.items()}
         statistics = {k: named[k] for k in STATISTICS if k in named}
         return Chains(whitened.thetas(tree["posterior"]["z"].to_numpy()), statistics)
 
-    @property
-    def _shared(self) -> dict[str, Any]:
-        """Return the settings that nutpie and PyMC call alike."""
-        names = ("draws", "tune", "chains", "cores", "target_accept")
-        return {name: getattr(self, name) for name in names}
-
-    def _run_nutpie(self, whitened: Whitened, seed: int) -> Any:
-        import nutpie
-
-        return nutpie.sample(whitened.for_nutpie(), seed=seed, progress_bar=self.progressbar, **self._shared)
-
-    def _run_pymc(self, whitened: Whitened, seed: int) -> Any:
-        with COMPILER, pm.Model():
-            pm.Potential("density", whitened.log_density(pm.Flat("z", shape=len(whitened.centre))))
-            return pm.sample(
-                random_seed=seed,
-                progressbar=self.progressbar,
-                nuts_sampler=self.nuts_sampler or "pymc",
-                compute_convergence_checks=False,
-                **self._shared,
-            )
-
 
 @dataclass(frozen=True, slots=True)
 class Importance:
-    """Sampler that draws each part by importance sampling, or by NUTS if the weights are unreliable."""
+    """Sampler of each part by importance sampling, or by NUTS if the weights are unreliable."""
 
     draws: int
     chains: int = 1
 
     def __call__(self, parts: Sequence[OneOf], rng: np.random.Generator) -> list[dict[str, Drawn]]:
-        K, draws = self.draws * self.chains, []
-        laws = [law for part in parts for law in part.laws.values()]
+        """Return draws of each `CompiledPart` of each part."""
+        draws = self.draws * self.chains
         posteriors = [
-            posterior
+            approximated([*part.laws.values()], draws, rng, [*part.probability.values()], self.chains)
             for part in parts
-            for posterior in approximated(
-                [*part.laws.values()], K, rng, [*part.probability.values()], self.chains
-            )
         ]
-        # whitened by the points, chains need little tuning
-        nuts = NUTS(draws=self.draws, tune=250, chains=self.chains, progressbar=False)
-        for law, p in zip(laws, posteriors, strict=True):
-            unreliable, thetas, problems = p.khat > KHAT and p.share >= NEGLIGIBLE, p.thetas, []
-            refitted = unreliable and law.told is None and find_spec("nutpie") is not None
-            if refitted:
-                thetas = nuts.sampled(law, p, rng).thetas
-            elif unreliable:
-                remedy = "install nutpie, or use nuts()" if law.told is None else "raise draws"
-                problems = [
-                    f"importance weights are unreliable (Pareto k {p.khat:.2f}, above {KHAT}): {remedy}"
-                ]
-            about = {"khat": p.khat, "refitted": refitted, "problems": problems}
-            about["by_chain"] = np.logaddexp(p.adapted.by_chain, law.log_flawless)
-            draws.append(law.drawn(thetas, p.log_evidence, rng, **about))
-        return by_part(parts, draws)
+        return [
+            {
+                name: self._draw(law, posterior, rng)
+                for (name, law), posterior in zip(part.laws.items(), of_part, strict=True)
+            }
+            for part, of_part in zip(parts, posteriors, strict=True)
+        ]
 
-
-def by_part(parts: Sequence[OneOf], draws: Iterable[Drawn]) -> list[dict[str, Drawn]]:
-    """Return the draws of all laws by part and law."""
-    each = iter(draws)
-    return [{name: next(each) for name in part.laws} for part in parts]
-
-
-def one_seed(rng: Any, random_seed: Any) -> np.random.Generator:
-    """Return the generator of the one seed that is not None."""
-    if rng is not None and random_seed is not None:
-        raise DataError("both rng and random_seed were given, which are two names of the seed: give one")
-    return generator(rng if random_seed is None else random_seed)
+    def _draw(self, law: CompiledPart, posterior: Approximation, rng: np.random.Generator) -> Drawn:
+        """Draw a law from its weighted points, or by NUTS if the weights are unreliable."""
+        khat, thetas, problems = posterior.khat, posterior.thetas, list[str]()
+        unreliable = khat > KHAT and posterior.share >= NEGLIGIBLE
+        refitted = unreliable and law.told is None  # NUTS knows no prior that other fits have told
+        if refitted:
+            # whitened by the points, chains need little tuning
+            nuts = NUTS(draws=self.draws, tune=250, chains=self.chains, progressbar=False)
+            thetas = nuts.sampled(law, posterior, rng).thetas
+        elif unreliable:
+            problems = [f"importance weights are unreliable (Pareto k {khat:.2f}, above {KHAT}): raise draws"]
+        by_chain = np.logaddexp(posterior.adapted.by_chain, law.log_flawless)
+        about = {"khat": khat, "refitted": refitted, "problems": problems, "by_chain": by_chain}
+        return law.drawn(thetas, posterior.log_evidence, rng, **about)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from scipy.special import fdtrc, fdtri, gammaincc, gammainccinv, logsumexp
 
-from .._internal.arrays import FloatArray, IntArray
+from .._internal.arrays import FloatArray
 from .._internal.errors import DataError
+from .importance import Block, Stretched
 from .priors import TAIL
 
 NEAREST = 1e-24
@@ -20,45 +21,31 @@ RAREST = 1e-250
 """Least probability of a tail, far beyond any draw, so that no stretch is infinite."""
 
 
-@dataclass(frozen=True, eq=False)
-class Scores:
+class Scores(Stretched):
     """Coordinates z in which the prior of the parameters θ of a law, (d,), is standard normal.
 
     A block with a t prior is stretched to the |z|² of the same probability. Others are standardised.
     """
 
-    location: FloatArray
-    scale: FloatArray
-    member: FloatArray
-
     @classmethod
-    def of(
-        cls, names: Sequence[str], blocks: Sequence[tuple[IntArray, float, float]], data: Mapping[str, Any]
-    ) -> Scores:
+    def of(cls, names: Sequence[str], blocks: Sequence[Block], data: Mapping[str, Any]) -> Scores:
         """Read the priors of a compiled part: the names of its coordinates, its t blocks and its data."""
-        location, scale = np.zeros(len(names)), np.ones(len(names))
-        member = np.zeros((len(names), len(blocks)))
-        for block, (at, location_of_block, scale_of_block) in enumerate(blocks):
-            member[at, block], location[at], scale[at] = 1.0, location_of_block, scale_of_block
-        for i in np.flatnonzero(member.sum(axis=1) == 0).tolist():
+        scores = cls(len(names), blocks)
+        for i in np.flatnonzero(scores.member.sum(axis=1) == 0).tolist():
             if f"{names[i]}_mean" not in data or f"{names[i]}_sd" not in data:
                 raise DataError(
                     f"fits cannot share '{names[i]}', whose prior is not known as a Level, a Slope or a "
                     "smooth function: give it one of these"
                 )
-            location[i], scale[i] = data[f"{names[i]}_mean"], data[f"{names[i]}_sd"]
-        return cls(location, scale, member)
-
-    def _stretch(self, points: FloatArray, stretch: FloatArray) -> FloatArray:
-        """Multiply the coordinates of each block by its number of `stretch`, (..., blocks)."""
-        return np.asarray(points * (1 + (stretch - 1) @ self.member.T))
+            scores.location[i], scores.scale[i] = data[f"{names[i]}_mean"], data[f"{names[i]}_sd"]
+        return scores
 
     def z(self, theta: FloatArray) -> FloatArray:
         """Return z at each θ, (..., d)."""
         v, k = (theta - self.location) / self.scale, self.member.sum(axis=0)
         square = np.maximum(v**2 @ self.member, NEAREST)
         normal = 2 * gammainccinv(k / 2, np.maximum(fdtrc(k, TAIL, square / k), RAREST))
-        return self._stretch(v, np.sqrt(normal / square))
+        return self.stretch(v, np.sqrt(normal / square))
 
     def theta(self, z: FloatArray) -> FloatArray:
         """Return θ at each z, (..., d)."""
@@ -66,7 +53,7 @@ class Scores:
         square = np.maximum(z**2 @ self.member, NEAREST)
         # 1/F of a number F with k and 3 degrees of freedom has 3 and k, so that no tail is rounded off
         of_t = k / fdtri(TAIL, k, np.maximum(gammaincc(k / 2, square / 2), RAREST))
-        return np.asarray(self.location + self.scale * self._stretch(z, np.sqrt(of_t / square)))
+        return np.asarray(self.location + self.scale * self.stretch(z, np.sqrt(of_t / square)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,7 @@ from .joined import Joined
 from .laws import compiled
 from .matched import Matched
 from .model import SizeModel
-from .outcomes import BETWEEN
+from .outcomes import BETWEEN, UNTIED
 from .parts import Drawn
 from .population import Completed, of_clusters
 from .posterior import Posterior
@@ -138,7 +138,7 @@ class FittedTotals(Posterior):
         if stream not in self.untied:
             rng = np.random.default_rng([self.seed, stream])
             chains, draws = self.population.true.shape
-            only = compiled(self.model.untied[place], data)
+            only = compiled(UNTIED[place], data)
             (drawn,) = Importance(draws, chains)([only], rng)[0].values()
             if drawn.problems:
                 what = f"{self.evidence.where}{place}: {'; '.join(drawn.problems)}"
@@ -186,8 +186,8 @@ class FittedTotals(Posterior):
     def numbers(self, statistics: Any) -> Draws:
         """Return posterior draws of a user's own numbers, which depend on the sizes of entities alone.
 
-        Unsampled entities of eight records or more are known by bins of sizes, and are spread evenly over the
-        sizes of their bin, which keeps their number and their records.
+        Unsampled entities of eight records or more are known by bins of sizes, and are spread evenly over
+        the sizes of their bin, which keeps their number and their records.
 
         Parameters
         ----------
@@ -203,15 +203,6 @@ class FittedTotals(Posterior):
         ------
         NotIdentified
             A statistic that needs another feature than the size, or a regression.
-
-        Examples
-        --------
-        >>> import erbayes as eb
-        >>> from erbayes import bayes, datasets
-        >>> case = datasets.people()
-        >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
-        >>> bayes.fast(sample, rng=1).numbers(["count", "share(size>=2)"]).names
-        ('count', 'share(size>=2)')
         """
         wanted = statistics_of(statistics)
         for statistic in wanted:

@@ -14,13 +14,12 @@ import pymc as pm
 import xarray as xr
 from pymc.model.transform.optimization import freeze_dims_and_data
 
-from .._internal.arrays import FloatArray
+from .._internal.arrays import FloatArray, Seed, generator
 from .._internal.files import replacing
 from .contract import ALL_DATA
 from .likelihood import DIMS, Factor, factors
 from .parts import drawn_from_prior
 from .posterior import TABLE, Saved
-from .samplers import one_seed
 from .totals import FittedTotals
 
 Groups = Mapping[str, Mapping[str, Any]]
@@ -121,13 +120,7 @@ class FittedTree(FittedTotals):
         tree: xr.DataTree = az.from_dict(filled, coords=labels, dims=dims, attrs=attributes)
         return tree
 
-    def predictive(
-        self,
-        *,
-        draws: int = 500,
-        rng: np.random.Generator | int | None = None,
-        random_seed: np.random.Generator | int | None = None,
-    ) -> xr.DataTree:
+    def predictive(self, *, draws: int = 500, rng: Seed = None) -> xr.DataTree:
         """Return the tree with predicted observations added, for prior and posterior predictive checks.
 
         Groups prior_predictive and posterior_predictive have the variables of observed_data. Sizes are
@@ -139,10 +132,10 @@ class FittedTree(FittedTotals):
         ----------
         draws : int
             Draws from the prior. Those from the posterior are the draws of the fit.
-        rng, random_seed : Generator, int or None
+        rng : Generator, int or None
             As in `fast`.
         """
-        rng, data = one_seed(rng, random_seed), self.evidence.data
+        rng, data = generator(rng), self.evidence.data
         prior = [drawn_from_prior(part, data, draws, rng) for part in self.model.tied.values()]
         by_size = {k: v for part in prior for k, v in part.by_size.items()}
         of_prior = factors(self.evidence.entities, data, by_size)

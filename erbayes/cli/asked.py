@@ -1,19 +1,21 @@
-"""Options of what is asked: metrics, kinds of interval, least values."""
+"""Options of what is asked: metrics, kinds of interval, least values, and engines."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
+
+import erbayes as eb
 
 from .._internal.errors import DataError, head
-from .lazily import definitions, intervals
-from .options import flag, option
+from .lazily import named_engines
+from .options import flag, message, option
 
-if TYPE_CHECKING:
-    from ..metrics.definitions import Metric
-    from ..metrics.intervals import Kind
+COMPILES = "note: the size model compiles first, which takes about a minute"
+SEED = 1
+"""Seed of engines that draw, so that the same call prints the same numbers."""
 
 
 class KindName(Enum):
@@ -23,16 +25,6 @@ class KindName(Enum):
     SYMMETRIC = "symmetric"
     WALD = "wald"
     ANYTIME = "anytime"
-
-
-def kinds() -> dict[KindName, Kind]:
-    """Kinds of interval by name."""
-    return {
-        KindName.BETA_GAMMA: intervals.DEFAULT,
-        KindName.SYMMETRIC: intervals.Symmetric(),
-        KindName.WALD: intervals.WALD,
-        KindName.ANYTIME: intervals.Anytime(),
-    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,17 +43,25 @@ class Asked:
     )
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> eb.intervals.Kind:
         """Return the kind of interval that --interval names."""
-        return kinds()[self.interval]
+        match self.interval:
+            case KindName.BETA_GAMMA:
+                return eb.intervals.DEFAULT
+            case KindName.SYMMETRIC:
+                return eb.intervals.Symmetric()
+            case KindName.WALD:
+                return eb.intervals.WALD
+            case KindName.ANYTIME:
+                return eb.intervals.Anytime()
 
-    def chosen_metrics(self) -> Sequence[Metric]:
+    def chosen_metrics(self) -> Sequence[eb.metrics.Metric]:
         """Return the metrics that the options name."""
         if self.metrics is None:
-            return definitions.ALL if self.every else definitions.USUAL
+            return eb.metrics.ALL if self.every else eb.metrics.USUAL
         if self.every:
             raise DataError("--all names every metric and --metrics names some: leave out one of the two")
-        return definitions.chosen(name.strip() for name in self.metrics.split(","))
+        return eb.metrics.chosen(name.strip() for name in self.metrics.split(","))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,11 +76,11 @@ class Minima:
         "Least value of any metric. Several are allowed.", "--min", metavar="METRIC=VALUE"
     )
 
-    def read(self) -> dict[Metric | str, float]:
+    def read(self) -> dict[eb.metrics.Metric | str, float]:
         """Return the least value of each metric."""
         pairwise = {
-            definitions.pairwise_precision.name: self.min_precision,
-            definitions.pairwise_recall.name: self.min_recall,
+            eb.metrics.pairwise_precision.name: self.min_precision,
+            eb.metrics.pairwise_recall.name: self.min_recall,
         }
         named = [(name, least) for name, least in pairwise.items() if least is not None]
         for text in self.minimum or []:
@@ -95,3 +95,58 @@ class Minima:
         if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
             raise DataError(f"{len(twice)} metrics have two minima, such as {head(twice)}: leave out one")
         return dict(named)
+
+
+class EngineName(Enum):
+    """Engines of estimates."""
+
+    CLOSED_FORM = "closed-form"
+    BOOTSTRAP = "bootstrap"
+    JACKKNIFE = "jackknife"
+    SIZE_MODEL = "size-model"
+    POOL = "pool"
+    ADVISED = "advised"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engines:
+    """Options of the engine."""
+
+    panel: ClassVar = "Metrics"
+
+    engine: EngineName | None = option(
+        "closed-form (the default), bootstrap, jackknife, size-model, pool, or advised, which says why.",
+        metavar="ENGINE",
+    )
+    side_by_side: bool = flag("Closed form, bootstrap and size model in one table.")
+
+    def __post_init__(self) -> None:
+        if self.engine is not None and self.side_by_side:
+            raise DataError("--side-by-side has engines of its own: leave out --engine")
+
+    @property
+    def given(self) -> bool:
+        """True if the options ask for another engine than the closed form."""
+        return self.engine not in (None, EngineName.CLOSED_FORM) or self.side_by_side
+
+    @property
+    def engines(self) -> dict[str, eb.engine.Engine]:
+        """Return the engines that the options name, each under its name."""
+        three = [EngineName.CLOSED_FORM, EngineName.BOOTSTRAP, EngineName.SIZE_MODEL]
+        names = three if self.side_by_side else [self.engine or EngineName.CLOSED_FORM]
+        return {name.value: _make_engine(name) for name in names}
+
+    def announce(self, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]) -> None:
+        """Print that a model compiles if the advised engine has one, which the sample decides."""
+        if self.engine is EngineName.ADVISED:
+            taken, _ = named_engines.advise(sample, metrics)
+            if named_engines.fits_a_model(taken):
+                message(COMPILES)
+
+
+def _make_engine(name: EngineName) -> eb.engine.Engine:
+    """Return the engine of a name. The room of models is loaded only for one."""
+    engine = named_engines.find_engine(name.value)  # which refuses if its packages are missing
+    if name in (EngineName.SIZE_MODEL, EngineName.POOL):
+        message(COMPILES)
+    return engine

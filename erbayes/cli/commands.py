@@ -1,85 +1,51 @@
-"""The commands of the shell."""
+"""The commands of the shell that judge predictions, and those that explain."""
 
 from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import file_digest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-import erbayes
+import erbayes as eb
 
 from .._internal.errors import DataError
 from .._internal.policies import Missing
-from .asked import Asked, KindName, Minima
+from .analyses import ByGroup, choose_analysis
+from .asked import Asked, Engines, Minima
 from .assist import Assist, in_words_of
-from .designs import DesignName
 from .domains import Domains
-from .drawing import PlanName, Planned, Shown, refuse_strange_candidates
-from .engine_names import SEED, Engines
 from .impact import Numbers, impact_command
 from .inputs import One, Several, note_frame, note_unresolved
-from .lazily import (
-    answer_faults,
-    by_groups,
-    calibration,
-    clusterings,
-    columns_of,
-    comparing,
-    definitions,
-    designing,
-    diagnostics,
-    disk,
-    engine_contract,
-    engines,
-    folders,
-    intervals,
-    labelling,
-    nonresponse,
-    pd,
-    planning,
-    plans,
-    reporting,
-    returned_answers,
-    sheets,
-    stopping,
-)
-from .options import (
-    REQUIRED,
-    app,
-    argument,
-    command,
-    files_of,
-    flag,
-    message,
-    option,
-    refuse_output_over,
-    say,
-    within,
-)
-from .pairs import check_pairs, draw_pairs, has_pairs, pairs_command
-from .phases import Cheap, split
-from .predictions import Predicted
-from .printing import Format, Formatted, Printing, show_cautions, show_labels, tabulate_labels
-from .remembered import CALL, remembered
+from .labelling import draw_command, labels_command
+from .lazily import disk, pd, returned_answers, stopping
+from .options import app, argument, command, files_of, flag, message, option, refuse_output_over, say, within
+from .pairs import check_pairs, has_pairs, pairs_command
+from .phases import Cheap
+from .planning import plan_command
+from .printing import Formatted, Printing
 from .thresholds import thresholds_command
-from .top_up import flag_new
 from .topics import explain
 
 if TYPE_CHECKING:
     from ..analysis.comparison import Comparison
-    from ..analysis.domains.estimates import ByDomain
-    from ..design.sample import Sample
-    from ..labels import Drawn
-    from ..metrics.definitions import Metric
 
-__all__ = ["app", "impact_command", "pairs_command", "thresholds_command"]
 
+# modules of commands are imported so that each registers its own
+__all__ = [
+    "app",
+    "draw_command",
+    "impact_command",
+    "labels_command",
+    "pairs_command",
+    "plan_command",
+    "thresholds_command",
+]
 
 MISSING = {
     Missing.SINGLETON: "each is a predicted cluster of its own",
@@ -91,7 +57,7 @@ MISSING = {
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"erbayes {erbayes.__version__}")
+        typer.echo(f"erbayes {eb.__version__}")
         raise typer.Exit
 
 
@@ -102,155 +68,6 @@ def main(
     ] = False,
 ) -> None:
     """Estimate the quality of entity resolution in a whole database from a labelled sample."""
-
-
-@command("draw")
-def draw_command(
-    *,
-    inputs: Predicted,
-    planned: Planned,
-    shown: Shown,
-    replace_answers: bool = flag("Replace a folder that holds answers, which are lost.", "--replace"),
-    output: Path = option("Folder to write.", "-o", default=REQUIRED),
-    formatted: Formatted,
-) -> None:
-    """Draw records of PREDICTION to be labelled, and write a folder for annotators.
-
-    \b
-    --design says what to draw:
-      uniform-records     records, each alike: all metrics, the first choice
-      predicted-links     ends of predicted links: precision, and no recall
-      mixture             uniform records (--share), otherwise predicted links
-      root-size           records by the root of the size of their cluster
-      poisson             each record by a random number that releases share
-      pps                 without repeats, by default by the root of size
-      stratified          in classes of size (--starts) or strata (--values)
-      given-chances       with chances of your own (--values)
-      predicted-clusters  predicted clusters without repeats
-      pairs               pairs of records, by bands of their score (--edges)
-
-    Example: erbayes draw clusters.csv -d mixture -n 200 --seed 7 --attributes customers.csv -o to-label
-    """
-    if planned.design is PlanName.PAIRS:
-        draw_pairs(inputs, planned, shown, replace_answers, output)
-        return
-    plan = planned.plan()
-    folders.refuse_folder(output, replace_answers)
-    values = planned.values_of_records()
-    with inputs.reading.opened(inputs.part) as (prediction, read):
-        message(f"read {read}")
-        if planned.top_up is not None:
-            values = flag_new(planned.top_up, prediction)
-        drawn = labelling.draw(prediction, plan, planned.n, planned.seed, values=values)
-        if planned.top_up is not None:
-            drawn = replace(drawn, values=None)  # which records are new is not for the tasks
-        table = shown.tasks(drawn, inputs.reading.record, inputs.reading.any_id)
-        refuse_strange_candidates(table, prediction)
-    options = (inputs, shown, planned)
-    facts: dict[str, Any] = {name: str(path) for one in options for name, path in files_of(one)}
-    facts |= {
-        "read": read,
-        CALL: remembered(
-            vars(inputs)
-            | vars(inputs.reading)
-            | vars(inputs.reading.links)
-            | vars(shown)
-            | {"top_up": planned.top_up},
-            output,
-        ),
-    }
-    folder = labelling.write_folder(
-        output,
-        drawn,
-        table,
-        annotators=shown.annotators,
-        overlap=shown.overlap,
-        blind=shown.blind,
-        replace=replace_answers,
-        facts=facts,
-    )
-    counts = f"{len(drawn.table):,} draws, {table['task'].max():,} tasks, {len(table):,} records shown"
-    dealt = [
-        (who, len(numbers), " or ".join(sorted(file.name for file in output.glob(f"*-{who}.*"))))
-        for who, numbers in folder.dealt.items()
-    ]
-    formatted.show_sentences(
-        [f"wrote {output}: {counts}", *(f"{who}: {tasks:,} tasks in {files}" for who, tasks, files in dealt)],
-        pd.DataFrame(dealt, columns=["annotator", "tasks", "files"]).assign(
-            folder=str(output), draws=len(drawn.table), records=len(table)
-        ),
-    )
-    if not (table["role"] == "candidate").any():
-        message(
-            "note: no task shows a candidate. A record that an annotator does not find counts as not there, "
-            "and recall comes out too high: --search, --looser or --candidates show some"
-        )
-    _print_large(drawn)
-    longest = (table["role"] == "candidate").groupby(table["task"]).sum().max()
-    if longest > MANY:
-        message(f"note: a task shows up to {longest:,} candidates, each to be answered; --limit shows fewer")
-    if not sheets.HAS_XLSX:
-        message("note: no XLSX sheets, which need: pip install 'erbayes[sheets]'")
-
-
-def _print_large(drawn: Drawn) -> None:
-    """Say before anything is labelled that the draws leave out large clusters with many links, if they do."""
-    largest = drawn.table["size"].max()
-    if (beyond := drawn.known.share_above(columns_of.PREDICTED_LINKS, largest)) > calibration.NOTABLE:
-        message(
-            f"note: the largest predicted cluster of these draws has {largest:,} records, and {beyond:.0%} "
-            "of the predicted links are in larger ones. Labels will not show whether those are right, nor "
-            "what entities of such sizes miss: draw more, or with --design mixture"
-        )
-
-
-@command("labels")
-def labels_command(
-    *,
-    folder: Path = argument("Folder of erbayes draw.", file_okay=False),
-    decide: bool = flag("Write sheet-decided into FOLDER, with the tasks to decide."),
-    problems: Path | None = option("CSV file to write, with every fault in the answers."),
-    output: Path | None = option("CSV file to write, with record and entity of every label."),
-    formatted: Formatted,
-) -> None:
-    """Read the answers in FOLDER: what came back, faults, agreement.
-
-    Faults that leave an entity in doubt must be decided before anything is estimated: in the sheets, or all
-    together in sheet-decided, which --decide writes. Its answers replace those of the annotators. A task
-    without a complete answer leaves its draws unresolved, and other tasks stand for it.
-
-    \b
-    Example:
-      erbayes labels to-label --problems problems.csv
-    """
-    for path in (problems, output):
-        if path is not None:
-            disk.refuse_output(path, [folder])
-    labels = labelling.read_labels(folder)
-    plain = formatted.format is Format.TABLE
-    if plain:
-        show_labels(labels)
-    else:
-        show_cautions(labels)
-        formatted.show(tabulate_labels(labels))
-    wrong = int((~labels.problems["fault"].isin(answer_faults.HARMLESS)).sum())
-    if wrong and not decide:
-        message(
-            f"note: before an estimate, decide what the faults leave open ({wrong:,} in all): in the "
-            "sheets, or together in the sheet that --decide writes"
-        )
-    if problems is not None:
-        faults = labels.problems.assign(fault=[fault.value for fault in labels.problems["fault"]])
-        with disk.replacing(problems) as new:
-            sheets.write_sheet(faults, new, ())
-        typer.echo(f"wrote {problems}", err=not plain)
-    if decide:
-        typer.echo(f"wrote {labels.write_disputed()}", err=not plain)
-    if output is not None:
-        table = labels.labels.rename_axis("record").rename("entity").reset_index()
-        with disk.replacing(output) as new:
-            table.to_csv(new, index=False)
-        typer.echo(f"wrote {output}", err=not plain)
 
 
 @command("estimate")
@@ -285,137 +102,32 @@ def estimate_command(
 
     Examples: erbayes estimate to-label, erbayes estimate clusters.csv labels.csv -d uniform-records
     """
-    refuse_output_over(printing.output, inputs)
-    refuse_output_over(printing.output, helped)
-    refuse_output_over(printing.output, cheap)
+    refuse_output_over(printing.output, inputs, helped, cheap)
     domains.refuse_idle()
     metrics = domains.chosen_metrics(asked)
-    helped.refuse(inputs, domains.column)
-    if cheap.cheap is not None and (domains.column is not None or helped.given):
-        raise DataError("--cheap goes with neither --by nor --assist nor --across: leave out one of them")
-    cheap.refuse(inputs)
-    if by_engine.given and (worst or domains.column is not None or helped.given or cheap.cheap is not None):
-        raise DataError(
-            "--engine and --side-by-side go without --by, --across, --assist, --cheap and --worst-cases: "
-            "leave out one"
-        )
-    if worst:
-        _refuse_worst_cases(
-            inputs, asked, domains.column is not None or helped.given or cheap.cheap is not None
-        )
-    sample, _ = inputs.sample(
-        **domains.of_scan(inputs, [inputs.part]), **helped.of_scan(inputs, [inputs.part])
+    analysis = choose_analysis(
+        inputs, asked, domains=domains, helped=helped, cheap=cheap, named=by_engine, worst=worst
     )
-    engine = helped.engine(inputs, sample.units) if helped.given else None
-    if sample.units.unmatched:
+    analysis.refuse()
+    sample, _ = inputs.sample(**analysis.of_scan())
+    if (unmatched := _describe_unmatched(inputs, sample)) is not None:
         message(
-            f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing "
-            f"{inputs.missing.value}: {MISSING[inputs.missing]}"
+            f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing {unmatched}"
         )
-    if worst:
-        analysis = _bound_unresolved(inputs, asked, sample, metrics)
-    elif domains.column is not None:
-        analysis = _analyse_groups(inputs, asked, domains, sample, metrics)
-    elif engine is not None:
-        helped_by = engine(sample, metrics)
-        warned = engine.of_prediction(sample) + helped_by.alarms(sample, metrics)
-        analysis = Analysis(helped_by.table(inputs.level, asked.kind), "assisted", warned)
-    elif cheap.cheap is not None:
-        phased = cheap.estimates(inputs, sample, metrics)
-        warned = phased.alarms(sample, metrics)
-        analysis = Analysis(phased.table(inputs.level, asked.kind), "two phases", warned)
-    else:
-        analysis = _run_engines(inputs, asked, by_engine, sample, metrics)
-    for alarm in analysis.alarms:
+    found = analysis.run(sample, metrics)
+    for alarm in found.alarms:
         say(alarm)
-    table = analysis.table if domains.column else analysis.table.reset_index()
-    printing.show_estimates(table, inputs.level, analysis.method)
+    printing.show_estimates(found.table, inputs.level, found.method)
 
 
-def _refuse_worst_cases(inputs: One, asked: Asked, others: bool) -> None:
-    """Refuse options that go without worst cases, before anything is read."""
-    if inputs.returned is None:
-        raise DataError(
-            "--worst-cases needs a folder of erbayes draw as LABELS, which says what draws are unresolved"
-        )
-    if others:
-        raise DataError(
-            "--worst-cases takes neither --by nor --assist nor --cheap nor --across: leave out one of them"
-        )
-    if asked.interval not in (KindName.BETA_GAMMA, KindName.ANYTIME):
-        raise DataError(
-            f"--worst-cases has exact intervals: leave out --interval {asked.interval.value}, or choose "
-            "anytime"
-        )
-
-
-class Analysis(NamedTuple):
-    """What `estimate` prints: a table by a method, after alarms."""
-
-    table: pd.DataFrame
-    method: str
-    alarms: Sequence[str]
-
-
-def _run_engines(
-    inputs: One, asked: Asked, named: Engines, sample: Sample, metrics: Sequence[Metric]
-) -> Analysis:
-    """Estimate metrics by the engine that --engine names, or by several side by side."""
-    made = named.engines
-    named.announce(sample, metrics)
-    found = {name: engine(sample, metrics, SEED) for name, engine in made.items()}
-    warned: list[str] = list(diagnostics.alarms(sample, metrics))
-    for engine in made.values():
-        if isinstance(engine, engine_contract.Doubting):
-            warned += engine.alarms(sample, metrics, SEED)
-    if named.side_by_side:
-        table = engines.side_by_side(found, metrics, level=inputs.level).table()
-        return Analysis(table.set_index("metric"), "", warned)
-    ((name, result),) = found.items()
-    # an engine that draws has an interval of its own, unless one is asked for
-    kind = None if named.given and asked.interval is KindName.BETA_GAMMA else asked.kind
-    return Analysis(result.table(inputs.level, kind), name if named.given else "closed-form", warned)
-
-
-def _analyse_groups(
-    inputs: One, asked: Asked, domains: Domains, sample: Sample, metrics: Sequence[Metric]
-) -> Analysis:
-    """Estimate metrics of each group."""
-    by = _estimate_by_domain(inputs, domains, sample, metrics)
-    warned = [*by.alarms(), *diagnostics.alarms(sample, metrics)]
-    return Analysis(by.table(inputs.level, asked.kind), "closed-form", warned)
-
-
-def _bound_unresolved(inputs: One, asked: Asked, sample: Sample, metrics: Sequence[Metric]) -> Analysis:
-    """Return bounds of metrics, whatever the unresolved draws are."""
-    if not isinstance(sample.design, nonresponse.Responding):
-        assert inputs.returned is not None
-        raise DataError(
-            f"{inputs.labels} has no unresolved draws: each draw has a complete answer, or nobody has begun "
-            "its task; leave out --worst-cases"
-        )
-    # the exact interval of a fixed number of draws stands for the default of --interval
-    kind = engines.AnytimeBetting() if asked.interval is KindName.ANYTIME else engines.Betting()
-    bounds = labelling.worst_cases(sample, metrics, inputs.level, kind)
-    return Analysis(bounds, "worst cases", diagnostics.alarms(sample, metrics))
-
-
-def _estimate_by_domain(inputs: One, domains: Domains, sample: Sample, metrics: Sequence[Metric]) -> ByDomain:
-    """Return the metrics of each group that --by names, or across those of --across."""
-    groups = domains.groups(inputs, [inputs.part], [sample.units])
-    known = domains.known(inputs, {"": inputs.part}, groups)
-    return by_groups.by_domain(sample, groups, metrics, prediction=known.get(""), **domains.settings)
+def _describe_unmatched(inputs: One, sample: eb.Sample) -> str | None:
+    """Text of what a policy does with labelled records that the prediction lacks, None if it lacks none."""
+    return f"{inputs.missing.value}: {MISSING[inputs.missing]}" if sample.units.unmatched else None
 
 
 @command("compare")
 def compare_command(
-    *,
-    inputs: Several,
-    asked: Asked,
-    domains: Domains,
-    helped: Assist,
-    in_order: bool = flag("Each release minus the one before it; intervals hold for all at once."),
-    printing: Printing,
+    *, inputs: Several, asked: Asked, domains: Domains, helped: Assist, printing: Printing
 ) -> None:
     """Compare predictions by the same labelled sample.
 
@@ -429,59 +141,60 @@ def compare_command(
       erbayes compare both.csv labels.csv -d uniform-records --record id \\
           --cluster old --cluster new
     """
-    refuse_output_over(printing.output, inputs)
-    refuse_output_over(printing.output, helped)
+    refuse_output_over(printing.output, inputs, helped)
     domains.refuse_idle()
     metrics = domains.chosen_metrics(asked)
     if inputs.of_clusters:
         raise DataError(f"{inputs.labels}: {returned_answers.OWN}")
     helped.refuse(inputs, domains.column)
-    if in_order and domains.column is not None:
-        raise DataError("--in-order goes with neither --by nor --across: leave out one of them")
     design = inputs.design()
-    parts = inputs.parts().values()
-    predictions, shared = inputs.predictions(
-        **domains.of_scan(inputs, parts), **helped.of_scan(inputs, parts)
-    )
+    predictions, shared = inputs.predictions(**domains.of_scan(inputs), **helped.of_scan(inputs))
     note_unresolved(inputs.returned)
     design = inputs.fitted(design, shared)
-    engine = helped.engine_of_several(inputs, predictions, shared) if helped.given else None
+    engine = helped.engine(inputs, predictions, shared) if helped.given else None
     with within(inputs.drawing.in_words):
-        comparison = comparing.estimate_jointly(
-            predictions,
-            design=design,
-            metrics=metrics,
-            engine=engine,
-            **shared,
+        comparison = eb.analysis.comparison.estimate_jointly(
+            predictions, design=design, metrics=metrics, engine=engine, **shared
         )
     for name, sample in zip(predictions, comparison.samples, strict=True):
-        if isinstance(predictions[name], clusterings.Clustering):
+        if isinstance(predictions[name], eb.Clustering):
             inputs.notice_another(name, sample.units, predictions[name])
         note_frame(sample.units, f"{name}: ")
-        alone = None if engine is None else engine(sample, metrics)
-        if alone is not None:
-            weights = zip(alone.names, alone.weights.sum(axis=1), strict=True)
-            message(f"{name}: lambda {', '.join(f'{weight:.2f} for {metric}' for metric, weight in weights)}")
-        for alarm in diagnostics.alarms(sample, metrics) if alone is None else alone.alarms(sample, metrics):
-            say(alarm, f"{name}: ")
+        _note_doubts(name, sample, metrics, engine)
     if comparison.left_out:
         message(
             f"caution: {comparison.left_out} labelled records, which not all predictions have, are left out"
         )
-    table = (comparison.steps if in_order else comparison.table)(inputs.level, asked.kind)
-    _print_alike(comparison, metrics)
+    _note_alike(comparison, metrics)
+    table = comparison.table(inputs.level, asked.kind)
     if domains.column is not None:
-        groups = domains.groups(inputs, parts, [s.units for s in comparison.samples])
-        known = domains.known(inputs, inputs.parts(), groups)
-        by = by_groups.compare_by_domain(comparison, groups, metrics, predictions=known, **domains.settings)
+        groups = domains.groups(inputs, [sample.units for sample in comparison.samples])
+        by = eb.analysis.domains.compare_by_domain(
+            comparison, groups, metrics, predictions=domains.known(inputs, groups), links=domains.links
+        )
         table = by.table(inputs.level, asked.kind)
     printing.show_estimates(table, inputs.level, "closed-form" if engine is None else "assisted")
 
 
-def _print_alike(comparison: Comparison, metrics: Sequence[Metric]) -> None:
+def _note_doubts(
+    name: str, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric], engine: eb.auxiliary.Assisted | None
+) -> None:
+    """Print the alarms of one of several predictions, and the weights of second clusterings if they help."""
+    if engine is None:
+        alarms: Sequence[str] = eb.alarms(sample, metrics)
+    else:
+        found = engine(sample, metrics)
+        weights = zip(found.names, found.weights.sum(axis=1), strict=True)
+        message(f"{name}: lambda {', '.join(f'{weight:.2f} for {metric}' for metric, weight in weights)}")
+        alarms = found.alarms(sample, metrics)
+    for alarm in alarms:
+        say(alarm, f"{name}: ")
+
+
+def _note_alike(comparison: Comparison, metrics: Sequence[eb.metrics.Metric]) -> None:
     """Say in which metrics no draw shows a difference, so that its interval has no length."""
     table = comparison.differences()
-    about = {metric.name for metric in metrics if metric.group is not definitions.Group.TRUTH}
+    about = {metric.name for metric in metrics if metric.group is not eb.metrics.definitions.Group.TRUTH}
     if alike := list(dict.fromkeys(table.loc[(table["se"] == 0) & table["metric"].isin(about), "metric"])):
         message(
             f"caution: no draw shows a difference of {', '.join(alike)}, and an interval of no length is no "
@@ -523,159 +236,64 @@ def report_command(
       erbayes report clusters.csv labels.csv -d uniform-records --assist new.csv
       erbayes report to-label --feature sales=amount:sum --statistic 'mean(sales)'
     """
-    for options in (inputs, helped, domains):
-        refuse_output_over(output, options)
-    own = numbers.statistic is not None or numbers.feature is not None
-    if not own:
+    refuse_output_over(output, inputs, helped, domains)
+    if not numbers.given:
         domains.refuse_idle()
-    elif domains.of_entities:
-        raise DataError("--statistic needs --attributes of records: leave out --of-entities")
     metrics = domains.chosen_metrics(asked)
     helped.refuse(inputs, domains.column)
-    sample, read = inputs.sample(
-        **domains.of_scan(inputs, [inputs.part]), **helped.of_scan(inputs, [inputs.part])
-    )
-    engine = helped.engine(inputs, sample.units) if helped.given else None
-    names = {"prediction": "PREDICTION", "labels": "LABELS"}
-    files = [
-        *files_of(inputs),
-        *((f"--{name}", path) for one in (helped, domains) for name, path in files_of(one)),
-    ]
-    about: dict[str, Any] = {names.get(name, name): _describe_file(path) for name, path in files}
-    about["read"] = read
-    if own:
+    sample, read = inputs.sample(**domains.of_scan(inputs), **helped.of_scan(inputs))
+    engine = helped.engine_of_one(inputs, sample.units) if helped.given else None
+    about: dict[str, Any] = _describe_files(inputs, helped, domains) | {"read": read}
+    if numbers.given:
         about["Your own numbers"] = numbers.estimate(inputs, sample, domains.attributes)
-    if sample.units.unmatched:
-        about["--missing"] = f"{inputs.missing.value}: {MISSING[inputs.missing]}"
+    if (unmatched := _describe_unmatched(inputs, sample)) is not None:
+        about["--missing"] = unmatched
     if engine is not None:
         about |= in_words_of(engine, sample, metrics)
-    if (returned := inputs.returned) is not None:
-        people = returned.annotators()
-        about["drawn on"] = returned.folder.facts["date"]
-        about["cautions"] = returned.cautions()
-        about["labelled by"] = " and ".join(people["annotator"][people["tasks"] > 0])
-    others: dict[str, engines.Engine] = {"closed form": engines.Taylor(), "jackknife": engines.Jackknife()}
-    by = None if domains.column is None else _estimate_by_domain(inputs, domains, sample, metrics)
-    page = reporting.report(
+    about |= _describe_labelling(inputs)
+    by_group = ByGroup(inputs, asked, domains)
+    by = None if domains.column is None else by_group.estimate(sample, metrics)
+    others: dict[str, eb.engine.Engine] = {
+        "closed form": eb.engine.Taylor(),
+        "jackknife": eb.engine.Jackknife(),
+    }
+    page = eb.report.report(
         sample if by is None else by,
         metrics,
         level=inputs.level,
         engines=None if engine is None else {"assisted": engine} | others,
-        kinds=(asked.kind, intervals.EqualTailed()),
+        kinds=(asked.kind, eb.intervals.EqualTailed()),
         title=title,
         about=about,
-        records=None if returned is None else returned.records(),
+        records=None if inputs.returned is None else inputs.returned.records(),
         call=shlex.join(["erbayes", *sys.argv[1:]]),
     )
     with disk.replacing(output) as new:
         new.write_text(page, encoding="utf-8")
-    quoted = by or (engine or engines.Taylor())(sample, metrics)
+    quoted = by or (engine or eb.engine.Taylor())(sample, metrics)
     formatted.show_sentences(
         [f"wrote {output}"], quoted.table(inputs.level, asked.kind).reset_index(drop=by is not None)
     )
 
 
-@command("plan")
-def plan_command(
-    *,
-    inputs: One,
-    asked: Asked,
-    cheap: Cheap,
-    half_width: float | None = option("Half the width that the interval should have: 0.03."),
-    per_unit: float = option("Cost of labelling a unit, whatever its size.", default=0.0),
-    per_record: float = option("Cost of each record of a unit, beside that.", default=1.0),
-    per_cheap: float | None = option("With --cheap, the cost of a cheap draw."),
-    budget: float | None = option("With --cheap, the cost of all labels, instead of --half-width."),
-    printing: Printing,
-) -> None:
-    """Plan how many units to label, from a pilot.
+def _describe_files(inputs: One, *others: Any) -> dict[str, str]:
+    """Text that identifies each file of the options, by its argument or option."""
+    arguments = {"prediction": "PREDICTION", "labels": "LABELS"}
+    files = [(arguments.get(name, name), path) for name, path in files_of(inputs)]
+    files += [(f"--{name}", path) for options in others for name, path in files_of(options)]
+    return {name: _describe_file(path) for name, path in files}
 
-    LABELS is the pilot, drawn by --design. The plan is for uniform draws of records and of units, with
-    replacement. If LABELS is a folder whose records were drawn by predicted size (predicted-links,
-    root-size, mixture), the plan has rows for its own design too. n is a number of draws that is enough
-    with probability .8, since a pilot leaves it uncertain; n_low and n_high bound the likely number. The
-    cost is the expected one. A unit that is drawn twice is labelled once.
 
-    With --cheap, the pilot has cheap labels too, and --budget is split: into careful draws and draws with
-    cheap labels, of which the careful ones are a part. A careful draw costs what those of the pilot cost on
-    average. width is that of the interval, over that of careful labels alone for the same budget.
-
-    \b
-    Examples: a unit takes four minutes, each of its records half a minute more
-      erbayes plan clusters.csv pilot.csv -d uniform-records --half-width 0.03 \\
-          --per-unit 4 --per-record 0.5
-      erbayes plan clusters.csv pilot.csv -d uniform-records \\
-          --drawn pilot-draws.csv --cheap machine.csv \\
-          --cheap-drawn machine-draws.csv --budget 2400 --per-cheap 0.1 \\
-          --per-unit 4 --per-record 0.5
-    """
-    refuse_output_over(printing.output, inputs)
-    refuse_output_over(printing.output, cheap)
-    metrics = asked.chosen_metrics()
-    if (half_width is None) == (budget is None):
-        raise DataError("a plan needs either --half-width, or --budget with --cheap")
-    if len({cheap.cheap is None, budget is None, per_cheap is None}) > 1:
-        raise DataError("--cheap, --budget and --per-cheap go together: a budget is split by the two costs")
-    cheap.refuse(inputs)
-    pilot, _ = inputs.sample()
-    if budget is not None and per_cheap is not None:
-        found = cheap.estimates(inputs, pilot, metrics)
-        for alarm in found.alarms(pilot, metrics):
-            say(alarm)
-        table = split(found, pilot, budget, per_unit, per_record, per_cheap)
-        printing.show(table.astype(object).where(table.notna(), None))
-        return
-    assert half_width is not None
-    planned: dict[str, designing.UniformRecords | designing.UniformClusters | designing.ByPredictedSize] = {
-        DesignName.UNIFORM_RECORDS.value: designing.UniformRecords(),
-        DesignName.UNIFORM_CLUSTERS.value: designing.UniformClusters(),
+def _describe_labelling(inputs: One) -> dict[str, Any]:
+    """Return when and by whom a folder was labelled, with its cautions; nothing if LABELS is a file."""
+    if (returned := inputs.returned) is None:
+        return {}
+    people = returned.annotators()
+    return {
+        "drawn on": returned.folder.facts["date"],
+        "cautions": returned.cautions(),
+        "labelled by": " and ".join(people["annotator"][people["tasks"] > 0]),
     }
-    if inputs.returned is not None:
-        own = pilot.design.design if isinstance(pilot.design, nonresponse.Responding) else pilot.design
-        name = str(plans.to_plain(inputs.returned.folder.drawn.plan)["name"])
-        if isinstance(own, designing.ByPredictedSize):
-            planned[name] = own
-        elif not isinstance(own, designing.UniformRecords | designing.UniformClusters):
-            message(f"note: the plan is for uniform draws, and not for those of {inputs.labels}, {name}")
-    for alarm in diagnostics.alarms(pilot, metrics):
-        say(alarm)
-    plan = planning.forecast(
-        pilot, metrics, planned, kind=asked.kind, cost=lambda size: per_unit + per_record * size
-    )
-    table = plan.needed(half_width, inputs.level)
-    _print_unreached(pilot, planned, table)
-    if not per_unit and per_record == 1:
-        message("note: cost counts records to label; --per-unit and --per-record say what they cost")
-    printing.show(table.astype(object).where(table.notna(), None))
-
-
-def _print_unreached(
-    pilot: Sample,
-    designs: Mapping[str, designing.UniformRecords | designing.UniformClusters | designing.ByPredictedSize],
-    table: pd.DataFrame,
-) -> None:
-    """Say which planned designs are expected to leave out large clusters with many links."""
-    known = pilot.units.known
-    if known is None or not known.singletons:
-        return
-    # the chance of a predicted cluster at one draw of a uniform design, up to a factor
-    chances = {
-        designing.UniformRecords: columns_of.RECORDS,
-        designing.UniformClusters: columns_of.PREDICTED_CLUSTERS,
-    }
-    for name, design in designs.items():
-        if not (n := table.loc[table["design"] == name, "n"].max()) > 0:
-            continue
-        chance = design.chance if isinstance(design, designing.ByPredictedSize) else chances[type(design)]
-        if (beyond := calibration.links_expected_beyond(known, chance, n)) > calibration.NOTABLE:
-            message(
-                f"note: {name}: {n:,} draws are expected to leave {beyond:.0%} of the predicted links in "
-                "clusters larger than any that they reach, so that they do not tell recall of large entities"
-            )
-
-
-MANY = 100
-"""Candidates of a task that are many for an annotator."""
 
 
 @command("check")
@@ -717,18 +335,16 @@ def check_command(
         found = check_pairs(inputs, minimum)
     else:
         sample, _ = inputs.sample()
-        rule = replace(labelling.ONCE if once else labelling.REPEATED, level=inputs.level)
-        found = labelling.check(sample, minimum, rule)
-        for alarm in diagnostics.alarms(sample, found.metrics):
+        rule = replace(eb.labels.ONCE if once else eb.labels.REPEATED, level=inputs.level)
+        found = eb.labels.check(sample, minimum, rule)
+        for alarm in eb.alarms(sample, found.metrics):
             say(alarm)
     printing.show_sentences(found.sentences(), found.table().reset_index())
     raise typer.Exit(stopping.STATUS[found.verdict])
 
 
 @command("help")
-def help_command(
-    topic: str | None = argument("A topic or a command.", default=None),
-) -> None:
+def help_command(topic: str | None = argument("A topic or a command.", default=None)) -> None:
     """Explain a topic with all of its options, or a command."""
     typer.echo(explain(topic, typer.main.get_command(app)), nl=False)
 
@@ -751,14 +367,12 @@ def metrics_command(printing: Printing) -> None:
     """
     if printing.output is not None:
         disk.refuse_output(printing.output)
-    rows = [(m.group.value, m.name, m.meaning, m.source) for m in definitions.ALL]
+    rows = [(m.group.value, m.name, m.meaning, m.source) for m in eb.metrics.ALL]
     printing.show(pd.DataFrame(rows, columns=["about", "metric", "meaning", "formula"]))
 
 
 @command("demo")
-def demo_command(
-    picture: Path = option("File of the picture to write.", default=Path("demo.png")),
-) -> None:
+def demo_command(picture: Path = option("File of the picture to write.", default=Path("demo.png"))) -> None:
     """Show engines side by side on cases whose truth is known.
 
     The first case is the example of the README. In the second a few entities hold most links: closed form,

@@ -7,9 +7,10 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+import erbayes as eb
+
 from .._internal.errors import DataError, head
-from .._internal.policies import SingleUnit
-from .lazily import clusterings, designing, disk, pd
+from .lazily import clusterings, disk, pd
 from .options import file_option, option
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ TAKES = {
     DesignName.DISTINCT_ENTITIES: ["draws", "population"],
     DesignName.UNIFORM_CLUSTERS: ["drawn", "population"],
     DesignName.KNOWN_WEIGHTS: ["drawn", "population", "weights"],
-    DesignName.STRATIFIED: ["strata", "populations", "single-unit"],
+    DesignName.STRATIFIED: ["strata", "populations"],
 }
 """Options of each design."""
 
@@ -51,7 +52,6 @@ class Drawing:
     weights: Path | None = file_option("File of units and their weights.", rare=True)
     strata: Path | None = file_option("File of units and their strata.", rare=True)
     populations: Path | None = file_option("File of strata and their numbers of units.", rare=True)
-    single_unit: SingleUnit | None = option("Variance of a stratum with a single draw.", rare=True)
 
     @property
     def given(self) -> list[str]:
@@ -85,25 +85,23 @@ class Drawing:
         units = None if self.drawn is None else list(disk.read_columns(self.drawn, {"unit": None}).iloc[:, 0])
         match self.design:
             case DesignName.UNIFORM_RECORDS:
-                return designing.UniformRecords(units, self.population)
+                return eb.design.UniformRecords(units, self.population)
             case DesignName.UNIFORM_CLUSTERS:
-                return designing.UniformClusters(self.population, units)
+                return eb.design.UniformClusters(self.population, units)
             case DesignName.DISTINCT_ENTITIES:
                 if self.draws is None:
                     raise DataError(f"--design {self.design.value} needs --draws")
-                return designing.DistinctEntities(self.draws, self.population)
+                return eb.design.DistinctEntities(self.draws, self.population)
             case DesignName.KNOWN_WEIGHTS:
                 if self.weights is None:
                     raise DataError(f"--design {self.design.value} needs --weights")
-                return designing.KnownWeights(numbers(self.weights, "unit", "weight"), units, self.population)
+                return eb.design.KnownWeights(numbers(self.weights, "unit", "weight"), units, self.population)
             case DesignName.STRATIFIED:
                 if self.strata is None or self.populations is None:
                     raise DataError(f"--design {self.design.value} needs --strata and --populations")
                 of_strata = numbers(self.populations, "stratum", "number", whole=True)
                 sizes = {str(h): int(n) for h, n in of_strata.items()}
-                return designing.Stratified(
-                    keyed(self.strata, "unit", "stratum"), sizes, self.single_unit or SingleUnit.ERROR
-                )
+                return eb.design.Stratified(keyed(self.strata, "unit", "stratum"), sizes)
 
 
 def keyed(path: Path, key: str, value: str) -> pd.Series:

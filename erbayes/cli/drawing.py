@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+import erbayes as eb
 
 from .._internal.errors import DataError, head
 from .designs import keyed, numbers
-from .lazily import clusterings, disk, labelling, pages, pd, plans, sources
+from .lazily import clusterings, disk, pages, pd, plans, sources
 from .options import REQUIRED, file_option, flag, message, option
-
-if TYPE_CHECKING:
-    from ..labels import Drawn
-    from ..labels.drawing.plans import Plan
 
 
 class PlanName(Enum):
@@ -64,7 +62,7 @@ class Planned:
         file_okay=False,
     )
 
-    def plan(self) -> Plan:
+    def plan(self) -> plans.Plan:
         """Return the plan that the options name."""
         name = self.design.value
         foreign = {
@@ -91,7 +89,7 @@ class Planned:
                 raise DataError(f"--starts {self.starts}: write whole numbers with commas, such as 1,2,5")
             settings["starts"] = tuple(int(start) for start in self.starts.split(","))
         cls: Any = plans.PLANS[name]
-        plan: Plan = cls(**settings)
+        plan: plans.Plan = cls(**settings)
         return plan
 
     def values_of_records(self) -> pd.Series | None:
@@ -141,31 +139,31 @@ class Shown:
         if self.limit is not None and {self.candidates, self.looser, self.search} == {None}:
             raise DataError("--limit needs candidates: --search, --candidates or --looser")
 
-    def tasks(self, drawn: Drawn, record: str | None, any_id: bool = False) -> pd.DataFrame:
+    def tasks(self, drawn: eb.labels.Drawn, record: str | None, any_id: bool = False) -> pd.DataFrame:
         """Return the table of tasks, with candidates, and with attributes of the records that it shows."""
         found = []
         if self.search is not None and self.attributes is not None:
-            found.append(labelling.by_text(drawn, disk.read_rows(self.attributes, record), limit=self.search))
+            found.append(eb.labels.by_text(drawn, disk.read_rows(self.attributes, record), limit=self.search))
         if self.candidates is not None:
             found.append(_read_candidate_pairs(drawn, self.candidates))
         if self.looser is not None:
             table = disk.read_columns(self.looser, {"record": record, "cluster": None})
-            looser = clusterings.Clustering.of(table, "looser clustering", any_id=any_id)
-            found.append(labelling.from_clustering(drawn, looser))
-        candidates = labelling.interleaved(*found) if found else None
+            looser = eb.Clustering.of(table, "looser clustering", any_id=any_id)
+            found.append(eb.labels.from_clustering(drawn, looser))
+        candidates = eb.labels.interleaved(*found) if found else None
         if candidates is not None and self.limit is not None:
-            every, candidates = len(candidates), labelling.interleaved(candidates, limit=self.limit)
+            every, candidates = len(candidates), eb.labels.interleaved(candidates, limit=self.limit)
             if left_out := every - len(candidates):
                 message(
                     f"note: --limit {self.limit} leaves out {left_out:,} of {every:,} candidates: those of "
                     "lowest score and, if scores are equal, those that chance names"
                 )
         # tasks are made twice, so that only attributes of the records that they show are read
-        shown = labelling.tasks(drawn, None, candidates, controls=self.controls)
+        shown = eb.labels.tasks(drawn, None, candidates, controls=self.controls)
         if self.attributes is None:
             return shown
         attributes = disk.read_rows(self.attributes, record, clusterings.as_index(shown["record"].unique()))
-        return labelling.tasks(drawn, attributes, candidates, controls=self.controls)
+        return eb.labels.tasks(drawn, attributes, candidates, controls=self.controls)
 
 
 def refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:
@@ -183,7 +181,7 @@ def refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:
         )
 
 
-def _read_candidate_pairs(drawn: Drawn, path: Path) -> pd.DataFrame:
+def _read_candidate_pairs(drawn: eb.labels.Drawn, path: Path) -> pd.DataFrame:
     """Candidates from a file of pairs of records, with a score or without."""
     pairs = disk.read_table(path)
     if not 2 <= pairs.shape[1] <= 3:
@@ -192,8 +190,8 @@ def _read_candidate_pairs(drawn: Drawn, path: Path) -> pd.DataFrame:
             "of records and, optionally, one of scores"
         )
     if pairs.shape[1] == 2:
-        return labelling.from_pairs(drawn, pairs.assign(score=1.0), "score")
+        return eb.labels.from_pairs(drawn, pairs.assign(score=1.0), "score")
     score = pairs.columns[2]
-    return labelling.from_pairs(
+    return eb.labels.from_pairs(
         drawn, pairs.assign(**{score: pd.to_numeric(pairs[score], errors="coerce")}), score
     )

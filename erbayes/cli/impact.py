@@ -4,31 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+import erbayes as eb
 
 from .._internal.errors import DataError
 from .inputs import One
-from .lazily import (
-    definitions,
-    diagnostics,
-    disk,
-    features,
-    frames,
-    impacts,
-    large,
-    large_features,
-    large_files,
-    statistics,
-)
+from .lazily import disk, features, frames, impacts, large_features, large_files, pd
 from .options import command, file_option, message, option, refuse_output_over, say
 from .printing import Format, Printing
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from ..analysis.impact import Impact
-    from ..design.sample import Sample
-    from ..units.features import Feature
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,11 +31,18 @@ class Numbers:
         metavar="NAME=COLUMN:HOW",
     )
 
-    def estimate(self, inputs: One, sample: Sample, attributes: Path | None, by: str | None = None) -> Impact:
+    @property
+    def given(self) -> bool:
+        """True if the options ask for a number."""
+        return self.statistic is not None or self.feature is not None
+
+    def estimate(
+        self, inputs: One, sample: eb.Sample, attributes: Path | None, by: str | None = None
+    ) -> impacts.Impact:
         """Estimate the numbers from the sample of the input, and from a table of attributes."""
-        wanted_statistics = statistics.statistics_of(self.statistic or ["count"])
+        wanted_statistics = eb.statistics.statistics_of(self.statistic or ["count"])
         wanted = [features.Feature.parse(text) for text in self.feature or []]
-        if inputs.reading.scanned([inputs.part], inputs.framed.frame):
+        if inputs.scanned:
             return self._scan(inputs, sample, attributes, by, wanted_statistics, wanted)
         table: Any = None
         if attributes is not None:
@@ -74,25 +65,25 @@ class Numbers:
     def _scan(
         self,
         inputs: One,
-        sample: Sample,
+        sample: eb.Sample,
         attributes: Path | None,
         by: str | None,
         wanted_statistics: Any,
-        wanted: list[Feature],
-    ) -> Impact:
+        wanted: list[features.Feature],
+    ) -> impacts.Impact:
         """Estimate the numbers of a prediction where it lies."""
-        if inputs.of_clusters or inputs.framed.frame is not None or inputs.framed.dates is not None:
+        if inputs.of_clusters or inputs.framed.given:
             raise DataError("a prediction that is scanned takes neither a frame nor drawn clusters here")
         units: Any = sample.units
         reading = inputs.reading
         featured = large_features.scan_features(
             reading.source(inputs.part),
             units,
-            inputs.labelled(scanned=True)[0]["labels"],
+            inputs.labelled()[0]["labels"],
             attributes=None if attributes is None else large_files.Files(attributes, text=True),
             features=wanted,
             by=by,
-            database=large.DuckDB(reading.memory_limit),
+            database=reading.database,
         )
         return impacts.estimate_impact(sample, impacts.Known.of(featured, wanted_statistics), featured)
 
@@ -136,7 +127,7 @@ def impact_command(
     if printing.output is not None and attributes is not None:
         disk.refuse_output(printing.output, [attributes])
     sample, _ = inputs.sample()
-    for alarm in diagnostics.alarms(sample, [definitions.entities]):
+    for alarm in eb.alarms(sample, [eb.metrics.entities]):
         say(alarm)
     found = numbers.estimate(inputs, sample, attributes, by)
     table: pd.DataFrame = found.table(inputs.level).reset_index()

@@ -8,24 +8,13 @@ from itertools import combinations, compress, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import erbayes as eb
+
 from .._internal.errors import DataError, head
 from .._internal.policies import Missing
 from .designs import Drawing
-from .lazily import (
-    answer_faults,
-    clusterings,
-    designing,
-    disk,
-    labelling,
-    large_files,
-    measuring,
-    np,
-    pd,
-    plans,
-    returned_answers,
-    sampling,
-)
-from .options import argument, file_option, message, option, refuse_same_file, within
+from .lazily import answer_faults, counted, disk, large_files, np, pd, plans, returned_answers
+from .options import argument, message, option, refuse_same_file, within
 from .predictions import CLUSTERS, Frame, Part, Predicted, Reading, in_words
 from .printing import show_cautions
 from .remembered import TABLE
@@ -33,9 +22,7 @@ from .top_up import read_both
 
 if TYPE_CHECKING:
     from ..design.contract import Design
-    from ..labels import Drawn, Labels
-    from ..large.counted import Scanned
-    from ..units.units import Units
+
 
 NAMED = 3
 """Added records that are missing in the prediction, named at most."""
@@ -44,7 +31,7 @@ NAMED = 3
 LABELLED = "{:,} labelled records of {:,} entities"
 
 
-def note_unresolved(labels: Labels | None) -> None:
+def note_unresolved(labels: eb.labels.Labels | None) -> None:
     """Print how many draws of a folder have no complete answer, if there are any."""
     if labels is None or not len(labels.unresolved):
         return
@@ -54,7 +41,7 @@ def note_unresolved(labels: Labels | None) -> None:
     message(f"note: {lost.sum():,} of {draws:,} draws have no complete answer: {kinds}")
 
 
-def _explain_unlike(units: Units, drawn: Drawn) -> str | None:
+def _explain_unlike(units: eb.units.Units, drawn: eb.labels.Drawn) -> str | None:
     """Text that tells a prediction from the one that was drawn from, None if their sizes are alike."""
     known = units.known
     if known is None or all(
@@ -68,19 +55,19 @@ def _explain_unlike(units: Units, drawn: Drawn) -> str | None:
     return f"it has {one}, not {other}" if one != other else f"its clusters of {one} have other sizes"
 
 
-def note_frame(units: Units, name: str = "") -> None:
+def note_frame(units: eb.units.Units, name: str = "") -> None:
     """Print what the frame leaves of a prediction, if there is a frame."""
     if units.frame is not None:
         facts = "; ".join(f"{what}: {value}" for what, value in units.frame.in_words().items())
         message(f"note: {name}{facts}")
 
 
-def _describe_count(units: Scanned) -> str:
+def _describe_count(units: counted.Scanned) -> str:
     """Text with the number of records that a scan counts."""
     return f"{units.rows:,} records{'' if units.frame is None else ' of the frame'}"
 
 
-def _print_scan(units: Scanned, path: Path, name: str = "") -> None:
+def _print_scan(units: counted.Scanned, path: Path, name: str = "") -> None:
     """Print what was scanned."""
     clusters = "" if units.known is None else f", in {units.known.count.sum():,.0f} clusters"
     message(
@@ -103,11 +90,6 @@ class Inputs:
     drawn_from: Path | None = option(
         "With a folder: the prediction drawn from, if not PREDICTION.", rare=True, panel="Design", exists=True
     )
-    blocks: Path | None = file_option(
-        "Record and block, of every labelled record: blocks then are the units drawn.",
-        rare=True,
-        panel="Design",
-    )
     reading: Reading
     cluster: str | list[str] | None = None
     entity: str | None = option("Entity column of LABELS.", metavar="COLUMN")
@@ -128,14 +110,23 @@ class Inputs:
         for first, second in combinations(predictions, 2):
             refuse_same_file(("PREDICTION", first), ("PREDICTION", second))
 
+    def parts(self) -> dict[str, Part]:
+        """Return the predictions by name."""
+        raise NotImplementedError
+
     @cached_property
-    def returned(self) -> Labels | None:
+    def scanned(self) -> bool:
+        """True if predictions are scanned where they lie, False if they are read into memory."""
+        return self.reading.scanned(self.parts().values(), self.framed.frame)
+
+    @cached_property
+    def returned(self) -> eb.labels.Labels | None:
         """Labels of a folder, None if LABELS is a file."""
         if not self.labels.is_dir():
             if self.drawn_from is not None:
                 raise DataError("--drawn-from needs a folder of erbayes draw as LABELS")
             return None
-        named = {"design": self.drawing.design, "blocks": self.blocks, "entity": self.entity}
+        named = {"design": self.drawing.design, "entity": self.entity}
         options = [name for name, value in named.items() if value is not None] + self.drawing.given
         if options:
             raise DataError(
@@ -144,7 +135,7 @@ class Inputs:
             )
         if (self.labels / TABLE).is_file():
             raise DataError(f"{self.labels} has pairs, which erbayes pairs and erbayes check read")
-        labels = labelling.read_labels(self.labels)
+        labels = eb.labels.read_labels(self.labels)
         show_cautions(labels)
         return labels
 
@@ -171,7 +162,7 @@ class Inputs:
             return None
         return Part(self.drawn_from, None, self.cluster if isinstance(self.cluster, str) else None)
 
-    def notice_another(self, name: str, units: Units, prediction: clusterings.Clustering | Part) -> None:
+    def notice_another(self, name: str, units: eb.units.Units, prediction: eb.Clustering | Part) -> None:
         """Refuse a prediction that is not the one drawn from, or say so if chances are the same."""
         if self.returned is None or self.origin is not None:
             return
@@ -179,28 +170,24 @@ class Inputs:
         if isinstance(drawn.plan, plans.FREE):
             # chances without predicted clusters in them hold for any prediction, so that a note is enough
             unlike = _explain_unlike(units, drawn)
-            if (
-                unlike is None
-                and isinstance(prediction, clusterings.Clustering)
-                and not drawn.is_from(prediction)
-            ):
+            if unlike is None and isinstance(prediction, eb.Clustering) and not drawn.is_from(prediction):
                 unlike = "its clusters hold other records"
             if unlike is not None:
                 message(f"note: {name} is not the prediction that was drawn from: {unlike}")
         elif units.frame is None:
-            if isinstance(prediction, clusterings.Clustering):
+            if isinstance(prediction, eb.Clustering):
                 drawn.refuse_another(prediction)
                 return
             with self.reading.opened(prediction) as (source, _):
                 drawn.refuse_another(source)
 
-    def name_added(self, prediction: clusterings.Clustering) -> None:
+    def name_added(self, prediction: eb.Clustering) -> None:
         """Print where annotators have added records that are missing in a prediction."""
         if self.returned is None or self.missing not in {Missing.ERROR, Missing.COMMON}:
             return
         if self.returned.labels.index.isin(prediction.records).all():
             return
-        problems = labelling.read_labels(self.returned.folder, prediction).problems
+        problems = eb.labels.read_labels(self.returned.folder, prediction).problems
         unknown = problems[problems["fault"] == answer_faults.Fault.UNKNOWN_RECORD]
         for where, task, record in unknown[["where", "task", "record"]].head(NAMED).itertuples(index=False):
             message(f"note: {where}, task {task}: {answer_faults.Fault.UNKNOWN_RECORD.value}: {record!r}")
@@ -211,74 +198,66 @@ class Inputs:
             return design
         policy = Missing.OMIT if self.missing is Missing.OMIT else Missing.ERROR
         shared = shared | {"frame": None, "missing": policy}
-        units: Units
+        units: eb.units.Units
         with self.reading.opened(part, "prediction that was drawn from") as (prediction, read):
             message(f"read {read}, which was drawn from")
             self.returned.folder.drawn.refuse_another(prediction)
-            if isinstance(prediction, clusterings.Clustering):
-                units = measuring.measure(prediction, **shared)
+            if isinstance(prediction, eb.Clustering):
+                units = eb.measure(prediction, **shared)
             else:
                 units = self.reading.scan(part, shared)
-        return designing.KeptWeights(design, units)
+        return eb.design.KeptWeights(design, units)
 
-    def labelled(self, scanned: bool) -> tuple[dict[str, Any], str]:
+    def labelled(self) -> tuple[dict[str, Any], str]:
         """Read the arguments that all predictions share, with a sentence about what was read."""
         frame: Any = self.framed.dates
-        if (path := self.framed.frame) is not None and scanned:
+        if (path := self.framed.frame) is not None and self.scanned:
             frame = self.reading.source(Part(path, None, None))
         elif path is not None:
             frame = disk.read_columns(path, {"record": self.reading.record}, spare=1)
         if self.returned is not None:
             answers = self.returned.labels if self.both is None else self.both[0]
-            labels = clusterings.Clustering.of(answers, "labels")
+            labels = eb.Clustering.of(answers, "labels")
             read = f"{LABELLED.format(len(labels.records), len(labels.clusters))} ({self.labels})"
         else:
             table = disk.read_columns(self.labels, {"record": self.reading.record, "entity": self.entity})
             labels, read = self.reading.clustering_of(table, self.labels, "labels", LABELLED)
-        shared = {"frame": frame, "labels": labels, "blocks": None, "missing": self.missing}
-        if self.blocks is not None:
-            table = disk.read_columns(self.blocks, {"record": self.reading.record, "block": None})
-            shared["blocks"], filled = self.reading.clustering_of(
-                table, self.blocks, "blocks", "{:,} records of {:,} blocks"
-            )
-            read = f"{read}; {filled}"
-        return shared, read
+        return {"frame": frame, "labels": labels, "missing": self.missing}, read
 
 
 @dataclass(frozen=True, kw_only=True)
 class One(Predicted, Inputs):
     """Options of a command on one prediction."""
 
-    def sample(self, **grouped: Any) -> tuple[sampling.Sample, str]:
+    def sample(self, **grouped: Any) -> tuple[eb.Sample, str]:
         """Read or scan (with `grouped`) the prediction, and return its sample and what was read, in words."""
         design, part = self.design(), self.part
         if self.returned is not None and self.of_clusters:
             return self._sample_clusters(self.returned, design)
-        units: Units
+        units: eb.units.Units
         prediction: Any = None
-        if self.reading.scanned([part], self.framed.frame):
-            shared, labels_read = self.labelled(scanned=True)
+        if self.scanned:
+            shared, labels_read = self.labelled()
             message(f"read {labels_read}")
             units = scanned = self.reading.scan(part, shared | grouped)
             _print_scan(scanned, part.path)
             read = f"{_describe_count(scanned)} ({in_words(scanned.columns, part.path)}); {labels_read}"
         else:
             prediction, shared, read = self.memory
-            units = measuring.measure(prediction, **shared)
+            units = eb.measure(prediction, **shared)
         note_frame(units)
         note_unresolved(self.returned)
         self.notice_another(
-            str(part.path), units, prediction if isinstance(prediction, clusterings.Clustering) else part
+            str(part.path), units, prediction if isinstance(prediction, eb.Clustering) else part
         )
         design = self.fitted(design, shared)
         with within(self.drawing.in_words):
-            return sampling.Sample(units, design), read
+            return eb.Sample(units, design), read
 
-    def _sample_clusters(self, returned: Labels, design: Design) -> tuple[sampling.Sample, str]:
+    def _sample_clusters(self, returned: eb.labels.Labels, design: Design) -> tuple[eb.Sample, str]:
         """Make the sample of drawn predicted clusters, with a sentence about what was read."""
-        framed = self.framed.frame is not None or self.framed.dates is not None
-        if self.drawn_from is not None or framed:
-            option = "--frame" if framed else "--drawn-from"
+        if self.drawn_from is not None or self.framed.given:
+            option = "--frame" if self.framed.given else "--drawn-from"
             raise DataError(f"{self.labels} takes no {option}: {returned_answers.OWN}")
         labels = returned.labels
         with self.reading.opened(self.part) as (prediction, read):
@@ -286,13 +265,13 @@ class One(Predicted, Inputs):
         read = f"{read}; {LABELLED.format(len(labels), labels.nunique())} ({self.labels})"
         message(f"read {read}")
         note_unresolved(returned)
-        return sampling.Sample(units, design), read
+        return eb.Sample(units, design), read
 
     @cached_property
     def memory(self) -> tuple[Any, dict[str, Any], str]:
         """Return a prediction read into memory, what goes with it, and a sentence about what was read."""
         prediction, read = self.reading.read(self.part, "prediction", self.framed.dates)
-        shared, labels_read = self.labelled(scanned=False)
+        shared, labels_read = self.labelled()
         message(f"read {read}; {labels_read}")
         self.name_added(prediction)
         return prediction, shared, f"{read}; {labels_read}"
@@ -342,11 +321,10 @@ class Several(Inputs):
     def predictions(self, **grouped: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Read or scan (with `grouped`) the predictions, by name, with the arguments that they share."""
         parts = self.parts()
-        scanned = self.reading.scanned(parts.values(), self.framed.frame)
-        shared, labels_read = self.labelled(scanned)
+        shared, labels_read = self.labelled()
         message(f"read {labels_read}")
         predictions: dict[str, Any] = {}
-        if not scanned:
+        if not self.scanned:
             for name, part in parts.items():
                 predictions[name], read = self.reading.read(part, f"prediction {name!r}", self.framed.dates)
                 message(f"{name}: read {read}")
@@ -355,7 +333,7 @@ class Several(Inputs):
             predictions = dict(self.reading.scan_shared(parts, shared | grouped))
         else:
             predictions = {name: self.reading.scan(part, shared | grouped) for name, part in parts.items()}
-        if scanned:
+        if self.scanned:
             for name, units in predictions.items():
                 _print_scan(units, parts[name].path, f"{name}: ")
         return predictions, shared

@@ -322,7 +322,7 @@ def refuse_same_file(first: tuple[str, Path], second: tuple[str, Path]) -> None:
         raise DataError(f"{name} {path} and {other} {again} are one file")
 
 
-def refuse_output_over(output: Path | None, options: Any) -> None:
-    """Refuse an output that is one of the input files, or cannot be written, before anything is read."""
+def refuse_output_over(output: Path | None, *groups: Any) -> None:
+    """Refuse an output that is a file of some options, or cannot be written, before anything is read."""
     if output is not None:
-        disk.refuse_output(output, [path for _, path in files_of(options)])
+        disk.refuse_output(output, [path for options in groups for _, path in files_of(options)])

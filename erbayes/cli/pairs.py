@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
+import erbayes as eb
+
 from .._internal.errors import DataError
 from .drawing import Planned, Shown
-from .lazily import clusterings, definitions, disk, judged_pairs, pages, pd, plotting
+from .lazily import clusterings, disk, pages, pd, stopping
 from .options import argument, command, flag, message, option, refuse_output_over, say
 from .predictions import Predicted
 from .printing import Printing
 from .remembered import TABLE
-from .thresholds import EdgeTable, read_thresholds
+from .thresholds import EdgeTable, read_thresholds, save_picture
 
 if TYPE_CHECKING:
-    from ..analysis.pairs import LabelledPairs, ScoredEdges
-    from ..labels.drawing.stopping import Check
     from .inputs import One
+
 
 PAGE, ANNOTATOR = "label-A.html", "A"
 QUESTION = "Are these two records the same person or thing?"
@@ -39,7 +40,7 @@ def draw_pairs(inputs: Predicted, planned: Planned, shown: Shown, replace: bool,
         raise DataError(f"cannot write {output}: it holds other files: name a new folder")
     if table.exists() and not replace:
         raise DataError(f"cannot write {output}: it may hold answers; name a new folder, or --replace them")
-    drawn = judged_pairs.draw(**given, n=planned.n, seed=planned.seed, threshold=links.threshold)
+    drawn = eb.pairs.draw(**given, n=planned.n, seed=planned.seed, threshold=links.threshold)
     tasks = _make_tasks(drawn)
     if shown.attributes is not None:
         wanted = clusterings.as_index(tasks["record"].unique())
@@ -75,17 +76,17 @@ def has_pairs(inputs: One) -> bool:
     return inputs.reading.links.edges and {"band", "same"} <= set(disk.read_table(path).columns)
 
 
-def check_pairs(inputs: One, minimum: Mapping[Any, float]) -> Check:
+def check_pairs(inputs: One, minimum: Mapping[Any, float]) -> stopping.Check:
     """Check the precision of links at a threshold by labelled pairs."""
     given = [*inputs.drawing.given, *(["design"] if inputs.drawing.design else [])]
-    given += [o for o in ("cluster", "drawn_from", "blocks", "entity") if getattr(inputs, o)]
+    given += [o for o in ("cluster", "drawn_from", "entity") if getattr(inputs, o)]
     if given:
         option = given[0].replace("_", "-")
         raise DataError(f"{inputs.labels} has pairs, which take no --{option}: leave it out")
     at = inputs.reading.links.threshold
-    if at is None or list(minimum) != [definitions.pairwise_precision.name]:
+    if at is None or list(minimum) != [eb.metrics.pairwise_precision.name]:
         raise DataError("pairs tell precision of links at a threshold: give --min-precision and --threshold")
-    found = judged_pairs.estimate(answers=_read_answers(inputs.labels), **_read_edges(inputs))
+    found = eb.pairs.estimate(answers=_read_answers(inputs.labels), **_read_edges(inputs))
     for doubt in found.doubts():
         say(doubt)
     (least,) = minimum.values()
@@ -134,7 +135,6 @@ class Asked:
 
     threshold: str | None = option("Thresholds with commas between them; by default ends of bands.")
     of_edges: bool = flag("Edges were drawn by bands of their score: estimate right edges, not links.")
-    bands: bool = flag("Show the share of right pairs by band instead.")
     level: float = option("Level of intervals, between 0 and 1.", default=0.95)
     picture: Path | None = option("File of a picture of right pairs by band to write.")
 
@@ -162,12 +162,12 @@ def pairs_command(
     for output in (printing.output, asked.picture):
         refuse_output_over(output, table)
     at = None if asked.threshold is None else read_thresholds(asked.threshold, "--threshold")
-    work: Any = judged_pairs.scored_edges if asked.of_edges else judged_pairs.estimate
-    found: LabelledPairs | ScoredEdges = work(answers=_read_answers(answers), **table.given())
+    work: Any = eb.pairs.scored_edges if asked.of_edges else eb.pairs.estimate
+    found: eb.pairs.LabelledPairs | eb.pairs.ScoredEdges = work(
+        answers=_read_answers(answers), **table.given()
+    )
     for doubt in found.doubts():
         say(doubt)
     if asked.picture is not None:
-        figure = plotting.calibration(found, level=asked.level).get_figure(root=True)
-        assert figure is not None
-        figure.savefig(asked.picture)
-    printing.show(found.bands(asked.level) if asked.bands else found.table(at, asked.level))
+        save_picture(eb.plots.calibration(found, level=asked.level), asked.picture)
+    printing.show(found.table(at, asked.level))

@@ -7,30 +7,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import erbayes as eb
+
 from .._internal.errors import DataError, Remedy
 from .designs import DesignName
 from .inputs import LABELLED, One
-from .lazily import (
-    auxiliary,
-    clusterings,
-    counted,
-    disk,
-    joint,
-    labelling,
-    measuring,
-    pd,
-    sampling,
-    two_phases,
-)
+from .lazily import counted, disk, joint, pd, two_phases
 from .options import file_option, message, option, refuse_same_file, remedies, within
 from .predictions import in_words
 
 if TYPE_CHECKING:
     from ..auxiliary.estimates import AssistedEstimates
     from ..design.contract import Design
-    from ..design.sample import Sample
-    from ..metrics.definitions import Metric
-    from ..units.units import Units
+
 
 ANSWERS = ("drawn", "record", "probability")
 """Columns of a machine's answers. A file without these names has them in this order, and no others."""
@@ -47,7 +36,7 @@ REMEDIES = {
 }
 """Remedies of errors in files of cheap labels."""
 OTHERS = 2
-"""Least number of draws that have cheap labels only."""
+"""Least number of draws that have cheap labels only, since one has no variance."""
 DESIGNS = (DesignName.UNIFORM_RECORDS, DesignName.UNIFORM_CLUSTERS)
 """Designs that two phases can have in the shell."""
 
@@ -104,7 +93,7 @@ class Cheap:
         joint.refuse_kept(inputs.missing)
         refuse_same_file(("--cheap", self.cheap), ("LABELS", inputs.labels))
 
-    def _read_cheap_answers(self, prediction: Any) -> tuple[clusterings.Clustering, Design, str]:
+    def _read_cheap_answers(self, prediction: Any) -> tuple[eb.Clustering, Design, str]:
         """Read answers of a machine as cheap labels, with their design and a sentence about what was read."""
         assert self.cheap is not None and self.cheap_drawn is not None and self.cheap_threshold is not None
         named = set(ANSWERS) <= set(disk.read_table(self.cheap).columns)
@@ -122,10 +111,10 @@ class Cheap:
         if isinstance(prediction, pd.DataFrame):  # with the dates of a frame
             prediction = prediction.iloc[:, :2]
         columns = (first, second, third)
-        machine = labelling.machine_labels(
+        machine = eb.labels.machine_labels(
             table, drawn, prediction, threshold=self.cheap_threshold, columns=columns
         )
-        labels = clusterings.Clustering.of(machine.labels, "cheap labels")
+        labels = eb.Clustering.of(machine.labels, "cheap labels")
         read = (
             f"{len(table):,} answers ({in_words(table.columns, self.cheap)}); with a probability of "
             f"{self.cheap_threshold:g} or more {LABELLED.format(len(labels.records), len(labels.clusters))}; "
@@ -133,7 +122,9 @@ class Cheap:
         )
         return labels, machine.design, read
 
-    def estimates(self, inputs: One, sample: Sample, metrics: Sequence[Metric]) -> AssistedEstimates:
+    def estimates(
+        self, inputs: One, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]
+    ) -> AssistedEstimates:
         """Read the cheap labels, and return the metrics of careful labels with their help."""
         assert self.cheap is not None
         scanned = isinstance(sample.units, counted.Scanned)
@@ -146,15 +137,15 @@ class Cheap:
                 )
                 labels, read = inputs.reading.clustering_of(table, self.cheap, "cheap labels", LABELLED)
             design = replace(inputs.drawing, drawn=self.cheap_drawn).read()
-        units: Units
+        units: eb.units.Units
         if scanned:
-            shared, _ = inputs.labelled(scanned=True)
+            shared, _ = inputs.labelled()
             units = inputs.reading.scan(inputs.part, shared | {"labels": labels})
         else:
             prediction, shared, _ = inputs.memory
-            units = measuring.measure(prediction, **shared | {"labels": labels})
+            units = eb.measure(prediction, **shared | {"labels": labels})
         with within(f"--cheap {self.cheap} --cheap-drawn {self.cheap_drawn}"):
-            cheap = sampling.Sample(units, design)
+            cheap = eb.Sample(units, design)
         careful, draws = (len(one.expansion.unit) for one in (sample, cheap))
         message(
             f"cheap: read {read}; {draws:,} draws ({self.cheap_drawn}), the first {min(careful, draws):,} of "
@@ -168,26 +159,3 @@ class Cheap:
             )
         with within(files):
             return two_phases.TwoPhase(cheap)(sample, metrics)
-
-
-def split(
-    found: AssistedEstimates,
-    sample: sampling.Sample,
-    budget: float,
-    per_unit: float,
-    per_record: float,
-    cheap: float,
-) -> pd.DataFrame:
-    """Return the best numbers of careful and cheap draws for each metric of a pilot, and the widths."""
-    # a careful draw costs what those of the pilot cost on average
-    careful = float((per_unit + per_record * sample.units.size[sample.expansion.unit]).mean())
-    rows = []
-    for metric, correlation in zip(found.names, found.correlation, strict=True):
-        best = auxiliary.phases(
-            budget, 0.0 if pd.isna(correlation) else correlation, careful=careful, cheap=cheap
-        )
-        rows.append((metric, correlation, best.careful, best.cheap, best.width))
-    table = pd.DataFrame(rows, columns=["metric", "correlation", "careful", "cheap", "width"])
-    if any(found.notes):
-        table["note"] = list(found.notes)
-    return table

@@ -8,24 +8,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import typer
 
-from .._internal.errors import DataError, Remedy, head
-from .lazily import clusterings, disk, frames, large, large_files, pd
-from .options import argument, file_option, flag, message, option
+import erbayes as eb
 
-if TYPE_CHECKING:
-    from ..large.counted import Scanned
-    from ..units.clustering import Clustering
-    from ..units.frame import Dated
+from .._internal.errors import DataError, Remedy, head
+from .lazily import counted, disk, large_files, pd
+from .options import argument, file_option, flag, message, option
 
 CLUSTERS = "{:,} records in {:,} clusters"
 
 
 LARGE = 2**28
-"""Bytes from which a file is scanned rather than read, if DuckDB is installed."""
+"""Bytes from which a file is scanned rather than read, as it takes several times as many in memory."""
 
 
 @dataclass(frozen=True)
@@ -57,19 +54,12 @@ class Links:
         if not self.edges and any(value is not None for value in values):
             raise DataError("--left, --right, --score, --threshold and --records need --edges")
 
-    def read(self, path: Path, record: str | None) -> tuple[Clustering, str]:
+    def read(self, path: Path, record: str | None) -> tuple[eb.Clustering, str]:
         """Read a file of links as clusters, with a sentence about what was read."""
         columns = {"left": self.left, "right": self.right} | ({"score": self.score} if self.score else {})
         frame = disk.read_columns(path, columns)
         if self.score:
-            scores = pd.to_numeric(frame[self.score], errors="coerce")
-            wrong = scores.isna() & frame[self.score].notna()
-            if wrong.any():
-                raise DataError(
-                    f"{path}: {wrong.sum():,} of {len(wrong):,} scores {self.score!r} are not numbers, such "
-                    f"as {head(frame[self.score][wrong])}: keep the rows that are links, and two columns"
-                )
-            frame[self.score] = scores
+            frame[self.score] = read_scores(frame, self.score, path)
         left, right = (frame[column] for column in frame.columns[:2])
         # memberships name each record once and a cluster of several records again, whereas a list of all
         # records names no cluster
@@ -84,7 +74,7 @@ class Links:
             if self.records is None
             else disk.read_columns(self.records, {"record": record}, spare=1).iloc[:, 0]
         )
-        clustering = clusterings.Clustering.from_pairs(
+        clustering = eb.Clustering.from_pairs(
             frame, score=self.score, threshold=self.threshold, records=records, what=f"pairs of {path}"
         )
         links = "links" if self.score is None else f"pairs, links from {self.threshold:g} on,"
@@ -93,6 +83,18 @@ class Links:
             rest = f"{int((clustering.sizes == 1).sum()):,} of the records are linked to no other"
         sizes = CLUSTERS.format(len(clustering.records), len(clustering.clusters))
         return clustering, f"{len(frame):,} {links} of {sizes} ({in_words(frame.columns, path)}; {rest})"
+
+
+def read_scores(table: pd.DataFrame, score: str, path: Path) -> pd.Series:
+    """Return a column of scores as numbers, or raise DataError if some are none."""
+    scores = pd.to_numeric(table[score], errors="coerce")
+    wrong = scores.isna() & table[score].notna()
+    if wrong.any():
+        raise DataError(
+            f"{path}: {wrong.sum():,} of {len(wrong):,} scores {score!r} are not numbers, such as "
+            f"{head(table[score][wrong])}"
+        )
+    return scores
 
 
 def _check_limit(limit: str | None) -> str | None:
@@ -135,18 +137,18 @@ class Reading:
     def source(self, part: Part) -> Any:
         """Return the source to scan. A file that DuckDB cannot unpack is read into memory."""
         if part.table is not None:
-            return large.DatabaseTable(part.path, part.table, text=True)
+            return eb.large.DatabaseTable(part.path, part.table, text=True)
         return self.source_of(part.path, {"record": self.record, "cluster": part.cluster})
 
     def source_of(self, path: Path, columns: dict[str, str | None], spare: int = 0) -> Any:
         """Return the source to scan in a file, of which `columns` are read if it cannot be unpacked."""
         return (
-            large.Files(path, text=True)
+            eb.large.Files(path, text=True)
             if large_files.unpacks(path)
             else disk.read_columns(path, columns, spare)
         )
 
-    def read(self, part: Part, what: str, dates: Dated | None = None) -> tuple[Any, str]:
+    def read(self, part: Part, what: str, dates: eb.Dated | None = None) -> tuple[Any, str]:
         """Read a prediction, with the dates that its frame needs and a sentence about what was read."""
         if self.links.edges:
             if dates is not None:
@@ -162,9 +164,11 @@ class Reading:
         clustering, read = self.clustering_of(table, part.path, what, CLUSTERS)
         return (clustering if dates is None else table), read
 
-    def clustering_of(self, table: pd.DataFrame, path: Path, what: str, sizes: str) -> tuple[Clustering, str]:
+    def clustering_of(
+        self, table: pd.DataFrame, path: Path, what: str, sizes: str
+    ) -> tuple[eb.Clustering, str]:
         """Return the first two columns of a table as a clustering, with a sentence about what was read."""
-        clustering = clusterings.Clustering.of(table.iloc[:, :2], what, any_id=self.any_id)
+        clustering = eb.Clustering.of(table.iloc[:, :2], what, any_id=self.any_id)
         read = sizes.format(len(clustering.records), len(clustering.clusters))
         return clustering, f"{read} ({in_words(table.columns, path)})"
 
@@ -174,34 +178,33 @@ class Reading:
         if not self.scanned([part]):
             yield self.read(part, what)
             return
-        database = large.DuckDB(self.memory_limit)
-        with large.drawing(
-            self.source(part), large.Columns(self.record, part.cluster, self.any_id), database=database
-        ) as source:
+        columns = eb.large.Columns(self.record, part.cluster, self.any_id)
+        with eb.large.drawing(self.source(part), columns, database=self.database) as source:
             known = source.known
             sizes = CLUSTERS.format(int(known.size @ known.count), int(known.count.sum()))
             yield source, f"{sizes} ({part.path}, where it lies)"
 
-    def scan(self, part: Part, shared: dict[str, Any]) -> Scanned:
+    def scan(self, part: Part, shared: dict[str, Any]) -> counted.Scanned:
         """Scan a prediction."""
-        units: Scanned = large.scan(
-            self.source(part),
-            columns=large.Columns(self.record, part.cluster, self.any_id),
-            database=large.DuckDB(self.memory_limit),
-            **shared,
+        units: counted.Scanned = self._scan(self.source(part), part.cluster, shared)
+        return units
+
+    def scan_shared(self, parts: Mapping[str, Part], shared: dict[str, Any]) -> dict[str, counted.Scanned]:
+        """Scan predictions on the records that all of them have."""
+        clusters = {name: part.cluster for name, part in parts.items()}
+        units: dict[str, counted.Scanned] = self._scan(
+            {name: self.source(part) for name, part in parts.items()}, clusters, shared
         )
         return units
 
-    def scan_shared(self, parts: Mapping[str, Part], shared: dict[str, Any]) -> dict[str, Scanned]:
-        """Scan predictions on the records that all of them have."""
-        clusters = {name: part.cluster for name, part in parts.items()}
-        units: dict[str, Scanned] = large.scan(
-            {name: self.source(part) for name, part in parts.items()},
-            columns=large.Columns(self.record, clusters, self.any_id),
-            database=large.DuckDB(self.memory_limit),
-            **shared,
-        )
-        return units
+    def _scan(self, source: Any, clusters: Any, shared: dict[str, Any]) -> Any:
+        columns = eb.large.Columns(self.record, clusters, self.any_id)
+        return eb.large.scan(source, columns=columns, database=self.database, **shared)
+
+    @property
+    def database(self) -> eb.large.DuckDB:
+        """Return the database that scans."""
+        return eb.large.DuckDB(self.memory_limit)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,6 +222,10 @@ class Predicted:
     def part(self) -> Part:
         """Return the prediction as part of the input."""
         return Part(self.prediction, self.stored, self.cluster)
+
+    def parts(self) -> dict[str, Part]:
+        """Return the prediction under the name "", as one of several (see `Several`)."""
+        return {"": self.part}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,14 +254,17 @@ class Frame:
             raise DataError(f"--frame {self.frame} is a DuckDB database: a frame is a file or a folder")
 
     @property
-    def dates(self) -> Dated | None:
+    def given(self) -> bool:
+        """True if the options name a frame."""
+        return self.frame is not None or self.frame_column is not None
+
+    @property
+    def dates(self) -> eb.Dated | None:
         """Return the frame by dates, if the options name a column of dates."""
         until = self.frame_until
         if self.frame_column is None:
             return None
-        return frames.Dated(
-            self.frame_column, int(until) if until is not None and until.isdecimal() else until
-        )
+        return eb.Dated(self.frame_column, int(until) if until is not None and until.isdecimal() else until)
 
 
 def in_words(columns: Iterable[Any], path: Path) -> str:

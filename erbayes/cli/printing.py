@@ -11,20 +11,19 @@ from enum import Enum
 from io import StringIO
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import typer
+
+import erbayes as eb
 
 from .lazily import answer_faults, digits, disk, pd
 from .options import message, option
 
-if TYPE_CHECKING:
-    from ..labels import Labels
-
 FAULTS = 20
-"""Number of faults that are printed."""
+"""Number of faults that are printed, so that they fit a screen; a file has all."""
 WIDTH = 10_000
-"""Characters of a line that no terminal limits."""
+"""Characters of a line that no terminal limits, more than a table has, as rich wants some number."""
 
 
 class Format(Enum):
@@ -75,7 +74,12 @@ def _render_plain(table: pd.DataFrame, heads: Mapping[str, str] | None = None, w
     return "".join(f"{line.rstrip()}\n" for line in printed.get().splitlines())
 
 
-def tabulate_labels(labels: Labels) -> pd.DataFrame:
+def blank_missing(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose missing values are None, so that integers next to them are still integers."""
+    return table.astype(object).where(table.notna(), None)
+
+
+def tabulate_labels(labels: eb.labels.Labels) -> pd.DataFrame:
     """Return what came back from annotators as one long table: a row per annotator, or pair, and quantity."""
     agreement = labels.agreement()
     faults = labels.problems["fault"].map(lambda fault: fault.value).value_counts().rename("times")
@@ -96,7 +100,7 @@ def tabulate_labels(labels: Labels) -> pd.DataFrame:
     return pd.concat(long, ignore_index=True)[["about", "of", "what", "value"]]
 
 
-def show_labels(labels: Labels) -> None:
+def show_labels(labels: eb.labels.Labels) -> None:
     """Print what came back from annotators: their tasks, the faults in their answers, their agreement."""
     records, draws = labels.stars.answers, len(labels.folder.drawn.table)
     typer.echo(
@@ -125,7 +129,7 @@ def show_labels(labels: Labels) -> None:
         typer.echo(f"and {len(faults) - FAULTS:,} more, which --problems FILE lists")
 
 
-def show_cautions(labels: Labels) -> None:
+def show_cautions(labels: eb.labels.Labels) -> None:
     """Print the reasons to doubt the work of annotators on standard error."""
     for caution in labels.cautions():
         message(f"caution: {caution}")
@@ -156,7 +160,7 @@ class Formatted:
         if self.format is Format.TABLE:
             self._write("".join(f"{sentence}\n" for sentence in sentences))
         else:
-            self.show(table.astype(object).where(table.notna(), None))
+            self.show(blank_missing(table))
 
 
 @dataclass(frozen=True, kw_only=True)

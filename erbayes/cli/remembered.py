@@ -10,10 +10,9 @@ from typing import Any
 from .._internal.errors import DataError
 from .lazily import disk, folders, pd
 
-KEPT = [
-    *"prediction record cluster stored edges left right score threshold records any_id".split(),
-    *"attributes top_up".split(),
-]
+READING = "record cluster stored edges left right score threshold records any_id".split()
+"""Options of draw that say how the prediction is read."""
+KEPT = ["prediction", *READING, "attributes", "top_up"]
 """Options of draw that say what was drawn from, and how it is read."""
 CALL = "call"
 """Where they stand in the facts of a folder."""
@@ -28,16 +27,21 @@ def remembered(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return {k: os.path.relpath(v.resolve(), here) if isinstance(v, Path) else v for k, v in kept.items()}
 
 
-def _recall_attributes(values: Mapping[str, Any], call: Mapping[str, Any], home: Path) -> dict[str, Path]:
+def locate(folder: Path, path: Any) -> Path:
+    """Return a path that a folder keeps, as seen from where the shell is."""
+    return Path(os.path.relpath(folder.resolve().parent / str(path)))
+
+
+def _recall_attributes(values: Mapping[str, Any], call: Mapping[str, Any], folder: Path) -> dict[str, Path]:
     """Return the attributes that the folder shows, if an option names one of their columns."""
     wanted = [
         values.get("by") or "",
         values.get("across") or "",
         *(text.partition("=")[2] for text in values.get("feature") or []),
     ]
-    if "attributes" not in call or values.get("attributes") or values.get("of_entities") or not any(wanted):
+    if "attributes" not in call or values.get("attributes") or not any(wanted):
         return {}
-    path = Path(os.path.relpath(home / call["attributes"]))
+    path = locate(folder, call["attributes"])
     # of a Parquet file no row is read for this
     columns: Any = disk.read_rows(path, call.get("record"), pd.Index([], dtype=str)) if path.exists() else []
     return {"attributes": path} if any(name.partition(":")[0] in columns for name in wanted) else {}
@@ -48,7 +52,7 @@ def _recall_records(values: dict[str, Any], labels: Path) -> dict[str, Any]:
     call = folders.read_folder(labels).facts.get(CALL) if labels.is_dir() else None
     if values["records"] is not None or not isinstance(call, dict):
         return values
-    own = Path(os.path.relpath(labels.resolve().parent / str(call.get("records", call["prediction"]))))
+    own = locate(labels, call.get("records", call["prediction"]))
     if not own.is_file() or ("edges" in call and "records" not in call):
         return values
     return values | {"records": own, "record": values["record"] or call.get("record")}
@@ -60,36 +64,41 @@ def recall(values: dict[str, Any]) -> dict[str, Any]:
         return _recall_records(values, values["labels"])
     if not {"prediction", "labels"} <= set(values):
         return values
-    labels, several = values["labels"], "in_order" in values
-    given = list(values["prediction"] or []) if several else [values["prediction"]]
+    # commands on one prediction have a path, which is the folder if nothing else is named
+    several = not isinstance(values["prediction"], Path)
+    given, labels = list(values["prediction"] or []) if several else [values["prediction"]], values["labels"]
     if not several and labels is None:
         given, labels = [], values["prediction"]
-    named = (
-        (bool(given) and not several)
-        or len(given) > 1
-        or any(len(values[k] or []) > 1 for k in ("cluster", "stored"))
-    )
-    if not labels.is_dir() or (labels / TABLE).is_file():
-        if given:
-            return values
-        raise DataError(f"LABELS are missing: name them after {labels}, or name a folder of erbayes draw")
-    call = folders.read_folder(labels).facts.get(CALL)
-    if not isinstance(call, dict):
-        if given:
-            return values
-        raise DataError(f"{labels} does not say what was drawn from: name PREDICTION before it")
-    own = Path(os.path.relpath(labels.resolve().parent / str(call["prediction"])))
+    call = _read_call(labels, bool(given))
+    if call is None:
+        return values
+    own = locate(labels, call["prediction"])
+    columns = any(len(values[name] or []) > 1 for name in ("cluster", "stored"))
+    named = len(given) > 1 or columns if several else bool(given)
     if named and not any(path.exists() and own.exists() and path.samefile(own) for path in given):
         return values
     if not own.exists():
         raise DataError(
             f"{own}, from which {labels} was drawn, is not there: name PREDICTION before {labels}"
         )
-    found = values | {"labels": labels} | _recall_attributes(values, call, labels.resolve().parent)
+    found = values | {"labels": labels} | _recall_attributes(values, call, labels)
     if not named:
         found["prediction"] = [own, *given] if several else own
-    for name, value in call.items():
-        if name in KEPT[1:-2] and found.get(name) in (None, False, []):
-            path = Path(os.path.relpath(labels.resolve().parent / value)) if name == "records" else value
-            found[name] = [path] if several and name in ("cluster", "stored") else path
+    for name in READING:
+        if name in call and found.get(name) in (None, False, []):
+            value = locate(labels, call[name]) if name == "records" else call[name]
+            found[name] = [value] if several and name in ("cluster", "stored") else value
     return found
+
+
+def _read_call(labels: Path, given: bool) -> dict[str, Any] | None:
+    """Read the call that drew a folder, None if LABELS has none and the predictions are `given`."""
+    missing = f"LABELS are missing: name them after {labels}, or name a folder of erbayes draw"
+    if labels.is_dir() and not (labels / TABLE).is_file():
+        call = folders.read_folder(labels).facts.get(CALL)
+        if isinstance(call, dict):
+            return call
+        missing = f"{labels} does not say what was drawn from: name PREDICTION before it"
+    if given:
+        return None
+    raise DataError(missing)

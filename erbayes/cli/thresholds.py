@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import erbayes
+import erbayes as eb
 
-from .._internal.errors import DataError, Remedy, head
+from .._internal.errors import DataError, Remedy
 from .asked import Asked, Minima
 from .designs import Drawing
-from .lazily import curves, definitions, disk, edges, labelling, large, np, pd, plans, returned_answers
+from .lazily import curves, disk, edges, np, pd, plans, returned_answers
 from .options import (
     argument,
     command,
@@ -22,6 +22,7 @@ from .options import (
     refuse_same_file,
     within,
 )
+from .predictions import read_scores
 from .printing import Format, Printing, show_cautions
 from .top_up import read_both, read_drawn_from
 
@@ -59,13 +60,7 @@ class EdgeTable:
         else:
             table = disk.read_table(self.edges)
         score = edges.choose_names(list(table.columns), self.score)[2]
-        scores = pd.to_numeric(table[score], errors="coerce")
-        wrong = scores.isna() & table[score].notna()
-        if wrong.any():
-            raise DataError(
-                f"{self.edges}: {wrong.sum():,} of {len(wrong):,} scores {score!r} are not numbers, such as "
-                f"{head(table[score][wrong])}"
-            )
+        scores = read_scores(table, score, self.edges)
         records = disk.read_columns(self.records, {"record": self.record}, spare=1).iloc[:, 0]
         message(f"read {len(table):,} edges of {len(records):,} records (scores: {score} of {self.edges})")
         return {"edges": table.assign(**{score: scores}), "records": records, "score": score}
@@ -76,7 +71,7 @@ class EdgeTable:
             raise DataError(f"{self.edges} is a DuckDB database", Remedy.DATABASE)
         if self.left or self.right:
             raise DataError("--left and --right name columns of files: make a view of two ids and a score")
-        table = large.DatabaseTable(self.edges, self.stored, text=True)
+        table = eb.large.DatabaseTable(self.edges, self.stored, text=True)
         found: pd.DataFrame = curves.load_edges(table, self.score)
         return found
 
@@ -102,7 +97,7 @@ class Scored:
     def sample(self) -> tuple[pd.Series, Design]:
         """Read the labels, with the design by which they were drawn."""
         if self.labels.is_dir():
-            returned = labelling.read_labels(self.labels)
+            returned = eb.labels.read_labels(self.labels)
             show_cautions(returned)
             if returned.of_clusters:
                 raise DataError(f"{self.labels}: {returned_answers.OWN}")
@@ -133,7 +128,6 @@ def thresholds_command(
     scored: Scored,
     asked: Asked,
     minima: Minima,
-    stages: float | None = option("Show instead where links are lost and made at this threshold."),
     picture: Path | None = option("File of a picture of the curve to write."),
     printing: Printing,
 ) -> None:
@@ -149,36 +143,51 @@ def thresholds_command(
       erbayes thresholds edges.parquet labels.csv -d uniform-records \\
           --records ids.csv --score match_weight --at 50 --min-precision 0.95 \\
           --picture curve.svg
-      erbayes thresholds edges.csv to-label --stages 1.5
     """
     for output in (printing.output, picture):
         refuse_output_over(output, scored)
     given, (labels, design) = scored.table.given(), scored.sample()
     least = {} if minima == Minima() else minima.read()
-    metrics = list(dict.fromkeys(definitions.chosen([*asked.chosen_metrics(), *least])))
+    metrics = list(dict.fromkeys(eb.metrics.chosen([*asked.chosen_metrics(), *least])))
     given |= {"labels": labels, "design": design}
     with within(scored.drawing.in_words):
-        if stages is not None:
-            found = erbayes.stages(threshold=stages, **given)
-            printing.show(found.table(scored.level))
-            message(f"note: {found}")
-            return
-        curve = erbayes.thresholds(metrics=metrics, at=scored.thresholds(), **given)
+        curve = eb.thresholds(metrics=metrics, at=scored.thresholds(), **given)
     table = curve.table(level=scored.level, kind=asked.kind)
-    if printing.format is Format.TABLE and printing.output is None and len(curve.thresholds) > SHOWN:
-        some = np.linspace(0, len(curve.thresholds) - 1, SHOWN).round().astype(int)
-        table = table[table["threshold"].isin(curve.thresholds[some])]
-        message(f"note: {SHOWN} of {len(curve.thresholds)} thresholds are shown; --format csv has all")
+    if printing.format is Format.TABLE and printing.output is None:
+        table = _thin_out(table, curve)
     printing.show(table)
-    if "pairwise-f1" in [m.name for m in metrics]:
-        best = curve.best("pairwise-f1", scored.level)["threshold"]
-        said, all_of_them = f"note: {best[0]:g} has the best estimate of pairwise-f1", len(curve.thresholds)
-        others = f"{len(best)} of {all_of_them} thresholds, from {best.min():g} to {best.max():g}, cannot be"
-        alone = f"the other {all_of_them - 1} thresholds are worse"
-        message(f"{said}; {f'{others} told from the best' if len(best) > 1 else alone}")
+    if "pairwise-f1" in [metric.name for metric in metrics]:
+        _note_best(curve, scored.level)
     for metric, value in least.items():
         message(f"note: {curve.certified(metric, value)}")
     if picture is not None:
-        figure = curve.plot(level=scored.level).get_figure(root=True)
-        assert figure is not None
-        figure.savefig(picture)
+        save_picture(curve.plot(level=scored.level), picture)
+
+
+def _thin_out(table: pd.DataFrame, curve: curves.Curve) -> pd.DataFrame:
+    """Return the rows of some thresholds, if there are more than a person reads."""
+    number = len(curve.thresholds)
+    if number <= SHOWN:
+        return table
+    message(f"note: {SHOWN} of {number} thresholds are shown; --format csv has all")
+    some = np.linspace(0, number - 1, SHOWN).round().astype(int)
+    return table[table["threshold"].isin(curve.thresholds[some])]
+
+
+def _note_best(curve: curves.Curve, level: float) -> None:
+    """Say which threshold has the best F1, and which others cannot be told from it."""
+    best, number = curve.best("pairwise-f1", level)["threshold"], len(curve.thresholds)
+    others = f"the other {number - 1} thresholds are worse"
+    if len(best) > 1:
+        others = (
+            f"{len(best)} of {number} thresholds, from {best.min():g} to {best.max():g}, cannot be told from "
+            "the best"
+        )
+    message(f"note: {best[0]:g} has the best estimate of pairwise-f1; {others}")
+
+
+def save_picture(axes: Any, path: Path) -> None:
+    """Write the figure of some axes to a file."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    figure.savefig(path)

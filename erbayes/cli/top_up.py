@@ -2,43 +2,38 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import erbayes
+import erbayes as eb
 
 from .._internal.errors import DataError, head
-from .lazily import clusterings, folders, labelling, pd, plans
+from .lazily import folders, pd, plans
 from .options import message
 from .predictions import Links, Part, Reading
-from .remembered import CALL
+from .remembered import CALL, locate
 
 if TYPE_CHECKING:
     from ..design.contract import Design
-    from ..labels import Labels
-    from ..labels.drawing.folder import Folder
-    from ..units.clustering import Clustering
 
 
-def read_drawn_from(folder: Folder) -> Clustering:
+def read_drawn_from(folder: folders.Folder) -> eb.Clustering:
     """Read the prediction that a folder was drawn from, as the folder remembers it."""
     call: Any = folder.facts.get(CALL)
     if not isinstance(call, dict) or "stored" in call:
         raise DataError(f"{folder.path} remembers no file that it was drawn from: draw it from a file")
-    home = folder.path.resolve().parent
-    path = Path(os.path.relpath(home / call["prediction"]))
+    path = locate(folder.path, call["prediction"])
     if not path.is_file():
         raise DataError(f"{path}, from which {folder.path} was drawn, is not there: put it back")
     kept = {one.name: call[one.name] for one in fields(Links) if one.name in call}
     if "records" in kept:
-        kept["records"] = home / kept["records"]
+        kept["records"] = locate(folder.path, kept["records"])
     reading = Reading(record=call.get("record"), links=Links(**kept), any_id=call.get("any_id", False))
     prediction, _ = reading.read(Part(path, None, call.get("cluster")), f"prediction {path}")
     if not folder.drawn.is_from(prediction):
         raise DataError(f"{path} has changed since {folder.path} was drawn from it: put the old file back")
-    found: Clustering = prediction
+    found: eb.Clustering = prediction
     return found
 
 
@@ -48,7 +43,7 @@ def flag_new(older: Path, prediction: Any) -> pd.Series:
     if type(folder.drawn.plan) is not plans.Records:
         name = plans.to_plain(folder.drawn.plan)["name"]
         raise DataError(f"--top-up {older}: its design is {name}, and only uniform-records can be topped up")
-    if not isinstance(prediction, clusterings.Clustering):
+    if not isinstance(prediction, eb.Clustering):
         raise DataError("--top-up reads PREDICTION into memory: leave out --memory-limit and --table")
     new = ~prediction.records.isin(read_drawn_from(folder).records)
     if not new.any():
@@ -62,13 +57,12 @@ def flag_new(older: Path, prediction: Any) -> pd.Series:
     return pd.Series(new.astype(float), prediction.records)
 
 
-def read_both(labels: Labels) -> tuple[pd.Series, Design] | None:
+def read_both(labels: eb.labels.Labels) -> tuple[pd.Series, Design] | None:
     """Return labels and design of a folder with the one that it tops up, None if it tops up none."""
     call: Any = labels.folder.facts.get(CALL)
     if not isinstance(call, dict) or "top_up" not in call:
         return None
-    home = labels.folder.path.resolve().parent
-    older = labelling.read_labels(Path(os.path.relpath(home / call["top_up"])))
+    older = eb.labels.read_labels(locate(labels.folder.path, call["top_up"]))
     for one in (older, labels):
         if len(one.unresolved):
             raise DataError(
@@ -80,7 +74,7 @@ def read_both(labels: Labels) -> tuple[pd.Series, Design] | None:
     united = unite(older.labels, labels.labels, before.records, now.records, what)
     _warn_incomplete(united, older, before, now)
     draws = [united[one.folder.drawn.table["record"]].tolist() for one in (older, labels)]
-    return united, erbayes.topped_up(united, (before.records, draws[0]), (now.records, draws[1]))
+    return united, eb.topped_up(united, (before.records, draws[0]), (now.records, draws[1]))
 
 
 def unite(old: pd.Series, new: pd.Series, before: pd.Index, now: pd.Index, what: str) -> pd.Series:
@@ -107,7 +101,9 @@ def unite(old: pd.Series, new: pd.Series, before: pd.Index, now: pd.Index, what:
     return united
 
 
-def _warn_incomplete(united: pd.Series, older: Labels, before: Clustering, now: Clustering) -> None:
+def _warn_incomplete(
+    united: pd.Series, older: eb.labels.Labels, before: eb.Clustering, now: eb.Clustering
+) -> None:
     """Say how many entities of the older folder may have new records that no answer names."""
     cluster = pd.Series(now.codes, now.records)
     unnamed = ~cluster.index.isin(before.records) & ~cluster.index.isin(united.index)

@@ -28,8 +28,7 @@ TOPICS = {
         "The same labels mean different things under different designs. An entity that was drawn twice "
         "counts twice: --drawn lists the unit of each draw. If the list is lost, but each entity is there "
         "once, --design distinct-entities takes the number of draws. If nothing could be drawn twice, "
-        "--population says of how many. With --blocks, whole blocks of records were drawn and labelled "
-        "instead of entities."
+        "--population says of how many."
     ),
     "frame": (
         "New records of labelled entities would count as false links if the labels were made for an older "

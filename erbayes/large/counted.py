@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import IntArray
-from .._internal.errors import DataError
 from .._internal.policies import Missing
 from ..units.checks import position_in_labels, refuse_edges
 from ..units.clustering import Clustering
 from ..units.grouping import Grouping, Of, Variable, piece_values
 from ..units.measuring import assemble
 from ..units.units import KnownTotals, Units
+from .database import changed
 from .faults import (
     refuse_changes,
     refuse_duplicates,
@@ -30,6 +30,9 @@ from .faults import (
 from .groups import Composed, composed
 from .joint import Joint, joint
 from .keys import Prediction
+
+Records = dict[Any, tuple[int, int | None]]
+"""Number of records of each release, and a digest of their ids."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,43 +69,21 @@ def count_units(
         shared = prediction.common(len(records))
         policy = missing if count_records(shared) == records else Missing.OMIT
         return count_units(shared, labels, blocks, policy, any_id=True)
-    clusters = prediction.clusters(labels.records.tolist())
-    touched = list({key for keys in clusters.values() for key in keys.values()})
-    inside = prediction.database.listed(touched) if touched else []
-    within = [f"r IN (SELECT r FROM {prediction.table} WHERE c IN ({i}))" for i in inside]
-    which = f"{len(touched)} predicted clusters that the labels touch"
-    checked = refuse_duplicates(prediction, within, which)
-    sizes = prediction.sizes(touched)
-    values = prediction.groups_of(labels.records.tolist(), records)
-    rows_of = {v: rows for v, (rows, _) in records.items()}
-    refuse_gaps(prediction, rows_of)
-    left_out = [prediction.left_out(second, rows_of) for second in prediction.seconds]
-    places = [prediction.places(second, labels.records.tolist(), clusters) for second in prediction.seconds]
-    # ids of records take most of the memory, and nothing after this needs them
-    prediction.database.forget(prediction.table, "r")
-    known = prediction.histogram(records)
-    compositions = {}
-    if prediction.groups is not None:
-        compositions = composed(
-            prediction.database, prediction.table, bool(prediction.by), prediction.groups, touched
-        )
-    releases = {
-        v: _Release(v, *records[v], clusters[v], sizes[v], known[v], values[v], compositions.get(v))
-        for v in records
-    }
-    for v, release in releases.items():
-        refuse_changes(prediction, release.rows, set(clusters[v].values()), sizes[v], known[v])
+    counts = _read_counts(prediction, labels, records)
     labelled = _LabelledRecords.of(prediction, labels)
     units = {}
-    for v, release in releases.items():
+    for v, release in counts.releases.items():
+        refuse_changes(prediction, release.rows, {*release.clusters.values()}, release.sizes, release.known)
         cluster = labelled.number_clusters(release)
         labelled.refuse_edges(cluster, release)
         if missing is Missing.ERROR:
             refuse_other_writing(prediction, labels.records[cluster < 0])
         size = np.array(list(release.sizes.values()), dtype=np.int64)
         counted = assemble(labels, cluster, size, release.known, blocks=blocks, missing=missing)
-        units[v] = _make_scanned(prediction, counted, release, pd.Series(cluster, labels.records), checked)
-    return _add_seconds(prediction, units, places, left_out, rows_of)
+        units[v] = _make_scanned(
+            prediction, counted, release, pd.Series(cluster, labels.records), counts.checked
+        )
+    return _add_seconds(prediction, units, counts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,6 +98,46 @@ class _Release:
     known: KnownTotals
     values: Mapping[Any, int]
     composed: Composed | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Counts:
+    """What a database has counted of all releases; `places` and `left_out` are of each second clustering."""
+
+    releases: Mapping[Any, _Release]
+    checked: str
+    places: Sequence[Mapping[Any, dict[Any, tuple[Any, Any]]]]
+    left_out: Sequence[Mapping[Any, int]]
+
+
+def _read_counts(prediction: Prediction, labels: Clustering, records: Records) -> _Counts:
+    """Count what the labels touch and the sizes of all clusters, and refuse what does not fit together."""
+    ids = labels.records.tolist()
+    clusters = prediction.clusters(ids)
+    touched = list({key for keys in clusters.values() for key in keys.values()})
+    inside = prediction.database.listed(touched) if touched else []
+    within = [f"r IN (SELECT r FROM {prediction.table} WHERE c IN ({i}))" for i in inside]
+    which = f"{len(touched)} predicted clusters that the labels touch"
+    checked = refuse_duplicates(prediction, within, which)
+    sizes = prediction.count_keys("c", touched)
+    values = prediction.groups_of(ids, records)
+    rows_of = {v: rows for v, (rows, _) in records.items()}
+    refuse_gaps(prediction, rows_of)
+    left_out = [prediction.left_out(second, rows_of) for second in prediction.seconds]
+    places = [prediction.places(second, ids, clusters) for second in prediction.seconds]
+    # ids of records take most of the memory, and nothing after this needs them
+    prediction.database.forget(prediction.table, "r")
+    known = prediction.histogram(records)
+    compositions = {}
+    if prediction.groups is not None:
+        compositions = composed(
+            prediction.database, prediction.table, prediction.by, prediction.groups, touched
+        )
+    releases = {
+        v: _Release(v, *records[v], clusters[v], sizes[v], known[v], values[v], compositions.get(v))
+        for v in records
+    }
+    return _Counts(releases, checked, places, left_out)
 
 
 def _make_scanned(
@@ -170,24 +191,20 @@ class _LabelledRecords:
         refuse_edges(self.labels, cluster, named, of_entity, size, release.rows)
 
 
-def _add_seconds(
-    prediction: Prediction,
-    units: Mapping[Any, Scanned],
-    places: Sequence[Mapping[Any, dict[Any, tuple[Any, Any]]]],
-    left_out: Sequence[Mapping[Any, int]],
-    rows: Mapping[Any, int],
-) -> dict[Any, Scanned]:
+def _add_seconds(prediction: Prediction, units: Mapping[Any, Scanned], counts: _Counts) -> dict[Any, Scanned]:
     """Return the units of each release with its joint counts with each second clustering."""
     unit_of = {v: _locate_units(own) for v, own in units.items()} if prediction.seconds else {}
+    rows = {v: release.rows for v, release in counts.releases.items()}
     joints = [
-        joint(prediction.database, prediction.table, second, of_record, unit_of, rows, bool(prediction.by))
-        for second, of_record in zip(prediction.seconds, places, strict=True)
+        joint(prediction.database, prediction.table, second, of_record, unit_of, rows, prediction.by)
+        for second, of_record in zip(prediction.seconds, counts.places, strict=True)
     ]
     return {
         v: replace(
             own,
             seconds=tuple(
-                replace(joint[v], left_out=beyond[v]) for joint, beyond in zip(joints, left_out, strict=True)
+                replace(found[v], left_out=beyond[v])
+                for found, beyond in zip(joints, counts.left_out, strict=True)
             ),
         )
         for v, own in units.items()
@@ -200,11 +217,11 @@ def _locate_units(units: Units) -> pd.Series:
     return pd.Series(units.unit[units.piece_of], units.piece_of.index)
 
 
-def count_records(prediction: Prediction) -> dict[Any, tuple[int, int | None]]:
+def count_records(prediction: Prediction) -> Records:
     """Count the records of each release, in the order of the releases, and make a digest of their ids."""
-    grouped = " GROUP BY v ORDER BY v" if prediction.by else ""
-    columns = f"{prediction.by}COUNT(*), COUNT(r), COUNT(c), {prediction.database.digest('r')}"
-    counted = list(prediction.rows(f"SELECT {columns} FROM {prediction.table}{grouped}"))
+    ordered = f"{prediction.by.grouped} ORDER BY v" if prediction.release else ""
+    columns = f"{prediction.by.v}COUNT(*), COUNT(r), COUNT(c), {prediction.database.digest('r')}"
+    counted = list(prediction.rows(f"SELECT {columns} FROM {prediction.table}{ordered}"))
     total, records, clusters = (sum(int(row[i]) for row in counted) for i in (1, 2, 3))
     unnamed = sum(int(rows) for v, rows, *_ in counted if v is None) if prediction.release else 0
     refuse_missing(prediction, total, records, clusters, unnamed)
@@ -226,8 +243,5 @@ def _make_grouping(
         predicted = replace(found.predicted, place=place)
         same = predicted.m @ predicted.count == units.population
         if not same or (predicted.m[place] != units.m).any():
-            raise DataError(
-                "the prediction changed while it was scanned: groups do not add up to its clusters. "
-                "Scan a copy or a version of it, or all in one transaction of isolation REPEATABLE READ"
-            )
+            raise changed("groups do not add up to its clusters")
     return Grouping(name, prediction.groups.values, counted, predicted, found.unknown)

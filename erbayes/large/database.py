@@ -3,41 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pandas as pd
 
+from .._internal.errors import DataError
 from ..units.clustering import no_cluster_ids
+from ..units.lookup import same_kind
+
+Row = tuple[Any, ...]
 
 
-class KeyColumn:
-    """A further column of the prediction's keys, as SQL `key` of its table or of a `joined` second one."""
+class ByRelease(NamedTuple):
+    """What a statement on a table of keys needs to count by release, all empty without releases."""
 
-    __slots__ = ()
-
-    if TYPE_CHECKING:
-
-        @property
-        def key(self) -> str: ...
-        @property
-        def column(self) -> str: ...
-        @property
-        def joined(self) -> str | None: ...
+    v: str = ""
+    """The column, before others."""
+    a: str = ""
+    """The same of a table a in a join."""
+    join: str = ""
+    """The condition that tables a and b have one release."""
+    names: tuple[str, ...] = ()
+    """Its name in a result."""
 
     @property
-    def select(self) -> str:
-        """Column of SQL in a row of the prediction; "" if it is joined."""
-        return "" if self.joined is not None else f", {self.key} AS {self.column}"
+    def grouped(self) -> str:
+        """End of a statement that has one row per release."""
+        return " GROUP BY v" if self.v else ""
 
-    def join(self, select: str, columns: str) -> str:
-        """SQL of the prediction's keys, of which `select` has `columns`."""
-        if self.joined is None:
-            return select
-        own = ", ".join(f"p.{column}" for column in columns.split(", "))
-        second = f"(SELECT r, {self.column} FROM {self.joined}) AS b"
-        return f"SELECT {own}, b.{self.column} FROM ({select}) AS p LEFT JOIN {second} ON p.r = b.r"
+
+BY_RELEASE = ByRelease("v, ", "a.v, ", " AND a.v = b.v", ("release",))
 
 
 class Database(Protocol):
@@ -57,15 +54,21 @@ class Database(Protocol):
     def kind(self, column: str) -> str | None:
         """'string', 'integer', or the name of another type; None if it is not known."""
 
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str) -> list[Row]:
         """Return the rows that a statement returns, or raise DataError if the database refuses it."""
+
+    def rows_with(self, select: str, key: str, keys: Iterable[Any], rest: str = "") -> Iterator[Row]:
+        """Rows of `select` whose key is one of `keys`, with the `rest` of the statement."""
+        values = list(keys)
+        for inside in self.listed(values) if values else ():
+            yield from self.rows(f"{select} WHERE {key} IN ({inside}){rest}")
 
     def fetched(self, sql: str, names: Sequence[str]) -> pd.DataFrame:
         """Return the rows of a statement as a DataFrame with columns of these names."""
         return pd.DataFrame(self.rows(sql), columns=list(names))
 
     def listed(self, values: Sequence[Any]) -> list[str]:
-        """SQL of lists of values for IN (...), one list or several."""
+        """SQL of lists of one or more values for IN (...), one list or several."""
 
     def use(self, *columns: str) -> None:
         """Prepare the columns that the scan reads: first that of records, then that of clusters."""
@@ -158,6 +161,20 @@ class Hashing(Database, Protocol):
     def alike(self, cluster: str, *values: str) -> str:
         # the hash of a pair may be a sum of two, which would not tell (g, n), (h, k) from (g, k), (h, n)
         return f"BIT_XOR({self.hash}({self.hash}({', '.join(values)})))"
+
+
+def refuse_unlike(kind: str | None, other: str | None, what: str) -> None:
+    """Refuse record ids of a second table whose type is another than that of the prediction's."""
+    if kind is not None and other is not None:
+        same_kind(kind, other, what)
+
+
+def changed(how: str) -> DataError:
+    """Return the error of counts that contradict each other: each statement reads a table anew."""
+    return DataError(
+        f"the prediction changed while it was scanned: {how}. Scan a copy or a version of it, or all in one "
+        "transaction of isolation REPEATABLE READ"
+    )
 
 
 ADVICE = re.compile(r"\s*\n\s*\n?(Possible (fixes|solutions|causes):|file ?=).*|\s*\nLINE \d+: .*", re.DOTALL)

@@ -19,17 +19,16 @@ from .._internal.arrays import IntArray
 from .._internal.errors import DataError
 from ..units.units import KnownTotals
 from .choice import Columns, chosen_columns, date_columns, refuse_kinds
-from .database import Database
+from .database import Database, changed
 from .duckdb import DuckDB
 from .faults import refuse_duplicates, refuse_headings, refuse_missing, refuse_unclustered
 from .frame import Limits, Listed, frame_sources, inside_frame
-from .frames import FrameTable
 from .keys import Prediction
 from .scanning import EMBEDDED, TWO_COLUMNS
 from .sources import opened
 
 DIGITS = 16
-"""Hexadecimal digits of a key, the first of the 32 digits of MD5. The first 4 of them are its bucket."""
+"""Hexadecimal digits of a key, as many of the 32 of MD5 as fit 64 bits. The first 4 are its bucket."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -183,9 +182,6 @@ def drawing(
     """
     others = (*date_columns(frame), *(() if value is None else (value,)))
     with opened([source, *frame_sources(frame, [source])], database) as (table, *listed):
-        # keys are made of the ids themselves, for which no codes may stand
-        if isinstance(table, FrameTable):
-            table.codes = False
         chosen = chosen_columns(table, columns.record, columns.cluster_of(""), others)
         table.use(*chosen, *others)
         refuse_kinds(*(table.kind(column) for column in chosen))
@@ -194,37 +190,36 @@ def drawing(
         if frame is not None:
             limit = Listed.of(listed[0], columns.record) if listed else frame
             rows = inside_frame(table, Limits.of(table, None, limit, chosen[0]), chosen[0])
-        keys, ids = ([of(column) for column in chosen] for of in (table.key, table.id))
-        keyed = f"(SELECT {keys[0]} AS r, {keys[1]} AS c FROM {rows}) AS keyed"
-        prediction = Prediction(table, *chosen, None, rows, {}, keyed)
-        refuse_headings(prediction)
-        counted = [table.quote(column) for column in (*chosen, *(() if value is None else (value,)))]
-        ((total, *present),) = table.rows(
-            f"SELECT COUNT(*), {', '.join(f'COUNT({column})' for column in counted)} FROM {rows}"
-        )
-        refuse_missing(prediction, int(total), int(present[0]), int(present[1]))
-        if not columns.any_id:
-            refuse_unclustered(prediction)
-        if present[-1] < total:
-            raise DataError(
-                f"values of the prediction: {total - present[-1]} of {total} are missing in column {value!r}"
-            )
-        sizes = table.keep(f"SELECT {ids[1]} AS c, COUNT(*) AS m FROM {rows} GROUP BY {ids[1]}")
-        counts = sorted(table.rows(f"SELECT m, COUNT(*) FROM {sizes} GROUP BY m"))
-        known = KnownTotals(*np.array(counts, dtype=float).reshape(-1, 2).T.copy())  # sums as in memory
-        _refuse_change(int(total), int(known.size @ known.count))
-        values = "" if value is None else f", {table.quote(value)} AS v"
-        records = f"(SELECT {ids[0]} AS r, {ids[1]} AS c{values} FROM {rows}) AS t"
-        yield InDatabase(prediction, records, sizes, known, valued=value is not None)
+        yield _count_sizes(table, chosen, rows, value, columns.any_id)
 
 
-def _refuse_change(before: int, now: int) -> None:
-    """Refuse numbers of records that differ. Statements may read the table anew, which may change."""
-    if before != now:
+def _count_sizes(
+    table: Database, chosen: tuple[str, str], rows: str, value: str | None, any_id: bool
+) -> InDatabase:
+    """Count the clusters of SQL `rows` by their size, after refusing ids and values that are missing."""
+    keys, ids = ([of(column) for column in chosen] for of in (table.key, table.id))
+    keyed = f"(SELECT {keys[0]} AS r, {keys[1]} AS c FROM {rows}) AS keyed"
+    prediction = Prediction(table, *chosen, None, rows, {}, keyed)
+    refuse_headings(prediction)
+    quoted = [table.quote(column) for column in (*chosen, *([] if value is None else [value]))]
+    counts = ", ".join(f"COUNT({column})" for column in quoted)
+    ((total, *present),) = table.rows(f"SELECT COUNT(*), {counts} FROM {rows}")
+    refuse_missing(prediction, int(total), int(present[0]), int(present[1]))
+    if not any_id:
+        refuse_unclustered(prediction)
+    if present[-1] < total:
         raise DataError(
-            f"the prediction changed while it was read: {before:,} records were counted, and then {now:,}. "
-            "Draw from a copy or a version of it"
+            f"values of the prediction: {total - present[-1]} of {total} are missing in column {value!r}"
         )
+    sizes = table.keep(f"SELECT {ids[1]} AS c, COUNT(*) AS m FROM {rows} GROUP BY {ids[1]}")
+    sorted_counts = sorted(table.rows(f"SELECT m, COUNT(*) FROM {sizes} GROUP BY m"))
+    # copied, so that sums add in the order in which they do in memory
+    known = KnownTotals(*np.array(sorted_counts, dtype=float).reshape(-1, 2).T.copy())
+    if int(total) != (now := int(known.size @ known.count)):
+        raise changed(f"{int(total):,} records were counted, and then {now:,}")
+    values = "" if value is None else f", {quoted[-1]} AS v"
+    records = f"(SELECT {ids[0]} AS r, {ids[1]} AS c{values} FROM {rows}) AS t"
+    return InDatabase(prediction, records, sizes, known, valued=value is not None)
 
 
 def _refuse_other_md5(database: Database) -> None:

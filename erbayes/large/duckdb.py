@@ -28,7 +28,7 @@ SETTINGS = {
     "python_enable_replacements": "false",
 }
 PART = 4_000_000
-"""Largest number of rows of a part that is counted at once."""
+"""Largest number of rows of a part that is counted at once, because counting pieces takes memory per row."""
 INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 
 
@@ -239,18 +239,21 @@ def integers(values: Any) -> pa.Array:
     raise pa.ArrowInvalid("integers have more than 38 digits, or other values are among them")
 
 
-def united(parts: Sequence[tuple[DuckTable, str, str]], further: Sequence[str] = ()) -> DuckTable:
-    """Return a table of several predictions: record, cluster, release (a position) and `further0`, ..."""
-    selects = [
-        f"SELECT {part.id(record)} AS record, {part.id(cluster)} AS cluster, {i} AS release"
-        + "".join(f", {part.id(column)} AS further{j}" for j, column in enumerate(further))
-        + f" FROM {part.table}"
-        for i, (part, record, cluster) in enumerate(parts)
-    ]
+def united(
+    parts: Sequence[tuple[DuckTable, str, str]], others: Sequence[str]
+) -> tuple[DuckTable, tuple[str, str, str]]:
+    """Return a table of parts with their other columns, and its names of record, cluster and part."""
+    # the other columns keep their names, so that these must differ
+    record, cluster, release = (n + "_" * (n in others) for n in ("record", "cluster", "release"))
+    selects = []
+    for i, (part, *own) in enumerate(parts):
+        values = [part.id(own[0]), part.id(own[1]), str(i), *map(part.value, others)]
+        columns = ", ".join(f"{value} AS x{j}" for j, value in enumerate(values))
+        selects.append(f"SELECT {columns} FROM {part.table}")
     first, *_ = parts[0]
     whole = DuckTable(first.connection, first.options, table=f"({' UNION ALL '.join(selects)}) AS united")
-    whole.describe()
-    for j, column in enumerate(("record", "cluster")):
+    whole.describe([record, cluster, release, *others])
+    for j, column in enumerate((record, cluster)):
         names = {name for part, *own in parts for name in part.headings.get(own[j], ())}
         whole.headings = {**whole.headings, column: names}
-    return whole
+    return whole, (record, cluster, release)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,11 +11,12 @@ import pandas as pd
 from .._internal.errors import DataError, Remedy, head
 from ..units.clustering import refuse_none, standing_for_none
 from ..units.units import KnownTotals
+from .database import changed
 from .joint import refuse_lacking, refuse_repeated_heading
 from .keys import Prediction
 
 HINTED = 1000
-"""Number of labelled records that are looked for without case and blanks, if the prediction lacks them."""
+"""Most labelled records that are looked for without case and blanks, as a habit of writing shows in few."""
 
 
 def refuse_missing(prediction: Prediction, total: int, records: int, clusters: int, unnamed: int = 0) -> None:
@@ -44,32 +45,20 @@ def refuse_unclustered(prediction: Prediction) -> None:
     seconds = [(second.name, second.column, second.no_clusters) for second in prediction.seconds]
     for i, (name, column, nones) in enumerate([clusters, *seconds]):
         what = f"cluster ids of the second clustering {name!r}" if i else "cluster ids of the prediction"
-        for v, sizes in _count_sizes(prediction, column, nones).items():
-            found = standing_for_none(sizes)
+        for v, sizes in prediction.count_keys(column, nones).items():
+            found = standing_for_none({nones[key]: size for key, size in sizes.items()})
             named = _mark_named_after_records(prediction, column, nones, list(found))
             shared = {id: size for id, size in found.items() if id not in named}
-            rows = (
-                sum(n for u, n in prediction.rows(_count_by_release(prediction)) if u == v) if shared else 0
-            )
-            refuse_none(what if v is None else f"{what}, in {v!r}", shared, rows, Remedy.SCANNED_ANY_ID)
+            rows = _count_rows(prediction)[v] if shared else 0
+            release = prediction.called(v)
+            whose = what if release is None else f"{what}, in {release}"
+            refuse_none(whose, shared, rows, Remedy.SCANNED_ANY_ID)
 
 
-def _count_by_release(prediction: Prediction) -> str:
-    """Return SQL that counts the records of each release."""
-    grouped = " GROUP BY v" if prediction.by else ""
-    return f"SELECT {prediction.by}COUNT(*) FROM {prediction.table}{grouped}"
-
-
-def _count_sizes(prediction: Prediction, column: str, ids: Mapping[Any, Any]) -> dict[Any, dict[Any, int]]:
-    """Return the number of records with some ids in a column of keys, by release and id."""
-    sizes: dict[Any, dict[Any, int]] = defaultdict(dict)
-    for inside in prediction.database.listed(list(ids)) if ids else ():
-        for v, key, size in prediction.rows(
-            f"SELECT {prediction.by}{column}, COUNT(*) FROM {prediction.table} "
-            f"WHERE {column} IN ({inside}) GROUP BY {prediction.by}{column}"
-        ):
-            sizes[v][ids[key]] = int(size)
-    return sizes
+def _count_rows(prediction: Prediction) -> dict[Any, int]:
+    """Return the number of records of each release."""
+    by = prediction.by
+    return dict(prediction.rows(f"SELECT {by.v}COUNT(*) FROM {prediction.table}{by.grouped}"))
 
 
 def _mark_named_after_records(
@@ -80,11 +69,7 @@ def _mark_named_after_records(
     if not found or (database.kind(prediction.record) == "string") != isinstance(found[0], str):
         return set()
     records = database.keys(prediction.record, found)
-    rows = (
-        row
-        for inside in database.listed(list(records))
-        for row in database.rows(f"SELECT r, {column} FROM {prediction.table} WHERE r IN ({inside})")
-    )
+    rows = database.rows_with(f"SELECT r, {column} FROM {prediction.table}", "r", records)
     return {records[r] for r, key in rows if ids.get(key) == records[r]}
 
 
@@ -99,7 +84,7 @@ def refuse_headings(prediction: Prediction) -> None:
 
 def refuse_gaps(prediction: Prediction, rows: Mapping[Any, int]) -> None:
     """Refuse second clusterings that miss records of the prediction; each release has some `rows`."""
-    grouped = " GROUP BY v" if prediction.by else ""
+    by = prediction.by
     for second in prediction.seconds:
         if second.heading is not None:
             ((times,),) = prediction.database.rows(
@@ -107,11 +92,11 @@ def refuse_gaps(prediction: Prediction, rows: Mapping[Any, int]) -> None:
             )
             refuse_repeated_heading(int(times), second.names, f"the second clustering {second.name!r}")
         for v, lacking, *ends in prediction.rows(
-            f"SELECT {prediction.by}COUNT(*), MIN(r), MAX(r) FROM {prediction.table} "
-            f"WHERE {second.column} IS NULL{grouped}"
+            f"SELECT {by.v}COUNT(*), MIN(r), MAX(r) FROM {prediction.table} "
+            f"WHERE {second.column} IS NULL{by.grouped}"
         ):
             if lacking:
-                whose = "the prediction" if v is None else f"{v!r}"
+                whose = prediction.called(v) or "the prediction"
                 refuse_lacking(int(lacking), rows[v], second.name, prediction.named(ends), whose)
 
 
@@ -145,16 +130,10 @@ def refuse_changes(
     total = int(known.size @ known.count)
     clusters = dict(zip(known.size.tolist(), known.count.tolist(), strict=True))
     labelled_sizes = Counter(sizes.get(cluster, 0) for cluster in touched)
-    change = ""
     if total != rows:
-        change = f"{rows:,} records were counted, and then {total:,} in all clusters"
-    elif any(number > clusters.get(size, 0) for size, number in labelled_sizes.items()):
-        change = "a cluster that the labels touch has a size that no cluster has"
-    if change:
-        raise DataError(
-            f"the prediction changed while it was scanned: {change}. Scan a copy or a version of it, "
-            "or all in one transaction of isolation REPEATABLE READ"
-        )
+        raise changed(f"{rows:,} records were counted, and then {total:,} in all clusters")
+    if any(number > clusters.get(size, 0) for size, number in labelled_sizes.items()):
+        raise changed("a cluster that the labels touch has a size that no cluster has")
 
 
 def refuse_duplicates(prediction: Prediction, within: Iterable[str], which: str) -> str:
@@ -164,9 +143,8 @@ def refuse_duplicates(prediction: Prediction, within: Iterable[str], which: str)
     if share is not None:
         where = " WHERE " + " OR ".join([share, *within])
         checked = f"all records of the {which} and one in {database.one_in} of the others"
-    several = (
-        f"SELECT {prediction.by}r, COUNT(*) AS k FROM {prediction.table}{where} GROUP BY {prediction.by}r"
-    )
+    v = prediction.by.v
+    several = f"SELECT {v}r, COUNT(*) AS k FROM {prediction.table}{where} GROUP BY {v}r"
     ((repeats, *ends),) = database.rows(
         f"SELECT SUM(k - 1), MIN(r), MAX(r) FROM ({several}) AS s WHERE k > 1"
     )
@@ -184,9 +162,8 @@ def refuse_other_writing(prediction: Prediction, lacking: pd.Index) -> None:
         return
     plain_ids = [r.strip().lower() for r in lacking[:HINTED]]
     plain = f"LOWER(TRIM({prediction.database.id(prediction.record)}))"
-    found = prediction.originals(f"{plain} IN ({inside})" for inside in prediction.database.listed(plain_ids))
     # an id that is there to the letter is of another release, and no other writing
-    if alike := [id for id in found if id not in set(lacking)]:
+    if alike := [id for id in prediction.ids_with(plain, plain_ids) if id not in set(lacking)]:
         raise DataError(
             f"{len(lacking)} labelled records are not in the prediction, such as {head(lacking)}; but "
             f"{len(alike)} ids there differ from these in case or blanks only, such as {head(alike)}: "

@@ -11,9 +11,8 @@ from .._internal.errors import DataError, head
 from .._internal.tables import refuse_names
 from ..units.clustering import Clustering
 from ..units.features import SIZE, Attributes, Feature, Featured, features_of, locate_pieces
-from ..units.lookup import same_kind
 from .counted import Scanned
-from .database import Database
+from .database import Database, refuse_unlike
 from .duckdb import DuckDB
 from .scanning import EMBEDDED
 from .sources import has_own_database, opened
@@ -49,30 +48,21 @@ def scan_features(
     with opened([source] if attributes is None else [source, attributes], database) as tables:
         joined = _join_attributes(tables, units, features, by)
         values = [f"x{i}" for i in range(len(features))]
-        sums = [AGGREGATES[str(f.how)].format(x) for f, x in zip(features, values, strict=True)]
-        names = [SIZE, *(feature.name for feature in features)]
-        differ = [f"CASE WHEN MIN({x}) < MAX({x}) THEN 1 ELSE 0 END" for x in values]
-        chosen = ", ".join(["c", "COUNT(*)", *sums, *differ])
-        flags = [f"{name} differs" for name in names[1:]]
-        clusters = tables[0].fetched(f"SELECT {chosen} FROM {joined} GROUP BY c", ["c", *names, *flags])
+        names = [feature.name for feature in features]
+        clusters, differs = _aggregate(tables[0], joined, features, values)
         parts = tables[0].fetched(f"SELECT c, g, COUNT(*) FROM {joined} GROUP BY c, g", ["c", "g", "n"])
         keys = tables[0].keys(units.columns[0], labels.records.tolist())
-        labelled = pd.concat(
-            tables[0].fetched(
-                f"SELECT {', '.join(['r', 'c', 'g', *values])} FROM {joined} WHERE r IN ({inside})",
-                ["r", "c", "g", *values],
-            )
-            for inside in tables[0].listed(list(keys))
-        )
+        columns = ["r", "c", "g", *values]
+        select = f"SELECT {', '.join(columns)} FROM {joined}"
+        labelled = pd.DataFrame([*tables[0].rows_with(select, "r", keys)], columns=columns)
     domains = sorted(parts["g"].unique())
     place = pd.Index(clusters["c"])
     records = pd.Index(labelled["r"].map(keys))
     entity = pd.factorize(labels.codes[labels.records.get_indexer(records)])[0]
-    columns = {f.name: labelled[x].to_numpy() for f, x in zip(features, values, strict=True)}
+    of_record = {name: labelled[x].to_numpy() for name, x in zip(names, values, strict=True)}
     codes = np.asarray(pd.Index(domains).get_indexer(labelled["g"]))
-    of_labelled = Attributes(features, columns, codes, tuple(domains))
-    varies = {name: bool(clusters[flag].any()) for name, flag in zip(names[1:], flags, strict=True)}
-    of_labelled.refuse_written_by_matcher(entity, clusters[SIZE], varies)
+    of_labelled = Attributes(features, of_record, codes, tuple(domains))
+    of_labelled.refuse_written_by_matcher(entity, clusters[SIZE], differs)
     of_cluster = place.get_indexer(parts["c"])
     shares = {
         name: np.bincount(of_cluster, parts["n"] * (parts["g"] == name), len(place)) / clusters[SIZE]
@@ -80,12 +70,27 @@ def scan_features(
     }
     E = int(entity.max()) + 1
     return Featured(
-        clusters[names].astype(float),
+        clusters[[SIZE, *names]].astype(float),
         of_labelled.rows(entity, E),
         {name: share.to_numpy() for name, share in shares.items()},
         of_labelled.shares(entity, E),
         *locate_pieces(units, records, place.get_indexer(labelled["c"]), entity),
     )
+
+
+def _aggregate(
+    table: Database, joined: str, features: tuple[Feature, ...], values: list[str]
+) -> tuple[pd.DataFrame, dict[str, bool]]:
+    """Return the size and features of each cluster c, and which features differ within a cluster."""
+    names = [feature.name for feature in features]
+    sums = [AGGREGATES[str(f.how)].format(x) for f, x in zip(features, values, strict=True)]
+    differ = [f"CASE WHEN MIN({x}) < MAX({x}) THEN 1 ELSE 0 END" for x in values]
+    flags = [f"{name} differs" for name in names]
+    clusters = table.fetched(
+        f"SELECT {', '.join(['c', 'COUNT(*)', *sums, *differ])} FROM {joined} GROUP BY c",
+        ["c", SIZE, *names, *flags],
+    )
+    return clusters, {name: bool(clusters[flag].any()) for name, flag in zip(names, flags, strict=True)}
 
 
 def _join_attributes(
@@ -101,7 +106,7 @@ def _join_attributes(
     table.use(record, cluster, *(wanted if holder is table else []))
     if holder is not table:
         holder.use(own, *dict.fromkeys(wanted))
-        same_kind(str(table.kind(record)), str(holder.kind(own)), "attributes")
+        refuse_unlike(table.kind(record), holder.kind(own), "attributes")
     values = [
         holder.quote(f.column)
         if f.how == "distinct"

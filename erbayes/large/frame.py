@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -12,8 +12,7 @@ import pandas as pd
 from .._internal.errors import DataError
 from ..units.clustering import Clustering
 from ..units.frame import Cut, Dated, FrameFacts, frame_ids, refuse_outside
-from ..units.lookup import same_kind
-from .database import Database
+from .database import ByRelease, Database, refuse_unlike
 from .sources import has_own_database, lies_elsewhere
 
 
@@ -72,21 +71,17 @@ class Limits:
         """Make the conditions, after checking the labels, if there are any, and the dates."""
         key, ids = database.key(record), pd.Index([]) if labels is None else labels.records
         keys = database.keys(record, ids.tolist()) if len(ids) else {}
-        listed = database.listed(list(keys)) if keys else []
         if isinstance(limit, Listed):
-            kind = database.kind(record)
-            if kind is not None and limit.kind is not None:
-                same_kind(kind, limit.kind, "frame")
-            select = f"SELECT r FROM {limit.keys} WHERE r IN"
-            inside_frame = [keys[r] for part in listed for (r,) in database.rows(f"{select} ({part})")]
-            refuse_outside(ids, ~ids.isin(inside_frame))
+            refuse_unlike(database.kind(record), limit.kind, "frame")
+            there = database.rows_with(f"SELECT r FROM {limit.keys}", "r", keys)
+            refuse_outside(ids, ~ids.isin([keys[r] for (r,) in there]))
             return cls(f"{key} IN (SELECT r FROM {limit.keys})", "1 = 0", count=limit.count)
         column, kind = database.quote(limit.column), database.kind(limit.column)
         ((rows, present),) = database.rows(f"SELECT COUNT(*), COUNT({column}) FROM {database.table}")
         limit.refuse_missing(int(rows - present), int(rows))
         inside = _write_cutoff(database, limit, column, kind)
         select = f"SELECT {key}, {column}, CASE WHEN {inside} THEN 1 ELSE 0 END FROM {database.table}"
-        dated = [row for part in listed for row in database.rows(f"{select} WHERE {key} IN ({part})")]
+        dated = list(database.rows_with(select, key, keys))
         refuse_outside(ids, ids.isin([keys[r] for r, _, within in dated if not within]))
         newest = limit.newest(day for _, day, _ in dated)
         older = "1 = 0" if newest is None else _write_cutoff(database, newest, column, kind)
@@ -97,17 +92,20 @@ class Limits:
         """Columns of SQL: i is 1 in rows inside, o in older rows, and both are NULL in others."""
         return f"CASE WHEN {self.inside} THEN 1 END AS i, CASE WHEN {self.older} THEN 1 END AS o"
 
-    def facts(self, database: Database, flagged: str, by: str = "") -> dict[Any, FrameFacts]:
+    def facts(
+        self, database: Database, flagged: str, by: ByRelease, names: Mapping[Any, str]
+    ) -> dict[Any, FrameFacts]:
         """Count what the frame leaves of each release v, from a table `flagged` with c and the `flags`."""
-        clusters = f"SELECT {by}c, COUNT(*) AS m, COUNT(i) AS f, COUNT(o) AS g FROM {flagged} GROUP BY {by}c"
+        v, facts = by.v, {}
+        clusters = f"SELECT {v}c, COUNT(*) AS m, COUNT(i) AS f, COUNT(o) AS g FROM {flagged} GROUP BY {v}c"
         terms = ("m", "f", "f * (f - 1)", "f * (m - 1)", "g", "g * (g - 1)", "g * (f - 1)")
         sums = ", ".join(f"SUM({term})" for term in terms)
-        facts = {}
-        for row in database.rows(f"SELECT {by}{sums} FROM ({clusters}) AS s{' GROUP BY v' if by else ''}"):
-            v, m, f, kept, links, g, still, within = row if by else (None, *row)
+        for row in database.rows(f"SELECT {v}{sums} FROM ({clusters}) AS s{by.grouped}"):
+            release, m, f, kept, links, g, still, within = row if v else (None, *row)
             if not f:
-                raise DataError(f"no record of {'the prediction' if v is None else v!r} is in the frame")
-            facts[v] = FrameFacts(
+                whose = "the prediction" if release is None else repr(names.get(release, release))
+                raise DataError(f"no record of {whose} is in the frame")
+            facts[release] = FrameFacts(
                 Cut.counted(f, m, kept, links),
                 absent=None if self.count is None else self.count - int(f),
                 newest=self.newest,

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from .._internal.errors import DataError
 from .._internal.tables import hint_at_polars
-from ..units.clustering import no_cluster_ids
 from .duckdb import DuckTable, integers
 
 
@@ -33,11 +32,6 @@ class DatasetTable(DuckTable):
 class FrameTable(DuckTable):
     """A frame or an Arrow table, as a table of DuckDB with only the columns in use."""
 
-    codes: bool = True
-    """True if codes may stand for the ids of categorical clusters."""
-    categories: pa.Array | None = None
-    """The ids of categorical clusters, by codes that stand for them."""
-
     def attach(self) -> None:
         self.source = _convert_source(self.source)
         frame = self.source
@@ -46,16 +40,8 @@ class FrameTable(DuckTable):
 
     def use(self, *columns: str) -> None:
         self.table = f"frame_{uuid4().hex}"
-        table, self.categories = _convert_to_arrow(self.source, self.first, self.codes, *columns)
-        self.connection.register(self.table, table)
+        self.connection.register(self.table, _convert_to_arrow(self.source, self.first, columns))
         self.describe(columns)
-
-    def no_clusters(self, column: str) -> dict[Any, Any]:
-        if self.categories is None:
-            return super().no_clusters(column)
-        own = self.categories.to_pandas()
-        ids = no_cluster_ids("integer" if pa.types.is_integer(self.categories.type) else "string")
-        return dict(own[own.isin(ids)].items())
 
 
 def _convert_source(source: Any) -> Any:
@@ -74,30 +60,20 @@ def _convert_source(source: Any) -> Any:
     )
 
 
-def _convert_to_arrow(
-    frame: Any, names: Sequence[str], codes: bool, *columns: str
-) -> tuple[pa.Table, pa.Array | None]:
-    """Columns of a frame as an Arrow table, and ids of categorical clusters whose `codes` are in it."""
-    arrays, categories = {}, None
-    for i, name in enumerate(columns):
+def _convert_to_arrow(frame: Any, names: Sequence[str], columns: Sequence[str]) -> pa.Table:
+    """Return columns of a frame as an Arrow table."""
+    arrays = {}
+    for name in columns:
         if names.count(name) > 1:
             raise DataError(f"the prediction has {names.count(name)} columns {name!r}")
         column = frame.iloc[:, names.index(name)] if isinstance(frame, pd.DataFrame) else frame[name]
         try:
-            column = column if isinstance(column, pa.ChunkedArray) else _convert_column(column)
+            arrays[name] = column if isinstance(column, pa.ChunkedArray) else _convert_column(column)
         except (pa.ArrowException, UnicodeEncodeError) as error:
             raise DataError(
                 f"column {name!r} of the prediction must be all strings or all integers: {error}"
             ) from error
-        column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
-        if codes and i == 1 and pa.types.is_dictionary(column.type) and _is_id(column.type.value_type):
-            # codes stand for ids, because integers are grouped in less memory; chunks may have other codes
-            dictionaries = column.unify_dictionaries().chunks
-            categories = dictionaries[0].dictionary if dictionaries else None
-            chunks = [chunk.indices for chunk in dictionaries]
-            column = pa.chunked_array(chunks, column.type.index_type)
-        arrays[name] = column
-    return pa.table(arrays), categories
+    return pa.table(arrays)
 
 
 def _convert_column(column: pd.Series) -> pa.Array:
@@ -105,8 +81,3 @@ def _convert_column(column: pd.Series) -> pa.Array:
         return pa.array(column, from_pandas=True)
     except OverflowError:
         return integers(column)
-
-
-def _is_id(type: Any) -> bool:
-    kinds = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    return any(kind(type) for kind in kinds)

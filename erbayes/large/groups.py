@@ -12,13 +12,11 @@ import pandas as pd
 from .._internal.errors import DataError, head, need
 from .._internal.tables import refuse_names
 from ..units.grouping import Predicted, discrete
-from ..units.lookup import same_kind
-from .database import Database, KeyColumn
-from .frames import FrameTable
+from .database import ByRelease, Database, refuse_unlike
 from .sources import has_own_database
 
 LARGEST = 10_000
-"""Largest number of values of a group variable that a scan reads."""
+"""Largest number of values of a group variable that a scan reads. One with more is rather an id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ class GroupSource:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupColumn(KeyColumn):
+class GroupColumn:
     """A column with the group of each record: its distinct values, sorted, (G,), and the position of each."""
 
     name: str
@@ -98,13 +96,9 @@ class GroupColumn(KeyColumn):
             raise DataError(
                 f"{name!r} is the first column of the table of attributes, which has the ids of records"
             )
-        if isinstance(attributes, FrameTable):
-            attributes.codes = False
         attributes.use(own, name)
         database, of_prediction = prediction
-        kinds = database.kind(of_prediction), attributes.kind(own)
-        if None not in kinds:
-            same_kind(str(kinds[0]), str(kinds[1]), "table of attributes")
+        refuse_unlike(database.kind(of_prediction), attributes.kind(own), "table of attributes")
         column, r = cls.of(attributes, name), attributes.key(own)
         rows = f"SELECT {r} AS r, {column.key} AS g FROM {attributes.table}"
         # MIN and MAX differ if a record has several values
@@ -140,41 +134,35 @@ class Composed:
 
 
 def composed(
-    database: Database, table: str, release: bool, groups: GroupColumn, touched: list[Any]
+    database: Database, table: str, by: ByRelease, groups: GroupColumn, touched: list[Any]
 ) -> dict[Any, Composed]:
     """Count the records of each group g in each predicted cluster c, by release (v in the table)."""
-    v, b, by = ("v, ", "b.v, ", " GROUP BY v") if release else ("", "", "")
-
-    def rows(sql: str) -> list[tuple[Any, ...]]:
-        return [row if release else (None, *row) for row in database.rows(sql)]
-
+    v = by.v
     counted = database.keep(f"SELECT {v}c, g, COUNT(*) AS n FROM {table} GROUP BY {v}c, g")
-    found = rows(f"SELECT {v}SUM(CASE WHEN g IS NULL THEN n ELSE 0 END) FROM {counted}{by}")
-    unknown = {of: int(number) for of, number in found}
-    alike = database.keep(f"SELECT {v}c, {database.alike('c', 'g', 'n')} AS f FROM {counted} GROUP BY {v}c")
-    first, second = (f"SELECT {v}c, {x} FROM {y}" for x, y in (("g, n", counted), ("f", alike)))
-    kinds = database.fetched(
-        f"SELECT {b}a.f, b.g, b.n, COUNT(*) FROM ({first} WHERE g IS NOT NULL) AS b JOIN ({second}) AS a "
-        f"ON a.c = b.c{' AND a.v = b.v' if release else ''} GROUP BY {b}a.f, b.g, b.n",
-        [*(["release"] if release else []), "kind", "group", "records", "clusters"],
+    unknown = database.rows(
+        f"SELECT {v}SUM(CASE WHEN g IS NULL THEN n ELSE 0 END) FROM {counted}{by.grouped}"
     )
-    of_touched = [
-        row
-        for inside in database.listed(touched)
-        if touched
-        for row in rows(f"{second} WHERE c IN ({inside})")
-    ]
+    alike = database.keep(f"SELECT {v}c, {database.alike('c', 'g', 'n')} AS f FROM {counted} GROUP BY {v}c")
+    kinds = database.fetched(
+        f"SELECT {by.a}a.f, b.g, b.n, COUNT(*) "
+        f"FROM (SELECT {v}c, g, n FROM {counted} WHERE g IS NOT NULL) AS b "
+        f"JOIN (SELECT {v}c, f FROM {alike}) AS a ON a.c = b.c{by.join} GROUP BY {by.a}a.f, b.g, b.n",
+        [*by.names, "kind", "group", "records", "clusters"],
+    )
+    places: dict[Any, dict[Any, Any]] = defaultdict(dict)
+    for *release, cluster, f in database.rows_with(f"SELECT {v}c, f FROM {alike}", "c", touched):
+        places[release[0] if release else None][cluster] = f
     database.forget(alike)
     database.forget(counted)
-    places: dict[Any, dict[Any, Any]] = defaultdict(dict)
-    for of, cluster, f in of_touched:
-        places[of][cluster] = f
-    return {
-        of: Composed(number, None, {})
-        if number
-        else _compose_kinds(kinds[kinds["release"] == of] if release else kinds, places[of], groups.codes)
-        for of, number in unknown.items()
-    }
+    found = {}
+    for *release, number in unknown:
+        of = release[0] if release else None
+        if number:
+            found[of] = Composed(int(number), None, {})
+        else:
+            mine = kinds[kinds["release"] == of] if release else kinds
+            found[of] = _compose_kinds(mine, places[of], groups.codes)
+    return found
 
 
 def _compose_kinds(kinds: pd.DataFrame, of_touched: dict[Any, Any], codes: dict[Any, int]) -> Composed:

@@ -15,13 +15,7 @@ from .._internal.errors import DataError, Remedy, head
 from .._internal.policies import Missing
 from .._internal.tables import refuse_names, separator_hint
 from ..units.checks import NEARLY_ALL
-from ..units.lookup import same_kind
-from .database import Database, KeyColumn
-
-CHANGED = (
-    "the prediction changed while it was scanned: the pieces of the second clustering {name!r} do not add up "
-    "to its records. Scan a copy or a version of it, or all in one transaction of isolation REPEATABLE READ"
-)
+from .database import ByRelease, Database, changed, refuse_unlike
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +54,7 @@ class SecondSource:
 
 
 @dataclass(frozen=True, slots=True)
-class SecondColumn(KeyColumn):
+class SecondColumn:
     """The clusters of a second clustering, opened; `name` is for messages."""
 
     name: str
@@ -87,39 +81,45 @@ class SecondColumn(KeyColumn):
         cls, table: Database, name: str, wanted: SecondSource, number: int, prediction: tuple[Database, str]
     ) -> SecondColumn:
         """Take the clusters of a second table, whose ids of records have the type of the prediction's."""
-        (database, of_prediction), columns = prediction, table.columns()
-        record = wanted.record
-        if record is None:
-            record = of_prediction if of_prediction in columns else (columns or [""])[0]
-            if record == wanted.cluster:
-                raise DataError(
-                    f"{record!r} is the column of records of the second clustering {name!r}, and cannot be "
-                    f"that of clusters too: it has {head(columns, 20)}",
-                    Remedy.SECOND_COLUMNS,
-                )
+        database, of_prediction = prediction
+        record, cluster = _choose_names(table, name, wanted, of_prediction)
+        table.use(record, cluster)
+        refuse_unlike(database.kind(of_prediction), table.kind(record), f"second clustering {name!r}")
+        own = cls.of(table, name, cluster, number)
+        keys = f"SELECT {table.key(record)} AS r, {own.key} AS {own.column} FROM {table.table}"
+        heading = table.repeats_heading({"r": record, own.column: cluster})
+        return replace(own, joined=f"({keys}) AS q", heading=heading, names=(record, cluster))
+
+
+def _choose_names(table: Database, name: str, wanted: SecondSource, like: str) -> tuple[str, str]:
+    """Return the columns of records and clusters of a second table; `like`: records of the prediction."""
+    columns, record = table.columns(), wanted.record
+    if record is None:
+        record = like if like in columns else (columns or [""])[0]
+        if record == wanted.cluster:
+            raise DataError(
+                f"{record!r} is the column of records of the second clustering {name!r}, and cannot be that "
+                f"of clusters too: it has {head(columns, 20)}",
+                Remedy.SECOND_COLUMNS,
+            )
+    cluster = wanted.cluster
+    if cluster is None:
         free = [c for c in columns if c != record and c not in table.by_folder]
-        if wanted.cluster is None and len(free) > 1:
+        if len(free) > 1:
             raise DataError(
                 f"the second clustering {name!r} has {len(columns)} columns, {head(columns, 20)}, not 2",
                 Remedy.SECOND_COLUMNS,
             )
-        if wanted.cluster is None and not free:
+        if not free:
             raise DataError(
                 f"the second clustering {name!r} needs a column of records and one of clusters; it has "
                 f"{head(columns, 20)}{separator_hint(columns)}",
                 Remedy.SECOND_COLUMNS,
             )
-        cluster = wanted.cluster if wanted.cluster is not None else free[0]
-        choices = dict.fromkeys([record, cluster], Remedy.SECOND_COLUMNS)
-        refuse_names([record, cluster], columns, f"the second clustering {name!r}", choices)
-        table.use(record, cluster)
-        kinds = database.kind(of_prediction), table.kind(record)
-        if None not in kinds:
-            same_kind(str(kinds[0]), str(kinds[1]), f"second clustering {name!r}")
-        own = cls.of(table, name, cluster, number)
-        keys = f"SELECT {table.key(record)} AS r, {own.key} AS {own.column} FROM {table.table}"
-        heading = table.repeats_heading({"r": record, own.column: cluster})
-        return replace(own, joined=f"({keys}) AS q", heading=heading, names=(record, cluster))
+        (cluster,) = free
+    choices = dict.fromkeys([record, cluster], Remedy.SECOND_COLUMNS)
+    refuse_names([record, cluster], columns, f"the second clustering {name!r}", choices)
+    return record, cluster
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,50 +174,50 @@ def joint(
     of_record: Mapping[Any, dict[Any, tuple[Any, Any]]],
     unit_of: Mapping[Any, pd.Series],
     rows: Mapping[Any, int],
-    release: bool,
+    by: ByRelease,
 ) -> dict[Any, Joint]:
     """Count the pieces that clusters of a prediction and of a second clustering share, by release."""
-    v = "v, " if release else ""
-    s, changed = second.column, DataError(CHANGED.format(name=second.name))
-    touched = {of: {key for _, key in places.values()} for of, places in of_record.items()}
-    lists = database.listed(list(set().union(*touched.values())))
-    size = {
-        (*of, key): int(records)
-        for inside in lists
-        for *of, key, records in database.rows(
-            f"SELECT {v}{s}, COUNT(*) FROM {table} WHERE {s} IN ({inside}) GROUP BY {v}{s}"
-        )
-    }
-    of_touched = {
-        of: {key: size.get((of, key) if release else (key,), 0) for key in keys}
-        for of, keys in touched.items()
-    }
-    if not all(all(sizes.values()) for sizes in of_touched.values()):
-        raise changed
+    v, s = by.v, second.column
+    error = changed(f"the pieces of the second clustering {second.name!r} do not add up to its records")
+    sizes_of = _count_touched(database, table, s, of_record, by)
+    if not all(all(sizes.values()) for sizes in sizes_of.values()):
+        raise error
     # clusters that labels touch, and those larger than any that a unit reaches, are read one by one; the rest
     # is counted by kind, so that memory grows with kinds and not with records
-    known_one_by_one = (
-        [f"s IN ({inside})" for inside in lists],
-        min(_find_largest_reached(places, unit_of[of], of_touched[of]) for of, places in of_record.items()),
-    )
+    touched = [*{key for sizes in sizes_of.values() for key in sizes}]
+    largest = min(_find_largest_reached(of_record[of], unit_of[of], sizes) for of, sizes in sizes_of.items())
     sizes = database.keep(f"SELECT {v}c, COUNT(*) AS m FROM {table} GROUP BY {v}c")
     every: list[pd.DataFrame] = []
     kinds: dict[Any, list[_Kinds]] = {of: [] for of in of_record}
     for condition in database.parts(s, sum(rows.values())):
         part = f"(SELECT {v}{s} AS s, c FROM {table} WHERE {condition}) AS part"
-        known, alike = _count_part(database, part, sizes, *known_one_by_one, release)
+        known, alike = _Part.of(database, part, sizes, by).count(touched, largest)
         every.append(known)
         for of, found in kinds.items():
-            found.append(_list_kinds(_take_release(known, of), _take_release(alike, of), changed))
+            found.append(_list_kinds(_take_release(known, of), _take_release(alike, of), error))
     database.forget(sizes)
     known = pd.concat(every, ignore_index=True)
     joints = {
-        of: _make_joint(second.name, _take_release(known, of), kinds.pop(of), places, changed)
+        of: _make_joint(second.name, _take_release(known, of), kinds.pop(of), places, error)
         for of, places in of_record.items()
     }
     if any(found.count @ found.size != rows[of] for of, found in joints.items()):
-        raise changed
+        raise error
     return joints
+
+
+def _count_touched(
+    database: Database, table: str, s: str, of_record: Mapping[Any, dict[Any, tuple[Any, Any]]], by: ByRelease
+) -> dict[Any, dict[Any, int]]:
+    """Return the records of each cluster of column s that labels touch, by release and key."""
+    sizes = {of: {key: 0 for _, key in places.values()} for of, places in of_record.items()}
+    touched = {key for keys in sizes.values() for key in keys}
+    select = f"SELECT {by.v}{s}, COUNT(*) FROM {table}"
+    for *release, key, records in database.rows_with(select, s, touched, f" GROUP BY {by.v}{s}"):
+        of = release[0] if release else None
+        if key in sizes.get(of, {}):
+            sizes[of][key] = int(records)
+    return sizes
 
 
 def _find_largest_reached(
@@ -231,53 +231,69 @@ def _find_largest_reached(
     return max(reached, default=0)
 
 
-def _count_part(
-    database: Database, part: str, sizes: str, touched: list[str], largest: int, release: bool
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Count the pieces of a part: of clusters that are known one by one, and of one cluster of each kind."""
-    v, a, also, by = ("v, ", "a.v, ", " AND a.v = b.v", ["release"]) if release else ("", "", "", [])
-    shared = database.keep(f"SELECT {v}s, c, COUNT(*) AS n FROM {part} GROUP BY {v}s, c")
-    pieces = database.keep(
-        f"SELECT {a}a.s, a.c, a.n, b.m FROM (SELECT {v}s, c, n FROM {shared}) AS a "
-        f"JOIN (SELECT {v}c, m FROM {sizes}) AS b ON a.c = b.c{also}"
-    )
-    database.forget(shared)
-    inside = f"SUM(CASE WHEN m > {largest} THEN n ELSE 0 END)"
-    large = f"SUM(n) > {largest} OR 2 * {inside} > SUM(n)"
-    larger = f"s IN (SELECT s FROM {pieces} GROUP BY {v}s HAVING {large})"
-    one_by_one = [
-        database.fetched(
-            f"SELECT {v}s, c, n, m FROM {pieces} WHERE {condition}", [*by, "s", "c", "n", "m"]
-        ).astype({"s": object, "c": object})  # or pandas makes floats of integers of two types
-        for condition in [*touched, larger]
-    ]
-    known = pd.concat(one_by_one, ignore_index=True).drop_duplicates([*by, "s", "c"])
-    counts = database.keep(f"SELECT {v}s, n, m, COUNT(*) AS k FROM {pieces} GROUP BY {v}s, n, m")
-    database.forget(pieces)
-    alike = database.keep(
-        f"SELECT {v}s, {database.alike('s', 'n', 'm', 'k')} AS f FROM {counts} GROUP BY {v}s"
-    )
-    # a kind is named after the least of its clusters
-    kinds = database.keep(f"SELECT {v}f, MIN(s) AS s, COUNT(*) AS z FROM {alike} GROUP BY {v}f")
-    kind = {
-        tuple(cluster): least
-        for inside in (database.listed(known["s"].unique().tolist()) if len(known) else [])
-        for *cluster, least in database.rows(
-            f"SELECT {a}a.s, b.s FROM (SELECT {v}s, f FROM {alike} WHERE s IN ({inside})) AS a "
-            f"JOIN (SELECT {v}f, s FROM {kinds}) AS b ON a.f = b.f{also}"
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of the clusters s of a second clustering: a table of their `pieces`, with s, c, n and m."""
+
+    database: Database
+    pieces: str
+    by: ByRelease
+
+    @classmethod
+    def of(cls, database: Database, part: str, sizes: str, by: ByRelease) -> _Part:
+        """Count the pieces of rows s, c of a part, with the sizes m of predicted clusters."""
+        v = by.v
+        shared = database.keep(f"SELECT {v}s, c, COUNT(*) AS n FROM {part} GROUP BY {v}s, c")
+        pieces = database.keep(
+            f"SELECT {by.a}a.s, a.c, a.n, b.m FROM (SELECT {v}s, c, n FROM {shared}) AS a "
+            f"JOIN (SELECT {v}c, m FROM {sizes}) AS b ON a.c = b.c{by.join}"
         )
-    }
-    database.forget(alike)
-    clusters = zip(*(known[column].tolist() for column in [*by, "s"]), strict=True)
-    known["kind"] = pd.Series([kind.get(cluster) for cluster in clusters], known.index, dtype=object)
-    found = database.fetched(
-        f"SELECT {a}a.s, a.n, a.m, a.k, b.z FROM (SELECT {v}s, n, m, k FROM {counts}) AS a "
-        f"JOIN (SELECT {v}s, z FROM {kinds}) AS b ON a.s = b.s{also} ORDER BY {a}a.s, a.n, a.m",
-        [*by, "kind", "n", "m", "k", "count"],
-    )
-    database.forget(kinds)
-    database.forget(counts)
-    return known, found
+        database.forget(shared)
+        return cls(database, pieces, by)
+
+    def count(self, touched: list[Any], largest: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return the pieces of clusters that are known one by one, and of one cluster of each kind."""
+        database, (v, a, join, names) = self.database, self.by
+        known = self._read_one_by_one(touched, largest)
+        counts = database.keep(f"SELECT {v}s, n, m, COUNT(*) AS k FROM {self.pieces} GROUP BY {v}s, n, m")
+        database.forget(self.pieces)
+        alike = database.keep(
+            f"SELECT {v}s, {database.alike('s', 'n', 'm', 'k')} AS f FROM {counts} GROUP BY {v}s"
+        )
+        # a kind is named after the least of its clusters
+        kinds = database.keep(f"SELECT {v}f, MIN(s) AS s, COUNT(*) AS z FROM {alike} GROUP BY {v}f")
+        named = f"(SELECT {v}f, s FROM {kinds}) AS b ON a.f = b.f{join}"
+        select = f"SELECT {a}a.s, b.s FROM (SELECT {v}s, f FROM {alike}) AS a JOIN {named}"
+        kind = {
+            tuple(cluster): least
+            for *cluster, least in database.rows_with(select, "a.s", known["s"].unique().tolist())
+        }
+        database.forget(alike)
+        clusters = zip(*(known[column].tolist() for column in [*names, "s"]), strict=True)
+        known["kind"] = pd.Series([kind.get(cluster) for cluster in clusters], known.index, dtype=object)
+        found = database.fetched(
+            f"SELECT {a}a.s, a.n, a.m, a.k, b.z FROM (SELECT {v}s, n, m, k FROM {counts}) AS a "
+            f"JOIN (SELECT {v}s, z FROM {kinds}) AS b ON a.s = b.s{join} ORDER BY {a}a.s, a.n, a.m",
+            [*names, "kind", "n", "m", "k", "count"],
+        )
+        database.forget(kinds)
+        database.forget(counts)
+        return known, found
+
+    def _read_one_by_one(self, touched: list[Any], largest: int) -> pd.DataFrame:
+        """Read the pieces of touched clusters, and of those larger than any that a unit reaches."""
+        v, columns = self.by.v, [*self.by.names, "s", "c", "n", "m"]
+        inside = f"SUM(CASE WHEN m > {largest} THEN n ELSE 0 END)"
+        large = f"SUM(n) > {largest} OR 2 * {inside} > SUM(n)"
+        conditions = [f"s IN ({keys})" for keys in (self.database.listed(touched) if touched else [])]
+        conditions.append(f"s IN (SELECT s FROM {self.pieces} GROUP BY {v}s HAVING {large})")
+        parts = [
+            self.database.fetched(f"SELECT {v}s, c, n, m FROM {self.pieces} WHERE {condition}", columns)
+            for condition in conditions
+        ]
+        # as objects, or pandas makes floats of integers of two types
+        known = pd.concat([part.astype({"s": object, "c": object}) for part in parts], ignore_index=True)
+        return known.drop_duplicates([*self.by.names, "s", "c"])
 
 
 def _take_release(table: pd.DataFrame, release: Any) -> pd.DataFrame:

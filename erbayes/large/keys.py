@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,15 +14,26 @@ from ..units.clustering import Clustering
 from ..units.frame import FrameFacts
 from ..units.units import KnownTotals
 from .choice import refuse_another_kind, refuse_kinds
-from .database import Database, KeyColumn
+from .database import BY_RELEASE, ByRelease, Database, Row
 from .frame import Limit, Limits, inside_frame
 from .groups import GroupColumn
 from .joint import SecondColumn
 
 
+class KeyColumn(Protocol):
+    """A further column of a prediction's keys, as SQL `key` of its own table or of a `joined` second one."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def column(self) -> str: ...
+    @property
+    def joined(self) -> str | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A prediction inside its frame, as a table of keys."""
+    """A prediction inside its frame, as a table of keys r, c and, of releases, v, which may have `names`."""
 
     database: Database
     record: str
@@ -33,6 +44,7 @@ class Prediction:
     table: str
     groups: GroupColumn | None = None
     seconds: tuple[SecondColumn, ...] = ()
+    names: Mapping[Any, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -46,49 +58,60 @@ class Prediction:
         limit: Limit = None,
         groups: GroupColumn | None = None,
         seconds: tuple[SecondColumn, ...] = (),
+        names: Mapping[Any, str] | None = None,
     ) -> Prediction:
+        """Make the table of keys of the records that a frame has."""
         refuse_kinds(database.kind(record), database.kind(cluster))
         refuse_another_kind(labels, database.kind(record))
-        columns = "r, c" if release is None else "r, c, v"
         further: list[KeyColumn] = [*([] if groups is None else [groups]), *seconds]
-        select = f"SELECT {database.key(record)} AS r, {database.key(cluster)} AS c"
-        select += "" if release is None else f", {database.value(release)} AS v"
-        select += "".join(column.select for column in further)
-        columns = ", ".join([columns, *(x.column for x in further if x.select)])
-
-        def kept(select: str) -> str:
-            names = columns
-            for x in further:
-                if x.joined is not None:
-                    select, names = x.join(select, names), f"{names}, {x.column}"
-            return database.keep(select)
-
+        keys = {"r": database.key(record), "c": database.key(cluster)}
+        if release is not None:
+            keys["v"] = database.value(release)
+        keys |= {column.column: column.key for column in further if column.joined is None}
+        select = f"SELECT {', '.join(f'{sql} AS {column}' for column, sql in keys.items())}"
+        joined = [column for column in further if column.joined is not None]
+        by, names = ByRelease() if release is None else BY_RELEASE, names or {}
+        source, frames = database.table, {}
         if limit is None:
-            table = kept(f"{select} FROM {database.table}")
-            return cls(database, record, cluster, release, database.table, {}, table, groups, seconds)
-        limits = Limits.of(database, labels, limit, record)
-        flagged = database.keep(f"{select}, {limits.flags} FROM {database.table}")
-        frames = limits.facts(database, flagged, "" if release is None else "v, ")
-        # records without an id are in no frame; they stay, to be refused later
-        inside = f"SELECT {columns} FROM {flagged} WHERE i = 1 OR r IS NULL"
-        table, source = kept(inside), inside_frame(database, limits, record)
-        database.forget(flagged)
-        return cls(database, record, cluster, release, source, frames, table, groups, seconds)
+            table = database.keep(_join_columns(f"{select} FROM {source}", list(keys), joined))
+        else:
+            limits = Limits.of(database, labels, limit, record)
+            flagged = database.keep(f"{select}, {limits.flags} FROM {source}")
+            frames = limits.facts(database, flagged, by, names)
+            # records without an id are in no frame; they stay, to be refused later
+            inside = f"SELECT {', '.join(keys)} FROM {flagged} WHERE i = 1 OR r IS NULL"
+            table = database.keep(_join_columns(inside, list(keys), joined))
+            database.forget(flagged)
+            source = inside_frame(database, limits, record)
+        return cls(database, record, cluster, release, source, frames, table, groups, seconds, names)
 
     @property
-    def by(self) -> str:
-        return "" if self.release is None else "v, "
+    def by(self) -> ByRelease:
+        """SQL by which statements count each release."""
+        return ByRelease() if self.release is None else BY_RELEASE
 
-    def rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
+    def rows(self, sql: str) -> Iterator[Row]:
         """Rows of a statement, each with its release first, which is None if there are no releases."""
-        for row in self.database.rows(sql):
-            yield row if self.by else (None, *row)
+        return self._with_release(self.database.rows(sql))
+
+    def rows_with(self, select: str, key: str, keys: Iterable[Any], rest: str = "") -> Iterator[Row]:
+        """Rows of `Database.rows_with`, each with its release first, as in `rows`."""
+        return self._with_release(self.database.rows_with(select, key, keys, rest))
+
+    def _with_release(self, rows: Iterable[Row]) -> Iterator[Row]:
+        several = self.release is not None
+        for row in rows:
+            yield row if several else (None, *row)
+
+    def called(self, release: Any) -> str | None:
+        """Text that names a release in messages, None if there are no releases."""
+        return None if release is None else repr(self.names.get(release, release))
 
     def common(self, releases: int) -> Prediction:
         """Return the prediction on the records that every release covers."""
         inside = f"SELECT r FROM {self.table} GROUP BY r HAVING COUNT(DISTINCT v) = {releases}"
-        further = [] if self.groups is None else [self.groups.column]
-        columns = ", ".join(["r, c, v", *further, *(second.column for second in self.seconds)])
+        groups = [] if self.groups is None else [self.groups.column]
+        columns = ", ".join(["r, c, v", *groups, *(second.column for second in self.seconds)])
         table = self.database.keep(f"SELECT {columns} FROM {self.table} WHERE r IN ({inside})")
         self.database.forget(self.table)
         return replace(self, table=table)
@@ -100,27 +123,19 @@ class Prediction:
         shown = [end for end in dict.fromkeys(ends) if end is not None]
         return f", such as where {column!r} is {head(shown)}" if shown else ""
 
-    def originals(self, conditions: Iterable[str]) -> list[Any]:
-        """Record ids that meet one of the conditions."""
-        id, table = self.database.id(self.record), self.source
-        selects = [f"SELECT DISTINCT {id} FROM {table} WHERE {condition}" for condition in conditions]
-        return sorted(record for sql in selects for (record,) in self.database.rows(sql))
-
     def clusters(self, ids: list[Any]) -> dict[Any, dict[int, Any]]:
         """Key of the cluster of each labelled record, by release and by position in the labels."""
         keys = self.database.keys(self.record, ids)
         position = {id: i for i, id in enumerate(ids)}
         clusters: dict[Any, dict[int, Any]] = defaultdict(dict)
-        select = f"SELECT DISTINCT {self.by}r, c FROM {self.table}"
-        for inside in self.database.listed(list(keys)):
-            for v, r, c in self.rows(f"{select} WHERE r IN ({inside})"):
-                # a database may compare text without case or trailing blanks
-                if r not in keys:
-                    raise DataError(
-                        f"the database takes {r!r} for a labelled record, which has another id: it "
-                        "must compare ids exactly, with case and blanks"
-                    )
-                clusters[v][position[keys[r]]] = c
+        for v, r, c in self.rows_with(f"SELECT DISTINCT {self.by.v}r, c FROM {self.table}", "r", keys):
+            # a database may compare text without case or trailing blanks
+            if r not in keys:
+                raise DataError(
+                    f"the database takes {r!r} for a labelled record, which has another id: it must compare "
+                    "ids exactly, with case and blanks"
+                )
+            clusters[v][position[keys[r]]] = c
         return clusters
 
     def groups_of(self, ids: list[Any], releases: Iterable[Any]) -> dict[Any, dict[Any, int]]:
@@ -128,14 +143,15 @@ class Prediction:
         groups: dict[Any, dict[Any, int]] = {v: {} for v in releases}
         if self.groups is None:
             return groups
-        joined = self.groups.joined  # has records that the prediction lacks, too
-        by, table = (self.by, self.table) if joined is None else ("", joined)
-        keys = self.database.keys(self.record, ids)
-        for inside in self.database.listed(list(keys)):
-            sql = f"SELECT DISTINCT {by}r, g FROM {table} WHERE g IS NOT NULL AND r IN ({inside})"
-            for *v, r, g in self.database.rows(sql):
-                for release in groups if joined is not None else v or [None]:
-                    groups[release][keys[r]] = self.groups.codes[g]
+        keys, joined = self.database.keys(self.record, ids), self.groups.joined
+        if joined is not None:  # which has the records of all releases, and others
+            found = self.database.rows_with(f"SELECT DISTINCT r, g FROM {joined}", "r", keys)
+            rows = [(v, r, g) for r, g in found for v in groups]
+        else:
+            rows = [*self.rows_with(f"SELECT DISTINCT {self.by.v}r, g FROM {self.table}", "r", keys)]
+        for v, r, g in rows:
+            if g is not None:
+                groups[v][keys[r]] = self.groups.codes[g]
         return groups
 
     def left_out(self, second: SecondColumn, rows: Mapping[Any, int]) -> dict[Any, int]:
@@ -155,12 +171,8 @@ class Prediction:
     ) -> dict[Any, dict[Any, tuple[Any, Any]]]:
         """Keys of both clusters of each labelled record that the prediction has, by release and by record."""
         keys = self.database.keys(self.record, ids)
-        select = f"SELECT DISTINCT {self.by}r, {second.column} FROM {self.table}"
-        own = {
-            (v, keys[r]): s
-            for inside in self.database.listed(list(keys))
-            for v, r, s in self.rows(f"{select} WHERE r IN ({inside})")
-        }
+        select = f"SELECT DISTINCT {self.by.v}r, {second.column} FROM {self.table}"
+        own = {(v, keys[r]): s for v, r, s in self.rows_with(select, "r", keys)}
         return {
             v: {ids[i]: (c, own[v, ids[i]]) for i, c in sorted(of_record.items())}
             for v, of_record in clusters.items()
@@ -168,24 +180,39 @@ class Prediction:
 
     def named(self, keys: Iterable[Any]) -> list[Any]:
         """Record ids of some keys."""
-        key = self.database.key(self.record)
-        return self.originals(f"{key} IN ({inside})" for inside in self.database.listed([*set(keys)]))
+        return self.ids_with(self.database.key(self.record), {*keys})
 
-    def sizes(self, touched: list[Any]) -> dict[Any, dict[Any, int]]:
-        """Return the number of records of each touched cluster, by release and key."""
-        sizes: dict[Any, dict[Any, int]] = defaultdict(dict)
-        select = f"SELECT {self.by}c, COUNT(*) FROM {self.table}"
-        for inside in self.database.listed(touched) if touched else ():
-            for v, c, size in self.rows(f"{select} WHERE c IN ({inside}) GROUP BY {self.by}c"):
-                sizes[v][c] = int(size)
-        return sizes
+    def ids_with(self, key: str, keys: Iterable[Any]) -> list[Any]:
+        """Record ids, sorted, of rows whose SQL `key` is one of `keys`."""
+        select = f"SELECT DISTINCT {self.database.id(self.record)} FROM {self.source}"
+        return sorted(record for (record,) in self.database.rows_with(select, key, keys))
+
+    def count_keys(self, column: str, keys: Iterable[Any]) -> dict[Any, dict[Any, int]]:
+        """Return the number of records of each of some keys in a column, by release and key."""
+        counts: dict[Any, dict[Any, int]] = defaultdict(dict)
+        columns = f"{self.by.v}{column}"
+        select = f"SELECT {columns}, COUNT(*) FROM {self.table}"
+        for v, key, count in self.rows_with(select, column, keys, f" GROUP BY {columns}"):
+            counts[v][key] = int(count)
+        return counts
 
     def histogram(self, releases: Iterable[Any]) -> dict[Any, KnownTotals]:
         """Sizes of the predicted clusters of each release."""
         counts: dict[Any, list[tuple[float, float]]] = defaultdict(list)
-        clusters = f"SELECT {self.by}c, COUNT(*) AS m FROM {self.table} GROUP BY {self.by}c"
-        for v, size, count in self.rows(
-            f"SELECT {self.by}m, COUNT(*) FROM ({clusters}) AS s GROUP BY {self.by}m"
-        ):
+        clusters = f"SELECT {self.by.v}c, COUNT(*) AS m FROM {self.table} GROUP BY {self.by.v}c"
+        sql = f"SELECT {self.by.v}m, COUNT(*) FROM ({clusters}) AS s GROUP BY {self.by.v}m"
+        for v, size, count in self.rows(sql):
             counts[v].append((float(size), float(count)))
         return {v: KnownTotals(*np.array(sorted(counts[v])).reshape(-1, 2).T) for v in releases}
+
+
+def _join_columns(rows: str, names: list[str], joined: Sequence[KeyColumn]) -> str:
+    """SQL of a prediction's keys, of which `rows` has those of these names, with columns of second tables."""
+    if not joined:
+        return rows
+    columns = [*(f"p.{name}" for name in names), *(f"b{i}.{x.column}" for i, x in enumerate(joined))]
+    joins = (
+        f" LEFT JOIN (SELECT r, {x.column} FROM {x.joined}) AS b{i} ON p.r = b{i}.r"
+        for i, x in enumerate(joined)
+    )
+    return f"SELECT {', '.join(columns)} FROM ({rows}) AS p{''.join(joins)}"

@@ -13,13 +13,12 @@ from typing import Any, overload
 from .._internal.errors import DataError, Remedy, head, need
 from .._internal.policies import Missing
 from ..units.clustering import Clustering
-from ..units.frame import FrameFacts
 from ..units.measuring import refuse_policy, sampled_labels
 from .choice import Columns, chosen_columns, date_columns, refuse_another_kind, refuse_kinds
 from .counted import Scanned, count_units
 from .database import Database
-from .duckdb import DuckDB, DuckTable, united
-from .frame import Limit, Limits, Listed, frame_sources, inside_frame
+from .duckdb import DuckDB, united
+from .frame import Listed, frame_sources
 from .groups import GroupColumn, GroupSource
 from .joint import SecondColumn, SecondSource, refuse_kept
 from .keys import Prediction
@@ -27,6 +26,8 @@ from .sources import has_own_database, opened, opened_together
 
 EMBEDDED = DuckDB()
 TWO_COLUMNS = Columns()
+FRAME, GROUPS, SECOND = ("frame", ""), ("groups", ""), "second clustering"
+"""Roles of sources next to predictions. That of a second clustering goes with its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,45 +177,49 @@ class _Asked:
     seconds: dict[str, SecondSource]
     database: DuckDB
 
-    @property
-    def attributes(self) -> list[Any]:
-        """Return the table of groups, if it is a second one."""
-        return [] if self.groups is None or self.groups.source is None else [self.groups.source]
+    def list_columns(self, *further: str | None) -> tuple[str, ...]:
+        """Return the columns of a prediction that are read too: further ones, dates, second clusterings."""
+        seconds = (second.cluster for second in self.seconds.values() if second.source is None)
+        columns = (*further, *date_columns(self.frame), *seconds)
+        return tuple(dict.fromkeys(column for column in columns if column is not None))
 
     @property
-    def own_seconds(self) -> tuple[str, ...]:
-        """Return the columns of predictions that are second clusterings."""
-        return tuple(dict.fromkeys(str(s.cluster) for s in self.seconds.values() if s.source is None))
+    def own_groups(self) -> str | None:
+        """Return the column of predictions that has groups, None if there is none."""
+        return None if self.groups is None or self.groups.source is not None else self.groups.group
+
+    def list_sources(self, predictions: Iterable[Any]) -> dict[tuple[str, str], Any]:
+        """Return what is opened next to the predictions, by its role and name."""
+        predictions = list(predictions)
+        sources: dict[tuple[str, str], Any] = {}
+        for ids in frame_sources(self.frame, predictions):
+            sources[FRAME] = ids
+        if self.groups is not None and self.groups.source is not None:
+            if any(map(has_own_database, predictions)):
+                raise DataError(
+                    "a table with a database of its own takes no second table of attributes: make a view of "
+                    "the prediction that has the column of groups"
+                )
+            sources[GROUPS] = self.groups.source
+        seconds = {name: second.source for name, second in self.seconds.items() if second.source is not None}
+        if seconds and any(map(has_own_database, [*predictions, *seconds.values()])):
+            raise DataError(
+                "a table with a database of its own takes no second table, such as that of "
+                f"{head([*seconds])}: make a view of the prediction that has the clusters as a column, "
+                "SecondSource(cluster=...)"
+            )
+        return sources | {(SECOND, name): source for name, source in seconds.items()}
 
     def count_table(self, releases: Releases) -> dict[Any, Scanned]:
         """Count the releases of one table; their column is "" if the table is one prediction."""
-        source, release, columns = releases.source, releases.column or None, self.columns
-        ids, attributes = frame_sources(self.frame, [source]), self.attributes
-        if attributes and has_own_database(source):
-            raise DataError(
-                "a table with a database of its own takes no second table of attributes: make a view of the "
-                "prediction that has the column of groups"
-            )
-        beside = _list_sources(self.seconds, [source])
-        own_groups = None if self.groups is None or attributes else self.groups.group
-        further_columns = (release, own_groups, *date_columns(self.frame), *self.own_seconds)
-        others = tuple(dict.fromkeys(name for name in further_columns if name is not None))
-        with opened([source, *ids, *attributes, *beside.values()], self.database) as (table, *further):
-            limit = Listed.of(further[0], columns.record) if ids else self.frame
-            chosen = chosen_columns(table, columns.record, columns.cluster_of(""), others)
+        release = releases.column or None
+        others = self.list_columns(release, self.own_groups)
+        sources = self.list_sources([releases.source])
+        with opened([releases.source, *sources.values()], self.database) as (table, *further):
+            chosen = chosen_columns(table, self.columns.record, self.columns.cluster_of(""), others)
             table.use(*chosen, *others)
-            variable = None
-            if own_groups is not None:
-                variable = GroupColumn.of(table, own_groups)
-            elif self.groups is not None:
-                place = further[len(ids)], self.groups.group, columns.record
-                variable = GroupColumn.of_attributes(*place, (table, chosen[0]))
-            places = dict(zip(beside, further[len(ids) + len(attributes) :], strict=True))
-            opened_seconds = _open_second_columns(self.seconds, places, (table, chosen[0]), table)
-            prediction = Prediction.of(
-                table, self.labels, *chosen, release, limit=limit, groups=variable, seconds=opened_seconds
-            )
-            return self._count_units(prediction, releases.common)
+            places = dict(zip(sources, further, strict=True))
+            return self._count(table, (*chosen, release), places, (table, chosen[0]), releases.common)
 
     def count_shared(self, predictions: Mapping[str, Any]) -> dict[str, Scanned]:
         """Count several predictions, restricted to the records that they share."""
@@ -223,62 +228,56 @@ class _Asked:
                 f"{head(foreign)} has a database of its own: bring all predictions into one table or "
                 "view with a column of releases, and scan Releases(view, column, common=True)"
             )
-        parts, frames, record = [], {}, self.columns.record
-        beside, ids = _list_sources(self.seconds, []), frame_sources(self.frame, [])
-        read_too = tuple(dict.fromkeys((*date_columns(self.frame), *self.own_seconds)))
-        sources = [*predictions.values(), *ids, *self.attributes, *beside.values()]
-        with opened_together(sources, self.database) as tables:
-            further = tables[len(predictions) :]
-            limit = Listed.of(further[0], record) if ids else self.frame
-            variable = None
-            for name, table in zip(predictions, tables, strict=False):
-                others = read_too
-                if self.groups is not None and not self.attributes:
-                    group = self.groups.group
-                    if variable is None or group in table.columns():
-                        others = tuple(dict.fromkeys((*others, group)))
-                chosen = chosen_columns(table, record, self.columns.cluster_of(name), others)
-                table.use(*chosen, *read_too)
+        sources, others, parts = self.list_sources([]), self.list_columns(), []
+        with opened_together([*predictions.values(), *sources.values()], self.database) as tables:
+            for i, (name, table) in enumerate(zip(predictions, tables, strict=False)):
+                # the groups of the first prediction serve all, whether others have them too or not
+                grouped = [self.own_groups] if i == 0 or self.own_groups in table.columns() else []
+                taken = self.list_columns(*grouped)
+                chosen = chosen_columns(table, self.columns.record, self.columns.cluster_of(name), taken)
+                table.use(*chosen, *others)
                 refuse_kinds(*(table.kind(column) for column in chosen))
                 refuse_another_kind(self.labels, table.kind(chosen[0]))
-                for of_second in self.own_seconds:
-                    SecondColumn.of(table, of_second, of_second, 0)
-                if self.groups is not None and variable is None:
-                    place = (further[len(ids)], record) if self.attributes else (replace(table), chosen[0])
-                    variable = GroupColumn.of_attributes(
-                        place[0], self.groups.group, place[1], (table, chosen[0])
-                    )
-                table, facts = _limit_table(table, chosen, self.labels, limit)
-                frames[name] = facts
                 parts.append((table, *chosen))
-            whole = united(parts, self.own_seconds)
-            places = dict(zip(beside, further[len(ids) + len(self.attributes) :], strict=True))
-            names = {column: f"further{j}" for j, column in enumerate(self.own_seconds)}
-            opened_seconds = _open_second_columns(self.seconds, places, parts[0][:2], whole, names)
-            prediction = Prediction.of(
-                whole, self.labels, "record", "cluster", "release", groups=variable, seconds=opened_seconds
+            places: dict[tuple[str, str], Database] = dict(
+                zip(sources, tables[len(predictions) :], strict=True)
             )
-            releases = self._count_units(prediction, common=True)
-        return {
-            name: replace(releases[i], frame=frames[name], columns=parts[i][1:])
-            for i, name in enumerate(predictions)
-        }
+            first = parts[0][0], parts[0][1]
+            if self.own_groups is not None:
+                places[GROUPS] = replace(first[0])
+            whole, columns = united(parts, others)
+            names = dict(enumerate(predictions))
+            releases = self._count(whole, columns, places, first, True, names)
+        return {name: replace(releases[i], columns=parts[i][1:]) for i, name in names.items()}
 
-    def _count_units(self, prediction: Prediction, common: bool) -> dict[Any, Scanned]:
+    def _count(
+        self,
+        table: Database,
+        columns: tuple[str, str, str | None],
+        places: Mapping[tuple[str, str], Database],
+        like: tuple[Database, str],
+        common: bool,
+        names: Mapping[Any, str] | None = None,
+    ) -> dict[Any, Scanned]:
+        """Count the releases of an opened table. Record ids at `places` have the type of a column `like`."""
+        limit = Listed.of(places[FRAME], self.columns.record) if FRAME in places else self.frame
+        groups = None
+        if GROUPS in places and self.groups is not None:
+            record = self.columns.record if self.groups.source is not None else like[1]
+            groups = GroupColumn.of_attributes(places[GROUPS], self.groups.group, record, like)
+        elif self.groups is not None:
+            groups = GroupColumn.of(table, self.groups.group)
+        seconds = tuple(
+            SecondColumn.of(table, name, str(second.cluster), i)
+            if second.source is None
+            else SecondColumn.of_table(places[SECOND, name], name, second, i, like)
+            for i, (name, second) in enumerate(self.seconds.items())
+        )
+        prediction = Prediction.of(
+            table, self.labels, *columns, limit=limit, groups=groups, seconds=seconds, names=names
+        )
         any_id = self.columns.any_id
         return count_units(prediction, self.labels, self.blocks, self.missing, common=common, any_id=any_id)
-
-
-def _limit_table(
-    table: DuckTable, chosen: tuple[str, str], labels: Clustering, limit: Limit
-) -> tuple[DuckTable, FrameFacts | None]:
-    """Return a prediction inside a frame, and what the frame leaves of it."""
-    if limit is None:
-        return table, None
-    limits = Limits.of(table, labels, limit, chosen[0])
-    flagged = f"SELECT {table.key(chosen[1])} AS c, {limits.flags} FROM {table.table}"
-    facts = limits.facts(table, f"({flagged}) AS p")[None]
-    return replace(table, table=inside_frame(table, limits, chosen[0])), facts
 
 
 def _need_seconds(seconds: Mapping[str, SecondSource] | None, missing: Missing) -> dict[str, SecondSource]:
@@ -295,33 +294,6 @@ def _need_seconds(seconds: Mapping[str, SecondSource] | None, missing: Missing) 
     if seconds:
         refuse_kept(missing)
     return {str(name): second for name, second in seconds.items()}
-
-
-def _list_sources(seconds: Mapping[str, SecondSource], predictions: Iterable[Any]) -> dict[str, Any]:
-    """Return the second tables, by name, none of which may have a database of its own."""
-    beside = {name: second.source for name, second in seconds.items() if second.source is not None}
-    if beside and any(map(has_own_database, [*predictions, *beside.values()])):
-        raise DataError(
-            f"a table with a database of its own takes no second table, such as that of {head([*beside])}: "
-            "make a view of the prediction that has the clusters as a column, SecondSource(cluster=...)"
-        )
-    return beside
-
-
-def _open_second_columns(
-    seconds: Mapping[str, SecondSource],
-    places: Mapping[str, Database],
-    prediction: tuple[Database, str],
-    table: Database,
-    names: Mapping[str, str] | None = None,
-) -> tuple[SecondColumn, ...]:
-    """Open second clusterings: those at `places`, or columns of `table`, which may have other `names`."""
-    return tuple(
-        SecondColumn.of_table(places[name], name, second, i, prediction)
-        if name in places
-        else SecondColumn.of(table, name, (names or {}).get(str(second.cluster), str(second.cluster)), i)
-        for i, (name, second) in enumerate(seconds.items())
-    )
 
 
 def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:

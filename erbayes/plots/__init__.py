@@ -18,7 +18,7 @@ from .results import (
     side_by_side,
     tree,
 )
-from .studies import coverage, estimates, interval_scores, tipping
+from .studies import coverage, estimates, tipping
 
 __all__ = [
     "balance",
@@ -31,7 +31,6 @@ __all__ = [
     "estimates",
     "forest",
     "influence",
-    "interval_scores",
     "leakage",
     "predicted_retention",
     "predicted_sizes",

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._internal.arrays import FloatArray
-from .._internal.errors import DataError
+from .._internal.errors import DataError, head
+from ..metrics.definitions import Wanted, chosen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,6 +17,14 @@ if TYPE_CHECKING:
 
 MARKERS = "osD^vP*X"
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")
+
+
+def choose_names(metrics: Wanted | None, available: Sequence[str]) -> list[str]:
+    """Return the names of the metrics that are asked for, all by default, refusing those not available."""
+    names = list(available) if metrics is None else [metric.name for metric in chosen(metrics)]
+    if lacking := [name for name in names if name not in available]:
+        raise DataError(f"the result has no {head(lacking)}; it has {', '.join(available)}")
+    return names
 
 
 def axes_of(ax: Axes | None, height: float = 4.0, width: float = 7.0) -> Axes:

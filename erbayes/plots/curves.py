@@ -9,14 +9,13 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray
-from .._internal.errors import DataError, head
 from ..analysis.comparison import Comparison
 from ..analysis.pairs.judged import LabelledPairs, ScoredEdges
 from ..analysis.stages import FOUND, Stages
 from ..analysis.thresholds import Curve
 from ..metrics.definitions import Wanted, chosen
 from ..metrics.simultaneous import simultaneous_level
-from .axes import HATCHES, MARKERS, axes_of, draw_legend
+from .axes import HATCHES, MARKERS, axes_of, choose_names, draw_legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,11 +58,8 @@ def track(
         As in `curve`.
     """
     names, p = list(result.metrics), len(result.predictions)
-    wanted = names[:SHOWN] if metrics is None else [metric.name for metric in chosen(metrics)]
-    if lacking := [name for name in wanted if name not in names]:
-        raise DataError(f"the comparison has {', '.join(names)}, not {head(lacking)}")
     tables = {}
-    for name in wanted:
+    for name in names[:SHOWN] if metrics is None else choose_names(metrics, names):
         part = result.joint.part(range(names.index(name), p * len(names), len(names)))
         tables[name] = part.table(simultaneous_level(part, level))
     ax = _draw_bands(np.arange(float(p)), tables, level, ax)

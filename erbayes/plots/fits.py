@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._internal.arrays import FloatArray
-from ..units.units import Units
 from .axes import axes_of, draw_legend
 
 if TYPE_CHECKING:
@@ -16,31 +14,7 @@ if TYPE_CHECKING:
     from xarray import DataArray, DataTree
 
 
-class HasEntities(Protocol):
-    """The data of a fit: sampled entities, (entity,), on a grid of sizes, (J,), and the prediction."""
-
-    @property
-    def units(self) -> Units: ...
-    @property
-    def entities(self) -> Any: ...
-    @property
-    def grid(self) -> Any: ...
-    @property
-    def data(self) -> Mapping[str, Any]: ...
-    @property
-    def records(self) -> float: ...
-
-
-class HasSizes(Protocol):
-    """What pictures need of a fit: its data, and quantities by size of entities, (chain, draw, J)."""
-
-    @property
-    def evidence(self) -> HasEntities: ...
-    @property
-    def by_size(self) -> Mapping[str, FloatArray]: ...
-
-
-def size_distribution(fit: HasSizes, *, ax: Axes | None = None) -> Axes:
+def size_distribution(fit: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the number of true entities by size: in a model, in the weighted sample, and in the prediction.
 
     Parameters
@@ -54,30 +28,15 @@ def size_distribution(fit: HasSizes, *, ax: Axes | None = None) -> Axes:
     bin are divided by the chance of its size, and scaled so that their records add up to N.
     """
     evidence, known = fit.evidence, fit.evidence.units.known
-    assert known is not None  # a fit needs the sizes of predicted clusters
     grid, entities = evidence.grid, evidence.entities
     weighted = np.bincount(entities.bin, entities.draws, len(grid.size)) / evidence.data["selection"]
     drawn = weighted * evidence.records / (weighted @ grid.size) / grid.width
     predicted = np.bincount(grid.bin(known.size), known.count, len(grid.size)) / grid.width
     ax = _draw_band(axes_of(ax), grid.size, fit.by_size["entities"] / grid.width)
-    ax.step(
-        grid.size,
-        np.where(predicted > 0, predicted, np.nan),
-        where="mid",
-        color="0.45",
-        linestyle="--",
-        label="predicted clusters",
-    )
+    ax.step(grid.size, _hide_zeros(predicted), "--", where="mid", color="0.45", label="predicted clusters")
+    circles: dict[str, Any] = {"color": "black", "fillstyle": "none", "markersize": 5}
     shown = drawn > 0
-    ax.plot(
-        grid.size[shown],
-        drawn[shown],
-        "o",
-        color="black",
-        fillstyle="none",
-        markersize=5,
-        label="sample, weighted by its design",
-    )
+    ax.plot(grid.size[shown], drawn[shown], "o", label="sample, weighted by its design", **circles)
     ax.set_yscale("log")
     # the posterior reaches down to sizes so rare that they would squeeze all others
     least = min(v[v > 0].min() for v in (drawn, predicted))
@@ -87,7 +46,7 @@ def size_distribution(fit: HasSizes, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def retention(fit: HasSizes, *, ax: Axes | None = None) -> Axes:
+def retention(fit: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the share of an entity's links that the prediction has: its mean by size, and sampled entities.
 
     Ticks at the bottom mark the sizes that the sample shows, and a dotted line its largest entity. At other
@@ -113,7 +72,7 @@ def retention(fit: HasSizes, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def leakage(fit: HasSizes, *, ax: Axes | None = None) -> Axes:
+def leakage(fit: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the foreign records in the predicted cluster of a record: mean by size, and sampled entities.
 
     Parameters
@@ -150,7 +109,7 @@ def predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
         ax.fill_between(grid, low, high, color=shade, label=f"{group}, 95 %")
         ax.plot(grid, middle, color="black", linestyle=line, linewidth=1)
     sampled = _count_or_larger(tree["observed_data"]["size"].to_numpy(), grid)
-    ax.step(grid, np.where(sampled > 0, sampled, np.nan), where="mid", color="black", label="sample")
+    ax.step(grid, _hide_zeros(sampled), where="mid", color="black", label="sample")
     ax.set_xscale("log")
     ax.set_yscale("symlog", linthresh=1)
     ax.set_ylim(bottom=0)
@@ -184,21 +143,19 @@ def predicted_retention(tree: DataTree, *, ax: Axes | None = None) -> Axes:
     for group, offset, colour in (("prior", -0.1, "0.7"), ("posterior", 0.1, "black")):
         shares = share(tree[f"{group}_predictive"].to_dataset()["broken"])
         low, middle, high = np.quantile(shares, [0.025, 0.5, 0.975], axis=(0, 1))
-        ax.errorbar(
-            shown + offset,
-            middle,
-            [middle - low, high - middle],
-            fmt="_",
-            color=colour,
-            capsize=3,
-            label=f"{group}, 95 %",
-        )
+        ends, label = [middle - low, high - middle], f"{group}, 95 %"
+        ax.errorbar(shown + offset, middle, ends, fmt="_", color=colour, capsize=3, label=label)
     ax.plot(shown, share(observed["broken"]), "o", color="black", fillstyle="none", label="sample")
     ax.set_xticks(shown, [f"{2**d:g}-{2 ** (d + 1) - 1:g}" for d in shown])
     ax.set_xlabel("records of the entity")
     ax.set_ylabel("share of entities broken")
     draw_legend(ax, 3)
     return ax
+
+
+def _hide_zeros(values: FloatArray) -> FloatArray:
+    """Return values with NaN for 0, which a log axis cannot show."""
+    return np.where(values > 0, values, np.nan)
 
 
 def _count_or_larger(size: FloatArray, grid: FloatArray) -> FloatArray:
@@ -219,7 +176,6 @@ def _draw_band(ax: Axes, size: FloatArray, draws: FloatArray) -> Axes:
 
 def _draw_entities(ax: Axes, size: FloatArray, value: FloatArray) -> None:
     """Draw sampled entities as circles, darker where many lie on one another."""
-    ax.plot(
-        size, value, "o", color="black", markersize=4, alpha=0.35, markeredgewidth=0, label="sampled entities"
-    )
+    circles: dict[str, Any] = {"color": "black", "markersize": 4, "alpha": 0.35, "markeredgewidth": 0}
+    ax.plot(size, value, "o", label="sampled entities", **circles)
     draw_legend(ax, 3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -16,12 +16,13 @@ from ..analysis.comparison import Comparison
 from ..analysis.domains.estimates import ByDomain
 from ..design.sample import Sample
 from ..engine import diagnostics
-from ..metrics.definitions import NAMED, Metric, Support, Wanted, chosen, pairwise_precision
+from ..metrics.definitions import NAMED, Metric, Support, Wanted, pairwise_precision
 from ..metrics.intervals import Kind, suitable
 from ..metrics.uncertain import Draws, Normal
 from .axes import (
     HATCHES,
     axes_of,
+    choose_names,
     draw_legend,
     height_of,
     name_rows,
@@ -168,11 +169,7 @@ def side_by_side(result: SideBySide, metrics: Wanted | None = None, *, ax: Axes 
     ax : Axes, optional
     """
     table = result.table()
-    available = list(table["metric"].unique())
-    names = available if metrics is None else [m.name for m in chosen(metrics)]
-    lacking = [name for name in names if name not in available]
-    if lacking:
-        raise DataError(f"no engine here estimates {', '.join(lacking)}; there are {', '.join(available)}")
+    names = choose_names(metrics, list(table["metric"].unique()))
     twice = table.duplicated(["method", "metric"], keep=False)
     return _draw_blocks(
         table.assign(label=table["method"].mask(twice, table["method"] + ", " + table["kind"])), names, ax
@@ -203,10 +200,7 @@ def by_domain(
     ax : Axes, optional
     """
     table = result.table(level, kind, simultaneous=simultaneous)
-    available = [m.name for m in result.metrics]
-    names = available if metrics is None else [m.name for m in chosen(metrics)]
-    if lacking := [name for name in names if name not in available]:
-        raise DataError(f"these domains have no {', '.join(lacking)}; they have {', '.join(available)}")
+    names = choose_names(metrics, [m.name for m in result.metrics])
     shown = table[table["estimate"].notna()]
     return _draw_blocks(
         shown.assign(label=shown["domain"]), [n for n in names if (shown["metric"] == n).any()], ax
@@ -336,16 +330,9 @@ def sampling_distribution(
     edges = np.histogram_bin_edges(np.concatenate(list(values.values())), bins=50)
     fill = np.linspace(0.35, 0.95, len(values))
     for i, (name, v) in enumerate(values.items()):
-        ax.hist(
-            v,
-            edges.tolist(),
-            histtype="stepfilled",
-            facecolor=f"{fill[i]:.2f}",
-            edgecolor="black",
-            alpha=0.8,
-            hatch=HATCHES[i % len(HATCHES)],
-            label=f"{name}, {len(v):,} samples",
-        )
+        hatch, label = HATCHES[i % len(HATCHES)], f"{name}, {len(v):,} samples"
+        look: dict[str, Any] = {"facecolor": f"{fill[i]:.2f}", "edgecolor": "black", "hatch": hatch}
+        ax.hist(v, edges.tolist(), histtype="stepfilled", alpha=0.8, label=label, **look)
     ax.axvline(truth, color="black", linestyle="--", label=f"truth, {truth:.4g}")
     ax.set_xlabel("estimate")
     ax.set_ylabel("samples")
@@ -389,14 +376,8 @@ def balance(sample: Sample, ax: Axes | None = None) -> Axes:
     table = diagnostics.balance(sample)
     ax = axes_of(ax, 1.2 + 0.4 * len(table))
     ax.axvline(1, color="black", linestyle="--", linewidth=1)
-    ax.errorbar(
-        table["ratio"],
-        range(len(table)),
-        xerr=2 * table["se"] / table["known"],
-        fmt="o",
-        color="black",
-        capsize=3,
-    )
+    error = 2 * table["se"] / table["known"]
+    ax.errorbar(table["ratio"], range(len(table)), xerr=error, fmt="o", color="black", capsize=3)
     name_rows(ax, [name.replace("_", " ") for name in table.index])
     ax.set_xlabel("estimated / known, and 2 standard errors either side")
     return ax

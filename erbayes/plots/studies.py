@@ -92,47 +92,6 @@ def coverage(table: pd.DataFrame, level: float = 0.95, ax: Axes | None = None) -
     return ax
 
 
-def interval_scores(table: pd.DataFrame, reference: str, ax: Axes | None = None) -> Axes:
-    """Draw interval scores of estimators, divided by those of a reference: one point per cell.
-
-    A point left of the line at 1 is better than the reference. Estimators without an interval are left out.
-
-    Parameters
-    ----------
-    table : DataFrame
-        From `Study.table`, or several such tables below one another.
-    reference : str
-        Name of the estimator that the line at 1 stands for.
-    ax : Axes, optional
-    """
-    shown = table[table["interval_score"].notna()]
-    names = [e for e in shown["estimator"].unique() if e != reference]
-    scores = shown.pivot(
-        index=["n", "population", "plan", "metric"], columns="estimator", values="interval_score"
-    )
-    if reference not in scores:
-        raise DataError(f"no intervals of {reference!r}; there are those of {names}")
-    ratios = scores[names].div(scores[reference], axis=0)
-    sizes = ratios.index.unique("n")
-    ax = axes_of(ax, height_of(len(names), len(sizes)))
-    ax.axvline(1, color="black", linestyle="--", linewidth=1)
-    for i, n in enumerate(sizes):
-        own = ratios.xs(n, level="n")
-        y = np.tile(np.arange(len(names)) + offsets_of(len(sizes))[i], len(own))
-        ax.plot(own.to_numpy().ravel(), y, **style_of(i, len(sizes), f"n = {n}"), fillstyle="none")
-    from matplotlib.ticker import LogLocator
-
-    ax.set_xscale("log")
-    # ratios span less than a decade, within which a log axis has no ticks of its own
-    ax.xaxis.set_minor_locator(LogLocator(subs=(1.25, 1.5, 2, 3, 4, 6, 8)))
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.xaxis.set_minor_formatter("{x:g}")
-    name_rows(ax, names)
-    ax.set_xlabel(f"interval score / that of {reference}")
-    draw_legend(ax, len(sizes))
-    return ax
-
-
 def tipping(grid: Grid, metric: str, under: float, *, ax: Axes | None = None) -> Axes:
     """Draw a metric over shares missed and kept, as contours. It is under a value beyond the bold line.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ import pandas as pd
 
 from .. import plots
 from .._internal import digits
-from .._internal.arrays import generator
+from .._internal.arrays import FloatArray, generator
 from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, grade_of, need
 from .._internal.tables import refuse_names
 from ..analysis.domains.estimates import ByDomain
@@ -173,9 +173,9 @@ def report(
         "alarms_raised": _group_alarms(warnings),
         "refusals": made.refusals,
         "main": _tabulate_estimates(first, metrics, level, kinds),
-        "quoting": _explain_quoting(first, any(map(_is_fault, warnings))),
+        "faulty": any(map(_is_fault, warnings)),
+        "roles": ROLES,
         "others": _tabulate_estimates(results, metrics, level, kinds) if len(results) > 1 else None,
-        "checking": _explain_others(list(results)[1:]),
         "domains": None if domains is None else _tabulate_domains(domains, level, kinds),
         "stages": None if stages is None else _tabulate_stages(stages, level),
         "impacts": [_tabulate_impact(name, found, level) for name, found in impacts.items()],
@@ -319,42 +319,46 @@ def _write_headline(
     doubts: Sequence[Sentence],
 ) -> list[str]:
     """Return two sentences to quote, or the reason why there is nothing to quote."""
-    names = choose_quoted([m.name for m in metrics])
-    quoted = [m for m in metrics if m.name in names]
     if not results:
         return ["This sample has no estimate. The notes below give the reasons."]
+    names = choose_quoted([m.name for m in metrics])
+    quoted = [m for m in metrics if m.name in names]
     first = next(iter(results.values()))
-    census = sample.expansion.variance.census
-    bounds = first.interval(level, suitable(kinds, first)[0])
     reasons = dict(zip(first.names, first.reasons, strict=True))
     # faults of metrics that are not quoted do not count
     defined = [m for m in quoted if not reasons[m.name]]
     if defined and (faults := [*filter(_is_fault, [*alarms(sample, defined), *doubts])]):
         name = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
         return [f"Do not quote a number of this page yet: {name} must be mended first."]
-    sentences, percent = list[str](), f"{100 * level:g}"
+    bounds = first.interval(level, suitable(kinds, first)[0])
+    sentences: list[str] = []
     for m in quoted:
         if reasons[m.name]:
             sentences.append(f"This sample has no estimate of {m.name}: {reasons[m.name]}.")
             continue
-        j = first.names.index(m.name)
-        value, sd, ends = float(first.estimate[j]), float(first.sd[j]), bounds[j].tolist()
-        # percentiles of a bootstrap and Wald's interval have no length if no draw shows an error
-        if not census and not np.ptp(ends) > ROUNDING:
-            sentences.append(
-                f"Do not quote {m.name} from this column: its interval has no length, although not every "
-                "unit is labelled."
-            )
-            continue
-        if not census and sd == 0 and at_an_end(first, j):
-            draws = f"Of {len(sample.expansion.unit):,} draws none"
-            sentence = describe_flawless(m.name, m.support, value, ends, percent, draws)
-        else:
-            named = "" if any("% interval" in sentence for sentence in sentences) else percent
-            sentence = describe_estimate(m.name, m.support, value, sd, ends, named, census)
+        named = any("% interval" in sentence for sentence in sentences)
+        sentence = _quote_metric(sample, m, first, bounds, f"{100 * level:g}", named)
         # a page breaks no line before a percent sign
         sentences.append(sentence.replace(" %", "\u00a0%"))
     return sentences
+
+
+def _quote_metric(
+    sample: Sample, metric: Metric, result: Result, bounds: FloatArray, percent: str, named: bool
+) -> str:
+    """Return the sentence about a metric, with its level unless an earlier sentence has named it."""
+    j, census = result.names.index(metric.name), sample.expansion.variance.census
+    value, sd, ends = float(result.estimate[j]), float(result.sd[j]), bounds[j].tolist()
+    # percentiles of a bootstrap and Wald's interval have no length if no draw shows an error
+    if not census and not np.ptp(ends) > ROUNDING:
+        return (
+            f"Do not quote {metric.name} from this column: its interval has no length, although not every "
+            "unit is labelled."
+        )
+    if not census and sd == 0 and at_an_end(result, j):
+        draws = f"Of {len(sample.expansion.unit):,} draws none"
+        return describe_flawless(metric.name, metric.support, value, ends, percent, draws)
+    return describe_estimate(metric.name, metric.support, value, sd, ends, "" if named else percent, census)
 
 
 def _tabulate_estimates(
@@ -374,27 +378,10 @@ def _tabulate_estimates(
     return {"engines": list(results), "rows": rows, "picture": _draw_forest(results, level, kinds)}
 
 
-def _explain_quoting(first: Mapping[str, Result], faulty: bool) -> str:
-    """Return a paragraph about the numbers to quote."""
-    quote = "Once no fault is left, quote" if faulty else "Quote"
-    return " ".join(f"{quote} these numbers, of the engine “{name}”. {ROLES.get(name, '')}" for name in first)
-
-
-def _explain_others(names: Iterable[str]) -> str:
-    """Return a paragraph about the use of engines that are not quoted."""
-    said = [
-        f"{name.capitalize()}: {ROLES[name][0].lower()}{ROLES[name][1:]}" for name in names if name in ROLES
-    ]
-    return " ".join(["They check the numbers above, since they make an interval in another way.", *said])
-
-
 def _explain_engine(name: str, fit: Any, level: float) -> dict[str, Any]:
     """Return in words what the answers of an engine depend on, and the picture of links kept by size."""
-    picture = _make_picture(
-        lambda ax: plots.retention(fit, ax=ax),
-        4,
-        "Share of links kept by size, with the sampled sizes marked",
-    )
+    shown = "Share of links kept by size, with the sampled sizes marked"
+    picture = _make_picture(lambda ax: plots.retention(fit, ax=ax), 4, shown)
     return {"engine": name, "paragraphs": fit.explain(level).split("\n\n"), "picture": picture}
 
 
@@ -403,18 +390,13 @@ def _draw_forest(results: Mapping[str, Result], level: float, kinds: Sequence[Ki
     supports = dict(pair for r in results.values() for pair in zip(r.names, r.support, strict=True))
     own = sum(not np.isfinite(support).all() for support in supports.values())
     height = 1.2 + 0.2 * len(supports) * max(1, len(results)) + 0.5 * own
-    return _make_picture(
-        lambda ax: plots.forest(results, level=level, kinds=kinds, ax=ax),
-        height,
-        f"Estimates and intervals of {', '.join(supports)}",
-    )
+    shown = f"Estimates and intervals of {', '.join(supports)}"
+    return _make_picture(lambda ax: plots.forest(results, level=level, kinds=kinds, ax=ax), height, shown)
 
 
 def _list_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a table as text, each under its name."""
-    return [
-        {"name": str(name), "cells": [*map(str, cells)], "records": []} for name, *cells in table.itertuples()
-    ]
+    return [{"name": str(name), "cells": [*map(str, cells)]} for name, *cells in table.itertuples()]
 
 
 def _tabulate_stages(stages: Stages, level: float) -> dict[str, Any]:
@@ -459,11 +441,7 @@ def _tabulate_domains(domains: ByDomain, level: float, kinds: Sequence[Kind]) ->
         "alarms": _group_alarms(domains.alarms()),
         "columns": [*names, "effective draws"],
         "rows": [
-            {
-                "name": digits.shorten_id(domain),
-                "cells": [*rows["cells"], rows["n_eff"].iloc[0]],
-                "records": [],
-            }
+            {"name": digits.shorten_id(domain), "cells": [*rows["cells"], rows["n_eff"].iloc[0]]}
             for domain, rows in wide
         ],
         "picture": picture,
@@ -496,19 +474,12 @@ def _tabulate_influence(sample: Sample, metric: Metric, records: pd.DataFrame | 
     table.index = pd.Index([digits.shorten_id(x) for x in table.index])
     shown = table[["records", "missing", "wrong", "draws"]].map(lambda x: f"{x:,.0f}")
     shown.insert(0, "influence", table["influence"].map(lambda x: f"{x:+.2g}"))
-    picture = _make_picture(
-        lambda ax: plots.influence(sample, metric, MOST, ax),
-        1.2 + 0.25 * len(table),
-        f"Influence of single units on {metric.name}",
-    )
+    about = f"Influence of single units on {metric.name}"
+    height = 1.2 + 0.25 * len(table)
+    picture = _make_picture(lambda ax: plots.influence(sample, metric, MOST, ax), height, about)
     rows = [row | {"records": found} for row, found in zip(_list_rows(shown), described, strict=True)]
-    return {
-        "metric": metric.name,
-        "reason": "",
-        "columns": list(shown.columns),
-        "rows": rows,
-        "picture": picture,
-    }
+    told = {"metric": metric.name, "reason": "", "columns": list(shown.columns)}
+    return told | {"rows": rows, "picture": picture}
 
 
 def _describe_unit(unit: Any, records: pd.DataFrame | None, by_entity: bool) -> list[tuple[str, list[Any]]]:

@@ -79,7 +79,7 @@ class StudyFolder:
             warnings.warn(
                 f"{self.path}: finished blocks that other code made, and that are not used: {other}. "
                 "erbayes, NumPy, SciPy, a plan, a metric or an estimator has changed.",
-                stacklevel=3,
+                stacklevel=4,
             )
         return blocks
 

@@ -31,7 +31,7 @@ from .._internal.progress import track
 from ..design import ByPredictedSize, PoissonRecords, UniformClusters, UniformRecords
 from ..design.sample import Sample
 from ..engine.contract import Engine, Estimator
-from ..labels.drawing.plans import BySize, Poisson, Records
+from ..labels.drawing.plans import BySize, Poisson, Records, need_positive_total
 from ..metrics.columns import ClusterSum
 from ..metrics.definitions import Metric, Wanted, chosen
 from ..metrics.intervals import check_level, need_suitable
@@ -88,10 +88,7 @@ class OwnPlan(Protocol):
 class Entities:
     """Plan of a study: entities drawn uniformly, which takes a population whose entities are known.
 
-    Parameters
-    ----------
-    distinct : bool
-        Draw without replacement. By default repeats stay draws.
+    They are drawn with replacement, so that repeats stay draws.
 
     Examples
     --------
@@ -102,15 +99,8 @@ class Entities:
     5
     """
 
-    distinct: bool = False
-
     def draw_samples(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples:
-        if not self.distinct:
-            return Samples(units, UniformClusters(), rng.integers(len(units), size=(samples, n)))
-        if n > len(units):
-            raise DataError(f"cannot draw {n} distinct entities from a population of {len(units)}")
-        unit = np.array([rng.choice(len(units), n, replace=False) for _ in range(samples)])
-        return Samples(units, UniformClusters(population=len(units)), unit)
+        return Samples(units, UniformClusters(), rng.integers(len(units), size=(samples, n)))
 
 
 def draw_samples(
@@ -169,8 +159,7 @@ def _find_chance_column(plan: BySize, units: Units) -> ClusterSum:
     if units.known is None:
         raise DataError("the sizes of predicted clusters are not known: chances are functions of them")
     column = plan.column(units.known)
-    if not units.known.total(column) > 0:
-        raise DataError(f"no record has a chance to be drawn: the total of '{column.name}' is 0")
+    need_positive_total(column, units.known)
     return column
 
 
@@ -303,29 +292,14 @@ def study(
         (c, first, min(BLOCK, repetitions - first)) for c in cells for first in range(0, repetitions, BLOCK)
     ]
     keys = _key_blocks(blocks, answering, kept=folder is not None)
-    store = StudyFolder(folder)
-    finished, jobs = store.load(key for block_keys in keys for key in block_keys.values()), []
-    for block, block_keys in zip(blocks, keys, strict=True):
-        missing = {e: (block_keys[e], f) for e, f in answering.items() if block_keys[e] not in finished}
-        if missing:
-            jobs.append(joblib.delayed(_run)(*block, missing))
-    # in any order, so that finished blocks are stored at once and a study that is stopped can go on
-    results = joblib.Parallel(return_as="generator_unordered")(jobs)
-    for runs in track(results, len(jobs), "study", sys.stderr.isatty()):
-        finished |= runs
-        store.keep(runs)
+    finished = _run_missing(blocks, keys, answering, StudyFolder(folder))
     truths = {name: [p.value(m) for m in metrics] for name, p in populations.items()}
-    return Study(
-        pd.concat(
-            [
-                cell.frame(first, e, finished[key], truths[cell.population])
-                for (cell, first, _), block_keys in zip(blocks, keys, strict=True)
-                for e, key in block_keys.items()
-            ],
-            ignore_index=True,
-        ),
-        level,
-    )
+    frames = [
+        cell.frame(first, e, finished[key], truths[cell.population])
+        for (cell, first, _), block_keys in zip(blocks, keys, strict=True)
+        for e, key in block_keys.items()
+    ]
+    return Study(pd.concat(frames, ignore_index=True), level)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -395,6 +369,26 @@ def _key_blocks(
         {e: f"{c.question(first, count, e, f)}-{code[c.plan_name, e]}" for e, f in estimators.items()}
         for c, first, count in blocks
     ]
+
+
+def _run_missing(
+    blocks: Sequence[tuple[_Cell, int, int]],
+    keys: Sequence[Mapping[str, str]],
+    estimators: Mapping[str, Estimator],
+    store: StudyFolder,
+) -> dict[str, FloatArray]:
+    """Return the runs of all blocks by key: those in the store, and the others, which are put into it."""
+    finished, jobs = store.load(key for block_keys in keys for key in block_keys.values()), []
+    for block, block_keys in zip(blocks, keys, strict=True):
+        missing = {e: (block_keys[e], f) for e, f in estimators.items() if block_keys[e] not in finished}
+        if missing:
+            jobs.append(joblib.delayed(_run)(*block, missing))
+    # in any order, so that finished blocks are stored at once and a study that is stopped can go on
+    results = joblib.Parallel(return_as="generator_unordered")(jobs)
+    for runs in track(results, len(jobs), "study", sys.stderr.isatty()):
+        finished |= runs
+        store.keep(runs)
+    return finished
 
 
 def _hash_population(units: Units) -> str:

@@ -14,9 +14,11 @@ from ...engine.closed_form import columns_of, effects
 from ...metrics.definitions import Metric
 
 FEWEST = 10.0
-"""Effective draws below which an estimate of a domain has no interval."""
+"""Effective draws below which an estimate of a domain has no interval.
 
-
+With fewer an interval would be mostly its pseudo-draws; from ten to thirty it covers .935
+(benchmarks/domains.md).
+"""
 NO_DRAW = "no labelled record is in this domain"
 
 

@@ -11,19 +11,19 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.arrays import FloatArray, IntArray, Seed
-from ..._internal.errors import DataError, Grade, Sentence, head, member, number
+from ..._internal.errors import DataError, Grade, Sentence, member, number
 from ...design.sample import Sample, need_sample
 from ...engine.closed_form import Taylor
 from ...engine.contract import Counting, Engine, need_engine
 from ...metrics.columns import Domain, Links
 from ...metrics.definitions import USUAL, Metric, Wanted, chosen
-from ...metrics.intervals import Kind, Symmetric
+from ...metrics.intervals import Kind
 from ...metrics.uncertain import Draws, Normal, Tabled
 from ...units.grouping import Grouping, Of
 from .effective import FEWEST, NO_DRAW, degrees, effective_draws, few_draws
 from .known_links import balance, domains_out_of_balance
 from .metric import Place, in_domain, text
-from .shown import differences_table, intervals_table, ratios, tidy
+from .shown import differences_table, intervals_table, tidy
 
 LARGEST = 4000
 """Largest number of estimates, domains × metrics, since their covariance takes 128 MB then."""
@@ -158,24 +158,6 @@ class ByDomain(Tabled):
     def _single(self) -> list[Domain]:
         """Return the domains that are no pairs of groups."""
         return [d for d in self.domains if isinstance(d, Domain)]
-
-    def ratios(self, to: Any, level: float = 0.95, *, simultaneous: bool = True) -> pd.DataFrame:
-        """Return the ratio of each domain to one of them, by metric, with intervals on the log scale."""
-        if str(to) not in self.names:
-            raise DataError(f"{self.variable!r} has no domain {to!r}; it has {head(self.names, 10)}")
-        base = self.names.index(str(to))
-        others = [i for i in range(len(self.domains)) if i != base]
-        tables = []
-        for j, metric in enumerate(self.metrics):
-            fit = ratios(self.result(metric), others, base)
-            fewer = np.minimum(self.effective[others, j], self.effective[base, j])
-            kind = Symmetric() if isinstance(fit, Normal) else None
-            shown = intervals_table(
-                fit, level, kind, self._explain_few_draws(fewer), [range(len(fewer))] * simultaneous
-            )
-            shown.insert(0, "metric", metric.name)
-            tables.append(shown.rename_axis("ratio").reset_index())
-        return tidy(pd.concat(tables))
 
 
 def by_domain(

@@ -55,6 +55,7 @@ def domains_out_of_balance(
     table = table[table["df"] + 1 >= fewest]
     # three standard errors for one domain, and a smaller chance of each if many are looked at
     limit = -stdtrit(table["df"], ndtr(-3) / max(len(table), 1))
+    # sums of exact numbers differ by rounding
     far = abs(table["estimate"] - table["known"]) > limit * table["se"] + 1e-9 * table["known"]
     return [
         f"Out of balance: the sample estimates {row.estimate:,.0f} predicted links of {domain} (se "

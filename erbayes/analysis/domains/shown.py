@@ -1,4 +1,4 @@
-"""Tables of domains: intervals that hold at once, differences and ratios.
+"""Tables of domains: intervals that hold at once, and differences.
 
 Source of intervals of differences: Zou and Donner (2008), Statistics in Medicine 27, 1693-1702.
 """
@@ -10,31 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from ...metrics.definitions import POSITIVE
 from ...metrics.intervals import Kind
 from ...metrics.simultaneous import simultaneous_level
 from ...metrics.uncertain import Draws, Normal
-
-
-def ratios(fit: Normal | Draws, others: Sequence[int], base: int) -> Normal | Draws:
-    """Return components over one of them, by linearisation, or draw by draw."""
-    names = tuple(f"{fit.names[i]} / {fit.names[base]}" for i in others)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        x = fit.estimate
-        ratio = x[others] / x[base]
-        if isinstance(fit, Draws):
-            values = fit.values[..., others] / fit.values[..., [base]]
-            return Draws(names, values, (POSITIVE,) * len(names), ratio)
-        J = np.zeros((len(others), len(x)))
-        J[np.arange(len(others)), others] = 1 / x[base]
-        J[:, base] = -ratio / x[base]
-        cov = J @ np.nan_to_num(fit.cov) @ J.T
-    lost = np.isnan(ratio) | np.isnan(np.diagonal(fit.cov))[others] | np.isnan(fit.cov[base, base])
-    cov[lost], cov[:, lost] = np.nan, np.nan
-    df = np.minimum(fit.df[others], fit.df[base])
-    undefined = fit.undefined or ("",) * len(x)
-    why = tuple(undefined[i] or undefined[base] for i in others)
-    return Normal(names, ratio, cov, df, (POSITIVE,) * len(names), undefined=why)
 
 
 def intervals_table(

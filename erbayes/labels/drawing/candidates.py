@@ -10,7 +10,6 @@ those of low score and, among equals, those that chance names.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from ..._internal.errors import DataError, head, need, refuse_cases, whole
 from ..._internal.tables import as_text, is_table, refuse_names, to_frame
 from ...units.clustering import Clustering, as_index, ids
 from .drawn import Drawn
-from .labelling_tasks import asked, need_kind
+from .labelling_tasks import asked, locate_rows, need_kind
 
 COLUMNS = ["record", "candidate", "score", "why"]
 """Columns of every table of candidates."""
@@ -169,7 +168,7 @@ def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limi
     rows = max(CELLS // len(queries), 1)
     named, asked, stock = _read_first(queries, table, columns, rows)
     texts = [_Texts(asked[c], stock[c]) for c in named]
-    best, start = _Best.none(limit), 0
+    best, start = pd.DataFrame(columns=["query", "row", "score", "chance"]), 0
     rng = np.random.default_rng([drawn.seed, CHANCE])
     names: list[pd.Index] = []
     for batch in _split_batches(table, rows):
@@ -179,13 +178,15 @@ def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limi
             scores += text.scores(batch[column])
         # tasks show the records of the own predicted cluster anyway
         scores[home(queries)[:, None] == home(records)] = 0
-        best, start = best.with_(scores, rng.random(len(records)), start), start + len(records)
+        best = _keep_best(best, scores, rng.random(len(records)), start, limit)
+        start += len(records)
         names.append(records)
     if not names:
         raise DataError("the table can be read only once, and the search reads it twice: pass a table")
     everything = names[0].append(names[1:])
-    found = {"record": queries[best.query], "candidate": everything[best.row], "score": best.score}
-    return _rank_candidates(drawn, pd.DataFrame(found), "text", limit)
+    record, candidate = queries[best["query"].to_numpy(int)], everything[best["row"].to_numpy(int)]
+    found = pd.DataFrame({"record": record, "candidate": candidate, "score": best["score"].to_numpy(float)})
+    return _rank_candidates(drawn, found, "text", limit)
 
 
 def interleaved(*candidates: pd.DataFrame, limit: int | None = None) -> pd.DataFrame:
@@ -299,19 +300,7 @@ def _read_first(
     if not named:
         raise DataError(f"the table of attributes has no column but {names[0]!r}, the record")
     asked = pd.concat(drawn_rows, ignore_index=True)
-    found = as_index(asked.iloc[:, 0])
-    if found.has_duplicates:
-        twice = found[found.duplicated()].unique()
-        raise DataError(
-            f"{len(twice):,} drawn records have several rows of attributes, such as {head(twice)}"
-        )
-    position = found.get_indexer(queries)
-    if (position < 0).any():
-        lacking = queries[position < 0]
-        raise DataError(
-            f"{len(lacking):,} of {len(queries):,} drawn records have no attributes, such as {head(lacking)}"
-        )
-    return named, asked.iloc[position], stock
+    return named, asked.iloc[locate_rows(as_index(asked.iloc[:, 0]), queries, "drawn")], stock
 
 
 class _Texts:
@@ -367,38 +356,16 @@ def _encode_texts(column: pd.Series) -> tuple[IntArray, list[str]]:
     return np.append(of_value, -1)[codes], list(distinct)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Best:
-    """The best rows of each drawn record so far, at most `limit`; of equal scores those of least `chance`."""
-
-    limit: int
-    query: IntArray
-    row: IntArray
-    score: FloatArray
-    chance: FloatArray
-
-    @classmethod
-    def none(cls, limit: int) -> _Best:
-        nothing = np.zeros(0, dtype=np.int64)
-        return cls(limit, nothing, nothing, np.zeros(0), np.zeros(0))
-
-    def with_(self, scores: FloatArray, chance: FloatArray, start: int) -> _Best:
-        """Return the best after more rows, from row `start` on, with scores (drawn records, rows)."""
-        # a row without any similarity is no candidate
-        least = np.full(len(scores), np.finfo(float).tiny)
-        last = np.flatnonzero(_rank_in_query(self.query) == self.limit - 1)
-        least[self.query[last]] = self.score[last]
-        if not len(last) and scores.shape[1] > self.limit:  # without it nearly all of the first rows are kept
-            least = np.maximum(least, -np.partition(-scores, self.limit - 1)[:, self.limit - 1])
-        query, place = np.nonzero(scores >= least[:, None])
-        chance = np.append(self.chance, chance[place])
-        query, row = np.append(self.query, query), np.append(self.row, start + place)
-        score = np.append(self.score, scores[query[len(self.query) :], place])
-        order = np.lexsort((chance, -score, query))
-        kept = order[_rank_in_query(query[order]) < self.limit]
-        return _Best(self.limit, query[kept], row[kept], score[kept], chance[kept])
-
-
-def _rank_in_query(query: IntArray) -> IntArray:
-    """Place of each entry among those of its query, from 0, where equal queries stand side by side."""
-    return np.arange(len(query)) - np.searchsorted(query, query)
+def _keep_best(
+    best: pd.DataFrame, scores: FloatArray, chance: FloatArray, start: int, limit: int
+) -> pd.DataFrame:
+    """Return the best rows (query, row, score, chance) after further ones with scores, (queries, rows)."""
+    # a row without any similarity is no candidate
+    least = np.full(len(scores), np.finfo(float).tiny)
+    if scores.shape[1] > limit:  # without it all rows of every batch would be sorted
+        least = np.maximum(least, -np.partition(-scores, limit - 1)[:, limit - 1])
+    query, place = np.nonzero(scores >= least[:, None])
+    columns = {"query": query, "row": start + place, "score": scores[query, place], "chance": chance[place]}
+    rows = pd.concat([best, pd.DataFrame(columns)], ignore_index=True)
+    rows = rows.iloc[np.lexsort((rows["chance"], -rows["score"], rows["query"]))]
+    return rows.groupby("query", sort=False).head(limit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -25,7 +25,7 @@ from ...units.clustering import as_index, kind
 from .drawn import Drawn
 from .labelling_tasks import ASKED, as_sent, asked, dealt
 from .page import CLUSTER, DRAWN, labelling_page
-from .plans import PredictedClusters
+from .plans import GivenChances, PredictedClusters
 from .sheets import HAS_XLSX, read_sheet, write_sheet
 
 VERSION = 1
@@ -36,8 +36,6 @@ FACTS, DRAWS, TASKS = "drawn.json", "drawn.csv", "tasks.csv"
 """Files of the draw."""
 README = "README.txt"
 """The file that says which file goes to whom."""
-GIVEN = "given-chances"
-"""The plan whose values are numbers."""
 DECIDED = "decided"
 """The name of the sheet that decides what annotators dispute."""
 
@@ -131,23 +129,21 @@ def write_folder(
         write_sheet(drawn.table, new / DRAWS, ("record", "cluster"))
         values = {} if drawn.values is None else {"value": drawn.values.reindex(tasks["record"]).to_numpy()}
         write_sheet(tasks[blank].assign(**values), new / TASKS, ("record",))
-        weighted = {
+        about = {
+            "version": VERSION,
+            "erbayes": version("erbayes"),
+            "date": date.today().isoformat(),
+            "fingerprint": "",
+            **(facts or {}),
+            "overlap": overlap if annotators > 1 else 0.0,
+            "annotators": sheets,
             "blind": blind,
             "types": {c: kind(as_index(drawn.table[c])) for c in IDS},
             "drawn": json.loads(drawn.to_json()),
         }
         # of bytes, so that a file that a spreadsheet program saved again is noticed
-        fingerprint = _compute_fingerprint([(new / name).read_bytes() for name in (DRAWS, TASKS)], weighted)
-        about = {
-            "version": VERSION,
-            "erbayes": version("erbayes"),
-            "date": date.today().isoformat(),
-            "fingerprint": fingerprint,
-            **(facts or {}),
-            "overlap": overlap if annotators > 1 else 0.0,
-            "annotators": sheets,
-            **weighted,
-        }
+        fingerprint = _compute_fingerprint([(new / name).read_bytes() for name in (DRAWS, TASKS)], about)
+        about["fingerprint"] = fingerprint
         # one fact a line, for people who open the file
         lines = (f"{json.dumps(name)}: {json.dumps(value)}" for name, value in about.items())
         (new / FACTS).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
@@ -164,61 +160,61 @@ def read_folder(path: str | Path) -> Folder:
     """Open the folder of a draw."""
     path = Path(path)
     about = _read_facts(path)
-    table, shown = (read_sheet(path / name) for name in (DRAWS, TASKS))
+    table, shown = (read_sheet(path / name).reset_index(drop=True) for name in (DRAWS, TASKS))
     for column, type in about["types"].items():
         table[column] = _restore_type(table[column], type)
-    numeric = ["size", "probability", *(["value"] if about["drawn"]["plan"].get("name") == GIVEN else [])]
-    for name in table.columns.intersection(numeric):
-        table[name] = pd.to_numeric(table[name])
     shown["record"] = _restore_type(shown["record"], about["types"]["record"])
     shown["task"] = shown["task"].astype("int64")
-    shown = shown.reset_index(drop=True)
-    dealt = {number for numbers in about["annotators"].values() for number in numbers}
-    if strange := sorted(dealt - set(shown["task"])):
-        raise DataError(
-            f"{path / FACTS} is damaged: it deals tasks that do not exist, such as {head(strange)}"
-        )
+    drawn = Drawn.from_json(json.dumps(about["drawn"]), table, _find_members(table, shown))
+    as_numbers = isinstance(drawn.plan, GivenChances)
+    for name in table.columns.intersection(["size", "probability", *["value"] * as_numbers]):
+        table[name] = pd.to_numeric(table[name])
     values = None
     if "value" in shown:
-        column = shown.pop("value")
-        values = pd.Series(column.to_numpy(), pd.Index(shown["record"]))
+        values = pd.Series(shown.pop("value").to_numpy(), pd.Index(shown["record"]))
         values = values[~values.index.duplicated()]
-        if about["drawn"]["plan"].get("name") == GIVEN:
-            values = pd.to_numeric(values)
+        values = pd.to_numeric(values) if as_numbers else values
     for name in ASKED:
         shown[name] = ""
+    own = {"version", "fingerprint", "annotators", "types", "drawn", "blind"}
+    stated = {k: v for k, v in about.items() if k not in own}
+    return Folder(
+        path,
+        dataclasses.replace(drawn, values=values),
+        shown,
+        about["annotators"],
+        about["fingerprint"],
+        stated,
+        about["blind"],
+    )
+
+
+def _find_members(table: pd.DataFrame, shown: pd.DataFrame) -> pd.DataFrame:
+    """Return the records of drawn predicted clusters, as tasks show them: record, cluster."""
     cluster = table.drop_duplicates("record").set_index("record")["cluster"]
     inside = shown[shown["role"].isin([DRAWN, CLUSTER])]
     mention = inside["record"].where(inside["role"] == DRAWN).ffill()
     whole = mention.isin(cluster.index)  # of a drawn predicted cluster, only the first task shows all records
     members = pd.DataFrame({"record": inside["record"][whole], "cluster": cluster[mention[whole]].to_numpy()})
-    drawn = Drawn.from_json(
-        json.dumps(about["drawn"]), table.reset_index(drop=True), members.drop_duplicates("record")
-    )
-    drawn = dataclasses.replace(drawn, values=values)
-    own = {"version", "fingerprint", "annotators", "types", "drawn", "blind"}
-    stated = {k: v for k, v in about.items() if k not in own}
-    return Folder(path, drawn, shown, about["annotators"], about["fingerprint"], stated, about["blind"])
+    return members.drop_duplicates("record")
 
 
 def _read_facts(path: Path) -> dict[str, Any]:
     """Return what the folder of a draw says of it, refusing other folders and files that have changed."""
     try:
-        about = json.loads((path / FACTS).read_text(encoding="utf-8"))
-        content = [(path / name).read_bytes() for name in (DRAWS, TASKS)]
+        about: dict[str, Any] = json.loads((path / FACTS).read_text(encoding="utf-8"))
+        written = about["version"]
+        tables = [(path / name).read_bytes() for name in (DRAWS, TASKS)]
+        intact = written == VERSION and about["fingerprint"] == _compute_fingerprint(tables, about)
     except FileNotFoundError as error:
         lacking = Path(error.filename).name
         raise DataError(f"{path} is no folder that erbayes draw has written: it has no {lacking}") from error
-    except (OSError, ValueError, RecursionError) as error:  # RecursionError: brackets within brackets
-        raise DataError(f"{path} is no folder that erbayes draw has written: {error}") from error
-    if not isinstance(about, dict) or about.get("version") != VERSION:
+    # RecursionError: brackets within brackets
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DataError(f"{path} is no folder that erbayes draw has written: {error!r}") from error
+    if written != VERSION:
         raise DataError(f"{path / FACTS} is not of version {VERSION}: read it with the erbayes that wrote it")
-    if damaged := [name for name, right in SHAPE.items() if not right(about.get(name))]:
-        raise DataError(
-            f"{path / FACTS} is damaged: what erbayes draw writes as {head(damaged, 9)} is not there; "
-            "restore it"
-        )
-    if _compute_fingerprint(content, about) != about["fingerprint"]:
+    if not intact:
         raise DataError(
             f"{path}: {DRAWS}, {TASKS} or {FACTS} has changed since the draw, perhaps in a spreadsheet "
             "program, or another version of erbayes has written them: restore all three; answers belong into "
@@ -245,59 +241,19 @@ def _write_for_annotators(
 
 def _write_readme(dealt: Mapping[str, Sequence[int]], files: Set[str], day: str) -> str:
     """Return the text that says which of the files go to whom, what stays, and what to do with answers."""
-    lines = [f"These records were drawn at random on {day}, to be labelled.", "", "SEND"]
+    lines = []
     for name, numbers in dealt.items():
-        own = [
-            file
-            for file in (f"label-{name}.html", f"sheet-{name}.xlsx", f"sheet-{name}.csv")
-            if file in files
-        ]
-        lines.append(f"  to annotator {name}: {' or '.join(own)} ({len(numbers):,} tasks)")
-    lines += [
-        "  Each annotator fills one of these, which hold the same tasks. The page (.html) opens in a browser",
-        "  and needs no network. It shows attributes of records: treat the files as you treat the data.",
-        "  In a sheet, write yes or no under same in every row, yes in that of the drawn record too.",
-        "",
-        "DO NOT SEND, AND DO NOT CHANGE",
-        f"  {TASKS}, {DRAWS}, {FACTS}",
-        "  They tell what the prediction says and which records test the annotator, which would sway the",
-        "  answers. Estimates need these files as they are.",
-        "",
-        "PUT INTO THIS FOLDER",
-        "  the filled sheets, and the files answers-NAME.json that the pages save.",
-        "",
-        "THEN",
-        "  erbayes labels THIS_FOLDER                  lists what is open, contradictory or doubtful",
-        "  erbayes estimate THIS_FOLDER                estimates precision and recall",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _is_dealt(value: object) -> bool:
-    """Return whether a value maps annotators, called A to Z, to numbers of tasks."""
-    return isinstance(value, dict) and all(
-        re.fullmatch("[A-Z]", name) and isinstance(numbers, list) and all(type(n) is int for n in numbers)
-        for name, numbers in value.items()
-    )
-
-
-SHAPE: Mapping[str, Callable[[Any], bool]] = {
-    "fingerprint": lambda value: isinstance(value, str),
-    "blind": lambda value: isinstance(value, bool),
-    "annotators": lambda value: bool(value) and _is_dealt(value),
-    "types": lambda value: (
-        isinstance(value, dict) and set(value) == set(IDS) and set(value.values()) <= {"string", "integer"}
-    ),
-    "drawn": lambda value: isinstance(value, dict) and isinstance(value.get("plan"), dict),
-}
-"""Whether a value has the form that the facts of a folder must have, by name, whoever wrote them."""
+        own = [f"label-{name}.html", f"sheet-{name}.xlsx", f"sheet-{name}.csv"]
+        there = " or ".join(file for file in own if file in files)
+        lines.append(f"  to annotator {name}: {there} ({len(numbers):,} tasks)")
+    text = Path(__file__).with_name("folder_readme.txt").read_text(encoding="utf-8")
+    return text.format(day=day, sheets="\n".join(lines), kept=f"{TASKS}, {DRAWS}, {FACTS}")
 
 
 def _compute_fingerprint(tables: Sequence[bytes], facts: Mapping[str, Any]) -> str:
-    """Return a text that names a draw: its tables, its weights, and whether answers are blind."""
-    weighted = json.dumps([facts[name] for name in ("types", "drawn", "blind")], sort_keys=True).encode()
-    return sha256(b"".join([*tables, weighted])).hexdigest()[:16]
+    """Return a text that names a draw: its tables, its weights, who got which task, and whether blindly."""
+    told = [facts[name] for name in ("types", "drawn", "blind", "annotators")]
+    return sha256(b"".join([*tables, json.dumps(told, sort_keys=True).encode()])).hexdigest()[:16]
 
 
 def _assign_tasks(drawn: Drawn, count: int, annotators: int, overlap: float) -> dict[str, list[int]]:

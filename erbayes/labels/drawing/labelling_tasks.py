@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from string import ascii_uppercase
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ..._internal.arrays import IntArray
 from ..._internal.errors import DataError, head, number, refuse_cases, whole
 from ..._internal.tables import refuse_names, separator_hint, to_frame
 from ...units.clustering import as_index, ids, kind
+from .drawn import Drawn
 from .page import ANSWERS, CANDIDATE, CLUSTER, CONTROL, DRAWN, KEYS, SHOWN, WHY
-from .plans import Plan, PredictedClusters
+from .plans import PredictedClusters
 
 ASKED = ("same", "cannot_tell")
 """The last columns of a table of tasks, which annotators fill."""
@@ -22,20 +24,7 @@ STRANGERS, SHUFFLED = 2, 3
 """Streams of random numbers of a seed for controls and the order of blind tasks; that of `dealt` is 1."""
 
 
-class Draws(Protocol):
-    """Facts of a drawing that tasks need: `members` has columns record, cluster of all drawn clusters."""
-
-    @property
-    def table(self) -> pd.DataFrame: ...
-    @property
-    def members(self) -> pd.DataFrame: ...
-    @property
-    def plan(self) -> Plan: ...
-    @property
-    def seed(self) -> int: ...
-
-
-def asked(drawn: Draws) -> pd.DataFrame:
+def asked(drawn: Drawn) -> pd.DataFrame:
     """Return the records whose entity annotators tell: record, cluster, in the order of the first draw."""
     first = drawn.table.drop_duplicates("record")[["record", "cluster"]]
     if isinstance(drawn.plan, PredictedClusters):
@@ -46,7 +35,7 @@ def asked(drawn: Draws) -> pd.DataFrame:
 
 
 def tasks(
-    drawn: Draws, attributes: Any = None, candidates: Any = None, *, controls: float | None = None
+    drawn: Drawn, attributes: Any = None, candidates: Any = None, *, controls: float | None = None
 ) -> pd.DataFrame:
     """Make the table of labelling tasks, one per drawn record, or per record of a drawn predicted cluster.
 
@@ -88,10 +77,8 @@ def tasks(
 
     Examples
     --------
-    >>> from types import SimpleNamespace
-    >>> from erbayes.labels import Records
-    >>> members = pd.DataFrame({"record": ["a1", "a2"], "cluster": "a"})
-    >>> drawn = SimpleNamespace(table=members.iloc[[1, 1]], members=members, plan=Records())
+    >>> from erbayes.labels import Records, draw
+    >>> drawn = draw({"a1": "a", "a2": "a"}, Records(), n=1, seed=1)
     >>> names = pd.DataFrame({"record": ["a1", "a2", "b1"], "name": ["Ann", "Anne", "Anna"]})
     >>> tasks(drawn, names, pd.DataFrame({"record": ["a2"], "candidate": ["b1"]}))
        task record       role  name same cannot_tell
@@ -147,7 +134,7 @@ def _list_candidates(candidates: Any, mentions: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(why=frame["why"].to_numpy()[known]) if "why" in frame else rows
 
 
-def _draw_controls(table: pd.DataFrame, drawn: Draws, mentions: pd.DataFrame, share: float) -> pd.DataFrame:
+def _draw_controls(table: pd.DataFrame, drawn: Drawn, mentions: pd.DataFrame, share: float) -> pd.DataFrame:
     """Return the rows of controls: task, record, role and place, which is between two of the cluster's."""
     number(share, "controls", lambda x: 0 < x < 1, "lie between 0 and 1")
     rng = np.random.default_rng([drawn.seed, STRANGERS])
@@ -210,19 +197,19 @@ def _join_attributes(table: pd.DataFrame, attributes: Any) -> pd.DataFrame:
     records = ids(frame.iloc[:, 0], f"column {names[0]!r} of the attributes")
     shown = as_index(table["record"])
     need_kind(records, shown, "records of the attributes")
-    frame = frame.loc[records.isin(shown)]
-    records = records[records.isin(shown)]
-    if not records.is_unique:
-        twice = records[records.duplicated()].unique()
-        raise DataError(f"{len(twice)} records have several rows of attributes: {head(twice)}")
-    position = records.get_indexer(shown)
-    lacking = shown[position < 0].unique()
-    if len(lacking):
-        raise DataError(
-            f"{len(lacking)} of {shown.nunique()} shown records have no attributes: {head(lacking)}"
-        )
+    position = locate_rows(records, shown, "shown")
     rows = frame.iloc[position, 1:].reset_index(drop=True)
     return pd.concat([table, rows], axis=1)
+
+
+def locate_rows(records: pd.Index, wanted: pd.Index, what: str) -> IntArray:
+    """Return the row of attributes of each wanted record, and refuse records with none or with several."""
+    here = np.flatnonzero(records.isin(wanted))
+    found = records[here]
+    refuse_cases(found[found.duplicated()].unique(), f"{what} records have several rows of attributes")
+    position = found.get_indexer(wanted)
+    refuse_cases(wanted[position < 0].unique(), f"{what} records have no attributes", wanted.nunique())
+    return here[position]
 
 
 def dealt(count: int, annotators: int = 1, overlap: float = 0.2, seed: int = 0) -> dict[str, list[int]]:

@@ -123,6 +123,23 @@ def labelling_page(
             f"the tasks hold answers in {answered:,} cells: a page starts without any; load a file of "
             "answers in the page itself"
         )
+    shown = frame.groupby("task", sort=False)
+    contents: dict[str, Any] = {
+        "title": title,
+        "question": question,
+        "annotator": annotator,
+        "fingerprint": fingerprint,
+        "file": f"answers-{re.sub(r'[^\w.-]+', '-', annotator).strip('-.') or 'annotator'}.json",
+        "pairs": pairs,
+        "blind": bool((frame["role"] == SHOWN).any()),
+        "settling": settling and pd.factorize(pd.Series([settling[task] for task, _ in shown]))[0].tolist(),
+        "integers": kind(pd.Index(frame["record"])) == "integer",
+    }
+    return _render_page(title, contents | _list_records(frame))
+
+
+def _list_records(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return attributes in the order of what they tell, each record once, and tasks by places of records."""
     attributes: list[Any] = [c for c in frame.columns if c not in (*KEYS, *ANSWERS, WHY)]
     texts = pd.DataFrame({c: [as_text(x) for x in frame[c]] for c in ["record", *attributes]}, dtype=object)
     # a record that many tasks show is stored once
@@ -135,24 +152,12 @@ def labelling_page(
     part = frame["role"].map({DRAWN: 0, CLUSTER: 1, CONTROL: 1, SHOWN: 1, CANDIDATE: 2})
     for task, of_task, position in zip(frame["task"], part, row, strict=True):
         shown.setdefault(int(task), ([], [], []))[of_task].append(int(position))
-    return _render_page(
-        title,
-        {
-            "title": title,
-            "question": question,
-            "annotator": annotator,
-            "fingerprint": fingerprint,
-            "file": f"answers-{re.sub(r'[^\w.-]+', '-', annotator).strip('-.') or 'annotator'}.json",
-            "pairs": pairs,
-            "blind": bool((frame["role"] == SHOWN).any()),
-            "settling": settling and pd.factorize(pd.Series([settling[task] for task in shown]))[0].tolist(),
-            "integers": kind(pd.Index(frame["record"])) == "integer",
-            "attributes": [str(c) for c in attributes],
-            "weights": weights[order].round(3).tolist(),
-            "rows": rows[["record", *attributes]].to_numpy().tolist(),
-            "tasks": [[task, drawn, rest, others] for task, ([drawn], rest, others) in shown.items()],
-        },
-    )
+    return {
+        "attributes": [str(c) for c in attributes],
+        "weights": weights[order].round(3).tolist(),
+        "rows": rows[["record", *attributes]].to_numpy().tolist(),
+        "tasks": [[task, drawn, rest, others] for task, ([drawn], rest, others) in shown.items()],
+    }
 
 
 def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> pd.DataFrame:
@@ -194,15 +199,13 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
     frame = _check_tasks(tasks)
     what = str(answers) if isinstance(answers, Path) else "the answers"
     saved = _parse_answers(answers, what, fingerprint)
-    known = {str(record): record for record in frame["record"]}
-    integers = kind(pd.Index(frame["record"])) == "integer"
     place = {
         (task, str(record)): i
         for i, (task, record) in enumerate(zip(frame["task"], frame["record"], strict=True))
     }
     drawn = frame.loc[frame["role"] == DRAWN].set_index("task")["record"].astype(str)
     columns: dict[str, list[Any]] = {c: [""] * len(frame) for c in ANSWERS}
-    added: list[dict[str, Any]] = []
+    added: list[tuple[int, str]] = []
     seen: set[int] = set()
     for number, answer in enumerate(saved["answers"], 1):
         _check_fields(answer, f"{what}: answer {number}")
@@ -212,25 +215,35 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
         if task in seen:
             raise DataError(f"{what}: task {task} is answered twice")
         seen.add(task)
-        where = f"{what}: task {task}"
-        _refuse_unclear_marks(answer, place, where)
-        ends = place[task, record]
-        for mark, records in (("y", answer["same"]), ("n", answer["different"])):
-            for r in records:
-                columns["same"][place[task, r]] = mark
-        if answer["done"]:
-            columns["same"][ends] = "y"
-        columns["cannot_tell"][ends] = "x" if answer["cannot_tell"] else ""
-        columns["note"][ends], columns["annotator"][ends] = answer["note"], saved["annotator"]
-        columns[SECONDS][ends] = answer.get(SECONDS, "")
-        for r in answer["added"]:
-            # 18 digits fit into 64 bits
-            if r not in known and integers and not re.fullmatch(r"-?\d{1,18}", r):
-                raise DataError(f"{where}: the added id {r!r} is no integer, and ids of the records are")
-            added.append(
-                {"task": task, "record": known.get(r, int(r) if integers else r), "role": ADDED, "same": "y"}
-            )
+        _refuse_unclear_marks(answer, place, f"{what}: task {task}")
+        _fill_columns(columns, answer, place, saved["annotator"])
+        added += [(task, id) for id in answer["added"]]
     table = frame.drop(columns=[c for c in ANSWERS if c in frame]).assign(**columns)
+    _refuse_open_records(table, what)
+    return _append_added(table, added, what) if added else table
+
+
+def _fill_columns(
+    columns: Mapping[str, list[Any]],
+    answer: Mapping[str, Any],
+    place: Mapping[tuple[int, str], int],
+    annotator: str,
+) -> None:
+    """Write the answer to a task into columns of answers, (rows,) each."""
+    task = answer["task"]
+    row = place[task, answer["record"]]
+    for mark, records in (("y", answer["same"]), ("n", answer["different"])):
+        for record in records:
+            columns["same"][place[task, record]] = mark
+    if answer["done"]:
+        columns["same"][row] = "y"
+    columns["cannot_tell"][row] = "x" if answer["cannot_tell"] else ""
+    columns["note"][row], columns["annotator"][row] = answer["note"], annotator
+    columns[SECONDS][row] = answer.get(SECONDS, "")
+
+
+def _refuse_open_records(table: pd.DataFrame, what: str) -> None:
+    """Refuse tasks that are said to be done and have records without an answer."""
     done = table.loc[(table["role"] == DRAWN) & (table["same"] == "y"), "task"]
     lacking = table[table["task"].isin(done) & (table["same"] == "")]
     if len(lacking):
@@ -239,13 +252,23 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
             f"{len(lacking):,} records, such as task {lacking['task'].iloc[0]} about "
             f"{head(lacking['record'], 1)}"
         )
-    return _append_added(table, added) if added else table
 
 
-def _append_added(table: pd.DataFrame, added: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return the answers with the records that the annotator has added, each below the rows of its task."""
+def _append_added(table: pd.DataFrame, added: Sequence[tuple[int, str]], what: str) -> pd.DataFrame:
+    """Return the answers with the ids that the annotator has added, each below the rows of its task."""
+    known = {str(record): record for record in table["record"]}
+    integers = kind(pd.Index(table["record"])) == "integer"
+    rows = []
+    for task, id in added:
+        # 18 digits fit into 64 bits
+        if id not in known and integers and not re.fullmatch(r"-?\d{1,18}", id):
+            raise DataError(
+                f"{what}: task {task}: the added id {id!r} is no integer, and ids of the records are"
+            )
+        record = known.get(id, int(id) if integers else id)
+        rows.append({"task": task, "record": record, "role": ADDED, "same": "y"})
     order = {task: i for i, task in enumerate(table["task"].unique())}
-    whole = pd.concat([table, pd.DataFrame(added)], ignore_index=True)
+    whole = pd.concat([table, pd.DataFrame(rows)], ignore_index=True)
     whole[ANSWERS] = whole[ANSWERS].fillna("")
     return whole.sort_values("task", key=lambda c: c.map(order), kind="stable", ignore_index=True)
 

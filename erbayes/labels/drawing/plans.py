@@ -127,11 +127,11 @@ class _WithReplacement:
 def chances(plan: BySize, known: KnownTotals) -> Chance:
     """Return the chance of each record at one draw, by the size of its predicted cluster."""
     column = plan.column(known)
-    total = _need_positive_total(column, known)
+    total = need_positive_total(column, known)
     return lambda rows: np.asarray(column.phi(rows["size"].to_numpy(dtype=float)) / total)
 
 
-def _need_positive_total(column: ClusterSum, known: KnownTotals) -> float:
+def need_positive_total(column: ClusterSum, known: KnownTotals) -> float:
     """Return the known total of the chances of all records, and refuse one of 0."""
     total = known.total(column)
     if not total > 0:
@@ -176,7 +176,7 @@ class NewRecords:
         total = float(need_values(counts, self) @ counts["records"].to_numpy())
         line = Line(lambda rows: rows["value"].to_numpy() / total, np.random.default_rng(seed).random(n))
         (rows,) = at_points(source, counts, [line], seed)
-        return rows[["record", "cluster", "size"]].assign(probability=rows["chance"])
+        return rows.rename(columns={"chance": "probability"})[COLUMNS]
 
     def design(self, drawn: Labelled) -> Design:
         raise DataError(
@@ -251,7 +251,7 @@ class Mixture(_WithReplacement):
         other = self.of.column(known)
         uniform, rest = (
             self.alpha / known.total(RECORDS),
-            (1 - self.alpha) / _need_positive_total(other, known),
+            (1 - self.alpha) / need_positive_total(other, known),
         )
         return ClusterSum(f"mixture_{other.name}", lambda m: uniform + rest * other.phi(m))
 
@@ -286,13 +286,10 @@ class GivenChances:
         counts = ordered_counts(source, seed)
         p = positive(need_values(counts, self), "chances")
         total = float(p @ counts["records"].to_numpy())
-
-        def chance(rows: pd.DataFrame) -> FloatArray:
-            return rows["value"].to_numpy(dtype=float) / total
-
-        line = Line(chance, np.random.default_rng(seed).random(n))
+        points = np.random.default_rng(seed).random(n)
+        line = Line(lambda rows: rows["value"].to_numpy(dtype=float) / total, points)
         (rows,) = at_points(source, counts, [line], seed)
-        return rows[["record", "cluster", "size"]].assign(probability=rows["chance"], value=rows["value"])
+        return rows.rename(columns={"chance": "probability"})[[*COLUMNS, "value"]]
 
     def design(self, drawn: Labelled) -> Design:
         values = need_labelled_values(drawn, self, "chance")
@@ -476,11 +473,8 @@ class Strata:
             return Line(chance, np.random.default_rng([seed, h]).random(draws[h]))
 
         found = at_points(source, counts, [line(h) for h in range(len(names))], seed)
-        tables = [
-            rows[["record", "cluster", "size"]].assign(probability=rows["chance"], stratum=name)
-            for name, rows in zip(names, found, strict=True)
-        ]
-        return pd.concat(tables, ignore_index=True)
+        tables = [rows.assign(stratum=name) for name, rows in zip(names, found, strict=True)]
+        return pd.concat(tables).rename(columns={"chance": "probability"})[[*COLUMNS, "stratum"]]
 
     def _find_strata(self, rows: pd.DataFrame) -> Any:
         """Return the stratum of records, (rows,)."""

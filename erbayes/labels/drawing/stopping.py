@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -198,21 +199,11 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
     # by Bonferroni all verdicts hold at once
     level = 1 - (1 - rule.level) / len(metrics)
     answers = [_judge_metric(sample, m, x, rule, level) for m, x in zip(metrics, required, strict=True)]
-    return Check(
-        metrics,
-        required,
-        np.array([answer.estimate for answer in answers]),
-        np.array([answer.interval for answer in answers]),
-        level,
-        tuple(answer.kind for answer in answers),
-        tuple(answer.verdict for answer in answers),
-        tuple(answer.further for answer in answers),
-        tuple(answer.reason for answer in answers),
-    )
+    estimate, interval, *texts = zip(*answers, strict=True)
+    return Check(metrics, required, np.array(estimate), np.array(interval), level, *texts)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Answer:
+class _Answer(NamedTuple):
     """The verdict of one metric, with the numbers from which it follows."""
 
     estimate: float
@@ -230,10 +221,8 @@ def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, le
     kind = rule.exact if exact else rule.kind
     # an exact interval covers the truth whatever the draws missed; any other one is made of what is in reach,
     # and then allows any value for the rest
-    seen = replace(fit, beyond=0.0)
-    whole = (
-        seen if exact else replace(fit, beyond=_find_share_out_of_reach(sample, metric) * is_share(metric))
-    )
+    beyond = 0.0 if exact else _find_share_out_of_reach(sample, metric) * is_share(metric)
+    seen, whole = replace(fit, beyond=0.0), replace(fit, beyond=beyond)
     of_seen, bounds = (f.interval(level, kind)[0] for f in (seen, whole))
     verdict = _judge_bounds(bounds, minimum)
     reason = ""

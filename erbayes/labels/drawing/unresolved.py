@@ -10,9 +10,10 @@ from ...design.nonresponse import Responding
 from ...design.sample import Sample, need_sample
 from ...engine.bounded_means import Betting, draws_of, with_draws
 from ...engine.closed_form import taylor
-from ...metrics.definitions import USUAL, Wanted, chosen
+from ...metrics.definitions import USUAL, Metric, Wanted, chosen
 from ...metrics.intervals import Kind
-from ...metrics.uncertain import reason_column
+from ...metrics.uncertain import Normal, reason_column
+from ...units.units import Units
 
 BETTING = Betting()
 
@@ -62,32 +63,35 @@ def worst_cases(
             "worst cases are those of unresolved draws, with the design Responding, not "
             f"{type(design).__name__}"
         )
-    resolved = Sample(sample.units, design.design)
-    answered = np.asarray(design.resolved)
     fit = taylor(sample, metrics).apply(metrics)
     rows, reasons = [], []
     for j, metric in enumerate(metrics):
-        row = {"estimate": fit.mean[j]}
         try:
-            values, shares = draws_of(resolved, metric)
+            row, reason = _bound_metric(sample.units, design, metric, fit.part([j]), level, kind), ""
         except NotIdentified as unbounded:
-            rows.append(row)
-            reasons.append(str(unbounded))
-            continue
-        of_all = np.ones((len(answered), 1))
-        of_all[answered, 0] = shares
-        ends = []
-        # a draw's value lies in [0, 1], so that all wrong and all right bound whatever unresolved draws are
-        for case in (0.0, 1.0):
-            x = np.full((len(answered), 1), case)
-            x[answered, 0] = values
-            ends.append(((of_all * x).sum() / of_all.sum(), with_draws(fit.part([j]), x, of_all)))
-        (wrong, low), (right, high) = ends
-        row |= {"all_wrong": wrong, "all_right": right}
-        row |= {"lower": low.interval(level, kind)[0, 0], "upper": high.interval(level, kind)[0, 1]}
-        rows.append(row)
-        reasons.append("")
+            row, reason = {}, str(unbounded)
+        rows.append({"estimate": fit.mean[j]} | row)
+        reasons.append(reason)
     columns = ["estimate", "all_wrong", "all_right", "lower", "upper"]
     index = pd.Index([m.name for m in metrics], name="metric")
     table = pd.DataFrame(rows, columns=columns, index=index, dtype=float)
     return table.assign(level=level, **reason_column(reasons))
+
+
+def _bound_metric(
+    units: Units, design: Responding, metric: Metric, fit: Normal, level: float, kind: Kind
+) -> dict[str, float]:
+    """Return the estimates of a metric if unresolved draws are all wrong and all right, and both bounds."""
+    answered = np.asarray(design.resolved)
+    values, shares = draws_of(Sample(units, design.design), metric)
+    of_all = np.ones((len(answered), 1))
+    of_all[answered, 0] = shares
+    ends = []
+    # a draw's value lies in [0, 1], so that all wrong and all right bound whatever unresolved draws are
+    for case in (0.0, 1.0):
+        x = np.full((len(answered), 1), case)
+        x[answered, 0] = values
+        interval = with_draws(fit, x, of_all).interval(level, kind)[0]
+        ends.append(((of_all * x).sum() / of_all.sum(), interval))
+    (wrong, low), (right, high) = ends
+    return {"all_wrong": wrong, "all_right": right, "lower": low[0], "upper": high[1]}

@@ -1,0 +1,182 @@
+"""The commands around labels: `erbayes draw` writes a folder for annotators, `erbayes labels` reads it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import typer
+
+import erbayes as eb
+
+from .drawing import PlanName, Planned, Shown, refuse_strange_candidates
+from .lazily import answer_faults, calibration, disk, folders, pd, sheets
+from .options import REQUIRED, argument, command, files_of, flag, message, option
+from .pairs import draw_pairs
+from .predictions import Predicted
+from .printing import Format, Formatted, show_cautions, show_labels, tabulate_labels
+from .remembered import CALL, remembered
+from .top_up import flag_new
+
+MANY = 100
+"""Candidates of a task that are many for an annotator, who answers about each of them."""
+
+
+@command("draw")
+def draw_command(
+    *,
+    inputs: Predicted,
+    planned: Planned,
+    shown: Shown,
+    replace_answers: bool = flag("Replace a folder that holds answers, which are lost.", "--replace"),
+    output: Path = option("Folder to write.", "-o", default=REQUIRED),
+    formatted: Formatted,
+) -> None:
+    """Draw records of PREDICTION to be labelled, and write a folder for annotators.
+
+    \b
+    --design says what to draw:
+      uniform-records     records, each alike: all metrics, the first choice
+      predicted-links     ends of predicted links: precision, and no recall
+      mixture             uniform records (--share), otherwise predicted links
+      root-size           records by the root of the size of their cluster
+      poisson             each record by a random number that releases share
+      pps                 without repeats, by default by the root of size
+      stratified          in classes of size (--starts) or strata (--values)
+      given-chances       with chances of your own (--values)
+      predicted-clusters  predicted clusters without repeats
+      pairs               pairs of records, by bands of their score (--edges)
+
+    Example: erbayes draw clusters.csv -d mixture -n 200 --seed 7 --attributes customers.csv -o to-label
+    """
+    if planned.design is PlanName.PAIRS:
+        draw_pairs(inputs, planned, shown, replace_answers, output)
+        return
+    plan = planned.plan()
+    folders.refuse_folder(output, replace_answers)
+    values = planned.values_of_records()
+    with inputs.reading.opened(inputs.part) as (prediction, read):
+        message(f"read {read}")
+        if planned.top_up is not None:
+            values = flag_new(planned.top_up, prediction)
+        drawn = eb.labels.draw(prediction, plan, planned.n, planned.seed, values=values)
+        if planned.top_up is not None:
+            drawn = replace(drawn, values=None)  # which records are new is not for the tasks
+        table = shown.tasks(drawn, inputs.reading.record, inputs.reading.any_id)
+        refuse_strange_candidates(table, prediction)
+    folder = eb.labels.write_folder(
+        output,
+        drawn,
+        table,
+        annotators=shown.annotators,
+        overlap=shown.overlap,
+        blind=shown.blind,
+        replace=replace_answers,
+        facts={"read": read} | _list_facts(inputs, planned, shown, output),
+    )
+    _show_folder(output, folder, drawn, table, formatted)
+    _note_candidates(table)
+    _note_large(drawn)
+    if not sheets.HAS_XLSX:
+        message("note: no XLSX sheets, which need: pip install 'erbayes[sheets]'")
+
+
+def _list_facts(inputs: Predicted, planned: Planned, shown: Shown, output: Path) -> dict[str, Any]:
+    """Return what a folder keeps: the files that it was made of, and the call that drew it."""
+    files = {name: str(path) for options in (inputs, shown, planned) for name, path in files_of(options)}
+    groups = (inputs, inputs.reading, inputs.reading.links, shown)
+    values = {name: value for options in groups for name, value in vars(options).items()}
+    return files | {CALL: remembered(values | {"top_up": planned.top_up}, output)}
+
+
+def _show_folder(
+    output: Path, folder: folders.Folder, drawn: eb.labels.Drawn, table: pd.DataFrame, formatted: Formatted
+) -> None:
+    """Print what was written, and which files are for whom."""
+    dealt = [
+        (who, len(numbers), " or ".join(sorted(file.name for file in output.glob(f"*-{who}.*"))))
+        for who, numbers in folder.dealt.items()
+    ]
+    counts = f"{len(drawn.table):,} draws, {table['task'].max():,} tasks, {len(table):,} records shown"
+    formatted.show_sentences(
+        [f"wrote {output}: {counts}", *(f"{who}: {tasks:,} tasks in {files}" for who, tasks, files in dealt)],
+        pd.DataFrame(dealt, columns=["annotator", "tasks", "files"]).assign(
+            folder=str(output), draws=len(drawn.table), records=len(table)
+        ),
+    )
+
+
+def _note_candidates(table: pd.DataFrame) -> None:
+    """Say that tasks show no candidates, or too many of them."""
+    candidates = (table["role"] == "candidate").groupby(table["task"]).sum()
+    if not candidates.any():
+        message(
+            "note: no task shows a candidate. A record that an annotator does not find counts as not there, "
+            "and recall comes out too high: --search, --looser or --candidates show some"
+        )
+    if (longest := candidates.max()) > MANY:
+        message(f"note: a task shows up to {longest:,} candidates, each to be answered; --limit shows fewer")
+
+
+def _note_large(drawn: eb.labels.Drawn) -> None:
+    """Say before anything is labelled that the draws leave out large clusters with many links, if they do."""
+    largest = drawn.table["size"].max()
+    if (beyond := drawn.known.share_above(eb.columns.PREDICTED_LINKS, largest)) > calibration.NOTABLE:
+        message(
+            f"note: the largest predicted cluster of these draws has {largest:,} records, and {beyond:.0%} "
+            "of the predicted links are in larger ones. Labels will not show whether those are right, nor "
+            "what entities of such sizes miss: draw more, or with --design mixture"
+        )
+
+
+@command("labels")
+def labels_command(
+    *,
+    folder: Path = argument("Folder of erbayes draw.", file_okay=False),
+    decide: bool = flag("Write sheet-decided into FOLDER, with the tasks to decide."),
+    problems: Path | None = option("CSV file to write, with every fault in the answers."),
+    output: Path | None = option("CSV file to write, with record and entity of every label."),
+    formatted: Formatted,
+) -> None:
+    """Read the answers in FOLDER: what came back, faults, agreement.
+
+    Faults that leave an entity in doubt must be decided before anything is estimated: in the sheets, or all
+    together in sheet-decided, which --decide writes. Its answers replace those of the annotators. A task
+    without a complete answer leaves its draws unresolved, and other tasks stand for it.
+
+    \b
+    Example:
+      erbayes labels to-label --problems problems.csv
+    """
+    for path in (problems, output):
+        if path is not None:
+            disk.refuse_output(path, [folder])
+    labels = eb.labels.read_labels(folder)
+    plain = formatted.format is Format.TABLE
+    if plain:
+        show_labels(labels)
+    else:
+        show_cautions(labels)
+        formatted.show(tabulate_labels(labels))
+    wrong = int((~labels.problems["fault"].isin(answer_faults.HARMLESS)).sum())
+    if wrong and not decide:
+        message(
+            f"note: before an estimate, decide what the faults leave open ({wrong:,} in all): in the "
+            "sheets, or together in the sheet that --decide writes"
+        )
+    written: list[Path] = []
+    if problems is not None:
+        faults = labels.problems.assign(fault=[fault.value for fault in labels.problems["fault"]])
+        with disk.replacing(problems) as new:
+            sheets.write_sheet(faults, new, ())
+        written.append(problems)
+    if decide:
+        written.append(labels.write_disputed())
+    if output is not None:
+        table = labels.labels.rename_axis("record").rename("entity").reset_index()
+        with disk.replacing(output) as new:
+            table.to_csv(new, index=False)
+        written.append(output)
+    for path in written:
+        typer.echo(f"wrote {path}", err=not plain)
