@@ -10,7 +10,7 @@ import pytest
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.design import calibration
-from erbayes.metrics.uncertain import gradient
+from erbayes.metrics.totals import gradient
 
 pytestmark = [pytest.mark.kernel, pytest.mark.lowest]
 GOLDEN = Path(__file__).parent / "golden"

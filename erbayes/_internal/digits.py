@@ -13,7 +13,7 @@ MOST = 4
 NONE = "–"
 """The text of a missing number."""
 LONGEST = 40
-"""Number of characters of an id that are shown."""
+"""Number of characters of an id that are shown, so that its line can hold more than the id."""
 UNCERTAINTIES = ("se", "se_bound", "sd")
 """Columns that hold the uncertainty of the estimate."""
 MEASURED = ("estimate", "lower", "upper")

@@ -23,7 +23,7 @@ from ..units.units import Units
 from .contract import Design, Expansion
 from .predicted import SystematicRecords
 from .strata import Pooled
-from .variance import HartleyRaoDraws, PoissonDraws, StratifiedDraws, Variance
+from .variance import HartleyRaoDraws, PoissonDraws, StratifiedDraws, Variance, centre
 
 FEWEST = 10
 """Number of resolved draws that each class by size needs, so that its share is no chance of a few."""
@@ -79,11 +79,9 @@ class RespondingDraws(Variance):
 
     def _sum_by_record(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return sums of Z about class means, (k', k), and their factors, (k',), of repeated records."""
-        _, resolved, code = self._count_classes()
         record, factor = self._find_record_factors()
-        means = np.column_stack([np.bincount(code, z, self.classes) for z in Z.T]) / resolved[:, None]
         sums = np.zeros((len(factor), Z.shape[-1]))
-        np.add.at(sums, record, Z - means[code])
+        np.add.at(sums, record, centre(Z, self.code[self.position]))
         return sums[factor > 0], factor[factor > 0]
 
     def _count_classes(self) -> tuple[FloatArray, FloatArray, IntArray]:
@@ -98,11 +96,11 @@ class RespondingDraws(Variance):
         It is that of all draws with z_s - m_g + m_g r_g/n_g, or m_g r_g/n_g if unresolved, for the mean m_g
         of the r_g of n_g draws, plus (1 - r_g/n_g)(1 - 1/a)(Σ z_s - m_g)² of each record of a > 1 draws.
         """
-        drawn, resolved, code = self._count_classes()
+        drawn, _, code = self._count_classes()
         sums = np.zeros((self.classes, residuals.shape[-1]))
         np.add.at(sums, code, residuals)
         rows = (sums / drawn[:, None])[self.code]
-        rows[self.position] += residuals - (sums / resolved[:, None])[code]
+        rows[self.position] += centre(residuals, code)
         # all draws of a record are resolved or none, so that they vary together in the second phase
         together, factor = self._sum_by_record(residuals)
         return self.base.covariance(rows) + together.T @ (factor[:, None] * together)
@@ -161,12 +159,6 @@ class RespondingOnce(Variance):
     def independent(self) -> StratifiedDraws:
         return self.base.independent
 
-    def _centre_in_classes(self, Z: FloatArray) -> FloatArray:
-        """Return contributions about the means of their classes, (r, k)."""
-        count = np.bincount(self.code)
-        means = np.column_stack([np.bincount(self.code, z) for z in Z.T]) / count[:, None]
-        return np.asarray(Z - means[self.code])
-
     def _complete_draws(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return contributions z if every draw were resolved, their weights n_g/r_g, and 1 - π_s."""
         return self.share[:, None] * Z, 1 / self.share, 1 - self.base.inclusion
@@ -180,7 +172,7 @@ class RespondingOnce(Variance):
         if len(z) == 1:
             return np.full((z.shape[1], z.shape[1]), np.nan)
         # adjusted weights fix the number of each class, so that only what varies within a class is random
-        apart = self._centre_in_classes(residuals)
+        apart = centre(residuals, self.code)
         second = apart.T @ ((1 - self.share)[:, None] * apart)
         if isinstance(self.base, PoissonDraws):
             return np.asarray(z.T @ ((stands * theta)[:, None] * z) + second)
@@ -198,9 +190,9 @@ class RespondingOnce(Variance):
         z, stands, theta = self._complete_draws(Z)
         if len(z) == 1:
             raise DataError("a single unit has no jackknife")
-        centre = 0.0 if isinstance(self.base, PoissonDraws) else stands @ z / stands.sum()
-        first = -(z - centre) * stands[:, None]
-        return np.vstack([first, -self._centre_in_classes(Z)]), np.append(theta * self.share, 1 - self.share)
+        mean = 0.0 if isinstance(self.base, PoissonDraws) else stands @ z / stands.sum()
+        first = -(z - mean) * stands[:, None]
+        return np.vstack([first, -centre(Z, self.code)]), np.append(theta * self.share, 1 - self.share)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -246,24 +238,19 @@ class Responding:
     begun: Sequence[bool] | BoolArray | None = None
 
     def __post_init__(self) -> None:
-        need_object(
-            self.design, "expand", "a design with unresolved draws is an object such as UniformRecords()"
-        )
+        said = "a design with unresolved draws is an object such as UniformRecords()"
+        need_object(self.design, "expand", said)
         resolved = self._check_resolved()
-        for what, values in (("drawn records", self.records), ("marks of begun draws", self.begun)):
+        own = {"drawn records": self.records, "marks of begun draws": self.begun, "classes": self.classes}
+        for what, values in own.items():
             if values is not None and len(values) != len(resolved):
                 raise DataError(f"{len(values)} {what} for {len(resolved)} draws: each draw has one")
         if unbegun := int((resolved & ~self.tried).sum()):
             raise DataError(f"{unbegun} draws are resolved, but not begun")
-        if self.classes is None:
-            return
-        classes = pd.Series(list(self.classes))
-        if len(classes) != len(resolved):
-            raise DataError(f"{len(classes)} classes for {len(resolved)} draws: each draw has one class")
-        if missing := int(classes.isna().sum()):
-            raise DataError(
-                f"{missing} of {len(classes)} draws have no class: make these a class of their own"
-            )
+        missing = 0 if self.classes is None else int(pd.Series(list(self.classes)).isna().sum())
+        if missing:
+            said = "draws have no class: make these a class of their own"
+            raise DataError(f"{missing} of {len(resolved)} {said}")
 
     @property
     def unresolved(self) -> float:
@@ -353,8 +340,7 @@ class Responding:
 def size_classes(size: Any, resolved: Sequence[bool] | BoolArray, fewest: int = FEWEST) -> IntArray:
     """Return classes of draws by the size of their predicted cluster, for `Responding`.
 
-    Classes start at powers of 2. From the largest down, they are merged until each has `fewest` resolved
-    draws.
+    Classes start at powers of 2, and are merged from the largest down until each has `fewest` resolved draws.
 
     Parameters
     ----------

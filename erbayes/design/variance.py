@@ -19,6 +19,12 @@ def kish(Z: FloatArray) -> FloatArray:
     return np.asarray(Z.sum(axis=0) ** 2 / (Z**2).sum(axis=0))
 
 
+def centre(Z: FloatArray, group: IntArray) -> FloatArray:
+    """Return contributions about the means of their groups, (n, k)."""
+    means = np.column_stack([np.bincount(group, z) for z in Z.T]) / np.bincount(group)[:, None]
+    return np.asarray(Z - means[group])
+
+
 class Variance(Protocol):
     """Variation of contributions Z, (n draws, k columns), over repeated sampling. Classes inherit from it."""
 

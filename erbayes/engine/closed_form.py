@@ -20,7 +20,8 @@ from ..design.nonresponse import Responding
 from ..design.sample import Sample, need_sample
 from ..metrics.columns import PREDICTED_LINKS, Column, Known
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
-from ..metrics.uncertain import Normal, Totals
+from ..metrics.totals import Totals
+from ..metrics.uncertain import Normal
 
 
 def columns_of(metrics: Sequence[Metric]) -> tuple[list[Column], list[Known]]:

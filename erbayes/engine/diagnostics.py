@@ -40,9 +40,10 @@ finds none of the links of what is left out, recall is too high by at most 1/(1 
 ROUNDING = 1e-9
 """Distance of an estimate from an end of its range that is rounding."""
 ERRORS = 3.0
-"""Standard errors between estimated and known predicted links above which a sample is out of balance."""
+"""Standard errors between estimated and known predicted links above which a sample is out of balance, which
+chance brings in one of 370 samples if estimates are normal."""
 JOINED = 5
-"""Number of one-record entities in larger predicted clusters that makes labels doubtful."""
+"""Number of one-record entities in larger predicted clusters that makes labels doubtful, by convention."""
 
 
 def balance(sample: Sample) -> pd.DataFrame:

@@ -11,7 +11,8 @@ from .._internal.arrays import FloatArray, Seed
 from .._internal.errors import NotIdentified
 from ..design.sample import Sample
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
-from ..metrics.uncertain import Normal, Totals
+from ..metrics.totals import Totals
+from ..metrics.uncertain import Normal
 from .closed_form import columns_of, stacked, taylor
 
 UNDEFINED = "its jackknife is 0/0 if one draw is left out"

@@ -13,7 +13,7 @@ from .intervals import check_level
 from .uncertain import Draws, Normal
 
 PATHS = 10_000
-"""Random vectors from which the level of simultaneous intervals is computed."""
+"""Random vectors from which the level of simultaneous intervals is computed, to a standard error of .002."""
 ROUNDING = 1e-12
 """Standard error below which a component has no error, over its estimate or over 1, whichever is larger."""
 

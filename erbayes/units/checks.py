@@ -17,11 +17,11 @@ CHANCE = 1e-6
 HITS = 0.2
 """Least share of known groups with a hit, for rows to be edges."""
 ELSEWHERE, NOWHERE = 0.1, 0.5
-"""Least shares of the known groups with a hit whose namesakes have another group, or none."""
+"""Least shares of the known groups with a hit whose namesakes have another group, or none, as a few may."""
 NEARLY_ALL = 0.9
-"""Least share of lacking labelled records at which messages offer no policy."""
+"""Least share of lacking labelled records at which messages offer no policy, since ids then do not fit."""
 EXAMINED = 10_000
-"""About the number of labelled records that are examined for edges."""
+"""About the number of labelled records that are examined for edges, so that a check takes a moment."""
 
 
 def first_entities(labels: Clustering) -> tuple[Clustering, IntArray]:

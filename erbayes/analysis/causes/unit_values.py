@@ -11,7 +11,8 @@ from ..._internal.errors import DataError, NotIdentified
 from ...design.sample import Sample
 from ...engine.closed_form import columns_of, taylor
 from ...metrics.definitions import Metric, chosen
-from ...metrics.uncertain import EMPTY, derivatives
+from ...metrics.totals import derivatives
+from ...metrics.uncertain import EMPTY
 
 
 def one(metric: Metric | str) -> Metric:

@@ -23,7 +23,8 @@ from ...engine.closed_form import columns_of, taylor
 from ...metrics.columns import RECORDS, Known
 from ...metrics.definitions import Metric, Wanted, chosen
 from ...metrics.intervals import DEFAULT, Kind, check_level, need_suitable
-from ...metrics.uncertain import Normal, Tabled, Totals, derivatives, reason_column
+from ...metrics.totals import Totals, derivatives
+from ...metrics.uncertain import Normal, Tabled, reason_column
 from ...study.populations import Population
 from .outlook import MOST, Outlook, frame
 

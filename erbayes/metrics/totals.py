@@ -1,0 +1,166 @@
+"""Uncertain totals, and the step from them to metrics: linearisation, with derivatives by complex steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import NotIdentified
+from .columns import PREDICTED_LINKS
+from .definitions import Metric, Wanted, chosen, is_share
+from .intervals import Support
+from .uncertain import EMPTY, Normal, compute_covariance, measure_distances, positions
+
+
+def gradient(f: Callable[..., Any], x: FloatArray) -> FloatArray:
+    """Return the first derivatives of an analytic f at x, (k, ...), exact to rounding, by a complex step."""
+    # a complex step subtracts nothing, so that it can be far below rounding
+    step = 1e-30 * np.where(x == 0, 1.0, np.abs(x))
+    shifted = x[:, None] + 1j * step * np.eye(len(x)).reshape(len(x), len(x), *(1,) * (x.ndim - 1))
+    return np.asarray(f(*shifted).imag / step)
+
+
+def derivatives(f: Callable[..., Any], x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the first, (k, ...), and the second derivatives of f, (k, k, ...), at x, (k, ...)."""
+    k = len(x)
+    step = 1e-3 * np.where(x == 0, 1.0, np.abs(x))
+    points = np.repeat(x[:, None], 1 + 4 * k, axis=1)
+    for i in range(k):
+        points[i, 1 + 4 * i : 5 + 4 * i] += np.multiply.outer([-2.0, -1.0, 1.0, 2.0], step[i])
+    slopes = gradient(f, points)
+    shifted = slopes[:, 1:].reshape(k, k, 4, *x.shape[1:])
+    # at 1e-3 the errors of five points, step⁴, and of rounding, 2e-16/step, are both about 1e-12
+    second = np.tensordot(np.array([1.0, -8.0, 8.0, -1.0]) / 12, shifted, axes=(0, 2)) / step
+    return slopes[:, 0], second
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Totals:
+    """Estimates of totals with their covariance, (..., k) and (..., k, k), to which metrics are applied.
+
+    `moment` (..., k, k): Σ z z' of the contributions z of draws; `free`: degrees of freedom per draw;
+    `theta`: mean finite-population correction; `absolute`: false if totals are known up to a common factor;
+    `stock` (4, k): columns of `Units.stock`; `beyond` (...): known share of predicted links out of reach.
+    """
+
+    names: tuple[str, ...]
+    mean: FloatArray
+    cov: FloatArray
+    moment: FloatArray
+    free: float
+    theta: float
+    absolute: bool
+    stock: FloatArray
+    beyond: FloatArray | float = 0.0
+
+    def positions(self, metric: Metric) -> list[int]:
+        """Return the positions of a metric's totals; NotIdentified if it has none, or needs absolute ones."""
+        if metric.absolute and not self.absolute:
+            what = "absolute weights; this design knows them up to a factor"
+            raise NotIdentified(f"{metric.name} needs {what}")
+        return positions(metric, self.names)
+
+    def slopes(self, metrics: Sequence[Metric]) -> FloatArray:
+        """Return the first derivatives of metrics by the totals, (metrics, k); NaN for one that is 0/0."""
+        J = np.zeros((len(metrics), len(self.names)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for formula, j, place in self._group_by_formula(metrics):
+                J[j[:, None], place] = gradient(formula, self.mean[place].T).T
+        J[~np.isfinite(J).all(axis=1)] = np.nan
+        return J
+
+    def _group_by_formula(
+        self, metrics: Sequence[Metric]
+    ) -> list[tuple[Callable[..., Any], IntArray, IntArray]]:
+        """Return each formula with its metrics, (a,), and the positions of their totals, (a, k)."""
+        at = {name: i for i, name in enumerate(self.names)}  # domains have thousands of totals
+        shared, place = dict[Callable[..., Any], list[int]](), list[list[int]]()
+        for j, metric in enumerate(metrics):
+            shared.setdefault(metric.formula, []).append(j)
+            names = [c.name for c in metric.columns]
+            found = all(n in at for n in names) and (self.absolute or not metric.absolute)
+            place.append([at[n] for n in names] if found else self.positions(metric))
+        return [(f, np.array(j), np.array([place[i] for i in j])) for f, j in shared.items()]
+
+    def apply(self, metrics: Wanted, order: int = 2) -> Normal:
+        """Apply metrics g to the totals t, with covariance V, as g(t) - ½ tr(H V) with covariance J V J'.
+
+        For a ratio these are the corrected estimator and the variance of Binette et al. (2022). Degrees of
+        freedom are n_eff (n - lost)/n, with n_eff = (Σa)²/Σa² for the contributions a to the total that the
+        metric averages over. A metric that is 0/0 is NaN, with a reason.
+        """
+        metrics, batch = chosen(metrics), self.mean.shape[:-1]
+        sized = self._find_per(metrics)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean, J = self._linearise(metrics, order > 1 and not np.isnan(self.cov).any())
+            effective = (self.mean @ sized.T) ** 2 / self._compute_squares(sized)
+            df, draws = np.maximum(effective * self.free, 1.0), effective / np.float64(self.theta)
+        names, empty = tuple(m.name for m in metrics), np.isnan(mean)
+        if empty.all() and not batch:
+            raise NotIdentified(f"{', '.join(names)}: {EMPTY}")
+        J[empty] = np.nan
+        undefined = () if batch else tuple(EMPTY if none else "" for none in empty)
+        support = tuple(m.support for m in metrics)
+        cov, extremes = compute_covariance(J, self.cov), self._find_extremes(mean, J, sized, support)
+        beyond = self._take_shares_beyond(metrics)
+        return Normal(names, mean, cov, df, support, draws, extremes, undefined, beyond)
+
+    def _linearise(self, metrics: Sequence[Metric], correct: bool) -> tuple[FloatArray, FloatArray]:
+        """Return metrics, `correct` for bias or not, (..., metrics), and their slopes, (..., metrics, k)."""
+        batch = self.mean.shape[:-1]
+        mean, J = np.empty((*batch, len(metrics))), np.zeros((*batch, len(metrics), len(self.names)))
+        for formula, j, place in self._group_by_formula(metrics):
+            x = np.moveaxis(self.mean[..., place], -1, 0)
+            mean[..., j] = formula(*x)
+            if not correct:
+                J[..., j[:, None], place] = np.moveaxis(gradient(formula, x), 0, -1)
+                continue
+            first, second = derivatives(formula, x)
+            J[..., j[:, None], place] = np.moveaxis(first, 0, -1)
+            V = np.moveaxis(self.cov[..., place[:, :, None], place[:, None, :]], (-2, -1), (0, 1))
+            mean[..., j] -= np.sum(second * V, axis=(0, 1)) / 2
+        return mean, J
+
+    def _take_shares_beyond(self, metrics: Sequence[Metric]) -> FloatArray | float:
+        """Return `Normal.beyond`, (..., metrics): 0 for metrics that are no shares of predicted links."""
+        share = np.asarray(self.beyond)
+        if not share.any():
+            return 0.0
+        predicted = [is_share(m) and PREDICTED_LINKS in dict(m.size) for m in metrics]
+        return np.asarray(share[..., None] * predicted)
+
+    def _find_per(self, metrics: Sequence[Metric]) -> FloatArray:
+        """Return the coefficients of the total that each metric averages over, (metrics, k)."""
+        at = {name: i for i, name in enumerate(self.names)}
+        sized = np.zeros((len(metrics), len(self.names)))
+        for j, metric in enumerate(metrics):
+            for column, coefficient in metric.size:
+                if column.name in at:
+                    sized[j, at[column.name]] = coefficient
+        return sized
+
+    def _compute_squares(self, sized: FloatArray) -> FloatArray:
+        """Return s'Ms of each row s of `sized`, (..., metrics), for M = `moment`. Rows have few entries."""
+        sparse: Any = sized if self.moment.ndim > 2 else csr_array(sized)
+        return np.asarray(np.sum((sparse @ self.moment) * sized, axis=-1))
+
+    def _find_extremes(
+        self, mean: FloatArray, J: FloatArray, sized: FloatArray, support: Sequence[Support]
+    ) -> FloatArray:
+        """Return `Normal.extremes`: the least and the largest J y of stock entities, (..., metrics, 2)."""
+        uncounted = np.isnan(self.stock).any(axis=0)
+        stock = np.where(uncounted, 0.0, self.stock).T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # scaled, so that an entity is as large as the sample in the total that the metric averages over
+            moved = J @ stock * (self.mean @ sized.T)[..., None] / (sized @ stock)
+        moved = np.where(np.isfinite(moved), moved, 0.0)
+        least, most = np.array(support).T
+        down = np.clip(moved.min(axis=-1), np.minimum(least - mean, 0), 0)
+        up = np.clip(moved.max(axis=-1), 0, np.maximum(most - mean, 0))
+        unknown = (J[..., uncounted] != 0).any(axis=-1) | sized[:, uncounted].any(axis=-1)
+        return np.where(unknown[..., None], measure_distances(mean, support), np.stack([down, up], axis=-1))
