@@ -36,7 +36,7 @@ from ...metrics.intervals import DEFAULT, Kind
 from ...metrics.uncertain import Normal
 
 MOST = 10**9
-"""Largest number of draws that a search tries: more than anybody labels."""
+"""Largest number of draws that a search tries, which is more than anybody labels."""
 
 
 def frame(design: SelectedBySize | ByPredictedSize) -> int | None:
