@@ -194,7 +194,7 @@ class WeightedRecords:
         refuse_where(~((p >= 0) & (p <= LARGEST)), said, labels.records)
         listed = as_index(drawn)
         position = labels.records.get_indexer(listed)
-        refuse_where(position < 0, "{n} drawn records have no label:", listed)
+        refuse_where(position < 0, "{n} drawn records have no label, such as", listed)
         unit = labels.codes[position]
         return cls(labels.clusters[unit], np.bincount(labels.codes, p)[unit], absolute, summed=True)
 
