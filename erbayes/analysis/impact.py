@@ -39,7 +39,7 @@ Those of residuals are no guard, since a sample that missed the few draws of lar
 intervals that pass cover .88 (benchmarks/impact.md). Their kurtosis lowers degrees of freedom instead.
 """
 MASS = 0.5
-"""Weight of a pseudo-draw on which the prediction is wholly wrong, in draws: that of the default interval."""
+"""Weight of a pseudo-draw on which the prediction is wholly wrong, in draws, as in the default interval."""
 ROUNDING = 1e-12
 """Share of a sum of squares that may be rounding."""
 

@@ -54,7 +54,7 @@ _ENTRIES = read_entries()
 DATA = _ENTRIES["data"]
 """The data that every part receives, by name."""
 BOUNDED_DATA, SECOND_DATA = _ENTRIES["bounded"], _ENTRIES["second"]
-"""Further data that a column between bounds receives, and that every part does if there is a second clustering."""
+"""Further data of a column between bounds, and of every part if there is a second clustering."""
 ALL_DATA = DATA | BOUNDED_DATA | SECOND_DATA
 RETURNED = {place: _ENTRIES[place] for place in ("sizes", "retention", "leakage")}
 """The quantities that a part must return, by its place in the model."""
