@@ -9,6 +9,7 @@ import re
 from dataclasses import is_dataclass
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,7 @@ from erbayes import metrics as m
 from erbayes.analysis import sensitivity
 from erbayes.analysis.planning import forecast
 from erbayes.auxiliary import two_phases
-from erbayes.cli.asked import kinds as kinds_of_shell
+from erbayes.cli.asked import Asked, KindName
 from erbayes.cli.designs import DesignName
 from erbayes.design import calibration, nonresponse
 from erbayes.labels import Poisson, Records
@@ -467,7 +468,7 @@ class TestKind:
         assert name in page("intervals.md") and name in page("guide/api.md")
 
     def test_has_a_value_of_the_option_or_needs_draws(self, kind):
-        in_shell = type(kind) in {type(k) for k in kinds_of_shell().values()}
+        in_shell = type(kind) in {type(Asked.kind.fget(SimpleNamespace(interval=name))) for name in KindName}
         assert in_shell == kind.suits(RESULTS["Normal"])
 
 
@@ -483,5 +484,5 @@ def test_a_kind_that_suits_no_result_stops_a_study():
 def test_every_value_is_on_the_page_of_the_command_line():
     # help breaks lines at hyphens
     text = re.sub(r"-\n *", "-", page("guide/command-line.md"))
-    values = {d.value for d in DesignName} | {k.value for k in kinds_of_shell()}
+    values = {d.value for d in DesignName} | {k.value for k in KindName}
     assert not sorted(v for v in values if not re.search(rf"(?<![\w-]){v}(?![\w-])", text))

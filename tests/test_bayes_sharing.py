@@ -385,7 +385,8 @@ def test_what_releases_have_taught_serves_the_next(found):
         assert lower < RELEASES["third"].value(metric) < upper
     before = bayes.prior(RELEASES["third"].pred, model, [R], rng=4)
     untaught = bayes.prior(RELEASES["third"].pred, metrics=[R], rng=4)
-    assert before[R].sd < 0.6 * untaught[R].sd
+    # half of what is known before is the untaught prior, since the new sample may be of a stranger
+    assert before[R].sd < 0.7 * untaught[R].sd
     assert "usual" in taught.laws(R).index[0][1] and set(taught.log_prior) == set(alone.log_prior)
     # a fit that was taught brings its teachers
     assert len(bayes.after(taught, rng=5).shared.earlier) == 3

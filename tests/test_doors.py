@@ -216,7 +216,7 @@ def test_releases_and_common_records_have_the_rule_too():
     with pytest.raises(eb.DataError, match="cluster ids of the prediction, in 2: 2 of 4 records have 'NULL'"):
         scan(Releases(both, "year"), LABELS, NAMES)
     assert len(scan(Releases(both, "year"), LABELS, Columns("record", "cluster", any_id=True))) == 2
-    with pytest.raises(eb.DataError, match="in 1: 2 of 4 records have 'NULL'"):
+    with pytest.raises(eb.DataError, match="in 'new': 2 of 4 records have 'NULL'"):
         scan({"old": old, "new": new}, LABELS)
     assert len(scan({"old": old, "new": new}, LABELS, Columns(any_id=True))) == 2
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from populations import NegativeBinomial
 from scipy import stats
+from test_study import Distinct
 
 import erbayes as eb
 from erbayes import metrics as m
@@ -32,7 +33,7 @@ N = len(PEOPLE.true)
 PLANS = {
     "records": (eb.UniformRecords(), Records()),
     "clusters": (eb.UniformClusters(), Entities()),
-    "distinct clusters": (eb.UniformClusters(population=K), Entities(distinct=True)),
+    "distinct clusters": (eb.UniformClusters(population=K), Distinct()),
 }
 DESIGNS = {name: design for name, (design, _) in PLANS.items()}
 ROOT = eb.design.BySize(np.sqrt)

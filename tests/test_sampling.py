@@ -612,7 +612,7 @@ def test_every_plan_has_a_name():
         (lambda: sa.draw({1: 1, 2: 2}, sa.LinkEnds(), 5, 1), "the total of 'predicted_links' is 0 in this prediction"),
         (lambda: sa.draw(PRED, sa.GivenChances(), 5, 1), "GivenChances needs a value of every record"),
         (lambda: sa.draw(PRED, sa.GivenChances(), 5, 1, values={1: 1}), "8 of 9 records have no value, such as 2, 3, 4"),
-        (lambda: sa.draw(PRED, sa.GivenChances(), 5, 1, values=ODDS | {1: 0}), "above 0 and finite; 1 of them are not"),
+        (lambda: sa.draw(PRED, sa.GivenChances(), 5, 1, values=ODDS | {1: 0}), "1 of 9 chances are not above 0 and finite"),
         (lambda: sa.draw(PRED, sa.GivenChances(), 5, 1, values=KIND), "chances must be numbers"),
         (lambda: sa.draw(PRED, sa.Strata(), 5, 1), "Strata needs a value of every record"),
         (lambda: sa.draw(PRED, sa.Strata((1, 2)), 3, 1), "3 draws do not give each of 2 strata two draws"),
