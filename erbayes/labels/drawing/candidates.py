@@ -168,7 +168,11 @@ def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limi
     rows = max(CELLS // len(queries), 1)
     named, asked, stock = _read_first(queries, table, columns, rows)
     texts = [_Texts(asked[c], stock[c]) for c in named]
-    best, start = pd.DataFrame(columns=["query", "row", "score", "chance"]), 0
+    # with dtypes, because pandas 2.2 warns where an empty table of objects joins one of numbers
+    nothing = dict.fromkeys(["query", "row"], np.zeros(0, dtype=np.int64)) | dict.fromkeys(
+        ["score", "chance"], np.zeros(0)
+    )
+    best, start = pd.DataFrame(nothing), 0
     rng = np.random.default_rng([drawn.seed, CHANCE])
     names: list[pd.Index] = []
     for batch in _split_batches(table, rows):
