@@ -67,7 +67,7 @@ def after(*fits: Fit, rng: Seed = None) -> SizeModel:
     likelihood of the earlier samples is approximated by a normal one, that of the new sample is exact. The
     known numbers of predicted links of the earlier releases, which tie their parts, are not used. Releases of
     another source that agree with each other still mislead a sample of entities (recall scores 2.3 times that
-    alone), which does not show the giants about which they are wrong.
+    alone, in the geometric mean over sources), which does not show the giants about which they are wrong.
 
     Examples
     --------
