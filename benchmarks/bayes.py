@@ -76,8 +76,8 @@ def fast_fits() -> bool:
 def studied_fits(repetitions: int, draws: int) -> tuple[float, float]:
     """Fits a second of a study of two cells in two processes, after a first study of one fit each.
 
-    Each cell is one block, whose fits start at the fit of its first sample. The second figure is the rate of
-    the fastest tenth of the fits, if all were as fast as the slowest of these.
+    The second figure is the rate of the fastest tenth of the fits, if all were as fast as the slowest of
+    these.
     """
     import joblib
 
