@@ -161,11 +161,11 @@ def head(values: Any, most: int = 3) -> str:
     return ", ".join(shown) + (", …" if len(values) > most else "")
 
 
-def refuse_cases(cases: Any, problem: str, of: int | None = None, then: str = "", *remedies: Remedy) -> None:
-    """Refuse cases if there are any; the message says how many, `of` how many, their `problem`, and which."""
+def refuse_cases(cases: Any, said: str, then: str = "", *remedies: Remedy) -> None:
+    """Refuse cases if there are any; {n} in `said` becomes their number, and the first of them follow."""
     if len(cases):
-        share = f"{len(cases):,}" if of is None else f"{len(cases):,} of {of:,}"
-        raise DataError(f"{share} {problem}, such as {head(cases)}{then}", *remedies)
+        # no format, since names of a user's own in the message may have braces
+        raise DataError(f"{said.replace('{n}', f'{len(cases):,}')} {head(cases)}{then}", *remedies)
 
 
 def whole(value: Any, what: str, least: int = 1) -> int:
@@ -195,13 +195,6 @@ def number(value: Any, what: str, allowed: Callable[[float], bool], must: str) -
     if isinstance(value, bool) or not isinstance(value, Real) or not allowed(float(value)):
         raise DataError(f"{what} must {must}, not {head([value])}")
     return float(value)
-
-
-def refuse_where(bad: Any, said: str, values: Any, remedy: str = "") -> None:
-    """Refuse values some of which are bad, (n,); {n} in `said` becomes their number, and the first follow."""
-    if bad.any():
-        # no format, since names of a user's own in the message may have braces
-        raise DataError(f"{said.replace('{n}', f'{int(bad.sum()):,}')} {head(values[bad])}{remedy}")
 
 
 def need_object(value: Any, method: str, what: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import DataError, head, need_object, number, refuse_where, whole
+from .._internal.errors import DataError, head, need_object, number, refuse_cases, whole
 from ..units.clustering import as_index
 from ..units.units import Units
 from .variance import StratifiedDraws
@@ -114,7 +114,7 @@ def numbers_by_id(values: Any, ids: pd.Index, what: str, owners: str) -> FloatAr
     if not series.index.is_unique:
         raise DataError(f"{what}: {int(series.index.duplicated().sum())} {owners} are listed twice")
     position = series.index.get_indexer(ids)
-    refuse_where(position < 0, f"{what} are missing for {{n}} of {len(ids)} {owners}, such as", ids)
+    refuse_cases(ids[position < 0], f"{what} are missing for {{n}} of {len(ids)} {owners}, such as")
     return real_numbers(series, what)[position]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray
-from .._internal.errors import DataError, need, need_object, number, refuse_where
+from .._internal.errors import DataError, need, need_object, number, refuse_cases
 from ..units.clustering import Clustering, as_index
 from ..units.units import Units
 from .contract import Expansion
@@ -38,7 +38,7 @@ def _check_weights(units: Units, weights: Any) -> FloatArray:
     values = numbers_by_id(weights, units.ids, "weights", "units")
     must = f"lie between {1 / LARGEST:g} and {LARGEST:g}, positive and finite"
     bad = ~((values >= 1 / LARGEST) & (values <= LARGEST))
-    refuse_where(bad, f"weights must {must}; {{n}} are not, such as that of", units.ids)
+    refuse_cases(units.ids[bad], f"weights must {must}; {{n}} are not, such as that of")
     return values
 
 
@@ -119,7 +119,7 @@ class BySize:
             )
         chance = np.broadcast_to(chance, size.shape)
         said = "probability must be positive and finite for every size; {n} are not, such as that of size"
-        refuse_where(~(np.isfinite(chance) & (chance > 0)), said, size)
+        refuse_cases(size[~(np.isfinite(chance) & (chance > 0))], said)
         return chance
 
     def expand(self, units: Units) -> Expansion:
@@ -191,10 +191,10 @@ class WeightedRecords:
         labels = Clustering.of(labels, "labels")
         p = numbers_by_id(probability, labels.records, "probabilities", "labelled records")
         said = "probabilities must be 0 or more and finite; {n} are not, such as that of"
-        refuse_where(~((p >= 0) & (p <= LARGEST)), said, labels.records)
+        refuse_cases(labels.records[~((p >= 0) & (p <= LARGEST))], said)
         listed = as_index(drawn)
         position = labels.records.get_indexer(listed)
-        refuse_where(position < 0, "{n} drawn records have no label, such as", listed)
+        refuse_cases(listed[position < 0], "{n} drawn records have no label, such as")
         unit = labels.codes[position]
         return cls(labels.clusters[unit], np.bincount(labels.codes, p)[unit], absolute, summed=True)
 
@@ -204,7 +204,7 @@ class WeightedRecords:
         if len(p) != len(unit):
             raise DataError(f"{len(p)} probabilities for {len(unit)} drawn records")
         bad = ~((p >= 1 / LARGEST) & (p <= (1 + 1e-12 if self.absolute else LARGEST)))
-        refuse_where(bad, "probabilities must lie in (0, 1]; {n} do not:", p)
+        refuse_cases(p[bad], "probabilities must lie in (0, 1]; {n} do not:")
         weight = 1 / (len(unit) * p * (1.0 if self.summed else units.size[unit]))
         return Expansion(unit, weight, self.absolute, single_stratum(len(unit)))
 
@@ -255,7 +255,7 @@ class KnownChances:
 
     def chances(self, units: Units) -> FloatArray:
         p = numbers_by_id(self.chance, units.ids, "chances", "units")
-        refuse_where(~((p >= 0) & (p <= 1 + 1e-12)), "chances must lie in [0, 1]; {n} do not:", p)
+        refuse_cases(p[~((p >= 0) & (p <= 1 + 1e-12))], "chances must lie in [0, 1]; {n} do not:")
         # a chance is a quotient of two sums over records, each of which rounds once per record
         rounding = np.finfo(float).eps * max(units.population or 0, units.size.sum())
         if (total := fsum(p)) > 1 + max(rounding, 1e-12):
@@ -322,7 +322,7 @@ class KnownInclusion:
         if repeats := len(unit) - len(np.unique(unit)):
             raise DataError(f"{repeats} units are listed twice, but the design has no repeats")
         p = numbers_by_id(self.inclusion, units.ids[unit], "inclusion", "units")
-        refuse_where(~((p > 0) & (p <= 1)), "inclusion must lie in (0, 1]; {n} do not:", p)
+        refuse_cases(p[~((p > 0) & (p <= 1))], "inclusion must lie in (0, 1]; {n} do not:")
         never = unreached(np.asarray(self.never, dtype=float), units)
         return Expansion(unit, 1 / p, True, self._make_variance(p, units.ids[unit]), never)
 
@@ -339,12 +339,12 @@ def _take_joint(joint: Any, p: FloatArray, ids: pd.Index) -> FloatArray:
     """Return the joint probabilities of the units, (units, units)."""
     need(joint, pd.DataFrame, "joint is a DataFrame with ids of units as index and as columns")
     rows, columns = joint.index.get_indexer(ids), joint.columns.get_indexer(ids)
-    refuse_where((rows < 0) | (columns < 0), f"joint is missing {{n}} of {len(ids)} units, such as", ids)
+    refuse_cases(ids[(rows < 0) | (columns < 0)], f"joint is missing {{n}} of {len(ids)} units, such as")
     values: FloatArray = joint.to_numpy(dtype=float)[np.ix_(rows, columns)]
     values[np.diag_indices(len(p))] = p
     bad = ~((values > 0) & (values <= np.minimum.outer(p, p) * (1 + 1e-12)))
     said = "joint probabilities must be above 0, and at most those of both units; {n} are not:"
-    refuse_where(bad, said, values)
+    refuse_cases(values[bad], said)
     if not np.allclose(values, values.T, rtol=1e-9, atol=0):
         raise DataError("joint probabilities must be symmetric")
     return values

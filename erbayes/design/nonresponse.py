@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
-from .._internal.errors import DataError, NotIdentified, need_object, refuse_where, whole
+from .._internal.errors import DataError, NotIdentified, need_object, refuse_cases, whole
 from ..units.units import Units
 from .contract import Design, Expansion
 from .predicted import SystematicRecords
@@ -303,7 +303,7 @@ class Responding:
         drawn = np.bincount(code)
         answered = np.bincount(code[resolved], minlength=len(drawn))
         said = "{n} classes hold no resolved draw, such as"
-        refuse_where(answered == 0, said, np.asarray(names), ": merge them with others")
+        refuse_cases(np.asarray(names)[answered == 0], said, ": merge them with others")
         return code, (answered / drawn)[code[resolved]]
 
     def _refuse_kind(self, variance: Variance) -> None:

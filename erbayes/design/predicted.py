@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import DataError, NotIdentified, Remedy, need, number, refuse_where
+from .._internal.errors import DataError, NotIdentified, Remedy, need, number, refuse_cases
 from ..metrics.columns import ClusterSum
 from ..units.units import KnownTotals, Units
 from .contract import Expansion
@@ -118,7 +118,7 @@ def inclusion_of_draws(inclusion: Any, unit: IntArray) -> FloatArray:
     p = real_numbers(inclusion, "inclusion")
     if len(p) != len(unit):
         raise DataError(f"{len(p)} probabilities for {len(unit)} drawn records")
-    refuse_where(~((p > 0) & (p <= 1)), "inclusion must lie in (0, 1]; {n} do not:", p)
+    refuse_cases(p[~((p > 0) & (p <= 1))], "inclusion must lie in (0, 1]; {n} do not:")
     return p
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal.errors import DataError, refuse_where
+from .._internal.errors import DataError, refuse_cases
 from ..units.clustering import Clustering, ids, list_all_records
 from ..units.lookup import look_up
 from .drawn import Ids
@@ -56,7 +56,7 @@ def topped_up(labels: Any, old: tuple[Any, Ids], new: tuple[Any, Ids]) -> Pooled
     inside = [look_up(records, known.records, of="part") >= 0 for records in (before, after)]
     lost = ~(inside[0] | inside[1])
     said = f"{{n}} of {len(lost):,} labelled records are neither old nor new, such as"
-    refuse_where(lost, said, known.records, ": list all records, old=(ids, draws), new=(ids, draws)")
+    refuse_cases(known.records[lost], said, ": list all records, old=(ids, draws), new=(ids, draws)")
     parts = []
     for what, draws, part, records in zip(
         ("old", "new"), (old[1], new[1]), inside, (before, after), strict=True
@@ -66,6 +66,6 @@ def topped_up(labels: Any, old: tuple[Any, Ids], new: tuple[Any, Ids]) -> Pooled
         said = f"{what} draws are of entities that have no {what} record in the labels, such as"
         strange = ~drawn.isin(known.clusters[count > 0])
         remedy = ": label every record of each drawn entity"
-        refuse_where(strange, f"{{n}} of {len(drawn):,} {said}", drawn, remedy)
+        refuse_cases(drawn[strange], f"{{n}} of {len(drawn):,} {said}", remedy)
         parts.append(KnownChances(pd.Series(count / len(records), known.clusters), drawn))
     return Pooled(parts)

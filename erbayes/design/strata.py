@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import DataError, head, member, refuse_where, whole
+from .._internal.errors import DataError, head, member, refuse_cases, whole
 from .._internal.policies import SingleUnit
 from ..units.clustering import as_index
 from ..units.units import Units
@@ -76,7 +76,7 @@ class Stratified:
         single = (n == 1) & (T > 1)
         if self.single_unit is SingleUnit.ERROR:
             said = "{n} strata hold a single draw, such as"
-            refuse_where(single, said, names, ": merge strata or choose a rule of SingleUnit")
+            refuse_cases(names[single], said, ": merge strata or choose a rule of SingleUnit")
         theta = np.array(
             # a stratum that is drawn as a whole adds no variance, whatever the correction
             [0.0 if t == k else theta_of(int(k), int(t), self.correction) for k, t in zip(n, T, strict=True)]
@@ -91,7 +91,7 @@ class Stratified:
             raise DataError(f"strata: {int(strata.index.duplicated().sum())} units are listed twice")
         strata = strata.dropna()
         position = strata.index.get_indexer(units.ids)
-        refuse_where(position < 0, "{n} units have no stratum, such as", units.ids)
+        refuse_cases(units.ids[position < 0], "{n} units have no stratum, such as")
         codes, names = pd.factorize(strata.take(position))
         return codes.astype(np.int64), names
 

@@ -51,16 +51,15 @@ class Prediction:
         cls,
         database: Database,
         labels: Clustering,
-        record: str,
-        cluster: str,
-        release: str | None = None,
+        columns: tuple[str, str, str | None],
         *,
         limit: Limit = None,
         groups: GroupColumn | None = None,
         seconds: tuple[SecondColumn, ...] = (),
         names: Mapping[Any, str] | None = None,
     ) -> Prediction:
-        """Make the table of keys of the records that a frame has."""
+        """Make the table of keys of records in a frame, from `columns` of record, cluster and release."""
+        record, cluster, release = columns
         refuse_kinds(database.kind(record), database.kind(cluster))
         refuse_another_kind(labels, database.kind(record))
         further: list[KeyColumn] = [*([] if groups is None else [groups]), *seconds]

@@ -274,7 +274,7 @@ class _Asked:
             for i, (name, second) in enumerate(self.seconds.items())
         )
         prediction = Prediction.of(
-            table, self.labels, *columns, limit=limit, groups=groups, seconds=seconds, names=names
+            table, self.labels, columns, limit=limit, groups=groups, seconds=seconds, names=names
         )
         any_id = self.columns.any_id
         return count_units(prediction, self.labels, self.blocks, self.missing, common=common, any_id=any_id)

@@ -17,7 +17,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from .._internal.arrays import BoolArray, IntArray
-from .._internal.errors import DataError, Remedy, head, number, refuse_where
+from .._internal.errors import DataError, Remedy, head, number, refuse_cases
 from .._internal.tables import hint_at_polars, is_table, is_whole_decimal, refuse_columns, to_frame
 
 LONGEST = 64
@@ -255,7 +255,7 @@ def list_all_records(records: Any, in_pairs: pd.Index, what: str) -> tuple[pd.In
     """Return all records, and the position among them of each record of the pairs."""
     listed = ids(records, f"all records of the {what}")
     if not is_unique(listed):
-        refuse_where(listed.duplicated(), f"all records of the {what}: {{n}} duplicates, such as", listed)
+        refuse_cases(listed[listed.duplicated()], f"all records of the {what}: {{n}} duplicates, such as")
     if len(listed) and len(in_pairs) and kind(listed) != kind(in_pairs):
         raise DataError(
             f"record ids of the {what} are of type {kind(in_pairs)}, and of type {kind(listed)} among all "
@@ -263,7 +263,7 @@ def list_all_records(records: Any, in_pairs: pd.Index, what: str) -> tuple[pd.In
         )
     position = listed.get_indexer(in_pairs)
     said = f"{{n}} of {len(in_pairs):,} records in the {what} are not among all records, such as"
-    refuse_where(position < 0, said, in_pairs)
+    refuse_cases(in_pairs[position < 0], said)
     return listed, position
 
 

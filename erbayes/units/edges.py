@@ -17,7 +17,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import DataError, Grade, Remedy, Sentence, head, number, refuse_where, whole
+from .._internal.errors import DataError, Grade, Remedy, Sentence, head, number, refuse_cases, whole
 from .._internal.known_columns import fill_known
 from .._internal.tables import hint_at_polars, is_table, refuse_columns, refuse_names, to_frame
 from .clustering import Clustering, list_all_records, read_ends
@@ -98,7 +98,7 @@ class Edges:
         """Return the position of each labelled record among all records, refusing labels of others."""
         position = look_up(self.records, labels.records, of="edges")
         said = f"{{n}} of {len(position):,} labelled records are not among all records, such as"
-        refuse_where(position < 0, said, labels.records, ": list every record that can be linked")
+        refuse_cases(labels.records[position < 0], said, ": list every record that can be linked")
         return position
 
     def units(self, labels: Clustering, thresholds: FloatArray) -> Iterator[Units]:

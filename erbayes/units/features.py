@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import DataError, Remedy, head, refuse_where
+from .._internal.errors import DataError, Remedy, head, refuse_cases
 from .._internal.tables import is_table, refuse_names, to_frame
 from .clustering import Clustering, ids, is_unique
 from .lookup import locate_all, look_up
@@ -126,7 +126,7 @@ class Attributes:
         remedy = ": fill it in, or leave these records out of the prediction and the labels"
         for name in wanted:
             said = f"attribute {name!r} is missing for {{n}} of {len(records):,} records, such as"
-            refuse_where(frame[name].isna().to_numpy()[at], said, records, remedy)
+            refuse_cases(records[frame[name].isna().to_numpy()[at]], said, remedy)
         found = replace(none, values={f.name: _take_values(frame[f.column], f, at) for f in features})
         if by is None:
             return found
@@ -230,10 +230,10 @@ def _locate(listed: pd.Index, records: pd.Index) -> Any:
     if listed.equals(records):
         return slice(None)
     if not is_unique(listed):
-        refuse_where(listed.duplicated(), "{n} rows of the attributes repeat a record, such as", listed)
+        refuse_cases(listed[listed.duplicated()], "{n} rows of the attributes repeat a record, such as")
     position = locate_all(listed, records)
     said = f"{{n}} of {len(records):,} records of the prediction have no attributes, such as"
-    refuse_where(position < 0, said, records, ": the table must list every record")
+    refuse_cases(records[position < 0], said, ": the table must list every record")
     return position
 
 
@@ -248,7 +248,7 @@ def _take_values(column: pd.Series, feature: Feature, at: Any) -> Any:
     remedy = "make numbers of dates, such as their year, or count different values by 'distinct'"
     needs = f", and {feature.name!r} needs numbers: {remedy}"
     if (unread := np.isnan(numbers)).any():
-        refuse_where(unread, said, column.iloc[at].to_numpy(), needs)
+        refuse_cases(column.iloc[at].to_numpy()[unread], said, needs)
     return numbers
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import BoolArray, IntArray
-from .._internal.errors import DataError, head, refuse_where
+from .._internal.errors import DataError, head, refuse_cases
 from .._internal.tables import is_table, to_frame
 from .clustering import Clustering, ids, kind
 from .lookup import are_listed, look_up, same_kind
@@ -292,7 +292,7 @@ def refuse_outside(records: pd.Index, outside: BoolArray) -> None:
     """Refuse labelled records that are not in the frame."""
     said = f"{{n}} of {len(records)} labelled records are outside the frame, such as"
     must = "hold every record that existed when the labels were made, with ids written as in the labels"
-    refuse_where(outside, said, records, f": it must {must}")
+    refuse_cases(records[outside], said, f": it must {must}")
 
 
 def _restrict_by_dates(

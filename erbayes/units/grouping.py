@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
-from .._internal.errors import DataError, NotIdentified, Remedy, head, refuse_where
+from .._internal.errors import DataError, NotIdentified, Remedy, head, refuse_cases
 from .._internal.tables import is_table, refuse_columns, to_frame
 from ..metrics.columns import Domain, Links, Pieces
 from .clustering import ids, kind
@@ -89,7 +89,7 @@ class Variable:
         position = self.keys.get_indexer(wanted)
         remedy = ": write one of their own, such as 'unknown', where the values stand"
         said = f"{self.name!r} has no value for {{n}} of {among}, such as"
-        refuse_where(position < 0, said, wanted, remedy)
+        refuse_cases(wanted[position < 0], said, remedy)
         return np.asarray(self.codes[position])
 
 

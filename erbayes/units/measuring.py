@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
-from .._internal.errors import DataError, head, member, refuse_where
+from .._internal.errors import DataError, head, member, refuse_cases
 from .._internal.policies import Missing
 from .checks import first_entities, missing_records, position_in_labels, refuse_edges, strangers
 from .clustering import Clustering, ids, kind
@@ -246,12 +246,12 @@ def units_of(labels: Clustering, blocks: Any) -> tuple[IntArray, pd.Index]:
     unlabelled = np.isin(blocks.codes, block)
     unlabelled[position] = False
     said = "{n} records of sampled blocks have no label, such as"
-    refuse_where(unlabelled, said, blocks.records, ": label every record of a sampled block")
+    refuse_cases(blocks.records[unlabelled], said, ": label every record of a sampled block")
     unit[labels.codes] = block
     crossing = np.zeros(len(unit), dtype=bool)
     crossing[labels.codes[unit[labels.codes] != block]] = True
     said = "{n} true entities cross blocks, such as"
-    refuse_where(crossing, said, labels.clusters, ": blocks must be unions of true entities")
+    refuse_cases(labels.clusters[crossing], said, ": blocks must be unions of true entities")
     return unit, blocks.clusters
 
 

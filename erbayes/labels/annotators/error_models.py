@@ -333,11 +333,14 @@ def _mark_home(
 ) -> BoolArray:
     """True for the piece of the first sampled mention of each entity, (p,)."""
     position = labels.records[covered].get_indexer(mentions)
-    refuse_cases(mentions[position < 0], "mentions are not both labelled and predicted", len(position))
+    refuse_cases(
+        mentions[position < 0],
+        f"{{n}} of {len(position):,} mentions are not both labelled and predicted, such as",
+    )
     homes = piece[position]
     homes = homes[np.unique(units.group[homes], return_index=True)[1]]
     without = np.setdiff1d(np.arange(len(units)), units.unit[homes])
-    refuse_cases(units.ids[without], "labelled entities hold no mention")
+    refuse_cases(units.ids[without], "{n} labelled entities hold no mention, such as")
     home = np.zeros(len(units.n), dtype=bool)
     home[homes] = True
     return home

@@ -45,8 +45,8 @@ def answers(labels: Any, mentions: Any) -> pd.DataFrame:
     """
     labels, mentions = Clustering.of(labels, "labels"), ids(mentions, "mentions")
     position = labels.records.get_indexer(mentions)
-    refuse_cases(mentions[position < 0], "mentions have no label", len(mentions))
-    refuse_cases(mentions[mentions.duplicated()], "mentions are listed twice")
+    refuse_cases(mentions[position < 0], f"{{n}} of {len(mentions):,} mentions have no label, such as")
+    refuse_cases(mentions[mentions.duplicated()], "{n} mentions are listed twice, such as")
     members = pd.DataFrame({"entity": labels.codes, "record": labels.records})
     entities = pd.DataFrame({"mention": mentions, "entity": labels.codes[position]})
     return entities.merge(members, on="entity")[["mention", "record"]]
@@ -92,7 +92,7 @@ class Pair:
         prediction = Clustering.of(prediction, "prediction")
         mentions = _list_mentions(first, second)
         position = prediction.records.get_indexer(mentions)
-        refuse_cases(mentions[position < 0], "mentions are not in the prediction")
+        refuse_cases(mentions[position < 0], "{n} mentions are not in the prediction, such as")
         home = prediction.codes[position]
         rows = _join_answers(first, second, mentions, home, prediction)
         position = prediction.records.get_indexer(pd.Index(rows["record"]))
@@ -100,7 +100,7 @@ class Pair:
         unknown = rows["record"][lacking].tolist()
         if missing is Missing.ERROR:
             remedy = "; Missing.OMIT leaves them out"
-            refuse_cases(unknown, "records of the answers are not in the prediction", None, remedy)
+            refuse_cases(unknown, "{n} records of the answers are not in the prediction, such as", remedy)
         rows = rows[~lacking]
         mention = mentions.get_indexer(pd.Index(rows["mention"]))
         cluster = prediction.codes[position[~lacking]]
@@ -213,7 +213,7 @@ def _list_mentions(first: pd.DataFrame, second: pd.DataFrame) -> pd.Index:
         refuse_names(["mention", "record"], list(frame.columns), "a table of answers")
     mentions: pd.Index = pd.Index(first["mention"].unique())
     single = mentions.symmetric_difference(pd.Index(second["mention"].unique()))
-    refuse_cases(single, "mentions were answered by one annotator only")
+    refuse_cases(single, "{n} mentions were answered by one annotator only, such as")
     return mentions
 
 

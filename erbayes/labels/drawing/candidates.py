@@ -64,7 +64,9 @@ def from_clustering(drawn: Drawn, looser: Any) -> pd.DataFrame:
     need_kind(clustering.records, queries, "records of the looser clustering")
     position = clustering.records.get_indexer(queries)
     lacking = queries[position < 0]
-    refuse_cases(lacking, "drawn records are missing in the looser clustering", len(queries))
+    refuse_cases(
+        lacking, f"{{n}} of {len(queries):,} drawn records are missing in the looser clustering, such as"
+    )
     homes = pd.DataFrame({"record": queries, "home": clustering.codes[position]})
     near = np.isin(clustering.codes, homes["home"])
     others = pd.DataFrame({"candidate": clustering.records[near], "home": clustering.codes[near]})
@@ -246,7 +248,7 @@ def _number_homes(drawn: Drawn) -> Callable[[pd.Index], IntArray]:
     codes = np.append(pd.factorize(drawn.members["cluster"])[0], -1)  # the position -1 leads to a -1
     lacking = (queries := _queries(drawn))[members.get_indexer(queries) < 0]
     remedy = ": draws that are read from files need the table of their members"
-    refuse_cases(lacking, "drawn records have no members", len(queries), remedy)
+    refuse_cases(lacking, f"{{n}} of {len(queries):,} drawn records have no members, such as", remedy)
     return lambda records: codes[members.get_indexer(records)]
 
 

@@ -120,7 +120,7 @@ class Drawn:
         clustering = Clustering.of(labels, "labels")
         lost = _list_drawn(self.table, unresolved, "unresolved")
         left = _list_drawn(self.table, unlabelled, "unlabelled")
-        refuse_cases(lost.intersection(left), "records are both unresolved and unlabelled")
+        refuse_cases(lost.intersection(left), "{n} records are both unresolved and unlabelled, such as")
         seen = _take_seen(self.table, left)
         begun = ~seen["record"].isin(left).to_numpy()
         resolved = begun & ~seen["record"].isin(lost).to_numpy()
@@ -216,7 +216,9 @@ def _list_drawn(table: pd.DataFrame, records: Any, what: str) -> pd.Index:
     if isinstance(records, str) or not isinstance(records, Iterable):
         raise DataError(f"{what} must be a list of record ids, not {records!r}")
     listed = as_index(records)
-    refuse_cases(listed.difference(pd.Index(table["record"])), f"{what} records were not drawn")
+    refuse_cases(
+        listed.difference(pd.Index(table["record"])), f"{{n}} {what} records were not drawn, such as"
+    )
     return listed
 
 
@@ -246,7 +248,7 @@ def _refuse_lost_strata(table: pd.DataFrame, plan: Plan, begun: pd.DataFrame, re
     ):
         lost = every[~pd.Index(every).isin(rows["stratum"])]
         then = f": the sample has no information about their records; {remedy}"
-        refuse_cases(lost, f"strata have no draw {what}", len(every), then)
+        refuse_cases(lost, f"{{n}} of {len(every):,} strata have no draw {what}, such as", then)
 
 
 def _make_classes(table: pd.DataFrame, begun: BoolArray, resolved: BoolArray, own: Any) -> list[Any]:

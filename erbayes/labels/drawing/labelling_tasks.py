@@ -91,7 +91,7 @@ def tasks(
     shown = mentions.rename(columns={"record": "mention"}).merge(drawn.members, on="cluster")
     shown["role"] = np.where(shown["record"] == shown["mention"], DRAWN, CLUSTER)
     lacking = first["record"][~first["record"].isin(shown["record"][shown["role"] == DRAWN])]
-    refuse_cases(lacking.tolist(), "drawn records are not among the members")
+    refuse_cases(lacking.tolist(), "{n} drawn records are not among the members, such as")
     if isinstance(drawn.plan, PredictedClusters):
         own = mentions.set_index("record")["task"]
         # each pair of records of a cluster is judged once, in the earlier of their tasks
@@ -206,9 +206,14 @@ def locate_rows(records: pd.Index, wanted: pd.Index, what: str) -> IntArray:
     """Return the row of attributes of each wanted record, and refuse records with none or with several."""
     here = np.flatnonzero(records.isin(wanted))
     found = records[here]
-    refuse_cases(found[found.duplicated()].unique(), f"{what} records have several rows of attributes")
+    refuse_cases(
+        found[found.duplicated()].unique(), f"{{n}} {what} records have several rows of attributes, such as"
+    )
     position = found.get_indexer(wanted)
-    refuse_cases(wanted[position < 0].unique(), f"{what} records have no attributes", wanted.nunique())
+    refuse_cases(
+        wanted[position < 0].unique(),
+        f"{{n}} of {wanted.nunique():,} {what} records have no attributes, such as",
+    )
     return here[position]
 
 

@@ -60,7 +60,7 @@ class Labelled:
         """Return the entity of each draw, (n,)."""
         records = pd.Index(self.table["record"])
         position = self.labels.records.get_indexer(records)
-        refuse_cases(records[position < 0].unique(), "drawn records have no label")
+        refuse_cases(records[position < 0].unique(), "{n} drawn records have no label, such as")
         return self.labels.clusters[self.labels.codes[position]]
 
 
@@ -309,7 +309,7 @@ def positive(values: Any, what: str) -> FloatArray:
         raise DataError(f"{what} must be numbers: {error}") from error
     bad = ~((numbers > 0) & np.isfinite(numbers))
     then = ": entities without a chance are not estimated"
-    refuse_cases(numbers[bad], f"{what} are not above 0 and finite", len(numbers), then)
+    refuse_cases(numbers[bad], f"{{n}} of {len(numbers):,} {what} are not above 0 and finite, such as", then)
     return numbers
 
 
@@ -328,9 +328,11 @@ def need_labelled_values(drawn: Labelled, plan: Any, what: str) -> pd.Series:
             "Drawn.design(labels, values=...)"
         )
     values, records = drawn.values, drawn.labels.records
-    refuse_cases(values.index[values.index.duplicated()], "records of the values are listed twice")
+    refuse_cases(
+        values.index[values.index.duplicated()], "{n} records of the values are listed twice, such as"
+    )
     lacking = records[~records.isin(values.index[values.notna()])]
-    refuse_cases(lacking, "labelled records have no value", len(records))
+    refuse_cases(lacking, f"{{n}} of {len(records):,} labelled records have no value, such as")
     return values.reindex(records)
 
 

@@ -195,10 +195,12 @@ def _match_values(values: Any, records: pd.Index) -> Any:
             f"values must be a Series or a mapping by record id, not {type(values).__name__}"
         ) from error
     index = ids(series.index, "record ids of the values")
-    refuse_cases(index[index.duplicated()], "records of the values are listed twice")
+    refuse_cases(index[index.duplicated()], "{n} records of the values are listed twice, such as")
     position = index.get_indexer(records)
     found = series.to_numpy()[position]
-    refuse_cases(records[(position < 0) | pd.isna(found)], "records have no value", len(records))
+    refuse_cases(
+        records[(position < 0) | pd.isna(found)], f"{{n}} of {len(records):,} records have no value, such as"
+    )
     return found
 
 

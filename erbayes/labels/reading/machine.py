@@ -138,15 +138,15 @@ def _read(answers: Any, drawn: pd.Index, columns: tuple[str, str, str]) -> pd.Da
         "cannot tell has a row without a probability"
     )
     unasked = drawn.unique()[~drawn.unique().isin(asked)]
-    refuse_cases(unasked, "drawn records have no answer", drawn.nunique(), rows)
+    refuse_cases(unasked, f"{{n}} of {drawn.nunique():,} drawn records have no answer, such as", rows)
     strangers, remedy = asked[~asked.isin(drawn)].unique(), ": list every draw, in the order of drawing"
-    refuse_cases(strangers, f"records of column {columns[0]!r} were not drawn", None, remedy)
+    refuse_cases(strangers, f"{{n}} records of column {columns[0]!r} were not drawn, such as", remedy)
     table = pd.DataFrame(
         {"drawn": asked, "record": pd.Index(record.tolist()), "probability": probability.to_numpy()}
     )
     twice = table[table.duplicated(["drawn", "record"])]
     pairs = [*zip(twice["drawn"], twice["record"], strict=True)]
-    refuse_cases(pairs, "pairs have several answers", None, ": keep one of them")
+    refuse_cases(pairs, "{n} pairs have several answers, such as", ": keep one of them")
     return table
 
 
@@ -176,7 +176,7 @@ def _as_predicted(
     named = pd.Index(pd.concat([table["drawn"], table["record"]]).unique())
     lacking = named[~named.isin(clusters.records)]
     remedy = ": drop these answers, and draws of these records"
-    refuse_cases(lacking, "records of the answers are not in the prediction", None, remedy)
+    refuse_cases(lacking, "{n} records of the answers are not in the prediction, such as", remedy)
     home, own = (
         clusters.codes[clusters.records.get_indexer(pd.Index(table[c]))] for c in ("drawn", "record")
     )
