@@ -270,6 +270,17 @@ class TestErrors:
         with pytest.raises(eb.DataError, match=r"cannot write .*runs: File exists: name a new folder"):
             run(never, tmp_path / "runs")
 
+    @pytest.mark.parametrize("kept", [0, 20, 150])
+    def test_a_truncated_block(self, tmp_path, kept):
+        folder = tmp_path / "runs"
+        run(constant(1.0), folder)
+        (file,) = folder.iterdir()
+        file.write_bytes(file.read_bytes()[:kept])
+        with pytest.raises(eb.DataError, match=f"{file.name} is damaged: remove it, and its block is made"):
+            run(constant(1.0), folder)
+        file.unlink()
+        assert (run(constant(1.0), folder) == 1).all()
+
     def test_read_only(self, tmp_path, monkeypatch):
         """Finished blocks are read; others are refused before the work."""
         folder = tmp_path / "runs"

@@ -71,7 +71,10 @@ class StudyFolder:
         missing, blocks = [], {}
         for key in keys:
             if (file := self.path / f"{key}.npy").is_file():
-                blocks[key] = np.load(file)
+                try:
+                    blocks[key] = np.load(file)
+                except (EOFError, ValueError) as error:
+                    raise DataError(f"{file} is damaged: remove it, and its block is made again") from error
             else:
                 missing.append(key)
         if missing:

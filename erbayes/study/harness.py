@@ -249,7 +249,7 @@ def study(
     Raises
     ------
     DataError
-        A folder that cannot be written to.
+        A folder that cannot be written to, or a damaged file in it.
 
     Warns
     -----
