@@ -20,9 +20,8 @@ from .joined import populations
 from .laws import laws
 from .model import SizeModel
 from .parts import PartDraws, drawn_from_prior
-from .posterior import applied
 from .samplers import need_draws
-from .totals import COMPLETED, count_completed_links
+from .totals import COMPLETED, applied, count_completed_links
 
 
 def prior(

@@ -17,8 +17,7 @@ from ..metrics.uncertain import Draws
 from .fit import NOTE, Fit, pool
 from .fitting import fast
 from .model import SizeModel
-from .posterior import applied
-from .totals import identifies
+from .totals import applied, identifies
 
 Place = tuple[Domain | None, Links]
 """A domain with a meaning of its links, or all records, which have a fit of their own."""

@@ -77,14 +77,12 @@ class Fit(FittedLaws, FittedTree):
     >>> fit = bayes.fast(sample, rng=1)
     >>> fit.pooled("pairwise-recall").interval().round(2)
     array([[0.88, 0.94]])
-    >>> fit.numbers(["count", "share(size>=2)"]).names
-    ('count', 'share(size>=2)')
     >>> fit.explain()[:14]
     'The sample has'
     """
 
     def _tabulate(self, level: float, metrics: Sequence[Metric]) -> pd.DataFrame:
-        """Return all columns of `Posterior.table`."""
+        """Return all columns of `table`."""
         table = super()._tabulate(level, metrics)
         bounds = np.full((len(table), 2), np.nan)
         for i, metric in enumerate(metrics):

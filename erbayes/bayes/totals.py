@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import Any, Self, TypeGuard
 
@@ -18,7 +18,6 @@ from ..metrics.columns import (
     B3_RECALL,
     B3_RECALL_MEAN,
     COMMON_LINKS,
-    ENTITIES,
     EXACT,
     TRUE_LINKS,
     ClusterSum,
@@ -27,9 +26,8 @@ from ..metrics.columns import (
     PieceSum,
     pairs,
 )
-from ..metrics.definitions import Metric, pairwise_precision, pairwise_recall
-from ..metrics.statistics import SIZE, Statistic, statistics_of
-from ..metrics.uncertain import Draws
+from ..metrics.definitions import ALL, USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
+from ..metrics.uncertain import Draws, Tabled
 from .evidence import Evidence
 from .joined import Joined
 from .laws import compiled
@@ -38,7 +36,6 @@ from .model import SizeModel
 from .outcomes import BETWEEN, UNTIED
 from .parts import Drawn
 from .population import Completed, of_clusters
-from .posterior import Posterior
 from .samplers import Importance, NotConverged, problems_of_chains
 
 FEWEST_AGREEING = 100.0
@@ -73,8 +70,26 @@ def count_completed_links(
     return np.where(population.true == population.common, common, population.true * scale)
 
 
+Total = Callable[[Column | Known], FloatArray]
+"""A function of a column that returns posterior draws of its population total, (chain, draw)."""
+
+
+def totals(metrics: Wanted, total: Total) -> Draws:
+    """Return posterior draws of the totals that metrics need, (chain, draw, column)."""
+    columns = dict.fromkeys(c for m in chosen(metrics) for c in m.columns)
+    values = {c.name: total(c) for c in columns}
+    return Draws(tuple(values), np.stack(list(values.values()), axis=-1), ((0.0, np.inf),) * len(values))
+
+
+def applied(metrics: Wanted, total: Total) -> Draws:
+    """Return posterior draws of metrics, (chain, draw, k): see `Fit.apply`."""
+    metrics = chosen(metrics)
+    draws = totals(metrics, total).apply(metrics)
+    return replace(draws, values=np.clip(draws.values, *np.transpose(draws.support)))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class FittedTotals(Posterior):
+class FittedTotals(Tabled):
     """The draws of a fitted size model, and the totals that follow from them. `Fit` explains the fields."""
 
     sample: Sample
@@ -151,6 +166,7 @@ class FittedTotals(Posterior):
         return {}
 
     def total(self, column: Column | Known) -> FloatArray:
+        """Return posterior draws of a column's population total, (chain, draw); refuse one without draws."""
         if column not in self._totals:
             self._totals[column] = self._compute_total(column)
         return self._totals[column]
@@ -183,50 +199,118 @@ class FittedTotals(Posterior):
         records = self.evidence.records - self.evidence.data["sampled_records"]
         return np.asarray(number * (records / np.maximum(number @ self.size, 1.0))[..., None])
 
-    def numbers(self, statistics: Any) -> Draws:
-        """Return posterior draws of a user's own numbers, which depend on the sizes of entities alone.
+    def totals(self, metrics: Wanted) -> Draws:
+        """Return posterior draws of the totals that metrics need, (chain, draw, column)."""
+        return totals(metrics, self.total)
 
-        Unsampled entities of eight records or more are known by bins of sizes, and are spread evenly over
-        the sizes of their bin, which keeps their number and their records.
+    def apply(self, metrics: Wanted) -> Draws:
+        """Return posterior draws of metrics, (chain, draw, k).
+
+        Draws of totals can break their inequalities with known totals. A draw of a metric outside its support
+        is then set to the end of the support.
 
         Parameters
         ----------
-        statistics : Statistic, str or callable, or several
-            As in `erbayes.impact`, such as "count", "share(size>=10)" and "gini".
-
-        Returns
-        -------
-        Draws, (chain, draw, k)
-            They depend on a prior, and `prior_shift` of these draws says how far.
+        metrics : Metric or str, or several
 
         Raises
         ------
         NotIdentified
-            A statistic that needs another feature than the size, or a regression.
+            A metric whose columns have no draws.
         """
-        wanted = statistics_of(statistics)
-        for statistic in wanted:
-            if statistic.fitted is not None or {*statistic.features} - {SIZE}:
-                raise _refuse_number(statistic.names)
-        units, width = self.evidence.units, self.evidence.grid.width.astype(int)
-        rows = pd.DataFrame({SIZE: np.concatenate([1.0 + np.arange(width.sum()), units.size])})
-        wanted = tuple(statistic.fit(rows) for statistic in wanted)
-        sampled, values = units.column(ENTITIES), []
-        for unsampled in self._unsampled.reshape(-1, len(width)):
-            weights = np.concatenate([np.repeat(unsampled / width, width), sampled])
-            there = weights > 0
-            values.append(
-                np.concatenate([_evaluate(statistic, rows[there], weights[there]) for statistic in wanted])
-            )
-        return Draws(
-            tuple(name for statistic in wanted for name in statistic.names),
-            np.reshape(values, (*self._unsampled.shape[:2], -1)),
-            tuple(statistic.support for statistic in wanted for _ in statistic.names),
-        )
+        return applied(metrics, self.total)
 
     def identifies(self, metric: Metric) -> bool:
         """Return True if the model produces all totals of a metric."""
         return identifies(metric)
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return the metrics of `erbayes.metrics.ALL` that have draws."""
+        return tuple(m for m in ALL if identifies(m))
+
+    def table(self, level: float = 0.95, metrics: Wanted | None = None) -> pd.DataFrame:
+        """Return estimates and intervals of metrics, and how far they rest on priors and laws.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+        metrics : Metric or str, or several, optional
+            By default those of `erbayes.metrics.USUAL` that have draws.
+
+        Returns
+        -------
+        DataFrame, one row per metric
+            Columns of `Draws.table`, and these.
+
+            - prior_shift: the shift of the mean, in posterior standard deviations, if the prior of one part
+              counts twice, for the part with the largest shift. Above .3, the answer depends on that prior.
+              prior_shift_error is its Monte Carlo standard error, .1 to .4 with 1,000 draws.
+            - posterior_lower, posterior_upper: the interval of the posterior. If the alarm of recall is
+              raised, lower and upper of the metrics that count true links are those of the pool instead, and
+              kind says so (see `Fit.disowned`).
+            - pooled_lower, pooled_upper: the interval of `Fit.pooled`; NaN if the closed form lacks the
+              metric.
+            - by_second, if there is a second clustering: the share of the true links taken from it.
+            - law_lower, law_upper, if parts have several laws: the ends of the widest range of the intervals
+              under the laws that the sample does not reject (see `Fit.laws`).
+
+        Raises
+        ------
+        NotIdentified
+            A metric whose columns have no draws.
+        """
+        wanted = [m for m in USUAL if identifies(m)] if metrics is None else metrics
+        return self._tabulate(level, chosen(wanted))
+
+    def _tabulate(self, level: float, metrics: Sequence[Metric]) -> pd.DataFrame:
+        """Return the columns of `table` that follow from the draws alone."""
+        draws = self.apply(metrics)
+        shift, error = self.prior_shift(draws), self.prior_shift_error(draws)
+        largest = np.arange(len(shift)), shift.to_numpy().argmax(axis=1)
+        return draws.table(level).assign(
+            prior_shift=shift.to_numpy()[largest], prior_shift_error=error.to_numpy()[largest]
+        )
+
+    def prior_shift(self, draws: Draws) -> pd.DataFrame:
+        """Return the influence of each part's prior on each mean, one row per metric, one column per part.
+
+        It is the absolute shift of the mean, in posterior standard deviations, if the prior p is raised to
+        the power α = 2, from the slope at α = 1, which for a metric g is a posterior covariance:
+
+            d E(g)/d log α = Cov(g, log p)
+
+        Source: Kallioinen et al. (2024), doi 10.1007/s11222-023-10366-5.
+
+        Parameters
+        ----------
+        draws : Draws
+            Posterior draws of metrics, from `apply`.
+        """
+        moves = self._moves(draws)
+        return self._by_metric_and_part(draws, np.abs(moves.sum(axis=(0, 1))) / (moves[..., 0, 0].size - 1))
+
+    def prior_shift_error(self, draws: Draws) -> pd.DataFrame:
+        """Return the Monte Carlo standard error of each number of `prior_shift`.
+
+        It is that of the means of batches of √n consecutive draws, n per chain, since copies are consecutive.
+        """
+        moves = self._moves(draws)
+        n = moves.shape[1]
+        length = int(np.sqrt(n))
+        batches = moves[:, n % length :].reshape(-1, length, *moves.shape[2:]).mean(axis=1)
+        return self._by_metric_and_part(draws, batches.std(axis=0, ddof=1) / np.sqrt(len(batches)))
+
+    def _moves(self, draws: Draws) -> FloatArray:
+        """Return what each draw adds to the shift of each metric by each part, (chain, draw, k, part)."""
+        priors = np.stack(list(self.log_prior.values()), axis=-1)
+        certain = draws.sd <= 1e-12 * np.maximum(np.abs(draws.mean), 1)
+        metrics = (draws.values - draws.mean) / np.where(certain, np.inf, draws.sd)
+        deviations = priors - priors.mean(axis=(0, 1))
+        return np.asarray(np.log(2) * metrics[..., None] * deviations[..., None, :])
+
+    def _by_metric_and_part(self, draws: Draws, values: FloatArray) -> pd.DataFrame:
+        return pd.DataFrame(values, index=pd.Index(draws.names, name="metric"), columns=list(self.log_prior))
 
     @property
     def by_second(self) -> FloatArray:
@@ -275,21 +359,6 @@ class FittedTotals(Posterior):
             key = self.apply([pairwise_precision, pairwise_recall])
             problems += problems_of_chains(key.values, list(key.names))
         return problems
-
-
-def _evaluate(statistic: Statistic, rows: pd.DataFrame, weights: FloatArray) -> FloatArray:
-    """Return the values of a statistic, (k,), refusing a function that needs other features."""
-    try:
-        return statistic.value(rows, weights)
-    except KeyError as error:
-        raise _refuse_number(statistic.names) from error
-
-
-def _refuse_number(names: Sequence[str]) -> NotIdentified:
-    return NotIdentified(
-        f"a size model tells no {', '.join(names)}, which needs more than the feature {SIZE!r}: use "
-        "erbayes.impact, which estimates it from the labels"
-    )
 
 
 def identifies(metric: Metric) -> bool:

@@ -1,11 +1,10 @@
-"""A fit as a tree of groups for ArviZ, with its likelihood and predictions, and as a file."""
+"""A fit as a tree of groups for ArviZ, with its likelihood and predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import arviz as az
@@ -15,11 +14,9 @@ import xarray as xr
 from pymc.model.transform.optimization import freeze_dims_and_data
 
 from .._internal.arrays import FloatArray, Seed, generator
-from .._internal.files import replacing
 from .contract import ALL_DATA
 from .likelihood import DIMS, Factor, factors
 from .parts import drawn_from_prior
-from .posterior import TABLE, Saved
 from .totals import FittedTotals
 
 Groups = Mapping[str, Mapping[str, Any]]
@@ -27,7 +24,7 @@ Groups = Mapping[str, Mapping[str, Any]]
 
 
 class FittedTree(FittedTotals):
-    """A fit for the tools of PyMC and ArviZ, and for a file."""
+    """A fit for the tools of PyMC and ArviZ."""
 
     @cached_property
     def pymc(self) -> pm.Model:
@@ -148,12 +145,3 @@ class FittedTree(FittedTotals):
         tree = self.tree.copy()
         tree.update(self._build_tree(groups).children)
         return tree
-
-    def save(self, path: Path | str) -> None:
-        """Write `tree` and `table()` as netCDF, for `Fit.load` and `arviz.from_netcdf`."""
-        tree = self.tree.copy()
-        tree.attrs[TABLE] = self.table().to_json(orient="split", double_precision=15)
-        with replacing(Path(path)) as new:
-            tree.to_netcdf(new, engine="h5netcdf")
-
-    load = staticmethod(Saved.load)
