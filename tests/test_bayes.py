@@ -1167,3 +1167,13 @@ def test_nuts_agrees_with_the_fast_fit():
     # NUTS itself has a Monte Carlo error of .1 sd or so at an end, and of .02 sd in a mean
     assert np.abs(ends).max() < 0.3
     assert np.abs(means).max() < 0.1
+
+
+def test_metrics_of_groups_are_refused_with_a_remedy():
+    pop = world(records=400)
+    group = pd.Series(np.where(pop.true % 2, "odd", "even"), pop.true.index)
+    census = eb.Sample(eb.measure(pop.pred, pop.true), eb.UniformClusters())
+    with pytest.raises(eb.NotIdentified, match="fit a group of records as a population of its own"):
+        eb.by_domain(
+            census, group, [R], prediction=pop.pred, engine=bayes.Modelled(ONE_LAW, draws=200), rng=1
+        )

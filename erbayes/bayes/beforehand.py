@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._internal.arrays import FloatArray, Seed, generator
-from .._internal.errors import NotIdentified, need_object
+from .._internal.errors import NotIdentified
 from ..metrics.columns import ClusterSum, Column, Known
 from ..metrics.definitions import Wanted, pairwise_f1, pairwise_precision, pairwise_recall
 from ..metrics.uncertain import Draws
@@ -18,7 +18,7 @@ from ..units.units import histogram
 from .evidence import data_of_prediction
 from .joined import populations
 from .laws import laws
-from .model import SizeModel
+from .model import SizeModel, need_model
 from .parts import PartDraws, drawn_from_prior
 from .samplers import need_draws
 from .totals import COMPLETED, applied, count_completed_links
@@ -69,8 +69,7 @@ def prior(
     >>> before.names
     ('pairwise-precision', 'pairwise-recall', 'pairwise-f1')
     """
-    model, rng = SizeModel() if model is None else model, generator(rng)
-    need_object(model, "tied", "a model is an object such as SizeModel()")
+    model, rng = need_model(model), generator(rng)
     number, known = need_draws(draws), histogram(Clustering.of(prediction, "prediction").sizes)
     data = data_of_prediction(known)
     if model.shared is not None:

@@ -11,12 +11,11 @@ import numpy as np
 import pandas as pd
 
 from .._internal.errors import NotIdentified, Sentence
-from ..analysis.domains import in_domain
 from ..engine import PooledDraws, taylor
 from ..engine.pool import PooledQuantiles, pool_quantiles
 from ..metrics.columns import TRUE_LINKS
 from ..metrics.definitions import Metric, Wanted, chosen, pairwise_precision, pairwise_recall
-from ..metrics.uncertain import Draws, Normal
+from ..metrics.uncertain import Draws
 from .by_law import FittedLaws
 from .doubts import alarms, is_disowned, is_unseen
 from .explained import explained
@@ -33,12 +32,6 @@ NOTE = (
     "on a prior for the sizes and errors of the entities that were not drawn."
 )
 """What every pool says of itself."""
-
-
-def pool(posterior: Draws, closed: Normal, unseen: Sequence[str]) -> PooledDraws:
-    """Return the pool of posterior draws and the closed form, with outer quantiles of metrics `unseen`."""
-    closed = replace(closed, names=posterior.names)
-    return replace(pool_quantiles([posterior, closed], [MODEL, 1 - MODEL], outer=unseen), note=NOTE)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,13 +107,12 @@ class Fit(FittedLaws, FittedTree):
         NotIdentified
             A metric that has no draws, or that the sample cannot estimate by the closed form.
         """
-        posterior, local = self.apply(metrics), chosen(metrics)
-        domain, links = self.evidence.domain, self.evidence.links
-        if domain is not None:
-            local = tuple(in_domain(metric, domain, links, known=True) for metric in local)
-        closed = taylor(self.sample, local).apply(local)
-        unseen = [m.name for m in chosen(metrics) if self.is_unseen and TRUE_LINKS in m.columns]
-        return pool(posterior, closed, unseen)
+        metrics = chosen(metrics)
+        posterior, closed = self.apply(metrics), taylor(self.sample, metrics).apply(metrics)
+        closed = replace(closed, names=posterior.names)
+        unseen = [m.name for m in metrics if TRUE_LINKS in m.columns and is_unseen(self)]
+        pooled = pool_quantiles([posterior, closed], [MODEL, 1 - MODEL], outer=unseen)
+        return replace(pooled, note=NOTE)
 
     def disowned(self, metrics: Wanted) -> tuple[Metric, ...]:
         """Return the metrics whose posterior intervals the alarm of recall disowns: those of true links.
@@ -139,11 +131,6 @@ class Fit(FittedLaws, FittedTree):
         for metric in self.disowned(metrics):
             values[..., metrics.index(metric)] = self.pooled(metric).values[..., 0]
         return replace(draws, values=values)
-
-    @cached_property
-    def is_unseen(self) -> bool:
-        """Whether over a quarter of the true links are expected in entities larger than any sampled one."""
-        return is_unseen(self)
 
     @cached_property
     def is_disowned(self) -> bool:

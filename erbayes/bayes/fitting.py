@@ -9,17 +9,16 @@ from typing import Any
 import numpy as np
 
 from .._internal.arrays import FloatArray, Seed, generator
-from .._internal.errors import Alarm, DataError, Grade, Sentence, need_object
-from ..analysis.domains.known_links import domains_out_of_balance
+from .._internal.errors import Alarm, DataError, Grade, Sentence
 from ..design.calibration import links_out_of_reach
 from ..design.sample import Sample
 from ..engine.diagnostics import out_of_balance
-from ..metrics.columns import COMMON_LINKS, Domain, Links
+from ..metrics.columns import COMMON_LINKS
 from .evidence import Evidence
 from .fit import Fit
 from .joined import populations
 from .laws import compiled, weighed
-from .model import SizeModel
+from .model import SizeModel, need_model
 from .samplers import NUTS, Importance, NotConverged, need_draws
 
 CHAINS = 4
@@ -32,8 +31,6 @@ def fast(
     sample: Sample,
     model: SizeModel | None = None,
     *,
-    domain: Domain | None = None,
-    links: Links = Links.SHARED,
     draws: int = 1000,
     rng: Seed = None,
 ) -> Fit:
@@ -49,11 +46,6 @@ def fast(
         Sampled entities, under a design by which the chance of an entity depends only on its size.
     model : SizeModel, optional
         By default `SizeModel()`.
-    domain : Domain, optional
-        The group of whole entities that is the population; by default all records. The units must be grouped
-        by its variable, which must be known for all records of the prediction (see `Units.grouped`).
-    links : Links
-        How links between the domain and other records count.
     draws : int
         Posterior draws, 50 or more, in four chains that share the proposals but no point. Some are copies:
         of 1,000 draws, 500 to 800 are effective, as `arviz.ess` shows.
@@ -69,7 +61,7 @@ def fast(
     DataError
         Too few draws, or a part that breaks its contract.
     NotIdentified
-        Units, a design, a prediction or a domain that a size model cannot use.
+        Units, a design or a prediction that a size model cannot use.
 
     Warns
     -----
@@ -89,15 +81,13 @@ def fast(
     np.float64(0.82)
     """
     sampler = Importance(-(-need_draws(draws) // CHAINS), CHAINS)
-    return _fit_and_warn(sample, model, domain, links, sampler, generator(rng))
+    return _fit_and_warn(sample, model, sampler, generator(rng))
 
 
 def nuts(
     sample: Sample,
     model: SizeModel | None = None,
     *,
-    domain: Domain | None = None,
-    links: Links = Links.SHARED,
     draws: int = 1000,
     rng: Seed = None,
     **settings: Any,
@@ -109,7 +99,7 @@ def nuts(
 
     Parameters
     ----------
-    sample, model, domain, links, rng
+    sample, model, rng
         As for `fast`.
     draws : int
         Posterior draws of each chain, 50 or more.
@@ -140,24 +130,18 @@ def nuts(
     sampler = NUTS(need_draws(draws), **settings)
     if isinstance(model, SizeModel) and model.shared is not None:
         raise DataError("a model after other fits has priors that NUTS cannot draw: use fast()")
-    return _fit_and_warn(sample, model, domain, links, sampler, generator(rng))
+    return _fit_and_warn(sample, model, sampler, generator(rng))
 
 
 def _fit_and_warn(
-    sample: Sample,
-    model: SizeModel | None,
-    domain: Domain | None,
-    links: Links,
-    sampler: Importance | NUTS,
-    rng: np.random.Generator,
+    sample: Sample, model: SizeModel | None, sampler: Importance | NUTS, rng: np.random.Generator
 ) -> Fit:
     """Fit a model by a sampler, and warn of problems."""
-    model = SizeModel() if model is None else model
-    need_object(model, "tied", "a model is an object such as SizeModel()")
-    evidence = Evidence.of(sample, domain, links)
+    model = need_model(model)
+    evidence = Evidence.of(sample)
     if model.shared is not None:
         evidence = replace(evidence, data=model.shared.fill(evidence.data))
-    beside = None if model.second is None else Evidence.of(sample, domain, links, model.second)
+    beside = None if model.second is None else Evidence.of(sample, model.second)
     fit = draw_and_join(sample, model.alone, evidence, sampler, rng)
     if beside is not None and beside.matched is not None:
         fit = replace(fit, matched=beside.matched)
@@ -165,17 +149,11 @@ def _fit_and_warn(
             truth = draw_and_join(sample, model.of_truth, beside, sampler, rng, fit.total(COMMON_LINKS))
             fit = replace(fit, truth=truth if truth.doubt < REFUSED else None)
     if links_out_of_reach(evidence.units) < 0.1:
-        out = (
-            out_of_balance(sample)
-            if domain is None
-            else domains_out_of_balance(sample, [domain], links, fewest=0)
-        )
-        for alarm in out:
+        for alarm in out_of_balance(sample):
             known = f"{alarm} A size model relies on the known total."
             warnings.warn(Sentence(known, Grade.FAULT), Alarm, stacklevel=3)
-    problems = fit.problems()
-    if problems:
-        warnings.warn(evidence.where + "; ".join(problems), NotConverged, stacklevel=3)
+    if problems := fit.problems():
+        warnings.warn("; ".join(problems), NotConverged, stacklevel=3)
     return fit
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 import xarray as xr
 
 from .._internal.arrays import FloatArray, Seed, generator
-from .._internal.errors import DataError, need, need_object
+from .._internal.errors import DataError, need
 from ..design.sample import Sample
 from ..metrics.definitions import Wanted, chosen
 from ..metrics.uncertain import Draws, Tabled
@@ -22,7 +22,7 @@ from .evidence import Evidence
 from .fit import Fit
 from .fitting import CHAINS, draw_and_join
 from .laws import OneOf, compiled
-from .model import SizeModel
+from .model import SizeModel, need_model
 from .parts import Drawn
 from .samplers import Importance, NotConverged, need_draws
 from .sharing import SPREADS, Shared, Site, find_sites, in_common, tell, weigh, weigh_spreads
@@ -176,8 +176,8 @@ def together(
     Parameters
     ----------
     samples : mapping, name -> Sample or Fit
-        Two groups or more with draws of their own, such as releases, sources or domains. Of a fit, the sample
-        and the domain are taken, and a fit that was told of others brings none of them.
+        Two groups or more with draws of their own, such as releases, sources or groups of records. Of a
+        fit, the sample is taken, and a fit that was told of others brings none of them.
     model : SizeModel, optional
         By default that of the fits, or `SizeModel()`.
     draws : int
@@ -220,9 +220,7 @@ def together(
     if len(samples) < 2:
         raise DataError(f"{len(samples)} groups: together needs two samples or more")
     own = [one.model for one in samples.values() if isinstance(one, Fit)]
-    models = (own or [SizeModel()]) if model is None else [model]
-    for given in models:
-        need_object(given, "tied", "a model is an object such as SizeModel()")
+    models = own if model is None and own else [need_model(model)]
     evidence = [one.evidence if isinstance(one, Fit) else Evidence.of(one) for one in samples.values()]
     _refuse_common_entities([*samples], evidence)
     learnt = Learnt.of(_find_common_model(models), evidence, number, rng)

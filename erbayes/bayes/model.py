@@ -267,3 +267,10 @@ class SizeModel:
                 if name != LOG_FLAWLESS:
                     pm.Deterministic(f"{name}_by_size", value, dims=dimensions(name))
         return model
+
+
+def need_model(model: SizeModel | None) -> SizeModel:
+    """Return a model, by default `SizeModel()`, and refuse what is none."""
+    model = SizeModel() if model is None else model
+    need_object(model, "tied", "a model is an object such as SizeModel()")
+    return model

@@ -20,8 +20,10 @@ from ..metrics.columns import (
     COMMON_LINKS,
     EXACT,
     TRUE_LINKS,
+    Between,
     ClusterSum,
     Column,
+    InDomain,
     Known,
     PieceSum,
     pairs,
@@ -156,7 +158,7 @@ class FittedTotals(Tabled):
             only = compiled(UNTIED[place], data)
             (drawn,) = Importance(draws, chains)([only], rng)[0].values()
             if drawn.problems:
-                what = f"{self.evidence.where}{place}: {'; '.join(drawn.problems)}"
+                what = f"{place}: {'; '.join(drawn.problems)}"
                 warnings.warn(what, NotConverged, stacklevel=4)
             self.untied[stream] = only.usual.evaluated(drawn).by_size
         return self.untied[stream]
@@ -183,6 +185,11 @@ class FittedTotals(Tabled):
             mean = EXPECTED[column](self)
         elif depends_on_size(column):
             mean = column.term(self.size, self.size, self.size)
+        elif isinstance(column, Between | InDomain):
+            raise NotIdentified(
+                f"a size model has no '{column.name}': fit a group of records as a population of its own, "
+                "or use the closed form or the bootstrap"
+            )
         else:
             raise NotIdentified(
                 f"no part of the size model returns '{column.name}': use the closed form or the "
