@@ -24,7 +24,7 @@ from common import PLANS, PR, as_markdown
 from engines import on_distinct
 
 from erbayes.bayes import fast
-from erbayes.bayes.doubts import is_unseen
+from erbayes.bayes.explained import is_unseen
 from erbayes.engine import Jackknife, taylor
 from erbayes.metrics import Draws, Normal
 from erbayes.study import draw_samples

@@ -21,7 +21,7 @@ from erbayes import bayes, plots
 from erbayes import metrics as m
 from erbayes.bayes.evidence import Evidence
 from erbayes.bayes.laws import laws
-from erbayes.bayes.likelihood import Event, Rate, Share, Size, categorical, factors
+from erbayes.bayes.likelihood import Category, Event, Share, categorical, factors
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.parts import CompiledPart, drawn_from_prior, own_model
 from erbayes.bayes.totals import EXPECTED
@@ -348,18 +348,20 @@ def test_draws_of_what_entities_show():
     np.testing.assert_allclose(drawn.var(axis=0), mean * (1 - mean) / (precision + 1), rtol=0.05)
     chance = np.array([[0.1, 0.6, 0.3], [0.8, 0.0, 0.2]])
     value = np.array([0.5, 1.0, 7.0])
-    rate = Rate(none, np.array([1, 0]), np.array([2, 1]), np.broadcast_to(chance, (*n, 2, 3)), value)
+    chances = np.broadcast_to(chance, (*n, 2, 3))
+    rate = Category(none, np.array([1, 0]), np.array([2, 1]), value, chances, chances)
     found = [(rate.drawn(g)[0] == v).mean(axis=0) for v in value]
     np.testing.assert_allclose(np.transpose(found), chance[[1, 0]], atol=0.01)
     np.testing.assert_allclose(rate.log_density()[0, 0], np.log([0.2, 0.6]))
     assert rate.observed.tolist() == [7.0, 1.0]
     of_draws, of_distinct = np.array([1.0, 3.0, 4.0]), np.array([2.0, 1.0, 1.0])
-    size = Size(
+    size = Category(
         none,
+        np.zeros(2, dtype=int),
         np.array([0, 2]),
-        np.array([1, 3]),
-        *(np.broadcast_to(v, (*n, 3)) for v in (of_draws, of_distinct)),
         value,
+        *(np.broadcast_to(v, (*n, 1, 3)) for v in (of_draws / 8, of_distinct)),
+        np.array([1, 3]),
     )
     found = [(size.drawn(g) == v).mean() for v in value]
     np.testing.assert_allclose(found, of_distinct / 4, atol=0.01)

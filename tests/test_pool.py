@@ -172,11 +172,11 @@ def test_where_giants_are_unseen_the_interval_of_recall_spans_both(monkeypatch):
     row = alarmed.table().loc[R.name]
     assert row.kind == "pooled quantiles" and [row.lower, row.upper] == pytest.approx(wanted[1], abs=5e-4)
     # the bar of a quarter, on both sides, without the alarm
-    monkeypatch.setattr("erbayes.bayes.doubts.SURE", 0.0)
+    monkeypatch.setattr("erbayes.bayes.explained.SURE", 0.0)
     for share, ends in ((0.2501, wanted[1]), (0.25, 0.65 * own[1] + 0.35 * closed[1])):
         fixed = type("Fixed", (bayes.Fit,), {"unseen": np.full((4, 125), share)})
         moved = fixed(**{f.name: getattr(alarmed, f.name) for f in fields(alarmed)})
-        assert not moved.is_disowned
+        assert not moved.disowned([R])
         np.testing.assert_allclose(moved.pooled([R]).interval()[0], ends, atol=5e-4)
     quoted = alarmed.quoted([P, R])
     np.testing.assert_allclose(quoted.values[..., 0], alarmed.apply([P]).values[..., 0])

@@ -14,8 +14,7 @@ from ..engine import PooledDraws
 from ..metrics.columns import TRUE_LINKS
 from ..metrics.definitions import Metric, pairwise_recall
 from ..metrics.uncertain import Draws
-from .fit import NOTE, Fit
-from .fitting import fast
+from .fit import NOTE, Fit, fast
 from .model import SizeModel
 from .totals import identifies
 

@@ -8,10 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-import arviz as az
 import numpy as np
 import pandas as pd
-import xarray as xr
 
 from .._internal.arrays import FloatArray, Seed, generator
 from .._internal.errors import DataError, need
@@ -19,8 +17,7 @@ from ..design.sample import Sample
 from ..metrics.definitions import Wanted, chosen
 from ..metrics.uncertain import Draws, Tabled
 from .evidence import Evidence
-from .fit import Fit
-from .fitting import CHAINS, draw_and_join
+from .fit import CHAINS, Fit, draw_and_join
 from .laws import OneOf, compiled
 from .model import SizeModel, need_model
 from .parts import Drawn
@@ -248,8 +245,7 @@ class Together(Tabled):
     def table(self, level: float = 0.95, metrics: Wanted | None = None) -> pd.DataFrame:
         """Return the table of each fit (see `Fit.table`), with its group in a first column."""
         tables = {name: fit.table(level, metrics) for name, fit in self.fits.items()}
-        joint = pd.concat(tables, names=["group"]).reset_index(level="group")
-        return joint
+        return pd.concat(tables, names=["group"]).reset_index(level="group")
 
     def apply(self, metrics: Wanted) -> Draws:
         """Return posterior draws of metrics in all groups, (chain, draw, group x metric).
@@ -281,31 +277,3 @@ class Together(Tabled):
         """
         table = pd.DataFrame(self.weights, index=pd.Index(SPREADS, name="spread")).T.rename_axis("part")
         return table.assign(mean=table.to_numpy() @ SPREADS)
-
-    @property
-    def tree(self) -> xr.DataTree:
-        """Metrics, and parameters that all groups have, with a coordinate `group`, as a tree for ArviZ.
-
-        Group spread has the probabilities of `spread`. The tree of one group is that of its fit.
-        """
-        fits = [*self.fits.values()]
-        common = set.intersection(*(set(fit.draws.parameters) for fit in fits))
-        names = [k for k in fits[0].draws.parameters if k in common]
-        stacked: dict[str, Any] = {
-            k: np.stack([fit.draws.parameters[k] for fit in fits], axis=2) for k in names
-        }
-        own, metrics = fits[0].tree["posterior"].dataset, fits[0].metrics
-        dims = {k: ["group", *map(str, own[k].dims[2:])] for k in names if k in own}
-        stacked = {k: v for k, v in stacked.items() if k in dims}
-        stacked["metrics"] = np.stack([fit.apply(metrics).values for fit in fits], axis=2)
-        dims |= {"metrics": ["group", "metric"], "probability": ["part", "spread"]}
-        coords = {str(k): v for k, v in own.coords.items() if k not in ("chain", "draw")}
-        coords |= {"group": [*self.fits], "metric": [metric.name for metric in metrics]}
-        tree: xr.DataTree = az.from_dict({"posterior": stacked}, coords=coords, dims=dims)
-        tree["spread"] = xr.DataTree(
-            xr.Dataset(
-                {"probability": (("part", "spread"), np.stack([*self.weights.values()]))},
-                {"part": [*self.weights], "spread": SPREADS},
-            )
-        )
-        return tree

@@ -72,55 +72,35 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rate:
-    """Factor of foreign records per record, with the chance `chance[..., row, bin]`, (chain, draw, R, V)."""
+class Category:
+    """Factor of one of V values, counted some `times`, by the `chance` in the `row` of an entity.
+
+    `chance` is (chain, draw, R, V), and `weights` are those of predicted observations.
+    """
 
     entity: IntArray
     row: IntArray
-    bin: IntArray
+    position: IntArray
+    value: Any
     chance: FloatArray
-    value: FloatArray
+    weights: FloatArray
+    times: Any = 1
 
     @property
-    def observed(self) -> FloatArray:
-        return np.asarray(self.value[self.bin])
+    def observed(self) -> Any:
+        return self.value[self.position]
 
     def log_density(self) -> FloatArray:
-        return np.log(np.clip(self.chance[..., self.row, self.bin], TINY, None))
+        chance = self.chance[..., self.row, self.position]
+        return np.asarray(self.times * np.log(np.clip(chance, TINY, None)))
 
     def drawn(self, rng: np.random.Generator) -> Any:
-        *draws, R, V = self.chance.shape
+        *draws, R, V = self.weights.shape
         row = np.arange(np.prod(draws, dtype=int)).reshape(*draws, 1) * R + self.row
-        return self.value[categorical(self.chance.reshape(-1, V), row, rng)]
+        return self.value[categorical(self.weights.reshape(-1, V), row, rng)]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Size:
-    """Factor of sizes, with weights (chain, draw, J) among draws, and among distinct entities to predict."""
-
-    entity: IntArray
-    bin: IntArray
-    times: IntArray
-    of_draws: FloatArray
-    of_distinct: FloatArray
-    size: IntArray
-
-    @property
-    def observed(self) -> IntArray:
-        return np.asarray(self.size[self.bin])
-
-    def log_density(self) -> FloatArray:
-        p = self.of_draws / self.of_draws.sum(axis=-1, keepdims=True)
-        return np.asarray(self.times * np.log(np.clip(p[..., self.bin], TINY, None)))
-
-    def drawn(self, rng: np.random.Generator) -> Any:
-        *draws, J = self.of_distinct.shape
-        draw = np.arange(np.prod(draws, dtype=int)).reshape(*draws, 1)
-        row = np.broadcast_to(draw, (*draws, len(self.entity)))
-        return self.size[categorical(self.of_distinct.reshape(-1, J), row, rng)]
-
-
-Factor = Event | Share | Rate | Size
+Factor = Event | Share | Category
 """One factor of the likelihood, of what is `observed` of k sampled entities.
 
 It has the log density of the observations, and draws predicted ones, (chain, draw, k).
@@ -145,14 +125,16 @@ def factors(
     several, met = np.flatnonzero(e.several & rest), np.flatnonzero((e.foreign > 0) & rest)
     broken, modelled = np.flatnonzero(e.broken & (e.size > 2) & rest), np.flatnonzero(rest)
     anyone, number = np.arange(len(bins)), by_size["entities"]
-    all_factors: dict[str, Factor] = {
-        "size": Size(
+    of_draws, of_distinct = number * data["selection"], number * (1 - chance_undrawn(number, data))
+    found: dict[str, Factor] = {
+        "size": Category(
             anyone,
+            np.zeros_like(bins),
             bins,
-            e.draws,
-            number * data["selection"],
-            number * (1 - chance_undrawn(number, data)),
             np.floor(data["size"]).astype(np.int64),
+            (of_draws / of_draws.sum(axis=-1, keepdims=True))[..., None, :],
+            of_distinct[..., None, :],
+            e.draws,
         ),
         "broken": Event(several, e.broken[several].astype(int), 1 - by_size["intact"][..., bins[several]]),
         "share": Share(
@@ -163,13 +145,11 @@ def factors(
         ),
     }
     if "met" in by_size:
-        intrusion = nearest(np.exp2(data["log_intrusion"] + 3), e.rate[met])
+        position = nearest(np.exp2(data["log_intrusion"] + 3), e.rate[met])
         row, chance = data["in_doubling"][bins[met]], by_size["intrusion_chance"]
-        all_factors |= {
-            "met": Event(modelled, (e.foreign > 0)[rest].astype(int), by_size["met"][..., bins[rest]]),
-            "rate": Rate(met, row, intrusion, chance, data["intrusion_value"]),
-        }
+        found["met"] = Event(modelled, (e.foreign > 0)[rest].astype(int), by_size["met"][..., bins[rest]])
+        found["rate"] = Category(met, row, position, data["intrusion_value"], chance, chance)
     if "stands" in by_size:
         chance = data["second"] * by_size["stands"] / number
-        all_factors["matched"] = Event(anyone, e.matched.astype(int), chance[..., bins])
-    return {name: factor for name, factor in all_factors.items() if len(factor.entity)}
+        found["matched"] = Event(anyone, e.matched.astype(int), chance[..., bins])
+    return {name: factor for name, factor in found.items() if len(factor.entity)}

@@ -130,11 +130,6 @@ class FittedTotals(Tabled):
         """Pareto shapes of importance weights, by part."""
         return self.draws.khat
 
-    @property
-    def agreeing(self) -> float:
-        """Effective number of combinations of draws that agree with the known number of predicted links."""
-        return self.draws.agreeing
-
     @cached_property
     def exact(self) -> FloatArray:
         """Chance that an entity is exactly predicted, by size, (chain, draw, J)."""
