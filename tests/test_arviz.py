@@ -21,10 +21,10 @@ from erbayes import bayes, plots
 from erbayes import metrics as m
 from erbayes.bayes.evidence import Evidence
 from erbayes.bayes.laws import laws
-from erbayes.bayes.likelihood import Category, Event, Share, categorical, factors
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.parts import CompiledPart, drawn_from_prior, own_model
 from erbayes.bayes.totals import EXPECTED
+from erbayes.bayes.tree import Category, Event, Share, categorical, factors
 from erbayes.metrics import PER_RECORD, UNIT, Metric
 from erbayes.metrics.columns import RECORDS, PieceSum
 from erbayes.study import populations

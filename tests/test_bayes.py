@@ -29,12 +29,11 @@ from erbayes.bayes.importance import (
     resampled,
     smoothed,
 )
-from erbayes.bayes.joined import joined
 from erbayes.bayes.laws import laws, weighed
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.outcomes import BETWEEN, UNTIED
 from erbayes.bayes.parts import CompiledPart, PartDraws, Program, own_model
-from erbayes.bayes.population import Completed, Links, completed, log_density_of_total, unsampled
+from erbayes.bayes.population import Completed, Links, completed, joined, log_density_of_total, unsampled
 from erbayes.bayes.samplers import NUTS, Importance, Whitened, problems_of_chains
 from erbayes.bayes.totals import depends_on_size
 from erbayes.design import BySize

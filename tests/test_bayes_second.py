@@ -15,11 +15,10 @@ from erbayes._internal.arrays import generator
 from erbayes.bayes import PredictionInformed
 from erbayes.bayes.contract import DATA, SECOND_DATA, coords
 from erbayes.bayes.evidence import Evidence
-from erbayes.bayes.joined import given
 from erbayes.bayes.laws import compiled
 from erbayes.bayes.model import WithSecond
 from erbayes.bayes.parts import PartDraws, own_model
-from erbayes.bayes.population import Links, completed, unsampled
+from erbayes.bayes.population import Links, completed, given, unsampled
 from erbayes.bayes.samplers import Importance
 from erbayes.study.populations import LogNormal, Misattribution, population
 

@@ -20,6 +20,7 @@ from erbayes.bayes.importance import approximated
 from erbayes.bayes.laws import OneOf, compiled
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.parts import Drawn
+from erbayes.bayes.priors import Scores, Told
 from erbayes.bayes.sharing import (
     SPREADS,
     Site,
@@ -30,7 +31,6 @@ from erbayes.bayes.sharing import (
     weigh,
     weigh_spreads,
 )
-from erbayes.bayes.told import Scores, Told
 from erbayes.labels import Records
 from erbayes.study import draw_samples
 from erbayes.study import populations as sim

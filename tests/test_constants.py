@@ -125,8 +125,8 @@ NEEDS_NONE = {
     "labelling.MANY": "a limit of display: a note, and no number",
     "labelling_tasks.SHUFFLED": "a stream of random numbers",
     "labelling_tasks.STRANGERS": "a stream of random numbers",
-    "likelihood.NEARLY": "a limit of floats",
-    "likelihood.TINY": "a limit of floats",
+    "tree.NEARLY": "a limit of floats",
+    "tree.TINY": "a limit of floats",
     "outcomes.MOST_PRECISE": "a limit of floats",
     "page.ATTRIBUTES": "a limit of layout",
     "page.LONG": "a limit of layout",
@@ -143,8 +143,8 @@ NEEDS_NONE = {
     "sizes.FLOOR": "a limit of floats",
     "source.BUCKETS": "the number of values of the first 16 bits of a key",
     "thresholds.SHOWN": "a limit of display",
-    "told.NEAREST": "a limit of floats",
-    "told.RAREST": "a limit of floats",
+    "priors.NEAREST": "a limit of floats",
+    "priors.RAREST": "a limit of floats",
 }
 """Why a constant needs no guard."""
 
@@ -155,8 +155,8 @@ UNGUARDED = {
     "fit.REFUSED": "not tried yet; tests compile models",
     "grid.RANK": "not tried yet; tests of sizes import it",
     "importance.WIDER": "not tried yet; results are the same up to noise",
-    "joined.CANDIDATES": "not tried yet; results are the same up to noise",
-    "joined.PARTNERS": "not tried yet; results are the same up to noise",
+    "population.CANDIDATES": "not tried yet; results are the same up to noise",
+    "population.PARTNERS": "not tried yet; results are the same up to noise",
     "matched.FEWEST": "the test of matches passes with twice as many",
     "samplers.PILOT_DRAWS": "not tried yet; results are the same up to noise",
     "simultaneous.PATHS": "not tried yet; results are the same up to noise",

@@ -17,11 +17,11 @@ from ..metrics.uncertain import Draws
 from ..units.clustering import Clustering
 from ..units.units import histogram
 from .evidence import data_of_prediction
-from .joined import populations
 from .laws import OneOf, laws
 from .model import RETENTION, SIZES, SizeModel, need_model
 from .outcomes import Leakage
 from .parts import PartDraws, drawn_from_prior
+from .population import populations
 from .priors import Level
 from .samplers import need_draws
 from .totals import COMPLETED, applied, count_completed_links

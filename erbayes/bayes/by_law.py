@@ -14,10 +14,10 @@ import pandas as pd
 from .._internal.arrays import FloatArray
 from ..metrics.columns import COMMON_LINKS
 from ..metrics.definitions import Wanted, pairwise_precision, pairwise_recall
-from .joined import populations
 from .laws import compiled, laws
 from .outcomes import BETWEEN
 from .parts import PartDraws
+from .population import populations
 from .samplers import mixing
 from .totals import FittedTotals
 

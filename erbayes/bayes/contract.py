@@ -14,7 +14,7 @@ import pytensor.tensor as pt
 
 from .._internal.errors import DataError
 from .grid import RANK
-from .told import Told
+from .priors import Told
 
 LOG_FLAWLESS = "log_flawless"
 """Name of the log joint density of the data and of a population without any error of the part's kind."""

@@ -25,9 +25,9 @@ from ..metrics.uncertain import Draws
 from .by_law import FittedLaws
 from .evidence import Evidence
 from .explained import alarms, explained, is_disowned, is_unseen
-from .joined import populations
 from .laws import compiled, weighed
 from .model import SizeModel, need_model
+from .population import populations
 from .samplers import NUTS, Importance, NotConverged, need_draws
 from .tree import FittedTree
 

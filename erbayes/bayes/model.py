@@ -18,10 +18,9 @@ from .laws import OneOf, laws
 from .outcomes import Leakage, Retention, Threshold, curve
 from .parts import COMPILER
 from .population import Links, unsampled
-from .priors import Level, Prior, Slope, counts, normalised, variable
+from .priors import Level, Prior, Slope, Told, counts, normalised, variable
 from .sharing import Shared
 from .sizes import PredictionInformed, SizeFamily
-from .told import Told
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,13 +31,12 @@ from ..metrics.columns import (
 from ..metrics.definitions import ALL, USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
 from ..metrics.uncertain import Draws, Tabled
 from .evidence import Evidence
-from .joined import Joined
 from .laws import compiled
 from .matched import Matched
 from .model import SizeModel
 from .outcomes import BETWEEN, UNTIED
 from .parts import Drawn
-from .population import Completed, of_clusters
+from .population import Completed, Joined, of_clusters
 from .samplers import Importance, NotConverged, problems_of_chains
 
 FEWEST_AGREEING = 100.0
