@@ -151,7 +151,7 @@ def test_counts_on_grids_are_the_sample(draw):
     np.testing.assert_array_equal(d["met_by_doubling"], found)
     # the values of the bins keep the mean of what is in them
     assert d["intrusions"].sum(axis=0) @ d["intrusion_value"] == pytest.approx(sum(v for _, v in intrusions))
-    assert evidence.records == 4000 and evidence.predicted_links == world().total(PREDICTED_LINKS)
+    assert evidence.data["records"] == 4000 and evidence.predicted_links == world().total(PREDICTED_LINKS)
 
 
 def test_smoothing_moves_counts_and_loses_none():

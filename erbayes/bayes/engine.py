@@ -55,7 +55,7 @@ class Modelled:
         the predictions are taken for independent, so that intervals of differences are rather too wide.
         """
         rng = generator(rng)
-        seed, names, values, support = int(rng.integers(2**32)), [], [], []
+        seed, names, values, support = int(rng.integers(2**32)), list[str](), [], list[tuple[float, float]]()
         for sample in samples:
             fit = self.fitted(sample, seed)
             draws, order = fit.apply(metrics), fit.total(TRUE_LINKS).ravel().argsort(kind="stable")

@@ -75,7 +75,6 @@ class Evidence:
     grid: SizeGrid
     entities: Entities
     data: dict[str, Any]
-    records: float
     predicted_links: float
     matched: Matched | None = None
 
@@ -89,12 +88,9 @@ class Evidence:
         matched = None if second is None else Matched.of(sample, second)
         grid = _make_grid(known, size.max(), 0 if matched is None else matched.size.max())
         foreign = 2 * (units.column(PREDICTED_LINKS) - common)
-        of_bin, by_second = size, np.zeros(len(size), dtype=bool)
-        if matched is not None:
-            by_second = matched.known
-            of_bin = np.where(by_second, matched.size[matched.cluster], size)
+        by_second = np.zeros(len(size), dtype=bool) if matched is None else matched.known
+        of_bin = size if matched is None else np.where(by_second, matched.size[matched.cluster], size)
         entities = Entities(size, common, np.maximum(foreign, 0), draws, grid.bin(of_bin), by_second)
-        records, predicted = known.total(RECORDS), known.total(PREDICTED_LINKS)
         data = _count_entities(grid, known, entities) | {
             "centre": np.log2(size).mean(),
             "selection": np.asarray(design.selection(grid.size, sample.units), dtype=float),
@@ -105,7 +101,7 @@ class Evidence:
             data |= matched.data(sample, grid)
             data["sampled_entities"] = np.bincount(entities.bin, minlength=len(grid.size))
             data["sampled_foreign"] = 0.0
-        return cls(units, grid, entities, data, records, predicted, matched)
+        return cls(units, grid, entities, data, known.total(PREDICTED_LINKS), matched)
 
 
 def data_of_prediction(known: KnownTotals) -> dict[str, Any]:

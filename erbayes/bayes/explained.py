@@ -10,7 +10,7 @@ import numpy as np
 from .._internal.arrays import FloatArray
 from .._internal.errors import Grade, Remedy, Sentence
 from ..auxiliary.estimates import known_labels
-from ..metrics.columns import TRUE_LINKS, pairs
+from ..metrics.columns import RECORDS, TRUE_LINKS, pairs
 from ..metrics.definitions import pairwise_precision, pairwise_recall
 from .by_law import FittedLaws
 from .laws import OneOf
@@ -126,12 +126,12 @@ def _explain_sample(fit: FittedTotals) -> str:
 
 
 def _explain_prediction(fit: FittedTotals) -> str:
-    evidence, known = fit.evidence, fit.evidence.units.known
+    known, largest = fit.evidence.units.known, fit.evidence.entities.size.max()
     assert known is not None  # a fit needs the sizes of predicted clusters
-    links, largest = known.count * pairs(known.size), evidence.entities.size.max()
+    links = known.count * pairs(known.size)
     beyond = links[known.size > largest].sum() / max(links.sum(), 1.0)
     return (
-        f"The prediction has {evidence.records:,.0f} records in {known.count.sum():,.0f} clusters of up to "
+        f"The prediction has {known.total(RECORDS):,.0f} records in {known.count.sum():,.0f} clusters of up to "
         f"{known.size.max():,.0f} records, and {links.sum():,.0f} links. {_format_share(beyond)} of its "
         f"links are in clusters of more than {largest:,.0f} records, the size of the largest sampled entity. "
         "The right and the false links of every posterior draw add up to this number of links."

@@ -25,7 +25,7 @@ from ..metrics.uncertain import Draws
 from .by_law import FittedLaws
 from .evidence import Evidence
 from .explained import alarms, explained, is_disowned, is_unseen
-from .laws import compiled, weighed
+from .laws import weighed
 from .model import SizeModel, need_model
 from .population import populations
 from .samplers import NUTS, Importance, NotConverged, need_draws
@@ -309,7 +309,7 @@ def draw_and_join(
     if common is not None:
         data = evidence.data | {"predicted_links": max(float(np.median(common)), 0.5)}
         evidence = replace(evidence, data=data, predicted_links=data["predicted_links"])
-    tied = {place: compiled(part, evidence.data) for place, part in model.tied.items()}
+    tied = model.compiled(evidence.data)
     parts = dict(zip(tied, sampler([*tied.values()], rng), strict=True))
     mixed = {place: weighed(place, tied[place], of_laws, rng) for place, of_laws in parts.items()}
     draws, population = populations(mixed, evidence.data, rng, common)

@@ -14,11 +14,11 @@ import pandas as pd
 from .._internal.arrays import FloatArray, Seed, generator
 from .._internal.errors import DataError, need
 from ..design.sample import Sample
-from ..metrics.definitions import Wanted, chosen
+from ..metrics.definitions import Wanted
 from ..metrics.uncertain import Draws, Tabled
 from .evidence import Evidence
 from .fit import CHAINS, Fit, draw_and_join
-from .laws import OneOf, compiled
+from .laws import OneOf
 from .model import SizeModel, need_model
 from .parts import Drawn
 from .samplers import Importance, NotConverged, need_draws
@@ -135,7 +135,7 @@ class Learnt:
         common, evidence = in_common(evidence)
         drawn, sites = list[Parts](), dict[str, list[dict[str, Site]]]()
         for e in evidence:
-            tied = {place: compiled(part, e.data) for place, part in model.tied.items()}
+            tied = model.compiled(e.data)
             parts = Importance(draws, CHAINS)([*tied.values()], rng)
             drawn.append(dict(zip(tied, parts, strict=True)))
             for place, part in tied.items():
@@ -259,13 +259,6 @@ class Together(Tabled):
             np.concatenate([d.values for d in draws], axis=-1),
             tuple(one for d in draws for one in d.support),
         )
-
-    def between(self, metrics: Wanted) -> Draws:
-        """Return draws of the standard deviation of each metric between groups, (chain, draw, k)."""
-        metrics = chosen(metrics)
-        values = np.stack([fit.apply(metrics).values for fit in self.fits.values()])
-        names = tuple(metric.name for metric in metrics)
-        return Draws(names, values.std(axis=0, ddof=1), ((0.0, np.inf),) * len(names))
 
     @property
     def spread(self) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from .._internal.errors import DataError, need, need_object
 from ..auxiliary.second import Second
 from .contract import LEFT, LOG_FLAWLESS, Part, PlacedPart, as_pymc, coords, dimensions, tensor, title
 from .evidence import Evidence
-from .laws import OneOf, laws
+from .laws import OneOf, compiled, laws
 from .outcomes import Leakage, Retention, Threshold, curve
 from .parts import COMPILER
 from .population import Links, unsampled
@@ -248,6 +248,10 @@ class SizeModel:
             told, weights = self.shared.told[place], self.shared.weights[place]
         placed = {name: PlacedPart(place, law, told.get(name)) for name, law in placed_laws.items()}
         return OneOf(placed, weights) if isinstance(part, OneOf) else placed[""]
+
+    def compiled(self, data: Mapping[str, Any]) -> dict[str, OneOf]:
+        """Return the laws of each tied part, compiled and with these data."""
+        return {place: compiled(part, data) for place, part in self.tied.items()}
 
     def build(self, evidence: Evidence) -> pm.Model:
         """Build one PyMC model of the tied parts."""

@@ -197,7 +197,7 @@ class FittedTotals(Tabled):
     def _unsampled(self) -> FloatArray:
         """Unsampled entities of each size, (chain, draw, J), whose records and the sample's add to N."""
         number = self.population.number
-        records = self.evidence.records - self.evidence.data["sampled_records"]
+        records = self.evidence.data["records"] - self.evidence.data["sampled_records"]
         return np.asarray(number * (records / np.maximum(number @ self.size, 1.0))[..., None])
 
     def totals(self, metrics: Wanted) -> Draws:
