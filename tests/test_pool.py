@@ -171,6 +171,9 @@ def test_where_giants_are_unseen_the_interval_of_recall_spans_both(monkeypatch):
     np.testing.assert_allclose(by_engine.interval(), alarmed.pooled([P, R]).interval(), rtol=1e-12)
     row = alarmed.table().loc[R.name]
     assert row.kind == "pooled quantiles" and [row.lower, row.upper] == pytest.approx(wanted[1], abs=5e-4)
+    quoted = alarmed.quoted([P, R])
+    np.testing.assert_allclose(quoted.values[..., 0], alarmed.apply([P]).values[..., 0])
+    np.testing.assert_allclose(quoted.values[..., 1], alarmed.pooled([R]).values[..., 0])
     # the bar of a quarter, on both sides, without the alarm
     monkeypatch.setattr("erbayes.bayes.explained.SURE", 0.0)
     for share, ends in ((0.2501, wanted[1]), (0.25, 0.65 * own[1] + 0.35 * closed[1])):
@@ -178,6 +181,3 @@ def test_where_giants_are_unseen_the_interval_of_recall_spans_both(monkeypatch):
         moved = fixed(**{f.name: getattr(alarmed, f.name) for f in fields(alarmed)})
         assert not moved.disowned([R])
         np.testing.assert_allclose(moved.pooled([R]).interval()[0], ends, atol=5e-4)
-    quoted = alarmed.quoted([P, R])
-    np.testing.assert_allclose(quoted.values[..., 0], alarmed.apply([P]).values[..., 0])
-    np.testing.assert_allclose(quoted.values[..., 1], alarmed.pooled([R]).values[..., 0])

@@ -131,8 +131,8 @@ def _explain_prediction(fit: FittedTotals) -> str:
     links = known.count * pairs(known.size)
     beyond = links[known.size > largest].sum() / max(links.sum(), 1.0)
     return (
-        f"The prediction has {known.total(RECORDS):,.0f} records in {known.count.sum():,.0f} clusters of up to "
-        f"{known.size.max():,.0f} records, and {links.sum():,.0f} links. {_format_share(beyond)} of its "
+        f"The prediction has {known.total(RECORDS):,.0f} records in {known.count.sum():,.0f} clusters of up "
+        f"to {known.size.max():,.0f} records, and {links.sum():,.0f} links. {_format_share(beyond)} of its "
         f"links are in clusters of more than {largest:,.0f} records, the size of the largest sampled entity. "
         "The right and the false links of every posterior draw add up to this number of links."
     )

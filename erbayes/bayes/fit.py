@@ -167,13 +167,7 @@ class Fit(FittedLaws, FittedTree):
         return explained(self, level, pooled)
 
 
-def fast(
-    sample: Sample,
-    model: SizeModel | None = None,
-    *,
-    draws: int = 1000,
-    rng: Seed = None,
-) -> Fit:
+def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = 1000, rng: Seed = None) -> Fit:
     """Fit a size model by importance sampling.
 
     The first fit compiles the model, which takes some seconds. Further fits take tenths of a second. If the
@@ -225,12 +219,7 @@ def fast(
 
 
 def nuts(
-    sample: Sample,
-    model: SizeModel | None = None,
-    *,
-    draws: int = 1000,
-    rng: Seed = None,
-    **settings: Any,
+    sample: Sample, model: SizeModel | None = None, *, draws: int = 1000, rng: Seed = None, **settings: Any
 ) -> Fit:
     """Fit a size model by NUTS, in coordinates in which its posterior is nearly standard normal.
 

@@ -29,11 +29,9 @@ TIED = ("entities", "kept", "kept_square", "foreign", "foreign_square")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Links:
-    """Expected `true`, `common` and `false` predicted links of a population, and variances of the realised
-    ones.
+    """Expected `true`, `common` and `false` links of a population, and variances of the realised ones.
 
-    They are arrays (...) or PyTensor's tensors, so that PyMC models and importance sampling share
-    formulas.
+    They are arrays (...) or PyTensor's tensors, so that PyMC models and importance sampling share formulas.
     """
 
     true: Any
@@ -119,9 +117,7 @@ def log_density_of_total(links: Links, log: Any, log_total: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joined:
-    """Joint posterior draws of several parts, (chain, draw, ...), of which `agreeing` combinations are
-    effective.
-    """
+    """Joint posterior draws of parts, (chain, draw, ...), of which `agreeing` combinations are effective."""
 
     by_size: dict[str, FloatArray]
     parameters: dict[str, FloatArray]
@@ -176,10 +172,7 @@ def given(
 
 
 def _combine_parts(
-    parts: Mapping[str, PartDraws],
-    data: Mapping[str, Any],
-    rng: np.random.Generator,
-    shuffled: bool = False,
+    parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator, shuffled: bool = False
 ) -> tuple[IntArray, Links]:
     """Return partners of the first part's draws, (partner, other part, chain, draw), and their links."""
     _refuse_common_names(parts)

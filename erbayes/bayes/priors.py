@@ -235,8 +235,7 @@ def shares(weights: Any) -> Any:
 
 
 def events(name: str, n: Any, log_hazard: Any, observed: Any) -> Any:
-    """Add binomial counts of an event, in each sampled bin, to the likelihood, without terms of the counts
-    alone.
+    """Add binomial counts of an event, in sampled bins, to the likelihood, without terms of the counts alone.
 
     The event has probability 1 - exp(-e^h), with h the log hazard.
     """
