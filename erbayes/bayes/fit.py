@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,7 +19,7 @@ from ..engine import PooledDraws, taylor
 from ..engine.diagnostics import out_of_balance
 from ..engine.pool import PooledQuantiles, pool_quantiles
 from ..metrics.columns import COMMON_LINKS, TRUE_LINKS
-from ..metrics.definitions import Metric, Wanted, chosen, pairwise_precision, pairwise_recall
+from ..metrics.definitions import USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
 from ..metrics.uncertain import Draws
 from .by_law import FittedLaws
 from .evidence import Evidence
@@ -29,6 +28,7 @@ from .laws import weighed
 from .model import SizeModel, need_model
 from .population import populations
 from .samplers import NUTS, Importance, NotConverged, need_draws
+from .totals import identifies
 from .tree import FittedTree
 
 MODEL = 0.65
@@ -88,15 +88,54 @@ class Fit(FittedLaws, FittedTree):
     'The sample has'
     """
 
-    def _tabulate(self, level: float, metrics: Sequence[Metric]) -> pd.DataFrame:
-        """Return all columns of `table`."""
-        table = super()._tabulate(level, metrics)
-        bounds = np.full((len(table), 2), np.nan)
+    def table(self, level: float = 0.95, metrics: Wanted | None = None) -> pd.DataFrame:
+        """Return estimates and intervals of metrics, and how far they rest on priors and laws.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+        metrics : Metric or str, or several, optional
+            By default those of `erbayes.metrics.USUAL` that have draws.
+
+        Returns
+        -------
+        DataFrame, one row per metric
+            Columns of `Draws.table`, and these.
+
+            - prior_shift: the shift of the mean, in posterior standard deviations, if the prior of one part
+              counts twice, for the part with the largest shift. Above .3, the answer depends on that prior.
+              prior_shift_error is its Monte Carlo standard error, .1 to .4 with 1,000 draws.
+            - posterior_lower, posterior_upper: the interval of the posterior. If the alarm of recall is
+              raised, lower and upper of the metrics that count true links are those of the pool instead, and
+              kind says so (see `Fit.disowned`).
+            - pooled_lower, pooled_upper: the interval of `Fit.pooled`; NaN if the closed form lacks the
+              metric.
+            - by_second, if there is a second clustering: the share of the true links taken from it.
+            - law_lower, law_upper, if parts have several laws: the ends of the widest range of the intervals
+              under the laws that the sample does not reject (see `Fit.laws`).
+
+        Raises
+        ------
+        NotIdentified
+            A metric whose columns have no draws.
+        """
+        metrics = chosen([m for m in USUAL if identifies(m)] if metrics is None else metrics)
+        draws = self.apply(metrics)
+        shift, error = self.prior_shift(draws), self.prior_shift_error(draws)
+        largest = np.arange(len(shift)), shift.to_numpy().argmax(axis=1)
+        bounds = np.full((len(metrics), 2), np.nan)
         for i, metric in enumerate(metrics):
             with suppress(NotIdentified):
                 bounds[i] = self.pooled(metric).interval(level)[0]
-        table = table.assign(posterior_lower=table["lower"], posterior_upper=table["upper"])
-        table = table.assign(pooled_lower=bounds[:, 0], pooled_upper=bounds[:, 1])
+        table = draws.table(level)
+        table = table.assign(
+            prior_shift=shift.to_numpy()[largest],
+            prior_shift_error=error.to_numpy()[largest],
+            posterior_lower=table["lower"],
+            posterior_upper=table["upper"],
+            pooled_lower=bounds[:, 0],
+            pooled_upper=bounds[:, 1],
+        )
         led = table.index.isin([m.name for m in self.disowned(metrics)]) & table["pooled_lower"].notna()
         table.loc[led, ["lower", "upper"]] = table.loc[led, ["pooled_lower", "pooled_upper"]].to_numpy()
         table.loc[led, "kind"] = PooledQuantiles().label((0.0, 1.0))

@@ -20,12 +20,9 @@ from .evidence import Evidence
 from .fit import CHAINS, Fit, draw_and_join
 from .laws import OneOf
 from .model import SizeModel, need_model
-from .parts import Drawn
 from .samplers import Importance, NotConverged, need_draws
 from .sharing import SPREADS, Shared, Site, find_sites, in_common, tell, weigh, weigh_spreads
 
-Parts = dict[str, dict[str, Drawn]]
-"""Draws of each law of each part."""
 EVERY = "every part"
 """Name of the spread that parts have in common, beside what each says alone."""
 
@@ -117,14 +114,13 @@ def _refuse_common_entities(names: Sequence[Any], evidence: Sequence[Evidence]) 
 class Learnt:
     """What samples of several groups say of a model under its prior alone, each with the `common` data.
 
-    `tied`: compiled parts; `drawn`: draws by group, part and law; `sites`: part -> sites of each group.
+    `tied`: compiled parts; `sites`: part -> sites of each group.
     """
 
     model: SizeModel
     common: Mapping[str, Any]
     evidence: Sequence[Evidence]
     tied: Mapping[str, OneOf]
-    drawn: Sequence[Parts]
     sites: Mapping[str, Sequence[Mapping[str, Site]]]
 
     @classmethod
@@ -133,14 +129,13 @@ class Learnt:
     ) -> Learnt:
         """Fit each group alone, with this number of draws in each chain."""
         common, evidence = in_common(evidence)
-        drawn, sites = list[Parts](), dict[str, list[dict[str, Site]]]()
+        sites = dict[str, list[dict[str, Site]]]()
         for e in evidence:
             tied = model.compiled(e.data)
-            parts = Importance(draws, CHAINS)([*tied.values()], rng)
-            drawn.append(dict(zip(tied, parts, strict=True)))
-            for place, part in tied.items():
-                sites.setdefault(place, []).append(find_sites(part, drawn[-1][place]))
-        return cls(model, common, evidence, tied, drawn, sites)
+            drawn = Importance(draws, CHAINS)([*tied.values()], rng)
+            for (place, part), of_laws in zip(tied.items(), drawn, strict=True):
+                sites.setdefault(place, []).append(find_sites(part, of_laws))
+        return cls(model, common, evidence, tied, sites)
 
     def teach(self, without: int | None = None) -> SizeModel:
         """Return the model that all groups have taught, or all but one."""

@@ -12,7 +12,7 @@ import pytensor.tensor as pt
 
 from .._internal.errors import DataError, need, need_object
 from ..auxiliary.second import Second
-from .contract import LEFT, LOG_FLAWLESS, Part, PlacedPart, as_pymc, coords, dimensions, tensor, title
+from .contract import LOG_FLAWLESS, Part, PlacedPart, as_pymc, coords, dimensions, tensor, title
 from .evidence import Evidence
 from .laws import OneOf, compiled, laws
 from .outcomes import Leakage, Retention, Threshold, curve
@@ -129,7 +129,7 @@ class WithSecond:
             return left * pt.logaddexp(*log_densities(guests, left, *of_model))
 
         of_model = (data["left"], log_chance, expected, odds, crowd)
-        pm.CustomDist("sampled_guests", *of_model, logp=logp, observed=data["guests"], dims=LEFT)
+        pm.CustomDist("sampled_guests", *of_model, logp=logp, observed=data["guests"], dims="cluster_left")
         stand, fail = log_densities(data["guests"], *of_model)
         return pt.exp(stand - pt.logaddexp(stand, fail))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import Any, Self, TypeGuard
@@ -28,7 +28,7 @@ from ..metrics.columns import (
     PieceSum,
     pairs,
 )
-from ..metrics.definitions import ALL, USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
+from ..metrics.definitions import ALL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
 from ..metrics.uncertain import Draws, Tabled
 from .evidence import Evidence
 from .laws import compiled
@@ -229,49 +229,6 @@ class FittedTotals(Tabled):
     def metrics(self) -> tuple[Metric, ...]:
         """Return the metrics of `erbayes.metrics.ALL` that have draws."""
         return tuple(m for m in ALL if identifies(m))
-
-    def table(self, level: float = 0.95, metrics: Wanted | None = None) -> pd.DataFrame:
-        """Return estimates and intervals of metrics, and how far they rest on priors and laws.
-
-        Parameters
-        ----------
-        level : float in (0, 1)
-        metrics : Metric or str, or several, optional
-            By default those of `erbayes.metrics.USUAL` that have draws.
-
-        Returns
-        -------
-        DataFrame, one row per metric
-            Columns of `Draws.table`, and these.
-
-            - prior_shift: the shift of the mean, in posterior standard deviations, if the prior of one part
-              counts twice, for the part with the largest shift. Above .3, the answer depends on that prior.
-              prior_shift_error is its Monte Carlo standard error, .1 to .4 with 1,000 draws.
-            - posterior_lower, posterior_upper: the interval of the posterior. If the alarm of recall is
-              raised, lower and upper of the metrics that count true links are those of the pool instead, and
-              kind says so (see `Fit.disowned`).
-            - pooled_lower, pooled_upper: the interval of `Fit.pooled`; NaN if the closed form lacks the
-              metric.
-            - by_second, if there is a second clustering: the share of the true links taken from it.
-            - law_lower, law_upper, if parts have several laws: the ends of the widest range of the intervals
-              under the laws that the sample does not reject (see `Fit.laws`).
-
-        Raises
-        ------
-        NotIdentified
-            A metric whose columns have no draws.
-        """
-        wanted = [m for m in USUAL if identifies(m)] if metrics is None else metrics
-        return self._tabulate(level, chosen(wanted))
-
-    def _tabulate(self, level: float, metrics: Sequence[Metric]) -> pd.DataFrame:
-        """Return the columns of `table` that follow from the draws alone."""
-        draws = self.apply(metrics)
-        shift, error = self.prior_shift(draws), self.prior_shift_error(draws)
-        largest = np.arange(len(shift)), shift.to_numpy().argmax(axis=1)
-        return draws.table(level).assign(
-            prior_shift=shift.to_numpy()[largest], prior_shift_error=error.to_numpy()[largest]
-        )
 
     def prior_shift(self, draws: Draws) -> pd.DataFrame:
         """Return the influence of each part's prior on each mean, one row per metric, one column per part.

@@ -33,8 +33,6 @@ from .parts import drawn_from_prior
 from .population import chance_undrawn
 from .totals import FittedTotals
 
-Groups = Mapping[str, Mapping[str, Any]]
-"""Arrays by name, by group of a tree."""
 DIMS = {
     "size": "entity",
     "broken": "entity_of_several",
@@ -222,7 +220,7 @@ class FittedTree(FittedTotals):
         metrics, totals = self.apply(self.metrics), self.totals(self.metrics)
         parameters = {k: v for k, v in self.draws.parameters.items() if np.ptp(v) > 0}
         entities, data = self.evidence.entities, self.evidence.data
-        groups: Groups = {
+        groups: dict[str, Mapping[str, Any]] = {
             "posterior": {**parameters, "metrics": metrics.values},
             "by_size": {f"{name}_by_size": v for name, v in self.by_size.items()},
             "totals": {"totals": totals.values},
@@ -239,7 +237,9 @@ class FittedTree(FittedTotals):
         }
         return self._build_tree(groups, {"metric": list(metrics.names), "column": list(totals.names)})
 
-    def _build_tree(self, groups: Groups, coords: Mapping[str, Any] | None = None) -> xr.DataTree:
+    def _build_tree(
+        self, groups: Mapping[str, Mapping[str, Any]], coords: Mapping[str, Any] | None = None
+    ) -> xr.DataTree:
         """Return groups of arrays as a tree by ArviZ's conventions, with dimensions and coordinates."""
         ids = self.evidence.units.ids.astype(str).to_numpy()
         of_entity = ("outcome", "links", "foreign", "draws", "records_of_entity")
