@@ -189,7 +189,7 @@ class FittedTree(FittedTotals):
 
     @cached_property
     def factors(self) -> dict[str, Factor]:
-        """Factors of the likelihood of the sampled entities (see `factors`)."""
+        """Return the factors of the likelihood of the sampled entities, by name."""
         return factors(self.evidence.entities, self.evidence.data, self.by_size)
 
     def log_likelihood(self) -> FloatArray:
