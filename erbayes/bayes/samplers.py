@@ -91,7 +91,7 @@ STATISTICS = dict(zip(SAME, SAME, strict=True)) | {
     "mean_tree_accept": "acceptance_rate",
     "logp": "lp",
 }
-"""Statistics of NUTS that are kept: names in nutpie and in ArviZ."""
+"""Names in ArviZ of the statistics of NUTS that are kept, by their names in nutpie."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
