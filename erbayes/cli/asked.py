@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import erbayes as eb
 
 from .._internal.errors import DataError, head
-from .lazily import named_engines
+from .analyses import Analysis, Result
+from .lazily import engine_contract, named_engines
 from .options import flag, message, option
+
+if TYPE_CHECKING:
+    from .inputs import One
 
 COMPILES = "note: the size model compiles first, which takes about a minute"
 SEED = 1
@@ -109,7 +113,7 @@ class EngineName(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Engines:
+class Engines(Analysis):
     """Options of the engine."""
 
     panel: ClassVar = "Metrics"
@@ -125,23 +129,34 @@ class Engines:
             raise DataError("--side-by-side has engines of its own: leave out --engine")
 
     @property
-    def given(self) -> bool:
-        """True if the options ask for another engine than the closed form."""
-        return self.engine not in (None, EngineName.CLOSED_FORM) or self.side_by_side
+    def option(self) -> str | None:
+        """Name of the option that asks for another engine than the closed form."""
+        if self.side_by_side:
+            return "--side-by-side"
+        return None if self.engine in (None, EngineName.CLOSED_FORM) else "--engine"
 
-    @property
-    def engines(self) -> dict[str, eb.engine.Engine]:
-        """Return the engines that the options name, each under its name."""
+    def run(
+        self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]
+    ) -> Result:
+        """Run the engines, with the alarms that they have of their own."""
         three = [EngineName.CLOSED_FORM, EngineName.BOOTSTRAP, EngineName.SIZE_MODEL]
         names = three if self.side_by_side else [self.engine or EngineName.CLOSED_FORM]
-        return {name.value: _make_engine(name) for name in names}
-
-    def announce(self, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]) -> None:
-        """Print that a model compiles if the advised engine has one, which the sample decides."""
-        if self.engine is EngineName.ADVISED:
+        made = {name.value: _make_engine(name) for name in names}
+        if self.engine is EngineName.ADVISED:  # whether it has a model, the sample decides
             taken, _ = named_engines.advise(sample, metrics)
             if named_engines.fits_a_model(taken):
                 message(COMPILES)
+        found = {name: engine(sample, metrics, SEED) for name, engine in made.items()}
+        alarms: list[str] = list(eb.alarms(sample, metrics))
+        for engine in made.values():
+            if isinstance(engine, engine_contract.Doubting):
+                alarms += engine.alarms(sample, metrics, SEED)
+        if self.side_by_side:
+            return Result(eb.side_by_side(found, metrics, level=inputs.level).table(), "", alarms)
+        ((name, result),) = found.items()
+        # an engine that draws has an interval of its own, unless one is asked for
+        own = self.option is not None and asked.interval is KindName.BETA_GAMMA
+        return Result(result.table(inputs.level, None if own else asked.kind).reset_index(), name, alarms)
 
 
 def _make_engine(name: EngineName) -> eb.engine.Engine:

@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 import erbayes as eb
 
 from .._internal.errors import DataError, Remedy, head
+from .analyses import Analysis, Result
+from .asked import Asked
 from .inputs import Inputs, One, stem
 from .lazily import counted, disk
 from .options import message, option, refuse_same_file, remedies
@@ -40,7 +42,7 @@ def in_words_of(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Assist:
+class Assist(Analysis):
     """Options of second clusterings of the records, which help to estimate."""
 
     panel: ClassVar = "Second clustering"
@@ -55,18 +57,18 @@ class Assist:
     )
 
     @property
+    def option(self) -> str | None:
+        return "--assist" if self.assist else None if self.assist_cluster is None else "--assist-cluster"
+
+    @property
     def given(self) -> bool:
         """True if the options name a second clustering."""
-        return bool(self.assist) or self.assist_cluster is not None
+        return self.option is not None
 
-    def refuse(self, inputs: Inputs, by: str | None = None) -> None:
-        """Refuse options that do not go with second clusterings, before anything is read."""
+    def refuse(self, inputs: Inputs, asked: Asked) -> None:
+        """Refuse inputs without drawn records, and a second clustering that is the labels."""
         if not self.given:
             return
-        if by is not None:
-            raise DataError(
-                "--by takes no second clustering, and --across none: leave out --assist, or these"
-            )
         if inputs.of_clusters:
             raise DataError(
                 "--assist needs drawn records, and the folder has predicted clusters: leave it out"
@@ -74,6 +76,22 @@ class Assist:
         for path in self.assist or ():
             if self.assist_cluster is None:
                 refuse_same_file(("--assist", path), ("LABELS", inputs.labels))
+
+    def refuse_groups(self, by: str | None) -> None:
+        """Refuse a column of groups next to second clusterings."""
+        if self.given and by is not None:
+            raise DataError(
+                "--by takes no second clustering, and --across none: leave out --assist, or these"
+            )
+
+    def run(
+        self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]
+    ) -> Result:
+        """Estimate metrics, after alarms of the second clusterings too."""
+        engine = self.engine_of_one(inputs, sample.units)
+        found = engine(sample, metrics)
+        alarms = engine.of_prediction(sample) + found.alarms(sample, metrics)
+        return Result(found.table(inputs.level, asked.kind).reset_index(), "assisted", alarms)
 
     @property
     def parts(self) -> dict[str, Part]:

@@ -16,7 +16,7 @@ import erbayes as eb
 
 from .._internal.errors import DataError
 from .._internal.policies import Missing
-from .analyses import ByGroup, choose_analysis
+from .analyses import WorstCases, choose_analysis
 from .asked import Asked, Engines, Minima
 from .assist import Assist, in_words_of
 from .domains import Domains
@@ -79,12 +79,7 @@ def estimate_command(
     helped: Assist,
     cheap: Cheap,
     by_engine: Engines,
-    worst: bool = flag(
-        "Bounds of metrics, whatever the draws of a folder are that nobody resolved.",
-        "--worst-cases",
-        rare=True,
-        panel="Design",
-    ),
+    worst: WorstCases,
     printing: Printing,
 ) -> None:
     """Estimate metrics of PREDICTION from a labelled sample, with intervals.
@@ -105,16 +100,14 @@ def estimate_command(
     refuse_output_over(printing.output, inputs, helped, cheap)
     domains.refuse_idle()
     metrics = domains.chosen_metrics(asked)
-    analysis = choose_analysis(
-        inputs, asked, domains=domains, helped=helped, cheap=cheap, named=by_engine, worst=worst
-    )
-    analysis.refuse()
-    sample, _ = inputs.sample(**analysis.of_scan())
+    analysis = choose_analysis(worst, domains, helped, cheap, by_engine)
+    analysis.refuse(inputs, asked)
+    sample, _ = inputs.sample(**analysis.of_scan(inputs))
     if (unmatched := _describe_unmatched(inputs, sample)) is not None:
         message(
             f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing {unmatched}"
         )
-    found = analysis.run(sample, metrics)
+    found = analysis.run(inputs, asked, sample, metrics)
     for alarm in found.alarms:
         say(alarm)
     printing.show_estimates(found.table, inputs.level, found.method)
@@ -146,7 +139,8 @@ def compare_command(
     metrics = domains.chosen_metrics(asked)
     if inputs.of_clusters:
         raise DataError(f"{inputs.labels}: {returned_answers.OWN}")
-    helped.refuse(inputs, domains.column)
+    helped.refuse_groups(domains.column)
+    helped.refuse(inputs, asked)
     design = inputs.design()
     predictions, shared = inputs.predictions(**domains.of_scan(inputs), **helped.of_scan(inputs))
     note_unresolved(inputs.returned)
@@ -240,7 +234,8 @@ def report_command(
     if not numbers.given:
         domains.refuse_idle()
     metrics = domains.chosen_metrics(asked)
-    helped.refuse(inputs, domains.column)
+    helped.refuse_groups(domains.column)
+    helped.refuse(inputs, asked)
     sample, read = inputs.sample(**domains.of_scan(inputs), **helped.of_scan(inputs))
     engine = helped.engine_of_one(inputs, sample.units) if helped.given else None
     about: dict[str, Any] = _describe_files(inputs, helped, domains) | {"read": read}
@@ -251,8 +246,7 @@ def report_command(
     if engine is not None:
         about |= in_words_of(engine, sample, metrics)
     about |= _describe_labelling(inputs)
-    by_group = ByGroup(inputs, asked, domains)
-    by = None if domains.column is None else by_group.estimate(sample, metrics)
+    by = None if domains.column is None else domains.estimate(inputs, sample, metrics)
     others: dict[str, eb.engine.Engine] = {
         "closed form": eb.engine.Taylor(),
         "jackknife": eb.engine.Jackknife(),

@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import erbayes as eb
 
 from .._internal.errors import DataError
+from .analyses import Analysis, Result
 from .asked import Asked
-from .inputs import Inputs
+from .inputs import Inputs, One
 from .lazily import disk, pd
 from .options import file_option, message, option
 from .predictions import in_words
+
+if TYPE_CHECKING:
+    from ..analysis.domains.estimates import ByDomain
 
 SPARE = 10_000
 """Number of other columns that a table of groups may have, of which none is read."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Domains:
+class Domains(Analysis):
     """Options of results by groups of records."""
 
     panel: ClassVar = "Groups"
@@ -40,6 +44,10 @@ class Domains:
         """Refuse a table of attributes of which no column is asked for."""
         if self.column is None and self.attributes is not None:
             raise DataError("--attributes needs --by or --across, which name its column")
+
+    @property
+    def option(self) -> str | None:
+        return None if self.column is None else "--by" if self.across is None else "--across"
 
     @property
     def column(self) -> str | None:
@@ -66,6 +74,20 @@ class Domains:
         columns = {"record": inputs.reading.record, "group": self.column}
         source = inputs.reading.source_of(self.attributes, columns, spare=SPARE)
         return {"groups": eb.large.GroupSource(source, self.column)}
+
+    def run(
+        self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]
+    ) -> Result:
+        """Estimate metrics of all groups jointly."""
+        by = self.estimate(inputs, sample, metrics)
+        alarms = [*by.alarms(), *eb.alarms(sample, metrics)]
+        return Result(by.table(inputs.level, asked.kind), "closed-form", alarms)
+
+    def estimate(self, inputs: One, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]) -> ByDomain:
+        """Return the metrics of each group."""
+        groups = self.groups(inputs, [sample.units])
+        known = self.known(inputs, groups)
+        return eb.by_domain(sample, groups, metrics, prediction=known.get(""), links=self.links)
 
     def groups(self, inputs: Inputs, units: Sequence[eb.units.Units]) -> pd.Series | str:
         """Read the group of each record; the name of the variable if a scan has read it."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import erbayes as eb
 
 from .._internal.errors import DataError, Remedy
+from .analyses import Analysis, Result
+from .asked import Asked
 from .designs import DesignName
 from .inputs import LABELLED, One
 from .lazily import counted, disk, joint, pd, two_phases
@@ -42,7 +44,7 @@ DESIGNS = (DesignName.UNIFORM_RECORDS, DesignName.UNIFORM_CLUSTERS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cheap:
+class Cheap(Analysis):
     """Options of cheap labels of many draws. LABELS then has careful ones of some of these draws."""
 
     panel: ClassVar = "Cheap labels"
@@ -69,8 +71,12 @@ class Cheap:
         if self.cheap is None and self.cheap_threshold is not None:
             raise DataError("--cheap-threshold needs --cheap")
 
-    def refuse(self, inputs: One) -> None:
-        """Refuse inputs that do not go with cheap labels, before anything is read."""
+    @property
+    def option(self) -> str | None:
+        return None if self.cheap is None else "--cheap"
+
+    def refuse(self, inputs: One, asked: Asked) -> None:
+        """Refuse inputs without independent draws in their order, which LABELS has careful labels of."""
         if self.cheap is None:
             return
         if inputs.labels.is_dir():
@@ -92,6 +98,14 @@ class Cheap:
             raise DataError("--cheap-threshold needs drawn records: --design uniform-records")
         joint.refuse_kept(inputs.missing)
         refuse_same_file(("--cheap", self.cheap), ("LABELS", inputs.labels))
+
+    def run(
+        self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]
+    ) -> Result:
+        """Estimate metrics from both kinds of labels."""
+        found = self.estimates(inputs, sample, metrics)
+        table = found.table(inputs.level, asked.kind).reset_index()
+        return Result(table, "two phases", found.alarms(sample, metrics))
 
     def _read_cheap_answers(self, prediction: Any) -> tuple[eb.Clustering, Design, str]:
         """Read answers of a machine as cheap labels, with their design and a sentence about what was read."""

@@ -62,7 +62,7 @@ def plan_command(
         raise DataError("a plan needs either --half-width, or --budget with --cheap")
     if len({cheap.cheap is None, budget is None, per_cheap is None}) > 1:
         raise DataError("--cheap, --budget and --per-cheap go together: a budget is split by the two costs")
-    cheap.refuse(inputs)
+    cheap.refuse(inputs, asked)
     pilot, _ = inputs.sample()
     if budget is not None and per_cheap is not None:
         found = cheap.estimates(inputs, pilot, metrics)

@@ -51,6 +51,27 @@ class State(Enum):
     DISPUTED = "disputed"
 
 
+PLACE = ["where", "annotator", "task", "record"]
+"""Columns that say where a fault is."""
+
+
+class Problems:
+    """The faults that are found while answers are read, of which `Labels.problems` is made."""
+
+    def __init__(self) -> None:
+        self._found = [pd.DataFrame(columns=[*PLACE, "fault"], dtype=object)]
+
+    def note(self, fault: Fault, rows: pd.DataFrame) -> None:
+        """Note a fault in each of some rows, which have columns of `PLACE`, or some of them."""
+        if len(rows):
+            places = rows.reindex(columns=PLACE, fill_value="").astype(object)
+            self._found.append(places.assign(fault=fault))
+
+    def table(self) -> pd.DataFrame:
+        """Return the faults, one row each: where, annotator, task, record, fault."""
+        return pd.concat(self._found, ignore_index=True)
+
+
 def take_harmful(problems: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of `Labels.problems` whose faults stop labels."""
     return problems[~problems["fault"].isin(HARMLESS)]

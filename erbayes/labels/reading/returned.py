@@ -31,7 +31,6 @@ from ..drawing.source import opened
 from .faults import State, refuse_harmful
 from .stars import Stars
 from .tallies import (
-    add_roles,
     count_changes,
     count_states,
     list_disputed,
@@ -62,7 +61,7 @@ class Labels:
         One row per annotator and task: annotator, task, state, seconds. The last is the time at work on the
         task, NaN if it is not known, as in sheets.
     answers : DataFrame
-        One row per answer: annotator, task, record, same (y or n). Answers about controls are among them.
+        One row per answer: annotator, task, record, same (y or n), role. Those about controls are among them.
     pairs : dict, (annotator, annotator) -> Pair
         The tasks that both annotators have answered in full. There are none if predicted clusters were drawn,
         as the tasks that an annotator answers then depend on the answers before.
@@ -136,15 +135,15 @@ class Labels:
             added; controls, and controls missed, which are those accepted; and median seconds, the time at
             work on a task, NaN for sheets, which do not know it.
         """
-        return count_changes(self._answers_by_role(), self.states)
+        return count_changes(self._take_complete(), self.states)
 
     def cautions(self) -> list[str]:
         """Return a sentence for each reason to doubt that an annotator has looked at the records."""
-        return warn_unlooked(self.annotators(), self._answers_by_role(), self.states, self.folder.blind)
+        return warn_unlooked(self.annotators(), self._take_complete(), self.states, self.folder.blind)
 
-    def _answers_by_role(self) -> pd.DataFrame:
-        """Return the answers of tasks with a complete answer, and the role of each record in its task."""
-        return add_roles(self.answers, self.states, self.folder.tasks)
+    def _take_complete(self) -> pd.DataFrame:
+        """Return the answers of tasks with a complete answer."""
+        return self.answers.merge(self.states[self.states["state"] == State.ANSWERED][["annotator", "task"]])
 
     def records(self) -> pd.DataFrame:
         """Return the records that tasks show: record, entity, cluster and attributes, for `erbayes.report`.
