@@ -550,7 +550,7 @@ def test_a_folder_is_read_as_it_was_written(tmp_path):
     assert folder.facts["prediction"] == "p.csv" and folder.facts["overlap"] == 0.2
     assert {"date", "erbayes"} <= folder.facts.keys()
     assert list(folder.dealt) == ["A", "B", "C"]
-    assert "30 draws" in repr(folder) and "p.csv" in folder._repr_html_()
+    assert "30 draws" in repr(folder) and "p.csv" in str(folder.facts)
     about = json.loads((tmp_path / "f" / "drawn.json").read_text())
     assert about["drawn"]["plan"] == {"name": "mixture", "alpha": 0.3, "of": {"name": "predicted-links"}}
 

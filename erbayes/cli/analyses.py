@@ -1,20 +1,22 @@
-"""The analyses of `erbayes estimate`. They exclude each other, so that a call makes one of them."""
+"""The analyses of `erbayes estimate`, which exclude each other, so that a call makes one of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from enum import Enum
+from typing import Any, NamedTuple
 
 import erbayes as eb
 
 from .._internal.errors import DataError
-from .lazily import pd
-from .options import flag
+from .asked import Asked, KindName, Metrics
+from .inputs import One
+from .lazily import engine_contract, named_engines, pd
+from .options import flag, message, option, panel
 
-if TYPE_CHECKING:
-    from .asked import Asked
-    from .inputs import One
+COMPILES = "note: the size model compiles first, which takes about a minute"
+SEED = 1
+"""Seed of engines that draw, so that the same call prints the same numbers."""
 
 
 class Result(NamedTuple):
@@ -41,18 +43,14 @@ class Analysis:
         """Return arguments of a scan that counts what the analysis needs."""
         return {}
 
-    def run(
-        self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]
-    ) -> Result:
+    def run(self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Metrics) -> Result:
         """Estimate metrics from the sample of the inputs."""
         raise NotImplementedError
 
 
-@dataclass(frozen=True, kw_only=True)
+@panel("Design")
 class WorstCases(Analysis):
     """The option of bounds of metrics, whatever the draws of a folder are that nobody resolved."""
-
-    panel: ClassVar = "Design"
 
     worst: bool = flag(
         "Bounds of metrics, whatever the draws of a folder are that nobody resolved.",
@@ -70,15 +68,13 @@ class WorstCases(Analysis):
             raise DataError(
                 "--worst-cases needs a folder of erbayes draw as LABELS, which says what draws are unresolved"
             )
-        if asked.interval.value not in ("beta-gamma", "anytime"):
+        if asked.interval not in (KindName.BETA_GAMMA, KindName.ANYTIME):
             raise DataError(
                 f"--worst-cases has exact intervals: leave out --interval {asked.interval.value}, or "
                 "choose anytime"
             )
 
-    def run(
-        self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]
-    ) -> Result:
+    def run(self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Metrics) -> Result:
         """Bound metrics by exact intervals of the best and the worst case."""
         if not isinstance(sample.design, eb.design.Responding):
             raise DataError(
@@ -86,10 +82,66 @@ class WorstCases(Analysis):
                 "has begun its task; leave out --worst-cases"
             )
         # the exact interval of a fixed number of draws stands for the default of --interval
-        anytime = asked.interval.value == "anytime"
+        anytime = asked.interval is KindName.ANYTIME
         kind = eb.engine.AnytimeBetting() if anytime else eb.engine.Betting()
         bounds = eb.labels.worst_cases(sample, metrics, inputs.level, kind)
         return Result(bounds.reset_index(), "worst cases", eb.alarms(sample, metrics))
+
+
+class EngineName(Enum):
+    """Engines of estimates."""
+
+    CLOSED_FORM = "closed-form"
+    BOOTSTRAP = "bootstrap"
+    JACKKNIFE = "jackknife"
+    SIZE_MODEL = "size-model"
+    POOL = "pool"
+    ADVISED = "advised"
+
+
+@panel("Metrics")
+class Engines(Analysis):
+    """Options of the engine."""
+
+    engine: EngineName | None = option(
+        "closed-form (the default), bootstrap, jackknife, size-model, pool, or advised, which says why.",
+        metavar="ENGINE",
+    )
+    side_by_side: bool = flag("Closed form, bootstrap and size model in one table.")
+
+    def __post_init__(self) -> None:
+        if self.engine is not None and self.side_by_side:
+            raise DataError("--side-by-side has engines of its own: leave out --engine")
+
+    @property
+    def option(self) -> str | None:
+        """Name of the option that asks for another engine than the closed form."""
+        if self.side_by_side:
+            return "--side-by-side"
+        return None if self.engine in (None, EngineName.CLOSED_FORM) else "--engine"
+
+    def run(self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Metrics) -> Result:
+        """Run the engines, with the alarms that they have of their own."""
+        three = [EngineName.CLOSED_FORM, EngineName.BOOTSTRAP, EngineName.SIZE_MODEL]
+        names = three if self.side_by_side else [self.engine or EngineName.CLOSED_FORM]
+        made = {name.value: named_engines.find_engine(name.value) for name in names}
+        if any(name in (EngineName.SIZE_MODEL, EngineName.POOL) for name in names):
+            message(COMPILES)
+        if self.engine is EngineName.ADVISED:  # whether it has a model, the sample decides
+            taken, _ = named_engines.advise(sample, metrics)
+            if named_engines.fits_a_model(taken):
+                message(COMPILES)
+        found = {name: engine(sample, metrics, SEED) for name, engine in made.items()}
+        alarms: list[str] = list(eb.alarms(sample, metrics))
+        for engine in made.values():
+            if isinstance(engine, engine_contract.Doubting):
+                alarms += engine.alarms(sample, metrics, SEED)
+        if self.side_by_side:
+            return Result(eb.side_by_side(found, metrics, level=inputs.level).table(), "", alarms)
+        ((name, result),) = found.items()
+        # an engine that draws has an interval of its own, unless one is asked for
+        own = self.option is not None and asked.interval is KindName.BETA_GAMMA
+        return Result(result.table(inputs.level, None if own else asked.kind).reset_index(), name, alarms)
 
 
 def choose_analysis(*analyses: Analysis) -> Analysis:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import erbayes as eb
 
 from .._internal.errors import DataError, Remedy, head
 from .analyses import Analysis, Result
-from .asked import Asked
+from .asked import Asked, Metrics
 from .inputs import Inputs, One, stem
 from .lazily import counted, disk
-from .options import message, option, refuse_same_file, remedies
+from .options import message, option, panel, refuse_same_file, remedies
 from .predictions import CLUSTERS, Part, in_words
 
 COLUMNS = "name them: --record, --assist-cluster"
@@ -26,9 +25,7 @@ REMEDIES = {
 """Remedies of errors in the files of second clusterings."""
 
 
-def in_words_of(
-    engine: eb.auxiliary.Assisted, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]
-) -> dict[str, str]:
+def in_words_of(engine: eb.auxiliary.Assisted, sample: eb.Sample, metrics: Metrics) -> dict[str, str]:
     """Return facts about second clusterings in words, for a page: their sizes and weights."""
     found = engine(sample, metrics)
     weights = (
@@ -41,11 +38,9 @@ def in_words_of(
     }
 
 
-@dataclass(frozen=True, kw_only=True)
+@panel("Second clustering")
 class Assist(Analysis):
     """Options of second clusterings of the records, which help to estimate."""
-
-    panel: ClassVar = "Second clustering"
 
     assist: list[Path] | None = option(
         "A second clustering of all records, which shortens intervals. Several are allowed.",
@@ -60,14 +55,9 @@ class Assist(Analysis):
     def option(self) -> str | None:
         return "--assist" if self.assist else None if self.assist_cluster is None else "--assist-cluster"
 
-    @property
-    def given(self) -> bool:
-        """True if the options name a second clustering."""
-        return self.option is not None
-
     def refuse(self, inputs: Inputs, asked: Asked) -> None:
         """Refuse inputs without drawn records, and a second clustering that is the labels."""
-        if not self.given:
+        if self.option is None:
             return
         if inputs.of_clusters:
             raise DataError(
@@ -79,14 +69,12 @@ class Assist(Analysis):
 
     def refuse_groups(self, by: str | None) -> None:
         """Refuse a column of groups next to second clusterings."""
-        if self.given and by is not None:
+        if self.option is not None and by is not None:
             raise DataError(
                 "--by takes no second clustering, and --across none: leave out --assist, or these"
             )
 
-    def run(
-        self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]
-    ) -> Result:
+    def run(self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Metrics) -> Result:
         """Estimate metrics, after alarms of the second clusterings too."""
         engine = self.engine_of_one(inputs, sample.units)
         found = engine(sample, metrics)
@@ -109,7 +97,7 @@ class Assist(Analysis):
 
     def of_scan(self, inputs: Inputs) -> dict[str, Any]:
         """Return arguments of a scan that counts second clusterings; none if they are read into memory."""
-        if not self.given or not inputs.scanned:
+        if self.option is None or not inputs.scanned:
             return {}
         reading, column = inputs.reading, self.assist_cluster
         if not self.assist:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import file_digest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -16,36 +16,18 @@ import erbayes as eb
 
 from .._internal.errors import DataError
 from .._internal.policies import Missing
-from .analyses import WorstCases, choose_analysis
-from .asked import Asked, Engines, Minima
+from .analyses import Engines, WorstCases, choose_analysis
+from .asked import Asked, Metrics, Minima
 from .assist import Assist, in_words_of
 from .domains import Domains
-from .impact import Numbers, impact_command
+from .impact import Numbers
 from .inputs import One, Several, note_frame, note_unresolved
-from .labelling import draw_command, labels_command
 from .lazily import disk, pd, returned_answers, stopping
 from .options import app, argument, command, files_of, flag, message, option, refuse_output_over, say, within
-from .pairs import check_pairs, has_pairs, pairs_command
+from .pairs import check_pairs, has_pairs
 from .phases import Cheap
-from .planning import plan_command
 from .printing import Formatted, Printing
-from .thresholds import thresholds_command
 from .topics import explain
-
-if TYPE_CHECKING:
-    from ..analysis.comparison import Comparison
-
-
-# modules of commands are imported so that each registers its own
-__all__ = [
-    "app",
-    "draw_command",
-    "impact_command",
-    "labels_command",
-    "pairs_command",
-    "plan_command",
-    "thresholds_command",
-]
 
 MISSING = {
     Missing.SINGLETON: "each is a predicted cluster of its own",
@@ -145,7 +127,7 @@ def compare_command(
     predictions, shared = inputs.predictions(**domains.of_scan(inputs), **helped.of_scan(inputs))
     note_unresolved(inputs.returned)
     design = inputs.fitted(design, shared)
-    engine = helped.engine(inputs, predictions, shared) if helped.given else None
+    engine = helped.engine(inputs, predictions, shared) if helped.option is not None else None
     with within(inputs.drawing.in_words):
         comparison = eb.analysis.comparison.estimate_jointly(
             predictions, design=design, metrics=metrics, engine=engine, **shared
@@ -171,7 +153,7 @@ def compare_command(
 
 
 def _note_doubts(
-    name: str, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric], engine: eb.auxiliary.Assisted | None
+    name: str, sample: eb.Sample, metrics: Metrics, engine: eb.auxiliary.Assisted | None
 ) -> None:
     """Print the alarms of one of several predictions, and the weights of second clusterings if they help."""
     if engine is None:
@@ -185,7 +167,7 @@ def _note_doubts(
         say(alarm, f"{name}: ")
 
 
-def _note_alike(comparison: Comparison, metrics: Sequence[eb.metrics.Metric]) -> None:
+def _note_alike(comparison: eb.analysis.comparison.Comparison, metrics: Metrics) -> None:
     """Say in which metrics no draw shows a difference, so that its interval has no length."""
     table = comparison.differences()
     about = {metric.name for metric in metrics if metric.group is not eb.metrics.definitions.Group.TRUTH}
@@ -237,7 +219,7 @@ def report_command(
     helped.refuse_groups(domains.column)
     helped.refuse(inputs, asked)
     sample, read = inputs.sample(**domains.of_scan(inputs), **helped.of_scan(inputs))
-    engine = helped.engine_of_one(inputs, sample.units) if helped.given else None
+    engine = helped.engine_of_one(inputs, sample.units) if helped.option is not None else None
     about: dict[str, Any] = _describe_files(inputs, helped, domains) | {"read": read}
     if numbers.given:
         about["Your own numbers"] = numbers.estimate(inputs, sample, domains.attributes)

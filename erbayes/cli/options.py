@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache, partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, dataclass_transform, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -181,6 +181,18 @@ def within(place: str) -> Iterator[None]:
         if error.remedies or not place:
             raise
         raise DataError(f"{error.what} ({place})") from error
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def panel[T](name: str | None = None) -> Callable[[type[T]], type[T]]:
+    """Make a class one of options, a field each, which help shows in the panel of this name."""
+
+    def make(options: type[T]) -> type[T]:
+        if name is not None:
+            options.panel = name  # type: ignore[attr-defined]
+        return dataclass(frozen=True, kw_only=True)(options)
+
+    return make
 
 
 REQUIRED: Any = MISSING

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import erbayes as eb
 
@@ -16,10 +15,7 @@ from .options import command, message, option, refuse_output_over, say
 from .phases import Cheap
 from .printing import Printing, blank_missing
 
-if TYPE_CHECKING:
-    from ..auxiliary.estimates import AssistedEstimates
-
-    Planned = eb.design.UniformRecords | eb.design.UniformClusters | eb.design.ByPredictedSize
+type Planned = eb.design.UniformRecords | eb.design.UniformClusters | eb.design.ByPredictedSize
 
 
 @command("plan")
@@ -101,7 +97,7 @@ def _list_designs(inputs: One, pilot: eb.Sample) -> dict[str, Planned]:
 
 
 def _split_budget(
-    found: AssistedEstimates,
+    found: eb.auxiliary.estimates.AssistedEstimates,
     sample: eb.Sample,
     budget: float,
     per_unit: float,

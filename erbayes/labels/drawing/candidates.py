@@ -9,7 +9,7 @@ those of low score and, among equals, those that chance names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -47,8 +47,8 @@ def from_clustering(drawn: Drawn, looser: Any) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns record (the drawn one), candidate, score and why. Every score is 1. Records of the predicted
-        cluster are left out. Draws of one record share their candidates.
+        Columns record (the drawn one), candidate, score (always 1) and why. Records of the predicted cluster
+        are left out.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def from_pairs(drawn: Drawn, pairs: Any, score: str, limit: int | None = None) -
     drawn : Drawn
     pairs : DataFrame or Arrow table
         Two columns of record ids and the column of scores, one row per pair. The drawn record is on either
-        side.
+        side. Of a pair that occurs again the best score counts.
     score : str
         The column of scores. A higher score is a likelier match.
     limit : int, optional
@@ -89,8 +89,7 @@ def from_pairs(drawn: Drawn, pairs: Any, score: str, limit: int | None = None) -
     Returns
     -------
     DataFrame
-        Columns record (the drawn one), candidate, score and why. Records of the predicted cluster are left
-        out. Of a pair that occurs again the best score counts.
+        As `from_clustering` returns it, the best first.
 
     Examples
     --------
@@ -144,8 +143,8 @@ def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limi
     Returns
     -------
     DataFrame
-        Columns record (the drawn one), candidate, score and why, the best first. Records of the predicted
-        cluster are left out, and so are records that have nothing in common with the drawn one.
+        As `from_clustering` returns it, the best first, without records that have nothing in common with the
+        drawn one.
 
     Raises
     ------
@@ -161,19 +160,19 @@ def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limi
     [['r2', 'r3']]
     """
     limit = whole(limit, "limit")
-    queries, home = _queries(drawn), _number_homes(drawn)
+    queries = _queries(drawn)
     named, frame = _read_attributes(table, columns)
     records = ids(frame.iloc[:, 0], f"column {frame.columns[0]!r} of the attributes")
     need_kind(records, queries, "records of the attributes")
     at = locate_rows(records, queries, "drawn")
     texts = [_Texts(frame[column], at) for column in named]
-    own, asked = home(records), home(queries)
+    own, asked = (_number_homes(drawn, index) for index in (records, queries))
     chance = np.random.default_rng([drawn.seed, CHANCE]).random(len(records))
     found = []
     step = max(CELLS // len(records), 1)
     for start in range(0, len(queries), step):
         some = slice(start, start + step)
-        scores = sum(text.scores(some) for text in texts)
+        scores = np.sum([text.scores(some) for text in texts], axis=0)
         # tasks show the records of the own predicted cluster anyway
         scores[asked[some, None] == own] = 0
         query, row = _find_best(scores, chance, limit)
@@ -212,13 +211,9 @@ def interleaved(*candidates: pd.DataFrame, limit: int | None = None) -> pd.DataF
         need(table, pd.DataFrame, "candidates are a DataFrame")
         refuse_names(COLUMNS, list(table.columns), "a table of candidates")
     place = [table.groupby("record", sort=False).cumcount() for table in candidates]
-    whole_table = pd.concat(candidates, ignore_index=True).assign(place=np.concatenate(place))
-    first = pd.unique(whole_table["record"])
-    order = pd.Series(np.arange(len(first)), index=first)
-    whole_table["order"] = whole_table["record"].map(order)
-    merged = whole_table.sort_values(["order", "place"], kind="stable").drop_duplicates(
-        ["record", "candidate"]
-    )
+    merged = pd.concat(candidates, ignore_index=True).assign(place=np.concatenate(place))
+    merged["order"] = pd.factorize(merged["record"])[0]
+    merged = merged.sort_values(["order", "place"], kind="stable").drop_duplicates(["record", "candidate"])
     if limit is not None:
         merged = merged.groupby("record", sort=False).head(whole(limit, "limit"))
     return merged[COLUMNS].reset_index(drop=True)
@@ -230,23 +225,22 @@ def _queries(drawn: Drawn) -> pd.Index:
     return as_index(asked(drawn)["record"])
 
 
-def _number_homes(drawn: Drawn) -> Callable[[pd.Index], IntArray]:
-    """Return a function that numbers the predicted clusters of records: -1 for one without a drawn record."""
-    members = as_index(drawn.members["record"])
-    codes = np.append(pd.factorize(drawn.members["cluster"])[0], -1)  # the position -1 leads to a -1
-    lacking = (queries := _queries(drawn))[members.get_indexer(queries) < 0]
+def _number_homes(drawn: Drawn, records: pd.Index) -> IntArray:
+    """Return the number of each record's predicted cluster, (n,): -1 for one without a drawn record."""
+    members, queries = as_index(drawn.members["record"]), _queries(drawn)
+    lacking = queries[~queries.isin(members)]
     remedy = ": draws that are read from files need the table of their members"
     refuse_cases(lacking, f"{{n}} of {len(queries):,} drawn records have no members, such as", remedy)
-    return lambda records: codes[members.get_indexer(records)]
+    codes = np.append(pd.factorize(drawn.members["cluster"])[0], -1)  # the position -1 leads to a -1
+    return np.asarray(codes[members.get_indexer(records)])
 
 
 def _rank_candidates(drawn: Drawn, table: pd.DataFrame, why: str, limit: int | None = None) -> pd.DataFrame:
     """Return the candidates outside the predicted cluster, each once, by drawn record and falling score."""
-    queries, home = _queries(drawn), _number_homes(drawn)
-    table = table[home(as_index(table["record"])) != home(as_index(table["candidate"]))]
-    table = table.assign(
-        why=why, order=queries.get_indexer(as_index(table["record"])), falling=-table["score"]
-    )
+    home, own = (_number_homes(drawn, as_index(table[side])) for side in ("record", "candidate"))
+    table = table[home != own]
+    order = _queries(drawn).get_indexer(as_index(table["record"]))
+    table = table.assign(why=why, order=order, falling=-table["score"])
     # among equal scores chance decides, because the order of a table may favour some records
     table["chance"] = np.random.default_rng([drawn.seed, CHANCE]).random(len(table))
     table = table.sort_values(["order", "falling", "chance"]).drop_duplicates(["record", "candidate"])

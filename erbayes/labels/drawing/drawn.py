@@ -92,9 +92,8 @@ class Drawn:
             `erbayes.design.Responding`).
         unlabelled : sequence of record ids
             Drawn records that nobody has begun. If they are the last ones, since labelling stopped early, the
-            draws before the first of them count, and later ones do not, although they may repeat a labelled
-            record. If others are among them, such as the share of an annotator, chance alone must have chosen
-            them, as it dealt the tasks. The begun draws then stand for them.
+            draws before the first of them count. If others are among them, such as the share of an annotator,
+            chance alone must have chosen them, as it dealt the tasks. The begun draws then stand for them.
         classes : Series or mapping, record -> class, optional
             Class of every drawn record, if some are unresolved. By default the classes of predicted sizes
             that `erbayes.design.size_classes` makes. Under strata, classes are those within strata.

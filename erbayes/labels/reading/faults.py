@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import Enum
+from typing import Any
 
 import pandas as pd
 
@@ -64,8 +65,9 @@ class Problems:
     def note(self, fault: Fault, rows: pd.DataFrame) -> None:
         """Note a fault in each of some rows, which have columns of `PLACE`, or some of them."""
         if len(rows):
+            kind: Any = fault
             places = rows.reindex(columns=PLACE, fill_value="").astype(object)
-            self._found.append(places.assign(fault=fault))
+            self._found.append(places.assign(fault=kind))
 
     def table(self) -> pd.DataFrame:
         """Return the faults, one row each: where, annotator, task, record, fault."""

@@ -73,14 +73,13 @@ def warn_unlooked(changes: pd.DataFrame, given: pd.DataFrame, states: pd.DataFra
 def tabulate_agreement(pairs: Mapping[tuple[str, str], Pair], draws: pd.DataFrame) -> pd.DataFrame:
     """Return the table of `Labels.agreement`, from the pairs of annotators and the table of draws."""
     chance = draws.drop_duplicates("record").set_index("record")["probability"]
+    columns = ["annotators", "tasks", "share", "estimate", "lower", "upper"]
     tables = []
     for (first, second), pair in pairs.items():
         weight = partial(_weigh_entities, chance[pair.mentions].to_numpy(float))
         table = pair.agreement(weight).table().rename_axis("share").reset_index()
-        table.insert(0, "annotators", f"{first}, {second}")
-        table.insert(1, "tasks", len(pair.mentions))
-        tables.append(table[["annotators", "tasks", "share", "estimate", "lower", "upper"]])
-    columns = ["annotators", "tasks", "share", "estimate", "lower", "upper"]
+        table = table.assign(annotators=f"{first}, {second}", tasks=len(pair.mentions))
+        tables.append(table[columns])
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
 
 

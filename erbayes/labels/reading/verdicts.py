@@ -106,8 +106,9 @@ def reach_verdicts(tasks: ShownTasks, folder: Folder, answers: Answers, problems
     problems.note(Fault.UNANSWERED, pd.DataFrame({"task": blank, "record": tasks.drawn[blank].to_numpy()}))
     stars = _make_stars(tasks, folder.drawn, state, verdicts)
     task_of = pd.Series(tasks.drawn.index, tasks.drawn)
-    for flaw, found in stars.problems.groupby("problem", sort=False):
-        problems.note(OF_FLAW[flaw], found.assign(task=task_of[found["sampled"]].to_numpy()))
+    flawed = stars.problems.assign(task=task_of[stars.problems["sampled"]].to_numpy())
+    for flaw, fault in OF_FLAW.items():
+        problems.note(fault, flawed[flawed["problem"] == flaw])
     rest = state.index[~state.isin(CLOSED)]
     unresolved = {"task": rest, "record": tasks.drawn[rest].to_numpy(), "state": state[rest].to_numpy()}
     return {
@@ -222,7 +223,7 @@ def _pair_annotators(
     accepted = merged.of(states).accepted
     cluster = dict(zip(members["record"], members["cluster"].map("in {}".format), strict=True))
     accepted = accepted.assign(mention=tasks.drawn[accepted["task"]].to_numpy())
-    entities = {name: rows[["mention", "record"]] for name, rows in accepted.groupby("annotator")}
+    entities = {str(name): rows[["mention", "record"]] for name, rows in accepted.groupby("annotator")}
     pairs = {}
     for first, second in combinations(entities, 2):
         one, other = entities[first], entities[second]
