@@ -800,6 +800,11 @@ def test_files_of_one_annotator_are_read_as_one(small):
     write(small, "A", {1: GOOD[1]})
     write(small, "A", {2: GOOD[2], 3: GOOD[3]}, suffix=".xlsx")
     assert not len(read_labels(small).problems)
+    write(small, "A", GOOD)
+    write(small, "B", but(1, x1="y"))
+    assert read_labels(small).problems["fault"].tolist() == [Fault.DISPUTED], "twice A is one annotator"
+    (small.path / "sheet-B.csv").unlink()
+    write(small, "A", {1: GOOD[1]})
     write(small, "A", but(1, x1="y"), suffix=".xlsx")
     labels = read_labels(small)
     assert labels.problems[["task", "record", "fault"]].to_numpy().tolist() == [[1, "x1", Fault.CONTRADICTED]]

@@ -23,7 +23,7 @@ from .domains import Domains
 from .impact import Numbers
 from .inputs import One, Several, note_frame, note_unresolved
 from .lazily import disk, pd, returned_answers, stopping
-from .options import app, argument, command, files_of, flag, message, option, refuse_output_over, say, within
+from .options import app, argument, command, files_of, flag, message, option, say, within
 from .pairs import check_pairs, has_pairs
 from .phases import Cheap
 from .printing import Formatted, Printing
@@ -79,7 +79,6 @@ def estimate_command(
 
     Examples: erbayes estimate to-label, erbayes estimate clusters.csv labels.csv -d uniform-records
     """
-    refuse_output_over(printing.output, inputs, helped, cheap)
     domains.refuse_idle()
     metrics = domains.chosen_metrics(asked)
     analysis = choose_analysis(worst, domains, helped, cheap, by_engine)
@@ -116,7 +115,6 @@ def compare_command(
       erbayes compare both.csv labels.csv -d uniform-records --record id \\
           --cluster old --cluster new
     """
-    refuse_output_over(printing.output, inputs, helped)
     domains.refuse_idle()
     metrics = domains.chosen_metrics(asked)
     if inputs.of_clusters:
@@ -212,7 +210,6 @@ def report_command(
       erbayes report clusters.csv labels.csv -d uniform-records --assist new.csv
       erbayes report to-label --feature sales=amount:sum --statistic 'mean(sales)'
     """
-    refuse_output_over(output, inputs, helped, domains)
     if not numbers.given:
         domains.refuse_idle()
     metrics = domains.chosen_metrics(asked)
@@ -303,7 +300,6 @@ def check_command(
       erbayes check edges.csv answers.csv --edges --records ids.csv \\
           --threshold 1.5 --once --min-precision 0.9
     """
-    refuse_output_over(printing.output, inputs)
     minimum = minima.read()
     if has_pairs(inputs):
         if not once:
@@ -341,8 +337,6 @@ def metrics_command(printing: Printing) -> None:
     [B22] Binette et al. (2022), [M10] Menestrina et al. (2010), [R07] Rosenberg and Hirschberg (2007),
     [T07] Talburt et al. (2007).
     """
-    if printing.output is not None:
-        disk.refuse_output(printing.output)
     rows = [(m.group.value, m.name, m.meaning, m.source) for m in eb.metrics.ALL]
     printing.show(pd.DataFrame(rows, columns=["about", "metric", "meaning", "formula"]))
 
@@ -354,7 +348,6 @@ def demo_command(picture: Path = option("File of the picture to write.", default
     The first case is the example of the README. In the second a few entities hold most links: closed form,
     bootstrap and size model stand next to the truth. It needs two extras: pip install 'erbayes[bayes,plots]'
     """
-    disk.refuse_output(picture)
     from .demo import demo  # it loads more than commands need
 
     demo(picture)

@@ -10,7 +10,7 @@ import erbayes as eb
 from .._internal.errors import DataError
 from .inputs import One
 from .lazily import disk, features, frames, impacts, large_features, large_files, pd
-from .options import command, file_option, message, option, panel, refuse_output_over, say
+from .options import command, file_option, message, option, panel, say
 from .printing import Format, Printing
 
 OWN = "Your own numbers"
@@ -111,9 +111,6 @@ def impact_command(
           --statistic 'mean(span)' --statistic 'top(100, sales)'
       erbayes impact clusters.csv to-label --attributes orders.csv --by country
     """
-    refuse_output_over(printing.output, inputs)
-    if printing.output is not None and attributes is not None:
-        disk.refuse_output(printing.output, [attributes])
     sample, _ = inputs.sample()
     for alarm in eb.alarms(sample, [eb.metrics.entities]):
         say(alarm)

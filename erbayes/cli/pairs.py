@@ -15,7 +15,7 @@ import erbayes as eb
 from .._internal.errors import DataError
 from .drawing import Planned, Shown
 from .lazily import clusterings, disk, pages, pd, stopping
-from .options import argument, command, flag, message, option, panel, refuse_output_over, say
+from .options import argument, command, flag, message, option, panel, say
 from .predictions import Predicted
 from .printing import Printing
 from .remembered import TABLE
@@ -157,8 +157,6 @@ def pairs_command(
           --records ids.csv --threshold 1.5 -o pairs
       erbayes pairs edges.csv pairs --records ids.csv --threshold 1.5
     """
-    for output in (printing.output, asked.picture):
-        refuse_output_over(output, table)
     at = None if asked.threshold is None else read_thresholds(asked.threshold, "--threshold")
     work: Any = eb.pairs.scored_edges if asked.of_edges else eb.pairs.estimate
     found: eb.pairs.LabelledPairs | eb.pairs.ScoredEdges = work(

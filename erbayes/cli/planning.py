@@ -11,7 +11,7 @@ from .asked import Asked
 from .designs import DesignName
 from .inputs import One
 from .lazily import calibration, pd, plans
-from .options import command, message, option, refuse_output_over, say
+from .options import command, message, option, say
 from .phases import Cheap
 from .printing import Printing, blank_missing
 
@@ -52,7 +52,6 @@ def plan_command(
           --cheap-drawn machine-draws.csv --budget 2400 --per-cheap 0.1 \\
           --per-unit 4 --per-record 0.5
     """
-    refuse_output_over(printing.output, inputs, cheap)
     metrics = asked.chosen_metrics()
     if (half_width is None) == (budget is None):
         raise DataError("a plan needs either --half-width, or --budget with --cheap")

@@ -18,7 +18,6 @@ from .options import (
     message,
     option,
     panel,
-    refuse_output_over,
     refuse_same_file,
     within,
 )
@@ -140,8 +139,6 @@ def thresholds_command(
           --records ids.csv --score match_weight --at 50 --min-precision 0.95 \\
           --picture curve.svg
     """
-    for output in (printing.output, picture):
-        refuse_output_over(output, scored)
     given, (labels, design) = scored.table.given(), scored.sample()
     least = {} if minima == Minima() else minima.read()
     metrics = list(dict.fromkeys(eb.metrics.chosen([*asked.chosen_metrics(), *least])))

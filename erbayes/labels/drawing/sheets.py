@@ -53,20 +53,18 @@ def write_sheet(table: pd.DataFrame, path: Path, exact: Sequence[str] = ("record
         name: column if name in exact else [printable(cell).replace("\r", " ") for cell in column]
         for name, column in text.items()
     }
-    ids = [(name, id) for name in exact for id in text[name]]
-    lost = [
-        id for _, id in ids if not id.strip() or any("\ud800" <= character <= "\udfff" for character in id)
-    ]
+    ids = [id for name in exact for id in text[name]]
+    lost = [id for id in ids if not id.strip() or any("\ud800" <= sign <= "\udfff" for sign in id)]
     if not lost:
         try:
             (_write_xlsx if path.suffix == ".xlsx" else _write_csv)(shown, path)
         except ValueError:  # control characters, which XML cannot hold
-            lost = [id for _, id in ids if not id.isprintable()]
+            lost = [id for id in ids if not id.isprintable()]
         else:
             # only reading the file again shows that its format has changed no id
             back = read_sheet(path)
             read = [id for name in exact for id in back[name]]
-            lost = [id for (_, id), other in zip(ids, read, strict=True) if id != other]
+            lost = [id for id, other in zip(ids, read, strict=True) if id != other]
     if lost:
         raise DataError(
             f"{len(lost)} ids cannot be written to {path.suffix[1:].upper()} files, such as {head(lost)}: "

@@ -139,7 +139,7 @@ def _merge_files(answers: Answers, problems: Problems) -> Answers:
     seconds = states.groupby(BY, sort=False)[SECONDS].max().rename("seconds").reset_index()
     merged = merged.drop(columns=SECONDS).merge(seconds, on=BY)
     merged["state"] = merged["state"].mask(occurs(merged, differing, BY), State.INCOMPLETE)
-    return whole.of(merged)
+    return Answers(merged, whole.marks.drop_duplicates([*BY, "record", "same"]))
 
 
 def _decide_tasks(tasks: ShownTasks, merged: Answers, problems: Problems) -> Answers:
@@ -183,7 +183,7 @@ def _make_stars(tasks: ShownTasks, draws: Drawn, state: pd.Series, verdicts: Ans
         none = pd.DataFrame(columns=["sampled", "record", "problem"])
         return Stars(pd.DataFrame(columns=["entity", "record"]), pd.Index([]), none)
     marks = verdicts.marks[verdicts.marks["task"].isin(resolved.index)].sort_values("task", kind="stable")
-    marks = marks[~marks["role"].isin([DRAWN, CONTROL])].drop_duplicates(["task", "record"])
+    marks = marks[~marks["role"].isin([DRAWN, CONTROL])]
     pairs = pd.DataFrame(
         {
             "drawn": tasks.drawn[marks["task"]].to_numpy(),
@@ -201,9 +201,7 @@ def _list_states(tasks: ShownTasks, dealt: Mapping[str, Sequence[int]], merged: 
     for name in dict.fromkeys([*dealt, *merged.states["annotator"]]):
         own = merged.of(merged.states[merged.states["annotator"] == name])
         answered = own.states.set_index("task")
-        numbers = [
-            task for task in tasks.drawn.index if task in dealt.get(name, ()) or task in answered.index
-        ]
+        numbers = sorted({*dealt.get(name, ()), *answered.index})
         if name != DECIDED:
             state, seconds = _list_by_task(tasks, own)[numbers], answered[SECONDS].reindex(numbers)
             part = {"annotator": name, "task": numbers, "state": state.array, SECONDS: seconds.array}
