@@ -94,7 +94,7 @@ GUARDED = {
 """The test that fails if the constant is doubled (`python tests/mutate.py`), by `module.NAME`."""
 
 NEEDS_NONE = {
-    "asked.SEED": "a seed",
+    "analyses.SEED": "a seed",
     "bounded_means.HALVINGS": "a limit of work: further halvings change no digit",
     "candidates.CELLS": "a limit of memory: tests compare it with a smaller one",
     "candidates.CHANCE": "a stream of random numbers",
