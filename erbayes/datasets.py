@@ -162,11 +162,7 @@ def rldata10000() -> pd.DataFrame:
     return table.assign(identity=identity).rename_axis("record")
 
 
-EXAMPLE_1 = (
-    ["fname_c1", "lname_c1", "by"],
-    ["fname_c1", "bd", "by"],
-    ["lname_c1", "bd", "by"],
-)
+EXAMPLE_1 = (["fname_c1", "lname_c1", "by"], ["fname_c1", "bd", "by"], ["lname_c1", "bd", "by"])
 """Rules of the matcher. It links records that agree on all columns of one rule."""
 
 

@@ -145,10 +145,7 @@ def tree(
     found = by_domain(kept, "leaf", metric, fewest=fewest)
     some = names[1:]
     leaves = replace(
-        found,
-        domains=found.domains[1:],
-        joint=found.joint.part(some),
-        effective=found.effective[1:],
+        found, domains=found.domains[1:], joint=found.joint.part(some), effective=found.effective[1:]
     )
     return Tree(root, rules, pd.Series(leaf, index=units.ids, name="leaf"), chose, leaves)
 

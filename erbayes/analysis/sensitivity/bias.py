@@ -20,14 +20,7 @@ from ...engine.schemes import PseudoDraws
 from ...labels import Annotator
 from ...labels.annotators.error_models import need_annotator, restore
 from ...labels.annotators.rates import drawn
-from ...metrics.definitions import (
-    Metrics,
-    Wanted,
-    chosen,
-    pairwise_f,
-    pairwise_precision,
-    pairwise_recall,
-)
+from ...metrics.definitions import Metrics, Wanted, chosen, pairwise_f, pairwise_precision, pairwise_recall
 from ...metrics.intervals import Kind
 from ...metrics.uncertain import Draws, Normal, Tabled
 
