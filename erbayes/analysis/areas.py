@@ -189,7 +189,6 @@ def small_areas(result: ByDomain, metric: Metric | str, covariates: pd.DataFrame
     ----------
     result : ByDomain
         With a metric on [0, 1] or [0, ∞).
-    metric : Metric or str
     covariates : DataFrame, optional
         Numbers known of each domain, such as its mean cluster size, one row per value of the variable.
 

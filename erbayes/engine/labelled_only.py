@@ -19,15 +19,11 @@ from .closed_form import taylor
 
 
 def naive(units: Units, metrics: Wanted = USUAL) -> pd.Series:
-    """Compute metrics on the labelled records alone: a warning, not an estimate.
+    """Compute metrics on the labelled records alone, as a Series by their names: a warning, no estimate.
 
     Wrong links to records outside the sample are missed, so that precision is far too high. These are P_naive
     and R_naive of Binette et al. (2022) for any metric. There is no standard error, since none would be
     honest.
-
-    Returns
-    -------
-    Series of float, by the names of the metrics
 
     Raises
     ------

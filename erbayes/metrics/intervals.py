@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import betaincinv, gammaincinv, lambertw, ndtr, ndtri, stdtrit
 
 from .._internal.arrays import FloatArray
-from .._internal.errors import DataError, need_object, number
+from .._internal.errors import DataError, import_extra, need_object, number
 
 Support = tuple[float, float]
 KIND = "a kind of interval is an object such as WALD or EqualTailed()"
@@ -171,14 +171,8 @@ class HighestDensity:
 
 def array_stats() -> Any:
     """Import ArviZ's statistics of arrays; DataError if arviz-stats is not installed."""
-    try:
-        from arviz_stats.base import array_stats
-    except ModuleNotFoundError as error:
-        raise DataError(
-            "highest-density intervals and diagnostics of chains need arviz-stats: "
-            "pip install 'erbayes[bayes]'"
-        ) from error
-    return array_stats
+    what = "highest-density intervals and diagnostics of chains need arviz-stats"
+    return import_extra("arviz_stats.base", what, "bayes").array_stats
 
 
 def check_level(level: float, what: str = "level") -> None:

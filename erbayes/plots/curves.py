@@ -36,7 +36,6 @@ def curve(
     metrics : Metric or str, or several, optional
         Those of the curve to draw. By default its first three.
     level : float in (0, 1)
-    ax : Axes, optional
     """
     wanted = result.metrics[:SHOWN] if metrics is None else chosen(metrics)
     tables = {metric.name: result.table(metric, level) for metric in wanted}

@@ -20,7 +20,6 @@ def size_distribution(fit: Any, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     fit : erbayes.bayes.Fit
-    ax : Axes, optional
 
     Notes
     -----
@@ -57,7 +56,6 @@ def retention(fit: Any, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     fit : erbayes.bayes.Fit
-    ax : Axes, optional
     """
     grid, entities = fit.evidence.grid, fit.evidence.entities
     several = entities.several & ~entities.matched
@@ -78,7 +76,6 @@ def leakage(fit: Any, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     fit : erbayes.bayes.Fit
-    ax : Axes, optional
     """
     grid, entities = fit.evidence.grid, fit.evidence.entities
     ax = _draw_band(axes_of(ax), grid.size, fit.by_size["foreign"])
@@ -100,7 +97,6 @@ def predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
     ----------
     tree : DataTree
         From `erbayes.bayes.Fit.predictive`.
-    ax : Axes, optional
     """
     ax, grid = axes_of(ax), tree["by_size"]["entity_size"].to_numpy()
     for group, shade, line in (("prior", "0.92", ":"), ("posterior", "0.78", "-")):
@@ -128,7 +124,6 @@ def predicted_retention(tree: DataTree, *, ax: Axes | None = None) -> Axes:
     ----------
     tree : DataTree
         From `erbayes.bayes.Fit.predictive`.
-    ax : Axes, optional
     """
     ax, observed = axes_of(ax), tree["observed_data"].to_dataset()
     sizes = observed["size"].sel(entity=observed["entity_of_several"].to_numpy()).to_numpy()

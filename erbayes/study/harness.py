@@ -115,8 +115,6 @@ def draw_samples(
         entity of each. `Poisson` draws each record independently, n in expectation.
     units : Units
         The whole population.
-    n, samples : int
-    rng : Generator
 
     Raises
     ------
@@ -239,7 +237,6 @@ def study(
     metrics : Metric or str, or several
     repetitions : int
         Samples of each cell, 1 or more.
-    seed : int
     level : float in (0, 1)
     folder : path, optional
         Folder that keeps finished blocks of 250 repetitions, one file each. A study that was stopped

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.arrays import BoolArray, IntArray, Seed, generator
-from ..._internal.errors import DataError, NotIdentified, number, whole
+from ..._internal.errors import DataError, NotIdentified, import_extra, number, whole
 from ...design.sample import Sample, need_sample
 from ...metrics.columns import Domain, Known
 from ...metrics.definitions import Metric
@@ -88,7 +88,6 @@ def tree(
 
     Parameters
     ----------
-    sample : Sample
     metric : Metric or str
         A share or a mean of units, which needs no known totals.
     features : DataFrame
@@ -154,13 +153,10 @@ def _grow_tree(
     table: pd.DataFrame, line: Linear, unit: IntArray, most: int, least: int
 ) -> tuple[Split | int, tuple[str, ...], IntArray]:
     """Return the root of a tree of the values of draws, the rule of each leaf, and the leaf of each unit."""
-    try:
-        from sklearn.tree import DecisionTreeRegressor
-    except ModuleNotFoundError as error:
-        raise DataError("a tree needs scikit-learn: pip install 'erbayes[trees]'") from error
+    sklearn = import_extra("sklearn.tree", "a tree needs scikit-learn", "trees")
     X = table.to_numpy()
     some = line.part > 0  # other draws have no part in what the metric averages over
-    grown = DecisionTreeRegressor(max_leaf_nodes=most, min_samples_leaf=least, random_state=0)
+    grown = sklearn.DecisionTreeRegressor(max_leaf_nodes=most, min_samples_leaf=least, random_state=0)
     # rules name an indicator instead of a threshold of a half
     binary = np.isin(X, (0, 1)).all(axis=0)
     grown.fit(X[unit[some]], (line.effect[some] / line.part[some]), sample_weight=line.part[some])

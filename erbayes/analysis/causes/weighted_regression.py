@@ -50,8 +50,6 @@ def regression(sample: Sample, metric: Metric | str, features: pd.DataFrame) -> 
 
     Parameters
     ----------
-    sample : Sample
-    metric : Metric or str
     features : DataFrame
         One row per unit, whose id is in the index. Text is made indicators of its values, without the first.
 

@@ -61,7 +61,6 @@ def restored_analysis(
 
     Parameters
     ----------
-    sample : Sample
     model : Annotator
         How annotators err, with priors on the rates.
     metrics : Metric or str, or several
@@ -73,7 +72,6 @@ def restored_analysis(
     draws : int
         The number of draws for each sample, 1 or more. They are chosen at random if the engine has more.
     rng : Generator, int or None
-    progress : bool
 
     Returns
     -------
