@@ -13,7 +13,7 @@ from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError
 from ..engine.closed_form import columns_of
 from ..metrics.columns import Column
-from ..metrics.definitions import Metric
+from ..metrics.definitions import Metric, coefficients_of_size
 from ..metrics.uncertain import positions
 from ..units.units import Units
 
@@ -90,8 +90,7 @@ def evaluate_metric(metric: Metric, names: tuple[str, ...], totals: FloatArray) 
 def compute_per(metric: Metric, totals: FloatArray) -> FloatArray:
     """Return the total that a metric averages over, of each cluster, (clusters,)."""
     columns, _ = columns_of([metric])
-    coefficients = [sum(share for sized, share in metric.size if sized.name == c.name) for c in columns]
-    return np.asarray(totals @ np.array(coefficients, dtype=float))
+    return np.asarray(totals @ coefficients_of_size([metric], [c.name for c in columns])[0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ merge distance. [R07] Rosenberg and Hirschberg (2007), V-measure. [T07] Talburt 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from csv import DictReader
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -171,6 +171,17 @@ def is_share(metric: Metric) -> bool:
 
     with np.errstate(invalid="ignore", divide="ignore"):
         return bool(np.isclose(top(first + second), top(first) + top(second), rtol=1e-9, atol=0))
+
+
+def coefficients_of_size(metrics: Sequence[Metric], names: Sequence[str]) -> FloatArray:
+    """Return the coefficients of the total that each metric averages over, by totals, (metrics, k)."""
+    at = {name: i for i, name in enumerate(names)}
+    coefficients = np.zeros((len(metrics), len(names)))
+    for j, metric in enumerate(metrics):
+        for column, coefficient in metric.size:
+            if column.name in at:
+                coefficients[j, at[column.name]] += coefficient
+    return coefficients
 
 
 class Metrics(tuple[Metric, ...]):

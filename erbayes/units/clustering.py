@@ -13,10 +13,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
-from .._internal.arrays import BoolArray, IntArray
+from .._internal.arrays import BoolArray, IntArray, label_components
 from .._internal.errors import DataError, Remedy, head, number, refuse_cases
 from .._internal.tables import is_whole_decimal, need_table, refuse_columns
 
@@ -381,9 +379,7 @@ class Clustering:
         if records is not None:
             every, position = list_all_records(records, every, what)
             left, right = position[left], position[right]
-        links = left[linked], right[linked]
-        graph = coo_array((np.ones(linked.sum(), dtype=bool), links), shape=(len(every),) * 2)
-        components, _ = pd.factorize(connected_components(graph, directed=False)[1])
+        components, _ = pd.factorize(label_components(left[linked], right[linked], len(every)))
         heads = np.unique(components, return_index=True)[1]
         return cls(every, components.astype(np.int64), every[heads], complete=records is not None)
 

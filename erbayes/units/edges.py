@@ -13,10 +13,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
-from .._internal.arrays import FloatArray, IntArray
+from .._internal.arrays import FloatArray, IntArray, label_components
 from .._internal.errors import DataError, Grade, Remedy, Sentence, head, number, refuse_cases, whole
 from .._internal.known_columns import fill_known
 from .._internal.tables import need_table, refuse_columns, refuse_names
@@ -237,8 +235,8 @@ class _Forest:
             return
         e = int(apart.sum())
         roots, code = np.unique(np.concatenate([one[apart], other[apart]]), return_inverse=True)
-        graph = coo_array((np.ones(e, dtype=np.int8), (code[:e], code[e:])), shape=(len(roots),) * 2)
-        joined, component = connected_components(graph, directed=False)
+        component = label_components(code[:e], code[e:], len(roots))
+        joined = int(component.max()) + 1
         root = np.zeros(joined, dtype=self.parent.dtype)
         root[component[::-1]] = roots[::-1]
         old = self.size[roots]

@@ -35,6 +35,15 @@ class KnownTotals:
     count: FloatArray
     singletons: bool = True
 
+    def __str__(self) -> str:
+        return f"{self.size @ self.count:,.0f} records in {self.count.sum():,.0f} clusters"
+
+    def equals(self, other: KnownTotals | None) -> bool:
+        """Return whether another prediction has as many clusters of each size."""
+        if other is None:
+            return False
+        return np.array_equal(self.size, other.size) and np.array_equal(self.count, other.count)
+
     def total(self, column: ClusterSum) -> float:
         """Return the known total of a column, Σ_k m φ(m); NotIdentified if it counts unknown singletons."""
         if not self.singletons and column.phi(np.ones(1))[0] != 0:

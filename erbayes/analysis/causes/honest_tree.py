@@ -15,7 +15,7 @@ from ..._internal.arrays import BoolArray, IntArray, Seed, generator
 from ..._internal.errors import DataError, NotIdentified, import_extra, number, whole
 from ...design.sample import Sample, need_sample
 from ...metrics.columns import Domain, Known
-from ...metrics.definitions import Metric
+from ...metrics.definitions import Metric, chosen_one
 from ...metrics.intervals import Kind
 from ...metrics.uncertain import Tabled
 from ...units.grouping import Grouping
@@ -23,7 +23,7 @@ from ..domains import by_domain, in_domain
 from ..domains.effective import FEWEST
 from ..domains.estimates import ByDomain
 from .unit_features import matrix
-from .unit_values import Linear, one
+from .unit_values import Linear
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def tree(
     1    2  records > 3     0.333
     """
     need_sample(sample)
-    metric = one(metric)
+    metric = chosen_one(metric)
     most, least = whole(most, "most leaves", 2), whole(least, "least draws of a leaf")
     number(fewest, "fewest effective draws", lambda x: x >= 0, "be 0 or more")
     if metric.absolute or any(isinstance(c, Known) for c in metric.columns):
