@@ -12,7 +12,7 @@ from .._internal.arrays import Seed
 from .._internal.errors import NotIdentified
 from ..design import UniformClusters
 from ..design.sample import Sample, need_sample
-from ..metrics.definitions import USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
+from ..metrics.definitions import USUAL, Metric, Wanted, chosen, pairwise_precision
 from ..metrics.uncertain import Normal
 from ..units.units import Units, need_units
 from .closed_form import taylor
@@ -47,11 +47,6 @@ def naive(units: Units, metrics: Wanted = USUAL) -> pd.Series:
 def P_naive(units: Units) -> float:
     """Compute pairwise precision on the labelled records alone, the paper's P_naive (see `naive`)."""
     return float(naive(units, [pairwise_precision]).iloc[0])
-
-
-def R_naive(units: Units) -> float:
-    """Compute pairwise recall on the labelled records alone, the paper's R_naive (see `naive`)."""
-    return float(naive(units, [pairwise_recall]).iloc[0])
 
 
 def _as_census(units: Units, metrics: Sequence[Metric]) -> Normal:

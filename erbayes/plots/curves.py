@@ -75,7 +75,7 @@ def stages(result: Stages, *, ax: Axes | None = None) -> Axes:
         start += share
     ax.set_yticks([])
     ax.set_xlabel("share of true links")
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
+    draw_legend(ax, 2)
     return ax
 
 
