@@ -524,7 +524,9 @@ def test_nuts_agrees_with_the_fast_fit():
     for metric in (P, R):
         one, other = slow.apply(metric), quick.apply(metric)
         assert abs(one.mean - other.mean)[0] < 0.25 * one.sd[0]
-        assert one.sd[0] == pytest.approx(other.sd[0], rel=0.25)
+        # P is so skewed that its sd differs by a third between seeds of either way, and by chance alone
+        assert stats.ks_2samp(one.flat[:, 0], other.flat[:, 0]).statistic < 0.08
+    assert slow.apply(R).sd[0] == pytest.approx(quick.apply(R).sd[0], rel=0.25)
     for name in ("stands", "stands_kept"):
         a, b = (np.log(fit.truth.by_size[name]) for fit in (slow, quick))
         # in units of the posterior's own width, which is large where no sampled entity has such a size
