@@ -45,7 +45,7 @@ from ..units.edges import Edges, choose_names
 from ..units.measuring import sampled_labels
 from .comparison import estimate_jointly
 from .domains.effective import FEWEST, effective_draws
-from .domains.estimates import LARGEST
+from .domains.estimates import refuse_many
 from .domains.shown import intervals_table, tidy
 
 CERTIFIED_FROM = 30.0
@@ -325,13 +325,13 @@ def thresholds(
     if isinstance(edges, Mapping):
         values = [number(x, "a threshold", lambda x: not np.isnan(x), "be a number") for x in edges]
         levels = np.sort(values)[::-1]
-        _refuse_many(len(levels), len(metrics))
+        refuse_many(f"{len(levels):,} thresholds", len(levels), len(metrics), "fewer thresholds")
         by_name = {str(threshold): edges[threshold] for threshold in levels.tolist()}
         compared = estimate_jointly(by_name, labels, design, _with_defined(metrics), engine=engine, rng=rng)
         return _make_curve(levels, metrics, compared.joint, compared.samples)
     table = Edges.of(load_edges(edges, score), records, score)
     levels = table.thresholds(at)
-    _refuse_many(len(levels), len(metrics))
+    refuse_many(f"{len(levels):,} thresholds", len(levels), len(metrics), "fewer thresholds")
     for doubt in table.doubts(labels):
         warnings.warn(doubt, Alarm, stacklevel=2)
     samples = tuple(Sample(units, design) for units in table.units(labels, levels))
@@ -351,15 +351,6 @@ def load_edges(edges: Any, score: str | None) -> Any:
             scores = f"CAST({scores} AS DOUBLE PRECISION)"
         ends = [source.id(name) for name in names[:2]]
         return source.fetched(f"SELECT {', '.join([*ends, scores, *rest])} FROM {source.table}", names)
-
-
-def _refuse_many(levels: int, metrics: int) -> None:
-    """Refuse more estimates than have a joint covariance in memory."""
-    if levels * metrics > LARGEST:
-        raise DataError(
-            f"{levels:,} thresholds x {metrics} metrics are more than {LARGEST:,} estimates with their "
-            "covariances: name fewer metrics, or fewer thresholds"
-        )
 
 
 def _with_defined(metrics: Sequence[Metric]) -> list[Metric]:

@@ -57,13 +57,6 @@ def find_shared_records(
     return unit[first], cluster[at][first], common, at[first]
 
 
-def mark_pieces(units: Units, position: IntArray) -> BoolArray:
-    """Return whether each piece is of the units at some positions, (pieces,)."""
-    drawn = np.zeros(len(units), dtype=bool)
-    drawn[position] = True
-    return np.asarray(drawn[units.unit])
-
-
 def find_reached(units: Units, mine: BoolArray, cluster: IntArray, size: FloatArray) -> IntArray:
     """Return the clusters that share most records of one of the two with a unit whose pieces are `mine`."""
     # A unit with a stray record in a giant says nothing about the giant.
@@ -152,7 +145,7 @@ class FullCount:
 
     def split_by_reach(self, units: Units, position: IntArray) -> tuple[BoolArray, BoolArray]:
         """Return which clusters units at `position` reach, and which giants they do not, (clusters,) each."""
-        mine, size = mark_pieces(units, position), self.whole.size
+        mine, size = np.isin(units.unit, position), self.whole.size
         reached = np.zeros(len(size), dtype=bool)
         reached[find_reached(units, mine, units.group, units.N)] = True
         limit = float(size[reached].max(initial=0))

@@ -52,13 +52,17 @@ def date_columns(frame: Any) -> tuple[str, ...]:
 
 
 def refuse_kinds(record: str | None, cluster: str | None) -> None:
-    """Refuse ids that are neither strings nor integers."""
-    for type, what in ((record, "record"), (cluster, "cluster")):
-        if type not in {"string", "integer", None}:
-            raise DataError(
-                f"{what} ids of the prediction must be all strings or all integers, not "
-                f"{type}; convert them to text where they lie"
-            )
+    """Refuse ids of a prediction that are neither strings nor integers."""
+    refuse_kind(record, "record ids of the prediction")
+    refuse_kind(cluster, "cluster ids of the prediction")
+
+
+def refuse_kind(kind: str | None, ids: str) -> None:
+    """Refuse a column of `ids` that are neither strings nor integers."""
+    if kind not in {"string", "integer", None}:
+        raise DataError(
+            f"{ids} must be all strings or all integers, not {kind}; convert them to text where they lie"
+        )
 
 
 def refuse_another_kind(labels: Clustering, record: str | None) -> None:

@@ -117,7 +117,7 @@ def _join_attributes(
         select = f"{keys}, {listed} FROM {table.table}"
     else:
         rows = f"SELECT {holder.key(own)} AS r, {listed} FROM {holder.table}"
-        columns = ", ".join(["p.r", "p.c", *(f"a.{name}" for name in names)])
+        taken = ", ".join(["p.r", "p.c", *(f"a.{name}" for name in names)])
         select = (
             f"SELECT {columns} FROM ({keys} FROM {table.table}) AS p LEFT JOIN ({rows}) AS a ON p.r = a.r"
         )

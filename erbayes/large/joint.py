@@ -14,7 +14,7 @@ from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, Remedy, head
 from .._internal.policies import Missing
 from ..units.checks import NEARLY_ALL
-from .choice import chosen_columns
+from .choice import chosen_columns, refuse_kind
 from .database import ByRelease, Database, changed, refuse_unlike
 
 
@@ -68,11 +68,7 @@ class SecondColumn:
     @classmethod
     def of(cls, database: Database, name: str, cluster: str, number: int) -> SecondColumn:
         """Take a column of the prediction, after `Database.use`."""
-        if database.kind(cluster) not in {"string", "integer", None}:
-            raise DataError(
-                f"cluster ids of the second clustering {name!r} must be all strings or all integers, not "
-                f"{database.kind(cluster)}; convert them to text where they lie"
-            )
+        refuse_kind(database.kind(cluster), f"cluster ids of the second clustering {name!r}")
         nones = database.no_clusters(cluster)
         return cls(name, database.key(cluster), f"s{number}", None, no_clusters=nones)
 
