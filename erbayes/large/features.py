@@ -118,9 +118,8 @@ def _join_attributes(
     else:
         rows = f"SELECT {holder.key(own)} AS r, {listed} FROM {holder.table}"
         taken = ", ".join(["p.r", "p.c", *(f"a.{name}" for name in names)])
-        select = (
-            f"SELECT {columns} FROM ({keys} FROM {table.table}) AS p LEFT JOIN ({rows}) AS a ON p.r = a.r"
-        )
+        both = f"({keys} FROM {table.table}) AS p LEFT JOIN ({rows}) AS a ON p.r = a.r"
+        select = f"SELECT {taken} FROM {both}"
     joined = table.keep(select)
     counts = ", ".join(["COUNT(*)", *(f"COUNT({name})" for name in names)])
     total, *there = table.rows(f"SELECT {counts} FROM {joined}")[0]
