@@ -692,3 +692,34 @@ def test_domains_of_draws_that_never_reach_some_records():
     assert table["estimate"].between(0.7, 0.99).all()
     with pytest.raises(eb.NotIdentified, match="have chance 0"):
         eb.by_domain(sample, groups, ["pairwise-recall"])
+
+
+def compare_one_group(split):
+    """Compare two predictions of 40 drawn pairs of records, of which the second splits some; one group has all."""
+    truth = {i: i // 2 for i in range(800)}
+    new = {i: f"{c} {i}" if c < split else str(c) for i, c in truth.items()}
+    predictions = {"old": {i: str(c) for i, c in truth.items()}, "new": new}
+    labels = {i: c for i, c in truth.items() if c < 40}
+    metrics = ["pairwise-recall", "pairwise-precision"]
+    comparison = eb.compare(predictions, labels, eb.UniformClusters(population=400), metrics)
+    return compare_by_domain(comparison, dict.fromkeys(truth, "x"), metrics, predictions=predictions).table()
+
+
+@pytest.mark.parametrize(("split", "moving"), [(1, 3.9), (2, 7.6), (10, 30.0)])
+def test_a_difference_that_few_draws_show_has_no_interval(split, moving):
+    """k of n draws show a loss of recall: (Σ|e|)²/Σe² = 4k(n - k)/n, with e the distances of 0 and 1 to k/n."""
+    recall, precision = compare_one_group(split).to_dict("records")
+    assert recall["estimate"] == pytest.approx(-split / 40)
+    if moving < 5:
+        assert recall["reason"] == "3.9 effective draws show a difference, fewer than 5: join domains, or label more"
+        assert np.isnan([recall["lower"], recall["upper"]]).all()
+    else:
+        share, n = split / 40, 40
+        moved = np.repeat([1 - share, -share], [split, n - split])
+        se = np.sqrt((moved**2).sum() / (n * (n - 1)) * (1 - n / 400))
+        df = 2 / ((moved**4).sum() / (moved**2).sum() ** 2 - 1 / n)
+        half = stats.t.ppf(0.975, min(df, n - 1)) * se
+        assert recall["upper"] - recall["estimate"] == pytest.approx(half)
+    # neither prediction has a false link, so that the difference is rounding
+    assert precision["estimate"] == pytest.approx(0)
+    assert precision["reason"].startswith("no draw shows a difference, fewer than 5")

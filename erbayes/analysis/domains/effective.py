@@ -19,6 +19,14 @@ FEWEST = 10.0
 With fewer an interval would be mostly its pseudo-draws; from ten to thirty it covers .935
 (benchmarks/domains.md).
 """
+FEWEST_OF_DIFFERENCE = 5.0
+"""Effective draws that move a difference of predictions below which it has no interval.
+
+Predictions may differ in two or three of many draws, and 95 % intervals of differences in precision covered
+.60 there (benchmarks/compared-domains.md).
+"""
+ROUNDING = 1e-12
+"""Share of an effect or an estimate that is rounding, as where both predictions are without an error."""
 NO_DRAW = "no labelled record is in this domain"
 
 
@@ -30,6 +38,14 @@ def few_draws(effective: float, fewest: float) -> str:
         return ""
     said = f"it rests on {effective:.1f} effective draws, fewer than {fewest:g}"
     return f"{said}: join domains, or see small_areas"
+
+
+def few_moving(moving: float) -> str:
+    """Return why a difference has no interval; "" if enough effective draws move it."""
+    if moving >= FEWEST_OF_DIFFERENCE:
+        return ""
+    said = "no draw shows a difference" if moving == 0 else f"{moving:.1f} effective draws show a difference"
+    return f"{said}, fewer than {FEWEST_OF_DIFFERENCE:g}: join domains, or label more"
 
 
 def effective_draws(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
@@ -64,8 +80,20 @@ def degrees(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
     counts = [j for j, m in enumerate(metrics) if not np.isfinite(m.support).all()]
     if counts:
         e = effects(sample, [metrics[j] for j in counts])
-        e = e - e.mean(axis=0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            varied = (e**4).sum(axis=0) / (e**2).sum(axis=0) ** 2 - 1 / len(e)
-            found[counts] = np.where(varied > 1e-12, 2 / varied, np.inf)
+        found[counts] = count_degrees(e - e.mean(axis=0))
     return found
+
+
+def count_degrees(e: FloatArray) -> FloatArray:
+    """Return the degrees of freedom of a variance from effects of draws, (n, k), by their fourth moments."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        varied = (e**4).sum(axis=0) / (e**2).sum(axis=0) ** 2 - 1 / len(e)
+        return np.where(varied > 1e-12, 2 / varied, np.inf)
+
+
+def count_moving_draws(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return how many draws move the differences of two predictions, (Σ|e|)²/Σe² of effects (n, k), (k,)."""
+    e = second - first
+    total, both = (e**2).sum(axis=0), (first**2 + second**2).sum(axis=0)
+    moves = total > ROUNDING**2 * np.maximum(both, 1.0)
+    return np.divide(np.abs(e).sum(axis=0) ** 2, total, out=np.zeros_like(total), where=moves)

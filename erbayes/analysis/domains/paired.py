@@ -12,7 +12,7 @@ import pandas as pd
 
 from ..._internal.arrays import FloatArray, Seed
 from ..._internal.errors import need
-from ...engine.closed_form import Taylor
+from ...engine.closed_form import Taylor, effects
 from ...engine.contract import Engine, need_paired
 from ...metrics.columns import Links
 from ...metrics.definitions import USUAL, Metric, Wanted, chosen
@@ -20,7 +20,15 @@ from ...metrics.intervals import Kind
 from ...metrics.uncertain import Draws, Normal, Tabled
 from ...units.grouping import Of
 from ..comparison import Comparison
-from .effective import FEWEST, degrees, effective_draws, few_draws
+from .effective import (
+    FEWEST,
+    count_degrees,
+    count_moving_draws,
+    degrees,
+    effective_draws,
+    few_draws,
+    few_moving,
+)
 from .estimates import Settings, grouped
 from .metric import Place, text
 from .shown import intervals_table, tidy
@@ -31,7 +39,9 @@ class ComparedByDomain(Tabled):
     """Differences of several predictions by domain.
 
     `joint`: estimates of the first prediction by domain and metric, then of the second, and so on;
-    `effective` (p, d, k): effective draws of each estimate; `census`: true if every unit is labelled.
+    `effective` (p, d, k): effective draws of each estimate; `effects` (p, n, d, k): of draws on estimates;
+    `census`: true if every unit is labelled. A difference that fewer than five effective draws move has no
+    interval: a sample of other draws would show another.
     """
 
     predictions: tuple[str, ...]
@@ -39,6 +49,7 @@ class ComparedByDomain(Tabled):
     metrics: tuple[Metric, ...]
     joint: Normal | Draws
     effective: FloatArray
+    effects: FloatArray
     census: bool
     fewest: float = FEWEST
 
@@ -53,8 +64,11 @@ class ComparedByDomain(Tabled):
                 both = self.joint.part([*at[i, :, k], *at[j, :, k]])
                 d = len(self.domains)
                 fit = both.contrast(np.hstack([-np.eye(d), np.eye(d)]), list(map(text, self.domains)))
+                if isinstance(fit, Normal):
+                    change = self.effects[j, :, :, k] - self.effects[i, :, :, k]
+                    fit = replace(fit, df=np.fmin(fit.df, count_degrees(change - change.mean(axis=0))))
                 fewer = np.minimum(self.effective[i, :, k], self.effective[j, :, k])
-                few = [""] * d if self.census else [few_draws(n, self.fewest) for n in fewer.tolist()]
+                few = [""] * d if self.census else self._explain_few(i, j, k)
                 shown = intervals_table(fit, level, kind, few, [range(d)] * simultaneous)
                 shown = shown.rename_axis("domain").reset_index()
                 shown.insert(0, "difference", f"{second} - {first}")
@@ -62,6 +76,13 @@ class ComparedByDomain(Tabled):
                 shown.insert(list(shown.columns).index("lower"), "n_eff", fewer)
                 tables.append(shown)
         return tidy(pd.concat(tables))
+
+    def _explain_few(self, i: int, j: int, k: int) -> list[str]:
+        """Return why differences of metric k between predictions i and j have no interval, by domain."""
+        fewer = np.minimum(self.effective[i, :, k], self.effective[j, :, k])
+        moving = count_moving_draws(self.effects[i, :, :, k], self.effects[j, :, :, k])
+        few = [few_draws(n, self.fewest) for n in fewer.tolist()]
+        return [why or few_moving(n) for why, n in zip(few, moving.tolist(), strict=True)]
 
 
 def compare_by_domain(
@@ -121,9 +142,10 @@ def compare_by_domain(
     joint = paired.paired(samples, by_metric, rng)
     if isinstance(joint, Normal):
         joint = replace(joint, df=np.fmin(joint.df, np.concatenate([degrees(s, by_metric) for s in samples])))
-    shape = (len(samples), len(places), len(settings.metrics))
-    effective = np.array([effective_draws(s, by_metric) for s in samples]).reshape(shape)
+    shape = (len(places), len(settings.metrics))
+    effective = np.array([effective_draws(s, by_metric).reshape(shape) for s in samples])
+    moves = np.array([effects(s, by_metric).reshape(-1, *shape) for s in samples])
     census = samples[0].expansion.variance.census
     return ComparedByDomain(
-        comparison.predictions, places, settings.metrics, joint, effective, census, fewest
+        comparison.predictions, places, settings.metrics, joint, effective, moves, census, fewest
     )
