@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import erbayes as eb
 
-from .._internal.errors import DataError
+from .._internal.errors import DataError, Remedy
 from .inputs import One
 from .lazily import disk, features, frames, impacts, large_features, large_files, pd
-from .options import command, file_option, message, option, refuse_output_over, say
+from .options import REMEDIES, command, file_option, message, option, refuse_output_over, remedies, say
 from .printing import Format, Printing
 
 
@@ -42,25 +43,26 @@ class Numbers:
         """Estimate the numbers from the sample of the input, and from a table of attributes."""
         wanted_statistics = eb.statistics.statistics_of(self.statistic or ["count"])
         wanted = [features.Feature.parse(text) for text in self.feature or []]
-        if inputs.scanned:
-            return self._scan(inputs, sample, attributes, by, wanted_statistics, wanted)
-        table: Any = None
-        if attributes is not None:
-            table, own = disk.read_table(attributes), inputs.reading.record
-            ids = own if own in table else table.columns[0]
-            table.insert(0, ids, table.pop(ids).astype(str))
-            message(f"read {len(table):,} rows of {attributes}, with records in {ids}")
-        prediction, shared, _ = inputs.memory
-        prediction, _ = frames.framed(prediction, shared["labels"], shared["frame"])
-        return impacts.impact_of(
-            sample,
-            prediction,
-            shared["labels"],
-            wanted_statistics,
-            attributes=table,
-            features={feature.name: (feature.column, feature.how) for feature in wanted},
-            by=by,
-        )
+        with remedies({Remedy.FEATURE: _name_feature(wanted_statistics, wanted)}):
+            if inputs.scanned:
+                return self._scan(inputs, sample, attributes, by, wanted_statistics, wanted)
+            table: Any = None
+            if attributes is not None:
+                table, own = disk.read_table(attributes), inputs.reading.record
+                ids = own if own in table else table.columns[0]
+                table.insert(0, ids, table.pop(ids).astype(str))
+                message(f"read {len(table):,} rows of {attributes}, with records in {ids}")
+            prediction, shared, _ = inputs.memory
+            prediction, _ = frames.framed(prediction, shared["labels"], shared["frame"])
+            return impacts.impact_of(
+                sample,
+                prediction,
+                shared["labels"],
+                wanted_statistics,
+                attributes=table,
+                features={feature.name: (feature.column, feature.how) for feature in wanted},
+                by=by,
+            )
 
     def _scan(
         self,
@@ -86,6 +88,15 @@ class Numbers:
             database=reading.database,
         )
         return impacts.estimate_impact(sample, impacts.Known.of(featured, wanted_statistics), featured)
+
+
+def _name_feature(statistics: Sequence[eb.statistics.Statistic], wanted: Sequence[features.Feature]) -> str:
+    """Return how to make the first feature that statistics lack, under its own name."""
+    there = {"size", *(feature.name for feature in wanted)}
+    for name in (name for statistic in statistics for name in statistic.features):
+        if name not in there:
+            return f"name it: --feature {name}={name}:sum, or by mean, min, max, range or distinct"
+    return REMEDIES[Remedy.FEATURE]
 
 
 @command("impact")
@@ -117,7 +128,7 @@ def impact_command(
 
     \b
     Examples:
-      erbayes impact clusters.csv labels.csv -d uniform-records
+      erbayes impact clusters.csv labels.csv -d uniform-records --drawn drawn.csv
       erbayes impact to-label --attributes orders.csv \\
           --feature span=year:range --feature sales=amount:sum \\
           --statistic 'mean(span)' --statistic 'top(100, sales)'
