@@ -100,7 +100,10 @@ def estimate_command(
       known-weights      entities, with known probabilities
       stratified         entities, within strata
 
-    Examples: erbayes estimate to-label, erbayes estimate clusters.csv labels.csv -d uniform-records
+    \b
+    Examples:
+      erbayes estimate to-label
+      erbayes estimate clusters.csv labels.csv -d uniform-records --drawn drawn.csv
     """
     refuse_output_over(printing.output, inputs, helped, cheap)
     domains.refuse_idle()
@@ -137,7 +140,8 @@ def compare_command(
 
     \b
     Examples:
-      erbayes compare old.csv new.csv labels.csv -d uniform-records -m f1
+      erbayes compare old.csv clusters.csv labels.csv -d uniform-records \\
+          --drawn drawn.csv -m f1
       erbayes compare both.csv labels.csv -d uniform-records --record id \\
           --cluster old --cluster new
     """
@@ -233,7 +237,7 @@ def report_command(
 
     \b
     Examples:
-      erbayes report clusters.csv labels.csv -d uniform-records --assist new.csv
+      erbayes report clusters.csv labels.csv -d uniform-records --drawn drawn.csv
       erbayes report to-label --feature sales=amount:sum --statistic 'mean(sales)'
     """
     refuse_output_over(output, inputs, helped, domains)

@@ -13,7 +13,7 @@ from .._internal.errors import DataError
 from .asked import Asked
 from .inputs import Inputs
 from .lazily import disk, pd
-from .options import file_option, message, option
+from .options import file_option, message, option, within
 from .predictions import in_words
 
 SPARE = 10_000
@@ -77,7 +77,10 @@ class Domains:
             return units[0].groupings[0].variable
         if self.attributes is None and inputs.reading.links.edges:
             raise DataError(f"{self.column} is a column of --attributes if PREDICTION is links")
-        table = disk.read_columns(path, {"record": inputs.reading.record, "group": self.column}, spare=SPARE)
+        with within("" if self.attributes else "--attributes TABLE, if another table has it"):
+            table = disk.read_columns(
+                path, {"record": inputs.reading.record, "group": self.column}, spare=SPARE
+            )
         column = table.iloc[:, 1]
         message(
             f"read {column.notna().sum():,} values of {self.column} ({column.nunique():,} groups; "
