@@ -9,7 +9,7 @@ from test_cli import F1, LABELS, PRED, folder, refused, run  # noqa: F401
 
 import erbayes as eb
 from erbayes import engine as engines
-from erbayes.cli.asked import SEED
+from erbayes.cli.analyses import SEED
 
 CALL = ("estimate", "p.csv", "l.parquet", "--design", "uniform-records", "-m", "f1")
 

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import erbayes as eb
 
 from .._internal.errors import DataError, Remedy
 from .inputs import One
 from .lazily import disk, features, frames, impacts, large_features, large_files, pd
-from .options import REMEDIES, command, file_option, message, option, refuse_output_over, remedies, say
+from .options import command, file_option, message, option, panel, remedies, say
 from .printing import Format, Printing
 
+OWN = "Your own numbers"
+"""The panel of the options of this command."""
 
-@dataclass(frozen=True, kw_only=True)
+
+@panel(OWN)
 class Numbers:
     """Options of the numbers that are asked for."""
-
-    panel: ClassVar = "Your own numbers"
 
     statistic: list[str] | None = option(
         "count, share(size>=5), total(x), mean(x), ratio(x, y), quantile_share(0.5, x), top(100), "
@@ -37,66 +36,55 @@ class Numbers:
         """True if the options ask for a number."""
         return self.statistic is not None or self.feature is not None
 
+    @property
+    def words(self) -> dict[Remedy, str]:
+        """Words of the remedy for statistics that lack a feature: how to make the first, by its own name."""
+        there = {"size", *(text.partition("=")[0] for text in self.feature or [])}
+        statistics = eb.statistics.statistics_of(self.statistic or ["count"])
+        lacking = [name for one in statistics for name in one.features if name not in there]
+        if not lacking:
+            return {}
+        own = f"{lacking[0]}={lacking[0]}:sum"
+        return {Remedy.FEATURE: f"name it: --feature {own}, or by mean, min, max, range or distinct"}
+
     def estimate(
         self, inputs: One, sample: eb.Sample, attributes: Path | None, by: str | None = None
     ) -> impacts.Impact:
         """Estimate the numbers from the sample of the input, and from a table of attributes."""
-        wanted_statistics = eb.statistics.statistics_of(self.statistic or ["count"])
+        statistics = eb.statistics.statistics_of(self.statistic or ["count"])
         wanted = [features.Feature.parse(text) for text in self.feature or []]
-        with remedies({Remedy.FEATURE: _name_feature(wanted_statistics, wanted)}):
-            if inputs.scanned:
-                return self._scan(inputs, sample, attributes, by, wanted_statistics, wanted)
-            table: Any = None
-            if attributes is not None:
-                table, own = disk.read_table(attributes), inputs.reading.record
-                ids = own if own in table else table.columns[0]
-                table.insert(0, ids, table.pop(ids).astype(str))
-                message(f"read {len(table):,} rows of {attributes}, with records in {ids}")
-            prediction, shared, _ = inputs.memory
-            prediction, _ = frames.framed(prediction, shared["labels"], shared["frame"])
-            return impacts.impact_of(
-                sample,
-                prediction,
-                shared["labels"],
-                wanted_statistics,
-                attributes=table,
-                features={feature.name: (feature.column, feature.how) for feature in wanted},
-                by=by,
-            )
-
-    def _scan(
-        self,
-        inputs: One,
-        sample: eb.Sample,
-        attributes: Path | None,
-        by: str | None,
-        wanted_statistics: Any,
-        wanted: list[features.Feature],
-    ) -> impacts.Impact:
-        """Estimate the numbers of a prediction where it lies."""
-        if inputs.of_clusters or inputs.framed.given:
-            raise DataError("a prediction that is scanned takes neither a frame nor drawn clusters here")
-        units: Any = sample.units
         reading = inputs.reading
-        featured = large_features.scan_features(
-            reading.source(inputs.part),
-            units,
-            inputs.labelled()[0]["labels"],
-            attributes=None if attributes is None else large_files.Files(attributes, text=True),
-            features=wanted,
+        if inputs.scanned:
+            if inputs.of_clusters or inputs.framed.given:
+                raise DataError("a prediction that is scanned takes neither a frame nor drawn clusters here")
+            units: Any = sample.units
+            featured = large_features.scan_features(
+                reading.source(inputs.part),
+                units,
+                inputs.labelled()[0]["labels"],
+                attributes=None if attributes is None else large_files.Files(attributes, text=True),
+                features=wanted,
+                by=by,
+                database=reading.database,
+            )
+            return impacts.estimate_impact(sample, impacts.Known.of(featured, statistics), featured)
+        table: Any = None
+        if attributes is not None:
+            table = disk.read_table(attributes)
+            ids = reading.record if reading.record in table else table.columns[0]
+            table.insert(0, ids, table.pop(ids).astype(str))
+            message(f"read {len(table):,} rows of {attributes}, with records in {ids}")
+        prediction, shared, _ = inputs.memory
+        prediction, _ = frames.framed(prediction, shared["labels"], shared["frame"])
+        return impacts.impact_of(
+            sample,
+            prediction,
+            shared["labels"],
+            statistics,
+            attributes=table,
+            features={feature.name: (feature.column, feature.how) for feature in wanted},
             by=by,
-            database=reading.database,
         )
-        return impacts.estimate_impact(sample, impacts.Known.of(featured, wanted_statistics), featured)
-
-
-def _name_feature(statistics: Sequence[eb.statistics.Statistic], wanted: Sequence[features.Feature]) -> str:
-    """Return how to make the first feature that statistics lack, under its own name."""
-    there = {"size", *(feature.name for feature in wanted)}
-    for name in (name for statistic in statistics for name in statistic.features):
-        if name not in there:
-            return f"name it: --feature {name}={name}:sum, or by mean, min, max, range or distinct"
-    return REMEDIES[Remedy.FEATURE]
 
 
 @command("impact")
@@ -105,9 +93,9 @@ def impact_command(
     inputs: One,
     numbers: Numbers,
     attributes: Path | None = file_option(
-        "Table of all records: ids in the column of --record, or the first.", panel=Numbers.panel
+        "Table of all records: ids in the column of --record, or the first.", panel=OWN
     ),
-    by: str | None = option("Column of --attributes: results are by its values.", panel=Numbers.panel),
+    by: str | None = option("Column of --attributes: results are by its values.", panel=OWN),
     printing: Printing,
 ) -> None:
     """Say how wrong a number of yours is that was computed from the clusters of PREDICTION.
@@ -134,13 +122,11 @@ def impact_command(
           --statistic 'mean(span)' --statistic 'top(100, sales)'
       erbayes impact clusters.csv to-label --attributes orders.csv --by country
     """
-    refuse_output_over(printing.output, inputs)
-    if printing.output is not None and attributes is not None:
-        disk.refuse_output(printing.output, [attributes])
     sample, _ = inputs.sample()
     for alarm in eb.alarms(sample, [eb.metrics.entities]):
         say(alarm)
-    found = numbers.estimate(inputs, sample, attributes, by)
+    with remedies(numbers.words):
+        found = numbers.estimate(inputs, sample, attributes, by)
     table: pd.DataFrame = found.table(inputs.level).reset_index()
     if printing.format is Format.TABLE and printing.output is None:
         for sentence in found.sentences(inputs.level):

@@ -30,7 +30,7 @@ def size_distribution(fit: Any, *, ax: Axes | None = None) -> Axes:
     evidence, known = fit.evidence, fit.evidence.units.known
     grid, entities = evidence.grid, evidence.entities
     weighted = np.bincount(entities.bin, entities.draws, len(grid.size)) / evidence.data["selection"]
-    drawn = weighted * evidence.records / (weighted @ grid.size) / grid.width
+    drawn = weighted * evidence.data["records"] / (weighted @ grid.size) / grid.width
     predicted = np.bincount(grid.bin(known.size), known.count, len(grid.size)) / grid.width
     ax = _draw_band(axes_of(ax), grid.size, fit.by_size["entities"] / grid.width)
     ax.step(grid.size, _hide_zeros(predicted), "--", where="mid", color="0.45", label="predicted clusters")

@@ -41,8 +41,7 @@ def worst_cases(
     -------
     DataFrame
         Indexed by metric: estimate, adjusted by classes; all_wrong and all_right, the estimates of both
-        cases; lower and upper, bounds of their intervals; level. A last column `reason` is there if a metric
-        has no bounds.
+        cases; lower and upper, bounds of their intervals; level; reason, if a metric has no bounds.
 
     Examples
     --------
