@@ -50,7 +50,7 @@ def test_a_missing_room_of_models_is_named(folder, monkeypatch):  # noqa: F811
     def absent(name):
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr("erbayes.engine.named.import_module", absent)
+    monkeypatch.setattr("erbayes._internal.errors.import_module", absent)
     assert "the size model needs PyMC: pip install 'erbayes[bayes]'" in refused(
         *CALL, "--engine", "size-model"
     )

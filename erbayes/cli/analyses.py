@@ -82,8 +82,7 @@ class WorstCases(Analysis):
                 "has begun its task; leave out --worst-cases"
             )
         # the exact interval of a fixed number of draws stands for the default of --interval
-        anytime = asked.interval is KindName.ANYTIME
-        kind = eb.engine.AnytimeBetting() if anytime else eb.engine.Betting()
+        kind = eb.engine.Betting(anytime=asked.interval is KindName.ANYTIME)
         bounds = eb.labels.worst_cases(sample, metrics, inputs.level, kind)
         return Result(bounds.reset_index(), "worst cases", eb.alarms(sample, metrics))
 

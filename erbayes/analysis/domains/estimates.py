@@ -304,13 +304,18 @@ class Settings:
 
     def of_places(self, sample: Sample, places: Sequence[Place]) -> list[Metric]:
         """Return each metric of the first place, then of the second, and so on."""
-        if len(places) * len(self.metrics) > LARGEST:
-            raise DataError(
-                f"{len(places):,} domains x {len(self.metrics)} metrics are more than {LARGEST:,} estimates "
-                "with their covariances: name fewer metrics, or join values to classes"
-            )
+        refuse_many(f"{len(places):,} domains", len(places), len(self.metrics), "join values to classes")
         known = sample.units.grouping(self.variable).predicted is not None
         return [in_domain(m, p, self.links, known=known) for p in places for m in self.metrics]
+
+
+def refuse_many(what: str, number: int, metrics: int, instead: str) -> None:
+    """Refuse more estimates than have a joint covariance in memory."""
+    if number * metrics > LARGEST:
+        raise DataError(
+            f"{what} x {metrics} metrics are more than {LARGEST:,} estimates with their covariances: name "
+            f"fewer metrics, or {instead}"
+        )
 
 
 def _estimate_domains(sample: Sample, places: Sequence[Place], settings: Settings) -> ByDomain:

@@ -24,7 +24,7 @@ from ..._internal.arrays import FloatArray
 from ..._internal.errors import DataError, NotIdentified, head, need_object, number
 from ...design.calibration import NOTABLE
 from ...design.sample import Sample, need_sample
-from ...engine.bounded_means import AnytimeBetting, Betting, BoundedMeans, Means, with_draws
+from ...engine.bounded_means import Betting, BoundedMeans, Means, with_draws
 from ...engine.closed_form import taylor
 from ...engine.diagnostics import unbalanced_links
 from ...metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, ClusterSum, InDomain
@@ -56,7 +56,7 @@ SAID = {Verdict.HOLDS: "holds", Verdict.FAILS: "fails", Verdict.OPEN: "is open"}
 """Each verdict as the verb of a sentence."""
 STATUS = {Verdict.HOLDS: 0, Verdict.FAILS: 1, Verdict.OPEN: 3}
 """Each verdict as the exit status of a command."""
-ANYTIME, EXACT = Anytime(), AnytimeBetting()
+ANYTIME, EXACT = Anytime(), Betting(anytime=True)
 """The kinds of interval of `REPEATED`."""
 
 

@@ -35,7 +35,7 @@ def worst_cases(
     metrics : Metric or str, or several
     level : float
     kind : Kind
-        `Betting` or `AnytimeBetting`.
+        `Betting`.
 
     Returns
     -------
