@@ -11,6 +11,7 @@ import pytest
 import typer
 from test_cli import folder, refused  # noqa: F401
 
+from erbayes import Missing
 from erbayes.cli import app
 from erbayes.cli import asked as asked
 from erbayes.cli import assist as assist
@@ -53,11 +54,15 @@ def test_every_command_takes_every_shared_option_in_the_same_order():
 
 
 def test_shared_options_mean_the_same_everywhere():
-    several = {"prediction", "cluster", "table"}
+    several = {"prediction", "cluster", "table", "missing"}
     for command, own in OWN.items():
         for name, said in shown(command).items():
             if name not in own | several | ({"metrics"} if command == "plan" else set()):
                 assert said == shown("estimate")[name], (command, name)
+
+
+def test_every_policy_for_missing_records_is_listed():
+    assert all(policy.value in shown("compare")["missing"][2] for policy in Missing)
 
 
 def test_no_two_commands_declare_the_same_option():
