@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import DataError, head, need_object, number, refuse_cases, whole
+from .._internal.errors import DataError, head, need, need_object, number, refuse_cases, whole
 from ..units.clustering import as_index
 from ..units.units import Units
 from .variance import StratifiedDraws
@@ -52,8 +52,7 @@ def unit_of_draws(units: Units, draws: Any) -> IntArray:
             said += ", which are labelled records; list the entity of each drawn record instead"
         raise DataError(said)
     undrawn = np.setdiff1d(np.arange(len(units)), unit)
-    if len(undrawn):
-        raise DataError(f"{len(undrawn)} labelled units were never drawn: {head(units.ids[undrawn])}")
+    refuse_cases(units.ids[undrawn], "{n} labelled units were never drawn:")
     return unit
 
 
@@ -110,21 +109,21 @@ def need_distinct(unit: IntArray, units: Units, population: int | None) -> None:
 
 def numbers_by_id(values: Any, ids: pd.Index, what: str, owners: str) -> FloatArray:
     """Return numbers that are keyed by id, in the order of `ids`."""
-    series = series_by_id(values, what)
-    if not series.index.is_unique:
-        raise DataError(f"{what}: {int(series.index.duplicated().sum())} {owners} are listed twice")
+    series = series_by_id(values, what, owners)
     position = series.index.get_indexer(ids)
     refuse_cases(ids[position < 0], f"{what} are missing for {{n}} of {len(ids)} {owners}, such as")
     return real_numbers(series, what)[position]
 
 
-def series_by_id(values: Any, what: str) -> pd.Series:
-    """Return a Series or a mapping as a Series, refusing anything else."""
-    if isinstance(values, pd.Series):
-        return values
-    if not isinstance(values, Mapping):
-        raise DataError(f"{what} must be a Series or a mapping by id, not {type(values).__name__}")
-    return pd.Series(list(values.values()), as_index(list(values)))
+def series_by_id(values: Any, what: str, owners: str = "ids") -> pd.Series:
+    """Return a Series or a mapping as a Series with one value for each id, refusing anything else."""
+    if isinstance(values, Mapping):
+        values = pd.Series(list(values.values()), as_index(list(values)))
+    need(values, pd.Series, f"{what} must be a Series or a mapping by id")
+    series: pd.Series = values
+    if not series.index.is_unique:
+        raise DataError(f"{what}: {int(series.index.duplicated().sum())} {owners} are listed twice")
+    return series
 
 
 def real_numbers(values: Any, what: str) -> FloatArray:
@@ -141,11 +140,9 @@ def real_numbers(values: Any, what: str) -> FloatArray:
 
 def need_chance(p: FloatArray, unit: IntArray, units: Units) -> None:
     """Refuse draws of units that have chance 0."""
-    if len(never := np.unique(unit[p[unit] <= 0])):
-        raise DataError(
-            f"{len(never)} drawn units have chance 0 under the design: {head(units.ids[never])}; the "
-            "prediction or the labels are not those that were drawn from"
-        )
+    never = units.ids[np.unique(unit[p[unit] <= 0])]
+    then = "; the prediction or the labels are not those that were drawn from"
+    refuse_cases(never, "{n} drawn units have chance 0 under the design:", then)
 
 
 def imagined(size: Sequence[float] | FloatArray, by_entity: bool) -> Units:

@@ -86,10 +86,7 @@ class Stratified:
 
     def _code_strata(self, units: Units) -> tuple[IntArray, pd.Index]:
         """Return the stratum of each unit, (units,), and the names of strata that have one."""
-        strata = series_by_id(self.stratum, "strata")
-        if not strata.index.is_unique:
-            raise DataError(f"strata: {int(strata.index.duplicated().sum())} units are listed twice")
-        strata = strata.dropna()
+        strata = series_by_id(self.stratum, "strata", "units").dropna()
         position = strata.index.get_indexer(units.ids)
         refuse_cases(units.ids[position < 0], "{n} units have no stratum, such as")
         codes, names = pd.factorize(strata.take(position))
@@ -100,14 +97,11 @@ class Stratified:
         if not isinstance(self.population, Mapping | pd.Series):
             raise DataError(f"population must map strata to numbers of units, not be {self.population!r}")
         population = {h: whole(T, f"population of stratum {h!r}", 0) for h, T in self.population.items()}
-        if empty := [h for h, T in population.items() if T and h not in set(names)]:
-            raise DataError(
-                f"{len(empty)} strata of {sum(population[h] for h in empty)} units hold no labelled "
-                f"unit, such as {head(empty)}: the sample has no information about them; merge strata, or "
-                "leave these out of the population and report that"
-            )
-        if unsized := [h for h in names if h not in population]:
-            raise DataError(f"{len(unsized)} strata have no population size: {head(unsized)}")
+        empty = {h: T for h, T in population.items() if T and h not in set(names)}
+        said = f"{{n}} strata of {sum(empty.values())} units hold no labelled unit, such as"
+        remedy = "merge strata, or leave these out of the population and report that"
+        refuse_cases([*empty], said, f": the sample has no information about them; {remedy}")
+        refuse_cases([h for h in names if h not in population], "{n} strata have no population size:")
         return np.array([population[h] for h in names])
 
 
