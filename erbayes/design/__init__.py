@@ -8,7 +8,7 @@ Source: [B22] Binette et al. (2022), arXiv 2210.01230.
 """
 
 from .._internal.policies import SingleUnit
-from .calibration import ByGroup, Calibrated
+from .calibration import ByGroup, Calibrated, raking
 from .drawn import paper_theta
 from .kept import KeptWeights
 from .known import BySize, KnownChances, KnownInclusion, KnownWeights, WeightedRecords
@@ -37,5 +37,6 @@ __all__ = [
     "UniformRecords",
     "WeightedRecords",
     "paper_theta",
+    "raking",
     "size_classes",
 ]

@@ -3,7 +3,7 @@
 A prediction fixes the totals of its own clusters without any label. Every sample can therefore be calibrated
 to them.
 
-Source: Deville and Särndal (1992), JASA 87, 376-382, truncated linear distance.
+Source: Deville and Särndal (1992), JASA 87, 376-382, truncated linear and truncated raking distances.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from .._internal.arrays import FloatArray
-from .._internal.errors import DataError, NotIdentified, head, need, need_object, refuse_cases
+from .._internal.errors import DataError, NotIdentified, head, need, need_object
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, InDomain, pairs
 from ..units.units import KnownTotals, Units, need_units
 from .contract import Design, Expansion
@@ -27,6 +27,24 @@ WorkingVariance = Callable[[FloatArray], FloatArray]
 def proportional_to_size(size: FloatArray) -> FloatArray:
     """Return the working variance v = N_c, with which calibration to N alone is the ratio estimator."""
     return size
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Distance:
+    """Rule by which a factor F(u) of a weight, F(0) = 1, follows from u = x'λ/v, and its derivative."""
+
+    name: str
+    factor: Callable[[FloatArray], FloatArray]
+    slope: Callable[[FloatArray], FloatArray]
+
+    def __repr__(self) -> str:
+        return f"<{self.name} distance>"
+
+
+linear = Distance("linear", lambda u: 1 + u, np.ones_like)
+"""Factors 1 + u, those of generalised regression."""
+raking = Distance("raking", np.exp, np.exp)
+"""Factors exp(u), those of raking (iterative proportional fitting) to groups of entities."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,7 +167,8 @@ class ByGroup:
     """Totals to calibrate to: records, and predicted links, of each group of one or more variables.
 
     The units must be grouped with their prediction (see `Units.grouped`), so that these totals are known.
-    Records of one variable, whose groups are of whole entities, give the weights of post-stratification.
+    Records alone give the weights of post-stratification if groups are of whole entities, and those of raking
+    with several variables and the distance `raking`.
 
     Parameters
     ----------
@@ -192,9 +211,9 @@ class ByGroup:
 class Calibrated:
     """Another design with weights that are calibrated to known totals of the prediction.
 
-    Each weight w_s is multiplied by a factor g_s = clip(1 + x_s'λ/v_s, L, U) with which Σ g_s w_s x_s is the
-    known total of x. Here v_s is the working variance of the unit (Deville and Särndal 1992). Weights that
-    are known up to a factor are first scaled to N.
+    Each weight w_s is multiplied by a factor g_s = clip(F(x_s'λ/v_s), L, U) with which Σ g_s w_s x_s is the
+    known total of x. Here v_s is the working variance of the unit, and F(u) = 1 + u, or that of another
+    distance (Deville and Särndal 1992). Weights that are known up to a factor are first scaled to N.
 
     Calibration helps precision if a sample by chance holds too many or too few predicted links. Each total
     costs a degree of freedom. It is meant for draws with probability proportional to size. Under uniform
@@ -202,6 +221,7 @@ class Calibrated:
 
     Parameters
     ----------
+    design : Design
     totals : callable (Units, Expansion) -> sequence of ClusterSum or InDomain
         The columns to whose totals the weights are calibrated. `ByGroup` has those of groups.
     bounds : (float, float)
@@ -210,6 +230,8 @@ class Calibrated:
         The variance of a unit's totals by its number of records, up to a factor.
     fewest : float
         The effective number of draws, (Σz)²/Σz², that the estimate of each total needs before calibration.
+    distance : Distance
+        `linear` or `raking`.
 
     Raises
     ------
@@ -234,6 +256,7 @@ class Calibrated:
     bounds: tuple[float, float] = (0.2, 5.0)
     working_variance: WorkingVariance = proportional_to_size
     fewest: float = FEWEST
+    distance: Distance = linear
 
     def __post_init__(self) -> None:
         bounds = np.asarray(self.bounds)
@@ -259,7 +282,7 @@ class Calibrated:
             variance = CalibratedDraws(variance, size[:, None] / N, np.ones(1), w, factor, 1 / size, one)
             w = w * factor
         q, goal = 1 / self.working_variance(size), np.ones(len(target))
-        g, slope = _compute_factors(w, x / target, q, self.bounds)
+        g, slope = _compute_factors(w, x / target, q, self.bounds, self.distance)
         calibrated = CalibratedDraws(variance, x / target, goal, w, g, q, slope)
         return Expansion(expansion.unit, w * g, True, calibrated, expansion.unreached)
 
@@ -281,9 +304,12 @@ class Calibrated:
         """Refuse totals whose estimates too few draws carry, with their columns on the draws, (n, p)."""
         if len(x) <= x.shape[1]:
             raise DataError(f"{len(x)} draws cannot be calibrated to {x.shape[1]} totals")
-        lacking = [c.name for c, there in zip(columns, x.any(axis=0), strict=True) if not there]
-        said = "no draw adds to {n} of the totals to calibrate to, such as"
-        refuse_cases(lacking, said, ": leave them out, or join groups")
+        if not (carried := x.any(axis=0)).all():
+            lacking = [c.name for c, there in zip(columns, carried, strict=True) if not there]
+            raise DataError(
+                f"no draw adds to {len(lacking)} of the totals to calibrate to, such as {head(lacking)}: "
+                "leave them out, or join groups"
+            )
         if (fewest := kish(weight[:, None] * x).min()) < self.fewest:
             raise DataError(
                 f"the estimate of a total to calibrate to depends on {fewest:.1f} effective draws, "
@@ -328,14 +354,15 @@ def links_expected_beyond(known: KnownTotals, chance: ClusterSum, draws: int) ->
 
 
 def _compute_factors(
-    w: FloatArray, x: FloatArray, q: FloatArray, bounds: tuple[float, float]
+    w: FloatArray, x: FloatArray, q: FloatArray, bounds: tuple[float, float], distance: Distance = linear
 ) -> tuple[FloatArray, FloatArray]:
-    """Return factors g = clip(1 + q x'λ, L, U) of the weights, (n,), and their derivatives by q x'λ, (n,)."""
+    """Return factors g = clip(F(q x'λ), L, U) of the weights, (n,), and their derivatives by q x'λ, (n,)."""
 
     def gap_and_factors(multipliers: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        raw = 1 + q * (x @ multipliers)
+        u = np.clip(q * (x @ multipliers), -700, 700)  # beyond, exp(u) has no number
+        raw = distance.factor(u)
         g = np.clip(raw, *bounds)
-        return 1 - (w * g) @ x, g, (raw == g).astype(float)
+        return 1 - (w * g) @ x, g, np.where(raw == g, distance.slope(u), 0.0)
 
     multipliers = np.zeros(x.shape[1])
     gap, g, slope = gap_and_factors(multipliers)

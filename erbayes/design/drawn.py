@@ -52,7 +52,8 @@ def unit_of_draws(units: Units, draws: Any) -> IntArray:
             said += ", which are labelled records; list the entity of each drawn record instead"
         raise DataError(said)
     undrawn = np.setdiff1d(np.arange(len(units)), unit)
-    refuse_cases(units.ids[undrawn], "{n} labelled units were never drawn:")
+    if len(undrawn):
+        raise DataError(f"{len(undrawn)} labelled units were never drawn: {head(units.ids[undrawn])}")
     return unit
 
 
@@ -140,9 +141,11 @@ def real_numbers(values: Any, what: str) -> FloatArray:
 
 def need_chance(p: FloatArray, unit: IntArray, units: Units) -> None:
     """Refuse draws of units that have chance 0."""
-    never = units.ids[np.unique(unit[p[unit] <= 0])]
-    then = "; the prediction or the labels are not those that were drawn from"
-    refuse_cases(never, "{n} drawn units have chance 0 under the design:", then)
+    if len(never := np.unique(unit[p[unit] <= 0])):
+        raise DataError(
+            f"{len(never)} drawn units have chance 0 under the design: {head(units.ids[never])}; the "
+            "prediction or the labels are not those that were drawn from"
+        )
 
 
 def imagined(size: Sequence[float] | FloatArray, by_entity: bool) -> Units:

@@ -338,16 +338,20 @@ class Responding:
 
 
 def size_classes(size: Any, resolved: Sequence[bool] | BoolArray, fewest: int = FEWEST) -> IntArray:
-    """Return the class of each draw by the size of its predicted cluster, (n,), for `Responding`.
+    """Return classes of draws by the size of their predicted cluster, for `Responding`.
 
-    A class is named by its least size. Classes start at powers of 2, and are merged from the largest down
-    until each has `fewest` resolved draws.
+    Classes start at powers of 2, and are merged from the largest down until each has `fewest` resolved draws.
 
     Parameters
     ----------
     size : sequence of int, (n,)
         Records in the predicted cluster of each drawn record.
     resolved : sequence of bool, (n,)
+    fewest : int
+
+    Returns
+    -------
+    int array, (n,), the least size of each draw's class
 
     Examples
     --------

@@ -97,11 +97,14 @@ class Stratified:
         if not isinstance(self.population, Mapping | pd.Series):
             raise DataError(f"population must map strata to numbers of units, not be {self.population!r}")
         population = {h: whole(T, f"population of stratum {h!r}", 0) for h, T in self.population.items()}
-        empty = {h: T for h, T in population.items() if T and h not in set(names)}
-        said = f"{{n}} strata of {sum(empty.values())} units hold no labelled unit, such as"
-        remedy = "merge strata, or leave these out of the population and report that"
-        refuse_cases([*empty], said, f": the sample has no information about them; {remedy}")
-        refuse_cases([h for h in names if h not in population], "{n} strata have no population size:")
+        if empty := [h for h, T in population.items() if T and h not in set(names)]:
+            raise DataError(
+                f"{len(empty)} strata of {sum(population[h] for h in empty)} units hold no labelled "
+                f"unit, such as {head(empty)}: the sample has no information about them; merge strata, or "
+                "leave these out of the population and report that"
+            )
+        if unsized := [h for h in names if h not in population]:
+            raise DataError(f"{len(unsized)} strata have no population size: {head(unsized)}")
         return np.array([population[h] for h in names])
 
 
