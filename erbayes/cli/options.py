@@ -159,6 +159,8 @@ REMEDIES = {
     ),
     Remedy.ATTRIBUTES: "name it: --attributes TABLE",
     Remedy.FEATURE: "name it: --feature span=year:range",
+    Remedy.BANDS: "look at these answers again, or draw pairs from a file without the lowest scores",
+    Remedy.THRESHOLD: "name the least score of a link by --threshold, or give links alone, in two columns",
     Remedy.WORST_CASES: "ask more annotators, and report the bounds of --worst-cases next to the estimates",
     Remedy.ALL_RECORDS: (
         "give the prediction all records, by --records FILE if it is made of edges, or choose --missing "
