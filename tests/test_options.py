@@ -99,7 +99,7 @@ def list_paths(run):
     for name, one in run.__signature__.parameters.items():
         annotation, said = get_args(one.annotation)
         if Path in (annotation, *get_args(annotation)):
-            yield name, said
+            yield "output" if "--output" in (said.param_decls or ()) else name, said
 
 
 RUNS = {command.name: command.callback for command in app.registered_commands}
@@ -113,13 +113,6 @@ FILES = {
     "folder": "f",
 }
 """A file or folder for each argument."""
-NEEDED = {
-    "records": "--edges",
-    "attributes": "--by x",
-    "cheap": "--cheap-drawn drawn.csv",
-    "cheap_drawn": "--cheap drawn.csv",
-}
-"""What an option needs with it, or it is refused for that."""
 
 
 @pytest.mark.parametrize("command", RUNS)
@@ -128,22 +121,12 @@ def test_files_that_are_read_must_exist(command):
     assert missing <= WRITTEN, "make it a `file_option`, or say `exists=True`"
 
 
-WRITTEN_OVER = {
-    ("estimate", "output", "attributes"),
-    ("compare", "output", "attributes"),
-    ("pairs", "output", "answers"),
-    ("pairs", "picture", "answers"),
-}
-"""Faults: these commands replace the file. `refuse_output_over` lacks `domains`, or the path of answers."""
-
-
 def list_read_and_written():
     """Each option that a command writes with each that it reads. The output of `draw` is a new folder."""
     for command, run in RUNS.items():
         names = [name for name, _ in list_paths(run) if command != "draw"]
         for pair in product(sorted(WRITTEN & set(names)), sorted(set(names) - WRITTEN)):
-            fault = pytest.mark.xfail(strict=True, reason="the file is written over")
-            yield pytest.param(command, *pair, marks=[fault] * ((command, *pair) in WRITTEN_OVER))
+            yield command, *pair
 
 
 @pytest.mark.parametrize(("command", "written", "read"), list(list_read_and_written()))
@@ -154,7 +137,6 @@ def test_a_file_that_is_read_is_not_written_over(folder, command, written, read)
     given = {name: FILES[name] for name, _ in list_paths(RUNS[command]) if name in FILES}
     output = "f/x" if read == "folder" else given.get(read, "x")
     options = [] if read in given else [f"--{read.replace('_', '-')}", "x"]
-    options += [] if "edges" in given else NEEDED.get(read, "").split()
     before = Path(output).read_bytes()
     assert "it is read as" in refused(command, *given.values(), *options, f"--{written}", output)
     assert Path(output).read_bytes() == before
