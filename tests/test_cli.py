@@ -105,6 +105,10 @@ def test_each_design_with_each_of_its_options(folder, args):
         assert found[key] == pytest.approx(wanted[key], rel=1e-12), key
 
 
+def test_every_design_is_tried_above():
+    assert {args.split()[0] for args in DESIGNS} == {name.value for name in DesignName}, "add it to DESIGNS"
+
+
 def test_the_designs_above_all_differ():
     """Or the test above could not tell an option that is ignored."""
     seen = [eb.estimate(PRED, LABELS, d, F1) for d in DESIGNS.values()]

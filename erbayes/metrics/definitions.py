@@ -218,6 +218,7 @@ def _make_metric(
     absolute: bool = False,
 ) -> Metric:
     """Return a metric with the words that definitions.csv has for it."""
+    assert name in WORDS, f"{name}: add a row to metrics/definitions.csv"
     group, source, meaning = WORDS[name]
     return Metric(name, columns, formula, size, support, source, absolute, meaning, group)
 
