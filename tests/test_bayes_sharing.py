@@ -21,6 +21,7 @@ from erbayes.bayes.importance import approximated
 from erbayes.bayes.laws import OneOf, compiled
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.parts import Drawn
+from erbayes.bayes.posterior import Saved
 from erbayes.bayes.sharing import (
     SPREADS,
     Site,
@@ -413,6 +414,8 @@ def test_refusals(found):
         bayes.after()
     with pytest.raises(eb.DataError, match="after takes earlier fits"):
         bayes.after(samples["first"])
+    with pytest.raises(eb.DataError, match="leaves out: keep a fit with pickle"):
+        bayes.after(Saved(fit.tree))
     with pytest.raises(
         eb.DataError, match="entities are in both 'a' and 'b', so that they would count twice"
     ):

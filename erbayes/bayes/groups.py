@@ -24,6 +24,7 @@ from .fitting import CHAINS, draw_and_join
 from .laws import OneOf, compiled
 from .model import SizeModel
 from .parts import Drawn
+from .posterior import Saved
 from .samplers import Importance, NotConverged, need_draws
 from .sharing import SPREADS, Shared, Site, find_sites, in_common, tell, weigh, weigh_spreads
 
@@ -47,7 +48,8 @@ def after(*fits: Fit, rng: Seed = None) -> SizeModel:
     ----------
     *fits : Fit
         Fits of one model to samples that were drawn independently, such as those of earlier releases. A fit
-        that was itself taught brings the samples that taught it.
+        that was itself taught brings the samples that taught it. None may share draws with the sample that
+        the model is for, since these would count twice, which nothing refuses.
     rng : Generator, int or None
 
     Returns
@@ -82,6 +84,11 @@ def after(*fits: Fit, rng: Seed = None) -> SizeModel:
     if not fits:
         raise DataError("after needs an earlier fit, as fast(sample) returns it")
     for fit in fits:
+        if isinstance(fit, Saved):
+            raise DataError(
+                "after takes earlier fits with their samples, which Fit.save leaves out: keep a fit with "
+                "pickle, or fit the earlier sample again by fast(sample)"
+            )
         need(fit, Fit, "after takes earlier fits, as fast(sample) returns them")
     model = _find_common_model([fit.model for fit in fits])
     brought = [e for fit in fits for e in (*_list_earlier(fit), fit.evidence)]
