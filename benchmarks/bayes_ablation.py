@@ -31,8 +31,8 @@ from erbayes.bayes import (
     SizeModel,
     Slope,
     fast,
-    joined,
 )
+from erbayes.bayes import population as completing
 from erbayes.bayes.evidence import Evidence
 from erbayes.bayes.population import completed
 from erbayes.study import draw_samples
@@ -64,10 +64,10 @@ def with_fixed_centre() -> Iterator[None]:
 
 VARIANTS: dict[str, tuple[SizeModel, Callable[[], Any]]] = {
     "whole": (SizeModel(), nullcontext),
-    "tie": (SizeModel(), lambda: patch.object(joined, "log_density_of_total", without_tie)),
+    "tie": (SizeModel(), lambda: patch.object(completing, "log_density_of_total", without_tie)),
     "completion": (
         SizeModel(),
-        lambda: patch.object(joined, "completed", partial(completed, tries=1)),
+        lambda: patch.object(completing, "completed", partial(completed, tries=1)),
     ),
     "step at single records": (
         SizeModel(PredictionInformed(single=Slope(0.0, 1e-4))),

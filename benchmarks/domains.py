@@ -19,7 +19,6 @@ import erbayes as eb
 from erbayes.analysis.domains import by_domain, in_domain
 from erbayes.analysis.domains.effective import degrees, effective_draws
 from erbayes.datasets import patentsview_benchmark, patentsview_release, patentsview_releases
-from erbayes.engine import Taylor
 from erbayes.units.grouping import Of
 
 TRUTH, SAMPLES, FLAGGED, EQUAL = "20220630", 400, 300, 10
@@ -28,7 +27,6 @@ METRICS = (*eb.metrics.USUAL, eb.metrics.entities, eb.metrics.mean_cluster_size)
 DESIGN = eb.UniformRecords()
 ENOUGH, FEW = 30, 10
 MARK = "<!-- results -->"
-MODELLED, SPLIT = 100, {"A": 0.05, "B": 0.5}
 
 
 def populations() -> dict[str, tuple[pd.Series, pd.Series]]:
@@ -166,65 +164,6 @@ def filtered(rng: np.random.Generator) -> list[list[str]]:
     ]
 
 
-def modelled(rng: np.random.Generator) -> list[list[str]]:
-    """Coverage of size models of two groups of entities, one of which is split often, and of the closed form.
-
-    The groups hold 70 and 30 % of the entities. Wrong links join records of both.
-    """
-    from erbayes.bayes import Modelled, NotConverged
-
-    metrics = [
-        eb.metrics.pairwise_precision,
-        eb.metrics.pairwise_recall,
-        eb.metrics.b3_recall,
-        eb.metrics.entities,
-    ]
-    laws = {"negative binomial": simulate.NegativeBinomial(3, 1), "zeta": simulate.Zeta(2.5)}
-    engines, rows = {"size model": Modelled(draws=500), "closed form": Taylor()}, []
-    for name, law in laws.items():
-        truth = simulate.population(law, 20_000, rng)
-        codes, entities = pd.factorize(truth)
-        kind = pd.Series(np.where(rng.random(len(entities)) < 0.7, "A", "B")[codes], truth.index, name="kind")
-        split = {
-            k: simulate.Splits(p).apply(codes, rng) + i * 10**6 for i, (k, p) in enumerate(SPLIT.items())
-        }
-        both = pd.factorize(np.where(kind == "A", split["A"], split["B"]))[0]
-        prediction = pd.Series(simulate.Misattribution(0.05).apply(both, rng), truth.index)
-        units = eb.measure(prediction, truth).grouped(kind, prediction=prediction)
-        exact = by_domain(
-            eb.Sample(units, eb.UniformClusters(population=len(units))), "kind", metrics
-        ).joint.mean
-        at = units.ids.get_indexer(truth)
-        for design in (eb.UniformClusters, eb.UniformRecords):
-            held = {e: np.zeros((MODELLED, len(exact))) for e in engines}
-            length, doubted = {e: np.zeros_like(h) for e, h in held.items()}, 0
-            for i in range(MODELLED):
-                chosen = (
-                    rng.choice(len(units), 100)
-                    if design is eb.UniformClusters
-                    else at[rng.integers(len(at), size=100)]
-                )
-                used, place = np.unique(chosen, return_inverse=True)
-                part = units.take(used)
-                sample = eb.Sample(part, design(draws=part.ids[place]))
-                for e, engine in engines.items():
-                    with warnings.catch_warnings(record=True) as caught:
-                        warnings.simplefilter("always")
-                        found = by_domain(sample, "kind", metrics, engine=engine, rng=i, fewest=0).joint
-                    doubted += any(issubclass(w.category, NotConverged) for w in caught)
-                    lower, upper = found.interval().T
-                    held[e][i] = (lower <= exact) & (exact <= upper)
-                    length[e][i] = upper - lower
-            for j, (group, metric) in enumerate((g, m.name) for g in SPLIT for m in metrics):
-                cells = [f"{x[e][:, j].mean():.2f}" for x in (held,) for e in engines]
-                ratio = np.mean(length["size model"][:, j]) / np.mean(length["closed form"][:, j])
-                rows.append(
-                    [name, design.__name__, group, metric, f"{exact[j]:,.3g}", *cells, f"{ratio:.2f}"]
-                )
-            print(name, design.__name__, doubted, {e: h.mean().round(3) for e, h in held.items()}, flush=True)
-    return rows
-
-
 def speed() -> list[str]:
     """Seconds of the ungrouped estimate, of all metrics by 50 groups, and their ratio; medians of 7."""
     prediction, labels = patentsview_release("20211230"), patentsview_benchmark()
@@ -321,17 +260,6 @@ def main() -> None:
             filtered(np.random.default_rng(2)),
         ),
     )
-    columns = [
-        "population",
-        "design",
-        "group",
-        "metric",
-        "truth",
-        "size model",
-        "closed form",
-        "ratio of lengths",
-    ]
-    part("Size models of two groups", table(columns, modelled(np.random.default_rng(2))))
     part("Speed", table(["all records", "50 groups", "ratio"], [speed()]))
     (Path(__file__).parent / "domains.md").write_text("\n\n".join(text) + "\n")
 

@@ -25,7 +25,7 @@ from scipy.special import logsumexp
 
 from erbayes import bayes
 from erbayes.bayes.evidence import Entities
-from erbayes.bayes.likelihood import factors
+from erbayes.bayes.tree import factors
 from erbayes.design.sample import Sample
 from erbayes.study import draw_samples
 

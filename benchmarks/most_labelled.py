@@ -40,7 +40,7 @@ def measure_samples(seed: int, samples: int, fitted: bool) -> list[dict[str, Any
         units = eb.measure(world.pred, world.true[world.true.isin(drawn)])
         distinct = eb.Sample(units, eb.DistinctEntities(draws=DRAWS))
         if fitted:
-            table = bayes.fast(distinct, rng=int(rng.integers(1e9))).table(0.95, PR)
+            table = bayes.fast(distinct, rng=int(rng.integers(10**9))).table(0.95, PR)
             tables = {("distinct", f"{kind}_"): table for kind in ("posterior", "pooled")}
         else:
             both = {"uniform": eb.Sample(units, eb.UniformRecords(list(drawn))), "distinct": distinct}
@@ -49,7 +49,7 @@ def measure_samples(seed: int, samples: int, fitted: bool) -> list[dict[str, Any
         for (design, kind), table in tables.items():
             prefix = kind if fitted else ""
             for metric, row in table.iterrows():
-                low, high, truth = row[f"{prefix}lower"], row[f"{prefix}upper"], world.value(metric)
+                low, high, truth = row[f"{prefix}lower"], row[f"{prefix}upper"], world.value(str(metric))
                 about = {"population": seed, "metric": metric, "design": design, "interval": kind.rstrip("_")}
                 values = {
                     "estimate": row["estimate"],
@@ -73,8 +73,8 @@ def main() -> None:
             rows += measure_samples(seed, args.samples, False) + measure_samples(seed, args.fits, True)
     by = pd.DataFrame(rows).groupby(["design", "interval", "population", "metric"])
     table = by.agg(sd=("estimate", "std"), coverage=("covers", "mean"), width=("width", "mean"))
-    wide = table.unstack("metric")
-    wide.columns = [f"{what} {metric}" for what, metric in wide.columns]
+    wide = pd.DataFrame(table.unstack("metric"))
+    wide.columns = pd.Index([f"{column[0]} {column[1]}" for column in wide.columns.to_flat_index()])
     print(as_markdown(wide.reset_index()))
 
 

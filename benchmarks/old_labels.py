@@ -30,7 +30,7 @@ def precision(releases: pd.DataFrame, old: str, new: str, draws: int, rng: np.ra
         lower, upper = found.interval()[:, 0].T
         covered = np.mean((lower <= truth) & (truth <= upper))
         print(f"{old} -> {new}, P {truth:.3f}, {name:>8}: {found.mean.mean():.3f}, covers {covered:.2f}")
-    print(f"{'links inside':>42}: {eb.units.links_inside(table[new], labels.index):.3f}")
+    print(f"{'links inside':>42}: {census.frame.cut.links_inside:.3f}")
 
 
 def days(releases: pd.DataFrame) -> np.ndarray:

@@ -43,7 +43,7 @@ from erbayes.study.populations.errors import (
     need_share,
     number_compactly,
 )
-from erbayes.study.populations.sizes import SizeLaw, draw_from, need_records
+from erbayes.study.populations.sizes import SizeLaw, draw_from
 from erbayes.units import Units
 
 __all__ = [
@@ -84,7 +84,7 @@ class NegativeBinomial:
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
         """Draw sizes that add to `records`."""
-        need_records(records)
+        whole(records, "records of a population")
         law = (self.dispersion, self.dispersion / (self.dispersion + self.mean))
         weight = np.asarray(nbinom.pmf(np.arange(1, records + 1), *law), dtype=np.float64)
         weight[-1] = nbinom.sf(records - 1, *law)  # Σ over s ≥ records: all are truncated alike
@@ -129,7 +129,7 @@ class PitmanYor:
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
         """Draw sizes that add to `records`, in the order in which tables are opened."""
-        need_records(records)
+        whole(records, "records of a population")
         record = np.arange(records)
         place = rng.random(records) * (record + self.strength)
         picked = np.where(place < 1 + self.strength, 0, place - self.strength).astype(np.int64)

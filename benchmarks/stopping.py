@@ -29,7 +29,7 @@ from populations import pair
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.engine import AnytimeBetting, Betting, BoundedMeans, Taylor
+from erbayes.engine import Betting, BoundedMeans, Taylor
 from erbayes.labels import LinkEnds, Mixture, worst_cases
 
 SAMPLES, BATCH, LAST = 2000, 250, 400
@@ -72,12 +72,12 @@ def cell(units: eb.units.Units, name: str, rng: np.random.Generator) -> list[dic
     ever, naive, passed, width, default = [], [], [], [], []
     for _ in range(n):
         at = sim.positions(units, design, (BATCH, LAST), rng)
-        ends = BoundedMeans()(sample(units, design, at), exact).interval(0.95, AnytimeBetting())
+        ends = BoundedMeans()(sample(units, design, at), exact).interval(0.95, Betting(anytime=True))
         within.append((ends[..., 0] <= true) & (true <= ends[..., 1]))
         passes.append(ends[..., 0] > true)
         hundred = BoundedMeans()(sample(units, design, at[:, :100]), exact)
         widths.append(
-            np.stack([np.diff(hundred.interval(0.95, k))[..., 0] for k in (Betting(), AnytimeBetting())])
+            np.stack([np.diff(hundred.interval(0.95, k))[..., 0] for k in (Betting(), Betting(anytime=True))])
         )
         held, held_naive, false = (np.ones((BATCH, len(large)), bool) for _ in range(3))
         false[:] = False

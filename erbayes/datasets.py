@@ -12,10 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
-from ._internal.arrays import IntArray
+from ._internal.arrays import IntArray, label_components
 from ._internal.errors import DataError, head
 
 REMEDY = "pip install 'erbayes[datasets]'"
@@ -162,11 +160,7 @@ def rldata10000() -> pd.DataFrame:
     return table.assign(identity=identity).rename_axis("record")
 
 
-EXAMPLE_1 = (
-    ["fname_c1", "lname_c1", "by"],
-    ["fname_c1", "bd", "by"],
-    ["lname_c1", "bd", "by"],
-)
+EXAMPLE_1 = (["fname_c1", "lname_c1", "by"], ["fname_c1", "bd", "by"], ["lname_c1", "bd", "by"])
 """Rules of the matcher. It links records that agree on all columns of one rule."""
 
 
@@ -205,6 +199,4 @@ def _label_components(keys: list[IntArray]) -> IntArray:
     first = records + np.cumsum([0, *(k.max() + 1 for k in keys)])
     row = np.tile(np.arange(records), len(keys))
     column = np.concatenate([k + start for k, start in zip(keys, first, strict=False)])
-    graph = coo_array((np.ones(len(row)), (row, column)), shape=(first[-1], first[-1]))
-    _, component = connected_components(graph, directed=False)
-    return np.asarray(component[:records])
+    return label_components(row, column, int(first[-1]))[:records]

@@ -369,7 +369,6 @@ KINDS = {
     eb.intervals.BetaGamma: eb.intervals.BetaGamma(),
     eb.intervals.Anytime: eb.intervals.Anytime(),
     engine.Betting: engine.Betting(),
-    engine.AnytimeBetting: engine.AnytimeBetting(),
     eb.intervals.Symmetric: eb.intervals.Symmetric(),
     eb.intervals.EqualTailed: eb.intervals.EqualTailed(),
     eb.intervals.HighestDensity: eb.intervals.HighestDensity(),

@@ -21,10 +21,10 @@ from erbayes import bayes, plots
 from erbayes import metrics as m
 from erbayes.bayes.evidence import Evidence
 from erbayes.bayes.laws import laws
-from erbayes.bayes.likelihood import Event, Rate, Share, Size, categorical, factors
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.parts import CompiledPart, drawn_from_prior, own_model
 from erbayes.bayes.totals import EXPECTED
+from erbayes.bayes.tree import Category, Event, Share, categorical, factors
 from erbayes.metrics import PER_RECORD, UNIT, Metric
 from erbayes.metrics.columns import RECORDS, PieceSum
 from erbayes.study import populations
@@ -348,18 +348,20 @@ def test_draws_of_what_entities_show():
     np.testing.assert_allclose(drawn.var(axis=0), mean * (1 - mean) / (precision + 1), rtol=0.05)
     chance = np.array([[0.1, 0.6, 0.3], [0.8, 0.0, 0.2]])
     value = np.array([0.5, 1.0, 7.0])
-    rate = Rate(none, np.array([1, 0]), np.array([2, 1]), np.broadcast_to(chance, (*n, 2, 3)), value)
+    chances = np.broadcast_to(chance, (*n, 2, 3))
+    rate = Category(none, np.array([1, 0]), np.array([2, 1]), value, chances, chances)
     found = [(rate.drawn(g)[0] == v).mean(axis=0) for v in value]
     np.testing.assert_allclose(np.transpose(found), chance[[1, 0]], atol=0.01)
     np.testing.assert_allclose(rate.log_density()[0, 0], np.log([0.2, 0.6]))
     assert rate.observed.tolist() == [7.0, 1.0]
     of_draws, of_distinct = np.array([1.0, 3.0, 4.0]), np.array([2.0, 1.0, 1.0])
-    size = Size(
+    size = Category(
         none,
+        np.zeros(2, dtype=int),
         np.array([0, 2]),
-        np.array([1, 3]),
-        *(np.broadcast_to(v, (*n, 3)) for v in (of_draws, of_distinct)),
         value,
+        *(np.broadcast_to(v, (*n, 1, 3)) for v in (of_draws / 8, of_distinct)),
+        np.array([1, 3]),
     )
     found = [(size.drawn(g) == v).mean() for v in value]
     np.testing.assert_allclose(found, of_distinct / 4, atol=0.01)
@@ -544,40 +546,14 @@ def test_a_fit_is_pickled(fit):
 
 
 @pytest.mark.parametrize("which", ["fit", "slow"])
-def test_a_fit_is_saved_and_loaded(which, request, tmp_path):
+def test_a_tree_is_written_and_read(which, request, tmp_path):
     pytest.importorskip("h5netcdf")
     found, path = request.getfixturevalue(which), tmp_path / "fit.nc"
-    found.save(str(path))
-    saved = bayes.Fit.load(path)
-    path.unlink()
-    own = ["posterior_lower", "posterior_upper"]
-    pooled = ["pooled_lower", "pooled_upper", *own]  # they need the sample, which no file has
-    assert saved.table(0.9).equals(found.table(0.9).drop(columns=pooled)) and saved.metrics == found.metrics
-    np.testing.assert_array_equal(saved.apply([R, P]).values, found.apply([R, P]).values)
-    assert repr(saved).startswith("Saved\n")
+    found.tree.to_netcdf(path, engine="h5netcdf")
+    read = az.from_netcdf(path)
     for name, group in found.tree.children.items():
-        xr.testing.assert_identical(saved.tree[name].to_dataset(), group.to_dataset())
-    assert az.loo(saved.tree).elpd == az.loo(found.tree).elpd
-    with pytest.raises(
-        eb.NotIdentified, match=r"no draws of 'largest_piece_predicted' were saved.*fit the sample again"
-    ):
-        saved.apply([P, m.purity])
-    impostor = PieceSum("exact", lambda n, N, m: n)
-    with pytest.raises(eb.NotIdentified, match="no draws of 'exact'"):
-        saved.total(impostor)
-    assert not saved.identifies(m.purity)
-
-
-def test_files_that_hold_no_fit(tmp_path, fit):
-    pytest.importorskip("h5netcdf")
-    (tmp_path / "text.nc").write_text("not a fit")
-    with pytest.raises(eb.DataError, match=r"cannot read .*text\.nc"):
-        bayes.Fit.load(tmp_path / "text.nc")
-    with pytest.raises(eb.DataError, match=r"cannot read .*none\.nc"):
-        bayes.Fit.load(tmp_path / "none.nc")
-    fit.tree["posterior"].to_netcdf(tmp_path / "other.nc", engine="h5netcdf")
-    with pytest.raises(eb.DataError, match="no saved fit: it has no group log_prior, totals"):
-        bayes.Fit.load(tmp_path / "other.nc")
+        xr.testing.assert_identical(read[name].to_dataset(), group.to_dataset())
+    assert az.loo(read).elpd == az.loo(found.tree).elpd
 
 
 # Columns of one's own

@@ -21,7 +21,7 @@ from erbayes import engine, plots
 from erbayes import metrics as m
 from erbayes._internal import digits
 from erbayes.auxiliary.correction import Linearised, fit_weights
-from erbayes.auxiliary.reference import Reference, find_reached, mark_pieces
+from erbayes.auxiliary.reference import Reference, find_reached
 from erbayes.auxiliary.second import Changes
 from erbayes.engine.closed_form import effects
 from erbayes.labels import Records
@@ -240,7 +240,7 @@ def test_a_unit_reaches_clusters_with_which_it_shares_most_records_of_one_of_bot
     by[3] = "stray"
     counted = second(by, truth, truth[truth == 0])
     reached = find_reached(
-        counted.units, mark_pieces(counted.units, np.array([0])), counted.units.group, counted.units.N
+        counted.units, np.isin(counted.units.unit, [0]), counted.units.group, counted.units.N
     )
     assert sorted(counted.whole.size[reached]) == [5, 39] and sorted(counted.whole.size) == [5, 5, 39]
 

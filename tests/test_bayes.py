@@ -29,12 +29,11 @@ from erbayes.bayes.importance import (
     resampled,
     smoothed,
 )
-from erbayes.bayes.joined import joined
 from erbayes.bayes.laws import laws, weighed
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.outcomes import BETWEEN, UNTIED
 from erbayes.bayes.parts import CompiledPart, PartDraws, Program, own_model
-from erbayes.bayes.population import Completed, Links, completed, log_density_of_total, unsampled
+from erbayes.bayes.population import Completed, Links, completed, joined, log_density_of_total, unsampled
 from erbayes.bayes.samplers import NUTS, Importance, Whitened, problems_of_chains
 from erbayes.bayes.totals import depends_on_size
 from erbayes.design import BySize
@@ -152,7 +151,7 @@ def test_counts_on_grids_are_the_sample(draw):
     np.testing.assert_array_equal(d["met_by_doubling"], found)
     # the values of the bins keep the mean of what is in them
     assert d["intrusions"].sum(axis=0) @ d["intrusion_value"] == pytest.approx(sum(v for _, v in intrusions))
-    assert evidence.records == 4000 and evidence.predicted_links == world().total(PREDICTED_LINKS)
+    assert evidence.data["records"] == 4000 and evidence.predicted_links == world().total(PREDICTED_LINKS)
 
 
 def test_smoothing_moves_counts_and_loses_none():
@@ -775,66 +774,6 @@ def test_every_total_is_near_the_truth(fit):
     assert sizes.sum() == 4000
 
 
-def test_numbers_of_a_users_own_are_the_metrics_of_sizes(fit):
-    """By totals of columns, which share no code with statistics of rows and weights."""
-    draws = fit.numbers(["count", "mean(size)", "share(size==1)"])
-    metrics = fit.apply([m.entities, m.mean_cluster_size, m.singleton_share])
-    np.testing.assert_allclose(draws.values, metrics.values, rtol=1e-9)
-    np.testing.assert_allclose(fit.prior_shift(draws), fit.prior_shift(metrics), atol=1e-6)
-    assert draws.names == ("count", "mean(size)", "share(size==1)")
-    assert draws.support == ((0, np.inf), (0, np.inf), (0, 1))
-
-
-def test_numbers_of_a_users_own_are_near_the_truth(fit):
-    size = np.sort(np.unique(world().true, return_counts=True)[1])
-    K, N = len(size), size.sum()
-    truth = [
-        np.sum(size >= 5),
-        np.abs(size[:, None] - size).sum() / (2 * K * N),
-        size[-20:].sum() / N,
-        np.sqrt(size).sum(),
-    ]
-
-    def roots(rows, w):
-        return w @ np.sqrt(rows["size"])
-
-    draws = fit.numbers(["count(size>=5)", "gini", "top(20)", roots])
-    assert draws.values.shape == (4, 250, 4) and draws.names[-1] == "roots"
-    assert (np.abs(draws.mean - truth) < 4 * draws.sd).all()
-
-
-def test_numbers_of_a_census_are_the_truth():
-    pop = world(records=400)
-    size = np.unique(pop.true, return_counts=True)[1]
-    census = eb.Sample(eb.measure(pop.pred, pop.true), eb.UniformClusters())
-    draws = bayes.fast(census, ONE_LAW, rng=rng()).numbers(["count", "total(size)", "count(size>=3)"])
-    truth = np.broadcast_to([len(size), 400, np.sum(size >= 3)], draws.values.shape)
-    np.testing.assert_allclose(draws.values, truth, rtol=1e-12)
-
-
-def test_sizes_of_a_bin_are_spread_evenly(fit):
-    """The bin of 8 and 9 records has half of its unsampled entities at 9, and that of 10 to 12 a third at 12."""
-    draws = fit.numbers(["count(size==9)", "count(size>=12 and size<=12)"])
-    size, lower = fit.evidence.entities.size, fit.evidence.grid.lower
-    for j, (k, first, width) in enumerate([(9, 8, 2), (12, 10, 3)]):
-        (at,) = np.flatnonzero(lower == first)
-        wanted = np.sum(size == k) + fit._unsampled[..., at] / width
-        np.testing.assert_allclose(draws.values[..., j], wanted, rtol=1e-12)
-
-
-def mean_sales(rows, w):
-    return w @ rows["sales"] / w.sum()
-
-
-@pytest.mark.parametrize(
-    ("wanted", "named"),
-    [("mean(sales)", r"mean\(sales\)"), ("size ~ span", "size ~ span"), (mean_sales, "mean_sales")],
-)
-def test_numbers_that_sizes_do_not_tell(fit, wanted, named):
-    with pytest.raises(eb.NotIdentified, match=f"tells no {named}, which needs more than the feature 'size'"):
-        fit.numbers(["count", wanted])
-
-
 def test_the_same_seed_gives_the_same(fit):
     again, other = (bayes.fast(clusters(60, 1), ONE_LAW, rng=rng(seed)) for seed in (1, 2))
     np.testing.assert_array_equal(again.apply([P, R]).values, fit.apply([P, R]).values)
@@ -1227,3 +1166,13 @@ def test_nuts_agrees_with_the_fast_fit():
     # NUTS itself has a Monte Carlo error of .1 sd or so at an end, and of .02 sd in a mean
     assert np.abs(ends).max() < 0.3
     assert np.abs(means).max() < 0.1
+
+
+def test_metrics_of_groups_are_refused_with_a_remedy():
+    pop = world(records=400)
+    group = pd.Series(np.where(pop.true % 2, "odd", "even"), pop.true.index)
+    census = eb.Sample(eb.measure(pop.pred, pop.true), eb.UniformClusters())
+    with pytest.raises(eb.NotIdentified, match="fit a group of records as a population of its own"):
+        eb.by_domain(
+            census, group, [R], prediction=pop.pred, engine=bayes.Modelled(ONE_LAW, draws=200), rng=1
+        )

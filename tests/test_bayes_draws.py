@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import arviz as az
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
@@ -13,7 +12,6 @@ import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
 from erbayes.bayes.importance import approximated
-from erbayes.bayes.posterior import TABLE
 from erbayes.study.populations import LogNormal, Misattribution, simulate
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")]
@@ -130,14 +128,3 @@ def test_what_is_no_number_of_draws(draws):
     for door in (bayes.fast, bayes.nuts):
         with pytest.raises(eb.DataError, match="draws"):
             door(sample("clusters"), draws=draws, rng=1)
-
-
-def test_a_loaded_fit_has_every_column(tmp_path):
-    fit = fits("clusters")[0]
-    fit.save(tmp_path / "fit.nc")
-    saved = bayes.Fit.load(tmp_path / "fit.nc")
-    pd.testing.assert_frame_equal(saved.table(), fit.table(), check_dtype=False, rtol=1e-12)
-    assert list(saved.table(metrics=[R, P]).index) == [R.name, P.name]
-    assert {"pooled_lower", "law_lower"} <= set(saved.table())
-    assert list(saved.table(0.9)) == [*fit.apply(R).table(0.9), "prior_shift", "prior_shift_error"]
-    assert TABLE not in fit.tree.attrs

@@ -22,10 +22,9 @@ from erbayes.bayes import Level, Slope
 from erbayes.bayes.contract import LOG_FLAWLESS
 from erbayes.bayes.evidence import Entities, Evidence, _count_draws, _count_errors
 from erbayes.bayes.grid import INTRUSION
-from erbayes.bayes.joined import joined
 from erbayes.bayes.laws import compiled, laws, weighed
 from erbayes.bayes.parts import own_model
-from erbayes.bayes.population import completed
+from erbayes.bayes.population import completed, joined
 from erbayes.bayes.samplers import Importance
 from erbayes.metrics.columns import pairs
 from erbayes.study.populations import LogNormal, Misattribution, simulate

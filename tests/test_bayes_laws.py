@@ -18,8 +18,8 @@ from erbayes import bayes
 from erbayes import metrics as m
 from erbayes._internal.errors import Grade, Remedy
 from erbayes.bayes.by_law import REJECTED
-from erbayes.bayes.doubts import is_disowned
 from erbayes.bayes.evidence import Evidence
+from erbayes.bayes.explained import is_disowned
 from erbayes.bayes.importance import approximated
 from erbayes.bayes.laws import compiled, weighed
 from erbayes.bayes.model import Sizes

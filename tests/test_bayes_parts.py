@@ -24,10 +24,10 @@ from erbayes import metrics as m
 from erbayes.bayes.contract import ALL_DATA, BOUNDED_DATA, DATA, RETURNED, SECOND_DATA, coords
 from erbayes.bayes.evidence import Evidence
 from erbayes.bayes.grid import RANK
-from erbayes.bayes.joined import joined
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.outcomes import BETWEEN, UNTIED, Exactness
 from erbayes.bayes.parts import CompiledPart, PartDraws, Program, content, drawn_from_prior
+from erbayes.bayes.population import joined
 from erbayes.bayes.priors import smooth
 from erbayes.labels import Records
 from erbayes.metrics.columns import PIECES

@@ -83,7 +83,7 @@ def expected(record, scores, limit):
 
 @pytest.mark.parametrize("cells", [candidates.CELLS, 70])
 def test_by_text_against_brute_force(cells, monkeypatch):
-    """Whole, and in batches of a few rows."""
+    """Whole, and in batches of a few drawn records."""
     pytest.importorskip("rapidfuzz")
     monkeypatch.setattr(candidates, "CELLS", cells)
     found = by_text(DRAWN, TABLE, limit=7)
@@ -99,7 +99,7 @@ def test_by_text_against_brute_force(cells, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["arrow", "duckdb", "polars"])
-def test_by_text_streams_tables_of_other_libraries(kind, tmp_path):
+def test_by_text_reads_tables_of_other_libraries(kind, tmp_path):
     pytest.importorskip("rapidfuzz")
     table = pa.Table.from_pandas(TABLE, preserve_index=False)
     if kind == "duckdb":
@@ -124,13 +124,11 @@ def test_values_that_are_lists_are_text():
 
 
 def test_a_sample_tells_rare_values_in_a_long_table(monkeypatch):
-    """Every second, fourth, … row of the table, however it comes in batches."""
+    """Every third row, if a third of the table may be in the sample."""
     pytest.importorskip("rapidfuzz")
-    monkeypatch.setattr(candidates, "STOCK", 10)
-    monkeypatch.setattr(candidates, "CELLS", 7 * len(QUERIES))
-    _, asked, stock = candidates._read_first(pd.Index(QUERIES), TABLE.assign(n=range(60)), ["n"], 7)
-    assert stock["n"].tolist() == list(range(0, 60, 4))
-    assert asked["record"].tolist() == QUERIES
+    monkeypatch.setattr(candidates, "STOCK", 20)
+    texts = candidates._Texts(pd.Series(range(60)), np.arange(2))
+    assert [int(texts._texts[code]) for code in texts._stock] == list(range(0, 60, 3))
     assert len(by_text(DRAWN, TABLE))
 
 
@@ -291,13 +289,6 @@ def test_other_input_is_refused(call, said):
     pytest.importorskip("rapidfuzz")
     with pytest.raises(DataError, match=said):
         call()
-
-
-def test_a_table_that_can_be_read_once_is_refused():
-    pytest.importorskip("rapidfuzz")
-    once = pa.Table.from_pandas(TABLE, preserve_index=False).to_reader()
-    with pytest.raises(DataError, match="only once"):
-        by_text(DRAWN, once)
 
 
 def test_draws_without_members_are_refused():

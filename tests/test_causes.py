@@ -275,7 +275,7 @@ def test_trees_that_cannot_be_grown_are_refused(monkeypatch):
         causes.tree(sample, "b3-recall", table)
     with pytest.raises(eb.NotIdentified, match="entities counts something"):
         causes.tree(sample, "entities", table, least=5)
-    with pytest.raises(eb.DataError, match="one metric, not of 2"):
+    with pytest.raises(eb.DataError, match=r"one metric is needed, and .* stands for 2"):
         causes.tree(sample, ["b3-recall", "b3-precision"], table)
     monkeypatch.setitem(sys.modules, "sklearn.tree", None)
     with pytest.raises(eb.DataError, match=r"pip install 'erbayes\[trees\]'"):

@@ -16,7 +16,7 @@ from erbayes import labels as sampling
 from erbayes._internal.errors import Remedy
 from erbayes.cli import REMEDIES
 from erbayes.cli.drawing import PlanName
-from erbayes.engine.bounded_means import AnytimeBetting, Betting
+from erbayes.engine.bounded_means import Betting
 from erbayes.labels import read_labels, worst_cases
 from erbayes.labels.drawing.folder import read_folder
 from erbayes.labels.drawing.plans import PLANS
@@ -327,7 +327,7 @@ def test_worst_cases_of_unresolved_draws_are_those_of_python(files):
     fill(read_folder("f"), TRUE, change=undecided(["1", "2", "3"]))
     returned = read_labels("f")
     sample = eb.Sample(eb.measure(PRED, returned.labels), returned.design())
-    for more, kind in (((), Betting()), (("--interval", "anytime", "--level", "0.9"), AnytimeBetting())):
+    for more, kind in (((), Betting()), (("--interval", "anytime", "--level", "0.9"), Betting(anytime=True))):
         found = rows("estimate", "p.csv", "f", "--worst-cases", *more).set_index("metric")
         wanted = worst_cases(sample, eb.metrics.USUAL, 0.9 if more else 0.95, kind)
         assert found.index.tolist() == wanted.index.tolist() and set(found["method"]) == {"worst cases"}

@@ -174,7 +174,7 @@ def test_the_demo_says_what_is_missing(tmp_path, monkeypatch):
     def absent(name):
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr("erbayes.engine.named.import_module", absent)
+    monkeypatch.setattr("erbayes._internal.errors.import_module", absent)
     assert "the size model needs PyMC: pip install 'erbayes[bayes]'" in refused(picture)
     assert not picture.exists()
 

@@ -9,7 +9,7 @@ from test_cli import F1, LABELS, PRED, folder, refused, run  # noqa: F401
 
 import erbayes as eb
 from erbayes import engine as engines
-from erbayes.cli.asked import SEED
+from erbayes.cli.analyses import SEED
 
 CALL = ("estimate", "p.csv", "l.parquet", "--design", "uniform-records", "-m", "f1")
 
@@ -50,7 +50,7 @@ def test_a_missing_room_of_models_is_named(folder, monkeypatch):  # noqa: F811
     def absent(name):
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr("erbayes.engine.named.import_module", absent)
+    monkeypatch.setattr("erbayes._internal.errors.import_module", absent)
     assert "the size model needs PyMC: pip install 'erbayes[bayes]'" in refused(
         *CALL, "--engine", "size-model"
     )

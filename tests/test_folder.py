@@ -550,7 +550,7 @@ def test_a_folder_is_read_as_it_was_written(tmp_path):
     assert folder.facts["prediction"] == "p.csv" and folder.facts["overlap"] == 0.2
     assert {"date", "erbayes"} <= folder.facts.keys()
     assert list(folder.dealt) == ["A", "B", "C"]
-    assert "30 draws" in repr(folder) and "p.csv" in folder._repr_html_()
+    assert "30 draws" in repr(folder) and "p.csv" in str(folder.facts)
     about = json.loads((tmp_path / "f" / "drawn.json").read_text())
     assert about["drawn"]["plan"] == {"name": "mixture", "alpha": 0.3, "of": {"name": "predicted-links"}}
 
@@ -800,6 +800,11 @@ def test_files_of_one_annotator_are_read_as_one(small):
     write(small, "A", {1: GOOD[1]})
     write(small, "A", {2: GOOD[2], 3: GOOD[3]}, suffix=".xlsx")
     assert not len(read_labels(small).problems)
+    write(small, "A", GOOD)
+    write(small, "B", but(1, x1="y"))
+    assert read_labels(small).problems["fault"].tolist() == [Fault.DISPUTED], "twice A is one annotator"
+    (small.path / "sheet-B.csv").unlink()
+    write(small, "A", {1: GOOD[1]})
     write(small, "A", but(1, x1="y"), suffix=".xlsx")
     labels = read_labels(small)
     assert labels.problems[["task", "record", "fault"]].to_numpy().tolist() == [[1, "x1", Fault.CONTRADICTED]]

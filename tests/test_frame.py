@@ -14,12 +14,17 @@ from test_scan import parquet, same, sqlite
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.large import Columns, DuckDB, Files, Releases, scan
-from erbayes.units.frame import Cut, FrameFacts
+from erbayes.units.clustering import Clustering
+from erbayes.units.frame import Cut, FrameFacts, framed
 
 pytestmark = pytest.mark.lowest
 pytest.importorskip("duckdb", reason="duckdb is not installed")
 DAYS = pd.date_range("2020-01-01", periods=400, freq="D")
 CUT = dt.date(2020, 10, 1)
+
+
+def links_inside(prediction, frame):
+    return framed(prediction, Clustering.of({}), frame)[1].cut.links_inside
 
 
 def releases(seed=1, records=400, kind=str):
@@ -217,12 +222,10 @@ def test_facts_by_brute_force():
     assert (listed.cut, listed.absent, listed.newest, listed.labelled) == (found.cut, 2, None, None)
     assert scan(TABLE, LABELS, Columns("record", "cluster"), frame=[*INSIDE, "gone", "too"]).frame == listed
     assert (
-        eb.units.links_inside(PRED, INSIDE)
-        == eb.units.links_inside(TABLE, eb.Dated("created", CUT))
-        == found.cut.links_inside
+        links_inside(PRED, INSIDE) == links_inside(TABLE, eb.Dated("created", CUT)) == found.cut.links_inside
     )
-    assert eb.units.links_inside(PRED, PRED) == eb.units.links_inside(PRED, None) == 1
-    assert eb.units.links_inside({1: "a", 2: "b"}, [1]) == 1  # no predicted link: nothing to be off
+    assert links_inside(PRED, PRED) == 1
+    assert links_inside({1: "a", 2: "b"}, [1]) == 1  # no predicted link: nothing to be off
     assert eb.measure(PRED, LABELS).frame is None
 
 
@@ -236,7 +239,7 @@ def test_precision_without_the_frame_is_off_by_the_known_factor():
         .apply(P, order=1)
         .mean[0]
     )
-    assert stale / inside == pytest.approx(eb.units.links_inside(PRED, INSIDE), rel=1e-12)
+    assert stale / inside == pytest.approx(links_inside(PRED, INSIDE), rel=1e-12)
     assert inside == pytest.approx(1)
 
 
@@ -503,7 +506,7 @@ def test_the_alarm_of_labels_that_are_older_than_the_prediction():
     old = table[table.year == 2020]
     labels = old[old.cluster % 3 == 0].set_index("record").cluster
     units = eb.measure(table, labels, frame=eb.Dated("year"))
-    off = eb.units.links_inside(table[["record", "cluster"]], old.record)
+    off = links_inside(table[["record", "cluster"]], old.record)
     assert off < 0.8
     assert told(units) == [
         "30% of the records are newer than every labelled one: if the labels were made before these came, "
@@ -519,7 +522,7 @@ def test_the_alarm_of_labels_that_are_older_than_the_prediction():
 
 
 @pytest.mark.parametrize(
-    "newer, links_inside, draws, expected",
+    "newer, share, draws, expected",
     [
         (1087, 0.5, 40, 0),  # (1 - .1087)^40 = .01002
         (1088, 0.5, 40, 1),  # (1 - .1088)^40 = .00998
@@ -528,7 +531,7 @@ def test_the_alarm_of_labels_that_are_older_than_the_prediction():
         (3000, 0.9899, 40, 1),
     ],
 )
-def test_the_bounds_of_that_alarm(newer, links_inside, draws, expected):
-    labelled = Cut(10_000 - newer, newer, links_inside)
+def test_the_bounds_of_that_alarm(newer, share, draws, expected):
+    labelled = Cut(10_000 - newer, newer, share)
     facts = FrameFacts(Cut(10_000, 0, 1.0), newest=eb.Dated("created", CUT), labelled=labelled)
     assert len(told(replace(WANTED, frame=facts), draws)) == expected

@@ -199,7 +199,7 @@ def test_a_size_model_without_pymc(monkeypatch):
     def absent(name):
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr("erbayes.engine.named.import_module", absent)
+    monkeypatch.setattr("erbayes._internal.errors.import_module", absent)
     with pytest.raises(eb.DataError, match=r"needs PyMC: pip install 'erbayes\[bayes\]'"):
         eb.estimate(SAMPLE, engine="size model")
 

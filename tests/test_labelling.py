@@ -237,15 +237,12 @@ def test_pairs_that_do_not_fit():
     one = answers({1: "x", 99: "x"}, [1])
     with pytest.raises(eb.DataError, match="1 records of the answers are not in the prediction, such as 99"):
         Pair.of(one, one, PREDICTION)
-    assert Pair.of(one, one, PREDICTION, eb.Missing.OMIT).unmatched == 1
     with pytest.raises(eb.DataError, match="1 mentions were answered by one annotator only, such as 7"):
-        Pair.of(one, answers({1: "x", 7: "y"}, [1, 7]), PREDICTION, eb.Missing.OMIT)
+        Pair.of(one, answers({1: "x", 7: "y"}, [1, 7]), PREDICTION)
     with pytest.raises(eb.DataError, match="1 of 1 mentions have no label, such as 5"):
         answers({1: "x"}, [5])
     with pytest.raises(eb.DataError, match="listed twice, such as 1"):
         answers({1: "x"}, [1, 1])
-    with pytest.raises(eb.DataError, match="ERROR or OMIT"):
-        Pair.of(one, one, PREDICTION, eb.Missing.SINGLETON)
 
 
 def two_annotators(repetitions, model, n=300, odds_ratio=1.0, imputations=200):

@@ -412,7 +412,7 @@ def fit():
     pytest.importorskip("arviz", reason="ArviZ is not installed")
     from erbayes.bayes import Fit, SizeModel
     from erbayes.bayes.evidence import Evidence
-    from erbayes.bayes.joined import Joined
+    from erbayes.bayes.population import Joined
 
     evidence = Evidence.of(SAMPLE)
     sizes, draws = evidence.grid.size, np.arange(1.0, 202).reshape(1, 201, 1)

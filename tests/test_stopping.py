@@ -13,7 +13,7 @@ from test_cli import folder, refused, run  # noqa: F401
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.engine import AnytimeBetting, Betting, BoundedMeans, betting
+from erbayes.engine import Betting, BoundedMeans, betting
 from erbayes.engine.bounded_means import draws_of
 from erbayes.labels import ONCE, REPEATED, LinkEnds, Mixture, Rule, check, draw
 from erbayes.labels.drawing.stopping import Verdict
@@ -185,7 +185,9 @@ def test_precision_is_the_plain_mean_over_ends_of_predicted_links():
     assert found.mean[0] == pytest.approx(values.mean())
     assert found.sd[0] == pytest.approx(values.std(ddof=1) / np.sqrt(200))
     np.testing.assert_allclose(found.interval()[0], betting(values))
-    np.testing.assert_allclose(found.interval(0.9, AnytimeBetting())[0], betting(values, 0.9, anytime=True))
+    np.testing.assert_allclose(
+        found.interval(0.9, Betting(anytime=True))[0], betting(values, 0.9, anytime=True)
+    )
 
 
 def test_a_mixture_has_bounded_shares_of_mean_one():
@@ -325,7 +327,7 @@ def test_differences_have_sequences_too():
 
 def test_verdicts_follow_from_intervals():
     sample, _ = of_links(n=150)
-    exact = BoundedMeans()(sample, [P]).interval(0.95, AnytimeBetting())[0]
+    exact = BoundedMeans()(sample, [P]).interval(0.95, Betting(anytime=True))[0]
     for minimum, verdict in (
         (exact[0] - 1e-6, Verdict.HOLDS),
         (exact[0] + 1e-6, Verdict.OPEN),
@@ -436,7 +438,7 @@ def test_false_passes_are_rare_at_every_look():
     for look in range(10, 201, 10):
         sample = eb.Sample(CENSUS, design, design.expand_draws(CENSUS, at[:, :look]))
         found = BoundedMeans()(sample, [P])
-        passed |= found.interval(0.95, AnytimeBetting())[:, 0, 0] > truth
+        passed |= found.interval(0.95, Betting(anytime=True))[:, 0, 0] > truth
         once |= found.interval(0.95, eb.intervals.WALD)[:, 0, 0] > truth
     assert passed.mean() <= binom.ppf(0.999, 400, 0.025) / 400
     assert once.mean() > 0.1, "an interval for one look passes far too often"

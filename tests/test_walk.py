@@ -10,7 +10,7 @@ from test_cli_thresholds import files  # noqa: F401
 from test_thresholds_curve import EDGES, TRUTH
 from typer.testing import CliRunner
 
-from erbayes.cli import app, asked
+from erbayes.cli import analyses, app
 from erbayes.cli.options import ORDER
 from erbayes.engine import named
 
@@ -95,7 +95,7 @@ def test_a_line_while_the_advised_model_compiles(folder, monkeypatch, engine, to
     monkeypatch.setattr(named, "advise", lambda sample, metrics: (engine, "because"))
     shown = run("estimate", "p.csv", "l.parquet", "-d", *SEEN, "--engine", "advised")
     assert shown.exit_code == 0, shown.output
-    assert (asked.COMPILES in shown.stderr) == told
+    assert (analyses.COMPILES in shown.stderr) == told
 
 
 @pytest.mark.parametrize("command", ORDER)

@@ -26,6 +26,15 @@ def generator(rng: Any) -> np.random.Generator:
         ) from error
 
 
+def label_components(left: IntArray, right: IntArray, nodes: int) -> IntArray:
+    """Return the connected component of each node of a graph, (nodes,), from both ends of its edges, (e,)."""
+    from scipy.sparse import coo_array  # not above, since the shell starts without it
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_array((np.ones(len(left), dtype=bool), (left, right)), shape=(nodes, nodes))
+    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
+
+
 def floats(values: Any, what: str) -> FloatArray:
     """Convert a number or an array of numbers to floats. `what` is its name in the message."""
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
+from importlib import import_module
 from numbers import Real
 from typing import Any
 
@@ -195,6 +196,14 @@ def number(value: Any, what: str, allowed: Callable[[float], bool], must: str) -
     if isinstance(value, bool) or not isinstance(value, Real) or not allowed(float(value)):
         raise DataError(f"{what} must {must}, not {head([value])}")
     return float(value)
+
+
+def import_extra(module: str, what: str, extra: str) -> Any:
+    """Import what an extra brings, and refuse to go on without it; `what` starts the message."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise DataError(f"{what}: pip install 'erbayes[{extra}]'") from error
 
 
 def need_object(value: Any, method: str, what: str) -> None:

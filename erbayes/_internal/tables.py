@@ -49,6 +49,13 @@ def to_frame(table: Any) -> pd.DataFrame:
     return frame
 
 
+def need_table(value: Any, what: str) -> pd.DataFrame:
+    """Return a table as a DataFrame, and refuse all else; `what` starts the message."""
+    if not is_table(value):
+        raise DataError(f"{what}, not {type(value).__name__}{hint_at_polars(value)}")
+    return to_frame(value)
+
+
 def _looks_like_answers(column: pd.Series) -> bool:
     """Return whether a column looks like scores or answers about pairs."""
     values = column.dropna().head(1000)

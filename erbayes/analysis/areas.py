@@ -18,7 +18,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import ndtri
 
 from .._internal.arrays import BoolArray, FloatArray
-from .._internal.errors import DataError, head
+from .._internal.errors import DataError, need, refuse_cases
 from ..metrics.columns import Known
 from ..metrics.definitions import Metric, chosen_one
 from ..metrics.intervals import DEFAULT, Scale, check_level, identity, log, logit, natural_scale
@@ -44,14 +44,6 @@ class Direct:
     X: FloatArray
     columns: tuple[str, ...]
     table: pd.DataFrame
-
-    def beside(
-        self, estimate: FloatArray, lower: FloatArray, upper: FloatArray, level: float, kind: str
-    ) -> pd.DataFrame:
-        """Return the table of direct estimates and those of a model, one row per domain."""
-        table = self.table.assign(estimate=estimate, lower=lower, upper=upper)
-        table.insert(0, "metric", self.metric)
-        return table.assign(level=level, kind=kind).rename_axis("domain").reset_index()
 
 
 def direct_estimates(
@@ -142,22 +134,16 @@ def _build_design_matrix(
     one = np.ones((len(names), 1))
     if covariates is None:
         return one, ("constant",)
-    if not isinstance(covariates, pd.DataFrame):
-        raise DataError(
-            f"covariates must be a DataFrame with a row per domain, not {type(covariates).__name__}"
-        )
+    need(covariates, pd.DataFrame, "covariates must be a DataFrame with a row per domain")
     rows = covariates.set_axis(covariates.index.astype(str))
-    if repeated := rows.index[rows.index.duplicated()].tolist():
-        raise DataError(f"covariates have {len(repeated)} repeated rows, such as {head(repeated)}")
-    if lacking := [name for name in names if name not in rows.index]:
-        raise DataError(
-            f"covariates are missing for {len(lacking)} of {len(names)} domains, such as {head(lacking)}"
-        )
+    refuse_cases(rows.index[rows.index.duplicated()], "covariates have {n} repeated rows, such as")
+    lacking = [name for name in names if name not in rows.index]
+    refuse_cases(lacking, f"covariates are missing for {{n}} of {len(names)} domains, such as")
     try:
         X = np.hstack([one, rows.loc[list(names)].to_numpy(dtype=float)])
     except (TypeError, ValueError) as error:
         raise DataError(f"covariates must be numbers, one row per domain: {error}") from error
-    if X.shape[0] != len(names) or not np.isfinite(X).all():
+    if not np.isfinite(X).all():
         raise DataError("covariates must be finite numbers, one row per domain")
     if np.linalg.matrix_rank(X[there]) < X.shape[1]:
         raise DataError(
@@ -180,8 +166,14 @@ class SmallAreas(Tabled):
         """Return direct and small-area estimates, one row per domain; `estimate` is that of the model."""
         check_level(level)
         half = ndtri((1 + level) / 2) * np.sqrt(self.mse)
-        estimate, low, high = (self.direct.scale.inverse(self.theta + x) for x in (0 * half, -half, half))
-        return self.direct.beside(estimate, low, high, level, "small-area")
+        ends = {"estimate": 0 * half, "lower": -half, "upper": half}
+        table = self.direct.table.assign(
+            **{name: self.direct.scale.inverse(self.theta + x) for name, x in ends.items()},
+            level=level,
+            kind="small-area",
+        )
+        table.insert(0, "metric", self.direct.metric)
+        return table.rename_axis("domain").reset_index()
 
 
 def small_areas(result: ByDomain, metric: Metric | str, covariates: pd.DataFrame | None = None) -> SmallAreas:
@@ -197,7 +189,6 @@ def small_areas(result: ByDomain, metric: Metric | str, covariates: pd.DataFrame
     ----------
     result : ByDomain
         With a metric on [0, 1] or [0, ∞).
-    metric : Metric or str
     covariates : DataFrame, optional
         Numbers known of each domain, such as its mean cluster size, one row per value of the variable.
 

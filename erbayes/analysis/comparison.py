@@ -5,9 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -27,18 +26,15 @@ from ..large.sources import lies_elsewhere
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..metrics.intervals import Kind, check_level
 from ..metrics.simultaneous import simultaneous_level
-from ..metrics.uncertain import Draws, Normal, Tabled
+from ..metrics.uncertain import Draws, Normal, Pictured
 from ..units.clustering import Clustering, kind
 from ..units.frame import framed
 from ..units.measuring import measure
 from ..units.units import Units
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Comparison(Tabled):
+class Comparison(Pictured):
     """Metrics of several predictions, jointly.
 
     `predictions`, `metrics`: their names; `joint`: metrics of the first prediction, then of the second, and
@@ -47,6 +43,7 @@ class Comparison(Tabled):
     (`Missing.COMMON`).
     """
 
+    picture: ClassVar[str] = "comparison"
     predictions: tuple[str, ...]
     metrics: tuple[str, ...]
     joint: Normal | Draws
@@ -57,12 +54,9 @@ class Comparison(Tabled):
         """Return the metrics of the prediction `second` minus those of `first`, jointly, by paired draws."""
         if unknown := [name for name in (first, second) if name not in self.predictions]:
             raise DataError(f"no prediction {head(unknown)}; there are {', '.join(self.predictions)}")
-        k = len(self.metrics)
-        i, j = self.predictions.index(first), self.predictions.index(second)
-        weights = np.zeros((k, len(self.joint.names)))
-        weights[range(k), range(i * k, i * k + k)] = -1.0
-        weights[range(k), range(j * k, j * k + k)] += 1.0
-        return self.joint.contrast(weights, self.metrics)
+        one = np.eye(len(self.predictions))
+        change = one[self.predictions.index(second)] - one[self.predictions.index(first)]
+        return self.joint.contrast(np.kron(change, np.eye(len(self.metrics))), self.metrics)
 
     def differences(
         self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
@@ -112,10 +106,7 @@ class Comparison(Tabled):
             table = table.rename_axis(rows).reset_index().assign(level=level)
             table.insert(1, "metric", metric)
             tables.append(table)
-        both = pd.concat(tables, ignore_index=True)
-        if "reason" in both:
-            both["reason"] = both["reason"].fillna("")
-        return both
+        return pd.concat(tables, ignore_index=True).fillna({"reason": ""})
 
     def table(
         self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
@@ -131,16 +122,9 @@ class Comparison(Tabled):
         paired = paired.rename(columns={"difference": "prediction"})
         both = pd.concat([self.levels(level, kind, simultaneous=simultaneous), paired], ignore_index=True)
         both = both[["metric", "prediction", *both.columns.drop(["metric", "prediction"])]]
-        if "reason" in both:
-            both["reason"] = both["reason"].fillna("")
-        order = {name: i for i, name in enumerate(self.metrics)}
-        return both.sort_values("metric", key=lambda m: m.map(order), kind="stable", ignore_index=True)
-
-    def plot(self, **settings: Any) -> Axes:
-        """Draw the estimates of each prediction and beside them their differences (`plots.comparison`)."""
-        # imported here, since pictures lie above results, and matplotlib is an extra
-        axes: Axes = import_module("erbayes.plots").comparison(self, **settings)
-        return axes
+        return both.fillna({"reason": ""}).sort_values(
+            "metric", key=lambda m: m.map(self.metrics.index), kind="stable", ignore_index=True
+        )
 
 
 def compare(

@@ -14,9 +14,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from math import log
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -41,16 +40,13 @@ from ..metrics.definitions import (
 )
 from ..metrics.intervals import DEFAULT, BetaGamma, Kind, check_level
 from ..metrics.simultaneous import draw_paths
-from ..metrics.uncertain import EMPTY, Draws, Normal, Tabled
+from ..metrics.uncertain import EMPTY, Draws, Normal, Pictured
 from ..units.edges import Edges, choose_names
 from ..units.measuring import sampled_labels
 from .comparison import estimate_jointly
 from .domains.effective import FEWEST, effective_draws
-from .domains.estimates import LARGEST
+from .domains.estimates import refuse_many
 from .domains.shown import intervals_table, tidy
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 CERTIFIED_FROM = 30.0
 """Effective draws from which certificates begin, because with fewer the limits depend on pseudo-draws."""
@@ -92,7 +88,7 @@ class Certificate:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Curve(Tabled):
+class Curve(Pictured):
     """Metrics of one matcher at many thresholds, jointly.
 
     `thresholds` (K,): from the strictest to the loosest; `metrics` (k,); `joint`: all metrics at the first
@@ -100,6 +96,7 @@ class Curve(Tabled):
     `alarms`, `balance` and `influence`; `effective` (K, k): the effective number of draws of each estimate.
     """
 
+    picture: ClassVar[str] = "curve"
     thresholds: FloatArray
     metrics: tuple[Metric, ...]
     joint: Normal | Draws
@@ -202,12 +199,6 @@ class Curve(Tabled):
         table["best"] = (least / least.sum(axis=1, keepdims=True)).mean(axis=0)
         table["regret"] = table["loss"] - loss.min(axis=1).mean()
         return pd.DataFrame(table)
-
-    def plot(self, metrics: Wanted | None = None, **settings: Any) -> Axes:
-        """Draw estimates and bands over thresholds (see `erbayes.plots.curve`)."""
-        # imported here, since pictures lie above results, and matplotlib is an extra
-        axes: Axes = import_module("erbayes.plots").curve(self, metrics, **settings)
-        return axes
 
     @property
     def _census(self) -> bool:
@@ -334,13 +325,13 @@ def thresholds(
     if isinstance(edges, Mapping):
         values = [number(x, "a threshold", lambda x: not np.isnan(x), "be a number") for x in edges]
         levels = np.sort(values)[::-1]
-        _refuse_many(len(levels), len(metrics))
+        refuse_many(f"{len(levels):,} thresholds", len(levels), len(metrics), "fewer thresholds")
         by_name = {str(threshold): edges[threshold] for threshold in levels.tolist()}
         compared = estimate_jointly(by_name, labels, design, _with_defined(metrics), engine=engine, rng=rng)
         return _make_curve(levels, metrics, compared.joint, compared.samples)
     table = Edges.of(load_edges(edges, score), records, score)
     levels = table.thresholds(at)
-    _refuse_many(len(levels), len(metrics))
+    refuse_many(f"{len(levels):,} thresholds", len(levels), len(metrics), "fewer thresholds")
     for doubt in table.doubts(labels):
         warnings.warn(doubt, Alarm, stacklevel=2)
     samples = tuple(Sample(units, design) for units in table.units(labels, levels))
@@ -360,15 +351,6 @@ def load_edges(edges: Any, score: str | None) -> Any:
             scores = f"CAST({scores} AS DOUBLE PRECISION)"
         ends = [source.id(name) for name in names[:2]]
         return source.fetched(f"SELECT {', '.join([*ends, scores, *rest])} FROM {source.table}", names)
-
-
-def _refuse_many(levels: int, metrics: int) -> None:
-    """Refuse more estimates than have a joint covariance in memory."""
-    if levels * metrics > LARGEST:
-        raise DataError(
-            f"{levels:,} thresholds x {metrics} metrics are more than {LARGEST:,} estimates with their "
-            "covariances: name fewer metrics, or fewer thresholds"
-        )
 
 
 def _with_defined(metrics: Sequence[Metric]) -> list[Metric]:

@@ -141,11 +141,7 @@ class ControlVariate:
 
 
 def nested(second: FloatArray, first: FloatArray, position: IntArray) -> FloatArray:
-    """Return effects of n draws, (n, k), on an estimate less those of all n' draws on it, (n', k), n first.
-
-    >>> nested(np.array([[0.5], [-0.5]]), np.array([[0.25], [0.0], [-0.25]]), np.array([0, 2])).ravel()
-    array([ 0.25, -0.25, -0.  ])
-    """
+    """Return effects of n draws on an estimate, (n, k), less those of all n' draws, (n', k), n first."""
     others = np.delete(first, position, axis=0)
     return np.vstack([second - first[position], -others])
 

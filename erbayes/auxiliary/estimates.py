@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -86,13 +86,8 @@ class AssistedEstimates(Normal):
         """Return the metrics at the positions `at`, jointly."""
         part, j = Normal.part(self, at), list(at)
         by_metric = ("weights", "between", "skew", "correlation", "worth", "out_of_reach")
-        return AssistedEstimates(
-            **{f.name: getattr(part, f.name) for f in fields(Normal)},
-            **{name: getattr(self, name)[j] for name in by_metric},
-            seconds=self.seconds,
-            changes=self.changes,
-            notes=tuple(self.notes[i] for i in j),
-        )
+        of_part = {name: getattr(self, name)[j] for name in by_metric}
+        return replace(part, **of_part, notes=tuple(self.notes[i] for i in j))
 
     def alarms(self, sample: Sample, metrics: Wanted) -> list[Sentence]:
         """Return the alarms of a sample about metrics without help, and of what is out of reach."""

@@ -13,7 +13,7 @@ from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError
 from ..engine.closed_form import columns_of
 from ..metrics.columns import Column
-from ..metrics.definitions import Metric
+from ..metrics.definitions import Metric, coefficients_of_size
 from ..metrics.uncertain import positions
 from ..units.units import Units
 
@@ -57,13 +57,6 @@ def find_shared_records(
     return unit[first], cluster[at][first], common, at[first]
 
 
-def mark_pieces(units: Units, position: IntArray) -> BoolArray:
-    """Return whether each piece is of the units at some positions, (pieces,)."""
-    drawn = np.zeros(len(units), dtype=bool)
-    drawn[position] = True
-    return np.asarray(drawn[units.unit])
-
-
 def find_reached(units: Units, mine: BoolArray, cluster: IntArray, size: FloatArray) -> IntArray:
     """Return the clusters that share most records of one of the two with a unit whose pieces are `mine`."""
     # A unit with a stray record in a giant says nothing about the giant.
@@ -90,8 +83,7 @@ def evaluate_metric(metric: Metric, names: tuple[str, ...], totals: FloatArray) 
 def compute_per(metric: Metric, totals: FloatArray) -> FloatArray:
     """Return the total that a metric averages over, of each cluster, (clusters,)."""
     columns, _ = columns_of([metric])
-    coefficients = [sum(share for sized, share in metric.size if sized.name == c.name) for c in columns]
-    return np.asarray(totals @ np.array(coefficients, dtype=float))
+    return np.asarray(totals @ coefficients_of_size([metric], [c.name for c in columns])[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +145,7 @@ class FullCount:
 
     def split_by_reach(self, units: Units, position: IntArray) -> tuple[BoolArray, BoolArray]:
         """Return which clusters units at `position` reach, and which giants they do not, (clusters,) each."""
-        mine, size = mark_pieces(units, position), self.whole.size
+        mine, size = np.isin(units.unit, position), self.whole.size
         reached = np.zeros(len(size), dtype=bool)
         reached[find_reached(units, mine, units.group, units.N)] = True
         limit = float(size[reached].max(initial=0))

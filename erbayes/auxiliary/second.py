@@ -172,11 +172,8 @@ class Second:
 
     def position(self, units: Units) -> IntArray | None:
         """Return the positions of a sample's units, (u,), or None if these were counted otherwise."""
-        own, other = self.units.known, units.known
-        if own is None or other is None or not np.array_equal(own.size, other.size):
-            return None
         position = self.units.ids.get_indexer(units.ids)
-        if not np.array_equal(own.count, other.count) or (position < 0).any():
+        if self.units.known is None or not self.units.known.equals(units.known) or (position < 0).any():
             return None
         columns = (RECORDS, PREDICTED_LINKS)
         same = [np.allclose(units.column(c), self.units.column(c)[position]) for c in columns]

@@ -121,9 +121,8 @@ def _need_ordered(sample: Sample, which: str) -> None:
 
 def _need_one_prediction(careful: Sample, cheap: Sample) -> None:
     """Refuse samples whose predictions have other numbers of clusters of some size."""
-    known = [sample.units.known for sample in (careful, cheap)]
-    sizes = [None if k is None else np.repeat(k.size, k.count.astype(int)) for k in known]
-    if sizes[0] is None or sizes[1] is None or not np.array_equal(sizes[0], sizes[1]):
+    known = careful.units.known
+    if known is None or not known.equals(cheap.units.known):
         raise DataError("careful and cheap labels were counted with other predictions: pass the same to both")
 
 

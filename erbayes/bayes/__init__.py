@@ -1,10 +1,8 @@
 """The Bayesian engine: models of entity sizes and errors in PyMC. Importing it imports PyMC."""
 
-from .beforehand import prior
-from .elicitation import elicited
+from .beforehand import elicited, prior
 from .engine import Modelled, Pooled
-from .fit import Fit
-from .fitting import fast, nuts
+from .fit import Fit, fast, nuts
 from .groups import Together, after, together
 from .laws import OneOf
 from .model import RETENTION, SIZES, SizeModel

@@ -14,10 +14,10 @@ import pandas as pd
 from .._internal.arrays import FloatArray
 from ..metrics.columns import COMMON_LINKS
 from ..metrics.definitions import Wanted, pairwise_precision, pairwise_recall
-from .joined import populations
-from .laws import compiled, laws
+from .laws import laws
 from .outcomes import BETWEEN
 from .parts import PartDraws
+from .population import populations
 from .samplers import mixing
 from .totals import FittedTotals
 
@@ -29,7 +29,7 @@ OfLaws = Mapping[str, Mapping[str, PartDraws]]
 
 def evaluate_laws(fit: FittedTotals) -> OfLaws:
     """Return the draws of each law of the tied parts, with their quantities by size."""
-    tied = {place: compiled(part, fit.evidence.data) for place, part in fit.model.tied.items()}
+    tied = fit.model.compiled(fit.evidence.data)
     return {
         place: {name: tied[place].laws[name].evaluated(d) for name, d in drawn.items()}
         for place, drawn in fit.parts.items()
@@ -57,16 +57,14 @@ def list_combinations(fit: FittedTotals) -> list[dict[str, str]]:
 
 def compute_chances(fit: FittedTotals) -> list[tuple[float, float, float]]:
     """Return chances of `list_combinations` before and after the sample, and the error between chains."""
-    several = {place: laws(part) for place, part in fit.model.tied.items()}
-    followed = {
-        place: np.asarray(fit.draws.parameters[f"{place}_law"])
-        for place, part in several.items()
-        if len(part.laws) > 1
-    }
-    chances = []
+    tied, chances = fit.model.tied, []
     for chosen in list_combinations(fit):
-        prior = np.prod([several[place].probability[name] for place, name in chosen.items()])
-        follows = [law == list(several[p].laws).index(chosen[p]) for p, law in followed.items()]
+        prior = np.prod([laws(tied[place]).probability[law] for place, law in chosen.items()])
+        follows = [
+            fit.draws.parameters[f"{place}_law"] == [*fit.parts[place]].index(law)
+            for place, law in chosen.items()
+            if len(fit.parts[place]) > 1
+        ]
         share = np.all(follows, axis=0).mean(axis=1)
         error = share.std(ddof=1) / np.sqrt(len(share)) if len(share) > 1 else np.nan
         chances.append((float(prior), float(share.mean()), float(error)))
@@ -79,10 +77,10 @@ class FittedLaws(FittedTotals):
     @cached_property
     def by_law(self) -> dict[str, Self]:
         """Fits under each combination of laws, the most usual first; none if each part has one law."""
-        combinations = list_combinations(self)
+        combinations, fits = list_combinations(self), dict[str, Self]()
         if len(combinations) < 2:
-            return {}
-        of_laws, fits = evaluate_laws(self), {}
+            return fits
+        of_laws = evaluate_laws(self)
         of_truth = None if self.truth is None else evaluate_laws(self.truth)
         for i, chosen in enumerate(combinations):
             # The first streams of the seed belong to the untied parts.
@@ -116,15 +114,14 @@ class FittedLaws(FittedTotals):
 
         `NotConverged` warns of a law in proportion to its posterior probability. This table has all laws.
         """
-        rows = {}
+        rows, tied = {}, self.model.compiled(self.evidence.data)
         for place, draws in self.parts.items():
-            part = compiled(self.model.tied[place], self.evidence.data)
-            probability = part.posterior([d.log_evidence for d in draws.values()])
+            probability = tied[place].posterior([d.log_evidence for d in draws.values()])
             for (law, drawn), p in zip(draws.items(), probability, strict=True):
-                rows[place, law] = {"probability": p, "khat": drawn.khat}
+                row = rows[place, law] = {"probability": p, "khat": drawn.khat}
                 if len(drawn.thetas) > 1:
-                    r_hat, effective = mixing(drawn.thetas, part.laws[law].coordinates)
-                    rows[place, law] |= {"r_hat": r_hat[0], "worst": r_hat[1], "effective": effective[0]}
+                    r_hat, effective = mixing(drawn.thetas, tied[place].laws[law].coordinates)
+                    row |= {"r_hat": r_hat[0], "worst": r_hat[1], "effective": effective[0]}
                 if drawn.statistics:
-                    rows[place, law]["divergent"] = int(np.sum(drawn.statistics["diverging"]))
+                    row["divergent"] = int(np.sum(drawn.statistics["diverging"]))
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["part", "law"])

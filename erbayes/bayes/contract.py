@@ -14,18 +14,10 @@ import pytensor.tensor as pt
 
 from .._internal.errors import DataError
 from .grid import RANK
-from .told import Told
+from .priors import Told
 
 LOG_FLAWLESS = "log_flawless"
 """Name of the log joint density of the data and of a population without any error of the part's kind."""
-
-
-BIN, DOUBLING, INTRUSION, LEFT = "entity_size", "doubling", "intrusion", "cluster_left"
-"""Names of the dimensions for bins of entity sizes, doublings of size, and foreign records per record.
-
-The last is for clusters of a second clustering that can match an unsampled entity: bins of those without
-guests, and bins of those with guests.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +112,13 @@ def as_pymc(data: Mapping[str, Any]) -> Data:
 def coords(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the coordinates of a model's dimensions."""
     return {
-        BIN: data["size"],
-        LEFT: np.arange(2 * len(data["size"])),
+        "entity_size": data["size"],
+        # clusters left of a second clustering: bins of those without guests, and bins of those with guests
+        "cluster_left": np.arange(2 * len(data["size"])),
         "sampled_size": data["size"][data["sampled"]],
-        DOUBLING: 2 ** np.arange(len(data["doubling_x"])),
+        "doubling": 2 ** np.arange(len(data["doubling_x"])),
         "sampled_doubling": 2 ** data["sampled_doublings"],
-        INTRUSION: np.exp2(data["log_intrusion"] + 3),
+        "intrusion": np.exp2(data["log_intrusion"] + 3),
         "log_share": ["kept", "lost"],
         "pair": ["true", "kept"],
         "function": np.arange(RANK),
@@ -134,13 +127,13 @@ def coords(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def sampled_bins(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the data of the bins with sampled entities, which are enough for a likelihood given size."""
-    by_size = {name for name, datum in ALL_DATA.items() if datum.dims[:1] == (BIN,)}
+    by_size = {name for name, datum in ALL_DATA.items() if datum.dims[:1] == ("entity_size",)}
     return {k: v[data["sampled"]] if k in by_size else v for k, v in data.items()}
 
 
 def dimensions(name: str) -> tuple[str, ...]:
     """Return the dimensions of a quantity. If no place needs it, it has one value per bin of size."""
-    return QUANTITIES[name].dims if name in QUANTITIES else (BIN,)
+    return QUANTITIES[name].dims if name in QUANTITIES else ("entity_size",)
 
 
 def tensor(value: Any, name: str, part: str) -> Any:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
-from .._internal.errors import NotIdentified, head
+from .._internal.errors import NotIdentified
 from ..auxiliary.second import Second
 from ..design.contract import SelectedBySize
 from ..design.sample import Sample, need_sample
-from ..metrics.columns import COMMON_LINKS, PREDICTED_LINKS, RECORDS, Domain, Links, pairs
+from ..metrics.columns import COMMON_LINKS, PREDICTED_LINKS, RECORDS, pairs
 from ..units.units import KnownTotals, Units
 from .grid import INTRUSION, SizeGrid, basis, nearest
 from .matched import Matched
@@ -69,58 +69,28 @@ class Entities:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """The data of a size model (`contract.DATA`), from a sample or its domain, and from the prediction."""
+    """The data of a size model (`contract.DATA`), from a sample and from the prediction."""
 
     units: Units
     grid: SizeGrid
     entities: Entities
     data: dict[str, Any]
-    records: float
     predicted_links: float
-    domain: Domain | None = None
     matched: Matched | None = None
-    links: Links = Links.SHARED
-
-    @property
-    def where(self) -> str:
-        """The domain at the start of a warning; "" if it is all records."""
-        return "" if self.domain is None else f"{self.domain.variable} {self.domain}: "
 
     @classmethod
-    def of(
-        cls,
-        sample: Sample,
-        domain: Domain | None = None,
-        links: Links = Links.SHARED,
-        second: Second | None = None,
-    ) -> Evidence:
-        """Count the evidence of a sample of entities, or of those in a domain, and refuse units without it.
-
-        A cluster of m records, m_g in the domain, is m_g/m of a cluster of m records, or one of m_g, by
-        `links`.
-        """
+    def of(cls, sample: Sample, second: Second | None = None) -> Evidence:
+        """Count the evidence of a sample of entities, and refuse units without it."""
         design, units = _need_design(sample), sample.units
         draws = np.bincount(sample.expansion.unit, minlength=len(units))
-        if domain is not None and second is not None:
-            raise NotIdentified(
-                f"a size model of {domain.variable} {domain} takes no second clustering: fit a SizeModel() "
-                "without second="
-            )
-        if domain is not None:
-            # given their number, draws in a domain of whole entities are a sample of it by the same design
-            inside, units = _take_domain(units, domain, links)
-            draws = draws[inside]
         known, size, common = units.known, units.size, units.column(COMMON_LINKS)
         assert known is not None
         matched = None if second is None else Matched.of(sample, second)
         grid = _make_grid(known, size.max(), 0 if matched is None else matched.size.max())
         foreign = 2 * (units.column(PREDICTED_LINKS) - common)
-        of_bin, by_second = size, np.zeros(len(size), dtype=bool)
-        if matched is not None:
-            by_second = matched.known
-            of_bin = np.where(by_second, matched.size[matched.cluster], size)
+        by_second = np.zeros(len(size), dtype=bool) if matched is None else matched.known
+        of_bin = size if matched is None else np.where(by_second, matched.size[matched.cluster], size)
         entities = Entities(size, common, np.maximum(foreign, 0), draws, grid.bin(of_bin), by_second)
-        records, predicted = known.total(RECORDS), known.total(PREDICTED_LINKS)
         data = _count_entities(grid, known, entities) | {
             "centre": np.log2(size).mean(),
             "selection": np.asarray(design.selection(grid.size, sample.units), dtype=float),
@@ -131,7 +101,7 @@ class Evidence:
             data |= matched.data(sample, grid)
             data["sampled_entities"] = np.bincount(entities.bin, minlength=len(grid.size))
             data["sampled_foreign"] = 0.0
-        return cls(units, grid, entities, data, records, predicted, domain, matched, links)
+        return cls(units, grid, entities, data, known.total(PREDICTED_LINKS), matched)
 
 
 def data_of_prediction(known: KnownTotals) -> dict[str, Any]:
@@ -201,31 +171,6 @@ def _count_draws(grid: SizeGrid, entities: Entities) -> dict[str, Any]:
         "sampled_common_links": float(entities.links.sum()),
         "sampled_foreign": float(entities.foreign.sum()),
     }
-
-
-def _take_domain(units: Units, domain: Domain, links: Links) -> tuple[IntArray, Units]:
-    """Return the positions of a domain's entities, and these as units of a population of their own."""
-    grouping, where = units.grouping(domain.variable), f"{domain.variable} {domain}"
-    if grouping.predicted is None and not grouping.unknown:
-        raise NotIdentified(
-            f"a size model of {where} needs the group of each record of the prediction: give groups of "
-            "records and prediction=..., or use the closed form or the bootstrap"
-        )
-    counted = np.bincount(units.unit, grouping.records_of(domain), len(units))
-    crossing = (counted > 0) & (counted < units.size)
-    if crossing.any():
-        raise NotIdentified(
-            f"a size model of {where} needs whole entities, but {int(crossing.sum()):,} of {len(units):,} "
-            f"labelled ones have records inside and outside, such as {head(units.ids[crossing])}: use the "
-            "closed form or the bootstrap"
-        )
-    inside = np.flatnonzero(counted)
-    if not len(inside):
-        raise NotIdentified(f"a size model of {where} needs a draw, but no labelled record is in this domain")
-    m, records = grouping.known(domain, links)
-    size, place = np.unique(m, return_inverse=True)
-    known = KnownTotals(size, np.bincount(place, records) / size)
-    return inside, replace(units.part(domain, links).take(inside), counted=None, known=known)
 
 
 def _count_errors(grid: SizeGrid, intrusion: FloatArray, entities: Entities) -> dict[str, Any]:

@@ -1,25 +1,34 @@
-"""A fit of a size model: tables, pools with the closed form, alarms and words."""
+"""A fit of a size model, by importance sampling (`fast`) or by NUTS (`nuts`), with its tables and alarms."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .._internal.errors import NotIdentified, Sentence
-from ..analysis.domains import in_domain
+from .._internal.arrays import FloatArray, Seed, generator
+from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence
+from ..design.calibration import links_out_of_reach
+from ..design.sample import Sample
 from ..engine import PooledDraws, taylor
+from ..engine.diagnostics import out_of_balance
 from ..engine.pool import PooledQuantiles, pool_quantiles
-from ..metrics.columns import TRUE_LINKS
-from ..metrics.definitions import Metric, Wanted, chosen, pairwise_precision, pairwise_recall
-from ..metrics.uncertain import Draws, Normal
+from ..metrics.columns import COMMON_LINKS, TRUE_LINKS
+from ..metrics.definitions import USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
+from ..metrics.uncertain import Draws
 from .by_law import FittedLaws
-from .doubts import alarms, is_disowned, is_unseen
-from .explained import explained
+from .evidence import Evidence
+from .explained import alarms, explained, is_disowned, is_unseen
+from .laws import weighed
+from .model import SizeModel, need_model
+from .population import populations
+from .samplers import NUTS, Importance, NotConverged, need_draws
+from .totals import identifies
 from .tree import FittedTree
 
 MODEL = 0.65
@@ -33,12 +42,10 @@ NOTE = (
     "on a prior for the sizes and errors of the entities that were not drawn."
 )
 """What every pool says of itself."""
-
-
-def pool(posterior: Draws, closed: Normal, unseen: Sequence[str]) -> PooledDraws:
-    """Return the pool of posterior draws and the closed form, with outer quantiles of metrics `unseen`."""
-    closed = replace(closed, names=posterior.names)
-    return replace(pool_quantiles([posterior, closed], [MODEL, 1 - MODEL], outer=unseen), note=NOTE)
+CHAINS = 4
+"""Chains of a fast fit. ArviZ's R-hat and effective number need two or more, and PyMC draws four."""
+REFUSED = 0.5
+"""Doubt about clusters out of reach above which nothing is taken from a second clustering."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,21 +84,58 @@ class Fit(FittedLaws, FittedTree):
     >>> fit = bayes.fast(sample, rng=1)
     >>> fit.pooled("pairwise-recall").interval().round(2)
     array([[0.88, 0.94]])
-    >>> fit.numbers(["count", "share(size>=2)"]).names
-    ('count', 'share(size>=2)')
     >>> fit.explain()[:14]
     'The sample has'
     """
 
-    def _tabulate(self, level: float, metrics: Sequence[Metric]) -> pd.DataFrame:
-        """Return all columns of `Posterior.table`."""
-        table = super()._tabulate(level, metrics)
-        bounds = np.full((len(table), 2), np.nan)
+    def table(self, level: float = 0.95, metrics: Wanted | None = None) -> pd.DataFrame:
+        """Return estimates and intervals of metrics, and how far they rest on priors and laws.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+        metrics : Metric or str, or several, optional
+            By default those of `erbayes.metrics.USUAL` that have draws.
+
+        Returns
+        -------
+        DataFrame, one row per metric
+            Columns of `Draws.table`, and these.
+
+            - prior_shift: the shift of the mean, in posterior standard deviations, if the prior of one part
+              counts twice, for the part with the largest shift. Above .3, the answer depends on that prior.
+              prior_shift_error is its Monte Carlo standard error, .1 to .4 with 1,000 draws.
+            - posterior_lower, posterior_upper: the interval of the posterior. If the alarm of recall is
+              raised, lower and upper of the metrics that count true links are those of the pool instead, and
+              kind says so (see `Fit.disowned`).
+            - pooled_lower, pooled_upper: the interval of `Fit.pooled`; NaN if the closed form lacks the
+              metric.
+            - by_second, if there is a second clustering: the share of the true links taken from it.
+            - law_lower, law_upper, if parts have several laws: the ends of the widest range of the intervals
+              under the laws that the sample does not reject (see `Fit.laws`).
+
+        Raises
+        ------
+        NotIdentified
+            A metric whose columns have no draws.
+        """
+        metrics = chosen([m for m in USUAL if identifies(m)] if metrics is None else metrics)
+        draws = self.apply(metrics)
+        shift, error = self.prior_shift(draws), self.prior_shift_error(draws)
+        largest = np.arange(len(shift)), shift.to_numpy().argmax(axis=1)
+        bounds = np.full((len(metrics), 2), np.nan)
         for i, metric in enumerate(metrics):
             with suppress(NotIdentified):
                 bounds[i] = self.pooled(metric).interval(level)[0]
-        table = table.assign(posterior_lower=table["lower"], posterior_upper=table["upper"])
-        table = table.assign(pooled_lower=bounds[:, 0], pooled_upper=bounds[:, 1])
+        table = draws.table(level)
+        table = table.assign(
+            prior_shift=shift.to_numpy()[largest],
+            prior_shift_error=error.to_numpy()[largest],
+            posterior_lower=table["lower"],
+            posterior_upper=table["upper"],
+            pooled_lower=bounds[:, 0],
+            pooled_upper=bounds[:, 1],
+        )
         led = table.index.isin([m.name for m in self.disowned(metrics)]) & table["pooled_lower"].notna()
         table.loc[led, ["lower", "upper"]] = table.loc[led, ["pooled_lower", "pooled_upper"]].to_numpy()
         table.loc[led, "kind"] = PooledQuantiles().label((0.0, 1.0))
@@ -116,13 +160,12 @@ class Fit(FittedLaws, FittedTree):
         NotIdentified
             A metric that has no draws, or that the sample cannot estimate by the closed form.
         """
-        posterior, local = self.apply(metrics), chosen(metrics)
-        domain, links = self.evidence.domain, self.evidence.links
-        if domain is not None:
-            local = tuple(in_domain(metric, domain, links, known=True) for metric in local)
-        closed = taylor(self.sample, local).apply(local)
-        unseen = [m.name for m in chosen(metrics) if self.is_unseen and TRUE_LINKS in m.columns]
-        return pool(posterior, closed, unseen)
+        metrics = chosen(metrics)
+        posterior, closed = self.apply(metrics), taylor(self.sample, metrics).apply(metrics)
+        closed = replace(closed, names=posterior.names)
+        unseen = [m.name for m in metrics if TRUE_LINKS in m.columns and is_unseen(self)]
+        pooled = pool_quantiles([posterior, closed], [MODEL, 1 - MODEL], outer=unseen)
+        return replace(pooled, note=NOTE)
 
     def disowned(self, metrics: Wanted) -> tuple[Metric, ...]:
         """Return the metrics whose posterior intervals the alarm of recall disowns: those of true links.
@@ -130,7 +173,7 @@ class Fit(FittedLaws, FittedTree):
         There are none without the alarm (see `alarms`). `table`, `erbayes.side_by_side` and reports show the
         pool of these metrics first.
         """
-        if not self.is_disowned:
+        if not is_disowned(self):
             return ()
         return tuple(metric for metric in chosen(metrics) if TRUE_LINKS in metric.columns)
 
@@ -141,16 +184,6 @@ class Fit(FittedLaws, FittedTree):
         for metric in self.disowned(metrics):
             values[..., metrics.index(metric)] = self.pooled(metric).values[..., 0]
         return replace(draws, values=values)
-
-    @cached_property
-    def is_unseen(self) -> bool:
-        """Whether over a quarter of the true links are expected in entities larger than any sampled one."""
-        return is_unseen(self)
-
-    @cached_property
-    def is_disowned(self) -> bool:
-        """Whether the interval of recall is far shorter than the share of links that no draw has seen."""
-        return is_disowned(self)
 
     @cached_property
     def alarms(self) -> list[Sentence]:
@@ -171,3 +204,141 @@ class Fit(FittedLaws, FittedTree):
         disowned = self.disowned([pairwise_precision, pairwise_recall])
         pooled = {metric.name: self.pooled(metric).interval(level)[0] for metric in disowned}
         return explained(self, level, pooled)
+
+
+def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = 1000, rng: Seed = None) -> Fit:
+    """Fit a size model by importance sampling.
+
+    The first fit compiles the model, which takes some seconds. Further fits take tenths of a second. If the
+    importance weights of a part are unreliable, with a Pareto shape above .7, the part is drawn by NUTS,
+    which needs one more compilation.
+
+    Parameters
+    ----------
+    sample : Sample
+        Sampled entities, under a design by which the chance of an entity depends only on its size.
+    model : SizeModel, optional
+        By default `SizeModel()`.
+    draws : int
+        Posterior draws, 50 or more, in four chains that share the proposals but no point. Some are copies:
+        of 1,000 draws, 500 to 800 are effective, as `arviz.ess` shows.
+    rng : Generator, int or None
+        A generator or its seed. None is a new seed at each call.
+
+    Returns
+    -------
+    Fit
+
+    Raises
+    ------
+    DataError
+        Too few draws, or a part that breaks its contract.
+    NotIdentified
+        Units, a design or a prediction that a size model cannot use.
+
+    Warns
+    -----
+    Alarm
+        The sample contradicts the known totals of the prediction.
+    NotConverged
+        Importance weights are unreliable, of a part or of the known number of predicted links.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes import bayes, datasets
+    >>> case = datasets.people()
+    >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
+    >>> fit = bayes.fast(sample, rng=1)
+    >>> fit.table().loc["pairwise-precision", "estimate"].round(2)
+    np.float64(0.82)
+    """
+    sampler = Importance(-(-need_draws(draws) // CHAINS), CHAINS)
+    return _fit_and_warn(sample, model, sampler, generator(rng))
+
+
+def nuts(
+    sample: Sample, model: SizeModel | None = None, *, draws: int = 1000, rng: Seed = None, **settings: Any
+) -> Fit:
+    """Fit a size model by NUTS, in coordinates in which its posterior is nearly standard normal.
+
+    Use it to check a fast fit. NUTS draws each law of the tied parts, and the draws are resampled with the
+    density of the known number of predicted links as weight. Untied parts are drawn by importance sampling.
+
+    Parameters
+    ----------
+    sample, model, rng
+        As for `fast`.
+    draws : int
+        Posterior draws of each chain, 50 or more.
+    **settings
+        As for `pymc.sample`: tune (1000 by default), chains (4), cores, target_accept (.9) and progressbar.
+        nutpie draws. It compiles a model once for all data and parameters of priors.
+
+    Returns
+    -------
+    Fit
+
+    Raises
+    ------
+    DataError
+        As `fast`, or a model `after` other fits.
+    NotIdentified
+        As `fast`.
+
+    Warns
+    -----
+    Alarm
+        As `fast`.
+    NotConverged
+        Few draws agree with the known number of predicted links; more than 1 in 1,000 transitions diverge; an
+        R-hat is above 1.01, or fewer than 100 draws per chain are effective, of a parameter or of pairwise
+        precision or recall. A law counts in proportion to its posterior probability (`Fit.convergence`).
+    """
+    sampler = NUTS(need_draws(draws), **settings)
+    if isinstance(model, SizeModel) and model.shared is not None:
+        raise DataError("a model after other fits has priors that NUTS cannot draw: use fast()")
+    return _fit_and_warn(sample, model, sampler, generator(rng))
+
+
+def _fit_and_warn(
+    sample: Sample, model: SizeModel | None, sampler: Importance | NUTS, rng: np.random.Generator
+) -> Fit:
+    """Fit a model by a sampler, and warn of problems."""
+    model = need_model(model)
+    evidence = Evidence.of(sample)
+    if model.shared is not None:
+        evidence = replace(evidence, data=model.shared.fill(evidence.data))
+    beside = None if model.second is None else Evidence.of(sample, model.second)
+    fit = draw_and_join(sample, model.alone, evidence, sampler, rng)
+    if beside is not None and beside.matched is not None:
+        fit = replace(fit, matched=beside.matched)
+        if beside.matched.used:
+            truth = draw_and_join(sample, model.of_truth, beside, sampler, rng, fit.total(COMMON_LINKS))
+            fit = replace(fit, truth=truth if truth.doubt < REFUSED else None)
+    if links_out_of_reach(evidence.units) < 0.1:
+        for alarm in out_of_balance(sample):
+            known = f"{alarm} A size model relies on the known total."
+            warnings.warn(Sentence(known, Grade.FAULT), Alarm, stacklevel=3)
+    if problems := fit.problems():
+        warnings.warn("; ".join(problems), NotConverged, stacklevel=3)
+    return fit
+
+
+def draw_and_join(
+    sample: Sample,
+    model: SizeModel,
+    evidence: Evidence,
+    sampler: Importance | NUTS,
+    rng: np.random.Generator,
+    common: FloatArray | None = None,
+) -> Fit:
+    """Draw the parts of a model, and join them by the predicted links, or by draws of the common ones."""
+    if common is not None:
+        data = evidence.data | {"predicted_links": max(float(np.median(common)), 0.5)}
+        evidence = replace(evidence, data=data, predicted_links=data["predicted_links"])
+    tied = model.compiled(evidence.data)
+    parts = dict(zip(tied, sampler([*tied.values()], rng), strict=True))
+    mixed = {place: weighed(place, tied[place], of_laws, rng) for place, of_laws in parts.items()}
+    draws, population = populations(mixed, evidence.data, rng, common)
+    return Fit(sample, model, evidence, draws, population, int(rng.integers(2**31)), parts)

@@ -8,28 +8,21 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-import arviz as az
 import numpy as np
 import pandas as pd
-import xarray as xr
 
 from .._internal.arrays import FloatArray, Seed, generator
-from .._internal.errors import DataError, need, need_object
+from .._internal.errors import DataError, need
 from ..design.sample import Sample
-from ..metrics.definitions import Wanted, chosen
+from ..metrics.definitions import Wanted
 from ..metrics.uncertain import Draws, Tabled
 from .evidence import Evidence
-from .fit import Fit
-from .fitting import CHAINS, draw_and_join
-from .laws import OneOf, compiled
-from .model import SizeModel
-from .parts import Drawn
-from .posterior import Saved
+from .fit import CHAINS, Fit, draw_and_join
+from .laws import OneOf
+from .model import SizeModel, need_model
 from .samplers import Importance, NotConverged, need_draws
 from .sharing import SPREADS, Shared, Site, find_sites, in_common, tell, weigh, weigh_spreads
 
-Parts = dict[str, dict[str, Drawn]]
-"""Draws of each law of each part."""
 EVERY = "every part"
 """Name of the spread that parts have in common, beside what each says alone."""
 
@@ -84,12 +77,7 @@ def after(*fits: Fit, rng: Seed = None) -> SizeModel:
     if not fits:
         raise DataError("after needs an earlier fit, as fast(sample) returns it")
     for fit in fits:
-        if isinstance(fit, Saved):
-            raise DataError(
-                "after takes earlier fits with their samples, which Fit.save leaves out: keep a fit with "
-                "pickle, or fit the earlier sample again by fast(sample)"
-            )
-        need(fit, Fit, "after takes earlier fits, as fast(sample) returns them")
+        need(fit, Fit, "after takes earlier fits, as fast(sample) returns and pickle keeps them")
     model = _find_common_model([fit.model for fit in fits])
     brought = [e for fit in fits for e in (*_list_earlier(fit), fit.evidence)]
     every = [*{id(e.units): e for e in brought}.values()]
@@ -127,14 +115,13 @@ def _refuse_common_entities(names: Sequence[Any], evidence: Sequence[Evidence]) 
 class Learnt:
     """What samples of several groups say of a model under its prior alone, each with the `common` data.
 
-    `tied`: compiled parts; `drawn`: draws by group, part and law; `sites`: part -> sites of each group.
+    `tied`: compiled parts; `sites`: part -> sites of each group.
     """
 
     model: SizeModel
     common: Mapping[str, Any]
     evidence: Sequence[Evidence]
     tied: Mapping[str, OneOf]
-    drawn: Sequence[Parts]
     sites: Mapping[str, Sequence[Mapping[str, Site]]]
 
     @classmethod
@@ -143,14 +130,13 @@ class Learnt:
     ) -> Learnt:
         """Fit each group alone, with this number of draws in each chain."""
         common, evidence = in_common(evidence)
-        drawn, sites = list[Parts](), dict[str, list[dict[str, Site]]]()
+        sites = dict[str, list[dict[str, Site]]]()
         for e in evidence:
-            tied = {place: compiled(part, e.data) for place, part in model.tied.items()}
-            parts = Importance(draws, CHAINS)([*tied.values()], rng)
-            drawn.append(dict(zip(tied, parts, strict=True)))
-            for place, part in tied.items():
-                sites.setdefault(place, []).append(find_sites(part, drawn[-1][place]))
-        return cls(model, common, evidence, tied, drawn, sites)
+            tied = model.compiled(e.data)
+            drawn = Importance(draws, CHAINS)([*tied.values()], rng)
+            for (place, part), of_laws in zip(tied.items(), drawn, strict=True):
+                sites.setdefault(place, []).append(find_sites(part, of_laws))
+        return cls(model, common, evidence, tied, sites)
 
     def teach(self, without: int | None = None) -> SizeModel:
         """Return the model that all groups have taught, or all but one."""
@@ -183,8 +169,8 @@ def together(
     Parameters
     ----------
     samples : mapping, name -> Sample or Fit
-        Two groups or more with draws of their own, such as releases, sources or domains. Of a fit, the sample
-        and the domain are taken, and a fit that was told of others brings none of them.
+        Two groups or more with draws of their own, such as releases, sources or groups of records. Of a
+        fit, the sample is taken, and a fit that was told of others brings none of them.
     model : SizeModel, optional
         By default that of the fits, or `SizeModel()`.
     draws : int
@@ -227,9 +213,7 @@ def together(
     if len(samples) < 2:
         raise DataError(f"{len(samples)} groups: together needs two samples or more")
     own = [one.model for one in samples.values() if isinstance(one, Fit)]
-    models = (own or [SizeModel()]) if model is None else [model]
-    for given in models:
-        need_object(given, "tied", "a model is an object such as SizeModel()")
+    models = own if model is None and own else [need_model(model)]
     evidence = [one.evidence if isinstance(one, Fit) else Evidence.of(one) for one in samples.values()]
     _refuse_common_entities([*samples], evidence)
     learnt = Learnt.of(_find_common_model(models), evidence, number, rng)
@@ -257,8 +241,7 @@ class Together(Tabled):
     def table(self, level: float = 0.95, metrics: Wanted | None = None) -> pd.DataFrame:
         """Return the table of each fit (see `Fit.table`), with its group in a first column."""
         tables = {name: fit.table(level, metrics) for name, fit in self.fits.items()}
-        joint = pd.concat(tables, names=["group"]).reset_index(level="group")
-        return joint
+        return pd.concat(tables, names=["group"]).reset_index(level="group")
 
     def apply(self, metrics: Wanted) -> Draws:
         """Return posterior draws of metrics in all groups, (chain, draw, group x metric).
@@ -273,13 +256,6 @@ class Together(Tabled):
             tuple(one for d in draws for one in d.support),
         )
 
-    def between(self, metrics: Wanted) -> Draws:
-        """Return draws of the standard deviation of each metric between groups, (chain, draw, k)."""
-        metrics = chosen(metrics)
-        values = np.stack([fit.apply(metrics).values for fit in self.fits.values()])
-        names = tuple(metric.name for metric in metrics)
-        return Draws(names, values.std(axis=0, ddof=1), ((0.0, np.inf),) * len(names))
-
     @property
     def spread(self) -> pd.DataFrame:
         """Posterior probabilities of the spreads between groups, by row, and their mean.
@@ -290,31 +266,3 @@ class Together(Tabled):
         """
         table = pd.DataFrame(self.weights, index=pd.Index(SPREADS, name="spread")).T.rename_axis("part")
         return table.assign(mean=table.to_numpy() @ SPREADS)
-
-    @property
-    def tree(self) -> xr.DataTree:
-        """Metrics, and parameters that all groups have, with a coordinate `group`, as a tree for ArviZ.
-
-        Group spread has the probabilities of `spread`. The tree of one group is that of its fit.
-        """
-        fits = [*self.fits.values()]
-        common = set.intersection(*(set(fit.draws.parameters) for fit in fits))
-        names = [k for k in fits[0].draws.parameters if k in common]
-        stacked: dict[str, Any] = {
-            k: np.stack([fit.draws.parameters[k] for fit in fits], axis=2) for k in names
-        }
-        own, metrics = fits[0].tree["posterior"].dataset, fits[0].metrics
-        dims = {k: ["group", *map(str, own[k].dims[2:])] for k in names if k in own}
-        stacked = {k: v for k, v in stacked.items() if k in dims}
-        stacked["metrics"] = np.stack([fit.apply(metrics).values for fit in fits], axis=2)
-        dims |= {"metrics": ["group", "metric"], "probability": ["part", "spread"]}
-        coords = {str(k): v for k, v in own.coords.items() if k not in ("chain", "draw")}
-        coords |= {"group": [*self.fits], "metric": [metric.name for metric in metrics]}
-        tree: xr.DataTree = az.from_dict({"posterior": stacked}, coords=coords, dims=dims)
-        tree["spread"] = xr.DataTree(
-            xr.Dataset(
-                {"probability": (("part", "spread"), np.stack([*self.weights.values()]))},
-                {"part": [*self.weights], "spread": SPREADS},
-            )
-        )
-        return tree

@@ -13,7 +13,7 @@ from .._internal.errors import DataError
 from ..auxiliary.second import Second
 from ..design.contract import SelectedBySize
 from ..design.sample import Sample
-from ..metrics.columns import COMMON_LINKS, LARGEST_PIECE, TRUE_LINKS, Column, pairs
+from ..metrics.columns import COMMON_LINKS, LARGEST_PIECE, TRUE_LINKS, pairs
 from .grid import SizeGrid
 
 IMAGINED = 0.5
@@ -85,72 +85,57 @@ class Matched:
         """True for sampled entities that match a cluster, (u,)."""
         return np.asarray(self.cluster >= 0)
 
-    def _sum_left_clusters(self, values: FloatArray, grid: SizeGrid) -> FloatArray:
-        """Return the sum of values of the clusters left, (2 J,): by size without guests, and with guests."""
-        return np.concatenate(
-            [self._sum(values * self.left * some, grid) for some in (self.guests == 0, self.guests > 0)]
-        )
-
-    def _sum(self, values: FloatArray, grid: SizeGrid) -> FloatArray:
-        return np.bincount(grid.bin(self.size), values * self.second.count, len(grid.size)).astype(float)
-
     def data(self, sample: Sample, grid: SizeGrid) -> dict[str, Any]:
         """Count the data of `contract.SECOND_DATA`, except of the entities."""
         whole, bins, J = self.second.whole, grid.bin(self.size), len(grid.size)
-        difference, error = self._list_differences(sample)
+        of_entities = bins[self.cluster[self.known]]
+
+        def total(values: Any) -> FloatArray:
+            """Return the sum of values of the clusters by size, (J,)."""
+            return np.bincount(bins, values * self.second.count, J).astype(float)
+
+        def total_left(values: Any) -> FloatArray:
+            """Return the sum of values of the clusters left, (2 J,): without guests, then with guests."""
+            left = values * self.left
+            return np.concatenate([total(left * (self.guests == 0)), total(left * (self.guests > 0))])
+
         return {
-            "second": self.used * self._sum(np.ones(len(bins)), grid),
-            "second_records": self.used * self._sum(self.size, grid),
-            "out_of_reach": (np.arange(J) > bins[self.cluster[self.known]].max(initial=-1)).astype(float),
-            "left": self._sum_left_clusters(np.ones(len(bins)), grid),
-            "left_records": self._sum_left_clusters(self.size, grid),
-            "guests": self._sum_left_clusters(self.guests.astype(float), grid),
+            "second": self.used * total(1.0),
+            "second_records": self.used * total(self.size),
+            "out_of_reach": (np.arange(J) > of_entities.max(initial=-1)).astype(float),
+            "left": total_left(1.0),
+            "left_records": total_left(self.size),
+            "guests": total_left(self.guests),
             "guest_rate": len(self.cluster) / (self.size @ self.second.count),
-            "foreign_share": self._estimate_foreign_share(),
-            "left_true": self._sum_left_clusters(whole.column(TRUE_LINKS), grid),
-            "left_common": self._sum_left_clusters(whole.column(COMMON_LINKS), grid),
-            "matched": np.bincount(bins[self.cluster[self.known]], minlength=J),
-            "pair_difference": difference,
-            "pair_error": error,
-            "pair_change": self._count_change(sample),
-            "pair_centre": self._centre(sample),
+            "left_true": total_left(whole.column(TRUE_LINKS)),
+            "left_common": total_left(whole.column(COMMON_LINKS)),
+            "matched": np.bincount(of_entities, minlength=J),
+            **self._compare_pairs(sample),
         }
 
-    def _estimate_foreign_share(self) -> float:
-        """Return the share of records of matched clusters that are foreign, one of two more imagined."""
-        records = self.size[self.cluster[self.known]]
-        return float((1 + np.sum(records - self.common[self.known])) / (2 + records.sum()))
-
-    def _count_change(self, sample: Sample) -> float:
-        """Return the share of records by which matched entities and clusters differ, one more imagined."""
-        records = sample.units.size[self.known]
-        other = self.size[self.cluster[self.known]]
-        return float((1 + np.sum(records + other - 2 * self.common[self.known])) / (1 + records.sum()))
-
-    def _centre(self, sample: Sample) -> float:
-        """Return the mean log2 size of matched entities, weighted by their true links as drawn."""
-        records = sample.units.size[self.known]
-        weight = pairs(records) + 1e-9
-        return float(weight @ np.log2(records) / weight.sum()) if len(records) else 0.0
-
-    def _list_differences(self, sample: Sample) -> tuple[FloatArray, FloatArray]:
-        """Return mean log ratios of true links and of kept shares of pairs, with standard errors, (2,)."""
-        true, common = (
-            self._sum_matched_pairs(TRUE_LINKS, sample),
-            self._sum_matched_pairs(COMMON_LINKS, sample),
+    def _compare_pairs(self, sample: Sample) -> dict[str, Any]:
+        """Return how matched entities and their clusters differ, with one record or two more imagined."""
+        units, design = sample.units, cast(SelectedBySize, sample.design)
+        cluster, common = self.cluster[self.known], self.common[self.known]
+        records, others = units.size[self.known], self.size[cluster]
+        weight = 1 / design.selection(units.size, units)[self.known]
+        t, s, c, d = (
+            weight * values
+            for column in (TRUE_LINKS, COMMON_LINKS)
+            for values in (units.column(column)[self.known], self.second.whole.column(column)[cluster])
         )
         found = (
-            _compute_jackknife(lambda t, s: np.log(t / s), *true),
-            _compute_jackknife(lambda t, s, c, d: np.log(c / t * s / d), *true, *common),
+            _compute_jackknife(lambda t, s: np.log(t / s), t, s),
+            _compute_jackknife(lambda t, s, c, d: np.log(c / t * s / d), t, s, c, d),
         )
-        return np.array([value for value, _ in found]), np.array([error for _, error in found])
-
-    def _sum_matched_pairs(self, column: Column, sample: Sample) -> tuple[FloatArray, FloatArray]:
-        """Return a column of matched entities and of their clusters, over the chances of the entities."""
-        units, design = sample.units, cast(SelectedBySize, sample.design)
-        of_entity, of_cluster = units.column(column), self.second.whole.column(column)
-        weight = 1 / design.selection(units.size, units)[self.known]
-        return weight * of_entity[self.known], weight * of_cluster[self.cluster[self.known]]
+        links = pairs(records) + 1e-9
+        return {
+            "foreign_share": float((1 + np.sum(others - common)) / (2 + others.sum())),
+            "pair_change": float((1 + np.sum(records + others - 2 * common)) / (1 + records.sum())),
+            "pair_centre": float(links @ np.log2(records) / links.sum()) if len(records) else 0.0,
+            "pair_difference": np.array([value for value, _ in found]),
+            "pair_error": np.array([error for _, error in found]),
+        }
 
 
 def _compute_jackknife(formula: Callable[..., Any], *terms: FloatArray) -> tuple[float, float]:

@@ -12,16 +12,15 @@ import pytensor.tensor as pt
 
 from .._internal.errors import DataError, need, need_object
 from ..auxiliary.second import Second
-from .contract import LEFT, LOG_FLAWLESS, Part, PlacedPart, as_pymc, coords, dimensions, tensor, title
+from .contract import LOG_FLAWLESS, Part, PlacedPart, as_pymc, coords, dimensions, tensor, title
 from .evidence import Evidence
-from .laws import OneOf, laws
+from .laws import OneOf, compiled, laws
 from .outcomes import Leakage, Retention, Threshold, curve
 from .parts import COMPILER
 from .population import Links, unsampled
-from .priors import Level, Prior, Slope, counts, normalised, variable
+from .priors import Level, Prior, Slope, Told, counts, normalised, variable
 from .sharing import Shared
 from .sizes import PredictionInformed, SizeFamily
-from .told import Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +129,7 @@ class WithSecond:
             return left * pt.logaddexp(*log_densities(guests, left, *of_model))
 
         of_model = (data["left"], log_chance, expected, odds, crowd)
-        pm.CustomDist("sampled_guests", *of_model, logp=logp, observed=data["guests"], dims=LEFT)
+        pm.CustomDist("sampled_guests", *of_model, logp=logp, observed=data["guests"], dims="cluster_left")
         stand, fail = log_densities(data["guests"], *of_model)
         return pt.exp(stand - pt.logaddexp(stand, fail))
 
@@ -250,6 +249,10 @@ class SizeModel:
         placed = {name: PlacedPart(place, law, told.get(name)) for name, law in placed_laws.items()}
         return OneOf(placed, weights) if isinstance(part, OneOf) else placed[""]
 
+    def compiled(self, data: Mapping[str, Any]) -> dict[str, OneOf]:
+        """Return the laws of each tied part, compiled and with these data."""
+        return {place: compiled(part, data) for place, part in self.tied.items()}
+
     def build(self, evidence: Evidence) -> pm.Model:
         """Build one PyMC model of the tied parts."""
         with COMPILER, pm.Model(coords=coords(evidence.data), model=None) as model:
@@ -267,3 +270,10 @@ class SizeModel:
                 if name != LOG_FLAWLESS:
                     pm.Deterministic(f"{name}_by_size", value, dims=dimensions(name))
         return model
+
+
+def need_model(model: SizeModel | None) -> SizeModel:
+    """Return a model, by default `SizeModel()`, and refuse what is none."""
+    model = SizeModel() if model is None else model
+    need_object(model, "tied", "a model is an object such as SizeModel()")
+    return model

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pymc as pm
@@ -121,9 +121,10 @@ class Retention:
     unbroken : float in [0, 1]
         Prior probability that the prediction breaks no entity of the population.
 
-    Notes ----- The formulas describe an entity that loses a Poisson number of pieces, e^i on average. A
-    broken entity has lost e^i/(1 - exp(-e^i)) pieces on average. The slopes of i, d and m depend on each
-    other:
+    Notes
+    -----
+    The formulas describe an entity that loses a Poisson number of pieces, e^i on average. A broken entity has
+    lost e^i/(1 - exp(-e^i)) pieces on average. The slopes of i, d and m depend on each other:
 
     - If the chance to break does not grow with size (β = 0), entities split as a whole, and m is constant.
     - If it grows, small pieces are lost, whose share halves with each doubling, and m rises by log 2.
@@ -206,14 +207,9 @@ class Threshold:
     def given_size(self, data: Tensors) -> dict[str, Any]:
         below = self.below.curves()
         place = data["log_biased_mean"] / np.log(2) + variable(self.threshold, "threshold")
-        i, m, d = (
-            variable(prior, f"giant_{name}")
-            for name, prior in (
-                ("break", self.break_level),
-                ("share", self.share_level),
-                ("precision", self.precision_level),
-            )
-        )
+        i = variable(self.break_level, "giant_break")
+        m = variable(self.share_level, "giant_share")
+        d = variable(self.precision_level, "giant_precision")
         mu = variable(self.share_slope, "giant_share_slope")
 
         def switched(low: ByBin, high: ByBin) -> ByBin:
@@ -377,11 +373,8 @@ class Leakage:
             data["intrusions"][doublings],
             dims=("sampled_doubling", "intrusion"),
         )
-        p, value, doubling = (
-            shares(log_weights(data["doubling_x"])),
-            data["intrusion_value"],
-            data["in_doubling"],
-        )
+        p, value = shares(log_weights(data["doubling_x"])), data["intrusion_value"]
+        doubling = data["in_doubling"]
         return {
             "met": met,
             "foreign": met * (p * value).sum(axis=-1)[doubling],
@@ -437,34 +430,25 @@ class Bounded:
 OfSize = Callable[[FloatArray], FloatArray]
 
 
-class Chances(Protocol):
-    """An object with chances by size, (..., J), such as a fit."""
-
-    @property
-    def by_size(self) -> dict[str, FloatArray]: ...
-    @property
-    def exact(self) -> FloatArray: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Between:
     """A column `fixed` by the size of an entity if it does not err, and between `low` and `high` if it errs.
 
-    `errs` marks sampled entities that err, (u,), and `chance` is that to err by size, (..., J). k of the
-    `steps` above the lower bound count as the share (k + ½)/(steps + 1).
+    `errs` marks sampled entities that err, (u,), and `chance` of a fit is that to err by size, (..., J). k of
+    the `steps` above the lower bound count as the share (k + ½)/(steps + 1).
     """
 
     errs: Callable[[Entities], Any]
-    chance: Callable[[Chances], FloatArray]
+    chance: Callable[[Any], FloatArray]
     steps: OfSize
     fixed: OfSize
     low: OfSize
     high: OfSize
 
-    def expected(self, size: FloatArray, chances: Chances, mean: FloatArray) -> FloatArray:
+    def expected(self, size: FloatArray, fit: Any, mean: FloatArray) -> FloatArray:
         """Return the mean of the column by size, (..., J), from the mean of the shares w."""
         fixed, low = self.fixed(size), self.low(size)
-        return fixed + self.chance(chances) * (low + (self.high(size) - low) * mean - fixed)
+        return fixed + self.chance(fit) * (low + (self.high(size) - low) * mean - fixed)
 
     def evidence(self, entities: Entities, values: FloatArray, size: FloatArray) -> dict[str, Any]:
         """Count values of the column, (u,), in bins of size, (J,): the data of `contract.BOUNDED_DATA`."""

@@ -24,7 +24,7 @@ from pytensor.tensor.random.type import RandomType
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, head
 from .contract import LOG_FLAWLESS, Part, PlacedPart, as_pymc, check, coords, tensor, title
-from .told import Told
+from .priors import Told
 
 COMPILER = RLock()
 """Lock around PyTensor, which cannot build, compile or call functions in two threads at once.

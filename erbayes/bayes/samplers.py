@@ -84,26 +84,14 @@ class Chains:
         return problems
 
 
-RENAMED = {
+SAME = ("diverging", "n_steps", "step_size", "energy", "energy_error", "max_energy_error")
+STATISTICS = dict(zip(SAME, SAME, strict=True)) | {
     "depth": "tree_depth",
     "maxdepth_reached": "reached_max_treedepth",
     "mean_tree_accept": "acceptance_rate",
     "logp": "lp",
 }
-"""Statistics that have another name in nutpie than in ArviZ."""
-STATISTICS = (
-    "diverging",
-    "n_steps",
-    "tree_depth",
-    "reached_max_treedepth",
-    "step_size",
-    "acceptance_rate",
-    "energy",
-    "energy_error",
-    "max_energy_error",
-    "lp",
-)
-"""Statistics of NUTS that are kept, by their names in ArviZ."""
+"""Names in ArviZ of the statistics of NUTS that are kept, by their names in nutpie."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -219,8 +207,8 @@ class NUTS:
         names = ("draws", "tune", "chains", "cores", "target_accept")
         settings = {name: getattr(self, name) for name in names}
         tree = nutpie.sample(model, seed=seed, progress_bar=self.progressbar, **settings)
-        named = {RENAMED.get(k, k): v.to_numpy() for k, v in tree["sample_stats"].data_vars.items()}
-        statistics = {k: named[k] for k in STATISTICS if k in named}
+        told = tree["sample_stats"].data_vars
+        statistics = {STATISTICS[k]: v.to_numpy() for k, v in told.items() if k in STATISTICS}
         return Chains(whitened.thetas(tree["posterior"]["z"].to_numpy()), statistics)
 
 

@@ -1,6 +1,6 @@
 """Partial pooling of a law's parameters over groups, by normal approximations of each group's likelihood.
 
-In coordinates z with a standard normal prior (`told.Scores`), the parameters of group g are
+In coordinates z with a standard normal prior (`priors.Scores`), the parameters of group g are
 
     z_g = √(1 - κ²) ζ + κ ε_g,   ζ and ε_g standard normal
 
@@ -24,7 +24,7 @@ from .evidence import Evidence
 from .importance import KHAT
 from .laws import OneOf
 from .parts import CompiledPart, Drawn
-from .told import Scores, Told
+from .priors import Scores, Told
 
 SPREADS = np.array([0.1, 0.2, 0.4, 1.0])
 """Spreads κ, in standard deviations of the prior, each as likely as another before the data.

@@ -31,9 +31,7 @@ class SizeFamily(Protocol):
     """
 
     def log_weights(self, data: Tensors) -> Any:
-        """Create one or more random variables in a PyMC model, and return the log weight of each bin of
-        sizes.
-        """
+        """Create random variables in a PyMC model, and return the log weight of each bin of sizes."""
         ...
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import Any, Self, TypeGuard
 
@@ -18,27 +18,25 @@ from ..metrics.columns import (
     B3_RECALL,
     B3_RECALL_MEAN,
     COMMON_LINKS,
-    ENTITIES,
     EXACT,
     TRUE_LINKS,
+    Between,
     ClusterSum,
     Column,
+    InDomain,
     Known,
     PieceSum,
     pairs,
 )
-from ..metrics.definitions import Metric, pairwise_precision, pairwise_recall
-from ..metrics.statistics import SIZE, Statistic, statistics_of
-from ..metrics.uncertain import Draws
+from ..metrics.definitions import ALL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
+from ..metrics.uncertain import Draws, Tabled
 from .evidence import Evidence
-from .joined import Joined
 from .laws import compiled
 from .matched import Matched
 from .model import SizeModel
 from .outcomes import BETWEEN, UNTIED
 from .parts import Drawn
-from .population import Completed, of_clusters
-from .posterior import Posterior
+from .population import Completed, Joined, of_clusters
 from .samplers import Importance, NotConverged, problems_of_chains
 
 FEWEST_AGREEING = 100.0
@@ -73,8 +71,26 @@ def count_completed_links(
     return np.where(population.true == population.common, common, population.true * scale)
 
 
+Total = Callable[[Column | Known], FloatArray]
+"""A function of a column that returns posterior draws of its population total, (chain, draw)."""
+
+
+def totals(metrics: Wanted, total: Total) -> Draws:
+    """Return posterior draws of the totals that metrics need, (chain, draw, column)."""
+    columns = dict.fromkeys(c for m in chosen(metrics) for c in m.columns)
+    values = {c.name: total(c) for c in columns}
+    return Draws(tuple(values), np.stack(list(values.values()), axis=-1), ((0.0, np.inf),) * len(values))
+
+
+def applied(metrics: Wanted, total: Total) -> Draws:
+    """Return posterior draws of metrics, (chain, draw, k): see `Fit.apply`."""
+    metrics = chosen(metrics)
+    draws = totals(metrics, total).apply(metrics)
+    return replace(draws, values=np.clip(draws.values, *np.transpose(draws.support)))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class FittedTotals(Posterior):
+class FittedTotals(Tabled):
     """The draws of a fitted size model, and the totals that follow from them. `Fit` explains the fields."""
 
     sample: Sample
@@ -113,11 +129,6 @@ class FittedTotals(Posterior):
         """Pareto shapes of importance weights, by part."""
         return self.draws.khat
 
-    @property
-    def agreeing(self) -> float:
-        """Effective number of combinations of draws that agree with the known number of predicted links."""
-        return self.draws.agreeing
-
     @cached_property
     def exact(self) -> FloatArray:
         """Chance that an entity is exactly predicted, by size, (chain, draw, J)."""
@@ -141,7 +152,7 @@ class FittedTotals(Posterior):
             only = compiled(UNTIED[place], data)
             (drawn,) = Importance(draws, chains)([only], rng)[0].values()
             if drawn.problems:
-                what = f"{self.evidence.where}{place}: {'; '.join(drawn.problems)}"
+                what = f"{place}: {'; '.join(drawn.problems)}"
                 warnings.warn(what, NotConverged, stacklevel=4)
             self.untied[stream] = only.usual.evaluated(drawn).by_size
         return self.untied[stream]
@@ -151,6 +162,7 @@ class FittedTotals(Posterior):
         return {}
 
     def total(self, column: Column | Known) -> FloatArray:
+        """Return posterior draws of a column's population total, (chain, draw); refuse one without draws."""
         if column not in self._totals:
             self._totals[column] = self._compute_total(column)
         return self._totals[column]
@@ -167,6 +179,11 @@ class FittedTotals(Posterior):
             mean = EXPECTED[column](self)
         elif depends_on_size(column):
             mean = column.term(self.size, self.size, self.size)
+        elif isinstance(column, Between | InDomain):
+            raise NotIdentified(
+                f"a size model has no '{column.name}': fit a group of records as a population of its own, "
+                "or use the closed form or the bootstrap"
+            )
         else:
             raise NotIdentified(
                 f"no part of the size model returns '{column.name}': use the closed form or the "
@@ -180,53 +197,78 @@ class FittedTotals(Posterior):
     def _unsampled(self) -> FloatArray:
         """Unsampled entities of each size, (chain, draw, J), whose records and the sample's add to N."""
         number = self.population.number
-        records = self.evidence.records - self.evidence.data["sampled_records"]
+        records = self.evidence.data["records"] - self.evidence.data["sampled_records"]
         return np.asarray(number * (records / np.maximum(number @ self.size, 1.0))[..., None])
 
-    def numbers(self, statistics: Any) -> Draws:
-        """Return posterior draws of a user's own numbers, which depend on the sizes of entities alone.
+    def totals(self, metrics: Wanted) -> Draws:
+        """Return posterior draws of the totals that metrics need, (chain, draw, column)."""
+        return totals(metrics, self.total)
 
-        Unsampled entities of eight records or more are known by bins of sizes, and are spread evenly over
-        the sizes of their bin, which keeps their number and their records.
+    def apply(self, metrics: Wanted) -> Draws:
+        """Return posterior draws of metrics, (chain, draw, k).
+
+        Draws of totals can break their inequalities with known totals. A draw of a metric outside its support
+        is then set to the end of the support.
 
         Parameters
         ----------
-        statistics : Statistic, str or callable, or several
-            As in `erbayes.impact`, such as "count", "share(size>=10)" and "gini".
-
-        Returns
-        -------
-        Draws, (chain, draw, k)
-            They depend on a prior, and `prior_shift` of these draws says how far.
+        metrics : Metric or str, or several
 
         Raises
         ------
         NotIdentified
-            A statistic that needs another feature than the size, or a regression.
+            A metric whose columns have no draws.
         """
-        wanted = statistics_of(statistics)
-        for statistic in wanted:
-            if statistic.fitted is not None or {*statistic.features} - {SIZE}:
-                raise _refuse_number(statistic.names)
-        units, width = self.evidence.units, self.evidence.grid.width.astype(int)
-        rows = pd.DataFrame({SIZE: np.concatenate([1.0 + np.arange(width.sum()), units.size])})
-        wanted = tuple(statistic.fit(rows) for statistic in wanted)
-        sampled, values = units.column(ENTITIES), []
-        for unsampled in self._unsampled.reshape(-1, len(width)):
-            weights = np.concatenate([np.repeat(unsampled / width, width), sampled])
-            there = weights > 0
-            values.append(
-                np.concatenate([_evaluate(statistic, rows[there], weights[there]) for statistic in wanted])
-            )
-        return Draws(
-            tuple(name for statistic in wanted for name in statistic.names),
-            np.reshape(values, (*self._unsampled.shape[:2], -1)),
-            tuple(statistic.support for statistic in wanted for _ in statistic.names),
-        )
+        return applied(metrics, self.total)
 
     def identifies(self, metric: Metric) -> bool:
         """Return True if the model produces all totals of a metric."""
         return identifies(metric)
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return the metrics of `erbayes.metrics.ALL` that have draws."""
+        return tuple(m for m in ALL if identifies(m))
+
+    def prior_shift(self, draws: Draws) -> pd.DataFrame:
+        """Return the influence of each part's prior on each mean, one row per metric, one column per part.
+
+        It is the absolute shift of the mean, in posterior standard deviations, if the prior p is raised to
+        the power α = 2, from the slope at α = 1, which for a metric g is a posterior covariance:
+
+            d E(g)/d log α = Cov(g, log p)
+
+        Source: Kallioinen et al. (2024), doi 10.1007/s11222-023-10366-5.
+
+        Parameters
+        ----------
+        draws : Draws
+            Posterior draws of metrics, from `apply`.
+        """
+        moves = self._moves(draws)
+        return self._by_metric_and_part(draws, np.abs(moves.sum(axis=(0, 1))) / (moves[..., 0, 0].size - 1))
+
+    def prior_shift_error(self, draws: Draws) -> pd.DataFrame:
+        """Return the Monte Carlo standard error of each number of `prior_shift`.
+
+        It is that of the means of batches of √n consecutive draws, n per chain, since copies are consecutive.
+        """
+        moves = self._moves(draws)
+        n = moves.shape[1]
+        length = int(np.sqrt(n))
+        batches = moves[:, n % length :].reshape(-1, length, *moves.shape[2:]).mean(axis=1)
+        return self._by_metric_and_part(draws, batches.std(axis=0, ddof=1) / np.sqrt(len(batches)))
+
+    def _moves(self, draws: Draws) -> FloatArray:
+        """Return what each draw adds to the shift of each metric by each part, (chain, draw, k, part)."""
+        priors = np.stack(list(self.log_prior.values()), axis=-1)
+        certain = draws.sd <= 1e-12 * np.maximum(np.abs(draws.mean), 1)
+        metrics = (draws.values - draws.mean) / np.where(certain, np.inf, draws.sd)
+        deviations = priors - priors.mean(axis=(0, 1))
+        return np.asarray(np.log(2) * metrics[..., None] * deviations[..., None, :])
+
+    def _by_metric_and_part(self, draws: Draws, values: FloatArray) -> pd.DataFrame:
+        return pd.DataFrame(values, index=pd.Index(draws.names, name="metric"), columns=list(self.log_prior))
 
     @property
     def by_second(self) -> FloatArray:
@@ -275,21 +317,6 @@ class FittedTotals(Posterior):
             key = self.apply([pairwise_precision, pairwise_recall])
             problems += problems_of_chains(key.values, list(key.names))
         return problems
-
-
-def _evaluate(statistic: Statistic, rows: pd.DataFrame, weights: FloatArray) -> FloatArray:
-    """Return the values of a statistic, (k,), refusing a function that needs other features."""
-    try:
-        return statistic.value(rows, weights)
-    except KeyError as error:
-        raise _refuse_number(statistic.names) from error
-
-
-def _refuse_number(names: Sequence[str]) -> NotIdentified:
-    return NotIdentified(
-        f"a size model tells no {', '.join(names)}, which needs more than the feature {SIZE!r}: use "
-        "erbayes.impact, which estimates it from the labels"
-    )
 
 
 def identifies(metric: Metric) -> bool:

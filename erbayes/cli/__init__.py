@@ -1,7 +1,8 @@
 """The command line: `erbayes estimate PREDICTION LABELS --design uniform-records`."""
 
-from .commands import app
+from . import commands, impact, labelling, pairs, planning, thresholds  # each registers its commands
 from .designs import TAKES, DesignName
-from .options import REMEDIES
+from .options import REMEDIES, app
 
+_OF_COMMANDS = [commands, impact, labelling, pairs, planning, thresholds]
 __all__ = ["REMEDIES", "TAKES", "DesignName", "app"]

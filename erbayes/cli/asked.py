@@ -1,21 +1,16 @@
-"""Options of what is asked: metrics, kinds of interval, least values, and engines."""
+"""Options of what is asked: metrics, kinds of interval, and least values."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar
 
 import erbayes as eb
 
 from .._internal.errors import DataError, head
-from .lazily import named_engines
-from .options import flag, message, option
+from .options import flag, option, panel
 
-COMPILES = "note: the size model compiles first, which takes about a minute"
-SEED = 1
-"""Seed of engines that draw, so that the same call prints the same numbers."""
+type Metrics = Sequence[eb.metrics.Metric]
 
 
 class KindName(Enum):
@@ -27,11 +22,9 @@ class KindName(Enum):
     ANYTIME = "anytime"
 
 
-@dataclass(frozen=True, kw_only=True)
+@panel("Metrics")
 class Asked:
     """Options of the metrics and their kind of interval."""
-
-    panel: ClassVar = "Metrics"
 
     metrics: str | None = option("Names with commas, such as precision,recall: see erbayes metrics.", "-m")
     every: bool = flag("Estimate every metric, instead of --metrics.", "--all")
@@ -45,17 +38,15 @@ class Asked:
     @property
     def kind(self) -> eb.intervals.Kind:
         """Return the kind of interval that --interval names."""
-        match self.interval:
-            case KindName.BETA_GAMMA:
-                return eb.intervals.DEFAULT
-            case KindName.SYMMETRIC:
-                return eb.intervals.Symmetric()
-            case KindName.WALD:
-                return eb.intervals.WALD
-            case KindName.ANYTIME:
-                return eb.intervals.Anytime()
+        kinds: dict[KindName, eb.intervals.Kind] = {
+            KindName.BETA_GAMMA: eb.intervals.DEFAULT,
+            KindName.SYMMETRIC: eb.intervals.Symmetric(),
+            KindName.WALD: eb.intervals.WALD,
+            KindName.ANYTIME: eb.intervals.Anytime(),
+        }
+        return kinds[self.interval]
 
-    def chosen_metrics(self) -> Sequence[eb.metrics.Metric]:
+    def chosen_metrics(self) -> Metrics:
         """Return the metrics that the options name."""
         if self.metrics is None:
             return eb.metrics.ALL if self.every else eb.metrics.USUAL
@@ -64,11 +55,9 @@ class Asked:
         return eb.metrics.chosen(name.strip() for name in self.metrics.split(","))
 
 
-@dataclass(frozen=True, kw_only=True)
+@panel("Minima")
 class Minima:
     """Options of the least values that metrics must reach."""
-
-    panel: ClassVar = "Minima"
 
     min_precision: float | None = option("Least pairwise precision, such as 0.95.")
     min_recall: float | None = option("Least pairwise recall, such as 0.8.")
@@ -95,58 +84,3 @@ class Minima:
         if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
             raise DataError(f"{len(twice)} metrics have two minima, such as {head(twice)}: leave out one")
         return dict(named)
-
-
-class EngineName(Enum):
-    """Engines of estimates."""
-
-    CLOSED_FORM = "closed-form"
-    BOOTSTRAP = "bootstrap"
-    JACKKNIFE = "jackknife"
-    SIZE_MODEL = "size-model"
-    POOL = "pool"
-    ADVISED = "advised"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Engines:
-    """Options of the engine."""
-
-    panel: ClassVar = "Metrics"
-
-    engine: EngineName | None = option(
-        "closed-form (the default), bootstrap, jackknife, size-model, pool, or advised, which says why.",
-        metavar="ENGINE",
-    )
-    side_by_side: bool = flag("Closed form, bootstrap and size model in one table.")
-
-    def __post_init__(self) -> None:
-        if self.engine is not None and self.side_by_side:
-            raise DataError("--side-by-side has engines of its own: leave out --engine")
-
-    @property
-    def given(self) -> bool:
-        """True if the options ask for another engine than the closed form."""
-        return self.engine not in (None, EngineName.CLOSED_FORM) or self.side_by_side
-
-    @property
-    def engines(self) -> dict[str, eb.engine.Engine]:
-        """Return the engines that the options name, each under its name."""
-        three = [EngineName.CLOSED_FORM, EngineName.BOOTSTRAP, EngineName.SIZE_MODEL]
-        names = three if self.side_by_side else [self.engine or EngineName.CLOSED_FORM]
-        return {name.value: _make_engine(name) for name in names}
-
-    def announce(self, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]) -> None:
-        """Print that a model compiles if the advised engine has one, which the sample decides."""
-        if self.engine is EngineName.ADVISED:
-            taken, _ = named_engines.advise(sample, metrics)
-            if named_engines.fits_a_model(taken):
-                message(COMPILES)
-
-
-def _make_engine(name: EngineName) -> eb.engine.Engine:
-    """Return the engine of a name. The room of models is loaded only for one."""
-    engine = named_engines.find_engine(name.value)  # which refuses if its packages are missing
-    if name in (EngineName.SIZE_MODEL, EngineName.POOL):
-        message(COMPILES)
-    return engine

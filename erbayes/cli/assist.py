@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import erbayes as eb
 
 from .._internal.errors import DataError, Remedy, head
+from .analyses import Analysis, Result
+from .asked import Asked, Metrics
 from .inputs import Inputs, One, stem
 from .lazily import counted, disk
-from .options import message, option, refuse_same_file, remedies
+from .options import message, option, panel, refuse_same_file, remedies
 from .predictions import CLUSTERS, Part, in_words
 
 COLUMNS = "name them: --record, --assist-cluster"
@@ -24,9 +25,7 @@ REMEDIES = {
 """Remedies of errors in the files of second clusterings."""
 
 
-def in_words_of(
-    engine: eb.auxiliary.Assisted, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]
-) -> dict[str, str]:
+def in_words_of(engine: eb.auxiliary.Assisted, sample: eb.Sample, metrics: Metrics) -> dict[str, str]:
     """Return facts about second clusterings in words, for a page: their sizes and weights."""
     found = engine(sample, metrics)
     weights = (
@@ -39,11 +38,9 @@ def in_words_of(
     }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Assist:
+@panel("Second clustering")
+class Assist(Analysis):
     """Options of second clusterings of the records, which help to estimate."""
-
-    panel: ClassVar = "Second clustering"
 
     assist: list[Path] | None = option(
         "A second clustering of all records, which shortens intervals. Several are allowed.",
@@ -55,18 +52,13 @@ class Assist:
     )
 
     @property
-    def given(self) -> bool:
-        """True if the options name a second clustering."""
-        return bool(self.assist) or self.assist_cluster is not None
+    def option(self) -> str | None:
+        return "--assist" if self.assist else None if self.assist_cluster is None else "--assist-cluster"
 
-    def refuse(self, inputs: Inputs, by: str | None = None) -> None:
-        """Refuse options that do not go with second clusterings, before anything is read."""
-        if not self.given:
+    def refuse(self, inputs: Inputs, asked: Asked) -> None:
+        """Refuse inputs without drawn records, and a second clustering that is the labels."""
+        if self.option is None:
             return
-        if by is not None:
-            raise DataError(
-                "--by takes no second clustering, and --across none: leave out --assist, or these"
-            )
         if inputs.of_clusters:
             raise DataError(
                 "--assist needs drawn records, and the folder has predicted clusters: leave it out"
@@ -74,6 +66,20 @@ class Assist:
         for path in self.assist or ():
             if self.assist_cluster is None:
                 refuse_same_file(("--assist", path), ("LABELS", inputs.labels))
+
+    def refuse_groups(self, by: str | None) -> None:
+        """Refuse a column of groups next to second clusterings."""
+        if self.option is not None and by is not None:
+            raise DataError(
+                "--by takes no second clustering, and --across none: leave out --assist, or these"
+            )
+
+    def run(self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Metrics) -> Result:
+        """Estimate metrics, after alarms of the second clusterings too."""
+        engine = self.engine_of_one(inputs, sample.units)
+        found = engine(sample, metrics)
+        alarms = engine.of_prediction(sample) + found.alarms(sample, metrics)
+        return Result(found.table(inputs.level, asked.kind).reset_index(), "assisted", alarms)
 
     @property
     def parts(self) -> dict[str, Part]:
@@ -91,7 +97,7 @@ class Assist:
 
     def of_scan(self, inputs: Inputs) -> dict[str, Any]:
         """Return arguments of a scan that counts second clusterings; none if they are read into memory."""
-        if not self.given or not inputs.scanned:
+        if self.option is None or not inputs.scanned:
             return {}
         reading, column = inputs.reading, self.assist_cluster
         if not self.assist:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import file_digest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -16,36 +16,18 @@ import erbayes as eb
 
 from .._internal.errors import DataError
 from .._internal.policies import Missing
-from .analyses import ByGroup, choose_analysis
-from .asked import Asked, Engines, Minima
+from .analyses import Engines, WorstCases, choose_analysis
+from .asked import Asked, Metrics, Minima
 from .assist import Assist, in_words_of
 from .domains import Domains
-from .impact import Numbers, impact_command
+from .impact import Numbers
 from .inputs import One, Several, note_frame, note_unresolved
-from .labelling import draw_command, labels_command
 from .lazily import disk, pd, returned_answers, stopping
-from .options import app, argument, command, files_of, flag, message, option, refuse_output_over, say, within
-from .pairs import check_pairs, has_pairs, pairs_command
+from .options import app, argument, command, files_of, flag, message, option, say, within
+from .pairs import check_pairs, has_pairs
 from .phases import Cheap
-from .planning import plan_command
 from .printing import Formatted, Printing
-from .thresholds import thresholds_command
 from .topics import explain
-
-if TYPE_CHECKING:
-    from ..analysis.comparison import Comparison
-
-
-# modules of commands are imported so that each registers its own
-__all__ = [
-    "app",
-    "draw_command",
-    "impact_command",
-    "labels_command",
-    "pairs_command",
-    "plan_command",
-    "thresholds_command",
-]
 
 MISSING = {
     Missing.SINGLETON: "each is a predicted cluster of its own",
@@ -79,12 +61,7 @@ def estimate_command(
     helped: Assist,
     cheap: Cheap,
     by_engine: Engines,
-    worst: bool = flag(
-        "Bounds of metrics, whatever the draws of a folder are that nobody resolved.",
-        "--worst-cases",
-        rare=True,
-        panel="Design",
-    ),
+    worst: WorstCases,
     printing: Printing,
 ) -> None:
     """Estimate metrics of PREDICTION from a labelled sample, with intervals.
@@ -102,19 +79,16 @@ def estimate_command(
 
     Examples: erbayes estimate to-label, erbayes estimate clusters.csv labels.csv -d uniform-records
     """
-    refuse_output_over(printing.output, inputs, helped, cheap)
     domains.refuse_idle()
     metrics = domains.chosen_metrics(asked)
-    analysis = choose_analysis(
-        inputs, asked, domains=domains, helped=helped, cheap=cheap, named=by_engine, worst=worst
-    )
-    analysis.refuse()
-    sample, _ = inputs.sample(**analysis.of_scan())
+    analysis = choose_analysis(worst, domains, helped, cheap, by_engine)
+    analysis.refuse(inputs, asked)
+    sample, _ = inputs.sample(**analysis.of_scan(inputs))
     if (unmatched := _describe_unmatched(inputs, sample)) is not None:
         message(
             f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing {unmatched}"
         )
-    found = analysis.run(sample, metrics)
+    found = analysis.run(inputs, asked, sample, metrics)
     for alarm in found.alarms:
         say(alarm)
     printing.show_estimates(found.table, inputs.level, found.method)
@@ -141,17 +115,17 @@ def compare_command(
       erbayes compare both.csv labels.csv -d uniform-records --record id \\
           --cluster old --cluster new
     """
-    refuse_output_over(printing.output, inputs, helped)
     domains.refuse_idle()
     metrics = domains.chosen_metrics(asked)
     if inputs.of_clusters:
         raise DataError(f"{inputs.labels}: {returned_answers.OWN}")
-    helped.refuse(inputs, domains.column)
+    helped.refuse_groups(domains.column)
+    helped.refuse(inputs, asked)
     design = inputs.design()
     predictions, shared = inputs.predictions(**domains.of_scan(inputs), **helped.of_scan(inputs))
     note_unresolved(inputs.returned)
     design = inputs.fitted(design, shared)
-    engine = helped.engine(inputs, predictions, shared) if helped.given else None
+    engine = helped.engine(inputs, predictions, shared) if helped.option is not None else None
     with within(inputs.drawing.in_words):
         comparison = eb.analysis.comparison.estimate_jointly(
             predictions, design=design, metrics=metrics, engine=engine, **shared
@@ -177,7 +151,7 @@ def compare_command(
 
 
 def _note_doubts(
-    name: str, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric], engine: eb.auxiliary.Assisted | None
+    name: str, sample: eb.Sample, metrics: Metrics, engine: eb.auxiliary.Assisted | None
 ) -> None:
     """Print the alarms of one of several predictions, and the weights of second clusterings if they help."""
     if engine is None:
@@ -191,7 +165,7 @@ def _note_doubts(
         say(alarm, f"{name}: ")
 
 
-def _note_alike(comparison: Comparison, metrics: Sequence[eb.metrics.Metric]) -> None:
+def _note_alike(comparison: eb.analysis.comparison.Comparison, metrics: Metrics) -> None:
     """Say in which metrics no draw shows a difference, so that its interval has no length."""
     table = comparison.differences()
     about = {metric.name for metric in metrics if metric.group is not eb.metrics.definitions.Group.TRUTH}
@@ -236,13 +210,13 @@ def report_command(
       erbayes report clusters.csv labels.csv -d uniform-records --assist new.csv
       erbayes report to-label --feature sales=amount:sum --statistic 'mean(sales)'
     """
-    refuse_output_over(output, inputs, helped, domains)
     if not numbers.given:
         domains.refuse_idle()
     metrics = domains.chosen_metrics(asked)
-    helped.refuse(inputs, domains.column)
+    helped.refuse_groups(domains.column)
+    helped.refuse(inputs, asked)
     sample, read = inputs.sample(**domains.of_scan(inputs), **helped.of_scan(inputs))
-    engine = helped.engine_of_one(inputs, sample.units) if helped.given else None
+    engine = helped.engine_of_one(inputs, sample.units) if helped.option is not None else None
     about: dict[str, Any] = _describe_files(inputs, helped, domains) | {"read": read}
     if numbers.given:
         about["Your own numbers"] = numbers.estimate(inputs, sample, domains.attributes)
@@ -251,8 +225,7 @@ def report_command(
     if engine is not None:
         about |= in_words_of(engine, sample, metrics)
     about |= _describe_labelling(inputs)
-    by_group = ByGroup(inputs, asked, domains)
-    by = None if domains.column is None else by_group.estimate(sample, metrics)
+    by = None if domains.column is None else domains.estimate(inputs, sample, metrics)
     others: dict[str, eb.engine.Engine] = {
         "closed form": eb.engine.Taylor(),
         "jackknife": eb.engine.Jackknife(),
@@ -327,7 +300,6 @@ def check_command(
       erbayes check edges.csv answers.csv --edges --records ids.csv \\
           --threshold 1.5 --once --min-precision 0.9
     """
-    refuse_output_over(printing.output, inputs)
     minimum = minima.read()
     if has_pairs(inputs):
         if not once:
@@ -365,8 +337,6 @@ def metrics_command(printing: Printing) -> None:
     [B22] Binette et al. (2022), [M10] Menestrina et al. (2010), [R07] Rosenberg and Hirschberg (2007),
     [T07] Talburt et al. (2007).
     """
-    if printing.output is not None:
-        disk.refuse_output(printing.output)
     rows = [(m.group.value, m.name, m.meaning, m.source) for m in eb.metrics.ALL]
     printing.show(pd.DataFrame(rows, columns=["about", "metric", "meaning", "formula"]))
 
@@ -378,7 +348,6 @@ def demo_command(picture: Path = option("File of the picture to write.", default
     The first case is the example of the README. In the second a few entities hold most links: closed form,
     bootstrap and size model stand next to the truth. It needs two extras: pip install 'erbayes[bayes,plots]'
     """
-    disk.refuse_output(picture)
     from .demo import demo  # it loads more than commands need
 
     demo(picture)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any
 
 import erbayes as eb
 
 from .._internal.errors import DataError, head
 from .lazily import clusterings, disk, pd
-from .options import file_option, option
-
-if TYPE_CHECKING:
-    from ..design.contract import Design
+from .options import file_option, option, panel
 
 
 class DesignName(Enum):
@@ -35,13 +32,13 @@ TAKES = {
     DesignName.STRATIFIED: ["strata", "populations"],
 }
 """Options of each design."""
+NEEDED = {"draws", "weights", "strata", "populations"}
+"""Options that a design needs if it takes them."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@panel("Design")
 class Drawing:
     """Options of the way in which the labelled units were drawn."""
-
-    panel: ClassVar = "Design"
 
     design: DesignName | None = option(
         "How the labelled units were drawn. Not for a folder: it knows.", "-d", metavar="DESIGN"
@@ -56,20 +53,15 @@ class Drawing:
     @property
     def given(self) -> list[str]:
         """Names of the options that have a value, without --design."""
-        names = [f.name for f in fields(self) if f.name != "design"]
-        return [name.replace("_", "-") for name in names if getattr(self, name) is not None]
+        return [f.name for f in fields(self) if f.name != "design" and getattr(self, f.name) is not None]
 
     @property
     def in_words(self) -> str:
         """Return the options that have a value, with their values; "" if there is none."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return " ".join(
-            f"--{name.replace('_', '-')} {value.value if isinstance(value, Enum) else value}"
-            for name, value in values.items()
-            if value is not None
-        )
+        design = [] if self.design is None else [f"--design {self.design.value}"]
+        return " ".join([*design, *(f"--{name} {getattr(self, name)}" for name in self.given)])
 
-    def read(self) -> Design:
+    def read(self) -> eb.design.contract.Design:
         """Make the design, and read the files that it needs."""
         if self.design is None:
             raise DataError(
@@ -82,6 +74,11 @@ class Drawing:
             raise DataError(
                 f"--design {self.design.value} does not take {', '.join(foreign)}; it takes {allowed}"
             )
+        needed = [option for option in options if option in NEEDED]
+        if not set(needed) <= set(self.given):
+            names = " and ".join(f"--{option}" for option in needed)
+            raise DataError(f"--design {self.design.value} needs {names}")
+        files: Any = self
         units = None if self.drawn is None else list(disk.read_columns(self.drawn, {"unit": None}).iloc[:, 0])
         match self.design:
             case DesignName.UNIFORM_RECORDS:
@@ -89,19 +86,15 @@ class Drawing:
             case DesignName.UNIFORM_CLUSTERS:
                 return eb.design.UniformClusters(self.population, units)
             case DesignName.DISTINCT_ENTITIES:
-                if self.draws is None:
-                    raise DataError(f"--design {self.design.value} needs --draws")
-                return eb.design.DistinctEntities(self.draws, self.population)
+                return eb.design.DistinctEntities(files.draws, self.population)
             case DesignName.KNOWN_WEIGHTS:
-                if self.weights is None:
-                    raise DataError(f"--design {self.design.value} needs --weights")
-                return eb.design.KnownWeights(numbers(self.weights, "unit", "weight"), units, self.population)
+                return eb.design.KnownWeights(
+                    numbers(files.weights, "unit", "weight"), units, self.population
+                )
             case DesignName.STRATIFIED:
-                if self.strata is None or self.populations is None:
-                    raise DataError(f"--design {self.design.value} needs --strata and --populations")
-                of_strata = numbers(self.populations, "stratum", "number", whole=True)
+                of_strata = numbers(files.populations, "stratum", "number", whole=True)
                 sizes = {str(h): int(n) for h, n in of_strata.items()}
-                return eb.design.Stratified(keyed(self.strata, "unit", "stratum"), sizes)
+                return eb.design.Stratified(keyed(files.strata, "unit", "stratum"), sizes)
 
 
 def keyed(path: Path, key: str, value: str) -> pd.Series:

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import erbayes as eb
 
 from .._internal.errors import DataError
-from .asked import Asked
-from .inputs import Inputs
+from .analyses import Analysis, Result
+from .asked import Asked, Metrics
+from .inputs import Inputs, One
 from .lazily import disk, pd
-from .options import file_option, message, option
+from .options import file_option, message, option, panel
 from .predictions import in_words
 
 SPARE = 10_000
 """Number of other columns that a table of groups may have, of which none is read."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Domains:
+@panel("Groups")
+class Domains(Analysis):
     """Options of results by groups of records."""
-
-    panel: ClassVar = "Groups"
 
     by: str | None = option("Column with groups of records: one result per group.", metavar="COLUMN")
     across: str | None = option(
@@ -42,11 +40,15 @@ class Domains:
             raise DataError("--attributes needs --by or --across, which name its column")
 
     @property
+    def option(self) -> str | None:
+        return None if self.column is None else "--by" if self.across is None else "--across"
+
+    @property
     def column(self) -> str | None:
         """Return the column of --by or --across."""
         return self.by or self.across
 
-    def chosen_metrics(self, asked: Asked) -> Sequence[eb.metrics.Metric]:
+    def chosen_metrics(self, asked: Asked) -> Metrics:
         """Return the metrics that the options name; with --across, those of links if they name none."""
         if self.across is not None and asked.metrics is None and not asked.every:
             return eb.metrics.chosen(["precision", "recall", "f1"])
@@ -66,6 +68,20 @@ class Domains:
         columns = {"record": inputs.reading.record, "group": self.column}
         source = inputs.reading.source_of(self.attributes, columns, spare=SPARE)
         return {"groups": eb.large.GroupSource(source, self.column)}
+
+    def run(self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Metrics) -> Result:
+        """Estimate metrics of all groups jointly."""
+        by = self.estimate(inputs, sample, metrics)
+        alarms = [*by.alarms(), *eb.alarms(sample, metrics)]
+        return Result(by.table(inputs.level, asked.kind), "closed-form", alarms)
+
+    def estimate(
+        self, inputs: One, sample: eb.Sample, metrics: Metrics
+    ) -> eb.analysis.domains.estimates.ByDomain:
+        """Return the metrics of each group."""
+        groups = self.groups(inputs, [sample.units])
+        known = self.known(inputs, groups)
+        return eb.by_domain(sample, groups, metrics, prediction=known.get(""), links=self.links)
 
     def groups(self, inputs: Inputs, units: Sequence[eb.units.Units]) -> pd.Series | str:
         """Read the group of each record; the name of the variable if a scan has read it."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import erbayes as eb
 
 from .._internal.errors import DataError, head
 from .designs import keyed, numbers
 from .lazily import clusterings, disk, pages, pd, plans, sources
-from .options import REQUIRED, file_option, flag, message, option
+from .options import REQUIRED, file_option, flag, message, option, panel
 
 
 class PlanName(Enum):
@@ -36,11 +35,9 @@ TAKES_VALUES = {"given-chances", "stratified"}
 """Plans that take a value of every record (--values)."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@panel("What to draw")
 class Planned:
     """Options of what to draw."""
-
-    panel: ClassVar = "What to draw"
 
     design: PlanName = option("What to draw: see above.", "-d", default=REQUIRED, metavar="DESIGN")
     n: int = option("Number of draws; under poisson, their mean.", "-n", default=REQUIRED, min=1)
@@ -100,11 +97,9 @@ class Planned:
         return read(self.values, "record", "value")
 
 
-@dataclass(frozen=True, kw_only=True)
+@panel("What annotators see")
 class Shown:
     """Options of what annotators see, and of who they are."""
-
-    panel: ClassVar = "What annotators see"
 
     attributes: Path | None = file_option(
         "Record and all columns that annotators are to see, for all records."
@@ -189,9 +184,7 @@ def _read_candidate_pairs(drawn: eb.labels.Drawn, path: Path) -> pd.DataFrame:
             f"{path} has {pairs.shape[1]} columns, {head(pairs.columns, 20)}: --candidates are two columns "
             "of records and, optionally, one of scores"
         )
-    if pairs.shape[1] == 2:
-        return eb.labels.from_pairs(drawn, pairs.assign(score=1.0), "score")
-    score = pairs.columns[2]
-    return eb.labels.from_pairs(
-        drawn, pairs.assign(**{score: pd.to_numeric(pairs[score], errors="coerce")}), score
-    )
+    scored = pairs if pairs.shape[1] == 3 else pairs.assign(score=1.0)
+    score = scored.columns[2]
+    numbers = pd.to_numeric(scored[score], errors="coerce")
+    return eb.labels.from_pairs(drawn, scored.assign(**{score: numbers}), score)

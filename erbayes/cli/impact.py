@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import erbayes as eb
 
 from .._internal.errors import DataError
 from .inputs import One
 from .lazily import disk, features, frames, impacts, large_features, large_files, pd
-from .options import command, file_option, message, option, refuse_output_over, say
+from .options import command, file_option, message, option, panel, say
 from .printing import Format, Printing
 
+OWN = "Your own numbers"
+"""The panel of the options of this command."""
 
-@dataclass(frozen=True, kw_only=True)
+
+@panel(OWN)
 class Numbers:
     """Options of the numbers that are asked for."""
-
-    panel: ClassVar = "Your own numbers"
 
     statistic: list[str] | None = option(
         "count, share(size>=5), total(x), mean(x), ratio(x, y), quantile_share(0.5, x), top(100), "
@@ -40,14 +40,27 @@ class Numbers:
         self, inputs: One, sample: eb.Sample, attributes: Path | None, by: str | None = None
     ) -> impacts.Impact:
         """Estimate the numbers from the sample of the input, and from a table of attributes."""
-        wanted_statistics = eb.statistics.statistics_of(self.statistic or ["count"])
+        statistics = eb.statistics.statistics_of(self.statistic or ["count"])
         wanted = [features.Feature.parse(text) for text in self.feature or []]
+        reading = inputs.reading
         if inputs.scanned:
-            return self._scan(inputs, sample, attributes, by, wanted_statistics, wanted)
+            if inputs.of_clusters or inputs.framed.given:
+                raise DataError("a prediction that is scanned takes neither a frame nor drawn clusters here")
+            units: Any = sample.units
+            featured = large_features.scan_features(
+                reading.source(inputs.part),
+                units,
+                inputs.labelled()[0]["labels"],
+                attributes=None if attributes is None else large_files.Files(attributes, text=True),
+                features=wanted,
+                by=by,
+                database=reading.database,
+            )
+            return impacts.estimate_impact(sample, impacts.Known.of(featured, statistics), featured)
         table: Any = None
         if attributes is not None:
-            table, own = disk.read_table(attributes), inputs.reading.record
-            ids = own if own in table else table.columns[0]
+            table = disk.read_table(attributes)
+            ids = reading.record if reading.record in table else table.columns[0]
             table.insert(0, ids, table.pop(ids).astype(str))
             message(f"read {len(table):,} rows of {attributes}, with records in {ids}")
         prediction, shared, _ = inputs.memory
@@ -56,36 +69,11 @@ class Numbers:
             sample,
             prediction,
             shared["labels"],
-            wanted_statistics,
+            statistics,
             attributes=table,
             features={feature.name: (feature.column, feature.how) for feature in wanted},
             by=by,
         )
-
-    def _scan(
-        self,
-        inputs: One,
-        sample: eb.Sample,
-        attributes: Path | None,
-        by: str | None,
-        wanted_statistics: Any,
-        wanted: list[features.Feature],
-    ) -> impacts.Impact:
-        """Estimate the numbers of a prediction where it lies."""
-        if inputs.of_clusters or inputs.framed.given:
-            raise DataError("a prediction that is scanned takes neither a frame nor drawn clusters here")
-        units: Any = sample.units
-        reading = inputs.reading
-        featured = large_features.scan_features(
-            reading.source(inputs.part),
-            units,
-            inputs.labelled()[0]["labels"],
-            attributes=None if attributes is None else large_files.Files(attributes, text=True),
-            features=wanted,
-            by=by,
-            database=reading.database,
-        )
-        return impacts.estimate_impact(sample, impacts.Known.of(featured, wanted_statistics), featured)
 
 
 @command("impact")
@@ -94,9 +82,9 @@ def impact_command(
     inputs: One,
     numbers: Numbers,
     attributes: Path | None = file_option(
-        "Table of all records: ids in the column of --record, or the first.", panel=Numbers.panel
+        "Table of all records: ids in the column of --record, or the first.", panel=OWN
     ),
-    by: str | None = option("Column of --attributes: results are by its values.", panel=Numbers.panel),
+    by: str | None = option("Column of --attributes: results are by its values.", panel=OWN),
     printing: Printing,
 ) -> None:
     """Say how wrong a number of yours is that was computed from the clusters of PREDICTION.
@@ -123,9 +111,6 @@ def impact_command(
           --statistic 'mean(span)' --statistic 'top(100, sales)'
       erbayes impact clusters.csv to-label --attributes orders.csv --by country
     """
-    refuse_output_over(printing.output, inputs)
-    if printing.output is not None and attributes is not None:
-        disk.refuse_output(printing.output, [attributes])
     sample, _ = inputs.sample()
     for alarm in eb.alarms(sample, [eb.metrics.entities]):
         say(alarm)

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, compress, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import erbayes as eb
 
 from .._internal.errors import DataError, head
 from .._internal.policies import Missing
 from .designs import Drawing
-from .lazily import answer_faults, counted, disk, large_files, np, pd, plans, returned_answers
-from .options import argument, message, option, refuse_same_file, within
+from .lazily import answer_faults, counted, disk, large_files, pd, plans, returned_answers
+from .options import argument, message, option, panel, refuse_same_file, within
 from .predictions import CLUSTERS, Frame, Part, Predicted, Reading, in_words
 from .printing import show_cautions
 from .remembered import TABLE
 from .top_up import read_both
 
-if TYPE_CHECKING:
-    from ..design.contract import Design
-
-
 NAMED = 3
 """Added records that are missing in the prediction, named at most."""
-
-
 LABELLED = "{:,} labelled records of {:,} entities"
 
 
@@ -43,15 +36,13 @@ def note_unresolved(labels: eb.labels.Labels | None) -> None:
 
 def _explain_unlike(units: eb.units.Units, drawn: eb.labels.Drawn) -> str | None:
     """Text that tells a prediction from the one that was drawn from, None if their sizes are alike."""
-    known = units.known
-    if known is None or all(
-        np.array_equal(*pair) for pair in ((known.size, drawn.known.size), (known.count, drawn.known.count))
-    ):
+    if units.known is None:
         return None
-    one, other = (
-        CLUSTERS.format(int(sizes.size @ sizes.count), int(sizes.count.sum()))
-        for sizes in (known, drawn.known)
-    )
+    both = (units.known, drawn.known)
+    counts, counts_drawn_from = (dict(zip(known.size, known.count, strict=True)) for known in both)
+    if counts == counts_drawn_from:
+        return None
+    one, other = (CLUSTERS.format(int(known.size @ known.count), int(known.count.sum())) for known in both)
     return f"it has {one}, not {other}" if one != other else f"its clusters of {one} have other sizes"
 
 
@@ -76,11 +67,9 @@ def _print_scan(units: counted.Scanned, path: Path, name: str = "") -> None:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@panel("Files")
 class Inputs:
     """Options that all commands on predictions share. `One` and `Several` add the predictions."""
-
-    panel: ClassVar = "Files"
 
     prediction: Path | list[Path]
     labels: Path = argument(
@@ -144,14 +133,14 @@ class Inputs:
         """True if LABELS is a folder with predicted clusters that were drawn."""
         return self.returned is not None and self.returned.of_clusters
 
-    def design(self) -> Design:
+    def design(self) -> eb.design.contract.Design:
         """Return the design, by options or of a folder."""
         if self.returned is None:
             return self.drawing.read()
         return self.returned.design() if self.both is None else self.both[1]
 
     @cached_property
-    def both(self) -> tuple[pd.Series, Design] | None:
+    def both(self) -> tuple[pd.Series, eb.design.contract.Design] | None:
         """Labels and design of a folder and the one that it tops up, None if it tops up none."""
         return None if self.returned is None else read_both(self.returned)
 
@@ -192,20 +181,17 @@ class Inputs:
         for where, task, record in unknown[["where", "task", "record"]].head(NAMED).itertuples(index=False):
             message(f"note: {where}, task {task}: {answer_faults.Fault.UNKNOWN_RECORD.value}: {record!r}")
 
-    def fitted(self, design: Design, shared: dict[str, Any]) -> Design:
+    def fitted(self, design: eb.design.contract.Design, shared: dict[str, Any]) -> eb.design.contract.Design:
         """Return the design with the chances of the prediction that was drawn from, if `origin` is there."""
         if self.returned is None or (part := self.origin) is None:
             return design
         policy = Missing.OMIT if self.missing is Missing.OMIT else Missing.ERROR
         shared = shared | {"frame": None, "missing": policy}
-        units: eb.units.Units
         with self.reading.opened(part, "prediction that was drawn from") as (prediction, read):
             message(f"read {read}, which was drawn from")
             self.returned.folder.drawn.refuse_another(prediction)
-            if isinstance(prediction, eb.Clustering):
-                units = eb.measure(prediction, **shared)
-            else:
-                units = self.reading.scan(part, shared)
+            in_memory = isinstance(prediction, eb.Clustering)
+            units = eb.measure(prediction, **shared) if in_memory else self.reading.scan(part, shared)
         return eb.design.KeptWeights(design, units)
 
     def labelled(self) -> tuple[dict[str, Any], str]:
@@ -225,7 +211,7 @@ class Inputs:
         return {"frame": frame, "labels": labels, "missing": self.missing}, read
 
 
-@dataclass(frozen=True, kw_only=True)
+@panel()
 class One(Predicted, Inputs):
     """Options of a command on one prediction."""
 
@@ -233,15 +219,14 @@ class One(Predicted, Inputs):
         """Read or scan (with `grouped`) the prediction, and return its sample and what was read, in words."""
         design, part = self.design(), self.part
         if self.returned is not None and self.of_clusters:
-            return self._sample_clusters(self.returned, design)
-        units: eb.units.Units
+            return self._sample_clusters(self.returned)
         prediction: Any = None
         if self.scanned:
             shared, labels_read = self.labelled()
             message(f"read {labels_read}")
-            units = scanned = self.reading.scan(part, shared | grouped)
-            _print_scan(scanned, part.path)
-            read = f"{_describe_count(scanned)} ({in_words(scanned.columns, part.path)}); {labels_read}"
+            units = self.reading.scan(part, shared | grouped)
+            _print_scan(units, part.path)
+            read = f"{_describe_count(units)} ({in_words(units.columns, part.path)}); {labels_read}"
         else:
             prediction, shared, read = self.memory
             units = eb.measure(prediction, **shared)
@@ -254,7 +239,7 @@ class One(Predicted, Inputs):
         with within(self.drawing.in_words):
             return eb.Sample(units, design), read
 
-    def _sample_clusters(self, returned: eb.labels.Labels, design: Design) -> tuple[eb.Sample, str]:
+    def _sample_clusters(self, returned: eb.labels.Labels) -> tuple[eb.Sample, str]:
         """Make the sample of drawn predicted clusters, with a sentence about what was read."""
         if self.drawn_from is not None or self.framed.given:
             option = "--frame" if self.framed.given else "--drawn-from"
@@ -265,7 +250,7 @@ class One(Predicted, Inputs):
         read = f"{read}; {LABELLED.format(len(labels), labels.nunique())} ({self.labels})"
         message(f"read {read}")
         note_unresolved(returned)
-        return eb.Sample(units, design), read
+        return eb.Sample(units, self.design()), read
 
     @cached_property
     def memory(self) -> tuple[Any, dict[str, Any], str]:
@@ -277,7 +262,7 @@ class One(Predicted, Inputs):
         return prediction, shared, f"{read}; {labels_read}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@panel()
 class Several(Inputs):
     """Options of a command on several predictions."""
 
@@ -330,7 +315,7 @@ class Several(Inputs):
                 message(f"{name}: read {read}")
                 self.name_added(predictions[name])
         elif self.missing is Missing.COMMON:
-            predictions = dict(self.reading.scan_shared(parts, shared | grouped))
+            predictions = dict(self.reading.scan(parts, shared | grouped))
         else:
             predictions = {name: self.reading.scan(part, shared | grouped) for name, part in parts.items()}
         if self.scanned:

@@ -30,7 +30,7 @@ def draw_command(
     planned: Planned,
     shown: Shown,
     replace_answers: bool = flag("Replace a folder that holds answers, which are lost.", "--replace"),
-    output: Path = option("Folder to write.", "-o", default=REQUIRED),
+    folder: Path = option("Folder to write.", "--output", "-o", default=REQUIRED),
     formatted: Formatted,
 ) -> None:
     """Draw records of PREDICTION to be labelled, and write a folder for annotators.
@@ -51,10 +51,10 @@ def draw_command(
     Example: erbayes draw clusters.csv -d mixture -n 200 --seed 7 --attributes customers.csv -o to-label
     """
     if planned.design is PlanName.PAIRS:
-        draw_pairs(inputs, planned, shown, replace_answers, output)
+        draw_pairs(inputs, planned, shown, replace_answers, folder)
         return
     plan = planned.plan()
-    folders.refuse_folder(output, replace_answers)
+    folders.refuse_folder(folder, replace_answers)
     values = planned.values_of_records()
     with inputs.reading.opened(inputs.part) as (prediction, read):
         message(f"read {read}")
@@ -65,44 +65,45 @@ def draw_command(
             drawn = replace(drawn, values=None)  # which records are new is not for the tasks
         table = shown.tasks(drawn, inputs.reading.record, inputs.reading.any_id)
         refuse_strange_candidates(table, prediction)
-    folder = eb.labels.write_folder(
-        output,
+    written = eb.labels.write_folder(
+        folder,
         drawn,
         table,
         annotators=shown.annotators,
         overlap=shown.overlap,
         blind=shown.blind,
         replace=replace_answers,
-        facts={"read": read} | _list_facts(inputs, planned, shown, output),
+        facts={"read": read} | _list_facts(inputs, planned, shown, folder),
     )
-    _show_folder(output, folder, drawn, table, formatted)
+    _show_folder(written, formatted)
     _note_candidates(table)
     _note_large(drawn)
     if not sheets.HAS_XLSX:
         message("note: no XLSX sheets, which need: pip install 'erbayes[sheets]'")
 
 
-def _list_facts(inputs: Predicted, planned: Planned, shown: Shown, output: Path) -> dict[str, Any]:
+def _list_facts(inputs: Predicted, planned: Planned, shown: Shown, folder: Path) -> dict[str, Any]:
     """Return what a folder keeps: the files that it was made of, and the call that drew it."""
     files = {name: str(path) for options in (inputs, shown, planned) for name, path in files_of(options)}
     groups = (inputs, inputs.reading, inputs.reading.links, shown)
     values = {name: value for options in groups for name, value in vars(options).items()}
-    return files | {CALL: remembered(values | {"top_up": planned.top_up}, output)}
+    return files | {CALL: remembered(values | {"top_up": planned.top_up}, folder)}
 
 
-def _show_folder(
-    output: Path, folder: folders.Folder, drawn: eb.labels.Drawn, table: pd.DataFrame, formatted: Formatted
-) -> None:
+def _show_folder(folder: folders.Folder, formatted: Formatted) -> None:
     """Print what was written, and which files are for whom."""
     dealt = [
-        (who, len(numbers), " or ".join(sorted(file.name for file in output.glob(f"*-{who}.*"))))
+        (who, len(numbers), " or ".join(sorted(file.name for file in folder.path.glob(f"*-{who}.*"))))
         for who, numbers in folder.dealt.items()
     ]
-    counts = f"{len(drawn.table):,} draws, {table['task'].max():,} tasks, {len(table):,} records shown"
+    draws, tasks, records = len(folder.drawn.table), folder.tasks["task"].max(), len(folder.tasks)
     formatted.show_sentences(
-        [f"wrote {output}: {counts}", *(f"{who}: {tasks:,} tasks in {files}" for who, tasks, files in dealt)],
+        [
+            f"wrote {folder.path}: {draws:,} draws, {tasks:,} tasks, {records:,} records shown",
+            *(f"{who}: {number:,} tasks in {files}" for who, number, files in dealt),
+        ],
         pd.DataFrame(dealt, columns=["annotator", "tasks", "files"]).assign(
-            folder=str(output), draws=len(drawn.table), records=len(table)
+            folder=str(folder.path), draws=draws, records=records
         ),
     )
 
@@ -149,9 +150,6 @@ def labels_command(
     Example:
       erbayes labels to-label --problems problems.csv
     """
-    for path in (problems, output):
-        if path is not None:
-            disk.refuse_output(path, [folder])
     labels = eb.labels.read_labels(folder)
     plain = formatted.format is Format.TABLE
     if plain:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache, partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, dataclass_transform, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -28,6 +28,8 @@ COLOURS = {Grade.NOTE: None, Grade.CAUTION: "yellow", Grade.FAULT: "red"}
 """Colours of alarms in a terminal."""
 ORDER = "draw labels estimate compare thresholds pairs impact check plan report metrics demo help".split()
 """Commands in the order of the work."""
+OUTPUTS = ("output", "picture", "problems")
+"""Options that name a file to write."""
 COMPLETION = {"install_completion", "show_completion"}
 
 
@@ -183,6 +185,18 @@ def within(place: str) -> Iterator[None]:
         raise DataError(f"{error.what} ({place})") from error
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def panel[T](name: str | None = None) -> Callable[[type[T]], type[T]]:
+    """Make a class one of options, a field each, which help shows in the panel of this name."""
+
+    def make(options: type[T]) -> type[T]:
+        if name is not None:
+            options.panel = name  # type: ignore[attr-defined]
+        return dataclass(frozen=True, kw_only=True)(options)
+
+    return make
+
+
 REQUIRED: Any = MISSING
 """The default of an option without one."""
 
@@ -233,7 +247,9 @@ def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
         @wraps(work)
         def run(**values: Any) -> None:
             try:
-                _call(work, recall(values))
+                values = recall(values)
+                _refuse_outputs(values)
+                _call(work, values)
             except DataError as error:
                 words = "; ".join([f"erbayes: {error.what}", *(REMEDIES[r] for r in error.remedies)])
                 message(words.replace(COLUMNS, _name_columns(values, error.what)))
@@ -246,6 +262,16 @@ def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
         return app.command(name, cls=Explained, short_help=summary)(run)
 
     return register
+
+
+def _refuse_outputs(values: Mapping[str, Any]) -> None:
+    """Refuse an output that is a file of other options, or cannot be written, before anything is read."""
+    inputs = [
+        value if isinstance(value, list) else [value] for k, value in values.items() if k not in OUTPUTS
+    ]
+    paths = [path for listed in inputs for path in listed if isinstance(path, Path)]
+    for output in filter(None, map(values.get, OUTPUTS)):
+        disk.refuse_output(output, paths)
 
 
 def _name_columns(values: Mapping[str, Any], what: str) -> str:
@@ -320,9 +346,3 @@ def refuse_same_file(first: tuple[str, Path], second: tuple[str, Path]) -> None:
         return  # whoever reads them says what is wrong
     if same:
         raise DataError(f"{name} {path} and {other} {again} are one file")
-
-
-def refuse_output_over(output: Path | None, *groups: Any) -> None:
-    """Refuse an output that is a file of some options, or cannot be written, before anything is read."""
-    if output is not None:
-        disk.refuse_output(output, [path for options in groups for _, path in files_of(options)])

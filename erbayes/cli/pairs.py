@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -15,7 +15,7 @@ import erbayes as eb
 from .._internal.errors import DataError
 from .drawing import Planned, Shown
 from .lazily import clusterings, disk, pages, pd, stopping
-from .options import argument, command, flag, message, option, refuse_output_over, say
+from .options import argument, command, flag, message, option, panel, say
 from .predictions import Predicted
 from .printing import Printing
 from .remembered import TABLE
@@ -127,11 +127,9 @@ def _read_answers(path: Path) -> pd.DataFrame:
     return table[~open_]
 
 
-@dataclass(frozen=True, kw_only=True)
+@panel("Pairs")
 class Asked:
     """Options of what labelled pairs are to tell."""
-
-    panel: ClassVar = "Pairs"
 
     threshold: str | None = option("Thresholds with commas between them; by default ends of bands.")
     of_edges: bool = flag("Edges were drawn by bands of their score: estimate right edges, not links.")
@@ -159,8 +157,6 @@ def pairs_command(
           --records ids.csv --threshold 1.5 -o pairs
       erbayes pairs edges.csv pairs --records ids.csv --threshold 1.5
     """
-    for output in (printing.output, asked.picture):
-        refuse_output_over(output, table)
     at = None if asked.threshold is None else read_thresholds(asked.threshold, "--threshold")
     work: Any = eb.pairs.scored_edges if asked.of_edges else eb.pairs.estimate
     found: eb.pairs.LabelledPairs | eb.pairs.ScoredEdges = work(

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import erbayes as eb
 
 from .._internal.errors import DataError, Remedy
+from .analyses import Analysis, Result
+from .asked import Asked, Metrics
 from .designs import DesignName
 from .inputs import LABELLED, One
 from .lazily import counted, disk, joint, pd, two_phases
-from .options import file_option, message, option, refuse_same_file, remedies, within
+from .options import file_option, message, option, panel, refuse_same_file, remedies, within
 from .predictions import in_words
-
-if TYPE_CHECKING:
-    from ..auxiliary.estimates import AssistedEstimates
-    from ..design.contract import Design
-
 
 ANSWERS = ("drawn", "record", "probability")
 """Columns of a machine's answers. A file without these names has them in this order, and no others."""
@@ -41,11 +37,9 @@ DESIGNS = (DesignName.UNIFORM_RECORDS, DesignName.UNIFORM_CLUSTERS)
 """Designs that two phases can have in the shell."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cheap:
+@panel("Cheap labels")
+class Cheap(Analysis):
     """Options of cheap labels of many draws. LABELS then has careful ones of some of these draws."""
-
-    panel: ClassVar = "Cheap labels"
 
     cheap: Path | None = file_option(
         "Cheap labels of all draws, such as a machine's: record and entity, with columns as LABELS; or "
@@ -69,8 +63,12 @@ class Cheap:
         if self.cheap is None and self.cheap_threshold is not None:
             raise DataError("--cheap-threshold needs --cheap")
 
-    def refuse(self, inputs: One) -> None:
-        """Refuse inputs that do not go with cheap labels, before anything is read."""
+    @property
+    def option(self) -> str | None:
+        return None if self.cheap is None else "--cheap"
+
+    def refuse(self, inputs: One, asked: Asked) -> None:
+        """Refuse inputs without independent draws in their order, which LABELS has careful labels of."""
         if self.cheap is None:
             return
         if inputs.labels.is_dir():
@@ -93,15 +91,20 @@ class Cheap:
         joint.refuse_kept(inputs.missing)
         refuse_same_file(("--cheap", self.cheap), ("LABELS", inputs.labels))
 
-    def _read_cheap_answers(self, prediction: Any) -> tuple[eb.Clustering, Design, str]:
+    def run(self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Metrics) -> Result:
+        """Estimate metrics from both kinds of labels."""
+        found = self.estimates(inputs, sample, metrics)
+        table = found.table(inputs.level, asked.kind).reset_index()
+        return Result(table, "two phases", found.alarms(sample, metrics))
+
+    def _read_cheap_answers(self, prediction: Any) -> tuple[eb.Clustering, eb.design.contract.Design, str]:
         """Read answers of a machine as cheap labels, with their design and a sentence about what was read."""
         assert self.cheap is not None and self.cheap_drawn is not None and self.cheap_threshold is not None
         named = set(ANSWERS) <= set(disk.read_table(self.cheap).columns)
         with remedies({Remedy.COLUMNS: NAMED}):
             table = disk.read_columns(self.cheap, {name: name if named else None for name in ANSWERS})
         drawn = disk.read_columns(self.cheap_drawn, {"drawn": None}).iloc[:, 0]
-        first, second, third = (str(name) for name in table.columns)
-        untold = table[third].isna()
+        untold = table.iloc[:, 2].isna()
         if prediction is None and untold.any():
             raise DataError(
                 f"{self.cheap}: the machine cannot tell in {int(untold.sum()):,} of {len(table):,} answers, "
@@ -110,10 +113,8 @@ class Cheap:
             )
         if isinstance(prediction, pd.DataFrame):  # with the dates of a frame
             prediction = prediction.iloc[:, :2]
-        columns = (first, second, third)
-        machine = eb.labels.machine_labels(
-            table, drawn, prediction, threshold=self.cheap_threshold, columns=columns
-        )
+        answers = table.set_axis(list(ANSWERS), axis=1)
+        machine = eb.labels.machine_labels(answers, drawn, prediction, threshold=self.cheap_threshold)
         labels = eb.Clustering.of(machine.labels, "cheap labels")
         read = (
             f"{len(table):,} answers ({in_words(table.columns, self.cheap)}); with a probability of "
@@ -123,8 +124,8 @@ class Cheap:
         return labels, machine.design, read
 
     def estimates(
-        self, inputs: One, sample: eb.Sample, metrics: Sequence[eb.metrics.Metric]
-    ) -> AssistedEstimates:
+        self, inputs: One, sample: eb.Sample, metrics: Metrics
+    ) -> eb.auxiliary.estimates.AssistedEstimates:
         """Read the cheap labels, and return the metrics of careful labels with their help."""
         assert self.cheap is not None
         scanned = isinstance(sample.units, counted.Scanned)
@@ -137,10 +138,8 @@ class Cheap:
                 )
                 labels, read = inputs.reading.clustering_of(table, self.cheap, "cheap labels", LABELLED)
             design = replace(inputs.drawing, drawn=self.cheap_drawn).read()
-        units: eb.units.Units
         if scanned:
-            shared, _ = inputs.labelled()
-            units = inputs.reading.scan(inputs.part, shared | {"labels": labels})
+            units = inputs.reading.scan(inputs.part, inputs.labelled()[0] | {"labels": labels})
         else:
             prediction, shared, _ = inputs.memory
             units = eb.measure(prediction, **shared | {"labels": labels})

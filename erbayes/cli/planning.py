@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import erbayes as eb
 
@@ -12,14 +11,11 @@ from .asked import Asked
 from .designs import DesignName
 from .inputs import One
 from .lazily import calibration, pd, plans
-from .options import command, message, option, refuse_output_over, say
+from .options import command, message, option, say
 from .phases import Cheap
 from .printing import Printing, blank_missing
 
-if TYPE_CHECKING:
-    from ..auxiliary.estimates import AssistedEstimates
-
-    Planned = eb.design.UniformRecords | eb.design.UniformClusters | eb.design.ByPredictedSize
+type Planned = eb.design.UniformRecords | eb.design.UniformClusters | eb.design.ByPredictedSize
 
 
 @command("plan")
@@ -56,13 +52,12 @@ def plan_command(
           --cheap-drawn machine-draws.csv --budget 2400 --per-cheap 0.1 \\
           --per-unit 4 --per-record 0.5
     """
-    refuse_output_over(printing.output, inputs, cheap)
     metrics = asked.chosen_metrics()
     if (half_width is None) == (budget is None):
         raise DataError("a plan needs either --half-width, or --budget with --cheap")
     if len({cheap.cheap is None, budget is None, per_cheap is None}) > 1:
         raise DataError("--cheap, --budget and --per-cheap go together: a budget is split by the two costs")
-    cheap.refuse(inputs)
+    cheap.refuse(inputs, asked)
     pilot, _ = inputs.sample()
     if budget is not None and per_cheap is not None:
         found = cheap.estimates(inputs, pilot, metrics)
@@ -101,7 +96,7 @@ def _list_designs(inputs: One, pilot: eb.Sample) -> dict[str, Planned]:
 
 
 def _split_budget(
-    found: AssistedEstimates,
+    found: eb.auxiliary.estimates.AssistedEstimates,
     sample: eb.Sample,
     budget: float,
     per_unit: float,

@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import typer
 
 import erbayes as eb
 
 from .._internal.errors import DataError, Remedy, head
-from .lazily import counted, disk, large_files, pd
-from .options import argument, file_option, flag, message, option
+from .lazily import disk, large_files, pd
+from .options import argument, file_option, flag, message, option, panel
 
 CLUSTERS = "{:,} records in {:,} clusters"
 
@@ -34,11 +34,9 @@ class Part:
     cluster: str | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@panel("Edges")
 class Links:
     """Options of a prediction that is links between records."""
-
-    panel: ClassVar = "Edges"
 
     edges: bool = flag("Each row of PREDICTION is a link of two records.")
     left: str | None = option("With --edges, the column of one record.", rare=True)
@@ -69,11 +67,7 @@ class Links:
                 f"caution: {path} has each {left.name} once, and none of them as {right.name}: if these are "
                 "records and their clusters, leave out --edges"
             )
-        records = (
-            None
-            if self.records is None
-            else disk.read_columns(self.records, {"record": record}, spare=1).iloc[:, 0]
-        )
+        records = None if self.records is None else read_ids(self.records, record)
         clustering = eb.Clustering.from_pairs(
             frame, score=self.score, threshold=self.threshold, records=records, what=f"pairs of {path}"
         )
@@ -83,6 +77,12 @@ class Links:
             rest = f"{int((clustering.sizes == 1).sum()):,} of the records are linked to no other"
         sizes = CLUSTERS.format(len(clustering.records), len(clustering.clusters))
         return clustering, f"{len(frame):,} {links} of {sizes} ({in_words(frame.columns, path)}; {rest})"
+
+
+def read_ids(path: Path, record: str | None) -> pd.Series:
+    """Return the ids of a file, which may be a prediction."""
+    ids: pd.Series = disk.read_columns(path, {"record": record}, spare=1).iloc[:, 0]
+    return ids
 
 
 def read_scores(table: pd.DataFrame, score: str, path: Path) -> pd.Series:
@@ -105,11 +105,9 @@ def _check_limit(limit: str | None) -> str | None:
     return limit
 
 
-@dataclass(frozen=True, kw_only=True)
+@panel("Files")
 class Reading:
     """Options of the way in which predictions are read."""
-
-    panel: ClassVar = "Files"
 
     record: str | None = option("Record column, in each file that has records.", metavar="COLUMN")
     links: Links
@@ -184,20 +182,15 @@ class Reading:
             sizes = CLUSTERS.format(int(known.size @ known.count), int(known.count.sum()))
             yield source, f"{sizes} ({part.path}, where it lies)"
 
-    def scan(self, part: Part, shared: dict[str, Any]) -> counted.Scanned:
-        """Scan a prediction."""
-        units: counted.Scanned = self._scan(self.source(part), part.cluster, shared)
-        return units
-
-    def scan_shared(self, parts: Mapping[str, Part], shared: dict[str, Any]) -> dict[str, counted.Scanned]:
-        """Scan predictions on the records that all of them have."""
-        clusters = {name: part.cluster for name, part in parts.items()}
-        units: dict[str, counted.Scanned] = self._scan(
-            {name: self.source(part) for name, part in parts.items()}, clusters, shared
-        )
-        return units
-
-    def _scan(self, source: Any, clusters: Any, shared: dict[str, Any]) -> Any:
+    def scan(self, part: Part | Mapping[str, Part], shared: dict[str, Any]) -> Any:
+        """Scan a prediction, or several by name on the records that all of them have."""
+        source: Any
+        clusters: Any
+        if isinstance(part, Part):
+            source, clusters = self.source(part), part.cluster
+        else:
+            source = {name: self.source(one) for name, one in part.items()}
+            clusters = {name: one.cluster for name, one in part.items()}
         columns = eb.large.Columns(self.record, clusters, self.any_id)
         return eb.large.scan(source, columns=columns, database=self.database, **shared)
 
@@ -207,11 +200,9 @@ class Reading:
         return eb.large.DuckDB(self.memory_limit)
 
 
-@dataclass(frozen=True, kw_only=True)
+@panel("Files")
 class Predicted:
     """Options of one prediction."""
-
-    panel: ClassVar = "Files"
 
     prediction: Path = argument("Record and cluster of all records; or pairs, with --edges.")
     reading: Reading
@@ -228,11 +219,9 @@ class Predicted:
         return {"": self.part}
 
 
-@dataclass(frozen=True, kw_only=True)
+@panel("Frame")
 class Frame:
     """Options of the frame: the records that existed when the labels were made."""
-
-    panel: ClassVar = "Frame"
 
     frame: Path | None = option(
         "The records that existed when the labels were made, or an older prediction.", exists=True

@@ -6,19 +6,17 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from io import StringIO
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import ClassVar
 
 import typer
 
 import erbayes as eb
 
 from .lazily import answer_faults, digits, disk, pd
-from .options import message, option
+from .options import message, option, panel
 
 FAULTS = 20
 """Number of faults that are printed, so that they fit a screen; a file has all."""
@@ -135,11 +133,9 @@ def show_cautions(labels: eb.labels.Labels) -> None:
         message(f"caution: {caution}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@panel("Output")
 class Formatted:
     """Option of a table's format."""
-
-    panel: ClassVar = "Output"
 
     format: Format = option("table, csv, json or html.", "-f", default=Format.TABLE, metavar="FORMAT")
 
@@ -163,7 +159,7 @@ class Formatted:
             self.show(blank_missing(table))
 
 
-@dataclass(frozen=True, kw_only=True)
+@panel()
 class Printing(Formatted):
     """Options of a table's format and file."""
 

@@ -27,6 +27,12 @@ def remembered(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return {k: os.path.relpath(v.resolve(), here) if isinstance(v, Path) else v for k, v in kept.items()}
 
 
+def take_call(folder: folders.Folder) -> dict[str, Any]:
+    """Return what a folder keeps of the options that drew it; nothing if Python wrote it."""
+    call = folder.facts.get(CALL)
+    return call if isinstance(call, dict) else {}
+
+
 def locate(folder: Path, path: Any) -> Path:
     """Return a path that a folder keeps, as seen from where the shell is."""
     return Path(os.path.relpath(folder.resolve().parent / str(path)))
@@ -49,8 +55,8 @@ def _recall_attributes(values: Mapping[str, Any], call: Mapping[str, Any], folde
 
 def _recall_records(values: dict[str, Any], labels: Path) -> dict[str, Any]:
     """Fill in the file of all records of scored edges: that from which a folder was drawn."""
-    call = folders.read_folder(labels).facts.get(CALL) if labels.is_dir() else None
-    if values["records"] is not None or not isinstance(call, dict):
+    call = take_call(folders.read_folder(labels)) if labels.is_dir() else {}
+    if values["records"] is not None or not call:
         return values
     own = locate(labels, call.get("records", call["prediction"]))
     if not own.is_file() or ("edges" in call and "records" not in call):
@@ -95,8 +101,7 @@ def _read_call(labels: Path, given: bool) -> dict[str, Any] | None:
     """Read the call that drew a folder, None if LABELS has none and the predictions are `given`."""
     missing = f"LABELS are missing: name them after {labels}, or name a folder of erbayes draw"
     if labels.is_dir() and not (labels / TABLE).is_file():
-        call = folders.read_folder(labels).facts.get(CALL)
-        if isinstance(call, dict):
+        if call := take_call(folders.read_folder(labels)):
             return call
         missing = f"{labels} does not say what was drawn from: name PREDICTION before it"
     if given:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import erbayes as eb
 
@@ -18,23 +17,19 @@ from .options import (
     file_option,
     message,
     option,
-    refuse_output_over,
+    panel,
     refuse_same_file,
     within,
 )
-from .predictions import read_scores
+from .predictions import read_ids, read_scores
 from .printing import Format, Printing, show_cautions
 from .top_up import read_both, read_drawn_from
-
-if TYPE_CHECKING:
-    from ..design.contract import Design
-
 
 SHOWN = 20
 """Thresholds of a table that a person reads, at most."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@panel()
 class EdgeTable:
     """Options of scored edges."""
 
@@ -61,7 +56,7 @@ class EdgeTable:
             table = disk.read_table(self.edges)
         score = edges.choose_names(list(table.columns), self.score)[2]
         scores = read_scores(table, score, self.edges)
-        records = disk.read_columns(self.records, {"record": self.record}, spare=1).iloc[:, 0]
+        records = read_ids(self.records, self.record)
         message(f"read {len(table):,} edges of {len(records):,} records (scores: {score} of {self.edges})")
         return {"edges": table.assign(**{score: scores}), "records": records, "score": score}
 
@@ -76,7 +71,7 @@ class EdgeTable:
         return found
 
 
-@dataclass(frozen=True, kw_only=True)
+@panel()
 class Scored:
     """Options of scored edges, and of the labels that judge them."""
 
@@ -94,7 +89,7 @@ class Scored:
     def __post_init__(self) -> None:
         refuse_same_file(("EDGES", self.table.edges), ("LABELS", self.labels))
 
-    def sample(self) -> tuple[pd.Series, Design]:
+    def sample(self) -> tuple[pd.Series, eb.design.contract.Design]:
         """Read the labels, with the design by which they were drawn."""
         if self.labels.is_dir():
             returned = eb.labels.read_labels(self.labels)
@@ -144,8 +139,6 @@ def thresholds_command(
           --records ids.csv --score match_weight --at 50 --min-precision 0.95 \\
           --picture curve.svg
     """
-    for output in (printing.output, picture):
-        refuse_output_over(output, scored)
     given, (labels, design) = scored.table.given(), scored.sample()
     least = {} if minima == Minima() else minima.read()
     metrics = list(dict.fromkeys(eb.metrics.chosen([*asked.chosen_metrics(), *least])))

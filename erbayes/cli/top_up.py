@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import erbayes as eb
 
@@ -12,16 +12,13 @@ from .._internal.errors import DataError, head
 from .lazily import folders, pd, plans
 from .options import message
 from .predictions import Links, Part, Reading
-from .remembered import CALL, locate
-
-if TYPE_CHECKING:
-    from ..design.contract import Design
+from .remembered import locate, take_call
 
 
 def read_drawn_from(folder: folders.Folder) -> eb.Clustering:
     """Read the prediction that a folder was drawn from, as the folder remembers it."""
-    call: Any = folder.facts.get(CALL)
-    if not isinstance(call, dict) or "stored" in call:
+    call = take_call(folder)
+    if not call or "stored" in call:
         raise DataError(f"{folder.path} remembers no file that it was drawn from: draw it from a file")
     path = locate(folder.path, call["prediction"])
     if not path.is_file():
@@ -57,10 +54,9 @@ def flag_new(older: Path, prediction: Any) -> pd.Series:
     return pd.Series(new.astype(float), prediction.records)
 
 
-def read_both(labels: eb.labels.Labels) -> tuple[pd.Series, Design] | None:
+def read_both(labels: eb.labels.Labels) -> tuple[pd.Series, eb.design.contract.Design] | None:
     """Return labels and design of a folder with the one that it tops up, None if it tops up none."""
-    call: Any = labels.folder.facts.get(CALL)
-    if not isinstance(call, dict) or "top_up" not in call:
+    if "top_up" not in (call := take_call(labels.folder)):
         return None
     older = eb.labels.read_labels(locate(labels.folder.path, call["top_up"]))
     for one in (older, labels):

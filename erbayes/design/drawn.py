@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import DataError, head, need_object, number, refuse_cases, whole
+from .._internal.errors import DataError, head, need, need_object, number, refuse_cases, whole
 from ..units.clustering import as_index
 from ..units.units import Units
 from .variance import StratifiedDraws
@@ -110,21 +110,21 @@ def need_distinct(unit: IntArray, units: Units, population: int | None) -> None:
 
 def numbers_by_id(values: Any, ids: pd.Index, what: str, owners: str) -> FloatArray:
     """Return numbers that are keyed by id, in the order of `ids`."""
-    series = series_by_id(values, what)
-    if not series.index.is_unique:
-        raise DataError(f"{what}: {int(series.index.duplicated().sum())} {owners} are listed twice")
+    series = series_by_id(values, what, owners)
     position = series.index.get_indexer(ids)
     refuse_cases(ids[position < 0], f"{what} are missing for {{n}} of {len(ids)} {owners}, such as")
     return real_numbers(series, what)[position]
 
 
-def series_by_id(values: Any, what: str) -> pd.Series:
-    """Return a Series or a mapping as a Series, refusing anything else."""
-    if isinstance(values, pd.Series):
-        return values
-    if not isinstance(values, Mapping):
-        raise DataError(f"{what} must be a Series or a mapping by id, not {type(values).__name__}")
-    return pd.Series(list(values.values()), as_index(list(values)))
+def series_by_id(values: Any, what: str, owners: str = "ids") -> pd.Series:
+    """Return a Series or a mapping as a Series with one value for each id, refusing anything else."""
+    if isinstance(values, Mapping):
+        values = pd.Series(list(values.values()), as_index(list(values)))
+    need(values, pd.Series, f"{what} must be a Series or a mapping by id")
+    series: pd.Series = values
+    if not series.index.is_unique:
+        raise DataError(f"{what}: {int(series.index.duplicated().sum())} {owners} are listed twice")
+    return series
 
 
 def real_numbers(values: Any, what: str) -> FloatArray:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._internal.errors import DataError, Remedy, head, need
+from .._internal.errors import DataError, Remedy, need, refuse_cases
 from ..units.units import Units
 from .contract import Design, Expansion
 from .drawn import unreached
@@ -55,12 +55,10 @@ class KeptWeights:
                 Remedy.FRAME,
             )
         single = units.ids.symmetric_difference(self.drawn_from.ids)
-        if len(single):
-            raise DataError(
-                f"{len(single)} labelled units are in the prediction or in the one that was drawn from, not "
-                f"in both, such as {head(single)}",
-                Remedy.MISSING,
-            )
+        said = (
+            "{n} labelled units are in the prediction or in the one that was drawn from, not in both, such as"
+        )
+        refuse_cases(single, said, "", Remedy.MISSING)
         position = units.ids.get_indexer(self.drawn_from.ids).astype(np.int64)
         never = expansion.unreached
         if never is not None and not _is_same(units, self.drawn_from):
@@ -72,12 +70,6 @@ class KeptWeights:
 
 def _is_same(units: Units, others: Units) -> bool:
     """Return whether two predictions are equal, as far as their sizes and the labelled units show."""
-    if units.known is None or others.known is None:
+    if units.known is None or not units.known.equals(others.known):
         return False
-    pairs = (
-        (units.known.size, others.known.size),
-        (units.known.count, others.known.count),
-        (units.n, others.n),
-        (units.m, others.m),
-    )
-    return all(np.array_equal(a, b) for a, b in pairs)
+    return np.array_equal(units.n, others.n) and np.array_equal(units.m, others.m)

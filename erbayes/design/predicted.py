@@ -33,19 +33,13 @@ def known_sizes(units: Units, drawn_from: KnownTotals | None) -> KnownTotals:
             "labelled records that are missing in the prediction were kept, but had no chance to be "
             "drawn from it: use Missing.OMIT"
         )
-    if drawn_from is not None and not (
-        np.array_equal(known.size, drawn_from.size) and np.array_equal(known.count, drawn_from.count)
-    ):
+    if drawn_from is not None and not known.equals(drawn_from):
         raise DataError(
-            f"chances are those of a prediction of {_describe_known(drawn_from)}, but this one has "
-            f"{_describe_known(known)}: pass the prediction that was drawn from",
+            f"chances are those of a prediction of {drawn_from}, but this one has {known}: pass the "
+            "prediction that was drawn from",
             Remedy.DRAWN_FROM,
         )
     return known
-
-
-def _describe_known(known: KnownTotals) -> str:
-    return f"{known.size @ known.count:,.0f} records in {known.count.sum():,.0f} clusters"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

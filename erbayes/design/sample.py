@@ -84,8 +84,7 @@ class Sample:
         if units.frame is not None:
             facts |= units.frame.in_words()
         if units.known is not None:
-            records, clusters = (units.known.size * units.known.count).sum(), units.known.count.sum()
-            facts["the prediction"] = f"{records:,.0f} records in {clusters:,.0f} clusters"
+            facts["the prediction"] = str(units.known)
         return facts
 
     def _repr_html_(self) -> str:

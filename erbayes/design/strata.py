@@ -86,10 +86,7 @@ class Stratified:
 
     def _code_strata(self, units: Units) -> tuple[IntArray, pd.Index]:
         """Return the stratum of each unit, (units,), and the names of strata that have one."""
-        strata = series_by_id(self.stratum, "strata")
-        if not strata.index.is_unique:
-            raise DataError(f"strata: {int(strata.index.duplicated().sum())} units are listed twice")
-        strata = strata.dropna()
+        strata = series_by_id(self.stratum, "strata", "units").dropna()
         position = strata.index.get_indexer(units.ids)
         refuse_cases(units.ids[position < 0], "{n} units have no stratum, such as")
         codes, names = pd.factorize(strata.take(position))

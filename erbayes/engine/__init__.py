@@ -7,7 +7,7 @@ Studies, reports, comparisons and sensitivity analyses take all of them. They al
 with the same arguments (see `Engine`).
 """
 
-from .bounded_means import AnytimeBetting, Betting, BoundedMeans, betting
+from .bounded_means import Betting, BoundedMeans, betting
 from .closed_form import Taylor, taylor
 from .contract import Engine, Estimator
 from .labelled_only import Naive, P_naive, naive
@@ -18,7 +18,6 @@ from .schemes import PseudoDraws, RaoWu
 from .several_engines import side_by_side
 
 __all__ = [
-    "AnytimeBetting",
     "BCa",
     "Betting",
     "BoundedMeans",

@@ -157,23 +157,12 @@ def with_draws(fit: Normal, values: FloatArray, shares: FloatArray) -> Means:
     return Means(**{f.name: getattr(fit, f.name) for f in fields(Normal)}, values=values, shares=shares)
 
 
-class _OfMeans:
-    """Kind of interval that needs the value of each draw."""
-
-    __slots__ = ()
-    anytime: ClassVar[bool]
-
-    def suits(self, result: Any) -> bool:
-        return isinstance(result, Means)
-
-    def bounds(self, result: Means, level: float) -> FloatArray:
-        values, shares = (np.swapaxes(a, -1, -2) for a in (result.values, result.shares))
-        return betting(values, level, self.anytime, shares)
-
-
 @dataclass(frozen=True, slots=True)
-class Betting(_OfMeans):
+class Betting:
     """Kind of interval by betting, exact if the draws are looked at once, at a number fixed beforehand.
+
+    With `anytime` it is exact at all looks together, a confidence sequence. Draws then count in the order in
+    which the design lists them, which must be that of drawing.
 
     Examples
     --------
@@ -184,23 +173,17 @@ class Betting(_OfMeans):
     array([[0.66, 0.83]])
     """
 
-    anytime: ClassVar[bool] = False
+    anytime: bool = False
+
+    def suits(self, result: Any) -> bool:
+        return isinstance(result, Means)
+
+    def bounds(self, result: Means, level: float) -> FloatArray:
+        values, shares = (np.swapaxes(a, -1, -2) for a in (result.values, result.shares))
+        return betting(values, level, self.anytime, shares)
 
     def label(self, support: Support) -> str:
-        return "betting"
-
-
-@dataclass(frozen=True, slots=True)
-class AnytimeBetting(_OfMeans):
-    """Kind of interval by betting, exact at all looks together: a confidence sequence.
-
-    Draws count in the order in which the design lists them, which must be that of drawing.
-    """
-
-    anytime: ClassVar[bool] = True
-
-    def label(self, support: Support) -> str:
-        return "betting at any time"
+        return "betting at any time" if self.anytime else "betting"
 
 
 Means.kind = Betting()
@@ -291,7 +274,7 @@ class BoundedMeans:
     """An engine for metrics that are means of bounded numbers, such as B-cubed under uniform records.
 
     Estimates and standard errors are those of the closed form. The result also has the number of each draw,
-    from which `Betting` and `AnytimeBetting` make exact intervals.
+    from which `Betting` makes exact intervals.
 
     Raises
     ------

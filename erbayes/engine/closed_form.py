@@ -40,10 +40,6 @@ def taylor(sample: Sample, metrics: Wanted = USUAL) -> Totals:
 
     `.apply(metrics)` makes metrics of them (see `Totals.apply`).
 
-    Returns
-    -------
-    Totals
-
     Raises
     ------
     NotIdentified

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from .._internal.arrays import FloatArray, Seed
+from .._internal.arrays import Seed
 from .._internal.errors import DataError, need_object
 from ..design.sample import Sample
 from ..metrics.definitions import Metric
@@ -54,14 +54,6 @@ class Doubting(Engine, Protocol):
 
     def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Sequence[str]:
         """Return one sentence for each such metric, with its remedy; one without a grade is a caution."""
-
-
-@runtime_checkable
-class Counting(Engine, Protocol):
-    """An engine whose estimates by domain have other numbers of draws than the effective ones of Kish."""
-
-    def effective_draws(self, sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
-        """Return the number of draws that each metric depends on, (k,); NaN if none is in its domain."""
 
 
 @runtime_checkable

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import FloatArray
 from .._internal.errors import Grade, NotIdentified, Remedy, Sentence
 from ..design import UniformRecords
 from ..design.calibration import NOTABLE, links_out_of_reach
 from ..design.contract import WithChances, WithLaw
 from ..design.nonresponse import Responding
 from ..design.sample import Sample, need_sample
-from ..metrics.columns import PIECES, PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS, Known, pairs
+from ..metrics.columns import PIECES, PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS, ClusterSum, Known, pairs
 from ..metrics.definitions import (
     PER_RECORD,
     POSITIVE,
@@ -22,6 +21,7 @@ from ..metrics.definitions import (
     Group,
     Metric,
     N,
+    Value,
     Wanted,
     chosen,
     chosen_one,
@@ -73,19 +73,27 @@ def balance(sample: Sample) -> pd.DataFrame:
     Name: ratio, dtype: float64
     """
     need_sample(sample)
-
-    def scale(y: FloatArray, r: FloatArray, N: FloatArray) -> FloatArray:
-        return N * y / r
-
     totals = [PREDICTED_LINKS, PREDICTED_CLUSTERS]
-    ratios = [
-        Metric(c.name, (c, RECORDS, N), scale, PER_RECORD, POSITIVE, "N Σwy / Σw records") for c in totals
-    ]
+    ratios = [scale_to_records(c) for c in totals]
     if sample.expansion.absolute:
         totals.insert(0, RECORDS)
         ratios.insert(0, Metric("records", (RECORDS,), lambda r: r, PER_RECORD, POSITIVE, "Σw records"))
     fit = taylor(sample, ratios).apply(ratios, order=1)
-    known = np.array([sample.known(Known(c)) for c in totals])
+    return compare_with_known(fit, [sample.known(Known(c)) for c in totals])
+
+
+def scale_to_records(column: ClusterSum) -> Metric:
+    """Return a total as a ratio to records, times their known number."""
+    return Metric(column.name, (column, RECORDS, N), _scale, PER_RECORD, POSITIVE, "N Σwy / Σw records")
+
+
+def _scale(y: Value, r: Value, N: Value) -> Value:
+    return N * y / r
+
+
+def compare_with_known(fit: Normal, totals: Sequence[float]) -> pd.DataFrame:
+    """Return a table of estimated and known totals, (k,), with their ratio."""
+    known = np.array(totals)
     ratio = np.divide(fit.mean, known, out=np.full(len(known), np.nan), where=known > 0)
     columns = {"estimate": fit.mean, "se": fit.sd, "known": known, "ratio": ratio}
     return pd.DataFrame(columns, index=list(fit.names))

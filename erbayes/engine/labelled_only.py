@@ -12,22 +12,18 @@ from .._internal.arrays import Seed
 from .._internal.errors import NotIdentified
 from ..design import UniformClusters
 from ..design.sample import Sample, need_sample
-from ..metrics.definitions import USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
+from ..metrics.definitions import USUAL, Metric, Wanted, chosen, pairwise_precision
 from ..metrics.uncertain import Normal
 from ..units.units import Units, need_units
 from .closed_form import taylor
 
 
 def naive(units: Units, metrics: Wanted = USUAL) -> pd.Series:
-    """Compute metrics on the labelled records alone: a warning, not an estimate.
+    """Compute metrics on the labelled records alone, as a Series by their names: a warning, no estimate.
 
     Wrong links to records outside the sample are missed, so that precision is far too high. These are P_naive
     and R_naive of Binette et al. (2022) for any metric. There is no standard error, since none would be
     honest.
-
-    Returns
-    -------
-    Series of float, by the names of the metrics
 
     Raises
     ------
@@ -51,11 +47,6 @@ def naive(units: Units, metrics: Wanted = USUAL) -> pd.Series:
 def P_naive(units: Units) -> float:
     """Compute pairwise precision on the labelled records alone, the paper's P_naive (see `naive`)."""
     return float(naive(units, [pairwise_precision]).iloc[0])
-
-
-def R_naive(units: Units) -> float:
-    """Compute pairwise recall on the labelled records alone, the paper's R_naive (see `naive`)."""
-    return float(naive(units, [pairwise_recall]).iloc[0])
 
 
 def _as_census(units: Units, metrics: Sequence[Metric]) -> Normal:

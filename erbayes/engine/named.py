@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from .._internal.arrays import Seed
-from .._internal.errors import DataError, Grade, Sentence
+from .._internal.errors import DataError, Grade, Sentence, import_extra
 from ..design.calibration import NOTABLE, links_out_of_reach
 from ..design.contract import WithLaw
 from ..design.sample import Sample
@@ -23,12 +22,8 @@ from .replicates import Resampled
 
 
 def _import_bayes() -> Any:
-    """Return `erbayes.bayes`, or refuse if PyMC is not installed."""
-    try:
-        # imported here, since models lie above engines, and PyMC is an extra that takes seconds to import
-        return import_module("erbayes.bayes")
-    except ModuleNotFoundError as error:
-        raise DataError("the size model needs PyMC: pip install 'erbayes[bayes]'") from error
+    # imported here, since models lie above engines, and PyMC is an extra that takes seconds to import
+    return import_extra("erbayes.bayes", "the size model needs PyMC", "bayes")
 
 
 def make_size_model() -> Any:

@@ -54,16 +54,6 @@ def pool_quantiles(
     its rank, which keeps chains and the dependence of metrics. Quantiles of a `Normal` are the ends of its
     default intervals. For metrics in `outer` no result is trusted to know its own error: their intervals span
     those of all results.
-
-    Examples
-    --------
-    >>> support = ((-np.inf, np.inf),)
-    >>> near, far = (
-    ...     Normal(("x",), np.array([mean]), np.array([[1.0]]), np.array([np.inf]), support)
-    ...     for mean in (0.0, 8.0)
-    ... )
-    >>> pool_quantiles([near, far], rng=1).interval(0.9).round(1)
-    array([[2.4, 5.6]])
     """
     results = list(results)
     if len(results) < 2:

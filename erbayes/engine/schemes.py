@@ -134,11 +134,8 @@ class PseudoDraws(Scheme):
         if draws.lost > 1 or draws.theta[0] < 1:
             raise NotIdentified("pseudo-draws are made for one stratum drawn with replacement")
         n = len(root)
-        own, pseudo = (
-            rng.standard_exponential((replicates, n)),
-            rng.standard_gamma(self.mass, (replicates, 2)),
-        )
-        r = np.hstack([own, pseudo])
+        own = rng.standard_exponential((replicates, n))
+        r = np.hstack([own, rng.standard_gamma(self.mass, (replicates, 2))])
         return np.asarray(r * n / r.sum(axis=1, keepdims=True))
 
     def pseudo(self, sample: Sample, columns: Sequence[Column]) -> FloatArray:

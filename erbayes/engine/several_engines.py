@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pandas as pd
@@ -16,12 +15,9 @@ from .._internal.errors import DataError, NotIdentified, need
 from ..design.sample import Sample
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..metrics.intervals import Kind, array_stats, check_level, suitable
-from ..metrics.uncertain import EMPTY, Draws, Normal, Tabled
+from ..metrics.uncertain import EMPTY, Draws, Normal, Pictured
 from .contract import Explaining
 from .named import find_engine
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 ENGINES = ("closed form", "bootstrap", "size model")
 """Engines that are set side by side if none are named, without a model, by resampling and with a model."""
@@ -35,24 +31,19 @@ class Applied(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SideBySide(Tabled):
+class SideBySide(Pictured):
     """Results of several engines for the same metrics: one row per method, metric and kind of interval.
 
     `lacking` (method, metric): the reasons why a method lacks a metric.
     """
 
+    picture: ClassVar[str] = "side_by_side"
     rows: pd.DataFrame
     lacking: dict[tuple[str, str], str]
 
     def table(self) -> pd.DataFrame:
         """Return the rows, metric by metric."""
         return self.rows
-
-    def plot(self, **settings: Any) -> Axes:
-        """Draw one panel per metric, one row per method (see `erbayes.plots.side_by_side`)."""
-        # imported here, since pictures lie above results, and matplotlib is an extra
-        axes: Axes = import_module("erbayes.plots").side_by_side(self, **settings)
-        return axes
 
     def _describe_lacking(self) -> list[str]:
         """Return a sentence for each method that lacks metrics."""
@@ -62,10 +53,10 @@ class SideBySide(Tabled):
         return [f"{method} has no estimate of {', '.join(names)}" for method, names in metrics.items()]
 
     def __repr__(self) -> str:
-        return "\n".join([Tabled.__repr__(self), *self._describe_lacking()])
+        return "\n".join([Pictured.__repr__(self), *self._describe_lacking()])
 
     def _repr_html_(self) -> str:
-        return Tabled._repr_html_(self) + "".join(
+        return Pictured._repr_html_(self) + "".join(
             f"<p>{escape(line)}</p>" for line in self._describe_lacking()
         )
 

@@ -52,13 +52,17 @@ def date_columns(frame: Any) -> tuple[str, ...]:
 
 
 def refuse_kinds(record: str | None, cluster: str | None) -> None:
-    """Refuse ids that are neither strings nor integers."""
-    for type, what in ((record, "record"), (cluster, "cluster")):
-        if type not in {"string", "integer", None}:
-            raise DataError(
-                f"{what} ids of the prediction must be all strings or all integers, not "
-                f"{type}; convert them to text where they lie"
-            )
+    """Refuse ids of a prediction that are neither strings nor integers."""
+    refuse_kind(record, "record ids of the prediction")
+    refuse_kind(cluster, "cluster ids of the prediction")
+
+
+def refuse_kind(kind: str | None, ids: str) -> None:
+    """Refuse a column of `ids` that are neither strings nor integers."""
+    if kind not in {"string", "integer", None}:
+        raise DataError(
+            f"{ids} must be all strings or all integers, not {kind}; convert them to text where they lie"
+        )
 
 
 def refuse_another_kind(labels: Clustering, record: str | None) -> None:
@@ -68,29 +72,31 @@ def refuse_another_kind(labels: Clustering, record: str | None) -> None:
 
 
 def chosen_columns(
-    database: Database, record: str | None, cluster: str | None, others: tuple[str, ...]
+    database: Database,
+    record: str | None,
+    cluster: str | None,
+    others: tuple[str, ...] = (),
+    what: str = "the prediction",
+    remedy: Remedy = Remedy.SCANNED_COLUMNS,
 ) -> tuple[str, str]:
     """Return the columns of records and of clusters: those named, or the only two that are not."""
     columns = database.columns()
     record, cluster = fill_known({"record": record, "cluster": cluster}, set(columns) - set(others)).values()
     named = [c for c in (record, cluster, *others) if c is not None]
-    choices = dict.fromkeys((c for c in (record, cluster) if c is not None), Remedy.SCANNED_COLUMNS)
-    refuse_names(named, columns or named, "the prediction", choices)
+    choices = dict.fromkeys((c for c in (record, cluster) if c is not None), remedy)
+    refuse_names(named, columns or named, what, choices)
     missing = [record, cluster].count(None)
     unnamed = [c for c in columns if c not in named and c not in database.by_folder]
     if missing and len(unnamed) > missing:
-        raise DataError(
-            f"the prediction has {len(columns)} columns, {head(columns, 20)}, instead of 2",
-            Remedy.SCANNED_COLUMNS,
-        )
+        raise DataError(f"{what} has {len(columns)} columns, {head(columns, 20)}, not 2", remedy)
     free = iter(unnamed)
     record, cluster = (name if name is not None else next(free, None) for name in (record, cluster))
     if record is None or cluster is None:
         index = [c for c in columns if c in database.by_folder and INDEX.fullmatch(c)]
         raise DataError(
-            "the prediction needs a column of records and one of clusters"
+            f"{what} needs a column of records and one of clusters"
             + (f"; it has {head(columns, 20)}{separator_hint(columns)}" if columns else "")
             + (f", of which pandas wrote {head(index)} for an index without a name" if index else ""),
-            Remedy.SCANNED_COLUMNS,
+            remedy,
         )
     return record, cluster

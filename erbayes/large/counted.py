@@ -195,20 +195,12 @@ def _add_seconds(prediction: Prediction, units: Mapping[Any, Scanned], counts: _
     """Return the units of each release with its joint counts with each second clustering."""
     unit_of = {v: _locate_units(own) for v, own in units.items()} if prediction.seconds else {}
     rows = {v: release.rows for v, release in counts.releases.items()}
-    joints = [
-        joint(prediction.database, prediction.table, second, of_record, unit_of, rows, prediction.by)
-        for second, of_record in zip(prediction.seconds, counts.places, strict=True)
-    ]
-    return {
-        v: replace(
-            own,
-            seconds=tuple(
-                replace(found[v], left_out=beyond[v])
-                for found, beyond in zip(joints, counts.left_out, strict=True)
-            ),
-        )
-        for v, own in units.items()
-    }
+    joints: dict[Any, list[Joint]] = {v: [] for v in units}
+    for second, of_record, left_out in zip(prediction.seconds, counts.places, counts.left_out, strict=True):
+        args = prediction.database, prediction.table, second, of_record, unit_of, rows, prediction.by
+        for v, found in joint(*args).items():
+            joints[v].append(replace(found, left_out=left_out[v]))
+    return {v: replace(own, seconds=tuple(joints[v])) for v, own in units.items()}
 
 
 def _locate_units(units: Units) -> pd.Series:

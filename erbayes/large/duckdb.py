@@ -15,7 +15,7 @@ from uuid import uuid4
 import pandas as pd
 import pyarrow as pa
 
-from .._internal.errors import DataError, Remedy, head
+from .._internal.errors import DataError, Remedy, head, import_extra
 from .._internal.files import locked, terminable
 from .._internal.progress import track
 from .database import Hashing, legible
@@ -72,10 +72,7 @@ class DuckDB:
     @contextmanager
     def connected(self) -> Iterator[Any]:
         """Open a connection, whose temporary files are removed at the end."""
-        try:
-            import duckdb
-        except ImportError as error:
-            raise DataError("scanning needs DuckDB: pip install 'erbayes[scale]'") from error
+        duckdb = import_extra("duckdb", "scanning needs DuckDB", "scale")
         with terminable(), _make_spill_folder(self.folder) as folder:
             # results are counts, so that the order of rows may be given up for less memory
             config: dict[str, Any] = {"temp_directory": str(folder), "preserve_insertion_order": "false"}

@@ -111,16 +111,19 @@ def refuse_repeats(prediction: Prediction) -> None:
     )
     # a join without repeats keeps the number of rows, so that the search is made only after a change
     for second in joined if after != before else ():
-        several = f"SELECT r, COUNT(*) AS k FROM {second.joined} GROUP BY r"
-        ((repeats, *ends),) = prediction.database.rows(
-            f"SELECT SUM(k - 1), MIN(r), MAX(r) FROM ({several}) AS t "
-            f"WHERE k > 1 AND r IN (SELECT r FROM {prediction.table})"
-        )
-        if repeats:
-            raise DataError(
-                f"record ids of the second clustering {second.name!r}: {repeats} duplicates, such as "
-                f"{head(prediction.named(ends))}"
-            )
+        rows = f"{second.joined} WHERE r IN (SELECT r FROM {prediction.table})"
+        _refuse_twice(prediction, "r", rows, f"second clustering {second.name!r}")
+
+
+def _refuse_twice(prediction: Prediction, keys: str, rows: str, whose: str, among: str = "") -> None:
+    """Refuse SQL `rows` that have the same `keys`, the last of which is that of a record."""
+    several = f"SELECT {keys}, COUNT(*) AS k FROM {rows} GROUP BY {keys}"
+    ((repeats, *ends),) = prediction.database.rows(
+        f"SELECT SUM(k - 1), MIN(r), MAX(r) FROM ({several}) AS s WHERE k > 1"
+    )
+    if repeats:
+        shown = head(prediction.named(ends))
+        raise DataError(f"record ids of the {whose}: {repeats} duplicates, such as {shown}{among}")
 
 
 def refuse_changes(
@@ -143,16 +146,8 @@ def refuse_duplicates(prediction: Prediction, within: Iterable[str], which: str)
     if share is not None:
         where = " WHERE " + " OR ".join([share, *within])
         checked = f"all records of the {which} and one in {database.one_in} of the others"
-    v = prediction.by.v
-    several = f"SELECT {v}r, COUNT(*) AS k FROM {prediction.table}{where} GROUP BY {v}r"
-    ((repeats, *ends),) = database.rows(
-        f"SELECT SUM(k - 1), MIN(r), MAX(r) FROM ({several}) AS s WHERE k > 1"
-    )
-    if repeats:
-        raise DataError(
-            f"record ids of the prediction: {repeats} duplicates, such as {head(prediction.named(ends))}, "
-            f"among {checked}"
-        )
+    keys, rows = f"{prediction.by.v}r", f"{prediction.table}{where}"
+    _refuse_twice(prediction, keys, rows, "prediction", f", among {checked}")
     return checked
 
 

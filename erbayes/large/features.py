@@ -63,16 +63,16 @@ def scan_features(
     codes = np.asarray(pd.Index(domains).get_indexer(labelled["g"]))
     of_labelled = Attributes(features, of_record, codes, tuple(domains))
     of_labelled.refuse_written_by_matcher(entity, clusters[SIZE], differs)
-    of_cluster = place.get_indexer(parts["c"])
+    of_cluster, size = place.get_indexer(parts["c"]), clusters[SIZE].to_numpy()
     shares = {
-        name: np.bincount(of_cluster, parts["n"] * (parts["g"] == name), len(place)) / clusters[SIZE]
+        name: np.bincount(of_cluster, parts["n"] * (parts["g"] == name), len(place)) / size
         for name in domains
     }
     E = int(entity.max()) + 1
     return Featured(
         clusters[[SIZE, *names]].astype(float),
         of_labelled.rows(entity, E),
-        {name: share.to_numpy() for name, share in shares.items()},
+        shares,
         of_labelled.shares(entity, E),
         *locate_pieces(units, records, place.get_indexer(labelled["c"]), entity),
     )
@@ -107,24 +107,19 @@ def _join_attributes(
     if holder is not table:
         holder.use(own, *dict.fromkeys(wanted))
         refuse_unlike(table.kind(record), holder.kind(own), "attributes")
-    values = [
-        holder.quote(f.column)
-        if f.how == "distinct"
-        else f"CAST({holder.quote(f.column)} AS DOUBLE PRECISION)"
-        for f in features
-    ]
+    number = "CAST({} AS DOUBLE PRECISION)"
+    values = [("{}" if f.how == "distinct" else number).format(holder.quote(f.column)) for f in features]
     group = "''" if by is None else f"CAST({holder.quote(by)} AS VARCHAR)"
     listed = ", ".join([f"{group} AS g", *(f"{x} AS x{i}" for i, x in enumerate(values))])
     names = ["g", *(f"x{i}" for i in range(len(values)))]
+    keys = f"SELECT {table.key(record)} AS r, {table.key(cluster)} AS c"
     if holder is table:
-        select = f"SELECT {table.key(record)} AS r, {table.key(cluster)} AS c, {listed} FROM {table.table}"
+        select = f"{keys}, {listed} FROM {table.table}"
     else:
-        ids = f"SELECT {table.key(record)} AS r, {table.key(cluster)} AS c FROM {table.table}"
         rows = f"SELECT {holder.key(own)} AS r, {listed} FROM {holder.table}"
-        select = (
-            f"SELECT p.r, p.c, {', '.join(f'a.{name}' for name in names)} FROM ({ids}) AS p "
-            f"LEFT JOIN ({rows}) AS a ON p.r = a.r"
-        )
+        taken = ", ".join(["p.r", "p.c", *(f"a.{name}" for name in names)])
+        both = f"({keys} FROM {table.table}) AS p LEFT JOIN ({rows}) AS a ON p.r = a.r"
+        select = f"SELECT {taken} FROM {both}"
     joined = table.keep(select)
     counts = ", ".join(["COUNT(*)", *(f"COUNT({name})" for name in names)])
     total, *there = table.rows(f"SELECT {counts} FROM {joined}")[0]

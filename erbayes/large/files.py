@@ -130,11 +130,7 @@ def _recognise_kind(path: Path) -> str:
 
 
 def unpacks(path: Path) -> bool:
-    """Return whether DuckDB can read a file as it is packed.
-
-    >>> unpacks(Path("a.csv.gz")), unpacks(Path("a.csv.bz2")), unpacks(Path("a.tar.gz"))
-    (True, False, False)
-    """
+    """Return whether DuckDB can read a file as it is packed, such as a.csv.gz, but not a.csv.bz2."""
     return _find_suffix(path) not in FOREIGN
 
 
@@ -235,10 +231,10 @@ class FilesTable(DuckTable):
             self.describe(names)
             self.by_folder = set(self.types) - own
         self.by_folder = {*self.by_folder, *unnamed}
-        if kind not in PARQUET:
-            self.headings = {name: (name,) for name in self.types}
         if kind in PARQUET:
             self.parquet = _quote_strings(paths)
+        else:
+            self.headings = {name: (name,) for name in self.types}
 
     def use(self, *columns: str) -> None:
         """Refuse Parquet files with ids of different types, which DuckDB would cast to one type."""

@@ -105,11 +105,9 @@ class GroupColumn:
         joined = attributes.keep(
             f"SELECT r, MIN(g) AS g, MAX(g) AS h FROM ({rows}) AS p WHERE g IS NOT NULL GROUP BY r"
         )
-        unnamed, several, first = (
-            f"SELECT {what} FROM {joined} WHERE {where}"
-            for what, where in (("COUNT(*)", "r IS NULL"), ("COUNT(*)", "g <> h"), ("MIN(r)", "g <> h"))
-        )
-        ((lacking,), (twice,), (example,)) = (attributes.rows(sql)[0] for sql in (unnamed, several, first))
+        unnamed, differs = (f"CASE WHEN {what} THEN" for what in ("r IS NULL", "g <> h"))
+        columns = f"COUNT({unnamed} 1 END), COUNT({differs} 1 END), MIN({differs} r END)"
+        ((lacking, twice, example),) = attributes.rows(f"SELECT {columns} FROM {joined}")
         if lacking:
             raise DataError(f"record ids of the table of attributes are missing in rows that have {name!r}")
         if twice:

@@ -13,8 +13,8 @@ import pandas as pd
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, Remedy, head
 from .._internal.policies import Missing
-from .._internal.tables import refuse_names, separator_hint
 from ..units.checks import NEARLY_ALL
+from .choice import chosen_columns, refuse_kind
 from .database import ByRelease, Database, changed, refuse_unlike
 
 
@@ -68,11 +68,7 @@ class SecondColumn:
     @classmethod
     def of(cls, database: Database, name: str, cluster: str, number: int) -> SecondColumn:
         """Take a column of the prediction, after `Database.use`."""
-        if database.kind(cluster) not in {"string", "integer", None}:
-            raise DataError(
-                f"cluster ids of the second clustering {name!r} must be all strings or all integers, not "
-                f"{database.kind(cluster)}; convert them to text where they lie"
-            )
+        refuse_kind(database.kind(cluster), f"cluster ids of the second clustering {name!r}")
         nones = database.no_clusters(cluster)
         return cls(name, database.key(cluster), f"s{number}", None, no_clusters=nones)
 
@@ -93,33 +89,16 @@ class SecondColumn:
 
 def _choose_names(table: Database, name: str, wanted: SecondSource, like: str) -> tuple[str, str]:
     """Return the columns of records and clusters of a second table; `like`: records of the prediction."""
-    columns, record = table.columns(), wanted.record
+    columns, record, what = table.columns(), wanted.record, f"the second clustering {name!r}"
     if record is None:
         record = like if like in columns else (columns or [""])[0]
         if record == wanted.cluster:
             raise DataError(
-                f"{record!r} is the column of records of the second clustering {name!r}, and cannot be that "
-                f"of clusters too: it has {head(columns, 20)}",
+                f"{record!r} is the column of records of {what}, and cannot be that of clusters too: it has "
+                f"{head(columns, 20)}",
                 Remedy.SECOND_COLUMNS,
             )
-    cluster = wanted.cluster
-    if cluster is None:
-        free = [c for c in columns if c != record and c not in table.by_folder]
-        if len(free) > 1:
-            raise DataError(
-                f"the second clustering {name!r} has {len(columns)} columns, {head(columns, 20)}, not 2",
-                Remedy.SECOND_COLUMNS,
-            )
-        if not free:
-            raise DataError(
-                f"the second clustering {name!r} needs a column of records and one of clusters; it has "
-                f"{head(columns, 20)}{separator_hint(columns)}",
-                Remedy.SECOND_COLUMNS,
-            )
-        (cluster,) = free
-    choices = dict.fromkeys([record, cluster], Remedy.SECOND_COLUMNS)
-    refuse_names([record, cluster], columns, f"the second clustering {name!r}", choices)
-    return record, cluster
+    return chosen_columns(table, record, wanted.cluster, (), what, Remedy.SECOND_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,7 +170,9 @@ def joint(
     kinds: dict[Any, list[_Kinds]] = {of: [] for of in of_record}
     for condition in database.parts(s, sum(rows.values())):
         part = f"(SELECT {v}{s} AS s, c FROM {table} WHERE {condition}) AS part"
-        known, alike = _Part.of(database, part, sizes, by).count(touched, largest)
+        pieces = _keep_pieces(database, part, sizes, by)
+        known = _read_one_by_one(database, pieces, by, touched, largest)
+        alike = _count_kinds(database, pieces, by, known)
         every.append(known)
         for of, found in kinds.items():
             found.append(_list_kinds(_take_release(known, of), _take_release(alike, of), error))
@@ -231,69 +212,58 @@ def _find_largest_reached(
     return max(reached, default=0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A part of the clusters s of a second clustering: a table of their `pieces`, with s, c, n and m."""
+def _keep_pieces(database: Database, part: str, sizes: str, by: ByRelease) -> str:
+    """Return a table of the pieces of rows s, c of a part: s, c, n, and the sizes m of predicted clusters."""
+    v = by.v
+    shared = database.keep(f"SELECT {v}s, c, COUNT(*) AS n FROM {part} GROUP BY {v}s, c")
+    pieces = database.keep(
+        f"SELECT {by.a}a.s, a.c, a.n, b.m FROM (SELECT {v}s, c, n FROM {shared}) AS a "
+        f"JOIN (SELECT {v}c, m FROM {sizes}) AS b ON a.c = b.c{by.join}"
+    )
+    database.forget(shared)
+    return pieces
 
-    database: Database
-    pieces: str
-    by: ByRelease
 
-    @classmethod
-    def of(cls, database: Database, part: str, sizes: str, by: ByRelease) -> _Part:
-        """Count the pieces of rows s, c of a part, with the sizes m of predicted clusters."""
-        v = by.v
-        shared = database.keep(f"SELECT {v}s, c, COUNT(*) AS n FROM {part} GROUP BY {v}s, c")
-        pieces = database.keep(
-            f"SELECT {by.a}a.s, a.c, a.n, b.m FROM (SELECT {v}s, c, n FROM {shared}) AS a "
-            f"JOIN (SELECT {v}c, m FROM {sizes}) AS b ON a.c = b.c{by.join}"
-        )
-        database.forget(shared)
-        return cls(database, pieces, by)
+def _read_one_by_one(
+    database: Database, pieces: str, by: ByRelease, touched: list[Any], largest: int
+) -> pd.DataFrame:
+    """Read the pieces of touched clusters, and of those larger than any that a unit reaches."""
+    inside = f"SUM(CASE WHEN m > {largest} THEN n ELSE 0 END)"
+    large = f"SUM(n) > {largest} OR 2 * {inside} > SUM(n)"
+    conditions = [f"s IN ({keys})" for keys in (database.listed(touched) if touched else [])]
+    conditions.append(f"s IN (SELECT s FROM {pieces} GROUP BY {by.v}s HAVING {large})")
+    select, columns = f"SELECT {by.v}s, c, n, m FROM {pieces}", [*by.names, "s", "c", "n", "m"]
+    parts = [database.fetched(f"{select} WHERE {condition}", columns) for condition in conditions]
+    # as objects, or pandas makes floats of integers of two types
+    known = pd.concat([part.astype({"s": object, "c": object}) for part in parts], ignore_index=True)
+    return known.drop_duplicates([*by.names, "s", "c"])
 
-    def count(self, touched: list[Any], largest: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return the pieces of clusters that are known one by one, and of one cluster of each kind."""
-        database, (v, a, join, names) = self.database, self.by
-        known = self._read_one_by_one(touched, largest)
-        counts = database.keep(f"SELECT {v}s, n, m, COUNT(*) AS k FROM {self.pieces} GROUP BY {v}s, n, m")
-        database.forget(self.pieces)
-        alike = database.keep(
-            f"SELECT {v}s, {database.alike('s', 'n', 'm', 'k')} AS f FROM {counts} GROUP BY {v}s"
-        )
-        # a kind is named after the least of its clusters
-        kinds = database.keep(f"SELECT {v}f, MIN(s) AS s, COUNT(*) AS z FROM {alike} GROUP BY {v}f")
-        named = f"(SELECT {v}f, s FROM {kinds}) AS b ON a.f = b.f{join}"
-        select = f"SELECT {a}a.s, b.s FROM (SELECT {v}s, f FROM {alike}) AS a JOIN {named}"
-        kind = {
-            tuple(cluster): least
-            for *cluster, least in database.rows_with(select, "a.s", known["s"].unique().tolist())
-        }
-        database.forget(alike)
-        clusters = zip(*(known[column].tolist() for column in [*names, "s"]), strict=True)
-        known["kind"] = pd.Series([kind.get(cluster) for cluster in clusters], known.index, dtype=object)
-        found = database.fetched(
-            f"SELECT {a}a.s, a.n, a.m, a.k, b.z FROM (SELECT {v}s, n, m, k FROM {counts}) AS a "
-            f"JOIN (SELECT {v}s, z FROM {kinds}) AS b ON a.s = b.s{join} ORDER BY {a}a.s, a.n, a.m",
-            [*names, "kind", "n", "m", "k", "count"],
-        )
-        database.forget(kinds)
-        database.forget(counts)
-        return known, found
 
-    def _read_one_by_one(self, touched: list[Any], largest: int) -> pd.DataFrame:
-        """Read the pieces of touched clusters, and of those larger than any that a unit reaches."""
-        v, columns = self.by.v, [*self.by.names, "s", "c", "n", "m"]
-        inside = f"SUM(CASE WHEN m > {largest} THEN n ELSE 0 END)"
-        large = f"SUM(n) > {largest} OR 2 * {inside} > SUM(n)"
-        conditions = [f"s IN ({keys})" for keys in (self.database.listed(touched) if touched else [])]
-        conditions.append(f"s IN (SELECT s FROM {self.pieces} GROUP BY {v}s HAVING {large})")
-        parts = [
-            self.database.fetched(f"SELECT {v}s, c, n, m FROM {self.pieces} WHERE {condition}", columns)
-            for condition in conditions
-        ]
-        # as objects, or pandas makes floats of integers of two types
-        known = pd.concat([part.astype({"s": object, "c": object}) for part in parts], ignore_index=True)
-        return known.drop_duplicates([*self.by.names, "s", "c"])
+def _count_kinds(database: Database, pieces: str, by: ByRelease, known: pd.DataFrame) -> pd.DataFrame:
+    """Return the pieces of one cluster of each kind, after adding the kind of each cluster to `known`."""
+    v, a, join, names = by
+    counts = database.keep(f"SELECT {v}s, n, m, COUNT(*) AS k FROM {pieces} GROUP BY {v}s, n, m")
+    database.forget(pieces)
+    alike = database.keep(
+        f"SELECT {v}s, {database.alike('s', 'n', 'm', 'k')} AS f FROM {counts} GROUP BY {v}s"
+    )
+    # a kind is named after the least of its clusters
+    kinds = database.keep(f"SELECT {v}f, MIN(s) AS s, COUNT(*) AS z FROM {alike} GROUP BY {v}f")
+    named = f"(SELECT {v}f, s FROM {kinds}) AS b ON a.f = b.f{join}"
+    select = f"SELECT {a}a.s, b.s FROM (SELECT {v}s, f FROM {alike}) AS a JOIN {named}"
+    of_known = database.rows_with(select, "a.s", known["s"].unique().tolist())
+    kind = {tuple(cluster): least for *cluster, least in of_known}
+    clusters = known[[*names, "s"]].itertuples(index=False, name=None)
+    known["kind"] = pd.Series([kind.get(cluster) for cluster in clusters], known.index, dtype=object)
+    database.forget(alike)
+    found = database.fetched(
+        f"SELECT {a}a.s, a.n, a.m, a.k, b.z FROM (SELECT {v}s, n, m, k FROM {counts}) AS a "
+        f"JOIN (SELECT {v}s, z FROM {kinds}) AS b ON a.s = b.s{join} ORDER BY {a}a.s, a.n, a.m",
+        [*names, "kind", "n", "m", "k", "count"],
+    )
+    database.forget(kinds)
+    database.forget(counts)
+    return found
 
 
 def _take_release(table: pd.DataFrame, release: Any) -> pd.DataFrame:

@@ -284,11 +284,8 @@ def _need_seconds(seconds: Mapping[str, SecondSource] | None, missing: Missing) 
     """Refuse second clusterings that are none."""
     if seconds is None:
         return {}
-    if not isinstance(seconds, Mapping):
-        raise DataError(
-            f"seconds must map names to second clusterings, as in {{'new': SecondSource('new.parquet')}}, "
-            f"not be a {type(seconds).__name__}"
-        )
+    said = "seconds must map names to second clusterings, as in {'new': SecondSource('new.parquet')}"
+    need(seconds, Mapping, said)
     for name, second in seconds.items():
         need(second, SecondSource, f"seconds[{name!r}] must be a SecondSource(source, cluster=...)")
     if seconds:

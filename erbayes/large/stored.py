@@ -17,7 +17,6 @@ class DatabaseTable:
 
     Parameters
     ----------
-    path : str or Path
     table : str or tuple of str
         Name of the table, or the names of schema and table. They are quoted: any character may occur.
     text : bool

@@ -16,7 +16,7 @@ merge distance. [R07] Rosenberg and Hirschberg (2007), V-measure. [T07] Talburt 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from csv import DictReader
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -32,6 +32,63 @@ from numpy.typing import NDArray
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, number
 from . import columns as u
+
+__all__ = [
+    "ALL",
+    "PER_RECORD",
+    "UNIT",
+    "USUAL",
+    "Metric",
+    "P_block",
+    "P_clust",
+    "P_rec",
+    "R_block",
+    "R_clust",
+    "R_rec",
+    "adjusted_rand",
+    "b3_precision",
+    "b3_precision_entities",
+    "b3_recall",
+    "b3_recall_entities",
+    "basic_merge_distance",
+    "ceaf",
+    "chosen",
+    "closest_cluster_precision",
+    "closest_cluster_recall",
+    "cluster_f",
+    "cluster_f1",
+    "cluster_precision",
+    "cluster_recall",
+    "completeness",
+    "entities",
+    "fowlkes_mallows",
+    "hill1",
+    "hill2",
+    "hill_number",
+    "homogeneity",
+    "inverse_purity",
+    "jaccard",
+    "matching_rate",
+    "mean_cluster_size",
+    "merges",
+    "muc_precision",
+    "muc_recall",
+    "mutual_information",
+    "pairwise_f",
+    "pairwise_f1",
+    "pairwise_precision",
+    "pairwise_recall",
+    "purity",
+    "rand",
+    "singleton_share",
+    "split_rate",
+    "splits",
+    "talburt_wang",
+    "v_measure",
+    "v_measure1",
+    "van_dongen",
+    "variation_of_information",
+]
 
 Support = tuple[float, float]
 UNIT: Support = (0.0, 1.0)
@@ -114,6 +171,17 @@ def is_share(metric: Metric) -> bool:
 
     with np.errstate(invalid="ignore", divide="ignore"):
         return bool(np.isclose(top(first + second), top(first) + top(second), rtol=1e-9, atol=0))
+
+
+def coefficients_of_size(metrics: Sequence[Metric], names: Sequence[str]) -> FloatArray:
+    """Return the coefficients of the total that each metric averages over, by totals, (metrics, k)."""
+    at = {name: i for i, name in enumerate(names)}
+    coefficients = np.zeros((len(metrics), len(names)))
+    for j, metric in enumerate(metrics):
+        for column, coefficient in metric.size:
+            if column.name in at:
+                coefficients[j, at[column.name]] += coefficient
+    return coefficients
 
 
 class Metrics(tuple[Metric, ...]):

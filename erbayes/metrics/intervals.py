@@ -2,8 +2,8 @@
 
 `BetaGamma`, `Symmetric` and `WALD` are distributions about a closed-form estimate. `Anytime` makes a
 confidence sequence of each of them. `EqualTailed` and `HighestDensity` are intervals of draws: bootstrap
-replicates or posterior draws. Others are in `erbayes.engine`: `BCa` needs a whole bootstrap, `Betting`
-and `AnytimeBetting` the value of each draw.
+replicates or posterior draws. Others are in `erbayes.engine`: `BCa` needs a whole bootstrap, and `Betting`
+the value of each draw.
 
 Sources: Korn and Graubard (1998), Survey Methodology 24, 193-201 (effective sample size, Beta quantiles,
 adjustment by t quantiles). Agresti and Coull (1998), The American Statistician 52, 119-126 (pseudo-draws).
@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import betaincinv, gammaincinv, lambertw, ndtr, ndtri, stdtrit
 
 from .._internal.arrays import FloatArray
-from .._internal.errors import DataError, need_object, number
+from .._internal.errors import DataError, import_extra, need_object, number
 
 Support = tuple[float, float]
 KIND = "a kind of interval is an object such as WALD or EqualTailed()"
@@ -87,7 +87,7 @@ def need_suitable(kind: Kind, result: Any) -> None:
         raise DataError(
             f"{type(kind).__name__} is no interval of a {type(result).__name__}: BetaGamma, Symmetric, WALD "
             "and Anytime are those of a Normal, EqualTailed and HighestDensity of Draws, BCa of a Bootstrap, "
-            "and Betting and AnytimeBetting of Means"
+            "and Betting of Means"
         )
 
 
@@ -171,14 +171,8 @@ class HighestDensity:
 
 def array_stats() -> Any:
     """Import ArviZ's statistics of arrays; DataError if arviz-stats is not installed."""
-    try:
-        from arviz_stats.base import array_stats
-    except ModuleNotFoundError as error:
-        raise DataError(
-            "highest-density intervals and diagnostics of chains need arviz-stats: "
-            "pip install 'erbayes[bayes]'"
-        ) from error
-    return array_stats
+    what = "highest-density intervals and diagnostics of chains need arviz-stats"
+    return import_extra("arviz_stats.base", what, "bayes").array_stats
 
 
 def check_level(level: float, what: str = "level") -> None:

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray
-from .._internal.errors import DataError, Remedy, head
+from .._internal.errors import DataError, Remedy, head, import_extra
 from .definitions import POSITIVE, UNIT
 from .intervals import Support
 
@@ -364,14 +364,12 @@ def regression(formula: str) -> Statistic:
 
 def _make_matrices(spec: Any, rows: pd.DataFrame) -> Any:
     """Return the matrices y and X of a formula, or of what another fit has learned from it."""
-    try:
-        from formulaic import model_matrix
-        from formulaic.errors import FormulaicError
-    except ModuleNotFoundError as error:
-        raise DataError("regressions need formulaic: pip install 'erbayes[formulas]'") from error
+    formulaic = import_extra("formulaic", "regressions need formulaic", "formulas")
+    from formulaic.errors import FormulaicError
+
     try:
         with np.errstate(divide="ignore", invalid="ignore"):  # refused below
-            found = model_matrix(spec, rows, na_action="ignore", context={})
+            found = formulaic.model_matrix(spec, rows, na_action="ignore", context={})
     except FormulaicError as error:
         features = head(rows.columns, 20)
         raise DataError(f"{spec}: {error}; the features are {features}", Remedy.FEATURE) from error

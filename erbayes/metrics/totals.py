@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import NotIdentified
 from .columns import PREDICTED_LINKS
-from .definitions import Metric, Wanted, chosen, is_share
+from .definitions import Metric, Wanted, chosen, coefficients_of_size, is_share
 from .intervals import Support
 from .uncertain import EMPTY, Normal, compute_covariance, measure_distances, positions
 
@@ -95,7 +95,7 @@ class Totals:
         metric averages over. A metric that is 0/0 is NaN, with a reason.
         """
         metrics, batch = chosen(metrics), self.mean.shape[:-1]
-        sized = self._find_per(metrics)
+        sized = coefficients_of_size(metrics, self.names)
         with np.errstate(divide="ignore", invalid="ignore"):
             mean, J = self._linearise(metrics, order > 1 and not np.isnan(self.cov).any())
             effective = (self.mean @ sized.T) ** 2 / self._compute_squares(sized)
@@ -133,16 +133,6 @@ class Totals:
             return 0.0
         predicted = [is_share(m) and PREDICTED_LINKS in dict(m.size) for m in metrics]
         return np.asarray(share[..., None] * predicted)
-
-    def _find_per(self, metrics: Sequence[Metric]) -> FloatArray:
-        """Return the coefficients of the total that each metric averages over, (metrics, k)."""
-        at = {name: i for i, name in enumerate(self.names)}
-        sized = np.zeros((len(metrics), len(self.names)))
-        for j, metric in enumerate(metrics):
-            for column, coefficient in metric.size:
-                if column.name in at:
-                    sized[j, at[column.name]] = coefficient
-        return sized
 
     def _compute_squares(self, sized: FloatArray) -> FloatArray:
         """Return s'Ms of each row s of `sized`, (..., metrics), for M = `moment`. Rows have few entries."""

@@ -53,7 +53,20 @@ class Tabled(ABC):
         return f"{heading}{shown(table).to_html(max_rows=60)}"
 
 
-class Estimates(Tabled):
+class Pictured(Tabled):
+    """A result that draws itself, by the function of `erbayes.plots` that `picture` names."""
+
+    __slots__ = ()
+    picture: ClassVar[str]
+
+    def plot(self, *chosen: Any, **settings: Any) -> Axes:
+        """Draw the result, with arguments of its function in `erbayes.plots`."""
+        # imported here, since pictures lie above results, and matplotlib is an extra
+        axes: Axes = getattr(import_module("erbayes.plots"), self.picture)(self, *chosen, **settings)
+        return axes
+
+
+class Estimates(Pictured):
     """Estimates of metrics with their uncertainty, jointly: what every engine returns.
 
     `estimates["pairwise-recall"]` is one of them, `table()` has all with their intervals, `sentence()` says
@@ -69,6 +82,7 @@ class Estimates(Tabled):
     """
 
     __slots__ = ()
+    picture: ClassVar[str] = "forest"
     kind: ClassVar[Kind]
     names: tuple[str, ...]
     support: tuple[Support, ...]
@@ -171,12 +185,6 @@ class Estimates(Tabled):
                 said = describe_estimate(*given, sd, ends, named, self.census)
             sentences.append(said)
         return " ".join(sentences)
-
-    def plot(self, **settings: Any) -> Axes:
-        """Draw estimates and intervals, with `settings` of `erbayes.plots.forest`."""
-        # imported here, since pictures lie above results, and matplotlib is an extra
-        axes: Axes = import_module("erbayes.plots").forest(self, **settings)
-        return axes
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

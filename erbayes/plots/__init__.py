@@ -1,4 +1,4 @@
-"""Pictures of results. Each function takes a result and returns Axes; nothing is estimated here.
+"""Pictures of results. Each function takes a result, and `ax` in place of a new figure, and returns Axes.
 
 Pictures need matplotlib (the extra `plots`), which is loaded when the first one is drawn. Everything is
 black, white and grey, and series differ in shape as well. The gallery of the guide has each of them, with

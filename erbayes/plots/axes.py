@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._internal.arrays import FloatArray
-from .._internal.errors import DataError, head
+from .._internal.errors import DataError, head, import_extra
 from ..metrics.definitions import Wanted, chosen
 
 if TYPE_CHECKING:
@@ -32,10 +32,9 @@ def axes_of(ax: Axes | None, height: float = 4.0, width: float = 7.0) -> Axes:
     """Return `ax`, or the axes of a new figure, whose height and width are in inches."""
     if ax is not None:
         return ax
-    try:
-        from matplotlib import pyplot
-    except ModuleNotFoundError as error:
-        raise DataError("plots need matplotlib: pip install 'erbayes[plots]'") from error
+    import_extra("matplotlib", "plots need matplotlib", "plots")
+    from matplotlib import pyplot
+
     return pyplot.subplots(figsize=(width, height), layout="constrained")[1]
 
 

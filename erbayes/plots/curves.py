@@ -36,7 +36,6 @@ def curve(
     metrics : Metric or str, or several, optional
         Those of the curve to draw. By default its first three.
     level : float in (0, 1)
-    ax : Axes, optional
     """
     wanted = result.metrics[:SHOWN] if metrics is None else chosen(metrics)
     tables = {metric.name: result.table(metric, level) for metric in wanted}
@@ -76,7 +75,7 @@ def stages(result: Stages, *, ax: Axes | None = None) -> Axes:
         start += share
     ax.set_yticks([])
     ax.set_xlabel("share of true links")
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
+    draw_legend(ax, 2)
     return ax
 
 

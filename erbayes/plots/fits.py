@@ -15,22 +15,15 @@ if TYPE_CHECKING:
 
 
 def size_distribution(fit: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw the number of true entities by size: in a model, in the weighted sample, and in the prediction.
+    """Draw the number of true entities by size: by a `bayes.Fit`, the weighted sample, and the prediction.
 
-    Parameters
-    ----------
-    fit : erbayes.bayes.Fit
-    ax : Axes, optional
-
-    Notes
-    -----
     Heights are numbers of entities of one size. Circles estimate them from the sample alone: the draws of a
     bin are divided by the chance of its size, and scaled so that their records add up to N.
     """
     evidence, known = fit.evidence, fit.evidence.units.known
     grid, entities = evidence.grid, evidence.entities
     weighted = np.bincount(entities.bin, entities.draws, len(grid.size)) / evidence.data["selection"]
-    drawn = weighted * evidence.records / (weighted @ grid.size) / grid.width
+    drawn = weighted * evidence.data["records"] / (weighted @ grid.size) / grid.width
     predicted = np.bincount(grid.bin(known.size), known.count, len(grid.size)) / grid.width
     ax = _draw_band(axes_of(ax), grid.size, fit.by_size["entities"] / grid.width)
     ax.step(grid.size, _hide_zeros(predicted), "--", where="mid", color="0.45", label="predicted clusters")
@@ -47,17 +40,12 @@ def size_distribution(fit: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def retention(fit: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw the share of an entity's links that the prediction has: its mean by size, and sampled entities.
+    """Draw the share of an entity's links that the prediction has: its mean by a `bayes.Fit`, and entities.
 
     Ticks at the bottom mark the sizes that the sample shows, and a dotted line its largest entity. At other
     sizes the band follows from the smoothness that priors expect, and from the known number of predicted
     links. `erbayes.bayes.Fit.explain` has the share of the true links at such sizes. With a second
     clustering, the band and the circles are of entities that match none of its clusters.
-
-    Parameters
-    ----------
-    fit : erbayes.bayes.Fit
-    ax : Axes, optional
     """
     grid, entities = fit.evidence.grid, fit.evidence.entities
     several = entities.several & ~entities.matched
@@ -73,13 +61,7 @@ def retention(fit: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def leakage(fit: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw the foreign records in the predicted cluster of a record: mean by size, and sampled entities.
-
-    Parameters
-    ----------
-    fit : erbayes.bayes.Fit
-    ax : Axes, optional
-    """
+    """Draw the foreign records in the predicted cluster of a record: mean by a `bayes.Fit`, and entities."""
     grid, entities = fit.evidence.grid, fit.evidence.entities
     ax = _draw_band(axes_of(ax), grid.size, fit.by_size["foreign"])
     _draw_entities(ax, entities.size[~entities.matched], entities.rate[~entities.matched])
@@ -100,7 +82,6 @@ def predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
     ----------
     tree : DataTree
         From `erbayes.bayes.Fit.predictive`.
-    ax : Axes, optional
     """
     ax, grid = axes_of(ax), tree["by_size"]["entity_size"].to_numpy()
     for group, shade, line in (("prior", "0.92", ":"), ("posterior", "0.78", "-")):
@@ -128,7 +109,6 @@ def predicted_retention(tree: DataTree, *, ax: Axes | None = None) -> Axes:
     ----------
     tree : DataTree
         From `erbayes.bayes.Fit.predictive`.
-    ax : Axes, optional
     """
     ax, observed = axes_of(ax), tree["observed_data"].to_dataset()
     sizes = observed["size"].sel(entity=observed["entity_of_several"].to_numpy()).to_numpy()

@@ -12,14 +12,7 @@ if TYPE_CHECKING:
 
 
 def errors(found: Impact, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
-    """Draw how far each number of the predicted clusters is from the truth, in percent of the estimate.
-
-    Parameters
-    ----------
-    found : Impact
-    level : float in (0, 1)
-    ax : Axes, optional
-    """
+    """Draw how far each number of the predicted clusters is from the truth, in percent of the estimate."""
     table = found.table(level)
     percent = 100 / table["estimate"].abs()
     ax = axes_of(ax, height_of(len(table)))

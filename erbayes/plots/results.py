@@ -124,7 +124,6 @@ def comparison(
 
     Parameters
     ----------
-    result : Comparison
     level, kinds
         As in `forest`.
     ax : Axes, optional
@@ -166,7 +165,6 @@ def side_by_side(result: SideBySide, metrics: Wanted | None = None, *, ax: Axes 
         From `erbayes.engine.side_by_side`.
     metrics : Metric or str, or several, optional
         The metrics to show; all by default.
-    ax : Axes, optional
     """
     table = result.table()
     names = choose_names(metrics, list(table["metric"].unique()))
@@ -197,7 +195,6 @@ def by_domain(
         The metrics to show; all by default.
     level, kind, simultaneous
         As in `ByDomain.table`.
-    ax : Axes, optional
     """
     table = result.table(level, kind, simultaneous=simultaneous)
     names = choose_names(metrics, [m.name for m in result.metrics])
@@ -265,7 +262,6 @@ def tree(
         From `erbayes.analysis.causes.tree`.
     level, kind, simultaneous
         As in `Tree.table`.
-    ax : Axes, optional
     """
     table = result.table(level, kind, simultaneous=simultaneous)
     ax = axes_of(ax, height_of(2 * len(table)))
@@ -314,8 +310,6 @@ def sampling_distribution(
     ----------
     estimates : mapping, name of the estimator -> estimates
         One estimate per sample.
-    truth : float
-    ax : Axes, optional
     """
     if not estimates:
         raise DataError("a sampling distribution needs at least one estimator")
@@ -347,12 +341,10 @@ def influence(
 
     Parameters
     ----------
-    sample : Sample
     metric : Metric or str
         As in `erbayes.influence`.
     most : int
         The number of units to show.
-    ax : Axes, optional
     """
     shown = diagnostics.influence(sample, metric)["influence"].head(most)
     ax = axes_of(ax, height_of(len(shown)))
@@ -371,7 +363,6 @@ def balance(sample: Sample, ax: Axes | None = None) -> Axes:
     ----------
     sample : Sample
         As in `erbayes.balance`.
-    ax : Axes, optional
     """
     table = diagnostics.balance(sample)
     ax = axes_of(ax, 1.2 + 0.4 * len(table))

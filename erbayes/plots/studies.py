@@ -36,7 +36,6 @@ def estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
         From `erbayes.study.study`.
     metric : str
         Name of a metric of the study.
-    ax : Axes, optional
     """
     runs = study.runs[study.runs["metric"] == metric]
     if runs.empty:
@@ -47,10 +46,8 @@ def estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
     for i, estimator in enumerate(estimators):
         values = runs[runs["estimator"] == estimator].groupby(cell, sort=False)["estimate"]
         q = values.quantile([0.025, 0.25, 0.5, 0.75, 0.975]).unstack().reindex(names).to_numpy()
-        y, style = (
-            np.arange(len(names)) + offsets_of(len(estimators))[i],
-            style_of(i, len(estimators), estimator),
-        )
+        y = np.arange(len(names)) + offsets_of(len(estimators))[i]
+        style = style_of(i, len(estimators), estimator)
         ax.hlines(y, q[:, 0], q[:, 4], color=style["color"], linewidth=1)
         ax.hlines(y, q[:, 1], q[:, 3], color=style["color"], linewidth=4)
         ax.plot(q[:, 2], y, **style, markerfacecolor="white")
@@ -73,7 +70,6 @@ def coverage(table: pd.DataFrame, level: float = 0.95, ax: Axes | None = None) -
         From `Study.table`, or several such tables below one another.
     level : float in (0, 1)
         The nominal level, drawn as a line.
-    ax : Axes, optional
     """
     table = table[table["coverage"].notna()].reset_index(drop=True)
     cell = _name_cells(table)
@@ -103,7 +99,6 @@ def tipping(grid: Grid, metric: str, under: float, *, ax: Axes | None = None) ->
         Name of a metric of the grid.
     under : float
         The value, in the unit of the metric.
-    ax : Axes, optional
     """
     if metric not in grid.names:
         raise DataError(f"the grid has no metric {metric!r}; it has {', '.join(grid.names)}")

@@ -1,9 +1,5 @@
 """One HTML page about a sample."""
 
-from .page import (
-    report,
-)
+from .page import report
 
-__all__ = [
-    "report",
-]
+__all__ = ["report"]

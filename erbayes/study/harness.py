@@ -115,8 +115,6 @@ def draw_samples(
         entity of each. `Poisson` draws each record independently, n in expectation.
     units : Units
         The whole population.
-    n, samples : int
-    rng : Generator
 
     Raises
     ------
@@ -173,40 +171,32 @@ class Study(Tabled):
     def table(self) -> pd.DataFrame:
         """Summarise the runs, one row per population, plan, n, estimator and metric."""
         runs = self.runs
-        alpha = 1 - self.level
         miss = np.maximum(runs.lower - runs.truth, 0) + np.maximum(runs.truth - runs.upper, 0)
         width = runs.upper - runs.lower
-        figures = pd.DataFrame(
-            {
-                "error": runs.estimate - runs.truth,
-                "square": (runs.estimate - runs.truth) ** 2,
-                "covered": (miss == 0).where(width.notna()).astype(float),
-                "width": width,
-                "interval_score": width + 2 / alpha * miss,
-                "failed": runs.failed.astype(float),
-                "seconds": runs.seconds,
-                "warned": runs.warned,
-            }
+        figures = runs.assign(
+            error=runs.estimate - runs.truth,
+            square=(runs.estimate - runs.truth) ** 2,
+            covered=(miss == 0).where(width.notna()).astype(float),
+            width=width,
+            score=width + 2 / (1 - self.level) * miss,
         )
-        by = [runs[c] for c in ("population", "plan", "n", "estimator", "metric")]
-        groups = figures.groupby(by, sort=False, observed=True)
-        mean, count = groups.mean(), groups.count()
-        table = pd.DataFrame(
-            {
-                "truth": runs.truth.groupby(by, sort=False, observed=True).first(),
-                "repetitions": groups.size(),
-                "failures": groups.failed.sum().astype(int),
-                "bias": mean.error,
-                "rmse": np.sqrt(mean.square),
-                "coverage": mean.covered,
-                "coverage_se": np.sqrt(mean.covered * (1 - mean.covered) / count.covered),
-                "width": mean.width,
-                "interval_score": mean.interval_score,
-                "seconds": mean.seconds,
-                "warnings": groups.warned.sum().astype(int),
-            }
+        by = ["population", "plan", "n", "estimator", "metric"]
+        table = figures.groupby(by, sort=False, observed=True).agg(
+            truth=("truth", "first"),
+            repetitions=("truth", "size"),
+            failures=("failed", "sum"),
+            bias=("error", "mean"),
+            rmse=("square", "mean"),
+            coverage=("covered", "mean"),
+            coverage_se=("covered", "count"),
+            width=("width", "mean"),
+            interval_score=("score", "mean"),
+            seconds=("seconds", "mean"),
+            warnings=("warned", "sum"),
         )
-        return table.reset_index()
+        table["rmse"] = np.sqrt(table["rmse"])
+        table["coverage_se"] = np.sqrt(table["coverage"] * (1 - table["coverage"]) / table["coverage_se"])
+        return table.astype({"failures": int, "warnings": int}).reset_index()
 
 
 def study(
@@ -239,7 +229,6 @@ def study(
     metrics : Metric or str, or several
     repetitions : int
         Samples of each cell, 1 or more.
-    seed : int
     level : float in (0, 1)
     folder : path, optional
         Folder that keeps finished blocks of 250 repetitions, one file each. A study that was stopped

@@ -13,12 +13,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
-from .._internal.arrays import BoolArray, IntArray
+from .._internal.arrays import BoolArray, IntArray, label_components
 from .._internal.errors import DataError, Remedy, head, number, refuse_cases
-from .._internal.tables import hint_at_polars, is_table, is_whole_decimal, refuse_columns, to_frame
+from .._internal.tables import is_whole_decimal, need_table, refuse_columns
 
 LONGEST = 64
 """Bytes of the longest strings that have digests; pandas is as quick with longer ones."""
@@ -326,15 +324,11 @@ class Clustering:
             record, cluster = memberships.index, memberships.array
         elif isinstance(memberships, Mapping):
             record, cluster = list(memberships), list(memberships.values())  # type: ignore[assignment]
-        elif is_table(memberships):
-            frame = to_frame(memberships)
+        else:
+            said = f"{what}: expected a Series, a mapping, a DataFrame or an Arrow table"
+            frame = need_table(memberships, said)
             refuse_columns(frame, f"the table of the {what}", Remedy.COLUMNS, pairs=_make_pairs_remedy(what))
             record, cluster = frame.iloc[:, 0], frame.iloc[:, 1]  # type: ignore[assignment]
-        else:
-            raise DataError(
-                f"{what}: expected a Series, a mapping, a DataFrame or an Arrow table, "
-                f"not {type(memberships).__name__}{hint_at_polars(memberships)}"
-            )
         records = ids(record, f"record ids of the {what}")
         codes, clusters = _encode_ids(cluster, f"cluster ids of the {what}")
         if not is_unique(records):
@@ -377,9 +371,7 @@ class Clustering:
         >>> clustering.sizes, list(clustering.clusters)
         (array([3, 1, 1, 1]), ['a', 'd', 'e', 'f'])
         """
-        if not is_table(pairs):
-            raise DataError(f"{what}: expected a DataFrame or an Arrow table, not {type(pairs).__name__}")
-        frame = to_frame(pairs)
+        frame = need_table(pairs, f"{what}: expected a DataFrame or an Arrow table")
         linked = _mark_links(frame, score, threshold, what)
         ends = frame if score is None else frame.drop(columns=score)
         refuse_columns(ends, f"the table of the {what}", Remedy.SCORE)
@@ -387,9 +379,7 @@ class Clustering:
         if records is not None:
             every, position = list_all_records(records, every, what)
             left, right = position[left], position[right]
-        links = left[linked], right[linked]
-        graph = coo_array((np.ones(linked.sum(), dtype=bool), links), shape=(len(every),) * 2)
-        components, _ = pd.factorize(connected_components(graph, directed=False)[1])
+        components, _ = pd.factorize(label_components(left[linked], right[linked], len(every)))
         heads = np.unique(components, return_index=True)[1]
         return cls(every, components.astype(np.int64), every[heads], complete=records is not None)
 

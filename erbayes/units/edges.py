@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
-from .._internal.arrays import FloatArray, IntArray
+from .._internal.arrays import FloatArray, IntArray, label_components
 from .._internal.errors import DataError, Grade, Remedy, Sentence, head, number, refuse_cases, whole
 from .._internal.known_columns import fill_known
-from .._internal.tables import hint_at_polars, is_table, refuse_columns, refuse_names, to_frame
+from .._internal.tables import need_table, refuse_columns, refuse_names
 from .clustering import Clustering, list_all_records, read_ends
 from .lookup import look_up
 from .measuring import assemble
@@ -131,12 +129,7 @@ def _make_table(edges: Any, what: str) -> pd.DataFrame:
     if isinstance(edges, np.ndarray) and edges.dtype.names == DEDUPE:
         pairs = edges["pairs"]
         return pd.DataFrame({"left": pairs[:, 0], "right": pairs[:, 1], "score": edges["score"]})
-    if not is_table(edges):
-        raise DataError(
-            f"{what}: expected a DataFrame or an Arrow table of two ids and a score, not "
-            f"{type(edges).__name__}{hint_at_polars(edges)}"
-        )
-    return to_frame(edges)
+    return need_table(edges, f"{what}: expected a DataFrame or an Arrow table of two ids and a score")
 
 
 def choose_names(columns: Sequence[Any], score: str | None, what: str = "edges") -> list[Any]:
@@ -242,8 +235,8 @@ class _Forest:
             return
         e = int(apart.sum())
         roots, code = np.unique(np.concatenate([one[apart], other[apart]]), return_inverse=True)
-        graph = coo_array((np.ones(e, dtype=np.int8), (code[:e], code[e:])), shape=(len(roots),) * 2)
-        joined, component = connected_components(graph, directed=False)
+        component = label_components(code[:e], code[e:], len(roots))
+        joined = int(component.max()) + 1
         root = np.zeros(joined, dtype=self.parent.dtype)
         root[component[::-1]] = roots[::-1]
         old = self.size[roots]

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, Remedy, head, refuse_cases
-from .._internal.tables import is_table, refuse_names, to_frame
+from .._internal.tables import need_table, refuse_names
 from .clustering import Clustering, ids, is_unique
 from .lookup import locate_all, look_up
 from .units import Units
@@ -118,9 +118,7 @@ class Attributes:
             return none
         if table is None:
             raise DataError(f"no table has the columns {head([*wanted])}", Remedy.ATTRIBUTES)
-        if not is_table(table):
-            raise DataError(f"attributes are a DataFrame or an Arrow table, not {type(table).__name__}")
-        frame = to_frame(table)
+        frame = need_table(table, "attributes are a DataFrame or an Arrow table")
         refuse_names([*wanted], list(frame.columns), "the table of attributes")
         at = _locate(ids(frame.iloc[:, 0], "records of the attributes"), records)
         remedy = ": fill it in, or leave these records out of the prediction and the labels"

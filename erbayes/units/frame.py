@@ -135,7 +135,7 @@ class Cut:
     """Counts of the records and predicted links of a set that are left in a smaller set F.
 
     `links_inside` is Σ_k f_k (f_k - 1) / Σ_k f_k (m_k - 1), the share of predicted links of records in F that
-    stay in F, or 1 if there are none.
+    stay in F, or 1 if there are none. Without the frame, pairwise precision is too low by this factor.
     """
 
     inside: int
@@ -265,27 +265,6 @@ def framed(
     shared = len(remaining.records)
     absent = 0 if shared == len(listed) else listed.nunique() - shared
     return remaining, FrameFacts(Cut.of(whole.codes, inside), absent=absent)
-
-
-def links_inside(prediction: Any, frame: Any) -> float:
-    """Return the share of the predicted links of the frame's records that stay in the frame.
-
-    It is Σ_k f_k (f_k - 1) / Σ_k f_k (m_k - 1), for f_k of the m_k records of predicted cluster k in the
-    frame, and needs no label. Without the frame, estimates of pairwise precision are too low by this factor.
-
-    Parameters
-    ----------
-    prediction : memberships
-    frame : record ids, an older prediction, or Dated
-        As in `measure`.
-
-    Examples
-    --------
-    >>> links_inside({1: "a", 2: "a", 3: "a"}, frame=[1, 2])
-    0.5
-    """
-    _, facts = framed(prediction, Clustering.of({}), frame)
-    return 1.0 if facts is None else facts.cut.links_inside
 
 
 def refuse_outside(records: pd.Index, outside: BoolArray) -> None:

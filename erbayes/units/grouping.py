@@ -12,9 +12,10 @@ import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, NotIdentified, Remedy, head, refuse_cases
-from .._internal.tables import is_table, refuse_columns, to_frame
+from .._internal.tables import need_table, refuse_columns
 from ..metrics.columns import Domain, Links, Pieces
 from .clustering import ids, kind
+from .lookup import same_kind
 
 MOST = 200
 """Number of values from which a variable is taken for ids, numbers or dates without classes."""
@@ -54,16 +55,12 @@ class Variable:
             what = name or str(groups.name or "group")
         elif isinstance(groups, Mapping):
             keys, column = pd.Index(list(groups)), pd.Series(list(groups.values()))
-        elif is_table(groups):
-            frame = to_frame(groups)
+        else:
+            said = "groups: expected a Series, a mapping or a table that gives the value of each of the"
+            frame = need_table(groups, f"{said} {of.value}")
             refuse_columns(frame, "the table of groups", Remedy.COLUMNS)
             keys, column = pd.Index(frame.iloc[:, 0]), frame.iloc[:, 1]
             what = name or str(column.name)
-        else:
-            raise DataError(
-                "groups: expected a Series, a mapping or a table that gives the value of each of the "
-                f"{of.value}, not {type(groups).__name__}"
-            )
         there = column.notna().to_numpy()
         keys = ids(keys[there], f"ids of {of.value} that have a value of {what!r}")
         codes, values = pd.factorize(discrete(column[there], what), sort=True)
@@ -81,11 +78,8 @@ class Variable:
 
     def codes_of(self, wanted: pd.Index, among: str) -> IntArray:
         """Return the value of each wanted id."""
-        if len(self.keys) and len(wanted) and kind(self.keys) != kind(wanted):
-            raise DataError(
-                f"ids of {self.name!r} are of type {kind(self.keys)}, those of the {among} of type "
-                f"{kind(wanted)}: none could match; convert one of them"
-            )
+        if len(self.keys) and len(wanted):
+            same_kind(kind(self.keys), kind(wanted), among, f"ids of {self.name!r}")
         position = self.keys.get_indexer(wanted)
         remedy = ": write one of their own, such as 'unknown', where the values stand"
         said = f"{self.name!r} has no value for {{n}} of {among}, such as"

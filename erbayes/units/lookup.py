@@ -16,12 +16,14 @@ from .._internal.errors import DataError
 from .clustering import CHUNK, kind
 
 
-def same_kind(prediction: str, other: str, what: str = "labels", of: str = "prediction") -> None:
-    """Refuse record ids of different types."""
-    if prediction != other:
+def same_kind(
+    first: str, other: str, what: str = "labels", ids: str = "record ids of the prediction"
+) -> None:
+    """Refuse ids of different types, those of the prediction, or other `ids`, and those of `what`."""
+    if first != other:
         raise DataError(
-            f"record ids of the {of} are of type {prediction}, those of the {what} of type "
-            f"{other}: none could match; convert one of them"
+            f"{ids} are of type {first}, those of the {what} of type {other}: none could match; convert one "
+            "of them"
         )
 
 
@@ -37,7 +39,7 @@ def joined(first: pd.Index, second: pd.Index) -> pd.Index:
 def look_up(records: pd.Index, wanted: pd.Index, of: str = "prediction") -> IntArray:
     """Return the position of each wanted record in `records`, -1 if it is not there."""
     if len(records) and len(wanted):
-        same_kind(kind(records), kind(wanted), of=of)
+        same_kind(kind(records), kind(wanted), ids=f"record ids of the {of}")
     integer = pd.api.types.is_integer_dtype
     records, wanted = (pd.Index(i.to_numpy()) if integer(i.dtype) else i for i in (records, wanted))
     try:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
-from .._internal.errors import DataError, head, member, refuse_cases
+from .._internal.errors import DataError, member, refuse_cases
 from .._internal.policies import Missing
 from .checks import first_entities, missing_records, position_in_labels, refuse_edges, strangers
 from .clustering import Clustering, ids, kind
@@ -142,8 +142,7 @@ def _check_sampled(sampled: Any, prediction: Clustering, absent: str) -> pd.Inde
         raise DataError("no cluster is sampled: an empty sample estimates nothing")
     if not wanted.is_unique:
         raise DataError(f"{int(wanted.duplicated().sum())} sampled clusters are listed twice")
-    if len(unknown := wanted.difference(prediction.clusters)):
-        raise DataError(f"{len(unknown)} sampled clusters are {absent}: {head(unknown)}")
+    refuse_cases(wanted.difference(prediction.clusters), f"{{n}} sampled clusters are {absent}:")
     return wanted
 
 

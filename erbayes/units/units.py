@@ -35,6 +35,15 @@ class KnownTotals:
     count: FloatArray
     singletons: bool = True
 
+    def __str__(self) -> str:
+        return f"{self.size @ self.count:,.0f} records in {self.count.sum():,.0f} clusters"
+
+    def equals(self, other: KnownTotals | None) -> bool:
+        """Return whether another prediction has as many clusters of each size."""
+        if other is None:
+            return False
+        return np.array_equal(self.size, other.size) and np.array_equal(self.count, other.count)
+
     def total(self, column: ClusterSum) -> float:
         """Return the known total of a column, Σ_k m φ(m); NotIdentified if it counts unknown singletons."""
         if not self.singletons and column.phi(np.ones(1))[0] != 0:
@@ -357,24 +366,19 @@ def _count_predicted(units: Units, variable: Variable, prediction: Any) -> Predi
 def _restrict_units(units: Units, domain: Domain, links: Links) -> Units:
     """Return the same units, of which the records of a domain count alone."""
     grouping = units.grouping(domain.variable)
-    counted = grouping.records_of(domain)
+    n = grouping.records_of(domain)
     if links is Links.SHARED:
-        return replace(units, counted=counted, groupings=())
-    return _make_inside_units(units, counted, grouping.cluster_sizes(domain, units))
-
-
-def _make_inside_units(units: Units, n: FloatArray, m: FloatArray) -> Units:
-    """Return units whose pieces have n records, of predicted clusters of m records, (p,) each."""
-    counted = n > 0
+        return replace(units, counted=n, groupings=())
+    m, there = grouping.cluster_sizes(domain, units), n > 0
     N = np.bincount(units.group, n)[units.group] if units.by_entity else np.full(len(n), np.nan)
     return replace(
         units,
-        unit=units.unit[counted],
-        group=units.group[counted],
-        n=n[counted],
-        N=N[counted],
-        m=m[counted],
-        cluster=units.cluster[counted],
+        unit=units.unit[there],
+        group=units.group[there],
+        n=n[there],
+        N=N[there],
+        m=m[there],
+        cluster=units.cluster[there],
         piece_of=None,
         groupings=(),
     )

@@ -10,10 +10,4 @@ from .records_to_review import review
 from .unit_features import aggregated, features
 from .weighted_regression import regression
 
-__all__ = [
-    "aggregated",
-    "features",
-    "regression",
-    "review",
-    "tree",
-]
+__all__ = ["aggregated", "features", "regression", "review", "tree"]

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.arrays import BoolArray, IntArray, Seed, generator
-from ..._internal.errors import DataError, NotIdentified, number, whole
+from ..._internal.errors import DataError, NotIdentified, import_extra, number, whole
 from ...design.sample import Sample, need_sample
 from ...metrics.columns import Domain, Known
-from ...metrics.definitions import Metric
+from ...metrics.definitions import Metric, chosen_one
 from ...metrics.intervals import Kind
 from ...metrics.uncertain import Tabled
 from ...units.grouping import Grouping
@@ -23,7 +23,7 @@ from ..domains import by_domain, in_domain
 from ..domains.effective import FEWEST
 from ..domains.estimates import ByDomain
 from .unit_features import matrix
-from .unit_values import Linear, one
+from .unit_values import Linear
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,6 @@ def tree(
 
     Parameters
     ----------
-    sample : Sample
     metric : Metric or str
         A share or a mean of units, which needs no known totals.
     features : DataFrame
@@ -120,7 +119,7 @@ def tree(
     1    2  records > 3     0.333
     """
     need_sample(sample)
-    metric = one(metric)
+    metric = chosen_one(metric)
     most, least = whole(most, "most leaves", 2), whole(least, "least draws of a leaf")
     number(fewest, "fewest effective draws", lambda x: x >= 0, "be 0 or more")
     if metric.absolute or any(isinstance(c, Known) for c in metric.columns):
@@ -145,10 +144,7 @@ def tree(
     found = by_domain(kept, "leaf", metric, fewest=fewest)
     some = names[1:]
     leaves = replace(
-        found,
-        domains=found.domains[1:],
-        joint=found.joint.part(some),
-        effective=found.effective[1:],
+        found, domains=found.domains[1:], joint=found.joint.part(some), effective=found.effective[1:]
     )
     return Tree(root, rules, pd.Series(leaf, index=units.ids, name="leaf"), chose, leaves)
 
@@ -157,13 +153,10 @@ def _grow_tree(
     table: pd.DataFrame, line: Linear, unit: IntArray, most: int, least: int
 ) -> tuple[Split | int, tuple[str, ...], IntArray]:
     """Return the root of a tree of the values of draws, the rule of each leaf, and the leaf of each unit."""
-    try:
-        from sklearn.tree import DecisionTreeRegressor
-    except ModuleNotFoundError as error:
-        raise DataError("a tree needs scikit-learn: pip install 'erbayes[trees]'") from error
+    sklearn = import_extra("sklearn.tree", "a tree needs scikit-learn", "trees")
     X = table.to_numpy()
     some = line.part > 0  # other draws have no part in what the metric averages over
-    grown = DecisionTreeRegressor(max_leaf_nodes=most, min_samples_leaf=least, random_state=0)
+    grown = sklearn.DecisionTreeRegressor(max_leaf_nodes=most, min_samples_leaf=least, random_state=0)
     # rules name an indicator instead of a threshold of a half
     binary = np.isin(X, (0, 1)).all(axis=0)
     grown.fit(X[unit[some]], (line.effect[some] / line.part[some]), sample_weight=line.part[some])

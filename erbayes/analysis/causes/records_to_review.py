@@ -19,8 +19,6 @@ def review(sample: Sample, metric: Metric | str, attributes: pd.DataFrame, *, mo
 
     Parameters
     ----------
-    sample : Sample
-    metric : Metric or str
     attributes : DataFrame
         One row per record, whose id is in the index. It may have further records.
     most : int

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.arrays import FloatArray
-from ..._internal.errors import DataError, head, need
+from ..._internal.errors import DataError, head, need, refuse_cases
 from ...design.sample import Sample, need_sample
 from ...metrics.columns import PIECES
 from ...units.clustering import kind
+from ...units.lookup import same_kind
 from ...units.units import Units
 
 Rule = Callable[[pd.Series], Any]
@@ -40,9 +41,7 @@ def features(sample: Sample) -> pd.DataFrame:
     x      3.0     2.0              2.0
     """
     need_sample(sample)
-    units = sample.units
-    largest = np.zeros(len(units))
-    np.maximum.at(largest, units.unit, units.m)
+    units, largest = sample.units, sample.units.largest_touched
     columns = {"records": units.size, "pieces": units.column(PIECES), "largest_cluster": largest}
     return pd.DataFrame(columns, index=units.ids)
 
@@ -54,7 +53,6 @@ def aggregated(
 
     Parameters
     ----------
-    sample : Sample
     attributes : DataFrame
         One row per record, whose id is in the index. It may have further records.
     rule : callable Series -> value, or mapping column -> callable, optional
@@ -112,33 +110,20 @@ def of_records(units: Units, attributes: Any) -> pd.DataFrame:
 
 def _take_rows(table: pd.DataFrame, ids: pd.Index, among: str, what: str) -> pd.DataFrame:
     """Return the row of each id, refusing ids without a row or with several."""
-    if len(table) and kind(table.index) != kind(ids):
-        raise DataError(
-            f"the index of {what} is of type {kind(table.index)}, ids of {among} are of type {kind(ids)}: "
-            "none could match; convert one of them"
-        )
+    if len(table):
+        same_kind(kind(table.index), kind(ids), among, f"ids in the index of {what}")
     table = table[table.index.isin(ids)]
-    again = table.index.duplicated()
-    if again.any():
-        twice = table.index[again].unique()
-        raise DataError(f"{what} have several rows for {len(twice):,} {among}, such as {head(twice)}")
+    twice = table.index[table.index.duplicated()].unique()
+    refuse_cases(twice, f"{what} have several rows for {{n}} {among}, such as")
     position = table.index.get_indexer(ids)
-    if (position < 0).any():
-        lacking = ids[position < 0]
-        raise DataError(
-            f"{what} have no row for {len(lacking):,} of {len(ids):,} {among}, such as {head(lacking)}"
-        )
+    refuse_cases(ids[position < 0], f"{what} have no row for {{n}} of {len(ids):,} {among}, such as")
     return table.iloc[position]
 
 
 def _refuse_gaps(values: pd.Series, what: str, among: str, remedy: str = "") -> None:
     """Refuse a column without a value for some ids."""
-    lacking = values.index[values.isna()]
-    if len(lacking):
-        raise DataError(
-            f"{what} has no value for {len(lacking):,} of {len(values):,} {among}, such as "
-            f"{head(lacking)}{remedy}"
-        )
+    said = f"{what} has no value for {{n}} of {len(values):,} {among}, such as"
+    refuse_cases(values.index[values.isna()], said, remedy)
 
 
 def matrix(units: Units, table: Any, every: bool) -> pd.DataFrame:

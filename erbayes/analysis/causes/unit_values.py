@@ -7,19 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._internal.arrays import FloatArray
-from ..._internal.errors import DataError, NotIdentified
+from ..._internal.errors import NotIdentified
 from ...design.sample import Sample
 from ...engine.closed_form import columns_of, taylor
-from ...metrics.definitions import Metric, chosen
+from ...metrics.definitions import Metric, coefficients_of_size
 from ...metrics.totals import derivatives
 from ...metrics.uncertain import EMPTY
-
-
-def one(metric: Metric | str) -> Metric:
-    metrics = chosen(metric)
-    if len(metrics) > 1:
-        raise DataError(f"causes are those of one metric, not of {len(metrics)}")
-    return metrics[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,11 +39,8 @@ class Linear:
         if not (np.isfinite(first).all() and np.isfinite(value)):
             raise NotIdentified(f"no unit has an effect on {metric.name}: {EMPTY}")
         takes = np.array([[c == column for column in counted] for c in metric.columns], dtype=float)
-        sized = dict[str, float]()
-        for column, coefficient in metric.size:
-            sized[column.name] = sized.get(column.name, 0.0) + coefficient
         Z = sample.contributions(counted)
-        part = Z @ np.array([sized.get(c.name, 0.0) for c in counted])
+        part = Z @ coefficients_of_size([metric], [c.name for c in counted])[0]
         H = takes.T @ np.nan_to_num(second) @ takes
         return cls(Z, first @ takes, H, value, part, totals.free, totals.theta)
 

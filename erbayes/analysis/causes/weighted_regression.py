@@ -13,11 +13,11 @@ import pandas as pd
 from ..._internal.errors import DataError
 from ...design.sample import Sample, need_sample
 from ...design.variance import kish
-from ...metrics.definitions import Metric
+from ...metrics.definitions import Metric, chosen_one
 from ...metrics.intervals import Kind
 from ...metrics.uncertain import Normal, Tabled
 from .unit_features import matrix
-from .unit_values import Linear, one
+from .unit_values import Linear
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -50,8 +50,6 @@ def regression(sample: Sample, metric: Metric | str, features: pd.DataFrame) -> 
 
     Parameters
     ----------
-    sample : Sample
-    metric : Metric or str
     features : DataFrame
         One row per unit, whose id is in the index. Text is made indicators of its values, without the first.
 
@@ -76,7 +74,7 @@ def regression(sample: Sample, metric: Metric | str, features: pd.DataFrame) -> 
     Name: estimate, dtype: float64
     """
     need_sample(sample)
-    metric = one(metric)
+    metric = chosen_one(metric)
     table = matrix(sample.units, features, every=False)
     X = np.column_stack([np.ones(len(table)), table.to_numpy()])[sample.expansion.unit]
     line = Linear.of(sample, metric)

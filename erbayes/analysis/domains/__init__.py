@@ -13,9 +13,4 @@ from .estimates import by_domain, by_pair
 from .metric import in_domain
 from .paired import compare_by_domain
 
-__all__ = [
-    "by_domain",
-    "by_pair",
-    "compare_by_domain",
-    "in_domain",
-]
+__all__ = ["by_domain", "by_pair", "compare_by_domain", "in_domain"]

@@ -11,7 +11,7 @@ from ..._internal.arrays import FloatArray
 from ...design.sample import Sample
 from ...design.variance import kish
 from ...engine.closed_form import columns_of, effects
-from ...metrics.definitions import Metric
+from ...metrics.definitions import Metric, coefficients_of_size
 
 FEWEST = 10.0
 """Effective draws below which an estimate of a domain has no interval.
@@ -41,10 +41,7 @@ def effective_draws(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
     columns, _ = columns_of(metrics)
     at = {column.name: i for i, column in enumerate(columns)}
     Z = sample.contributions(columns)
-    size = np.zeros((len(metrics), len(columns)))
-    for j, m in enumerate(metrics):
-        for column, coefficient in m.size:
-            size[j, at[column.name]] = coefficient
+    size = coefficients_of_size(metrics, list(at))
     with np.errstate(divide="ignore", invalid="ignore"):
         single, found = kish(Z), kish(np.asarray(csr_array(size) @ Z.T).T)
     for j, m in enumerate(metrics):

@@ -14,7 +14,7 @@ from ..._internal.arrays import FloatArray, IntArray, Seed
 from ..._internal.errors import DataError, Grade, Sentence, member, number
 from ...design.sample import Sample, need_sample
 from ...engine.closed_form import Taylor
-from ...engine.contract import Counting, Engine, need_engine
+from ...engine.contract import Engine, need_engine
 from ...metrics.columns import Domain, Links
 from ...metrics.definitions import USUAL, Metric, Wanted, chosen
 from ...metrics.intervals import Kind
@@ -304,33 +304,29 @@ class Settings:
 
     def of_places(self, sample: Sample, places: Sequence[Place]) -> list[Metric]:
         """Return each metric of the first place, then of the second, and so on."""
-        if len(places) * len(self.metrics) > LARGEST:
-            raise DataError(
-                f"{len(places):,} domains x {len(self.metrics)} metrics are more than {LARGEST:,} estimates "
-                "with their covariances: name fewer metrics, or join values to classes"
-            )
+        refuse_many(f"{len(places):,} domains", len(places), len(self.metrics), "join values to classes")
         known = sample.units.grouping(self.variable).predicted is not None
         return [in_domain(m, p, self.links, known=known) for p in places for m in self.metrics]
+
+
+def refuse_many(what: str, number: int, metrics: int, instead: str) -> None:
+    """Refuse more estimates than have a joint covariance in memory."""
+    if number * metrics > LARGEST:
+        raise DataError(
+            f"{what} x {metrics} metrics are more than {LARGEST:,} estimates with their covariances: name "
+            f"fewer metrics, or {instead}"
+        )
 
 
 def _estimate_domains(sample: Sample, places: Sequence[Place], settings: Settings) -> ByDomain:
     """Return all metrics of all domains, jointly. Domains without a draw are NaN."""
     metrics = settings.of_places(sample, places)
-    engine, least = settings.engine, 0.0
-    if isinstance(engine, Counting):
-        effective, least = engine.effective_draws(sample, metrics), settings.fewest
-    else:
-        effective = effective_draws(sample, metrics)
-    there = np.flatnonzero(effective >= least)
-    if np.isnan(effective).all():
-        raise DataError(f"no labelled record is in a domain of {settings.variable!r}")
+    effective = effective_draws(sample, metrics)
+    there = np.flatnonzero(~np.isnan(effective))
     if not len(there):
-        raise DataError(
-            f"no domain of {settings.variable!r} has {least:g} draws, which {type(engine).__name__} needs: "
-            f"join domains, or set fewest={np.nanmax(effective):g}"
-        )
+        raise DataError(f"no labelled record is in a domain of {settings.variable!r}")
     asked = [metrics[i] for i in there]
-    found = engine(sample, asked, settings.rng)
+    found = settings.engine(sample, asked, settings.rng)
     if isinstance(found, Normal):
         found = _estimate_without_links(found, effective[there], sample.expansion.variance.theta_mean)
         found = replace(found, df=np.fmin(found.df, degrees(sample, asked)))

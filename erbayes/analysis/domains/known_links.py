@@ -10,15 +10,10 @@ from scipy.special import ndtr, stdtrit
 
 from ...design.sample import Sample
 from ...engine.closed_form import taylor
-from ...metrics.columns import PREDICTED_LINKS, RECORDS, Domain, InDomain, Links
-from ...metrics.definitions import PER_RECORD, POSITIVE, Metric, N, Value
+from ...engine.diagnostics import compare_with_known, scale_to_records
+from ...metrics.columns import PREDICTED_LINKS, Domain, InDomain, Links
 from .effective import FEWEST
 from .metric import in_domain
-
-
-def _scale_to_records(y: Value, r: Value, N: Value) -> Value:
-    """Return an estimated total as a ratio to records, times their known number."""
-    return N * y / r
 
 
 def balance(sample: Sample, domains: Sequence[Domain], links: Links = Links.SHARED) -> pd.DataFrame:
@@ -27,20 +22,15 @@ def balance(sample: Sample, domains: Sequence[Domain], links: Links = Links.SHAR
     The estimate is N_g Σwy/Σw records of the domain. Far below the known number, the sample missed large
     clusters that have records of the domain, and its other estimates are doubtful too.
     """
-    metric = Metric(
-        "links", (PREDICTED_LINKS, RECORDS, N), _scale_to_records, PER_RECORD, POSITIVE, "N Σwy/Σw records"
-    )
-    of_domains = [in_domain(metric, d, links, known=True) for d in domains]
+    of_domains = [in_domain(scale_to_records(PREDICTED_LINKS), d, links, known=True) for d in domains]
     totals = taylor(sample, of_domains)
-    fit = totals.apply(of_domains, order=1)
     columns = [InDomain(PREDICTED_LINKS, d, links) for d in domains]
     at = [totals.names.index(column.name) for column in columns]
-    known = np.array([sample.units.total(column) for column in columns])
-    ratio = np.divide(fit.mean, known, out=np.full(len(known), np.nan), where=known > 0)
     with np.errstate(invalid="ignore"):  # a domain without draws
         df = np.maximum(totals.mean[at] ** 2 / np.diagonal(totals.moment)[at] - 1, 1)
-    table = {"estimate": fit.mean, "se": fit.sd, "df": df, "known": known, "ratio": ratio}
-    return pd.DataFrame(table, index=pd.Index(list(map(str, domains)), name="domain"))
+    table = compare_with_known(totals.apply(of_domains, order=1), [sample.units.total(c) for c in columns])
+    table.insert(2, "df", df)
+    return table.set_axis(pd.Index(list(map(str, domains)), name="domain"))
 
 
 def domains_out_of_balance(

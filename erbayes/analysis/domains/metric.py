@@ -22,10 +22,8 @@ def in_domain(metric: Metric, domain: Place, links: Links = Links.SHARED, *, kno
 
     Parameters
     ----------
-    metric : Metric
     domain : Domain, or several of them
         Several are groups whose links with each other are judged, from metrics of links alone.
-    links : Links
     known : bool
         True if totals of the domain are known, as `Units.grouped` with a prediction makes them.
 

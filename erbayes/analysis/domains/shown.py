@@ -65,10 +65,8 @@ def differences_table(
         enough = [i for i, why in enumerate(few) if not why]
         used = simultaneous_level(contrast.part(enough), level) if simultaneous and enough else level
         single = fit.table(used, kind)
-        down, up = (
-            (single["estimate"] - single["lower"]).to_numpy(),
-            (single["upper"] - single["estimate"]).to_numpy(),
-        )
+        down = (single["estimate"] - single["lower"]).to_numpy()
+        up = (single["upper"] - single["estimate"]).to_numpy()
         with np.errstate(divide="ignore", invalid="ignore"):
             r = np.nan_to_num(fit.cov[first, second] / (fit.sd[first] * fit.sd[second]))
         low = down[second] ** 2 + up[first] ** 2 - 2 * r * down[second] * up[first]

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..._internal.arrays import BoolArray, FloatArray, IntArray
 from ..._internal.errors import DataError, head
-from ..._internal.tables import is_table, refuse_names, to_frame
+from ..._internal.tables import need_table, refuse_names
 from ...units.clustering import ids
 from ...units.edges import Edges
 from ...units.lookup import look_up
@@ -51,9 +51,7 @@ class Answers:
 
 def read_pairs(answers: Any, edges: Edges) -> Answers:
     """Return the pairs of a table with columns left, right, band and same, or raise DataError."""
-    if not is_table(answers):
-        raise DataError(f"answers: expected a DataFrame or an Arrow table, not {type(answers).__name__}")
-    table = to_frame(answers).reset_index(drop=True)
+    table = need_table(answers, "answers: expected a DataFrame or an Arrow table").reset_index(drop=True)
     table = table.rename(columns={theirs: own for theirs, own in SPLINK.items() if own not in table})
     if "band" not in table:
         raise DataError(NO_BANDS)

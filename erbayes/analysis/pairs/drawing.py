@@ -138,9 +138,8 @@ def _draw_band(
     cluster = np.searchsorted(total, rank, side="right")
     rank -= total[cluster] - new[cluster]
     # only clusters with a drawn pair are put in order, so that a draw costs a look at each record
-    drawn, chosen = np.zeros(len(new), dtype=bool), np.unique(cluster)
-    drawn[chosen] = True
-    record = np.flatnonzero(drawn[after])
+    chosen = np.unique(cluster)
+    record = np.flatnonzero(np.isin(after, chosen))
     record = record[np.lexsort((before[record], after[record]))]
     # each record makes a pair with those of its cluster that stand behind its old cluster
     end, old_end = _end_runs(after[record]), _end_runs(before[record])

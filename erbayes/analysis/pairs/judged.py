@@ -14,10 +14,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
-from ..._internal.arrays import FloatArray, IntArray
+from ..._internal.arrays import FloatArray, IntArray, label_components
 from ..._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, number
 from ...engine.bounded_means import betting_in_strata
 from ...labels.drawing.stopping import Check, Verdict
@@ -114,12 +112,11 @@ class _Judged(Tabled):
 
     def doubts(self) -> list[Sentence]:
         """Return sentences about answers that nobody could give, or that contradict each other."""
-        found, same, N = list[Sentence](), self.same == 1, len(self.edges.records)
+        found, same = list[Sentence](), self.same == 1
         if unknown := int(np.isnan(self.same).sum()):
             said = f"{unknown:,} of {len(same):,} answers are 'cannot tell'"
             found.append(Sentence(f"{said}: other pairs of their bands stand for them", Grade.NOTE))
-        graph = coo_array((np.ones(same.sum()), (self.left[same], self.right[same])), shape=(N, N))
-        entity = connected_components(graph, directed=False)[1]
+        entity = label_components(self.left[same], self.right[same], len(self.edges.records))
         if broken := int(((self.same == 0) & (entity[self.left] == entity[self.right])).sum()):
             said = f"{broken:,} pairs are answered as different, whose records are the same by other answers"
             found.append(Sentence(f"{said}: one of these is wrong, and each counts as it is", Grade.CAUTION))

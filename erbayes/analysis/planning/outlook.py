@@ -97,10 +97,8 @@ class Outlook:
         step = 1e-4 * np.column_stack([scale, np.ones((len(n), 2))])
         sides = np.vstack([np.zeros(3), np.eye(3), -np.eye(3)]) if t.any() else np.zeros((1, 3))
         dx, log_S2, log_effective = np.moveaxis(sides[:, None] * step, -1, 0)
-        theta, effective = (
-            np.array([_compute_theta(self.design, int(x)) for x in n]),
-            self.effective * np.exp(log_effective),
-        )
+        theta = np.array([_compute_theta(self.design, int(x)) for x in n])
+        effective = self.effective * np.exp(log_effective)
         variance = self.variance * np.exp(log_S2) * theta / n
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             fit = Normal(

@@ -14,9 +14,4 @@ Source of the analysis: Lash, Fox and Fink (2009), Applying Quantitative Bias An
 from .bias import PRF, restored_analysis
 from .grids import grid, tipping
 
-__all__ = [
-    "PRF",
-    "grid",
-    "restored_analysis",
-    "tipping",
-]
+__all__ = ["PRF", "grid", "restored_analysis", "tipping"]

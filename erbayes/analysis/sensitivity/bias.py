@@ -20,14 +20,7 @@ from ...engine.schemes import PseudoDraws
 from ...labels import Annotator
 from ...labels.annotators.error_models import need_annotator, restore
 from ...labels.annotators.rates import drawn
-from ...metrics.definitions import (
-    Metrics,
-    Wanted,
-    chosen,
-    pairwise_f,
-    pairwise_precision,
-    pairwise_recall,
-)
+from ...metrics.definitions import Metrics, Wanted, chosen, pairwise_f, pairwise_precision, pairwise_recall
 from ...metrics.intervals import Kind
 from ...metrics.uncertain import Draws, Normal, Tabled
 
@@ -68,7 +61,6 @@ def restored_analysis(
 
     Parameters
     ----------
-    sample : Sample
     model : Annotator
         How annotators err, with priors on the rates.
     metrics : Metric or str, or several
@@ -80,7 +72,6 @@ def restored_analysis(
     draws : int
         The number of draws for each sample, 1 or more. They are chosen at random if the engine has more.
     rng : Generator, int or None
-    progress : bool
 
     Returns
     -------

@@ -102,7 +102,6 @@ def grid(
 
     Parameters
     ----------
-    sample : Sample
     u, v : sequences of float, in [0, 1)
         Shares missed, and shares kept. Every pair of them is a point of the grid.
     metrics : Metric or str, or several
@@ -113,7 +112,6 @@ def grid(
         Draws of the true entities behind the labels, over which estimates are averaged.
     rng : Generator, int or None
         Every point of the grid starts from the same state, so that the grid is smooth.
-    progress : bool
 
     Examples
     --------
@@ -179,8 +177,6 @@ def tipping(
 
     Parameters
     ----------
-    sample : Sample
-    metric : Metric or str
     under : float
         The stated value, in the unit of the metric.
     engine : Engine, optional

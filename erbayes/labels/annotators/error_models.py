@@ -182,18 +182,21 @@ def need_annotator(model: Any) -> None:
     need(model, Annotator, "a model of errors is an Annotator, such as Annotator(MissedPieces(0.1))")
 
 
-def _need_entities(units: Units) -> None:
+def _choose_homes(
+    units: Units, model: Annotator, rng: Seed, home: BoolArray | None
+) -> tuple[np.random.Generator, BoolArray]:
+    """Return the generator and the homes, (p,), drawn unless given; refuse units that are no entities."""
     need_units(units)
     if not units.by_entity:
         raise DataError("annotators label entities; these units are sampled predicted clusters")
+    need_annotator(model)
+    rng = generator(rng)
+    return rng, sampled_mention(units, rng) if home is None else home
 
 
 def mislabel(units: Units, model: Annotator, rng: Seed = None, home: BoolArray | None = None) -> Units:
     """Draw the units that an annotator with errors would have labelled; `home` (p,)."""
-    _need_entities(units)
-    need_annotator(model)
-    rng = generator(rng)
-    home = sampled_mention(units, rng) if home is None else home
+    rng, home = _choose_homes(units, model, rng, home)
     missed, kept = model.changes(units, home, rng)
     return _replace_pieces(units, np.arange(len(units.n)), units.n - missed + kept, units.m, units.cluster)
 
@@ -205,10 +208,7 @@ def restore(units: Units, model: Annotator, rng: Seed = None, home: BoolArray | 
     of the piece that implies it, and goes to an entity that was labelled in home only, whose home is about as
     large. Likewise each removed foreign record implies NB(1, 1 - v) that were kept, for the share kept v.
     """
-    _need_entities(units)
-    need_annotator(model)
-    rng = generator(rng)
-    home = sampled_mention(units, rng) if home is None else home
+    rng, home = _choose_homes(units, model, rng, home)
     known = model.fixed(rng)
     copies = np.zeros(len(units.n), dtype=np.int64)
     copies[~home] = known.missed.unseen(units.n[~home], rng)
@@ -310,15 +310,11 @@ def perturb(
     stays[covered] = _draw_ranks(piece, rng) >= missed[piece]
 
     # candidates: each record of the predicted cluster of each piece that keeps some, if it has no label
-    by_cluster = np.argsort(prediction.codes, kind="stable")
-    first = np.cumsum(prediction.sizes) - prediction.sizes
     keeping = np.flatnonzero(kept)
-    size = prediction.sizes[cluster[keeping]]
-    keeper = np.repeat(keeping, size)
-    offset = np.arange(len(keeper)) - np.repeat(np.cumsum(size) - size, size)
-    record = by_cluster[np.repeat(first[cluster[keeping]], size) + offset]
-    unlabelled = ~np.isin(record, position)
-    keeper, record = keeper[unlabelled], record[unlabelled]
+    members = pd.DataFrame({"cluster": prediction.codes, "record": np.arange(len(prediction.codes))})
+    homes = pd.DataFrame({"keeper": keeping, "cluster": cluster[keeping]})
+    foreign = homes.merge(members[~members["record"].isin(position)], on="cluster")
+    keeper, record = foreign["keeper"].to_numpy(), foreign["record"].to_numpy()
     chosen = _draw_ranks(keeper, rng) < kept[keeper]
     kept_labels = pd.Series(units.ids[unit[keeper[chosen]]], index=prediction.records[record[chosen]])
     remaining = pd.Series(labels.clusters[labels.codes[stays]], index=labels.records[stays])

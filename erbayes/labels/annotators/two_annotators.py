@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.arrays import BoolArray, FloatArray, IntArray
-from ..._internal.errors import DataError, NotIdentified, need, refuse_cases
-from ..._internal.policies import Missing
+from ..._internal.errors import NotIdentified, need, refuse_cases
 from ..._internal.tables import refuse_names
 from ...design import KnownWeights
 from ...design.sample import Sample
@@ -64,8 +63,6 @@ class Pair:
         position), record, cluster (its code), m (the cluster's size), home (whether the cluster is home),
         first and second (whether the record is in this annotator's answer).
     prediction : Clustering
-    unmatched : int
-        Rows left out because their record is missing in the prediction.
 
     Examples
     --------
@@ -80,15 +77,10 @@ class Pair:
     mentions: pd.Index
     table: pd.DataFrame
     prediction: Clustering
-    unmatched: int = 0
 
     @classmethod
-    def of(
-        cls, first: pd.DataFrame, second: pd.DataFrame, prediction: Any, missing: Missing = Missing.ERROR
-    ) -> Pair:
+    def of(cls, first: pd.DataFrame, second: pd.DataFrame, prediction: Any) -> Pair:
         """Make a pair from two tables of `answers`, and from the prediction that both started from."""
-        if missing not in {Missing.ERROR, Missing.OMIT}:
-            raise DataError(f"two annotators are compared with Missing.ERROR or OMIT, not {missing}")
         prediction = Clustering.of(prediction, "prediction")
         mentions = _list_mentions(first, second)
         position = prediction.records.get_indexer(mentions)
@@ -96,14 +88,9 @@ class Pair:
         home = prediction.codes[position]
         rows = _join_answers(first, second, mentions, home, prediction)
         position = prediction.records.get_indexer(pd.Index(rows["record"]))
-        lacking = position < 0
-        unknown = rows["record"][lacking].tolist()
-        if missing is Missing.ERROR:
-            remedy = "; Missing.OMIT leaves them out"
-            refuse_cases(unknown, "{n} records of the answers are not in the prediction, such as", remedy)
-        rows = rows[~lacking]
-        mention = mentions.get_indexer(pd.Index(rows["mention"]))
-        cluster = prediction.codes[position[~lacking]]
+        unknown = rows["record"][position < 0].tolist()
+        refuse_cases(unknown, "{n} records of the answers are not in the prediction, such as")
+        mention, cluster = mentions.get_indexer(pd.Index(rows["mention"])), prediction.codes[position]
         table = pd.DataFrame(
             {
                 "mention": mention,
@@ -115,7 +102,7 @@ class Pair:
                 "second": rows["second"].eq(True).to_numpy(),
             }
         )
-        return cls(mentions, table, prediction, len(unknown))
+        return cls(mentions, table, prediction)
 
     def _count_chosen(self, chosen: BoolArray) -> FloatArray:
         """Return the number of chosen rows of each mention, (n,)."""
@@ -140,7 +127,19 @@ class Pair:
         """
         first, second = self.table["first"].to_numpy(), self.table["second"].to_numpy()
         a, b, c = self._count_chosen(first), self._count_chosen(second), self._count_chosen(first & second)
-        return _estimate_agreement(self.mentions, a, b, c, weight)
+        N = (a + b) / 2
+        same = ((a == c) & (b == c)).astype(float)
+        shares = {
+            "identical-entities": (same, np.ones_like(N)),
+            "identical-records": (same * N, N),
+            "jaccard": (c / (a + b - c) * N, N),
+            "links": (c * (c - 1), (a * (a - 1) + b * (b - 1)) / 2),
+        }
+        metrics = [_make_share(name, top, bottom) for name, (top, bottom) in shares.items()]
+        position = np.arange(len(N))  # units of one piece each, whose columns are the values above
+        units = Units(self.mentions, position, position, N, N, N, position, None)
+        design = KnownWeights(pd.Series(weight(N), index=self.mentions))
+        return taylor(Sample(units, design), metrics).apply(metrics)
 
     def units(
         self,
@@ -158,28 +157,26 @@ class Pair:
             Which records belong to the entity: outside home by `found`, in home by `kept`. Each takes whether
             records are in the first answer and in the second, two bool arrays.
         """
-        t, chosen = self.table, _choose_records(self.table, self.mentions, found, kept)
+        t = self.table
+        first, second, home = (t[c].to_numpy() for c in ("first", "second", "home"))
+        chosen = np.where(home, kept(first, second), found(first, second))
+        chosen |= t["record"].to_numpy() == self.mentions[t["mention"]].to_numpy()
         pieces = t[chosen].groupby(["mention", "cluster"]).agg(n=("record", "size"), m=("m", "first"))
         unit, cluster = (pieces.index.get_level_values(i).to_numpy(np.int64) for i in (0, 1))
         n = pieces["n"].to_numpy(float)
         known = measure(self.prediction, {self.mentions[0]: "x"}).known
-        return Units(
-            self.mentions,
-            unit,
-            unit,
-            n,
-            np.bincount(unit, weights=n)[unit],
-            pieces["m"].to_numpy(float),
-            cluster,
-            known,
-            unmatched=self.unmatched,
-        )
+        N, m = np.bincount(unit, weights=n)[unit], pieces["m"].to_numpy(float)
+        return Units(self.mentions, unit, unit, n, N, m, cluster, known)
 
     def disagreements(self) -> pd.DataFrame:
         """Table of disagreements by mention, cluster and kind, those with most links first."""
         t = self.table
         common = self._count_chosen((t["first"] & t["second"]).to_numpy())
-        groups = _group_differing(t[t["first"] != t["second"]])
+        differing = t[t["first"] != t["second"]]
+        who = differing["first"].map({True: " by the first only", False: " by the second only"})
+        kind = differing["home"].map({True: "kept", False: "found"}) + who
+        by_kind = differing.assign(kind=kind).groupby(["mention", "cluster", "kind"], as_index=False)
+        groups = by_kind.agg(records=("record", "size"), examples=("record", _list_examples))
         groups["links"] = groups["records"] * (common[groups["mention"]] + (groups["records"] - 1) / 2)
         groups["mention"] = self.mentions[groups["mention"]]
         groups["cluster"] = self.prediction.clusters[groups["cluster"]]
@@ -230,34 +227,6 @@ def _join_answers(
     return rows
 
 
-def _choose_records(
-    t: pd.DataFrame,
-    mentions: pd.Index,
-    found: Callable[[BoolArray, BoolArray], BoolArray],
-    kept: Callable[[BoolArray, BoolArray], BoolArray],
-) -> BoolArray:
-    """Return whether each row of a table of `Pair` belongs to its entity, (rows,)."""
-    first, second, home = (t[c].to_numpy() for c in ("first", "second", "home"))
-    chosen = np.where(home, kept(first, second), found(first, second))
-    chosen[t["record"].to_numpy() == mentions[t["mention"]].to_numpy()] = True
-    return chosen
-
-
-def _group_differing(differing: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows on which annotators differ, counted by mention, predicted cluster and kind."""
-    kind = (
-        differing["home"].map({True: "kept", False: "found"})
-        + " by the "
-        + differing["first"].map({True: "first", False: "second"})
-        + " only"
-    )
-    return (
-        differing.assign(kind=kind)
-        .groupby(["mention", "cluster", "kind"], as_index=False)
-        .agg(records=("record", "size"), examples=("record", lambda r: _list_examples(r.tolist())))
-    )
-
-
 def _count_crossed(rows: pd.DataFrame) -> dict[str, float]:
     """Counts of records, blocks and cases, by the annotators who found or removed them."""
     rows = rows[rows["first"] | rows["second"]]
@@ -271,9 +240,9 @@ def _count_crossed(rows: pd.DataFrame) -> dict[str, float]:
     }
 
 
-def _list_examples(records: Sequence[Any]) -> str:
+def _list_examples(records: pd.Series) -> str:
     """Text of the first few ids, without quotes."""
-    return ", ".join(map(str, records[:3])) + (", …" if len(records) > 3 else "")
+    return ", ".join(map(str, records.tolist()[:3])) + ", …" * (len(records) > 3)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -292,30 +261,7 @@ class Values:
         return self.values
 
 
-def _estimate_agreement(
-    mentions: pd.Index,
-    a: FloatArray,
-    b: FloatArray,
-    c: FloatArray,
-    weight: Callable[[FloatArray], FloatArray],
-) -> Normal:
-    """Estimate the four shares of `Pair.agreement` from records of one, the other and both answers, (n,)."""
-    N = (a + b) / 2
-    same = ((a == c) & (b == c)).astype(float)
-    one, size = Values("one", np.ones_like(N)), Values("size", N)
-    both = Values("both", c * (c - 1))
-    either = Values("either", (a * (a - 1) + b * (b - 1)) / 2)
-
-    def share(name: str, top: Values, bottom: Values) -> Metric:
-        return Metric(name, (top, bottom), lambda x, y: x / y, ((bottom, 1.0),), UNIT, "see Pair.agreement")
-
-    metrics = [
-        share("identical-entities", Values("same", same), one),
-        share("identical-records", Values("same_size", same * N), size),
-        share("jaccard", Values("jaccard_size", c / (a + b - c) * N), size),
-        share("links", both, either),
-    ]
-    position = np.arange(len(N))  # units of one piece each, whose columns are the values above
-    units = Units(mentions, position, position, N, N, N, position, None)
-    design = KnownWeights(pd.Series(weight(N), index=mentions))
-    return taylor(Sample(units, design), metrics).apply(metrics)
+def _make_share(name: str, top: FloatArray, bottom: FloatArray) -> Metric:
+    """Return the metric of a weighted sum of values over another one, (n,) each."""
+    above, below = Values(f"{name}, above", top), Values(f"{name}, below", bottom)
+    return Metric(name, (above, below), lambda x, y: x / y, ((below, 1.0),), UNIT, "see Pair.agreement")

@@ -9,13 +9,11 @@ those of low score and, among equals, those that chance names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-from numpy.typing import NDArray
 
 from ..._internal.arrays import FloatArray, IntArray
 from ..._internal.errors import DataError, head, need, refuse_cases, whole
@@ -28,8 +26,8 @@ COLUMNS = ["record", "candidate", "score", "why"]
 """Columns of every table of candidates."""
 CELLS = 4_000_000
 """Pairs of a drawn record and a row of the table that are scored at once."""
-STOCK = 100_000
-"""Rows of a sample of the table, at most twice as many, in which rare values are told from common ones."""
+STOCK = 200_000
+"""Rows of a sample of the table, at most, in which rare values are told from common ones."""
 CHANCE = 2**32 - 2
 """Stream of random numbers for the order of candidates of equal score, which no stratum's number reaches."""
 POWER = 3
@@ -49,8 +47,8 @@ def from_clustering(drawn: Drawn, looser: Any) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns record (the drawn one), candidate, score and why. Every score is 1. Records of the predicted
-        cluster are left out. Draws of one record share their candidates.
+        Columns record (the drawn one), candidate, score (always 1) and why. Records of the predicted cluster
+        are left out.
 
     Examples
     --------
@@ -82,7 +80,7 @@ def from_pairs(drawn: Drawn, pairs: Any, score: str, limit: int | None = None) -
     drawn : Drawn
     pairs : DataFrame or Arrow table
         Two columns of record ids and the column of scores, one row per pair. The drawn record is on either
-        side.
+        side. Of a pair that occurs again the best score counts.
     score : str
         The column of scores. A higher score is a likelier match.
     limit : int, optional
@@ -91,8 +89,7 @@ def from_pairs(drawn: Drawn, pairs: Any, score: str, limit: int | None = None) -
     Returns
     -------
     DataFrame
-        Columns record (the drawn one), candidate, score and why. Records of the predicted cluster are left
-        out. Of a pair that occurs again the best score counts.
+        As `from_clustering` returns it, the best first.
 
     Examples
     --------
@@ -133,14 +130,11 @@ def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limi
     value is as similar to the drawn one, or more. So a rare value that both have counts much, and a common
     one little. A missing value of either record counts nothing. Case and punctuation do not matter.
 
-    The table is read twice, some rows at a time.
-
     Parameters
     ----------
     drawn : Drawn
     table : DataFrame, or object with an Arrow C stream
-        Attributes of all records of the prediction. The first column is the record. A query of DuckDB is
-        streamed, so that the table need not fit into memory.
+        Attributes of all records of the prediction. The first column is the record.
     columns : sequence of str, optional
         The columns to compare; by default all but the first.
     limit : int
@@ -149,13 +143,13 @@ def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limi
     Returns
     -------
     DataFrame
-        Columns record (the drawn one), candidate, score and why, the best first. Records of the predicted
-        cluster are left out, and so are records that have nothing in common with the drawn one.
+        As `from_clustering` returns it, the best first, without records that have nothing in common with the
+        drawn one.
 
     Raises
     ------
     DataError
-        rapidfuzz is not installed, drawn records are not there once, or the table can be read only once.
+        rapidfuzz is not installed, or drawn records are not there once.
 
     Examples
     --------
@@ -166,33 +160,26 @@ def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limi
     [['r2', 'r3']]
     """
     limit = whole(limit, "limit")
-    queries, home = _queries(drawn), _number_homes(drawn)
-    rows = max(CELLS // len(queries), 1)
-    named, asked, stock = _read_first(queries, table, columns, rows)
-    texts = [_Texts(asked[c], stock[c]) for c in named]
-    # with dtypes, because pandas 2.2 warns where an empty table of objects joins one of numbers
-    nothing = dict.fromkeys(["query", "row"], np.zeros(0, dtype=np.int64)) | dict.fromkeys(
-        ["score", "chance"], np.zeros(0)
-    )
-    best, start = pd.DataFrame(nothing), 0
-    rng = np.random.default_rng([drawn.seed, CHANCE])
-    names: list[pd.Index] = []
-    for batch in _split_batches(table, rows):
-        records = as_index(batch.iloc[:, 0])
-        scores = np.zeros((len(queries), len(records)))
-        for text, column in zip(texts, named, strict=True):
-            scores += text.scores(batch[column])
+    queries = _queries(drawn)
+    named, frame = _read_attributes(table, columns)
+    records = ids(frame.iloc[:, 0], f"column {frame.columns[0]!r} of the attributes")
+    need_kind(records, queries, "records of the attributes")
+    at = locate_rows(records, queries, "drawn")
+    texts = [_Texts(frame[column], at) for column in named]
+    own, asked = (_number_homes(drawn, index) for index in (records, queries))
+    chance = np.random.default_rng([drawn.seed, CHANCE]).random(len(records))
+    found = []
+    step = max(CELLS // len(records), 1)
+    for start in range(0, len(queries), step):
+        some = slice(start, start + step)
+        scores = np.sum([text.scores(some) for text in texts], axis=0)
         # tasks show the records of the own predicted cluster anyway
-        scores[home(queries)[:, None] == home(records)] = 0
-        best = _keep_best(best, scores, rng.random(len(records)), start, limit)
-        start += len(records)
-        names.append(records)
-    if not names:
-        raise DataError("the table can be read only once, and the search reads it twice: pass a table")
-    everything = names[0].append(names[1:])
-    record, candidate = queries[best["query"].to_numpy(int)], everything[best["row"].to_numpy(int)]
-    found = pd.DataFrame({"record": record, "candidate": candidate, "score": best["score"].to_numpy(float)})
-    return _rank_candidates(drawn, found, "text", limit)
+        scores[asked[some, None] == own] = 0
+        query, row = _find_best(scores, chance, limit)
+        found.append((start + query, row, scores[query, row]))
+    query, row, score = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+    best = pd.DataFrame({"record": queries[query], "candidate": records[row], "score": score})
+    return _rank_candidates(drawn, best, "text", limit)
 
 
 def interleaved(*candidates: pd.DataFrame, limit: int | None = None) -> pd.DataFrame:
@@ -224,13 +211,9 @@ def interleaved(*candidates: pd.DataFrame, limit: int | None = None) -> pd.DataF
         need(table, pd.DataFrame, "candidates are a DataFrame")
         refuse_names(COLUMNS, list(table.columns), "a table of candidates")
     place = [table.groupby("record", sort=False).cumcount() for table in candidates]
-    whole_table = pd.concat(candidates, ignore_index=True).assign(place=np.concatenate(place))
-    first = pd.unique(whole_table["record"])
-    order = pd.Series(np.arange(len(first)), index=first)
-    whole_table["order"] = whole_table["record"].map(order)
-    merged = whole_table.sort_values(["order", "place"], kind="stable").drop_duplicates(
-        ["record", "candidate"]
-    )
+    merged = pd.concat(candidates, ignore_index=True).assign(place=np.concatenate(place))
+    merged["order"] = pd.factorize(merged["record"])[0]
+    merged = merged.sort_values(["order", "place"], kind="stable").drop_duplicates(["record", "candidate"])
     if limit is not None:
         merged = merged.groupby("record", sort=False).head(whole(limit, "limit"))
     return merged[COLUMNS].reset_index(drop=True)
@@ -242,23 +225,22 @@ def _queries(drawn: Drawn) -> pd.Index:
     return as_index(asked(drawn)["record"])
 
 
-def _number_homes(drawn: Drawn) -> Callable[[pd.Index], IntArray]:
-    """Return a function that numbers the predicted clusters of records: -1 for one without a drawn record."""
-    members = as_index(drawn.members["record"])
-    codes = np.append(pd.factorize(drawn.members["cluster"])[0], -1)  # the position -1 leads to a -1
-    lacking = (queries := _queries(drawn))[members.get_indexer(queries) < 0]
+def _number_homes(drawn: Drawn, records: pd.Index) -> IntArray:
+    """Return the number of each record's predicted cluster, (n,): -1 for one without a drawn record."""
+    members, queries = as_index(drawn.members["record"]), _queries(drawn)
+    lacking = queries[~queries.isin(members)]
     remedy = ": draws that are read from files need the table of their members"
     refuse_cases(lacking, f"{{n}} of {len(queries):,} drawn records have no members, such as", remedy)
-    return lambda records: codes[members.get_indexer(records)]
+    codes = np.append(pd.factorize(drawn.members["cluster"])[0], -1)  # the position -1 leads to a -1
+    return np.asarray(codes[members.get_indexer(records)])
 
 
 def _rank_candidates(drawn: Drawn, table: pd.DataFrame, why: str, limit: int | None = None) -> pd.DataFrame:
     """Return the candidates outside the predicted cluster, each once, by drawn record and falling score."""
-    queries, home = _queries(drawn), _number_homes(drawn)
-    table = table[home(as_index(table["record"])) != home(as_index(table["candidate"]))]
-    table = table.assign(
-        why=why, order=queries.get_indexer(as_index(table["record"])), falling=-table["score"]
-    )
+    home, own = (_number_homes(drawn, as_index(table[side])) for side in ("record", "candidate"))
+    table = table[home != own]
+    order = _queries(drawn).get_indexer(as_index(table["record"]))
+    table = table.assign(why=why, order=order, falling=-table["score"])
     # among equal scores chance decides, because the order of a table may favour some records
     table["chance"] = np.random.default_rng([drawn.seed, CHANCE]).random(len(table))
     table = table.sort_values(["order", "falling", "chance"]).drop_duplicates(["record", "candidate"])
@@ -267,78 +249,50 @@ def _rank_candidates(drawn: Drawn, table: pd.DataFrame, why: str, limit: int | N
     return table[COLUMNS].reset_index(drop=True)
 
 
-def _split_batches(table: Any, rows: int) -> Iterator[pd.DataFrame]:
-    """Yield the rows of a table, at most `rows` at a time."""
-    if isinstance(table, pd.DataFrame):
-        for start in range(0, len(table), rows):
-            yield table.iloc[start : start + rows]
-        return
-    for batch in pa.RecordBatchReader.from_stream(table):
-        for start in range(0, len(batch), rows):
-            yield to_frame(pa.Table.from_batches([batch.slice(start, rows)]))
-
-
-def _read_first(
-    queries: pd.Index, table: Any, columns: Sequence[str] | None, rows: int
-) -> tuple[list[str], pd.DataFrame, pd.DataFrame]:
-    """Return the columns to compare, the rows of the drawn records in their order, and a sample of all."""
+def _read_attributes(table: Any, columns: Sequence[str] | None) -> tuple[list[str], pd.DataFrame]:
+    """Return the columns to compare, and the table of attributes."""
     if not is_table(table):
         raise DataError(f"attributes are a DataFrame or an Arrow table, not {type(table).__name__}")
-    drawn_rows: list[pd.DataFrame] = []
-    stock: pd.DataFrame | None = None
-    named: list[str] = []
-    start, step = 0, 1
-    for batch in _split_batches(table, rows):
-        names = list(batch.columns)
-        named = names[1:] if columns is None else list(columns)
-        refuse_names(named, names, "the table of attributes")
-        records = ids(batch.iloc[:, 0], f"column {names[0]!r} of the attributes")
-        need_kind(records, queries, "records of the attributes")
-        drawn_rows.append(batch[records.isin(queries)])
-        sampled = batch[named].iloc[-start % step :: step]
-        stock = sampled if stock is None else pd.concat([stock, sampled], ignore_index=True)
-        start += len(batch)
-        while len(stock) > 2 * STOCK:
-            # thinned to every second, fourth, … row, the sample covers a table of any length
-            stock, step = stock.iloc[::2].reset_index(drop=True), 2 * step
-    if stock is None:
+    frame = to_frame(table)
+    names = list(frame.columns)
+    named = names[1:] if columns is None else list(columns)
+    refuse_names(named, names, "the table of attributes")
+    if not len(frame):
         raise DataError("the table of attributes has no rows")
     if not named:
         raise DataError(f"the table of attributes has no column but {names[0]!r}, the record")
-    asked = pd.concat(drawn_rows, ignore_index=True)
-    return named, asked.iloc[locate_rows(as_index(asked.iloc[:, 0]), queries, "drawn")], stock
+    return named, frame
 
 
 class _Texts:
-    """A column of the drawn records, and what the values of other records add to their scores."""
+    """A column of the table, and what it adds to the scores of the drawn records, which are the rows `at`."""
 
-    def __init__(self, asked: pd.Series, stock: pd.Series) -> None:
-        self._of_query, self._queries = _encode_texts(asked)
-        codes, texts = _encode_texts(stock)
-        counts = np.bincount(codes[codes >= 0], minlength=len(texts))
-        percent = np.arange(101)
-        self._value = np.zeros((len(self._queries), 101))  # of a text by its similarity in percent
-        for value, similar in zip(self._value, self._compare_texts(texts), strict=True):
-            # as in inverse document frequency: a similarity that many values of the sample reach tells little
-            as_similar = np.bincount(similar, counts, minlength=101)[::-1].cumsum()[::-1]
-            value[:] = (percent / 100) ** POWER * np.log(max(len(stock), 1) / np.maximum(as_similar, 1))
+    def __init__(self, column: pd.Series, at: IntArray) -> None:
+        self._codes, self._texts = _encode_texts(column)
+        self._of_query = self._codes[at]
+        self._stock = self._codes[:: 1 + (len(column) - 1) // STOCK]
 
-    def _compare_texts(self, texts: list[str]) -> NDArray[np.uint8]:
-        """Similarity of the drawn texts to others in whole percents, (drawn texts, texts)."""
-        if not texts or not self._queries:
-            return np.zeros((len(self._queries), len(texts)), dtype=np.uint8)
-        process, scorer = rapidfuzz().process, rapidfuzz().distance.Indel.normalized_similarity
-        percents = process.cdist(
-            self._queries, texts, scorer=scorer, score_multiplier=100, dtype=np.uint8, workers=-1
-        )
-        return np.asarray(percents)
+    def scores(self, some: slice) -> FloatArray:
+        """Return what the column adds to the scores of some of the drawn records, (records, rows)."""
+        codes, place = np.unique(self._of_query[some], return_inverse=True)
+        told = codes >= 0
+        values = np.zeros((len(codes), len(self._texts) + 1))  # the code -1 of a missing value leads to a 0
+        if told.any():
+            process, scorer = rapidfuzz().process, rapidfuzz().distance.Indel.normalized_similarity
+            asked = [self._texts[code] for code in codes[told]]
+            percents = process.cdist(
+                asked, self._texts, scorer=scorer, score_multiplier=100, dtype=np.uint8, workers=-1
+            )
+            values[told, :-1] = [self._weigh_similarity(percent) for percent in percents]
+        return np.asarray(values[place][:, self._codes])
 
-    def scores(self, column: pd.Series) -> FloatArray:
-        """Part of this column in the scores, (drawn records, rows)."""
-        codes, texts = _encode_texts(column)
-        of_text = np.take_along_axis(self._value, self._compare_texts(texts).astype(np.intp), 1)
-        padded = np.pad(of_text, ((0, 1), (0, 1)))  # the code -1 of a missing value leads to a 0
-        return np.asarray(padded[self._of_query][:, codes])
+    def _weigh_similarity(self, percent: IntArray) -> FloatArray:
+        """Return s³ log(1/q) of each text, (texts,), from its similarity s to a drawn one in percent."""
+        counts = np.bincount(self._stock[self._stock >= 0], minlength=len(self._texts))
+        # as in inverse document frequency: a similarity that many values of the sample reach tells little
+        as_similar = np.bincount(percent, counts, minlength=101)[::-1].cumsum()[::-1]
+        rarity = np.log(len(self._stock) / np.maximum(as_similar, 1))
+        return np.asarray(((np.arange(101) / 100) ** POWER * rarity)[percent])
 
 
 def rapidfuzz() -> Any:
@@ -362,16 +316,13 @@ def _encode_texts(column: pd.Series) -> tuple[IntArray, list[str]]:
     return np.append(of_value, -1)[codes], list(distinct)
 
 
-def _keep_best(
-    best: pd.DataFrame, scores: FloatArray, chance: FloatArray, start: int, limit: int
-) -> pd.DataFrame:
-    """Return the best rows (query, row, score, chance) after further ones with scores, (queries, rows)."""
-    # a row without any similarity is no candidate
+def _find_best(scores: FloatArray, chance: FloatArray, limit: int) -> tuple[IntArray, IntArray]:
+    """Return query and row of the `limit` best scores above 0 of each query, by chance if they are equal."""
     least = np.full(len(scores), np.finfo(float).tiny)
-    if scores.shape[1] > limit:  # without it all rows of every batch would be sorted
+    if scores.shape[1] > limit:  # without it all rows would be sorted
         least = np.maximum(least, -np.partition(-scores, limit - 1)[:, limit - 1])
-    query, place = np.nonzero(scores >= least[:, None])
-    columns = {"query": query, "row": start + place, "score": scores[query, place], "chance": chance[place]}
-    rows = pd.concat([best, pd.DataFrame(columns)], ignore_index=True)
-    rows = rows.iloc[np.lexsort((rows["chance"], -rows["score"], rows["query"]))]
-    return rows.groupby("query", sort=False).head(limit)
+    query, row = np.nonzero(scores >= least[:, None])
+    order = np.lexsort((chance[row], -scores[query, row], query))
+    query, row = query[order], row[order]
+    first = pd.Series(query).groupby(query).cumcount().to_numpy() < limit
+    return query[first], row[first]

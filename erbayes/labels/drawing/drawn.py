@@ -26,10 +26,8 @@ MOST, EACH = 1_000_000, 10
 one of e^10 = 22,000 records, and a million rows take about a second, so that nobody needs more."""
 RUN = 30
 """Resolved tasks of a run, if chance has left out tasks, for three classes of `nonresponse.FEWEST` each."""
-
-
-def _make_no_members() -> pd.DataFrame:
-    return pd.DataFrame({"record": [], "cluster": []})
+NO_MEMBERS = pd.DataFrame({"record": [], "cluster": []})
+"""The members of draws that are read without them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +60,7 @@ class Drawn:
     seed: int
     known: KnownTotals
     fingerprint: str
-    members: pd.DataFrame = field(default_factory=_make_no_members)
+    members: pd.DataFrame = field(default_factory=lambda: NO_MEMBERS)
     values: pd.Series | None = None
 
     @property
@@ -92,9 +90,8 @@ class Drawn:
             `erbayes.design.Responding`).
         unlabelled : sequence of record ids
             Drawn records that nobody has begun. If they are the last ones, since labelling stopped early, the
-            draws before the first of them count, and later ones do not, although they may repeat a labelled
-            record. If others are among them, such as the share of an annotator, chance alone must have chosen
-            them, as it dealt the tasks. The begun draws then stand for them.
+            draws before the first of them count. If others are among them, such as the share of an annotator,
+            chance alone must have chosen them, as it dealt the tasks. The begun draws then stand for them.
         classes : Series or mapping, record -> class, optional
             Class of every drawn record, if some are unresolved. By default the classes of predicted sizes
             that `erbayes.design.size_classes` makes. Under strata, classes are those within strata.
@@ -184,7 +181,7 @@ class Drawn:
         return json.dumps(values, indent=1)
 
     @classmethod
-    def from_json(cls, text: str, table: pd.DataFrame, members: pd.DataFrame | None = None) -> Drawn:
+    def from_json(cls, text: str, table: pd.DataFrame, members: pd.DataFrame = NO_MEMBERS) -> Drawn:
         """Make the draws again from what `to_json` wrote, and from their table; refuse other texts."""
         try:
             values = json.loads(text)
@@ -203,11 +200,8 @@ class Drawn:
         lacking = [column for column in COLUMNS if column not in table]
         if lacking:
             raise DataError(f"the table of the draws has no columns {', '.join(lacking)}")
-        ordered = sorted(sizes)
-        known = KnownTotals(
-            np.array(ordered, dtype=float), np.array([sizes[s] for s in ordered], dtype=float)
-        )
-        members = _make_no_members() if members is None else members
+        size, count = np.array(sorted(sizes.items()), dtype=float).T.copy()  # each is contiguous
+        known = KnownTotals(size, count)
         return cls(table, from_plain(plan), n, seed, known, fingerprint, members)
 
 

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from hashlib import sha256
-from html import escape
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -58,18 +57,6 @@ class Folder:
             f"tasks, {len(self.tasks):,} records shown, annotators {', '.join(self.dealt)})"
         )
 
-    def _repr_html_(self) -> str:
-        rows = {
-            "folder": self.path,
-            "draws": f"{len(self.drawn.table):,}",
-            "tasks": f"{self.tasks['task'].nunique():,}",
-            "records shown": f"{len(self.tasks):,}",
-            **{f"tasks of {name}": f"{len(numbers):,}" for name, numbers in self.dealt.items()},
-            **self.facts,
-        }
-        cells = (f"<tr><td>{escape(str(k))}</td><td>{escape(str(v))}</td></tr>" for k, v in rows.items())
-        return f"Folder<table>{''.join(cells)}</table>"
-
 
 def write_folder(
     path: str | Path,
@@ -85,10 +72,9 @@ def write_folder(
     """Write the folder of a draw: sheets and a labelling page for each annotator, and the draw itself.
 
     Annotator A gets sheet-A.csv, sheet-A.xlsx (with the extra sheets) and label-A.html, all with the same
-    tasks. One of the three is to be filled. The files drawn.json, drawn.csv and tasks.csv hold the draw, and
-    must stay as they are. Only tasks.csv says which records are controls, so it is not for annotators, as
-    README.txt says to whoever sends the files. The folder appears once it is complete. All tasks of a drawn
-    predicted cluster go to the same annotators.
+    tasks, of which one is to be filled. The files drawn.json, drawn.csv and tasks.csv hold the draw, and must
+    stay as they are. Only tasks.csv says which records are controls, so it is not for annotators. All tasks
+    of a drawn predicted cluster go to the same annotators.
 
     Parameters
     ----------
@@ -99,8 +85,7 @@ def write_folder(
     annotators, overlap : int, float in [0, 1]
         Annotators, and the share of tasks that two of them get. The seed of the draw deals the tasks.
     blind : bool
-        True hides the prediction: sheets and pages show the cluster and the candidates in one list, in an
-        order that the seed shuffles. The page then has no answer of its own.
+        True hides the prediction: sheets and pages show the cluster and the candidates in one shuffled list.
     replace : bool
         True replaces a folder of a draw that holds answers. They are lost.
     facts : mapping, optional
@@ -128,7 +113,7 @@ def write_folder(
         blank = [column for column in tasks.columns if column not in ASKED]
         write_sheet(drawn.table, new / DRAWS, ("record", "cluster"))
         values = {} if drawn.values is None else {"value": drawn.values.reindex(tasks["record"]).to_numpy()}
-        write_sheet(tasks[blank].assign(**values), new / TASKS, ("record",))
+        write_sheet(tasks[blank].assign(**values), new / TASKS)
         about = {
             "version": VERSION,
             "erbayes": version("erbayes"),
@@ -150,7 +135,13 @@ def write_folder(
         settling = None
         if isinstance(drawn.plan, PredictedClusters):
             settling = dict(enumerate(asked(drawn)["cluster"], 1))
-        _write_for_annotators(new, as_sent(tasks, drawn.seed, blind), sheets, fingerprint, settling)
+        sent = as_sent(tasks, drawn.seed, blind)
+        for annotator, numbers in sheets.items():
+            mine = sent[sent["task"].isin(numbers)].reset_index(drop=True)
+            page = labelling_page(mine, annotator, fingerprint, settling=settling)
+            (new / f"label-{annotator}.html").write_text(page, encoding="utf-8")
+            for suffix in (".csv", ".xlsx") if HAS_XLSX else (".csv",):
+                write_sheet(mine.assign(note=""), new / f"sheet-{annotator}{suffix}")
         text = _write_readme(sheets, {file.name for file in new.iterdir()}, about["date"])
         (new / README).write_text(text, encoding="utf-8")
     return read_folder(path)
@@ -221,22 +212,6 @@ def _read_facts(path: Path) -> dict[str, Any]:
             "the sheets"
         )
     return about
-
-
-def _write_for_annotators(
-    folder: Path,
-    sent: pd.DataFrame,
-    sheets: Mapping[str, Sequence[int]],
-    fingerprint: str,
-    settling: Mapping[int, Any] | None,
-) -> None:
-    """Write the labelling page and the sheets of each annotator."""
-    for annotator, numbers in sheets.items():
-        mine = sent[sent["task"].isin(numbers)].reset_index(drop=True)
-        page = labelling_page(mine, annotator, fingerprint, settling=settling)
-        (folder / f"label-{annotator}.html").write_text(page, encoding="utf-8")
-        for suffix in (".csv", ".xlsx") if HAS_XLSX else (".csv",):
-            write_sheet(mine.assign(note=""), folder / f"sheet-{annotator}{suffix}", ("record",))
 
 
 def _write_readme(dealt: Mapping[str, Sequence[int]], files: Set[str], day: str) -> str:

@@ -40,8 +40,7 @@ def tasks(
     """Make the table of labelling tasks, one per drawn record, or per record of a drawn predicted cluster.
 
     A task shows the drawn record, the other records of its predicted cluster, and candidates from elsewhere.
-    The annotator says of each whether it belongs to the entity of the drawn record. A record that was drawn
-    several times is one task.
+    The annotator says of each whether it belongs to the entity of the drawn record.
 
     If predicted clusters were drawn, each of their records is a task, and later tasks show no record of the
     cluster that an earlier one has shown on top. Once a task has y for a record, the task of this record is
@@ -54,14 +53,12 @@ def tasks(
         What annotators see of a record. The first column is the record; all others are shown.
     candidates : DataFrame or Arrow table, optional
         Records that may be missing from the predicted clusters, as `by_text` and others return them: columns
-        record (the drawn one), candidate and, optionally, why. Rows of other records are left out. A record
-        that the task shows already is not shown twice.
+        record (the drawn one), candidate and, optionally, why. Rows of other records are left out.
     controls : float, between 0 and 1, optional
         Share of the tasks, at least one, that get a *control*: a record of another drawn predicted cluster,
-        which annotators see as one more record of the cluster and ought to refuse. Clusters are chosen first,
-        each with the same chance, so that a large one does not supply most controls, and then a record. A
-        candidate of the task is never chosen, because it may belong to the entity. If predicted clusters were
-        drawn, the share is one of clusters, and the control is in the first task.
+        which annotators see as one more record of the cluster and ought to refuse. A candidate of the task is
+        never chosen, because it may belong to the entity. If predicted clusters were drawn, the share is one
+        of clusters, and the control is in the first task.
 
     Returns
     -------
@@ -226,11 +223,9 @@ def dealt(count: int, annotators: int = 1, overlap: float = 0.2, seed: int = 0) 
             f"{annotators} annotators for {count} tasks: at most {min(len(ascii_uppercase), count)}"
         )
     names = ascii_uppercase[:annotators]
-    order = 1 + np.random.default_rng([whole(seed, "seed", 0), 1]).permutation(count)
+    order = (1 + np.random.default_rng([whole(seed, "seed", 0), 1]).permutation(count)).tolist()
+    hands = {name: order[first::annotators] for first, name in enumerate(names)}
     both = round(overlap * count) if annotators > 1 else 0
-    sheets: dict[str, list[int]] = {name: [] for name in names}
-    for position, task in enumerate(order.tolist()):
-        sheets[names[position % annotators]].append(task)
-        if position < both:
-            sheets[names[(position + 1) % annotators]].append(task)
-    return {name: sorted(numbers) for name, numbers in sheets.items()}
+    for position, task in enumerate(order[:both], 1):
+        hands[names[position % annotators]].append(task)
+    return {name: sorted(numbers) for name, numbers in hands.items()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from hashlib import sha256
 from html import escape
 from pathlib import Path
@@ -68,31 +68,21 @@ def labelling_page(
     Parameters
     ----------
     tasks : DataFrame
-        As `erbayes.labels.tasks` makes them: columns task, record, role, and attributes to show. The role is
-        "drawn" once per task, "cluster" for the rest of the predicted cluster of the drawn record, and
-        "candidate" for records from elsewhere. A "control" is shown as one of the cluster. If all roles but
-        "drawn" are "shown", the page is blind: it has one list in the order of the table, has no answer of
-        its own, and takes a task for done only when every record of it has an answer. The page shows
-        attributes in the order of what they tell, candidates in that of their likeness to the drawn record,
-        and folds those that have next to nothing in common with it. Columns same, cannot_tell, note,
-        annotator and seconds may be there, without any answer in them. A column why is not shown, lest it
-        sway the annotator.
+        As `erbayes.labels.tasks` makes them, without answers. If all roles but "drawn" are "shown", the page
+        is blind: it has one list in the order of the table, has no answer of its own, and takes a task for
+        done only when every record of it has an answer. Otherwise it shows candidates in the order of their
+        likeness to the drawn record, and folds those that have next to nothing in common with it. A control
+        is shown as one of the cluster, and the column why is not shown.
     annotator : str
-        The name of the annotator. Progress is kept, and answers are saved, under this name.
+        The name under which progress is kept and answers are saved.
     fingerprint : str
         A text that names the draw. The page refuses answers with another one, and so does `read_answers`.
     title, question : str
     settling : mapping, task -> predicted cluster, optional
-        The cluster of each task, if predicted clusters were drawn. A record that is judged the same in one
-        task of a cluster needs no answer in its own. The page marks that task as settled, and goes past it.
+        The cluster of each task, if predicted clusters were drawn. The page goes past the task of a record
+        that another task of the cluster has judged the same.
     pairs : bool
-        Whether each task asks about two records alone. The page then shows them side by side, and takes no
-        further ids.
-
-    Returns
-    -------
-    str
-        HTML that needs no other file. Attributes stand in it as text, and missing values as a dash.
+        Whether each task asks about two records alone, which the page then shows side by side.
 
     Raises
     ------
@@ -118,7 +108,8 @@ def labelling_page(
         need(text, str, f"{what} is a str")
         if not text.strip():
             raise DataError(f"{what} has no text")
-    if answered := sum(int(_is_filled(frame[c]).sum()) for c in ANSWERS if c in frame):
+    cells = frame[frame.columns.intersection(ANSWERS)].fillna("").astype(str)
+    if answered := int(cells.map(str.strip).astype(bool).to_numpy().sum()):
         raise DataError(
             f"the tasks hold answers in {answered:,} cells: a page starts without any; load a file of "
             "answers in the page itself"
@@ -173,11 +164,9 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
     Returns
     -------
     DataFrame
-        The rows of the tasks, with columns of answers. `same` is "y" or "n", and blank for no answer. In the
-        row of a drawn record it is "y" once the task is done. `cannot_tell` is "x" there if the annotator
-        cannot tell. `note`, `annotator` and `seconds` stand there too, the last blank if the page did not
-        keep the time. Ids that the annotator has added follow the rows of their task, with role "added",
-        `same` "y" and no attributes. Ids have the type that they have in the tasks.
+        The rows of the tasks, with columns of answers. `same` is "y" or "n", and "y" in the row of the drawn
+        record once the task is done. `cannot_tell` ("x"), `note`, `annotator` and `seconds` stand in that row
+        alone. Ids that the annotator has added follow the rows of their task, with the role "added".
 
     Raises
     ------
@@ -199,12 +188,10 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
     frame = _check_tasks(tasks)
     what = str(answers) if isinstance(answers, Path) else "the answers"
     saved = _parse_answers(answers, what, fingerprint)
-    place = {
-        (task, str(record)): i
-        for i, (task, record) in enumerate(zip(frame["task"], frame["record"], strict=True))
-    }
     drawn = frame.loc[frame["role"] == DRAWN].set_index("task")["record"].astype(str)
-    columns: dict[str, list[Any]] = {c: [""] * len(frame) for c in ANSWERS}
+    rows = pd.MultiIndex.from_arrays([frame["task"], frame["record"].map(str)])
+    shown = set(rows)
+    given: dict[tuple[int, str], list[Any]] = {}
     added: list[tuple[int, str]] = []
     seen: set[int] = set()
     for number, answer in enumerate(saved["answers"], 1):
@@ -215,31 +202,17 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
         if task in seen:
             raise DataError(f"{what}: task {task} is answered twice")
         seen.add(task)
-        _refuse_unclear_marks(answer, place, f"{what}: task {task}")
-        _fill_columns(columns, answer, place, saved["annotator"])
+        _refuse_unclear_marks(answer, shown, f"{what}: task {task}")
+        told = ["y" if answer["done"] else "", "x" if answer["cannot_tell"] else "", answer["note"]]
+        given[task, record] = [*told, saved["annotator"], answer.get(SECONDS, "")]
+        for mark, records in (("y", answer["same"]), ("n", answer["different"])):
+            given |= {(task, r): [mark, "", "", "", ""] for r in records}
         added += [(task, id) for id in answer["added"]]
-    table = frame.drop(columns=[c for c in ANSWERS if c in frame]).assign(**columns)
+    blank = [""] * len(ANSWERS)
+    cells = pd.DataFrame([given.get(row, blank) for row in rows], columns=ANSWERS, dtype=object)
+    table = pd.concat([frame.drop(columns=ANSWERS, errors="ignore"), cells], axis=1)
     _refuse_open_records(table, what)
     return _append_added(table, added, what) if added else table
-
-
-def _fill_columns(
-    columns: Mapping[str, list[Any]],
-    answer: Mapping[str, Any],
-    place: Mapping[tuple[int, str], int],
-    annotator: str,
-) -> None:
-    """Write the answer to a task into columns of answers, (rows,) each."""
-    task = answer["task"]
-    row = place[task, answer["record"]]
-    for mark, records in (("y", answer["same"]), ("n", answer["different"])):
-        for record in records:
-            columns["same"][place[task, record]] = mark
-    if answer["done"]:
-        columns["same"][row] = "y"
-    columns["cannot_tell"][row] = "x" if answer["cannot_tell"] else ""
-    columns["note"][row], columns["annotator"][row] = answer["note"], annotator
-    columns[SECONDS][row] = answer.get(SECONDS, "")
 
 
 def _refuse_open_records(table: pd.DataFrame, what: str) -> None:
@@ -273,18 +246,16 @@ def _append_added(table: pd.DataFrame, added: Sequence[tuple[int, str]], what: s
     return whole.sort_values("task", key=lambda c: c.map(order), kind="stable", ignore_index=True)
 
 
-def _refuse_unclear_marks(
-    answer: Mapping[str, Any], place: Mapping[tuple[int, str], int], where: str
-) -> None:
+def _refuse_unclear_marks(answer: Mapping[str, Any], shown: Set[tuple[int, str]], where: str) -> None:
     """Refuse an answer that marks a record twice, or one that its task does not show."""
     task, marked = answer["task"], answer["same"] + answer["different"]
     listed = marked + answer["added"]
     if twice := sorted({r for r in listed if listed.count(r) > 1}):
         raise DataError(f"{where} has more than one answer about records {head(twice)}")
-    if foreign := [r for r in marked if (task, r) not in place or r == answer["record"]]:
+    if foreign := [r for r in marked if (task, r) not in shown or r == answer["record"]]:
         raise DataError(f"{where} does not show records {head(foreign)}, which have answers")
-    if shown := [r for r in answer["added"] if (task, r) in place]:
-        raise DataError(f"{where} shows records {head(shown)}, which cannot be added to it")
+    if there := [r for r in answer["added"] if (task, r) in shown]:
+        raise DataError(f"{where} shows records {head(there)}, which cannot be added to it")
 
 
 def _check_tasks(tasks: pd.DataFrame) -> pd.DataFrame:
@@ -343,11 +314,6 @@ def _weigh_attributes(rows: pd.DataFrame, top: IntArray, other: IntArray) -> tup
         # a column that never agrees, such as a number of rows, tells as little as one that always does
         told[k] = weights[k] * agrees[compared].mean() if compared.any() else 0.0
     return weights, np.argsort(-told, kind="stable")
-
-
-def _is_filled(column: pd.Series) -> pd.Series:
-    """Return whether cells hold anything but blanks."""
-    return column.notna() & (column.astype(str).str.strip() != "")
 
 
 def _render_page(title: str, data: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -172,11 +172,7 @@ class NewRecords:
     independent: ClassVar[bool] = True
 
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
-        counts = ordered_counts(source, seed)
-        total = float(need_values(counts, self) @ counts["records"].to_numpy())
-        line = Line(lambda rows: rows["value"].to_numpy() / total, np.random.default_rng(seed).random(n))
-        (rows,) = at_points(source, counts, [line], seed)
-        return rows.rename(columns={"chance": "probability"})[COLUMNS]
+        return _draw_by_value(self, source, n, seed)[COLUMNS]
 
     def design(self, drawn: Labelled) -> Design:
         raise DataError(
@@ -245,24 +241,32 @@ class Mixture(_WithReplacement):
 
     def __post_init__(self) -> None:
         number(self.alpha, "alpha", lambda a: 0 < a < 1, "lie in (0, 1)")
-        need_by_size(self.of, "of")
+        need_by_size(self.of)
 
     def column(self, known: KnownTotals) -> ClusterSum:
         other = self.of.column(known)
-        uniform, rest = (
-            self.alpha / known.total(RECORDS),
-            (1 - self.alpha) / need_positive_total(other, known),
-        )
+        uniform = self.alpha / known.total(RECORDS)
+        rest = (1 - self.alpha) / need_positive_total(other, known)
         return ClusterSum(f"mixture_{other.name}", lambda m: uniform + rest * other.phi(m))
 
 
-def need_by_size(plan: Any, argument: str) -> None:
+def need_by_size(plan: Any) -> None:
     """Refuse anything but an object of a plan under which the chance depends on predicted size alone."""
     if isinstance(plan, type) or not isinstance(plan, BySize):
         raise DataError(
-            f"{argument} must be a plan whose chances depend on predicted size, such as LinkEnds(), "
-            f"not {plan!r}"
+            f"of must be a plan whose chances depend on predicted size, such as LinkEnds(), not {plan!r}"
         )
+
+
+class _Sized:
+    """A plan whose chances are those of another one, its attribute `of`."""
+
+    __slots__ = ()
+
+    of: Any
+
+    def __post_init__(self) -> None:
+        need_by_size(self.of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,13 +287,7 @@ class GivenChances:
     independent: ClassVar[bool] = True
 
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
-        counts = ordered_counts(source, seed)
-        p = positive(need_values(counts, self), "chances")
-        total = float(p @ counts["records"].to_numpy())
-        points = np.random.default_rng(seed).random(n)
-        line = Line(lambda rows: rows["value"].to_numpy(dtype=float) / total, points)
-        (rows,) = at_points(source, counts, [line], seed)
-        return rows.rename(columns={"chance": "probability"})[[*COLUMNS, "value"]]
+        return _draw_by_value(self, source, n, seed, _need_chances)[[*COLUMNS, "value"]]
 
     def design(self, drawn: Labelled) -> Design:
         values = need_labelled_values(drawn, self, "chance")
@@ -301,15 +299,27 @@ class GivenChances:
         )
 
 
-def positive(values: Any, what: str) -> FloatArray:
+def _draw_by_value(
+    plan: Any, source: Source, n: int, seed: int, check: Callable[[Any], FloatArray] = np.asarray
+) -> pd.DataFrame:
+    """Return n independent draws with chances proportional to the values of records, which are checked."""
+    counts = ordered_counts(source, seed)
+    total = float(check(need_values(counts, plan)) @ counts["records"].to_numpy())
+    points = np.random.default_rng(seed).random(n)
+    line = Line(lambda rows: rows["value"].to_numpy(dtype=float) / total, points)
+    (rows,) = at_points(source, counts, [line], seed)
+    return rows.rename(columns={"chance": "probability"})
+
+
+def _need_chances(values: Any) -> FloatArray:
     """Return values as numbers, refusing those that are not above 0 and finite."""
     try:
         numbers = np.asarray(values, dtype=float)
     except (TypeError, ValueError) as error:
-        raise DataError(f"{what} must be numbers: {error}") from error
+        raise DataError(f"chances must be numbers: {error}") from error
     bad = ~((numbers > 0) & np.isfinite(numbers))
     then = ": entities without a chance are not estimated"
-    refuse_cases(numbers[bad], f"{{n}} of {len(numbers):,} {what} are not above 0 and finite, such as", then)
+    refuse_cases(numbers[bad], f"{{n}} of {len(numbers):,} chances are not above 0 and finite, such as", then)
     return numbers
 
 
@@ -337,7 +347,7 @@ def need_labelled_values(drawn: Labelled, plan: Any, what: str) -> pd.Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Poisson:
+class Poisson(_Sized):
     """Plan: each record independently, if its permanent random number is below its chance.
 
     The number of a record is made of its id and the seed, and lies in [0, 1). A record is drawn once if it is
@@ -358,9 +368,6 @@ class Poisson:
 
     of: Any = field(default_factory=Records)
 
-    def __post_init__(self) -> None:
-        need_by_size(self.of, "of")
-
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
         known, chance = source.known, chances(self.of, source.known)
         inclusion = np.minimum(n * chance(pd.DataFrame({"size": known.size})), 1.0)
@@ -379,7 +386,7 @@ class Poisson:
 
 
 @dataclass(frozen=True, slots=True)
-class Systematic:
+class Systematic(_Sized):
     """Plan: records without replacement, with probability proportional to a chance (PPS).
 
     Records are in random order, that of their keys. Points at equal distances from a random start choose n of
@@ -399,9 +406,6 @@ class Systematic:
     """
 
     of: Any = field(default_factory=RootSize)
-
-    def __post_init__(self) -> None:
-        need_by_size(self.of, "of")
 
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
         known, chance = source.known, chances(self.of, source.known)
@@ -519,34 +523,24 @@ class Strata:
 
     def design(self, drawn: Labelled) -> Design:
         stratum, units = drawn.table["stratum"].to_numpy(), drawn.units
-        part = self._make_size_design if self.starts is not None else self._make_value_design
-        return Pooled([part(drawn, h, units, np.flatnonzero(stratum == h)) for h in pd.unique(stratum)])
+        return Pooled([self._make_part(drawn, h, units[stratum == h]) for h in pd.unique(stratum)])
 
-    def _make_size_design(
-        self, drawn: Labelled, stratum: Any, units: pd.Index, here: IntArray
-    ) -> WithChances:
-        """Return the design of the draws `here` of a class of size."""
-        starts = [*(self.starts or ()), np.inf]
-        at = [str(s) for s in starts].index(str(stratum))
-        return ByPredictedSize(_count_in_class(starts[at], starts[at + 1]), units[here], drawn.known)
-
-    def _make_value_design(
-        self, drawn: Labelled, stratum: Any, units: pd.Index, here: IntArray
-    ) -> WithChances:
-        """Return the design of the draws `here` of a stratum of values."""
+    def _make_part(self, drawn: Labelled, stratum: Any, units: pd.Index) -> WithChances:
+        """Return the design of the draws of a stratum, which are of these units."""
+        if self.starts is not None:
+            starts = [*self.starts, np.inf]
+            at = [str(s) for s in starts].index(str(stratum))
+            lower, upper = starts[at], starts[at + 1]
+            inside = ClusterSum(
+                f"records_{lower:g}_{upper:g}", lambda m: np.where((m >= lower) & (m < upper), 1.0, 0.0)
+            )
+            return ByPredictedSize(inside, units, drawn.known)
         # a draw's probability is 1 over the stratum's records, so that no source is read again
-        records = 1 / float(drawn.table.iloc[here[0]]["probability"])
+        p = float(drawn.table.loc[drawn.table["stratum"] == stratum, "probability"].iloc[0])
         values = need_labelled_values(drawn, self, "stratum")
-        inside = np.array([str(value) == str(stratum) for value in values])
-        p = np.bincount(drawn.labels.codes, inside / records)
-        return KnownChances(pd.Series(p, drawn.labels.clusters), units[here])
-
-
-def _count_in_class(lower: float, upper: float) -> ClusterSum:
-    """Return the column of records in predicted clusters of lower ≤ m < upper records."""
-    return ClusterSum(
-        f"records_{lower:g}_{upper:g}", lambda m: np.where((m >= lower) & (m < upper), 1.0, 0.0)
-    )
+        of_record = p * np.array([str(value) == str(stratum) for value in values])
+        of_entity = np.bincount(drawn.labels.codes, of_record)
+        return KnownChances(pd.Series(of_entity, drawn.labels.clusters), units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -577,7 +571,7 @@ class PredictedClusters:
 
     def __post_init__(self) -> None:
         if self.of is not None:
-            need_by_size(self.of, "of")
+            need_by_size(self.of)
 
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
         known, clusters = source.known, source.of_clusters()

@@ -49,23 +49,22 @@ def write_sheet(table: pd.DataFrame, path: Path, exact: Sequence[str] = ("record
     """Write a table as a .csv or .xlsx sheet that can be read back, ids in the columns `exact` unchanged."""
     text = {str(name): _convert_to_text(table[name]) for name in table.columns}
     shown = {
-        name: column if name in exact else list(map(_drop_control_characters, column))
+        # without control characters, and without halves of surrogate pairs
+        name: column if name in exact else [printable(cell).replace("\r", " ") for cell in column]
         for name, column in text.items()
     }
-    ids = [(name, id) for name in exact for id in text[name]]
-    lost = [
-        id for _, id in ids if not id.strip() or any("\ud800" <= character <= "\udfff" for character in id)
-    ]
+    ids = [id for name in exact for id in text[name]]
+    lost = [id for id in ids if not id.strip() or any("\ud800" <= sign <= "\udfff" for sign in id)]
     if not lost:
         try:
             (_write_xlsx if path.suffix == ".xlsx" else _write_csv)(shown, path)
         except ValueError:  # control characters, which XML cannot hold
-            lost = [id for _, id in ids if not id.isprintable()]
+            lost = [id for id in ids if not id.isprintable()]
         else:
             # only reading the file again shows that its format has changed no id
             back = read_sheet(path)
             read = [id for name in exact for id in back[name]]
-            lost = [id for (_, id), other in zip(ids, read, strict=True) if id != other]
+            lost = [id for id, other in zip(ids, read, strict=True) if id != other]
     if lost:
         raise DataError(
             f"{len(lost)} ids cannot be written to {path.suffix[1:].upper()} files, such as {head(lost)}: "
@@ -76,11 +75,6 @@ def write_sheet(table: pd.DataFrame, path: Path, exact: Sequence[str] = ("record
 def _convert_to_text(column: pd.Series) -> list[str]:
     """Return the values of a column as text, missing ones as blanks."""
     return ["" if missing else str(value) for value, missing in zip(column, column.isna(), strict=True)]
-
-
-def _drop_control_characters(text: str) -> str:
-    """Return text without control characters, and without halves of surrogate pairs."""
-    return printable(text).replace("\r", " ")
 
 
 def _write_csv(columns: Mapping[str, list[str]], path: Path) -> None:
@@ -154,7 +148,10 @@ def _read_csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 def _read_xlsx_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Rows of the first sheet of an XLSX file with their numbers."""
-    need_xlsx(f"cannot read {path}")
+    if not HAS_XLSX:
+        raise DataError(
+            f"cannot read {path}: XLSX files need the extra sheets: pip install 'erbayes[sheets]'"
+        )
     from openpyxl import load_workbook
 
     with path.open("rb") as file:  # openpyxl leaves a file open that it cannot read
@@ -168,9 +165,3 @@ def _as_text(cell: object) -> str:
     # XLSX files hold the id 7 as 7.0
     whole = isinstance(cell, float) and cell.is_integer()
     return "" if cell is None else str(int(cell) if whole else cell)  # type: ignore[call-overload]
-
-
-def need_xlsx(what: str) -> None:
-    """Refuse to go on without openpyxl."""
-    if not HAS_XLSX:
-        raise DataError(f"{what}: XLSX files need the extra sheets: pip install 'erbayes[sheets]'")

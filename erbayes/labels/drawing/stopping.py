@@ -24,7 +24,7 @@ from ..._internal.arrays import FloatArray
 from ..._internal.errors import DataError, NotIdentified, head, need_object, number
 from ...design.calibration import NOTABLE
 from ...design.sample import Sample, need_sample
-from ...engine.bounded_means import AnytimeBetting, Betting, BoundedMeans, Means, with_draws
+from ...engine.bounded_means import Betting, BoundedMeans, Means, with_draws
 from ...engine.closed_form import taylor
 from ...engine.diagnostics import unbalanced_links
 from ...metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, ClusterSum, InDomain
@@ -56,7 +56,7 @@ SAID = {Verdict.HOLDS: "holds", Verdict.FAILS: "fails", Verdict.OPEN: "is open"}
 """Each verdict as the verb of a sentence."""
 STATUS = {Verdict.HOLDS: 0, Verdict.FAILS: 1, Verdict.OPEN: 3}
 """Each verdict as the exit status of a command."""
-ANYTIME, EXACT = Anytime(), AnytimeBetting()
+ANYTIME, EXACT = Anytime(), Betting(anytime=True)
 """The kinds of interval of `REPEATED`."""
 
 
@@ -221,14 +221,15 @@ def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, le
     kind = rule.exact if exact else rule.kind
     # an exact interval covers the truth whatever the draws missed; any other one is made of what is in reach,
     # and then allows any value for the rest
-    beyond = 0.0 if exact else _find_share_out_of_reach(sample, metric) * is_share(metric)
-    seen, whole = replace(fit, beyond=0.0), replace(fit, beyond=beyond)
+    known = None if exact else _find_known_total(metric)
+    share = 0.0 if known is None else float(sample.out_of_reach(known))
+    seen, whole = replace(fit, beyond=0.0), replace(fit, beyond=share * is_share(metric))
     of_seen, bounds = (f.interval(level, kind)[0] for f in (seen, whole))
     verdict = _judge_bounds(bounds, minimum)
     reason = ""
-    if not exact and verdict is not Verdict.FAILS:
+    if known is not None and verdict is not Verdict.FAILS:
         undecided = verdict is not _judge_bounds(of_seen, minimum)
-        reason = _explain_out_of_reach(sample, metric, undecided) or _explain_out_of_balance(sample, metric)
+        reason = _explain_out_of_reach(known, share, undecided) or _explain_out_of_balance(sample, known)
     verdict = Verdict.OPEN if reason else verdict
     further: int | None = None if reason else 0
     if verdict is Verdict.OPEN and not reason:
@@ -245,30 +246,21 @@ def _find_known_total(metric: Metric) -> ClusterSum | None:
     return RECORDS if RECORDS in sized else None
 
 
-def _find_share_out_of_reach(sample: Sample, metric: Metric) -> float:
-    """Return the known share of what a metric averages over that is out of reach, in [0, 1]."""
-    known = _find_known_total(metric)
-    return 0.0 if known is None else float(sample.out_of_reach(known))
-
-
-def _explain_out_of_reach(sample: Sample, metric: Metric, undecided: bool) -> str:
-    """Return the reason if what is out of reach keeps a metric open, else ""."""
-    known, share = _find_known_total(metric), _find_share_out_of_reach(sample, metric)
+def _explain_out_of_reach(known: ClusterSum, share: float, undecided: bool) -> str:
+    """Return the reason if the share of a known total that is out of reach keeps a metric open, else ""."""
+    of_links = known is PREDICTED_LINKS
     # nothing bounds true links missed out of reach, so that a notable share keeps metrics of links open
-    if not share or not (undecided or (known is PREDICTED_LINKS and share > NOTABLE)):
+    if not share or not (undecided or (of_links and share > NOTABLE)):
         return ""
-    what = "predicted links" if known is PREDICTED_LINKS else "records"
     return (
-        f"{100 * share:.3g}% of all {what} lie in predicted clusters larger than any that a draw touches: "
-        f"{REMEDY}"
+        f"{100 * share:.3g}% of all {'predicted links' if of_links else 'records'} lie in predicted clusters "
+        f"larger than any that a draw touches: {REMEDY}"
     )
 
 
-def _explain_out_of_balance(sample: Sample, metric: Metric) -> str:
-    """Return the reason if a metric counts links and a notable share of the known ones is out of balance."""
-    if _find_known_total(metric) is not PREDICTED_LINKS:
-        return ""
-    links = unbalanced_links(sample)
+def _explain_out_of_balance(sample: Sample, known: ClusterSum) -> str:
+    """Return the reason if a notable share of the known links is out of balance."""
+    links = unbalanced_links(sample) if known is PREDICTED_LINKS else None
     # an alarm needs standard errors alone, and a check a notable share: sound samples of many draws go on
     if links is None or abs(links.estimate - links.known) <= NOTABLE * links.known:
         return ""

@@ -35,14 +35,13 @@ def worst_cases(
     metrics : Metric or str, or several
     level : float
     kind : Kind
-        `Betting` or `AnytimeBetting`.
+        `Betting`.
 
     Returns
     -------
     DataFrame
         Indexed by metric: estimate, adjusted by classes; all_wrong and all_right, the estimates of both
-        cases; lower and upper, bounds of their intervals; level. A last column `reason` is there if a metric
-        has no bounds.
+        cases; lower and upper, bounds of their intervals; level; reason, if a metric has no bounds.
 
     Examples
     --------

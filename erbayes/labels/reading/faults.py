@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import Enum
+from typing import Any
 
 import pandas as pd
 
@@ -49,6 +50,28 @@ class State(Enum):
     SETTLED = "settled"
     """Blank, and another task of the drawn predicted cluster has y for its record."""
     DISPUTED = "disputed"
+
+
+PLACE = ["where", "annotator", "task", "record"]
+"""Columns that say where a fault is."""
+
+
+class Problems:
+    """The faults that are found while answers are read, of which `Labels.problems` is made."""
+
+    def __init__(self) -> None:
+        self._found = [pd.DataFrame(columns=[*PLACE, "fault"], dtype=object)]
+
+    def note(self, fault: Fault, rows: pd.DataFrame) -> None:
+        """Note a fault in each of some rows, which have columns of `PLACE`, or some of them."""
+        if len(rows):
+            kind: Any = fault
+            places = rows.reindex(columns=PLACE, fill_value="").astype(object)
+            self._found.append(places.assign(fault=kind))
+
+    def table(self) -> pd.DataFrame:
+        """Return the faults, one row each: where, annotator, task, record, fault."""
+        return pd.concat(self._found, ignore_index=True)
 
 
 def take_harmful(problems: pd.DataFrame) -> pd.DataFrame:

@@ -13,6 +13,9 @@ from ..._internal.tables import refuse_names, to_frame
 from ...design import UniformRecords
 from ...units.clustering import Clustering, ids, need_one_kind
 
+COLUMNS = ["drawn", "record", "probability"]
+"""Columns of the answers."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MachineLabels:
@@ -46,7 +49,6 @@ def machine_labels(
     prediction: Any = None,
     *,
     threshold: float = 0.5,
-    columns: tuple[str, str, str] = ("drawn", "record", "probability"),
 ) -> MachineLabels:
     """Make cheap labels from the answers of a machine about drawn records.
 
@@ -57,9 +59,9 @@ def machine_labels(
     Parameters
     ----------
     answers : DataFrame or Arrow table
-        One row per drawn record and record that was shown with it: the probability that both are one entity.
-        A missing probability stands for "cannot tell". If the record is missing too, it stands for that about
-        the whole draw.
+        One row per drawn record and record that was shown with it: columns drawn, record and probability, the
+        last one that both are one entity. A missing probability stands for "cannot tell", and if the record
+        is missing too, for that about the whole draw.
     drawn : sequence of record ids, (n',)
         The drawn records, in the order of drawing. Each has a row or more. A record that is alone has a row
         with itself.
@@ -67,8 +69,6 @@ def machine_labels(
         The prediction, if the machine cannot tell somewhere.
     threshold : float in (0, 1]
         The least probability of a record that belongs.
-    columns : (str, str, str)
-        Columns of the drawn record, the record and the probability.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def machine_labels(
     """
     number(threshold, "threshold", lambda x: 0 < x <= 1, "lie above 0 and be at most 1")
     drawn = ids(drawn, "drawn records")
-    table = _read(answers, drawn, columns)
+    table = _read_answers(answers, drawn)
     told = table["probability"].notna()
     unsure = pd.Index(drawn.unique()[~drawn.unique().isin(table["drawn"][told])])
     if not told.all():
@@ -112,27 +112,27 @@ def machine_labels(
     return MachineLabels(labels, drawn, pd.Index(entity[drawn]), unsure, int(several.sum()))
 
 
-def _read(answers: Any, drawn: pd.Index, columns: tuple[str, str, str]) -> pd.DataFrame:
+def _read_answers(answers: Any, drawn: pd.Index) -> pd.DataFrame:
     """Return the answers with columns drawn, record and probability, checked."""
     frame = to_frame(answers)
-    refuse_names(columns, list(frame.columns), "the table of answers")
-    asked = ids(frame[columns[0]], f"column {columns[0]!r} of the answers")
-    probability = pd.to_numeric(frame[columns[2]], errors="coerce").astype(float)
-    wrong = frame[columns[2]].notna() & ~probability.between(0, 1)
+    refuse_names(COLUMNS, list(frame.columns), "the table of answers")
+    asked = ids(frame["drawn"], "column 'drawn' of the answers")
+    probability = pd.to_numeric(frame["probability"], errors="coerce").astype(float)
+    wrong = frame["probability"].notna() & ~probability.between(0, 1)
     if wrong.any():
         raise DataError(
-            f"{int(wrong.sum()):,} of {len(wrong):,} answers {columns[2]!r} are not probabilities from 0 to "
-            f"1, such as {head(frame[columns[2]][wrong])}: divide percentages by 100, and leave the "
+            f"{int(wrong.sum()):,} of {len(wrong):,} answers 'probability' are not probabilities from 0 to "
+            f"1, such as {head(frame['probability'][wrong])}: divide percentages by 100, and leave the "
             "cell empty if the machine cannot tell"
         )
-    unnamed = frame[columns[1]].isna()
-    if (unnamed & probability.notna()).any():
-        number_of = int((unnamed & probability.notna()).sum())
-        raise DataError(f"{number_of:,} of {len(frame):,} answers have a probability and no {columns[1]!r}")
+    unnamed = frame["record"].isna()
+    if lacking := int((unnamed & probability.notna()).sum()):
+        raise DataError(f"{lacking:,} of {len(frame):,} answers have a probability and no 'record'")
     record = pd.Series(asked, dtype=object)
-    named = frame[columns[1]][~unnamed].convert_dtypes()  # missing ones make floats of whole numbers
-    record[~unnamed.to_numpy()] = ids(named, f"column {columns[1]!r} of the answers")
-    need_one_kind(drawn, asked, pd.Index(record.tolist()))
+    named = frame["record"][~unnamed].convert_dtypes()  # missing ones make floats of whole numbers
+    record[~unnamed.to_numpy()] = ids(named, "column 'record' of the answers")
+    records = pd.Index(record.tolist())
+    need_one_kind(drawn, asked, records)
     rows = (
         ": a record that is alone has a row with itself and probability 1, and one about which the machine "
         "cannot tell has a row without a probability"
@@ -140,14 +140,11 @@ def _read(answers: Any, drawn: pd.Index, columns: tuple[str, str, str]) -> pd.Da
     unasked = drawn.unique()[~drawn.unique().isin(asked)]
     refuse_cases(unasked, f"{{n}} of {drawn.nunique():,} drawn records have no answer, such as", rows)
     strangers, remedy = asked[~asked.isin(drawn)].unique(), ": list every draw, in the order of drawing"
-    refuse_cases(strangers, f"{{n}} records of column {columns[0]!r} were not drawn, such as", remedy)
-    table = pd.DataFrame(
-        {"drawn": asked, "record": pd.Index(record.tolist()), "probability": probability.to_numpy()}
-    )
-    twice = table[table.duplicated(["drawn", "record"])]
-    pairs = [*zip(twice["drawn"], twice["record"], strict=True)]
-    refuse_cases(pairs, "{n} pairs have several answers, such as", ": keep one of them")
-    return table
+    refuse_cases(strangers, "{n} records of column 'drawn' were not drawn, such as", remedy)
+    pairs = pd.MultiIndex.from_arrays([asked, records])
+    twice = pairs[pairs.duplicated()].tolist()
+    refuse_cases(twice, "{n} pairs have several answers, such as", ": keep one of them")
+    return pd.DataFrame({"drawn": asked, "record": records, "probability": probability.to_numpy()})
 
 
 def _name_entities(table: pd.DataFrame, drawn: pd.Index, threshold: float) -> pd.Series:
@@ -177,12 +174,10 @@ def _as_predicted(
     lacking = named[~named.isin(clusters.records)]
     remedy = ": drop these answers, and draws of these records"
     refuse_cases(lacking, "{n} records of the answers are not in the prediction, such as", remedy)
-    home, own = (
-        clusters.codes[clusters.records.get_indexer(pd.Index(table[c]))] for c in ("drawn", "record")
-    )
-    table = table.assign(probability=np.where(told, table["probability"], threshold * (home == own)))
-    inside = np.isin(clusters.codes, clusters.codes[clusters.records.get_indexer(unsure)])
-    members = pd.DataFrame({"code": clusters.codes[inside], "record": clusters.records[inside]})
-    asked = pd.DataFrame({"drawn": unsure, "code": clusters.codes[clusters.records.get_indexer(unsure)]})
+    code = pd.Series(clusters.codes, clusters.records)
+    alike = code[table["drawn"]].to_numpy() == code[table["record"]].to_numpy()
+    table = table.assign(probability=np.where(told, table["probability"], threshold * alike))
+    asked = code[unsure].rename_axis("drawn").rename("code").reset_index()
+    members = code[code.isin(asked["code"])].rename_axis("record").rename("code").reset_index()
     whole = asked.merge(members, on="code")[["drawn", "record"]].assign(probability=threshold)
     return pd.concat([table[~table["drawn"].isin(unsure)], whole], ignore_index=True)

@@ -31,7 +31,6 @@ from ..drawing.source import opened
 from .faults import State, refuse_harmful
 from .stars import Stars
 from .tallies import (
-    add_roles,
     count_changes,
     count_states,
     list_disputed,
@@ -49,7 +48,6 @@ class Labels:
 
     Attributes
     ----------
-    folder : Folder
     stars : Stars
         The entities of tasks with a complete answer. Drawn records that are judged the same have one entity.
         Entities of predicted clusters whose tasks are not all answered or settled are left out.
@@ -59,10 +57,9 @@ class Labels:
         One row per task without a complete answer that is not settled: task, record (the drawn one) and state
         (of `State`).
     states : DataFrame
-        One row per annotator and task: annotator, task, state, seconds. The last is the time at work on the
-        task, NaN if it is not known, as in sheets.
+        One row per annotator and task: annotator, task, state, seconds at work (NaN if not known).
     answers : DataFrame
-        One row per answer: annotator, task, record, same (y or n). Answers about controls are among them.
+        One row per answer: annotator, task, record, same (y or n), role. Those about controls are among them.
     pairs : dict, (annotator, annotator) -> Pair
         The tasks that both annotators have answered in full. There are none if predicted clusters were drawn,
         as the tasks that an annotator answers then depend on the answers before.
@@ -117,10 +114,17 @@ class Labels:
     @property
     def lost(self) -> pd.Series:
         """State of each draw (or cluster) without a complete answer, by its row in the table of draws."""
-        states = self.unresolved.set_index("record")["state"]
+        states, drawn = self.unresolved.set_index("record")["state"], self.folder.drawn
         if not self.of_clusters:
-            return self.folder.drawn.table["record"].map(states).dropna()
-        return find_lost_clusters(self.folder.drawn, states)
+            return drawn.table["record"].map(states).dropna()
+        tasks, worst = asked(drawn), {}
+        for name, of_tasks in tasks["record"].map(states).groupby(tasks["cluster"], sort=False):
+            begun = [state for state in of_tasks.dropna() if state is not State.UNANSWERED]
+            if (of_tasks == State.UNANSWERED).all():
+                worst[name] = State.UNANSWERED
+            elif of_tasks.notna().any():
+                worst[name] = [*begun, State.INCOMPLETE][0]
+        return drawn.table["cluster"].map(pd.Series(worst, dtype=object)).dropna()
 
     def summary(self) -> pd.DataFrame:
         """Count the tasks of each annotator: dealt, and in each state (settled if clusters were drawn)."""
@@ -129,22 +133,18 @@ class Labels:
     def annotators(self) -> pd.DataFrame:
         """Count what each annotator changed of the prediction, in the tasks with a complete answer.
 
-        Returns
-        -------
-        DataFrame
-            Columns annotator; tasks; records refused, of the predicted clusters; candidates accepted; ids
-            added; controls, and controls missed, which are those accepted; and median seconds, the time at
-            work on a task, NaN for sheets, which do not know it.
+        Columns annotator; tasks; records refused, of the predicted clusters; candidates accepted; ids added;
+        controls, and controls missed, which are those accepted; median seconds at work on a task.
         """
-        return count_changes(self._answers_by_role(), self.states)
+        return count_changes(self._take_complete(), self.states)
 
     def cautions(self) -> list[str]:
         """Return a sentence for each reason to doubt that an annotator has looked at the records."""
-        return warn_unlooked(self.annotators(), self._answers_by_role(), self.states, self.folder.blind)
+        return warn_unlooked(self.annotators(), self._take_complete(), self.states, self.folder.blind)
 
-    def _answers_by_role(self) -> pd.DataFrame:
-        """Return the answers of tasks with a complete answer, and the role of each record in its task."""
-        return add_roles(self.answers, self.states, self.folder.tasks)
+    def _take_complete(self) -> pd.DataFrame:
+        """Return the answers of tasks with a complete answer."""
+        return self.answers.merge(self.states[self.states["state"] == State.ANSWERED][["annotator", "task"]])
 
     def records(self) -> pd.DataFrame:
         """Return the records that tasks show: record, entity, cluster and attributes, for `erbayes.report`.
@@ -169,7 +169,19 @@ class Labels:
 
     def write_disputed(self) -> Path:
         """Write the tasks to decide as sheet-decided into the folder, and return its path."""
-        return write_decisions(self.disputed(), self.folder.path)
+        table, folder = self.disputed(), self.folder.path
+        if not len(table):
+            raise DataError(f"{folder}: no task needs a decision")
+        paths = [folder / f"sheet-{DECIDED}{suffix}" for suffix in (".xlsx", ".csv")]
+        for path in paths:
+            if path.exists():
+                raise DataError(
+                    f"cannot write {path}: it is there already; add the tasks to it, or rename it"
+                )
+        path = paths[0 if HAS_XLSX else 1]
+        with replacing(path) as new:
+            write_sheet(table.assign(note=""), new)
+        return path
 
     def design(
         self, drawn_from: Any = None, *, missing: Missing = Missing.ERROR, values: Any = None
@@ -184,8 +196,7 @@ class Labels:
         Parameters
         ----------
         drawn_from : memberships, or files and tables, optional
-            The prediction that was drawn from. It is needed to judge another prediction of the same records,
-            unless records were drawn uniformly: chances follow from the predicted clusters at the draw.
+            The prediction that was drawn from, to judge another one by chances that depend on its clusters.
         missing : Missing
             What to do with labelled records that `drawn_from` lacks, as in `erbayes.measure`.
         values : Series or mapping, record -> value, optional
@@ -207,19 +218,20 @@ class Labels:
         begun = states != State.UNANSWERED
         left, lost = states.index[~begun], states.index[begun]
         design = drawn.design(labels, values, unresolved=lost, unlabelled=left)
-        return design if drawn_from is None else keep_weights(design, drawn_from, labels, missing)
+        if drawn_from is None:
+            return design
+        count = scan if lies_elsewhere(drawn_from) else measure
+        return KeptWeights(design, count(drawn_from, labels, missing=missing))
 
     def units(self, prediction: Any, *, missing: Missing = Missing.ERROR) -> Units:
         """Return the units of the draws, for `erbayes.Sample` with `design`.
 
         Units are the labelled entities. If predicted clusters were drawn, units are those with a complete
-        answer (see `erbayes.measure_predicted`). Their entities are whole, since a task asks for records that
-        lie elsewhere as well, so precision and recall are identified.
+        answer (see `erbayes.measure_predicted`), whose entities are whole.
 
         Parameters
         ----------
-        prediction : memberships, Source, or files and tables
-            A source is taken only if predicted clusters were drawn.
+        prediction : memberships, files and tables or, if predicted clusters were drawn, Source
         missing : Missing
             What to do with labelled records that the prediction lacks, as in `erbayes.measure`. If predicted
             clusters were drawn, SINGLETON and TOGETHER both count them in their entity.
@@ -266,35 +278,3 @@ def measure_drawn_clusters(
     whole = drawn.table["cluster"][~drawn.table.index.isin(lost.index)]
     members = drawn.members.set_index("record")["cluster"]
     return replace(measure_predicted(members, labels, whole), known=drawn.known)
-
-
-def find_lost_clusters(drawn: Drawn, states: pd.Series) -> pd.Series:
-    """Return the state of drawn predicted clusters without a complete answer, by their row in the draws."""
-    tasks, worst = asked(drawn), {}
-    for name, of_tasks in tasks["record"].map(states).groupby(tasks["cluster"], sort=False):
-        begun = [state for state in of_tasks.dropna() if state is not State.UNANSWERED]
-        if (of_tasks == State.UNANSWERED).all():
-            worst[name] = State.UNANSWERED
-        elif of_tasks.notna().any():
-            worst[name] = [*begun, State.INCOMPLETE][0]
-    return drawn.table["cluster"].map(pd.Series(worst, dtype=object)).dropna()
-
-
-def keep_weights(design: Design, drawn_from: Any, labels: pd.Series, missing: Missing) -> KeptWeights:
-    """Return a design for any prediction of the records of the one that was drawn from."""
-    units = (scan if lies_elsewhere(drawn_from) else measure)(drawn_from, labels, missing=missing)
-    return KeptWeights(design, units)
-
-
-def write_decisions(table: pd.DataFrame, folder: Path) -> Path:
-    """Write tasks to decide as sheet-decided into a folder, and return its path."""
-    if not len(table):
-        raise DataError(f"{folder}: no task needs a decision")
-    paths = [folder / f"sheet-{DECIDED}{suffix}" for suffix in (".xlsx", ".csv")]
-    for path in paths:
-        if path.exists():
-            raise DataError(f"cannot write {path}: it is there already; add the tasks to it, or rename it")
-    path = paths[0 if HAS_XLSX else 1]
-    with replacing(path) as new:
-        write_sheet(table.assign(note=""), new)
-    return path

@@ -62,9 +62,8 @@ def read_stars(
 ) -> Stars:
     """Make entities from answers about sampled records and their candidates.
 
-    The entity of a sampled record is the record itself and every candidate that is judged to match it. Two
-    sampled records that match have one entity. Every true match of a sampled record must be among its
-    candidates. If one was never shown, it is missing in the entity, and the estimate of recall is too high.
+    The entity of a sampled record is the record itself and every candidate that is judged to match it. Every
+    true match of a sampled record must be among its candidates, or the estimate of recall is too high.
 
     Parameters
     ----------

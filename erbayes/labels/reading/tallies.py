@@ -27,18 +27,6 @@ def count_states(states: pd.DataFrame, of_clusters: bool) -> pd.DataFrame:
     return counts.rename_axis(columns=None).reset_index()
 
 
-def add_roles(answers: pd.DataFrame, states: pd.DataFrame, tasks: pd.DataFrame) -> pd.DataFrame:
-    """Return the answers of tasks with a complete answer, and the role of each record in its task."""
-    whole = states[states["state"] == State.ANSWERED]
-    role = dict(zip(zip(tasks["task"], tasks["record"], strict=True), tasks["role"], strict=True))
-    kept = pd.MultiIndex.from_frame(answers[["annotator", "task"]]).isin(
-        pd.MultiIndex.from_frame(whole[["annotator", "task"]])
-    )
-    given = answers[kept]
-    shown = zip(given["task"], given["record"], strict=True)
-    return given.assign(role=[role.get(key, ADDED) for key in shown])
-
-
 def count_changes(given: pd.DataFrame, states: pd.DataFrame) -> pd.DataFrame:
     """Return the table of `Labels.annotators`, from answers with their roles and the states of tasks."""
     answered = (states["state"] == State.ANSWERED).groupby(states["annotator"]).sum()
@@ -85,14 +73,13 @@ def warn_unlooked(changes: pd.DataFrame, given: pd.DataFrame, states: pd.DataFra
 def tabulate_agreement(pairs: Mapping[tuple[str, str], Pair], draws: pd.DataFrame) -> pd.DataFrame:
     """Return the table of `Labels.agreement`, from the pairs of annotators and the table of draws."""
     chance = draws.drop_duplicates("record").set_index("record")["probability"]
+    columns = ["annotators", "tasks", "share", "estimate", "lower", "upper"]
     tables = []
     for (first, second), pair in pairs.items():
         weight = partial(_weigh_entities, chance[pair.mentions].to_numpy(float))
         table = pair.agreement(weight).table().rename_axis("share").reset_index()
-        table.insert(0, "annotators", f"{first}, {second}")
-        table.insert(1, "tasks", len(pair.mentions))
-        tables.append(table[["annotators", "tasks", "share", "estimate", "lower", "upper"]])
-    columns = ["annotators", "tasks", "share", "estimate", "lower", "upper"]
+        table = table.assign(annotators=f"{first}, {second}", tasks=len(pair.mentions))
+        tables.append(table[columns])
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
 
 
@@ -104,14 +91,10 @@ def _weigh_entities(chance: FloatArray, size: FloatArray) -> FloatArray:
 def list_disputed(problems: pd.DataFrame, tasks: pd.DataFrame, given: pd.DataFrame) -> pd.DataFrame:
     """Return the table of `Labels.disputed`: tasks with harmful problems, and the answers given to them."""
     wrong = take_harmful(problems)["task"]
-    strangers = pd.MultiIndex.from_frame(tasks[tasks["role"] == CONTROL][["task", "record"]])
     rows = tasks[tasks["task"].isin(wrong) & (tasks["role"] != CONTROL)]
-    given = given[given["task"].isin(rows["task"])]
-    given = given[~pd.MultiIndex.from_frame(given[["task", "record"]]).isin(strangers)]
-    keys = pd.MultiIndex.from_frame(rows[["task", "record"]])
-    others = given[~pd.MultiIndex.from_frame(given[["task", "record"]]).isin(keys)]
-    added = others[["task", "record"]].drop_duplicates().assign(role=ADDED)
-    table = pd.concat([rows, added], ignore_index=True).sort_values(["task"], kind="stable")
+    given = given[given["task"].isin(rows["task"]) & (given["role"] != CONTROL)]
+    added = given[given["role"] == ADDED][["task", "record", "role"]].drop_duplicates()
+    table = pd.concat([rows, added], ignore_index=True).sort_values("task", kind="stable")
     keys = pd.MultiIndex.from_frame(table[["task", "record"]])
     for annotator, answers in given.groupby("annotator"):
         marks = answers.groupby(["task", "record"])["same"].agg(lambda x: "/".join(sorted(set(x))))

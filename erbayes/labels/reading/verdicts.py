@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
-from math import isnan, nan
 from typing import Any
 
 import pandas as pd
 
+from ..._internal.arrays import BoolArray
 from ...units.clustering import as_index, kind
 from ..annotators.two_annotators import Pair
 from ..drawing.drawn import Drawn
@@ -18,7 +18,7 @@ from ..drawing.folder import DECIDED, Folder
 from ..drawing.labelling_tasks import asked
 from ..drawing.page import CONTROL, DRAWN, SECONDS
 from ..drawing.plans import PredictedClusters
-from .faults import Fault, State
+from .faults import Fault, Problems, State
 from .stars import Flaw, Stars, read_stars
 
 OF_FLAW = {
@@ -29,191 +29,205 @@ OF_FLAW = {
 """Faults of answers, by flaws of entities."""
 CLOSED = frozenset({State.ANSWERED, State.SETTLED})
 """States of a task that needs no more answers."""
-Problem = tuple[str, str, Any, Any, Fault]
-"""A row of `Labels.problems`, which is where, annotator, task, record and fault."""
+KEY = ["file", "annotator", "task"]
+"""Columns that name the answer of a file to a task."""
+BY = ["annotator", "task"]
+"""Columns that name the answer of an annotator to a task."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """An annotator's answer to a task; controls are in neither set, so that they enter no estimate."""
-
-    state: State
-    same: frozenset[Any] = frozenset()
-    different: frozenset[Any] = frozenset()
-    controls: frozenset[tuple[Any, str]] = frozenset()
-    seconds: float = nan
-
-
-Merged = Mapping[tuple[str, int], Answer]
-"""Answers by annotator and task."""
-
-
 class ShownTasks:
-    """The tasks of a folder as they were shown: drawn records, others, controls, and predicted clusters."""
+    """The tasks of a folder as they were shown.
 
-    def __init__(self, folder: Folder) -> None:
+    `drawn`: task -> drawn record; `shown`: task, record, role; `records`: text of an id -> record;
+    `integers`: whether ids are integers; `cluster`: task -> predicted cluster, None if records were drawn.
+    """
+
+    drawn: pd.Series
+    shown: pd.DataFrame
+    records: Mapping[str, Any]
+    integers: bool
+    cluster: pd.Series | None
+
+    @classmethod
+    def of(cls, folder: Folder) -> ShownTasks:
+        """Return the tasks of a folder."""
         tasks = folder.tasks
-        self.drawn: dict[int, Any] = dict(
-            tasks.loc[tasks["role"] == DRAWN, ["task", "record"]].itertuples(index=False, name=None)
-        )
-        self.cluster: dict[int, Any] = {}  # of each task, if predicted clusters were drawn
+        drawn = tasks[tasks["role"] == DRAWN].set_index("task")["record"]
+        cluster = None
         if isinstance(folder.drawn.plan, PredictedClusters):
-            cluster = asked(folder.drawn).set_index("record")["cluster"]
-            self.cluster = {task: cluster[record] for task, record in self.drawn.items()}
-        self.shown: dict[int, dict[str, Any]] = {
-            int(str(task)): dict(zip(rows.map(str), rows, strict=True))
-            for task, rows in tasks.groupby("task")["record"]
-        }
-        self.strangers = set(
-            tasks.loc[tasks["role"] == CONTROL, ["task", "record"]].itertuples(index=False, name=None)
-        )
-        self.known = {str(record): record for record in tasks["record"]}
-        self.integers = kind(as_index(tasks["record"])) == "integer"
+            cluster = drawn.map(asked(folder.drawn).set_index("record")["cluster"])
+        shown = tasks[["task", "record", "role"]].astype({"record": object})
+        records = {str(record): record for record in shown["record"]}
+        return cls(drawn, shown, records, kind(as_index(drawn)) == "integer", cluster)
 
-    def find_record(self, text: str, shown: Mapping[str, Any]) -> Any:
+    def find_record(self, text: str) -> Any:
         """Return the record of an id as it was typed, None if no record can have it."""
-        for known in (shown, self.known):
-            for id in (text, text.strip()):
-                if id in known:
-                    return known[id]
         id = text.strip()
+        if (known := self.records.get(text, self.records.get(id))) is not None:
+            return known
         if not self.integers:
             return id
         return int(id) if re.fullmatch(r"-?\d{1,18}", id) else None
 
 
-def merge_answers(
-    tasks: ShownTasks, annotator: str, task: int, answers: list[Answer], problems: list[Problem]
-) -> Answer:
-    """Return what the files of one annotator say of a task, and add faults to `problems`."""
-    complete = [a for a in answers if a.state is not State.INCOMPLETE]
-    if not complete:
-        return answers[0]
-    differing = frozenset[Any]().union(*(a.same ^ complete[0].same for a in complete))
-    if differing or len({a.state for a in complete}) > 1:
-        for record in differing or {tasks.drawn[task]}:
-            problems.append(("", annotator, task, record, Fault.CONTRADICTED))
-        return Answer(State.INCOMPLETE)
-    known = [a.seconds for a in complete if not isnan(a.seconds)]
-    return replace(complete[0], seconds=max(known, default=nan))  # a page counts on from save to save
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers that are not blank: of files, of annotators, or one to each task.
+
+    `states`: annotator, task, state, seconds; `marks`: annotator, task, record, role, same (y or n).
+    """
+
+    states: pd.DataFrame
+    marks: pd.DataFrame
+
+    def of(self, states: pd.DataFrame) -> Answers:
+        """Return the answers of annotators to tasks that `states` has, with these states."""
+        return Answers(states, self.marks[occurs(self.marks, states, BY)])
+
+    @property
+    def accepted(self) -> pd.DataFrame:
+        """Return the marks y. Those of controls are left out, so that they enter no estimate."""
+        return self.marks[(self.marks["same"] == "y") & (self.marks["role"] != CONTROL)]
 
 
-def decide_answer(tasks: ShownTasks, task: int, merged: Merged, problems: list[Problem]) -> Answer:
-    """Return the answer to a task, of all annotators or as it was decided, and add faults to `problems`."""
-    if (decided := merged.get((DECIDED, task))) is not None:
-        return decided
-    answers = {name: a for (name, number), a in merged.items() if number == task}
-    complete = {name: a for name, a in answers.items() if a.state is State.ANSWERED}
-    doubts = [name for name, a in answers.items() if a.state is State.CANNOT_TELL]
-    if not complete:
-        states = {a.state for a in answers.values()}
-        if not states:
-            return Answer(State.UNANSWERED)
-        return Answer(State.CANNOT_TELL if State.CANNOT_TELL in states else State.INCOMPLETE)
-    for name in doubts:
-        problems.append(("", name, task, tasks.drawn[task], Fault.ONE_CANNOT_TELL))
-    first, *others = complete.values()
-    if differing := frozenset[Any]().union(*(a.same ^ first.same for a in others)):
-        for record in sorted(differing, key=str):
-            problems.append(("", ", ".join(complete), task, record, Fault.DISPUTED))
-        return Answer(State.DISPUTED)
-    return first
+def occurs(rows: pd.DataFrame, others: pd.DataFrame, by: Sequence[str]) -> BoolArray:
+    """Return whether some of the other rows have the same values in the columns `by`, (rows,)."""
+    one, other = (pd.MultiIndex.from_frame(table[[*by]].astype(object)) for table in (rows, others))
+    return one.isin(other)
 
 
-def list_settled(tasks: ShownTasks, answers: Mapping[int, Answer]) -> list[int]:
-    """Return the blank tasks of drawn predicted clusters whose record has y in a task of the cluster."""
-    found: dict[Any, set[Any]] = {}
-    for task, answer in answers.items():
-        if answer.state is State.ANSWERED and task in tasks.cluster:
-            found.setdefault(tasks.cluster[task], set()).update(answer.same)
-    return [
-        task
-        for task, cluster in tasks.cluster.items()
-        if (task not in answers or answers[task].state is State.UNANSWERED)
-        and tasks.drawn[task] in found.get(cluster, ())
-    ]
-
-
-def make_stars(tasks: ShownTasks, draws: Drawn, verdicts: Mapping[int, Answer]) -> Stars:
-    """Return the entities of answered tasks, of drawn predicted clusters all of whose tasks are closed."""
-    partly = {tasks.cluster[task] for task in tasks.cluster if verdicts[task].state not in CLOSED}
-    resolved = {
-        task: answer
-        for task, answer in verdicts.items()
-        if answer.state is State.ANSWERED and tasks.cluster.get(task) not in partly
+def reach_verdicts(tasks: ShownTasks, folder: Folder, answers: Answers, problems: Problems) -> dict[str, Any]:
+    """Return what `Labels` has of stars, unresolved, states and pairs, and add faults to `problems`."""
+    merged = _merge_files(answers, problems)
+    verdicts = _decide_tasks(tasks, merged, problems)
+    state = _list_by_task(tasks, verdicts)
+    blank = state.index[state == State.UNANSWERED]
+    problems.note(Fault.UNANSWERED, pd.DataFrame({"task": blank, "record": tasks.drawn[blank].to_numpy()}))
+    stars = _make_stars(tasks, folder.drawn, state, verdicts)
+    task_of = pd.Series(tasks.drawn.index, tasks.drawn)
+    flawed = stars.problems.assign(task=task_of[stars.problems["sampled"]].to_numpy())
+    for flaw, fault in OF_FLAW.items():
+        problems.note(fault, flawed[flawed["problem"] == flaw])
+    rest = state.index[~state.isin(CLOSED)]
+    unresolved = {"task": rest, "record": tasks.drawn[rest].to_numpy(), "state": state[rest].to_numpy()}
+    return {
+        "stars": stars,
+        "unresolved": pd.DataFrame(unresolved, dtype=object),
+        "states": _list_states(tasks, folder.dealt, merged),
+        "pairs": _pair_annotators(tasks, folder.drawn.members, merged),
     }
-    pairs = [
-        (tasks.drawn[task], record, match)
-        for task, answer in resolved.items()
-        for records, match in ((answer.same, True), (answer.different, False))
-        for record in sorted(records, key=str)
-        if record != tasks.drawn[task]
-    ]
-    if not resolved:
+
+
+def _find_differing(accepted: pd.DataFrame, answers: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Return the records that some of several complete answers accept, and others do not: by, record."""
+    times = accepted.groupby([*by, "record"], sort=False).size().rename("times").reset_index()
+    of = answers.groupby(by, sort=False).size().rename("of").reset_index()
+    both = times.merge(of, on=by)
+    return both[both["times"] < both["of"]]
+
+
+def _merge_files(answers: Answers, problems: Problems) -> Answers:
+    """Return what the files of each annotator say together, and note where they contradict each other."""
+    states = answers.states
+    complete = states[states["state"] != State.INCOMPLETE]
+    whole = Answers(complete, answers.marks[occurs(answers.marks, complete, KEY)])
+    differing = _find_differing(whole.accepted, complete, BY)
+    problems.note(Fault.CONTRADICTED, differing)
+    merged = pd.concat([complete, states]).drop_duplicates(BY)  # complete answers come first
+    # a page counts on from save to save
+    seconds = states.groupby(BY, sort=False)[SECONDS].max().rename("seconds").reset_index()
+    merged = merged.drop(columns=SECONDS).merge(seconds, on=BY)
+    merged["state"] = merged["state"].mask(occurs(merged, differing, BY), State.INCOMPLETE)
+    return Answers(merged, whole.marks.drop_duplicates([*BY, "record", "same"]))
+
+
+def _decide_tasks(tasks: ShownTasks, merged: Answers, problems: Problems) -> Answers:
+    """Return one answer to each task, of all annotators or as it was decided, and note disputes."""
+    decided = merged.states[merged.states["annotator"] == DECIDED]
+    states = merged.states[~merged.states["task"].isin(decided["task"])]
+    complete, doubts = (states[states["state"] == s] for s in (State.ANSWERED, State.CANNOT_TELL))
+    differing = _find_differing(merged.of(complete).accepted, complete, ["task"])
+    names = complete.groupby("task")["annotator"].agg(", ".join)
+    problems.note(Fault.DISPUTED, differing.assign(annotator=differing["task"].map(names)))
+    one = doubts[doubts["task"].isin(complete["task"])]
+    problems.note(Fault.ONE_CANNOT_TELL, one.assign(record=tasks.drawn[one["task"]].to_numpy()))
+    first = pd.concat([decided, complete, doubts, states]).drop_duplicates("task", ignore_index=True)
+    disputed = first["task"].isin(differing["task"])
+    return merged.of(first.assign(state=first["state"].mask(disputed, State.DISPUTED)))
+
+
+def _list_by_task(tasks: ShownTasks, answers: Answers) -> pd.Series:
+    """Return the state of each task by the answers, at most one of each task.
+
+    A blank task of a drawn predicted cluster is settled if another one of the cluster has y for its record.
+    """
+    state = answers.states.set_index("task")["state"].reindex(tasks.drawn.index)
+    state = state.astype(object).where(state.notna(), State.UNANSWERED)
+    if tasks.cluster is None:
+        return state
+    told = answers.accepted[answers.accepted["task"].map(state) == State.ANSWERED]
+    found = pd.MultiIndex.from_arrays([tasks.cluster[told["task"]], told["record"]])
+    own = pd.MultiIndex.from_arrays([tasks.cluster, tasks.drawn])
+    return state.mask((state == State.UNANSWERED) & own.isin(found), State.SETTLED)
+
+
+def _make_stars(tasks: ShownTasks, draws: Drawn, state: pd.Series, verdicts: Answers) -> Stars:
+    """Return the entities of answered tasks, of drawn predicted clusters all of whose tasks are closed."""
+    resolved = tasks.drawn[state == State.ANSWERED]
+    sampled = draws.table["record"]
+    if tasks.cluster is not None:
+        partly = tasks.cluster[~state.isin(CLOSED)]
+        resolved, sampled = resolved[~tasks.cluster[resolved.index].isin(partly)], tasks.drawn
+    if not len(resolved):
         none = pd.DataFrame(columns=["sampled", "record", "problem"])
         return Stars(pd.DataFrame(columns=["entity", "record"]), pd.Index([]), none)
-    table = pd.DataFrame(pairs, columns=["drawn", "record", "same"], dtype=object)
-    wanted = {tasks.drawn[task] for task in resolved}
-    drawn = pd.Series(list(tasks.drawn.values())) if tasks.cluster else draws.table["record"]
-    return read_stars(table, drawn[drawn.isin(wanted)], left="drawn", right="record", answer="same")
+    marks = verdicts.marks[verdicts.marks["task"].isin(resolved.index)].sort_values("task", kind="stable")
+    marks = marks[~marks["role"].isin([DRAWN, CONTROL])]
+    pairs = pd.DataFrame(
+        {
+            "drawn": tasks.drawn[marks["task"]].to_numpy(),
+            "record": marks["record"].to_numpy(),
+            "same": marks["same"].to_numpy() == "y",
+        },
+        dtype=object,
+    )
+    return read_stars(pairs, sampled[sampled.isin(resolved)], left="drawn", right="record", answer="same")
 
 
-def list_states(tasks: ShownTasks, dealt_to: Mapping[str, Iterable[int]], merged: Merged) -> pd.DataFrame:
-    """Return the table of `Labels.states`, from the tasks dealt to each annotator and the answers."""
-    dealt = [(name, task) for name, tasks_of in dealt_to.items() for task in tasks_of]
-    keys = dict.fromkeys([*dealt, *(key for key in merged if key[0] != DECIDED)])
-    settled = {
-        (name, task)
-        for name in dealt_to
-        for task in list_settled(tasks, {t: answer for (n, t), answer in merged.items() if n == name})
-    }
-    states = [
-        (name, task, merged[name, task].state, merged[name, task].seconds)
-        if (name, task) in merged
-        else (name, task, State.SETTLED if (name, task) in settled else State.UNANSWERED, nan)
-        for name, task in keys
-    ]
-    return pd.DataFrame(states, columns=["annotator", "task", "state", SECONDS], dtype=object)
+def _list_states(tasks: ShownTasks, dealt: Mapping[str, Sequence[int]], merged: Answers) -> pd.DataFrame:
+    """Return the table of `Labels.states`, of the tasks dealt to each annotator and of those answered."""
+    parts = [pd.DataFrame(columns=[*BY, "state", SECONDS], dtype=object)]
+    for name in dict.fromkeys([*dealt, *merged.states["annotator"]]):
+        own = merged.of(merged.states[merged.states["annotator"] == name])
+        answered = own.states.set_index("task")
+        numbers = sorted({*dealt.get(name, ()), *answered.index})
+        if name != DECIDED:
+            state, seconds = _list_by_task(tasks, own)[numbers], answered[SECONDS].reindex(numbers)
+            part = {"annotator": name, "task": numbers, "state": state.array, SECONDS: seconds.array}
+            parts.append(pd.DataFrame(part, dtype=object))
+    return pd.concat(parts, ignore_index=True)
 
 
-def list_answers(given: Mapping[tuple[str, int], list[Answer]]) -> pd.DataFrame:
-    """Return every answer: annotator, task, record, same."""
-    rows = {
-        (name, task, record, mark): None
-        for (name, task), answers in given.items()
-        for answer in answers
-        for record, mark in (
-            *((record, "y") for record in sorted(answer.same, key=str)),
-            *((record, "n") for record in sorted(answer.different, key=str)),
-            *sorted(answer.controls, key=str),
-        )
-    }
-    return pd.DataFrame(list(rows), columns=["annotator", "task", "record", "same"], dtype=object)
-
-
-def pair_annotators(tasks: ShownTasks, members: pd.DataFrame, merged: Merged) -> dict[tuple[str, str], Pair]:
+def _pair_annotators(
+    tasks: ShownTasks, members: pd.DataFrame, merged: Answers
+) -> dict[tuple[str, str], Pair]:
     """Return the tasks that two annotators have both answered in full."""
-    if tasks.cluster:
+    if tasks.cluster is not None:
         return {}
-    complete: dict[str, dict[int, Answer]] = {}
-    for (name, task), answer in merged.items():
-        if name != DECIDED and answer.state is State.ANSWERED:
-            complete.setdefault(name, {})[task] = answer
+    states = merged.states[
+        (merged.states["state"] == State.ANSWERED) & (merged.states["annotator"] != DECIDED)
+    ]
+    accepted = merged.of(states).accepted
     cluster = dict(zip(members["record"], members["cluster"].map("in {}".format), strict=True))
+    accepted = accepted.assign(mention=tasks.drawn[accepted["task"]].to_numpy())
+    entities = {str(name): rows[["mention", "record"]] for name, rows in accepted.groupby("annotator")}
     pairs = {}
-    for first, second in combinations(sorted(complete), 2):
-        both = [task for task in complete[first] if task in complete[second]]
-        if both:
-            one, other = (_name_entities(complete[name], both, tasks.drawn) for name in (first, second))
+    for first, second in combinations(entities, 2):
+        one, other = entities[first], entities[second]
+        one, other = one[one["mention"].isin(other["mention"])], other[other["mention"].isin(one["mention"])]
+        if len(one):
             records = pd.concat([one, other, members])["record"].drop_duplicates()
             prediction = {record: cluster.get(record, f"alone {record}") for record in records}
             pairs[first, second] = Pair.of(one, other, prediction)
     return pairs
-
-
-def _name_entities(
-    answers: Mapping[int, Answer], tasks: Iterable[int], drawn: Mapping[int, Any]
-) -> pd.DataFrame:
-    """Return the entity of each drawn record, for `Pair.of`."""
-    rows = [(drawn[task], record) for task in tasks for record in {drawn[task]} | answers[task].same]
-    return pd.DataFrame(rows, columns=["mention", "record"])

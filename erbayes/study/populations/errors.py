@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
-from ..._internal.arrays import IntArray
+from ..._internal.arrays import IntArray, label_components
 from ..._internal.errors import head, number
 from .sizes import require
 
@@ -159,9 +157,7 @@ class Merges:
         picked = rng.choice(clusters, round(self.rate * clusters), replace=False, shuffle=False)
         # one step or more leads to another entity, never to the same
         other = (picked + rng.integers(1, max(clusters, 2), size=len(picked))) % clusters
-        merges = coo_array((np.ones(len(picked)), (picked, other)), shape=(clusters, clusters))
-        _, merged = connected_components(merges, directed=False)
-        return np.asarray(merged, dtype=np.int64)[codes]
+        return label_components(picked, other, clusters)[codes]
 
 
 @dataclass(frozen=True, slots=True)

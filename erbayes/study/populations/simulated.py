@@ -20,7 +20,7 @@ from .sizes import SizeLaw, require
 
 
 def population(law: SizeLaw, records: int, rng: Seed = None) -> pd.Series:
-    """Draw the true entities of a synthetic population.
+    """Draw the entity of each record of a synthetic population, (N,), in which those of one are neighbours.
 
     Parameters
     ----------
@@ -28,10 +28,6 @@ def population(law: SizeLaw, records: int, rng: Seed = None) -> pd.Series:
     records : int
         Number of records N, 1 or more.
     rng : Generator, int or None
-
-    Returns
-    -------
-    Series, (N,), the entity of each record; records of an entity are neighbours
 
     Examples
     --------

@@ -27,11 +27,6 @@ class SizeLaw(Protocol):
         """Draw sizes of entities that fill a population."""
 
 
-def need_records(records: int) -> None:
-    """Raise DataError if a population has no records."""
-    whole(records, "records of a population")
-
-
 def fill(sizes: IntArray | FloatArray, records: int) -> IntArray:
     """Return the first sizes that fill the population, with the last one cut; `sizes` has N of them."""
     ends = np.cumsum(np.clip(sizes, 1, records).astype(np.int64))
@@ -80,7 +75,7 @@ class Zeta:
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
         """Draw sizes that add to `records`."""
-        need_records(records)
+        whole(records, "records of a population")
         weight = np.arange(1.0, (self.largest or records) + 1) ** -self.exponent
         if self.largest is None:
             weight[-1] = zeta(self.exponent, records)  # Σ over s ≥ records: all are truncated alike
@@ -116,7 +111,7 @@ class LogNormal:
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
         """Draw sizes that add to `records`."""
-        need_records(records)
+        whole(records, "records of a population")
         return fill(np.ceil(rng.lognormal(self.mu, self.sigma, records)), records)
 
 
@@ -147,5 +142,5 @@ class Empirical:
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
         """Draw sizes that add to `records`."""
-        need_records(records)
+        whole(records, "records of a population")
         return fill(rng.choice(np.asarray(self.sizes), records), records)
