@@ -17,41 +17,70 @@ if TYPE_CHECKING:
     from . import report as report
     from . import study as study
     from . import units as units
-    from ._internal.errors import Alarm as Alarm
-    from ._internal.errors import DataError as DataError
-    from ._internal.errors import NotIdentified as NotIdentified
-    from ._internal.policies import Missing as Missing
+    from ._internal.errors import Alarm, DataError, NotIdentified
+    from ._internal.policies import Missing
     from .analysis import pairs as pairs
-    from .analysis.comparison import compare as compare
-    from .analysis.domains import by_domain as by_domain
-    from .analysis.estimation import estimate as estimate
-    from .analysis.impact import impact as impact
-    from .analysis.stages import stages as stages
-    from .analysis.thresholds import thresholds as thresholds
-    from .auxiliary.assistance import assisted as assisted
-    from .auxiliary.two_phases import two_phase as two_phase
-    from .design import DistinctEntities as DistinctEntities
-    from .design import KnownWeights as KnownWeights
-    from .design import Stratified as Stratified
-    from .design import UniformClusters as UniformClusters
-    from .design import UniformRecords as UniformRecords
-    from .design import WeightedRecords as WeightedRecords
-    from .design.renewed import topped_up as topped_up
-    from .design.sample import Sample as Sample
-    from .engine import side_by_side as side_by_side
-    from .engine.diagnostics import alarms as alarms
-    from .engine.diagnostics import balance as balance
-    from .engine.diagnostics import influence as influence
+    from .analysis.comparison import compare
+    from .analysis.domains import by_domain
+    from .analysis.estimation import estimate
+    from .analysis.impact import impact
+    from .analysis.stages import stages
+    from .analysis.thresholds import thresholds
+    from .auxiliary.assistance import assisted
+    from .auxiliary.two_phases import two_phase
+    from .design import (
+        DistinctEntities,
+        KnownWeights,
+        Stratified,
+        UniformClusters,
+        UniformRecords,
+        WeightedRecords,
+    )
+    from .design.renewed import topped_up
+    from .design.sample import Sample
+    from .engine import side_by_side
+    from .engine.diagnostics import alarms, balance, influence
     from .metrics import columns as columns
     from .metrics import intervals as intervals
     from .metrics import statistics as statistics
-    from .metrics.uncertain import Estimates as Estimates
-    from .units.clustering import Clustering as Clustering
-    from .units.frame import Dated as Dated
-    from .units.measuring import measure as measure
-    from .units.measuring import measure_predicted as measure_predicted
+    from .metrics.uncertain import Estimates
+    from .units.clustering import Clustering
+    from .units.frame import Dated
+    from .units.measuring import measure, measure_predicted
 
     __version__: str
+
+__all__ = [
+    "Alarm",
+    "Clustering",
+    "DataError",
+    "Dated",
+    "DistinctEntities",
+    "Estimates",
+    "KnownWeights",
+    "Missing",
+    "NotIdentified",
+    "Sample",
+    "Stratified",
+    "UniformClusters",
+    "UniformRecords",
+    "WeightedRecords",
+    "alarms",
+    "assisted",
+    "balance",
+    "by_domain",
+    "compare",
+    "estimate",
+    "impact",
+    "influence",
+    "measure",
+    "measure_predicted",
+    "side_by_side",
+    "stages",
+    "thresholds",
+    "topped_up",
+    "two_phase",
+]
 
 _HOMES = {
     "_internal.errors": "Alarm DataError NotIdentified",
@@ -76,7 +105,6 @@ _HOMES = {
 }
 """The public names of each module, which is loaded when one of them is first used."""
 _MODULES = {name: home for home, names in _HOMES.items() for name in names.split()}
-__all__ = sorted(_MODULES)
 _ROOMS = {
     name: name
     for name in (

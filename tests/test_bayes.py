@@ -1052,6 +1052,14 @@ PARTS = {
 }
 
 
+def test_every_public_part_is_calibrated():
+    public = {name: getattr(bayes, name) for name in bayes.__all__}
+    parts = {name for name, value in public.items() if isinstance(value, type)}
+    parts = {n for n in parts if hasattr(public[n], "log_weights") or hasattr(public[n], "given_size")}
+    made_of_others = {"OneOf", "Threshold"}
+    assert parts - made_of_others <= set(PARTS), "add it to PARTS"
+
+
 def test_calibration_and_refits_of_one_part():
     model = bayes.SizeModel(bayes.Zeta())
     rank, khat = ranks(sizes, model, 60)

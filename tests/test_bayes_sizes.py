@@ -94,6 +94,16 @@ def cases():
         yield bayes.Zeta(), {"size_log_excess": a}, stats.zipf(exponent(a)).logpmf
 
 
+def test_every_public_family_has_a_case():
+    public = {
+        n for n in bayes.__all__ if isinstance(cls := getattr(bayes, n), type) and hasattr(cls, "log_weights")
+    }
+    with_formulas_below = {"PredictionInformed"}
+    assert public - with_formulas_below <= {type(family).__name__ for family, *_ in cases()}, (
+        "add it to cases()"
+    )
+
+
 @pytest.mark.parametrize("family, values, logpmf", list(cases()))
 def test_families_against_scipy(family, values, logpmf):
     found, wanted = weights(family, values), logpmf(SINGLES)

@@ -105,6 +105,10 @@ def test_each_design_with_each_of_its_options(folder, args):
         assert found[key] == pytest.approx(wanted[key], rel=1e-12), key
 
 
+def test_every_design_is_tried_above():
+    assert {args.split()[0] for args in DESIGNS} == {name.value for name in DesignName}, "add it to DESIGNS"
+
+
 def test_the_designs_above_all_differ():
     """Or the test above could not tell an option that is ignored."""
     seen = [eb.estimate(PRED, LABELS, d, F1) for d in DESIGNS.values()]
@@ -168,6 +172,14 @@ def test_every_design_option_is_tried_above():
 )
 def test_errors_say_what_and_exit_2(folder, args, message):
     assert message in refused(*ESTIMATE, *args.split())
+
+
+def test_too_many_files_are_told_which_command_takes_them(folder):
+    given = ("p.csv", "q.csv", "l.parquet", "--design", "uniform-clusters")
+    assert "(l.parquet): report takes one PREDICTION, and erbayes compare several" in refused(
+        "report", *given
+    )
+    assert refused("metrics", "p.csv").endswith("extra argument(s) (p.csv)\n")
 
 
 @pytest.mark.parametrize(
@@ -784,6 +796,9 @@ def test_plan(folder):
     (row,) = json.loads(run(*args, "--metrics", "b3-recall").stdout)[:1]
     assert row["metric"] == "b3-recall"
     assert "half widths must be above 0" in refused(*args[:6], "0")
+    assert "a half width of 2 says nothing: write 0.02 for 2 points" in refused(*args[:6], "2")
+    assert "'--half-width': write a number; 2% is 0.02" in refused(*args[:6], "2%")
+    assert "a half width of 0.001, in the unit of the metric" in refused(*args[:6], "0.001", "-m", "entities")
     assert "half_width" in run(*args[:-2]).stdout
 
 

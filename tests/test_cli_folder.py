@@ -386,7 +386,10 @@ REFUSED = {
     "--design given-chances": "--design given-chances needs --values",
     "--design given-chances --values p.csv": "p.csv, column 'cluster': 200 of 200 are not numbers",
     "--design uniform-records --search 3": "--search needs --attributes",
-    "--design uniform-records --candidates four.csv": "four.csv has 4 columns",
+    "--design uniform-records --candidates four.csv": (
+        "four.csv has 4 columns, 'a', 'b', 'c', 'd': --candidates are two columns of records and, optionally, "
+        "one of scores: write these alone into a file"
+    ),
     "--design uniform-records --attributes short.csv": "shown records have no attributes",
     "--design uniform-records --attributes p.csv --record id": "has no column 'id'",
     "--design uniform-records --output p.csv": "cannot write p.csv: it is a file, not a folder",

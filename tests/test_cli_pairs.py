@@ -147,6 +147,14 @@ def test_refusals_of_a_gate(args, said):
     assert result.exit_code == 2 and said in result.stderr
 
 
+def test_doubts_are_said_once_in_the_words_of_the_shell():
+    same = DRAWN["band"].ge(300) | (DRAWN["band"].eq(0) & DRAWN["band"].eq(0).cumsum().eq(1))
+    DRAWN.assign(same=same).to_csv("answers.csv", index=False)
+    said = judge("answers.csv").stderr
+    assert said.count("one wrong answer there decides recall") == 1
+    assert "caution: Most pairs" in said and "draw pairs from a file without the lowest scores." in said
+
+
 def test_other_commands_say_who_reads_pairs():
     draw()
     named = ("--edges", "--records", "ids.csv", "--threshold", "300", "--score", "score")

@@ -138,7 +138,7 @@ def test_the_table_of_splink_needs_no_names_of_columns(files):
     beside = {"match_probability": 0.5, "name_l": "x", "name_r": "y", "gamma_name": 1, "match_key": "0"}
     order = ["match_weight", "match_probability", "unique_id_l", "unique_id_r", *list(beside)[1:]]
     own.assign(**beside)[order].to_csv("splink.csv", index=False)
-    own[["unique_id_l", "unique_id_r"]].to_csv("links.csv", index=False)
+    own.loc[own["match_weight"] >= 2, ["unique_id_l", "unique_id_r"]].to_csv("links.csv", index=False)
     some = ("--records", "ids.csv", "--at", "6", "--metrics", "pairwise-f1", "--format", "csv")
     shown, plain = run("splink.csv", *some), run("edges.csv", *some)
     pd.testing.assert_frame_equal(table_of(shown), table_of(plain))
@@ -146,9 +146,18 @@ def test_the_table_of_splink_needs_no_names_of_columns(files):
     design = ("labels.csv", "--design", "uniform-records", "--drawn", "drawn.csv", "--format", "csv")
     for command in ("estimate", "impact"):
         found, wanted = (
-            CliRunner().invoke(app, [command, name, *design, "--edges", "--records", "ids.csv"])
-            for name in ("splink.csv", "links.csv")
+            CliRunner().invoke(app, [command, name, *design, "--edges", "--records", "ids.csv", *more])
+            for name, more in (("splink.csv", ("--threshold", "2")), ("links.csv", ()))
         )
         assert found.exit_code == wanted.exit_code == 0, (found.output, wanted.output)
         assert found.stdout == wanted.stdout
-        assert "unique_id_l, unique_id_r of splink.csv" in found.stderr
+        assert "unique_id_l, unique_id_r, match_weight of splink.csv" in found.stderr
+    every = ("--edges", "--records", "ids.csv", "-d", "uniform-records", "-n", "9", "--seed", "1", "-o", "f")
+    refused = CliRunner().invoke(app, ["draw", "splink.csv", *every])
+    assert refused.exit_code == 2
+    assert "without a threshold, scores 'match_weight' of any size would be links; name the" in refused.stderr
+
+
+def test_who_knows_all_records_is_said_where_it_is_true():
+    by_pairs, by_entities = (CliRunner().invoke(app, [name, "-h"]).stdout for name in ("pairs", "thresholds"))
+    assert "knows all records" in " ".join(by_entities.split()) and "remembers" not in by_pairs

@@ -247,6 +247,19 @@ def test_pairs_that_do_not_say_what_is_a_link(pairs, options, message):
         Clustering.from_pairs(pairs, **options)
 
 
+def test_of_the_table_of_splink_the_named_score_counts():
+    table = pd.DataFrame({"match_weight": [9.0, 1.0], "match_probability": [0.99, 0.6], "gamma_name": 1})
+    table = table.assign(unique_id_l=["a", "b"], unique_id_r=["b", "c"])
+    by_weight = Clustering.from_pairs(table, score="match_weight", threshold=2, records=list("abc"))
+    by_share = Clustering.from_pairs(table, score="match_probability", threshold=0.5, records=list("abc"))
+    assert (by_weight.sizes.tolist(), by_share.sizes.tolist()) == ([2, 1], [3])
+    with pytest.raises(eb.DataError, match="has 5 columns"):
+        Clustering.from_pairs(table)
+    table = table.assign(source_dataset_l="A", source_dataset_r=["A", "B"])
+    with pytest.raises(eb.DataError, match="the table of the pairs has records of several datasets"):
+        Clustering.from_pairs(table, score="match_weight", threshold=2)
+
+
 def test_no_pairs():
     none = SCORED[["l", "r"]].iloc[:0]
     assert len(Clustering.from_pairs(none).records) == 0

@@ -1,20 +1,28 @@
 """Tables have the columns that are listed here: who adds, removes or renames one says so in this file."""
 
 import importlib
+import inspect
+import json
 import pkgutil
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
 from inspect import isabstract
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from test_docs import LISTED, named
 
 import erbayes as eb
-from erbayes import engine
+from erbayes import engine, labels
 from erbayes import metrics as m
 from erbayes.analysis import areas, causes, domains, planning, sensitivity
 from erbayes.labels import Annotator, MissedPieces, Records, check
+from erbayes.metrics.columns import COLUMNS as COUNTED
 from erbayes.metrics.uncertain import Draws, Tabled
 from erbayes.study import populations, study
 
@@ -45,15 +53,72 @@ def make_stages() -> Tabled:
     )
 
 
-def make_curve() -> Tabled:
+def make_curve(**how: Any) -> Any:
     labels = {"a": "x", "b": "x", "c": "y", "d": "z", "e": "z"}
-    return eb.thresholds(make_edges(), labels, eb.UniformClusters(population=3), records=list("abcdef"))
+    return eb.thresholds(
+        make_edges(), labels, eb.UniformClusters(population=3), records=list("abcdef"), **how
+    )
 
 
 def make_pairs(kind: Callable[..., Tabled]) -> Tabled:
     rows = [("a", "b", 4, "y"), ("d", "e", 4, "y"), ("b", "c", 2, "n")]
     answers = pd.DataFrame(rows, columns=["left", "right", "band", "same"])
     return kind(make_edges(), answers, records=list("abcdefg"))
+
+
+def make_recall() -> pd.DataFrame:
+    """Recall of all links from twelve right pairs, six in each of two bands."""
+    edges = pd.DataFrame({"l": range(0, 24, 2), "r": range(1, 24, 2), "weight": [4.0, 2.0] * 6})
+    answers = pd.DataFrame({"left": edges.l, "right": edges.r, "band": edges.weight, "same": "y"})
+    records = list(range(24))
+    of = {i: i // 2 for i in records}
+    curve = eb.thresholds(edges, of, eb.UniformClusters(population=12), records=records, at=[2])
+    return eb.pairs.estimate(edges, answers, records=records).recall_of_all(2, curve)
+
+
+@cache
+def make_drawn() -> labels.Drawn:
+    return labels.draw(PREDICTION, Records(), n=4, seed=1)
+
+
+NAMES = pd.DataFrame({"record": list(PREDICTION), "name": "Ann"})
+
+
+@cache
+def make_labels() -> labels.Labels:
+    """Answers of two annotators who do not agree."""
+    with TemporaryDirectory() as temporary:
+        folder = labels.write_folder(Path(temporary) / "f", make_drawn(), labels.tasks(make_drawn(), NAMES))
+        n = len(folder.tasks)
+        for annotator, same in {"A": ["y"] * n, "B": ["y"] + ["n"] * (n - 1)}.items():
+            folder.tasks.assign(same=same).to_csv(folder.path / f"sheet-{annotator}.csv", index=False)
+        return labels.read_labels(folder)
+
+
+def make_neighbours() -> pd.DataFrame:
+    return pd.DataFrame({"left": range(N - 1), "right": range(1, N), "score": 1.0})
+
+
+def make_two() -> labels.Pair:
+    answers = (labels.answers(of, [2]) for of in ({1: "x", 2: "x", 3: "y"}, {1: "x", 2: "y", 3: "y"}))
+    return labels.Pair.of(*answers, {1: "a", 2: "a", 3: "b"})
+
+
+def make_unresolved() -> eb.Sample:
+    return sample(eb.design.Responding(eb.UniformRecords(), [True, False] * 10 + [True] * 70))
+
+
+def read_page() -> pd.DataFrame:
+    tasks = pd.DataFrame({"task": [1], "record": [11], "role": ["drawn"]})
+    answer = {"task": 1, "record": "11", "same": [], "different": [], "added": []}
+    answer |= {"cannot_tell": False, "note": "", "done": True}
+    said = {"version": 1, "fingerprint": "f", "annotator": "Bo", "answers": [answer]}
+    return labels.read_answers(json.dumps(said), tasks, "f")
+
+
+def make_groups() -> pd.DataFrame:
+    units = sample().units.grouped(GROUP, name="group")
+    return units.groupings[0].table(units)
 
 
 def make_impact() -> Tabled:
@@ -67,7 +132,7 @@ def by_size(kind: Callable[..., Tabled]) -> Tabled:
     return kind(at, P, causes.features(at)[["records"]])
 
 
-EXAMPLES: dict[str, Callable[[], Tabled]] = {
+EXAMPLES: dict[str, Callable[[], Any]] = {
     "AssistedEstimates": lambda: eb.assisted(PREDICTION, LABELS, eb.UniformClusters(), P, by=LABELS),
     "BiasAnalysis": lambda: sensitivity.restored_analysis(
         sample(), Annotator(MissedPieces(0.2)), P, imputations=20, rng=1
@@ -157,6 +222,179 @@ def test_a_table_has_the_columns_that_are_listed(name):
     assert " ".join(map(str, found.table().columns)) == COLUMNS[name]
 
 
+OTHERS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
+    "ByDomain.against_rest": (
+        lambda: domains.by_domain(sample(), GROUP, P).against_rest(),
+        "difference metric estimate se df lower upper level kind",
+    ),
+    "ByDomain.balance": (
+        lambda: domains.by_domain(sample(), GROUP, P, prediction=PREDICTION).balance(),
+        "estimate se df known ratio",
+    ),
+    "ByDomain.differences": (
+        lambda: domains.by_domain(sample(), GROUP, P).differences(),
+        "difference metric estimate se df lower upper level kind",
+    ),
+    "Comparison.differences": (
+        lambda: make_pair().differences(),
+        "difference metric estimate se df lower upper level kind",
+    ),
+    "Comparison.levels": (
+        lambda: make_pair().levels(),
+        "prediction metric estimate se df lower upper level kind",
+    ),
+    "Curve.best": (
+        lambda: make_curve().best(P),
+        "metric threshold estimate se df lower upper n_eff level kind",
+    ),
+    "Curve.loss": (
+        lambda: make_curve(engine=engine.Resampled(replicates=20), rng=1).loss(1, 1),
+        "threshold loss lower upper best regret",
+    ),
+    "Forecast.half_widths": (
+        lambda: EXAMPLES["Forecast"]().half_widths([100]),
+        "design n metric half_width cost",
+    ),
+    "Forecast.needed": (
+        lambda: EXAMPLES["Forecast"]().needed(0.2),
+        "design metric half_width n n_low n_high cost",
+    ),
+    "Forecast.smallest": (
+        lambda: EXAMPLES["Forecast"]().smallest(0.2),
+        "design metric half_width n n_low n_high cost",
+    ),
+    "Grouping.table": (make_groups, "records pieces units"),
+    "LabelledPairs.bands": (
+        lambda: make_pairs(eb.pairs.estimate).bands(),
+        "band pairs labelled right cannot_tell share lower upper",
+    ),
+    "LabelledPairs.recall_of_all": (make_recall, "metric estimate se lower upper level"),
+    "Labels.agreement": (lambda: make_labels().agreement(), "annotators tasks share estimate lower upper"),
+    "Labels.annotators": (
+        lambda: make_labels().annotators(),
+        "annotator, tasks, records refused, candidates accepted, ids added, controls, controls missed, "
+        "median seconds",
+    ),
+    "Labels.disputed": (
+        lambda: make_labels().disputed(),
+        "task, record, role, name, answer of A, answer of B, same, cannot_tell",
+    ),
+    "Labels.records": (lambda: make_labels().records(), "record entity cluster name"),
+    "Labels.summary": (
+        lambda: make_labels().summary(),
+        "annotator, tasks, answered, cannot tell, incomplete, unanswered",
+    ),
+    "Pair.counts": (
+        lambda: make_two().counts(),
+        "both first second blocks_both blocks_first blocks_second cases",
+    ),
+    "Pair.disagreements": (
+        lambda: make_two().disagreements(),
+        "mention cluster kind records links examples",
+    ),
+    "ScoredEdges.bands": (
+        lambda: make_pairs(eb.pairs.scored_edges).bands(),
+        "band pairs labelled right cannot_tell share lower upper",
+    ),
+    "Tree.differences": (
+        lambda: EXAMPLES["Tree"]().differences(),
+        "difference metric estimate se df lower upper level kind",
+    ),
+    "Units.table": (
+        lambda: sample().units.table(),
+        " ".join(column.name for column in COUNTED if column.identified(sample().units)),
+    ),
+    "aggregated": (lambda: causes.aggregated(sample(), pd.DataFrame({"age": LABELS})), "age"),
+    "answers": (lambda: labels.answers({1: "x", 2: "x", 3: "y"}, [2]), "mention record"),
+    "balance": (lambda: eb.balance(sample()), "estimate se known ratio"),
+    "by_text": (lambda: labels.by_text(make_drawn(), NAMES), "record candidate score why"),
+    "customers": (
+        lambda: populations.customers(populations.Zeta(2.5, 30), 100, 1),
+        "given family born city email phone person",
+    ),
+    "draw": (
+        lambda: eb.pairs.draw(make_edges(), 4, records=list("abcdefg"), seed=1, bands=2),
+        "left right band pairs same",
+    ),
+    "features": (lambda: causes.features(sample()), "records pieces largest_cluster"),
+    "from_clustering": (
+        lambda: labels.from_clustering(make_drawn(), LABELS),
+        "record candidate score why",
+    ),
+    "from_pairs": (
+        lambda: labels.from_pairs(make_drawn(), make_neighbours(), "score"),
+        "record candidate score why",
+    ),
+    "influence": (
+        lambda: eb.influence(sample(), P),
+        "records pieces missing wrong foreign_links draws influence",
+    ),
+    "interleaved": (
+        lambda: labels.interleaved(*[labels.from_clustering(make_drawn(), LABELS)] * 2),
+        "record candidate score why",
+    ),
+    "read_answers": (read_page, "task record role same cannot_tell note annotator seconds"),
+    "review": (
+        lambda: causes.review(sample(), P, pd.DataFrame({"name": LABELS})),
+        "unit influence record piece cluster_size name",
+    ),
+    "tasks": (lambda: labels.tasks(make_drawn(), NAMES), "task record role name same cannot_tell"),
+    "worst_cases": (
+        lambda: labels.worst_cases(make_unresolved(), "b3-recall"),
+        "estimate all_wrong all_right lower upper level",
+    ),
+}
+"""Every other table: its example, and its columns with spaces, or with commas if a column has two words."""
+PASSED_ON = re.compile(r"erbayes\.(large|datasets|labels\.drawing\.plans)\b")
+"""Rooms whose tables are listed below, or are rows of other people's files, or go from a room to the next."""
+
+
+def find_results(names: list[str]) -> Iterator[tuple[str, Any]]:
+    """Functions and methods by name: those of the reference, and of what they return, and so on."""
+    waiting, seen = [named(path) for path in names], set()
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen or not getattr(one, "__module__", "").startswith("erbayes."):
+            continue
+        seen.add(id(one))
+        if inspect.isclass(one):
+            found = {f"{one.__name__}.{name}": getattr(one, name) for name in dir(one) if name[0] != "_"}
+        else:
+            found = {getattr(one, "__name__", ""): one}
+        for name, work in found.items():
+            work = getattr(work, "fget", None) or getattr(work, "func", None) or work
+            if not inspect.isfunction(inspect.unwrap(work)) or PASSED_ON.match(work.__module__):
+                continue
+            yield name, work
+            known = vars(importlib.import_module(work.__module__))
+            words = re.findall(r"\w+", str(work.__annotations__.get("return", "")))
+            waiting += [known[word] for word in words if word in known]
+
+
+def find_other_tables(names: list[str]) -> set[str]:
+    """Names of those that are annotated to return a table, without `table` of the classes above."""
+    found = {
+        name for name, work in find_results(names) if work.__annotations__.get("return") == "pd.DataFrame"
+    }
+    return found - {f"{name}.table" for name in (*COLUMNS, "Estimates")}
+
+
+def list_columns(table: pd.DataFrame, listed: str) -> str:
+    return (", " if "," in listed else " ").join(map(str, table.columns))
+
+
+def test_every_other_table_is_listed():
+    outside = [path for path in LISTED if not path.startswith(("erbayes.bayes.", "erbayes.plots."))]
+    assert find_other_tables(outside) == set(OTHERS), "a new table has an example and its columns in OTHERS"
+
+
+@pytest.mark.filterwarnings("ignore::erbayes.Alarm")
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_table_has_the_columns_that_are_listed(name):
+    make, listed = OTHERS[name]
+    assert list_columns(make(), listed) == listed
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")
 def test_columns_of_the_size_model():
@@ -164,5 +402,25 @@ def test_columns_of_the_size_model():
     from erbayes import bayes
 
     fit = bayes.fast(sample(), draws=200, rng=1)
+    others = {N + i: N + k for i, k in LABELS.items()}
+    units = eb.measure({N + i: k for i, k in PREDICTION.items()}, others)
+    joint = bayes.together({"a": fit, "b": eb.Sample(units, eb.UniformRecords())}, draws=200, rng=1)
+    draws = fit.apply(m.pairwise_recall)
     more = "prior_shift prior_shift_error posterior_lower posterior_upper pooled_lower pooled_upper law_lower law_upper"
-    assert " ".join(map(str, fit.table().columns)) == f"{COLUMNS['Draws']} {more}"
+    tables = {
+        "Fit.convergence": (fit.convergence(), "probability khat r_hat worst effective"),
+        "Fit.laws": (
+            fit.laws(),
+            "estimate lower upper prior posterior posterior_error log_evidence rejected",
+        ),
+        "Fit.prior_shift": (fit.prior_shift(draws), "sizes retention leakage"),
+        "Fit.prior_shift_error": (fit.prior_shift_error(draws), "sizes retention leakage"),
+        "Fit.table": (fit.table(), f"{COLUMNS['Draws']} {more}"),
+        "Together.spread": (joint.spread, "0.1 0.2 0.4 1.0 mean"),
+        "Together.table": (joint.table(), f"group {COLUMNS['Draws']} {more}"),
+    }
+    assert {name: list_columns(*found) for name, found in tables.items()} == {
+        name: listed for name, (_, listed) in tables.items()
+    }
+    inside = [path for path in LISTED if path.startswith("erbayes.bayes.")]
+    assert find_other_tables(inside) == set(tables)

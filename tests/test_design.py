@@ -234,6 +234,35 @@ def test_unbiased_over_all_samples(cls, samples):
     assert chance @ found[:, 1] == pytest.approx(variance, rel=1e-12)
 
 
+SAYS_NOTHING = {
+    eb.design.KeptWeights,
+    eb.KnownWeights,
+    eb.design.BySize,
+    eb.design.ByPredictedSize,
+    eb.design.PoissonRecords,
+    eb.design.SystematicRecords,
+    eb.design.KnownChances,
+    eb.design.KnownInclusion,
+    eb.design.Pooled,
+}
+"""Designs whose weights change with labels in no way that an analysis of labelling errors knows."""
+
+
+@pytest.mark.parametrize("cls", ALL_SAMPLES)
+def test_weights_follow_labels_as_a_design_says(cls):
+    """One entity gets a record more: whether its weight changes, relative to those of the others."""
+    _, drawn, design = max(ALL_SAMPLES[cls](), key=lambda sample: len(set(sample[1])))
+    more = labels(drawn)
+    grown = next(r for r, e in more.items() if SIZE[e] > 1)
+    fewer = {r: e for r, e in more.items() if r != grown}
+    before, after = (design.expand(eb.measure(PRED, some)).weight for some in (fewer, more))
+    changes = not np.allclose(before / before.sum(), after / after.sum())
+    if cls in SAYS_NOTHING:
+        assert not hasattr(design, "weights_follow_labels")
+    else:
+        assert design.weights_follow_labels == changes
+
+
 def test_single_unit_strata():
     strata = {"x": 0, "z": 0, "u": 1}
 

@@ -35,8 +35,6 @@ from erbayes.metrics.columns import (
 )
 from erbayes.units.grouping import Of
 
-pytestmark = pytest.mark.slow
-
 VALUES = ["a", "b", "c"]
 LINK_METRICS = ["pairwise-precision", "pairwise-recall", "pairwise-f1"]
 
@@ -406,6 +404,7 @@ def test_intervals_of_differences():
     assert wide.lower < row.lower and wide.upper > row.upper
 
 
+@pytest.mark.slow
 def test_a_subgroup_has_its_number_of_entities_and_no_alarm():
     """Filtered labels, the mistake that domains replace, have neither."""
     rng = np.random.default_rng(3)
@@ -616,6 +615,7 @@ def test_the_balance_of_domains():
     assert "predicted links of g2" in alarm and "do not trust" in alarm
 
 
+@pytest.mark.slow
 def test_many_small_domains_raise_few_false_alarms_of_balance():
     rng, records = np.random.default_rng(1), 9000
     true, group = pd.Series(np.arange(records) // 3), pd.Series(rng.integers(0, 30, records))

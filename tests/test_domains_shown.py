@@ -189,6 +189,10 @@ def test_a_comparison(files):
         (("--attributes", "a.csv"), "--attributes needs --by or --across"),
         (("--by", "nothing", "--attributes", "a.csv"), "a.csv has no column 'nothing'; it has 'record'"),
         (
+            ("--by", "region"),
+            "p.csv has no column 'region'; it has 'record', 'cluster' (--attributes TABLE, if",
+        ),
+        (
             ("--by", "record", "--attributes", "a.csv"),
             "a.csv: 'record' is its first column, which has the ids; name",
         ),

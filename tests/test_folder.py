@@ -576,6 +576,7 @@ def test_the_folder_says_which_file_goes_to_whom(tmp_path):
         assert set(re.findall(r"[\w-]+\.\w+", line)) == named and f"({len(numbers)} tasks)" in line
     said = re.findall(r"[\w-]+\.(?:csv|xlsx|json|html)", sent + kept.split("PUT INTO")[0])
     assert sorted(said) == sorted(p.name for p in folder.path.iterdir() if p.name != "README.txt")
+    assert "write y or n under same" in sent
     assert {"tasks.csv", "drawn.csv", "drawn.json"} <= set(re.findall(r"[\w-]+\.\w+", kept))
 
 

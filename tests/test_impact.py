@@ -614,8 +614,8 @@ def test_sentences_say_how_wrong_the_clusters_are():
     first, second = found.sentences()
     row = found.table().iloc[0]
     assert f"the clusters say {row['predicted']:,.0f}" in first
-    assert "too high" in first or "may be right" in first
-    assert "too low" in second or "may be right" in second
+    assert "too high" in first or "do not show this number to be wrong" in first
+    assert "too low" in second or "do not show this number to be wrong" in second
     assert repr(found).startswith("Impact\n")
 
 
@@ -715,7 +715,7 @@ def test_the_shell_says_what_is_wrong_in_sentences_and_refuses_in_its_words(fold
     assert refused.exit_code == 2
     assert "name it: --attributes TABLE" in refused.stderr
     unknown = run(folder, "clusters.csv", *SHELL, "--statistic", "mean(tall)")
-    assert "name it: --feature span=year:range" in unknown.stderr
+    assert "name it: --feature tall=tall:sum, or by mean" in unknown.stderr
 
 
 def test_numbers_as_text_in_another_order_of_records_are_the_same_numbers():

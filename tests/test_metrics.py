@@ -30,6 +30,11 @@ def test_every_row_of_words_is_of_a_metric():
     assert set(m.definitions.WORDS) <= {metric.name for metric in EVERY}
 
 
+def test_every_metric_is_a_name_of_the_room():
+    names = [value for value in vars(m).values() if isinstance(value, m.Metric)]
+    assert not [metric for metric in EVERY if metric not in names], "import it in metrics/__init__.py"
+
+
 def test_meanings_differ():
     meanings = [metric.meaning for metric in EVERY]
     assert len(set(meanings)) == len(meanings)

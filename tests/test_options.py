@@ -5,12 +5,15 @@ import re
 from collections import Counter
 from dataclasses import fields
 from functools import cache
+from itertools import product
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import typer
 from test_cli import folder, refused  # noqa: F401
 
+from erbayes import Missing
 from erbayes.cli import app
 from erbayes.cli import asked as asked
 from erbayes.cli import assist as assist
@@ -48,16 +51,21 @@ def shown(command):
 def test_every_command_takes_every_shared_option_in_the_same_order():
     shared = {c: [name for name in shown(c) if name not in own] for c, own in OWN.items()}
     for command, names in shared.items():
-        assert names == [n for n in shared["estimate"] if n not in LACKS.get(command, ())], command
+        wanted = [n for n in shared["estimate"] if n not in LACKS.get(command, ())]
+        assert names == wanted, f"{command}: put options of one command into `OWN`"
     assert len(shared["estimate"]) > 25
 
 
 def test_shared_options_mean_the_same_everywhere():
-    several = {"prediction", "cluster", "table"}
+    several = {"prediction", "cluster", "table", "missing"}
     for command, own in OWN.items():
         for name, said in shown(command).items():
             if name not in own | several | ({"metrics"} if command == "plan" else set()):
                 assert said == shown("estimate")[name], (command, name)
+
+
+def test_every_policy_for_missing_records_is_listed():
+    assert all(policy.value in shown("compare")["missing"][2] for policy in Missing)
 
 
 def test_no_two_commands_declare_the_same_option():
@@ -89,6 +97,54 @@ def test_a_frame_is_not_written_over(folder, command):  # noqa: F811
     args = ("l.parquet", "--design", "uniform-clusters", "--frame", "q.csv", "--output", "q.csv")
     assert "cannot write q.csv: it is read as q.csv" in refused(*command.split(), *args)
     assert (folder / "q.csv").read_bytes() == before
+
+
+def list_paths(run):
+    """Options and arguments of a command that name files or folders, each with what typer is told of it."""
+    for name, one in run.__signature__.parameters.items():
+        annotation, said = get_args(one.annotation)
+        if Path in (annotation, *get_args(annotation)):
+            yield "output" if "--output" in (said.param_decls or ()) else name, said
+
+
+RUNS = {command.name: command.callback for command in app.registered_commands}
+WRITTEN = {"output", "picture", "problems"}
+"""Options that name what a command writes. All others name what it reads."""
+FILES = {
+    "prediction": "p.csv",
+    "edges": "p.csv",
+    "answers": "l.parquet",
+    "labels": "l.parquet",
+    "folder": "f",
+}
+"""A file or folder for each argument."""
+
+
+@pytest.mark.parametrize("command", RUNS)
+def test_files_that_are_read_must_exist(command):
+    missing = {name for name, said in list_paths(RUNS[command]) if not said.exists}
+    assert missing <= WRITTEN, "make it a `file_option`, or say `exists=True`"
+
+
+def list_read_and_written():
+    """Each option that a command writes with each that it reads. The output of `draw` is a new folder."""
+    for command, run in RUNS.items():
+        names = [name for name, _ in list_paths(run) if command != "draw"]
+        for pair in product(sorted(WRITTEN & set(names)), sorted(set(names) - WRITTEN)):
+            yield command, *pair
+
+
+@pytest.mark.parametrize(("command", "written", "read"), list(list_read_and_written()))
+def test_a_file_that_is_read_is_not_written_over(folder, command, written, read):  # noqa: F811
+    (folder / "f").mkdir()
+    for name in ("x", "f/x"):
+        (folder / name).write_text("one\n")
+    given = {name: FILES[name] for name, _ in list_paths(RUNS[command]) if name in FILES}
+    output = "f/x" if read == "folder" else given.get(read, "x")
+    options = [] if read in given else [f"--{read.replace('_', '-')}", "x"]
+    before = Path(output).read_bytes()
+    assert "it is read as" in refused(command, *given.values(), *options, f"--{written}", output)
+    assert Path(output).read_bytes() == before
 
 
 def test_every_shared_option_is_read():

@@ -1,5 +1,6 @@
 """Labelled pairs: drawing, estimates and limits, against enumeration, loops and solvers that share no code with them."""
 
+import warnings
 from itertools import combinations, product
 
 import numpy as np
@@ -312,6 +313,34 @@ class TestEstimates:
         assert bands.cannot_tell.sum() == 7 and bands.labelled.sum() == 53
         (note,) = found.doubts()
         assert note.grade.value == "note" and note.startswith("7 of 60 answers are 'cannot tell'")
+
+    @pytest.mark.parametrize(("false", "doubted"), [(0, False), (1, True), (7, True), (8, False)])
+    def test_few_right_answers_that_stand_for_most_right_pairs_raise_an_alarm(self, false, doubted):
+        edges, records = random_edges(3, N=400, E=600, values=500)
+        drawn = eb.pairs.draw(edges, 60, records=records, seed=1, bands=[450, 0])
+        loose = (drawn.band == 0).to_numpy()
+        same = ~loose | (loose & (np.cumsum(loose) <= false))
+        weight = drawn.pairs[loose].iloc[0] / loose.sum()
+        assert weight > drawn.pairs[~loose].iloc[0]
+        with warnings.catch_warnings(record=True, action="always") as raised:
+            found = eb.pairs.estimate(edges, drawn.assign(same=same), records=records)
+        assert [str(w.message) for w in raised] == [str(doubt) for doubt in found.doubts()]
+        assert len(raised) == doubted
+        if doubted:
+            (doubt,) = found.doubts()
+            few = false // 2 + 1
+            assert doubt.startswith(
+                f"Most pairs that are estimated to be right are so by {few} of {same.sum()} right answers, which "
+                f"stand for {weight:,.0f} pairs each in the band that ends at {drawn.band.min():g}: one wrong"
+            )
+            assert "bands=[...]" in doubt
+
+    def test_recall_of_the_loosest_band_is_one_by_definition(self):
+        edges, records = random_edges(3, N=400, E=600, values=500)
+        drawn = eb.pairs.draw(edges, 60, records=records, seed=1, bands=[300, 0])
+        table = eb.pairs.estimate(edges, drawn.assign(same="y"), records=records).table()
+        said = ["", "", "", "1 by definition: no band is below"]
+        assert table.reason.tolist() == said and table.lower[3] == table.estimate[3] == 1
 
     def test_bands_are_a_calibration_with_exact_limits(self):
         edges, records = random_edges(3, N=400, E=600, values=500)

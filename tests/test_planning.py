@@ -391,6 +391,10 @@ PILOT = pilots("records", 50, 1)[0]
             lambda: forecast(PILOT, METRICS, DESIGNS).needed([0.1, np.nan, 1, 1, 1]),
             "must be above 0 and finite",
         ),
+        (
+            lambda: forecast(PILOT, METRICS, DESIGNS).needed([0.1, 0.1, 0.5, 0.1, 99.0]),
+            "b3-recall lies between 0 and 1, so that a half width of 0.5 says nothing: write 0.02 for 2",
+        ),
         (lambda: forecast(PILOT, METRICS, DESIGNS).needed([0.1, 0.1]), "2 half widths for 5 metrics"),
         (
             lambda: forecast(PILOT, METRICS, {"r": eb.UniformRecords()}).needed(1e-7),

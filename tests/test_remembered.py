@@ -149,7 +149,10 @@ def test_edges_and_their_records_are_remembered(folder):
 
 
 def test_what_cannot_be_recalled(folder):
-    assert "LABELS are missing: name them after own.csv, or name a folder" in refused("estimate", "own.csv")
+    told = refused("plan", "own.csv", "--half-width", "0.03")
+    assert "LABELS are missing: name them after own.csv, or name a folder" in told
+    begin = told.strip().rpartition(": erbayes ")[2].replace("to-label", "pilot").split()
+    assert run(*begin, "--record", "customer", "--cluster", "found").exit_code == 0
     assert "is no folder that erbayes draw has written" in refused("estimate", ".")
     facts = json.loads((folder / "to-label" / "drawn.json").read_text())
     del facts["call"]

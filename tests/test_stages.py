@@ -93,6 +93,12 @@ def test_the_sentence_says_where_links_are_lost():
         f"Of 100 true links {100 * (lost + never):.0f} are missed, and of 100 missed links "
         f"{100 * never / (lost + never):.0f} were never compared."
     )
+    cut = [row for row in rows if row[2] >= 1]
+    assert str(stages(truth, cut, 2)).endswith(
+        "never compared, or score below 1, the least score of the file."
+    )
+    compared = pd.DataFrame([row[:2] for row in rows[:1]], columns=["l", "r"])
+    assert str(stages(truth, cut, 2, candidates=compared)).endswith(" were never compared.")
     whole = [(a, b, 1.0) for a, b in combinations(range(9), 2) if a // 3 == b // 3] + [(0, 3, 0.0)]
     assert str(stages(np.arange(9) // 3, whole, 1)) == "No link is missed in this sample."
 

@@ -25,6 +25,11 @@ def loaded(code):
     return set(done.stdout.split("\n")[-2].split())
 
 
+def test_commands_run_as_a_module():
+    called = [sys.executable, "-m", "erbayes.cli", "--version"]
+    assert subprocess.run(called, capture_output=True, text=True).stdout == f"erbayes {eb.__version__}\n"
+
+
 def test_import_loads_nothing_else():
     found = loaded("import erbayes; dir(erbayes), erbayes.__version__, erbayes.DataError")
     assert not found & HEAVY

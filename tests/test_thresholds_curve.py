@@ -110,6 +110,9 @@ def test_below_ten_effective_draws_there_is_no_interval():
         if refused:
             assert row.reason == "9.99 effective draws are fewer than 10: looser thresholds have more"
             assert row.threshold in set(other.best("pairwise-recall").threshold)
+    falling = np.where(np.arange(12)[:, None] < 10, 50.0, [[9.0]])
+    reasons = replace(curve, effective=np.repeat(falling, 6, 1)).table("pairwise-recall").reason
+    assert set(reasons[10:]) == {"9 effective draws are fewer than 10"}
 
 
 def test_without_links_in_the_sample_precision_is_undefined_and_stays_in_the_set():
@@ -223,6 +226,23 @@ def test_nothing_is_certified_if_the_first_limit_is_too_low():
     none = flat([0.99] * 5, [0.001] * 5, effective=29.0).certified("pairwise-precision", 0.5)
     assert (none.threshold, none.next) == (None, None)
     assert "the effective draws would be too few" in str(none)
+
+
+def test_good_thresholds_with_too_few_effective_draws_are_named():
+    curve = flat([0.99, 0.98, 0.3, 0.2, 0.1], [0.005] * 5)
+    effective = np.array([[20.0], [45.6], [50], [60], [70]])
+    found = replace(curve, effective=effective).certified("pairwise-precision", 0.95)
+    assert (found.threshold, found.next, found.skipped, found.effective) == (None, 2.0, 4.0, 45.6)
+    assert str(found).endswith(
+        "The first threshold with enough effective draws, 2, has an estimate below that. It takes 59 effective "
+        "draws, and 4, whose estimate is not below, has 45: label more records, or draw them by the design "
+        "mixture, which meets links sooner."
+    )
+    everywhere = replace(curve, effective=np.full((5, 1), 29.0)).certified("pairwise-precision", 0.5)
+    assert "too few at every threshold. It takes 30 effective draws, and 5, whose" in str(everywhere)
+    below = flat([0.3, 0.3, 0.3, 0.2, 0.1], [0.005] * 5)
+    other = replace(below, effective=effective).certified("pairwise-precision", 0.95)
+    assert other.skipped is None and str(other).endswith("The next threshold, 2, has an estimate below that.")
 
 
 def test_certificates_begin_with_thirty_effective_draws_and_with_enough_for_the_share():

@@ -54,6 +54,10 @@ class Remedy(Enum):
     )
     ATTRIBUTES = "pass it: attributes=table"
     FEATURE = "name it: features={'span': ('year', 'range')}"
+    BANDS = (
+        "look at these answers again, or draw pairs of bands that end higher: pairs.draw(..., bands=[...])"
+    )
+    THRESHOLD = "choose the rows that are links and two columns, or threshold=x"
     WORST_CASES = "ask more annotators, and report labels.worst_cases next to the estimates"
 
 

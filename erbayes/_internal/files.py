@@ -54,7 +54,13 @@ LINKS = 40
 
 def read_columns(path: Path, columns: Mapping[str, str | None], spare: int = 0) -> pd.DataFrame:
     """Read columns (meaning -> name, None for the next) of a Parquet, TSV or CSV file, with ids as text."""
-    frame = _read(path)
+    return choose_columns(_read(path), path, columns, spare)
+
+
+def choose_columns(
+    frame: pd.DataFrame, path: Path, columns: Mapping[str, str | None], spare: int = 0
+) -> pd.DataFrame:
+    """Return columns of a table that was read from `path`, as `read_columns` does."""
     columns = fill_known(columns, frame.columns)
     named = [c for c in columns.values() if c is not None]
     choices = {

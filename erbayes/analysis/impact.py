@@ -129,7 +129,7 @@ def _describe(row: pd.Series) -> str:
         return f"{about}: the clusters say {said}, and the labels do not tell the truth: {row['reason']}."
     start = f"{about}: the clusters say {said}, and the truth is about {true} ({lower} to {upper})"
     if row["least"] <= 0 <= row["most"]:
-        return f"{start}, so that the clusters may be right."
+        return f"{start}, so that the labels do not show this number to be wrong."
     if not row["lower"] > 0:
         return f"{start}, so that the clusters are wrong by {text(row['difference'])}."
     ends = sorted(abs(row["predicted"] / row[end] - 1) for end in ("lower", "upper"))

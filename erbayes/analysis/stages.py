@@ -40,11 +40,15 @@ FALSE = ("false edges", "false by closure")
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Stages(Tabled):
-    """Shares of links at each stage of a matcher: those of `FOUND` and of `FALSE`, `joint`, (6,)."""
+    """Shares of links at each stage of a matcher: those of `FOUND` and of `FALSE`, `joint`, (6,).
+
+    `least`: the score below which a compared pair counts as never compared; None if candidates are given.
+    """
 
     joint: Normal | Draws
     effective: FloatArray
     sample: Sample
+    least: float | None = None
 
     def table(self, level: float = 0.95) -> pd.DataFrame:
         """Return the shares with intervals of `level`, without one below ten effective draws."""
@@ -59,10 +63,13 @@ class Stages(Tabled):
         missed = lost + never
         if not missed > 0:
             return "No link is missed in this sample."
-        return (
+        said = (
             f"Of 100 true links {100 * missed:.0f} are missed, and of 100 missed links "
-            f"{100 * never / missed:.0f} were never compared."
+            f"{100 * never / missed:.0f} were never compared"
         )
+        if self.least is None or not never > 0:
+            return f"{said}."
+        return f"{said}, or score below {self.least:g}, the least score of the file."
 
 
 def stages(
@@ -116,7 +123,8 @@ def stages(
     2  lost by the threshold       0.2
     3         never compared       0.2
     >>> print(found)
-    Of 100 true links 40 are missed, and of 100 missed links 50 were never compared.
+    Of 100 true links 40 are missed, and of 100 missed links 50 were never compared, or
+    score below 2, the least score of the file.
     """
     labels = sampled_labels(labels)
     by = find_engine(engine)
@@ -130,7 +138,8 @@ def stages(
     units, *looser = compared.units(labels, levels)
     metrics = _define_shares(_count_stages(table, linked, labels, units, (looser or [units])[0]))
     sample = Sample(units, design)
-    return Stages(by(sample, metrics, rng), effective_draws(sample, metrics), sample)
+    least = float(table.score.min()) if candidates is None else None
+    return Stages(by(sample, metrics, rng), effective_draws(sample, metrics), sample, least)
 
 
 def _add_candidates(edges: Edges, candidates: Any) -> Edges:

@@ -41,7 +41,8 @@ from ..metrics.definitions import (
 from ..metrics.intervals import DEFAULT, BetaGamma, Kind, check_level
 from ..metrics.simultaneous import draw_paths
 from ..metrics.uncertain import EMPTY, Draws, Normal, Pictured
-from ..units.edges import Edges, choose_names
+from ..units.clustering import choose_names
+from ..units.edges import Edges
 from ..units.measuring import sampled_labels
 from .comparison import estimate_jointly
 from .domains.effective import FEWEST, effective_draws
@@ -62,7 +63,9 @@ class Certificate:
 
     `threshold`, `lower`: the certified threshold, and the lower limit there; None if none is certified;
     `next`: the threshold at which the order stopped; None if it did not; `draws`: about how many further
-    draws would certify the next one, if their labels are like those there are.
+    draws would certify the next one, if their labels are like those there are; `skipped`, `effective`: if
+    none is certified, the threshold with most effective draws of those that have too few and an estimate of
+    `least` or more, and their number; None if there is none.
     """
 
     metric: str
@@ -72,6 +75,8 @@ class Certificate:
     lower: float | None
     next: float | None
     draws: float | None
+    skipped: float | None = None
+    effective: float | None = None
 
     def __str__(self) -> str:
         said = f"No threshold is certified to have {self.metric} of {self.least:g} or more"
@@ -79,12 +84,21 @@ class Certificate:
             said = f"At a threshold of {self.threshold:g}, {self.metric} is {self.least:g} or more"
         said += f" ({self.level:.0%} confidence)."
         if self.threshold is None and self.next is None:
-            return f"{said} Even without an error, the effective draws would be too few at every threshold."
-        if self.draws is None:
-            return said
-        if np.isinf(self.draws):
-            return f"{said} The next threshold, {self.next:g}, has an estimate below that."
-        return f"{said} About {self.draws:,.0f} further draws would certify {self.next:g}."
+            said += " Even without an error, the effective draws would be too few at every threshold."
+        elif self.draws is not None and np.isinf(self.draws):
+            unsure = self.skipped is not None
+            where = "first threshold with enough effective draws" if unsure else "next threshold"
+            said += f" The {where}, {self.next:g}, has an estimate below that."
+        elif self.draws is not None:
+            said += f" About {self.draws:,.0f} further draws would certify {self.next:g}."
+        if self.skipped is not None and self.effective is not None:
+            needed, there = np.ceil(_count_needed(self.least, self.level)), np.floor(self.effective)
+            said += (
+                f" It takes {needed:.0f} effective draws, and {self.skipped:g}, whose estimate is not below, "
+                f"has {there:.0f}: label more records, or draw them by the design mixture, which meets links "
+                "sooner."
+            )
+        return said
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -158,7 +172,8 @@ class Curve(Pictured):
         level = number(level, "level of a certificate", lambda x: 0.5 < x < 1, "lie between 0.5 and 1")
         kind = CAUTIOUS if isinstance(part, Normal) else None
         x, lower = part.estimate, part.interval(2 * level - 1, kind)[:, 0]
-        enough = self.effective[:, place] >= _count_needed(least, level)
+        effective = self.effective[:, place]
+        enough = effective >= _count_needed(least, level)
         begin = 0 if self._census else int(np.argmax(np.append(enough, True)))
         passed = begin + int(np.argmin(np.append(lower[begin:] >= least, False)))
         draws = None
@@ -166,9 +181,11 @@ class Curve(Pictured):
             n, gap = self.samples[0].expansion.unit.shape[-1], x[passed] - least
             draws = float(np.ceil(n * (((x[passed] - lower[passed]) / gap) ** 2 - 1))) if gap > 0 else np.inf
         at, limit, name = [*self.thresholds.tolist(), None], lower.tolist(), self.metrics[place].name
-        if passed == begin:
-            return Certificate(name, least, level, None, None, at[passed], draws)
-        return Certificate(name, least, level, at[passed - 1], limit[passed - 1], at[passed], draws)
+        if passed > begin:
+            return Certificate(name, least, level, at[passed - 1], limit[passed - 1], at[passed], draws)
+        few = np.where(x[:begin] >= least, effective[:begin], 0.0)
+        skipped = (at[int(few.argmax())], float(few.max())) if few.any() else (None, None)
+        return Certificate(name, least, level, None, None, at[passed], draws, *skipped)
 
     def loss(self, false: float, missed: float, level: float = 0.95) -> pd.DataFrame:
         """Return the expected loss of each threshold, if a false and a missed link have these costs.
@@ -217,14 +234,20 @@ class Curve(Pictured):
 
     def _few(self, place: int) -> list[str]:
         """Return why the metric has no interval at each threshold, (K,); "" if it has one."""
-        return describe_few(self.effective[:, place], self.samples[0], ": looser thresholds have more")
+        effective = self.effective[:, place]
+        more = np.fmax.accumulate(effective[::-1])[::-1] > effective
+        few = describe_few(effective, self.samples[0])
+        return [
+            f"{why}: looser thresholds have more" if why and later else why
+            for why, later in zip(few, more.tolist(), strict=True)
+        ]
 
 
-def describe_few(effective: FloatArray, sample: Sample, remedy: str = "") -> list[str]:
+def describe_few(effective: FloatArray, sample: Sample) -> list[str]:
     """Return why estimates have no interval, from their effective draws; "" for those that have one."""
     few = (effective < FEWEST) & (not sample.expansion.variance.census)
     return [
-        f"{n:.3g} effective draws are fewer than {FEWEST:g}{remedy}" if refused else ""
+        f"{n:.3g} effective draws are fewer than {FEWEST:g}" if refused else ""
         for n, refused in zip(effective.tolist(), few, strict=True)
     ]
 

@@ -41,7 +41,8 @@ def after(*fits: Fit, rng: Seed = None) -> SizeModel:
     ----------
     *fits : Fit
         Fits of one model to samples that were drawn independently, such as those of earlier releases. A fit
-        that was itself taught brings the samples that taught it.
+        that was itself taught brings the samples that taught it. None may share draws with the sample that
+        the model is for, since these would count twice, which nothing refuses.
     rng : Generator, int or None
 
     Returns
@@ -76,7 +77,7 @@ def after(*fits: Fit, rng: Seed = None) -> SizeModel:
     if not fits:
         raise DataError("after needs an earlier fit, as fast(sample) returns it")
     for fit in fits:
-        need(fit, Fit, "after takes earlier fits, as fast(sample) returns them")
+        need(fit, Fit, "after takes earlier fits, as fast(sample) returns and pickle keeps them")
     model = _find_common_model([fit.model for fit in fits])
     brought = [e for fit in fits for e in (*_list_earlier(fit), fit.evidence)]
     every = [*{id(e.units): e for e in brought}.values()]

@@ -23,7 +23,7 @@ from .domains import Domains
 from .impact import Numbers
 from .inputs import One, Several, note_frame, note_unresolved
 from .lazily import disk, pd, returned_answers, stopping
-from .options import app, argument, command, files_of, flag, message, option, say, within
+from .options import app, argument, command, files_of, flag, message, option, remedies, say, within
 from .pairs import check_pairs, has_pairs
 from .phases import Cheap
 from .printing import Formatted, Printing
@@ -77,7 +77,10 @@ def estimate_command(
       known-weights      entities, with known probabilities
       stratified         entities, within strata
 
-    Examples: erbayes estimate to-label, erbayes estimate clusters.csv labels.csv -d uniform-records
+    \b
+    Examples:
+      erbayes estimate to-label
+      erbayes estimate clusters.csv labels.csv -d uniform-records --drawn drawn.csv
     """
     domains.refuse_idle()
     metrics = domains.chosen_metrics(asked)
@@ -111,7 +114,8 @@ def compare_command(
 
     \b
     Examples:
-      erbayes compare old.csv new.csv labels.csv -d uniform-records -m f1
+      erbayes compare old.csv clusters.csv labels.csv -d uniform-records \\
+          --drawn drawn.csv -m f1
       erbayes compare both.csv labels.csv -d uniform-records --record id \\
           --cluster old --cluster new
     """
@@ -207,7 +211,7 @@ def report_command(
 
     \b
     Examples:
-      erbayes report clusters.csv labels.csv -d uniform-records --assist new.csv
+      erbayes report clusters.csv labels.csv -d uniform-records --drawn drawn.csv
       erbayes report to-label --feature sales=amount:sum --statistic 'mean(sales)'
     """
     if not numbers.given:
@@ -219,7 +223,8 @@ def report_command(
     engine = helped.engine_of_one(inputs, sample.units) if helped.option is not None else None
     about: dict[str, Any] = _describe_files(inputs, helped, domains) | {"read": read}
     if numbers.given:
-        about["Your own numbers"] = numbers.estimate(inputs, sample, domains.attributes)
+        with remedies(numbers.words):
+            about["Your own numbers"] = numbers.estimate(inputs, sample, domains.attributes)
     if (unmatched := _describe_unmatched(inputs, sample)) is not None:
         about["--missing"] = unmatched
     if engine is not None:

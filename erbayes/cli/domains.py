@@ -13,7 +13,7 @@ from .analyses import Analysis, Result
 from .asked import Asked, Metrics
 from .inputs import Inputs, One
 from .lazily import disk, pd
-from .options import file_option, message, option, panel
+from .options import file_option, message, option, panel, within
 from .predictions import in_words
 
 SPARE = 10_000
@@ -93,7 +93,10 @@ class Domains(Analysis):
             return units[0].groupings[0].variable
         if self.attributes is None and inputs.reading.links.edges:
             raise DataError(f"{self.column} is a column of --attributes if PREDICTION is links")
-        table = disk.read_columns(path, {"record": inputs.reading.record, "group": self.column}, spare=SPARE)
+        with within("" if self.attributes else "--attributes TABLE, if another table has it"):
+            table = disk.read_columns(
+                path, {"record": inputs.reading.record, "group": self.column}, spare=SPARE
+            )
         column = table.iloc[:, 1]
         message(
             f"read {column.notna().sum():,} values of {self.column} ({column.nunique():,} groups; "

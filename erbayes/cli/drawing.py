@@ -182,7 +182,7 @@ def _read_candidate_pairs(drawn: eb.labels.Drawn, path: Path) -> pd.DataFrame:
     if not 2 <= pairs.shape[1] <= 3:
         raise DataError(
             f"{path} has {pairs.shape[1]} columns, {head(pairs.columns, 20)}: --candidates are two columns "
-            "of records and, optionally, one of scores"
+            "of records and, optionally, one of scores: write these alone into a file"
         )
     scored = pairs if pairs.shape[1] == 3 else pairs.assign(score=1.0)
     score = scored.columns[2]

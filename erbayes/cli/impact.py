@@ -7,10 +7,10 @@ from typing import Any
 
 import erbayes as eb
 
-from .._internal.errors import DataError
+from .._internal.errors import DataError, Remedy
 from .inputs import One
 from .lazily import disk, features, frames, impacts, large_features, large_files, pd
-from .options import command, file_option, message, option, panel, say
+from .options import command, file_option, message, option, panel, remedies, say
 from .printing import Format, Printing
 
 OWN = "Your own numbers"
@@ -35,6 +35,17 @@ class Numbers:
     def given(self) -> bool:
         """True if the options ask for a number."""
         return self.statistic is not None or self.feature is not None
+
+    @property
+    def words(self) -> dict[Remedy, str]:
+        """Words of the remedy for statistics that lack a feature: how to make the first, by its own name."""
+        there = {"size", *(text.partition("=")[0] for text in self.feature or [])}
+        statistics = eb.statistics.statistics_of(self.statistic or ["count"])
+        lacking = [name for one in statistics for name in one.features if name not in there]
+        if not lacking:
+            return {}
+        own = f"{lacking[0]}={lacking[0]}:sum"
+        return {Remedy.FEATURE: f"name it: --feature {own}, or by mean, min, max, range or distinct"}
 
     def estimate(
         self, inputs: One, sample: eb.Sample, attributes: Path | None, by: str | None = None
@@ -105,7 +116,7 @@ def impact_command(
 
     \b
     Examples:
-      erbayes impact clusters.csv labels.csv -d uniform-records
+      erbayes impact clusters.csv labels.csv -d uniform-records --drawn drawn.csv
       erbayes impact to-label --attributes orders.csv \\
           --feature span=year:range --feature sales=amount:sum \\
           --statistic 'mean(span)' --statistic 'top(100, sales)'
@@ -114,7 +125,8 @@ def impact_command(
     sample, _ = inputs.sample()
     for alarm in eb.alarms(sample, [eb.metrics.entities]):
         say(alarm)
-    found = numbers.estimate(inputs, sample, attributes, by)
+    with remedies(numbers.words):
+        found = numbers.estimate(inputs, sample, attributes, by)
     table: pd.DataFrame = found.table(inputs.level).reset_index()
     if printing.format is Format.TABLE and printing.output is None:
         for sentence in found.sentences(inputs.level):

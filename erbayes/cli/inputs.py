@@ -268,6 +268,12 @@ class Several(Inputs):
 
     prediction: list[Path] = argument("Files, each with record and cluster of all records.", default=None)
     cluster: list[str] | None = option("Cluster column of PREDICTION. Give it twice to compare two.")
+    missing: Missing = option(
+        "Labelled records not in PREDICTION: error, omit, singleton, together, or common, which judges the "
+        "records that all have.",
+        default=Missing.ERROR,
+        metavar="POLICY",
+    )
     stored: list[str] | None = option(
         "Table of a DuckDB database. Give it twice to compare two.", "--table", rare=True, panel="Scans"
     )

@@ -21,7 +21,7 @@ from .remembered import recall
 WORDS = {
     "Value error, ": "",
     "Input should be a valid integer, unable to parse string as an integer": "write a whole number",
-    "Input should be a valid number, unable to parse string as a number": "write a number",
+    "Input should be a valid number, unable to parse string as a number": "write a number; 2% is 0.02",
 }
 """What a library says of values that it refuses, and what is said instead."""
 COLOURS = {Grade.NOTE: None, Grade.CAUTION: "yellow", Grade.FAULT: "red"}
@@ -46,8 +46,9 @@ class Explained(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read arguments, and say what is wrong with them in the words of the shell."""
+        ctx.allow_extra_args = True  # which are refused below, with the command that takes them
         try:
-            return super().parse_args(ctx, list(args))
+            rest = super().parse_args(ctx, list(args))
         except typer.BadParameter as error:
             given = self.make_parser(ctx).parse_args(args=list(args))[0]
             absent = [p for p in self.get_params(ctx) if p.required and given.get(p.name) is None]
@@ -58,6 +59,11 @@ class Explained(TyperCommand):
             for theirs, ours in WORDS.items():
                 error.message = error.message.replace(theirs, ours)
             raise
+        if rest and not ctx.resilient_parsing:
+            one = any(p.name == "prediction" for p in self.get_params(ctx))
+            several = f": {self.name} takes one PREDICTION, and erbayes compare several" if one else ""
+            ctx.fail(f"Got unexpected extra argument(s) ({printable(' '.join(rest))}){several}")
+        return rest
 
 
 class Shell(TyperGroup):
@@ -153,6 +159,8 @@ REMEDIES = {
     ),
     Remedy.ATTRIBUTES: "name it: --attributes TABLE",
     Remedy.FEATURE: "name it: --feature span=year:range",
+    Remedy.BANDS: "look at these answers again, or draw pairs from a file without the lowest scores",
+    Remedy.THRESHOLD: "name the least score of a link by --threshold, or give links alone, in two columns",
     Remedy.WORST_CASES: "ask more annotators, and report the bounds of --worst-cases next to the estimates",
     Remedy.ALL_RECORDS: (
         "give the prediction all records, by --records FILE if it is made of edges, or choose --missing "

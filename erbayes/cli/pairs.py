@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import fields
 from hashlib import sha256
@@ -86,11 +87,19 @@ def check_pairs(inputs: One, minimum: Mapping[Any, float]) -> stopping.Check:
     at = inputs.reading.links.threshold
     if at is None or list(minimum) != [eb.metrics.pairwise_precision.name]:
         raise DataError("pairs tell precision of links at a threshold: give --min-precision and --threshold")
-    found = eb.pairs.estimate(answers=_read_answers(inputs.labels), **_read_edges(inputs))
-    for doubt in found.doubts():
-        say(doubt)
+    found: eb.pairs.LabelledPairs = _judge(eb.pairs.estimate, inputs.labels, _read_edges(inputs))
     (least,) = minimum.values()
     return found.check(at, least, inputs.level)
+
+
+def _judge(work: Any, answers: Path, given: dict[str, Any]) -> Any:
+    """Return what labelled pairs tell by a function of `erbayes.pairs`, after its doubts are printed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", eb.Alarm)  # which says the same in the words of Python
+        found = work(answers=_read_answers(answers), **given)
+    for doubt in found.doubts():
+        say(doubt)
+    return found
 
 
 def _make_tasks(drawn: pd.DataFrame) -> pd.DataFrame:
@@ -158,12 +167,7 @@ def pairs_command(
       erbayes pairs edges.csv pairs --records ids.csv --threshold 1.5
     """
     at = None if asked.threshold is None else read_thresholds(asked.threshold, "--threshold")
-    work: Any = eb.pairs.scored_edges if asked.of_edges else eb.pairs.estimate
-    found: eb.pairs.LabelledPairs | eb.pairs.ScoredEdges = work(
-        answers=_read_answers(answers), **table.given()
-    )
-    for doubt in found.doubts():
-        say(doubt)
+    found = _judge(eb.pairs.scored_edges if asked.of_edges else eb.pairs.estimate, answers, table.given())
     if asked.picture is not None:
         save_picture(eb.plots.calibration(found, level=asked.level), asked.picture)
     printing.show(found.table(at, asked.level))

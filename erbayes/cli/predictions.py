@@ -15,7 +15,7 @@ import typer
 import erbayes as eb
 
 from .._internal.errors import DataError, Remedy, head
-from .lazily import disk, large_files, pd
+from .lazily import clusterings, disk, large_files, pd
 from .options import argument, file_option, flag, message, option, panel
 
 CLUSTERS = "{:,} records in {:,} clusters"
@@ -42,7 +42,7 @@ class Links:
     left: str | None = option("With --edges, the column of one record.", rare=True)
     right: str | None = option("With --edges, the column of the other record.", rare=True)
     score: str | None = option("With --edges, the column of scores.", rare=True)
-    threshold: float | None = option("With --score: pairs with this score or more are links.", rare=True)
+    threshold: float | None = option("With --edges: pairs with this score or more are links.", rare=True)
     records: Path | None = file_option(
         "With --edges, all records, some of which may be in no pair.", rare=True
     )
@@ -54,10 +54,12 @@ class Links:
 
     def read(self, path: Path, record: str | None) -> tuple[eb.Clustering, str]:
         """Read a file of links as clusters, with a sentence about what was read."""
-        columns = {"left": self.left, "right": self.right} | ({"score": self.score} if self.score else {})
-        frame = disk.read_columns(path, columns)
-        if self.score:
-            frame[self.score] = read_scores(frame, self.score, path)
+        table = disk.read_table(path)
+        score = self.score or clusterings.find_score(list(table.columns))
+        columns = {"left": self.left, "right": self.right} | ({"score": score} if score else {})
+        frame = disk.choose_columns(table, path, columns)
+        if score:
+            frame[score] = read_scores(frame, score, path)
         left, right = (frame[column] for column in frame.columns[:2])
         # memberships name each record once and a cluster of several records again, whereas a list of all
         # records names no cluster
@@ -69,9 +71,9 @@ class Links:
             )
         records = None if self.records is None else read_ids(self.records, record)
         clustering = eb.Clustering.from_pairs(
-            frame, score=self.score, threshold=self.threshold, records=records, what=f"pairs of {path}"
+            frame, score=score, threshold=self.threshold, records=records, what=f"pairs of {path}"
         )
-        links = "links" if self.score is None else f"pairs, links from {self.threshold:g} on,"
+        links = "links" if score is None else f"pairs, links from {self.threshold:g} on,"
         rest = "records that are in no pair are not known: --records lists them"
         if records is not None:
             rest = f"{int((clustering.sizes == 1).sum()):,} of the records are linked to no other"

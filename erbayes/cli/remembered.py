@@ -99,7 +99,11 @@ def recall(values: dict[str, Any]) -> dict[str, Any]:
 
 def _read_call(labels: Path, given: bool) -> dict[str, Any] | None:
     """Read the call that drew a folder, None if LABELS has none and the predictions are `given`."""
-    missing = f"LABELS are missing: name them after {labels}, or name a folder of erbayes draw"
+    missing = (
+        f"LABELS are missing: name them after {labels}, or name a folder of erbayes draw; to begin, label a "
+        f"pilot of about 50 draws: erbayes draw {labels} --design uniform-records -n 50 --seed 1 "
+        "--output to-label"
+    )
     if labels.is_dir() and not (labels / TABLE).is_file():
         if call := take_call(folders.read_folder(labels)):
             return call

@@ -10,7 +10,7 @@ import erbayes as eb
 from .._internal.errors import DataError, Remedy
 from .asked import Asked, Minima
 from .designs import Drawing
-from .lazily import curves, disk, edges, np, pd, plans, returned_answers
+from .lazily import clusterings, curves, disk, np, pd, plans, returned_answers
 from .options import (
     argument,
     command,
@@ -34,9 +34,7 @@ class EdgeTable:
     """Options of scored edges."""
 
     edges: Path = argument("Two records and a score per row.", dir_okay=False)
-    records: Path | None = file_option(
-        "All records, some of which may be in no edge: ids, or a prediction. A folder remembers its own."
-    )
+    records: Path | None = file_option("All records, some of which may be in no edge: ids, or a prediction.")
     score: str | None = option("Column of scores.")
     left: str | None = option("Column of one record.")
     right: str | None = option("Column of the other record.")
@@ -54,7 +52,7 @@ class EdgeTable:
             table = disk.read_columns(self.edges, named)
         else:
             table = disk.read_table(self.edges)
-        score = edges.choose_names(list(table.columns), self.score)[2]
+        score = clusterings.choose_names(list(table.columns), self.score)[2]
         scores = read_scores(table, score, self.edges)
         records = read_ids(self.records, self.record)
         message(f"read {len(table):,} edges of {len(records):,} records (scores: {score} of {self.edges})")
@@ -77,7 +75,8 @@ class Scored:
 
     table: EdgeTable
     labels: Path = argument(
-        "Record and entity, for every record of each labelled entity; or a folder of erbayes draw."
+        "Record and entity, for every record of each labelled entity; or a folder of erbayes draw, which "
+        "knows all records."
     )
     at: str = option(
         "Number of thresholds, or thresholds with commas: 0,1.5 (one alone ends in a comma).", default="200"

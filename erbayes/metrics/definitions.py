@@ -218,6 +218,7 @@ def _make_metric(
     absolute: bool = False,
 ) -> Metric:
     """Return a metric with the words that definitions.csv has for it."""
+    assert name in WORDS, f"{name}: add a row to metrics/definitions.csv"
     group, source, meaning = WORDS[name]
     return Metric(name, columns, formula, size, support, source, absolute, meaning, group)
 
@@ -530,6 +531,7 @@ def _find_metric(name: str) -> Metric:
     if family := re.fullmatch(rf"({'|'.join(FAMILIES)})(\d+\.?\d*)", name):
         return FAMILIES[family[1]](float(family[2]))
     alike = {known.lower().replace("_", "-"): known for known in (*NAMED, *ALIASES)}
+    alike["count"] = entities.name  # as the statistic of `impact` is called
     asked = name.lower().replace("_", "-")
     # the end of a name says what is measured, which tells more than like letters do
     near = [n for n in alike if n.endswith(f"-{asked}")] + get_close_matches(asked, alike)

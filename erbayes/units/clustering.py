@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from .._internal.arrays import BoolArray, IntArray, label_components
 from .._internal.errors import DataError, Remedy, head, number, refuse_cases
-from .._internal.tables import is_whole_decimal, need_table, refuse_columns
+from .._internal.known_columns import fill_known
+from .._internal.tables import is_whole_decimal, need_table, refuse_columns, refuse_names
 
 LONGEST = 64
 """Bytes of the longest strings that have digests; pandas is as quick with longer ones."""
@@ -43,6 +44,10 @@ NO_CLUSTER_TEXTS = (
 """Texts that stand for no cluster, in lower case."""
 DIGITS = tuple("123456789")
 """Ids beside which "0" is an ordinary number of a cluster."""
+SPLINK_DATASETS = ("source_dataset_l", "source_dataset_r")
+"""Splink's columns of the dataset of each end, in which alone its id is unique."""
+WEIGHT = "match_weight"
+"""Splink's column of weights."""
 
 
 def as_index(values: Any) -> pd.Index:
@@ -216,6 +221,40 @@ def _make_pairs_remedy(what: str) -> Remedy:
     return Remedy.ANSWERS if what == "labels" else Remedy.LINKS
 
 
+def find_score(columns: Sequence[Any]) -> Any:
+    """Return the column of scores that a matcher is known for, or None."""
+    # weights come first, since probabilities crowd at 1
+    return WEIGHT if WEIGHT in columns else fill_known({"score": None}, columns)["score"]
+
+
+def choose_names(columns: Sequence[Any], score: str | None, what: str = "edges") -> list[Any]:
+    """Return the columns of both ends and of scores, then those of Splink that name their datasets."""
+    table, columns, datasets = f"the table of the {what}", list(columns), list[Any]()
+    found = fill_known({"left": None, "right": None, "score": score}, columns)
+    if found["left"] is not None and found["right"] is not None:
+        score = find_score(columns) if score is None else score
+        datasets = [name for name in SPLINK_DATASETS if name in columns]
+        columns = [name for name in columns if name in {found["left"], found["right"], score}]
+        columns.sort(key=[found["left"], found["right"], score].index)
+    if score is None and len(columns) != 3:
+        said = "it is not clear which has the scores"
+        raise DataError(f"{table} has {head(columns, 20)}: {said}", Remedy.SCORED)
+    score = columns[2] if score is None else score
+    refuse_names([score], columns, table)
+    two = [name for name in columns if name != score]
+    refuse_columns(pd.DataFrame(columns=two), f"{table}, apart from scores,", Remedy.SCORED)
+    return [*two, score, *datasets]
+
+
+def refuse_datasets(frame: pd.DataFrame, datasets: Sequence[Any], what: str) -> None:
+    """Refuse pairs of several datasets of Splink, by the columns that name these."""
+    if pd.unique(frame[list(datasets)].to_numpy().ravel()).size > 1:
+        raise DataError(
+            f"the table of the {what} has records of several datasets, and ids of Splink are unique inside "
+            "each alone: join dataset and id to one id, here and in all records"
+        )
+
+
 def _mark_links(frame: pd.DataFrame, score: str | None, threshold: float | None, what: str) -> BoolArray:
     """Return True for each pair that is a link, (pairs,)."""
     if score is None and threshold is not None:
@@ -228,7 +267,7 @@ def _mark_links(frame: pd.DataFrame, score: str | None, threshold: float | None,
         number(threshold, f"{what}: threshold", lambda x: True, "be a number")
     if threshold is None or np.isnan(threshold):
         raise DataError(
-            f"{what}: without a threshold, scores {score!r} of any size would be links", Remedy.SCORE
+            f"{what}: without a threshold, scores {score!r} of any size would be links", Remedy.THRESHOLD
         )
     scores = frame[score]
     if not pd.api.types.is_numeric_dtype(scores):
@@ -352,7 +391,8 @@ class Clustering:
         Parameters
         ----------
         pairs : DataFrame or Arrow table
-            Two columns of record ids, one row per pair. The two records may be the same.
+            Two columns of record ids, one row per pair. The two records may be the same. Of tables with
+            columns unique_id_l and unique_id_r, as Splink writes them, others than scores are ignored.
         score : str, optional
             A third column, of numbers. Without it every pair is a link.
         threshold : float, optional
@@ -373,8 +413,13 @@ class Clustering:
         """
         frame = need_table(pairs, f"{what}: expected a DataFrame or an Arrow table")
         linked = _mark_links(frame, score, threshold, what)
-        ends = frame if score is None else frame.drop(columns=score)
-        refuse_columns(ends, f"the table of the {what}", Remedy.SCORE)
+        if score is None:
+            refuse_columns(frame, f"the table of the {what}", Remedy.SCORE)
+            ends = frame
+        else:
+            one, other, _, *datasets = choose_names(list(frame.columns), score, what)
+            refuse_datasets(frame, datasets, what)
+            ends = frame[[one, other]]
         left, right, every = read_ends(ends, what)
         if records is not None:
             every, position = list_all_records(records, every, what)

@@ -7,7 +7,7 @@ thresholds together cost about as much as one sort of the scores.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,18 +15,13 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray, label_components
-from .._internal.errors import DataError, Grade, Remedy, Sentence, head, number, refuse_cases, whole
-from .._internal.known_columns import fill_known
-from .._internal.tables import need_table, refuse_columns, refuse_names
-from .clustering import Clustering, list_all_records, read_ends
+from .._internal.errors import DataError, Grade, Sentence, head, number, refuse_cases, whole
+from .._internal.tables import need_table
+from .clustering import Clustering, choose_names, list_all_records, read_ends, refuse_datasets
 from .lookup import look_up
 from .measuring import assemble
 from .units import KnownTotals, Units
 
-SPLINK_DATASETS = ("source_dataset_l", "source_dataset_r")
-"""Splink's columns of the dataset of each end, in which alone its id is unique."""
-WEIGHT = "match_weight"
-"""Splink's column of weights."""
 DEDUPE = ("pairs", "score")
 """Fields of the array that dedupe's `score` returns."""
 SURE = 4.5
@@ -132,34 +127,10 @@ def _make_table(edges: Any, what: str) -> pd.DataFrame:
     return need_table(edges, f"{what}: expected a DataFrame or an Arrow table of two ids and a score")
 
 
-def choose_names(columns: Sequence[Any], score: str | None, what: str = "edges") -> list[Any]:
-    """Return the columns of both ends and of scores, then those of Splink that name their datasets."""
-    table, columns, datasets = f"the table of the {what}", list(columns), list[Any]()
-    found = fill_known({"left": None, "right": None, "score": score}, columns)
-    if found["left"] is not None and found["right"] is not None:
-        # weights come first, since probabilities crowd at 1
-        score = WEIGHT if score is None and WEIGHT in columns else found["score"]
-        datasets = [name for name in SPLINK_DATASETS if name in columns]
-        columns = [name for name in columns if name in {found["left"], found["right"], score}]
-        columns.sort(key=[found["left"], found["right"], score].index)
-    if score is None and len(columns) != 3:
-        said = "it is not clear which has the scores"
-        raise DataError(f"{table} has {head(columns, 20)}: {said}", Remedy.SCORED)
-    score = columns[2] if score is None else score
-    refuse_names([score], columns, table)
-    two = [name for name in columns if name != score]
-    refuse_columns(pd.DataFrame(columns=two), f"{table}, apart from scores,", Remedy.SCORED)
-    return [*two, score, *datasets]
-
-
 def _choose_columns(frame: pd.DataFrame, score: str | None, what: str) -> tuple[pd.DataFrame, FloatArray]:
     """Return the columns of both ends, and the scores, (E,)."""
     one, other, score, *datasets = choose_names(list(frame.columns), score, what)
-    if pd.unique(frame[datasets].to_numpy().ravel()).size > 1:
-        raise DataError(
-            f"the table of the {what} has records of several datasets, and ids of Splink are unique inside "
-            "each alone: join dataset and id to one id, here and in all records"
-        )
+    refuse_datasets(frame, datasets, what)
     if not len(frame):
         raise DataError(f"the table of the {what} has no row: without an edge there is no threshold")
     scores = frame[score]

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.arrays import FloatArray, IntArray, label_components
-from ..._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, number
+from ..._internal.errors import Alarm, DataError, Grade, NotIdentified, Remedy, Sentence, number
 from ...engine.bounded_means import betting_in_strata
 from ...labels.drawing.stopping import Check, Verdict
 from ...metrics.columns import PREDICTED_LINKS
@@ -29,7 +29,10 @@ from .answers import FEWEST, make_keys, read_pairs
 from .limits import NONE, Estimate, Strata, estimate_precision, estimate_recall, multiply
 
 FEWEST_RIGHT = 5
-"""Right answers from which recall has an estimate, since it divides by their number."""
+"""Right answers from which recall has an estimate, since it divides by their number. If fewer stand for more
+than half of all right pairs, an alarm says so. With 300 pairs of RLdata10000 and a clerk who errs in 5 %,
+they did in 97 of 100 samples with bands down to the least score (a single answer in 17), and in none of 50
+with bands down to -3."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -60,7 +63,7 @@ class _Judged(Tabled):
         """Return both shares at each threshold, with an interval for each by itself.
 
         A threshold inside a band splits it, and each part needs two labelled pairs. The column reason says
-        why a share has no estimate, if one has none.
+        why a share has no estimate, and where recall is 1 by definition.
 
         `thresholds` are as `at` of `erbayes.thresholds`, by default those at which bands end. DataError if
         one is below the loosest band, or cannot be used.
@@ -71,6 +74,8 @@ class _Judged(Tabled):
             for threshold, strata in split:
                 why = _explain(strata, recall=bool(which))
                 found = NONE if why else share(strata, level)
+                if which and not why and strata.above.all():
+                    why = "1 by definition: no band is below"
                 rows.append((self.names[which], threshold, strata.pairs @ strata.above, *found, level, why))
         columns = ["metric", "threshold", "pairs", "estimate", "se", "lower", "upper", "level", "reason"]
         table = pd.DataFrame(rows, columns=columns)
@@ -111,7 +116,7 @@ class _Judged(Tabled):
         )
 
     def doubts(self) -> list[Sentence]:
-        """Return sentences about answers that nobody could give, or that contradict each other."""
+        """Return sentences about answers that nobody could give, that contradict others, or weigh much."""
         found, same = list[Sentence](), self.same == 1
         if unknown := int(np.isnan(self.same).sum()):
             said = f"{unknown:,} of {len(same):,} answers are 'cannot tell'"
@@ -120,7 +125,24 @@ class _Judged(Tabled):
         if broken := int(((self.same == 0) & (entity[self.left] == entity[self.right])).sum()):
             said = f"{broken:,} pairs are answered as different, whose records are the same by other answers"
             found.append(Sentence(f"{said}: one of these is wrong, and each counts as it is", Grade.CAUTION))
-        return found
+        return [*found, *self._doubt_few()]
+
+    def _doubt_few(self) -> list[Sentence]:
+        """Return a sentence if fewer right answers than recall needs stand for most of the right pairs."""
+        pairs, place = self.count(self.floors)
+        labelled = np.bincount(place[~np.isnan(self.same)], minlength=len(pairs))
+        right = place[self.same == 1]
+        right = right[np.argsort(-pairs[right] / labelled[right], kind="stable")]
+        weight = pairs[right] / labelled[right]
+        few = 1 + int(np.searchsorted(weight.cumsum(), weight.sum() / 2, side="right"))
+        if len(right) < FEWEST_RIGHT or few >= FEWEST_RIGHT:
+            return []
+        said = (
+            f"Most pairs that are estimated to be right are so by {few} of {len(right)} right answers, which "
+            f"stand for {weight[0]:,.0f} pairs each in the band that ends at {self.floors[right[0]]:g}: one "
+            "wrong answer there decides recall"
+        )
+        return [Sentence(said, Grade.CAUTION, Remedy.BANDS)]
 
     def _split(self, thresholds: Any) -> list[tuple[float, Strata]]:
         """Return the bands at each threshold, which may split one of them."""
@@ -252,7 +274,8 @@ def estimate(edges: Any, answers: Any, *, records: Any = None, score: str | None
     Warns
     -----
     Alarm
-        If a pair is answered as different although other answers make both records the same.
+        If a pair is answered as different although other answers make both records the same, or if fewer than
+        five right answers stand for most pairs that are estimated to be right.
 
     Raises
     ------

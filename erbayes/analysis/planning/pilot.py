@@ -29,7 +29,7 @@ from ...study.populations import Population
 from .outlook import MOST, Outlook, frame
 
 Cost = Callable[[FloatArray], FloatArray]
-UNREACHED = f"{MOST:,} draws, or all that there are, do not reach its half width"
+UNREACHED = f"{MOST:,} draws, or all that there are, do not reach its half width, in its own unit"
 """The reason why a plan has no number of draws for a metric."""
 
 
@@ -112,11 +112,11 @@ class Forecast(Tabled):
 
         The number is enough with probability `assurance`, since a pilot does not fix the width of another
         sample: one half gives the likely number. `n_low` and `n_high` bound it; they are missing above a
-        billion or above the possible draws. A metric that does not reach its half width has no n, and a
-        reason.
+        billion or above the possible draws. A metric that does not reach its half width, which is in its own
+        unit, has no n, and a reason.
         """
         check_level(assurance, "assurance")
-        required = _need_widths(half_width, len(self.metrics), level)
+        required = _need_widths(half_width, self.metrics, level)
         rows: list[dict[str, object]] = []
         reasons: list[str] = []
         for name, o in self.designs.items():
@@ -130,7 +130,8 @@ class Forecast(Tabled):
         if not any(row["n"] for row in rows):
             widths = ", ".join(f"{half:g}" for half in dict.fromkeys(required.tolist()))
             raise DataError(
-                f"{MOST:,} draws do not reach a half width of {widths}, for any metric and design"
+                f"{MOST:,} draws do not reach a half width of {widths}, in the unit of the metric, for any "
+                "metric and design"
             )
         integer = "Int64" if any(reasons) else "int64"
         table = pd.DataFrame(rows).assign(**reason_column(reasons))
@@ -157,15 +158,23 @@ class Forecast(Tabled):
         return most.sort_values("cost", kind="stable", ignore_index=True)
 
 
-def _need_widths(half_width: ArrayLike, metrics: int, level: float) -> FloatArray:
+def _need_widths(half_width: ArrayLike, metrics: Sequence[Metric], level: float) -> FloatArray:
     """Return the required half width of each metric, and check it and the level."""
     check_level(level)
     required = floats(half_width, "half widths")
-    if required.shape not in {(), (metrics,)}:
-        raise DataError(f"{required.size} half widths for {metrics} metrics: give 1, or 1 per metric")
+    if required.shape not in {(), (len(metrics),)}:
+        raise DataError(f"{required.size} half widths for {len(metrics)} metrics: give 1, or 1 per metric")
     if not (np.isfinite(required) & (required > 0)).all():
         raise DataError(f"half widths must be above 0 and finite, not {required.tolist()}")
-    return np.broadcast_to(required, metrics)
+    required = np.broadcast_to(required, len(metrics))
+    for metric, half in zip(metrics, required, strict=True):
+        least, most = metric.support
+        if half >= (most - least) / 2:  # points taken for shares, which any two draws would reach
+            raise DataError(
+                f"{metric.name} lies between {least:g} and {most:g}, so that a half width of {half:g} says "
+                "nothing: write 0.02 for 2 points"
+            )
+    return required
 
 
 def forecast(

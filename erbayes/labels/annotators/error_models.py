@@ -120,8 +120,8 @@ class Annotator:
 
     Parameters
     ----------
-    missed : Missed
-        How records elsewhere are missed: `MissedRecords`, `MissedPieces`, or your own.
+    missed : MissedPieces
+        How records elsewhere are missed: `MissedPieces`, or your own class with its methods.
     kept : KeptRecords
         How foreign records are kept.
 
