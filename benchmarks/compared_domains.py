@@ -9,6 +9,7 @@ entities. Each cell has samples of 100 and 300 uniform records, and of as many u
 import argparse
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -44,7 +45,7 @@ def predict(truth: Counts, split: float, merged: float, rng: np.random.Generator
     return pd.Series(home[truth].astype(str)) + np.where(off, "s", "")
 
 
-def draw(truth: "pd.Series[int]", n: int, rng: np.random.Generator) -> Iterator[tuple[str, set[int], Design]]:
+def draw(truth: "pd.Series[Any]", n: int, rng: np.random.Generator) -> Iterator[tuple[str, set[int], Design]]:
     """Yield a sample of records and one of entities: the way, the entities, the design."""
     entities = int(truth.iloc[-1]) + 1
     of_records = truth.to_numpy()[rng.integers(0, len(truth), n)].tolist()
@@ -61,9 +62,10 @@ def study(samples: int) -> pd.DataFrame:
     rows = []
     for at, (name, (sizes, split, merged, groups)) in enumerate(make_populations().items()):
         rng = np.random.default_rng([5, at])
-        truth = pd.Series(np.repeat(np.arange(len(sizes)), sizes))
-        group = pd.Series(rng.integers(0, groups, len(sizes)).astype(str)[truth])
-        old, new = (predict(truth.to_numpy(), *rates, rng) for rates in zip(split, merged, strict=True))
+        of_record = np.repeat(np.arange(len(sizes)), sizes).astype(np.int64)
+        truth = pd.Series(of_record)
+        group = pd.Series(rng.integers(0, groups, len(sizes)).astype(str)[of_record])
+        old, new = (predict(of_record, *rates, rng) for rates in zip(split, merged, strict=True))
         predictions, census = {"old": old, "new": new}, eb.UniformClusters(population=len(sizes))
         whole = compare_by_domain(eb.compare(predictions, truth, census, METRICS), group, METRICS).table()
         right = whole.set_index(["domain", "metric"])["estimate"]
@@ -84,7 +86,8 @@ def main() -> None:
     found["given"] = found["lower"].notna()
     shown = found[found["given"]].copy()
     shown["coverage"] = shown["truth"].between(shown["lower"], shown["upper"])
-    outside = np.maximum(shown["lower"] - shown["truth"], shown["truth"] - shown["upper"]).clip(lower=0)
+    below, above = shown["lower"] - shown["truth"], shown["truth"] - shown["upper"]
+    outside = below.clip(lower=0) + above.clip(lower=0)
     shown["score"] = shown["upper"] - shown["lower"] + 40 * outside
     by = ["way", "metric"]
     table = shown.groupby(by)[["coverage", "score"]].mean()

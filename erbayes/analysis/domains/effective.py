@@ -23,7 +23,7 @@ FEWEST_OF_DIFFERENCE = 5.0
 """Effective draws that move a difference of predictions below which it has no interval.
 
 Predictions may differ in two or three of many draws, and 95 % intervals of differences in precision covered
-.60 there (benchmarks/compared-domains.md).
+.62 there (benchmarks/compared-domains.md).
 """
 ROUNDING = 1e-12
 """Share of an effect or an estimate that is rounding, as where both predictions are without an error."""
@@ -88,7 +88,7 @@ def count_degrees(e: FloatArray) -> FloatArray:
     """Return the degrees of freedom of a variance from effects of draws, (n, k), by their fourth moments."""
     with np.errstate(divide="ignore", invalid="ignore"):
         varied = (e**4).sum(axis=0) / (e**2).sum(axis=0) ** 2 - 1 / len(e)
-        return np.where(varied > 1e-12, 2 / varied, np.inf)
+        return np.asarray(np.where(varied > 1e-12, 2 / varied, np.inf))
 
 
 def count_moving_draws(first: FloatArray, second: FloatArray) -> FloatArray:
@@ -96,4 +96,4 @@ def count_moving_draws(first: FloatArray, second: FloatArray) -> FloatArray:
     e = second - first
     total, both = (e**2).sum(axis=0), (first**2 + second**2).sum(axis=0)
     moves = total > ROUNDING**2 * np.maximum(both, 1.0)
-    return np.divide(np.abs(e).sum(axis=0) ** 2, total, out=np.zeros_like(total), where=moves)
+    return np.asarray(np.divide(np.abs(e).sum(axis=0) ** 2, total, out=np.zeros_like(total), where=moves))
