@@ -187,7 +187,7 @@ COLUMNS = {
     "Means": "estimate se df lower upper level kind",
     "Normal": "estimate se df lower upper level kind",
     "Regression": "estimate se df lower upper level kind",
-    "ScoredEdges": "metric threshold pairs estimate se lower upper level",
+    "ScoredEdges": "metric threshold pairs estimate se lower upper level reason",
     "SideBySide": "method metric estimate sd lower upper level kind ess_bulk r_hat",
     "SmallAreas": "domain metric n_eff direct direct_se estimate lower upper level kind",
     "Stages": "stage estimate se df lower upper n_eff level kind reason",
