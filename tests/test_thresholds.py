@@ -84,7 +84,7 @@ def test_out_of_balance(known, off):
     labels = {r: r // 2 for r in range(80)}
     sample = eb.Sample(eb.measure(sampled | others, labels), eb.UniformRecords())
     assert speaks(sample, "Out of balance") is off
-    assert bool(explain_balance(sample, m.pairwise_precision)) is off, "of a check of draws"
+    assert bool(explain_balance(sample, PREDICTED_LINKS)) is off, "of a check of draws"
 
 
 def out_of_reach(pairs):

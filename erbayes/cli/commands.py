@@ -80,7 +80,8 @@ def estimate_command(
     \b
     Examples:
       erbayes estimate to-label
-      erbayes estimate clusters.csv labels.csv -d uniform-records --drawn drawn.csv
+      erbayes estimate clusters.csv labels.csv -d uniform-records \\
+          --drawn drawn.csv
     """
     domains.refuse_idle()
     metrics = domains.chosen_metrics(asked)
