@@ -1,4 +1,4 @@
-"""Words about a fit: alarms, and what it rests on, which are the sample, the prediction and the priors."""
+"""Words about a fit: alarms, and what it depends on, which are the sample, the prediction and the priors."""
 
 from __future__ import annotations
 

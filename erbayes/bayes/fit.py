@@ -89,7 +89,7 @@ class Fit(FittedLaws, FittedTree):
     """
 
     def table(self, level: float = 0.95, metrics: Wanted | None = None) -> pd.DataFrame:
-        """Return estimates and intervals of metrics, and how far they rest on priors and laws.
+        """Return estimates and intervals of metrics, and how far they depend on priors and laws.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class Fit(FittedLaws, FittedTree):
             - posterior_lower, posterior_upper: the interval of the posterior. If the alarm of recall is
               raised, lower and upper of the metrics that count true links are those of the pool instead, and
               kind says so (see `Fit.disowned`).
-            - pooled_lower, pooled_upper: the interval of `Fit.pooled`; NaN if the closed form lacks the
+            - pooled_lower, pooled_upper: the interval of `Fit.pooled`; NaN if the closed form has no such
               metric.
             - by_second, if there is a second clustering: the share of the true links taken from it.
             - law_lower, law_upper, if parts have several laws: the ends of the widest range of the intervals
@@ -173,9 +173,13 @@ class Fit(FittedLaws, FittedTree):
         There are none without the alarm (see `alarms`). `table`, `erbayes.side_by_side` and reports show the
         pool of these metrics first.
         """
-        if not is_disowned(self):
+        if not self._is_disowned:
             return ()
         return tuple(metric for metric in chosen(metrics) if TRUE_LINKS in metric.columns)
+
+    @cached_property
+    def _is_disowned(self) -> bool:
+        return is_disowned(self)
 
     def quoted(self, metrics: Wanted) -> Draws:
         """Return draws of metrics to quote, (chain, draw, k): of the pool for those that are disowned."""
@@ -187,7 +191,7 @@ class Fit(FittedLaws, FittedTree):
 
     @cached_property
     def alarms(self) -> list[Sentence]:
-        """Sentences about metrics that rest on entities which the sample lacks, each with grade and remedy.
+        """Sentences about metrics that depend on entities outside the sample, each with grade and remedy.
 
         There is one for recall if more than a quarter of the true links are expected in entities larger than
         any sampled one, and the interval of recall is shorter than half of that share. There is one if a

@@ -287,7 +287,7 @@ class FittedTotals(Tabled):
         log_odds = self.draws.parameters.get("fails_out_of_reach", np.array(-np.inf))
         return float(np.mean(1 / (1 + np.exp(-log_odds))))
 
-    @property
+    @cached_property
     def unseen(self) -> FloatArray:
         """Share of the true links in entities larger than any sampled one, (chain, draw)."""
         if self.truth is not None:
