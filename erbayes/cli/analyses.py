@@ -149,4 +149,4 @@ def choose_analysis(*analyses: Analysis) -> Analysis:
     if len(wanted) > 1:
         names = ", ".join(str(analysis.option) for analysis in wanted)
         raise DataError(f"{names} ask for different analyses: leave out all but one")
-    return [*wanted, analyses[-1]][0]
+    return wanted[0] if wanted else analyses[-1]

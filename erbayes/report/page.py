@@ -24,7 +24,7 @@ import pandas as pd
 from .. import plots
 from .._internal import digits
 from .._internal.arrays import FloatArray, generator
-from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, grade_of, need
+from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, grade_of, import_extra, need
 from .._internal.tables import refuse_names
 from ..analysis.domains.estimates import ByDomain
 from ..analysis.impact import Impact
@@ -292,11 +292,9 @@ def _tell_what_was_done(sample: Sample, about: Mapping[str, Any]) -> str:
 
 def _make_picture(draw: Callable[[Axes], Axes], height: float, description: str) -> dict[str, str]:
     """Return a picture that `draw` makes, as Base64; `description` is for those who cannot see it."""
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise DataError("the pictures of a report need matplotlib: pip install 'erbayes[plots]'") from error
+    matplotlib = import_extra("matplotlib", "the pictures of a report need matplotlib", "plots")
+    from matplotlib.figure import Figure
+
     # ids are not formulas, and the browser has letters that are none of matplotlib's
     with (
         matplotlib.rc_context({"text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "erbayes"}),

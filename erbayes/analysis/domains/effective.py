@@ -92,8 +92,11 @@ def count_degrees(e: FloatArray) -> FloatArray:
 
 
 def count_moving_draws(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return how many draws move the differences of two predictions, (Σ|e|)²/Σe² of effects (n, k), (k,)."""
+    """Return how many draws move the differences of two predictions, (k,), from their effects, (n, k) each.
+
+    With e the differences of the effects it is (Σ|e|)²/Σe², as Kish counts weights; 0 if they are rounding.
+    """
     e = second - first
-    total, both = (e**2).sum(axis=0), (first**2 + second**2).sum(axis=0)
-    moves = total > ROUNDING**2 * np.maximum(both, 1.0)
-    return np.asarray(np.divide(np.abs(e).sum(axis=0) ** 2, total, out=np.zeros_like(total), where=moves))
+    moves = (e**2).sum(axis=0) > ROUNDING**2 * np.maximum((first**2 + second**2).sum(axis=0), 1.0)
+    with np.errstate(invalid="ignore"):  # 0/0 where no draw moves it
+        return np.where(moves, kish(np.abs(e)), 0.0)

@@ -62,13 +62,13 @@ class ComparedByDomain(Tabled):
         for (i, first), (j, second) in combinations(enumerate(self.predictions), 2):
             for k, metric in enumerate(self.metrics):
                 both = self.joint.part([*at[i, :, k], *at[j, :, k]])
-                d = len(self.domains)
+                d, old, new = len(self.domains), self.effects[i, :, :, k], self.effects[j, :, :, k]
                 fit = both.contrast(np.hstack([-np.eye(d), np.eye(d)]), list(map(text, self.domains)))
                 if isinstance(fit, Normal):
-                    change = self.effects[j, :, :, k] - self.effects[i, :, :, k]
+                    change = new - old
                     fit = replace(fit, df=np.fmin(fit.df, count_degrees(change - change.mean(axis=0))))
                 fewer = np.minimum(self.effective[i, :, k], self.effective[j, :, k])
-                few = [""] * d if self.census else self._explain_few(i, j, k)
+                few = [""] * d if self.census else self._explain_few(fewer, count_moving_draws(old, new))
                 shown = intervals_table(fit, level, kind, few, [range(d)] * simultaneous)
                 shown = shown.rename_axis("domain").reset_index()
                 shown.insert(0, "difference", f"{second} - {first}")
@@ -77,12 +77,10 @@ class ComparedByDomain(Tabled):
                 tables.append(shown)
         return tidy(pd.concat(tables))
 
-    def _explain_few(self, i: int, j: int, k: int) -> list[str]:
-        """Return why differences of metric k between predictions i and j have no interval, by domain."""
-        fewer = np.minimum(self.effective[i, :, k], self.effective[j, :, k])
-        moving = count_moving_draws(self.effects[i, :, :, k], self.effects[j, :, :, k])
-        few = [few_draws(n, self.fewest) for n in fewer.tolist()]
-        return [why or few_moving(n) for why, n in zip(few, moving.tolist(), strict=True)]
+    def _explain_few(self, effective: FloatArray, moving: FloatArray) -> list[str]:
+        """Return why differences have no interval, from effective and moving draws, (d,) each."""
+        both = zip(effective.tolist(), moving.tolist(), strict=True)
+        return [few_draws(n, self.fewest) or few_moving(m) for n, m in both]
 
 
 def compare_by_domain(

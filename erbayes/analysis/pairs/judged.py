@@ -132,8 +132,9 @@ class _Judged(Tabled):
         pairs, place = self.count(self.floors)
         labelled = np.bincount(place[~np.isnan(self.same)], minlength=len(pairs))
         right = place[self.same == 1]
-        right = right[np.argsort(-pairs[right] / labelled[right], kind="stable")]
         weight = pairs[right] / labelled[right]
+        heaviest = np.argsort(-weight, kind="stable")
+        right, weight = right[heaviest], weight[heaviest]
         few = 1 + int(np.searchsorted(weight.cumsum(), weight.sum() / 2, side="right"))
         if len(right) < FEWEST_RIGHT or few >= FEWEST_RIGHT:
             return []

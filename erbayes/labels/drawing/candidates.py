@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.arrays import FloatArray, IntArray
-from ..._internal.errors import DataError, head, need, refuse_cases, whole
-from ..._internal.tables import as_text, is_table, refuse_names, to_frame
+from ..._internal.errors import DataError, head, import_extra, need, refuse_cases, whole
+from ..._internal.tables import as_text, need_table, refuse_names, to_frame
 from ...units.clustering import Clustering, as_index, ids
 from .drawn import Drawn
 from .labelling_tasks import asked, locate_rows, need_kind
@@ -251,9 +251,7 @@ def _rank_candidates(drawn: Drawn, table: pd.DataFrame, why: str, limit: int | N
 
 def _read_attributes(table: Any, columns: Sequence[str] | None) -> tuple[list[str], pd.DataFrame]:
     """Return the columns to compare, and the table of attributes."""
-    if not is_table(table):
-        raise DataError(f"attributes are a DataFrame or an Arrow table, not {type(table).__name__}")
-    frame = to_frame(table)
+    frame = need_table(table, "attributes are a DataFrame or an Arrow table")
     names = list(frame.columns)
     named = names[1:] if columns is None else list(columns)
     refuse_names(named, names, "the table of attributes")
@@ -297,11 +295,7 @@ class _Texts:
 
 def rapidfuzz() -> Any:
     """Return the module rapidfuzz, or raise DataError with the remedy."""
-    try:
-        import rapidfuzz as module
-    except ModuleNotFoundError as error:
-        raise DataError("a search by text needs rapidfuzz: pip install 'erbayes[search]'") from error
-    return module
+    return import_extra("rapidfuzz", "a search by text needs rapidfuzz", "search")
 
 
 def _encode_texts(column: pd.Series) -> tuple[IntArray, list[str]]:
