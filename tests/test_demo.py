@@ -2,6 +2,7 @@
 
 import re
 import sys
+from importlib import import_module
 from math import comb
 from pathlib import Path
 
@@ -171,10 +172,12 @@ def test_the_demo_says_what_is_missing(tmp_path, monkeypatch):
         patch.setitem(sys.modules, "matplotlib.figure", None)
         assert "the picture needs matplotlib: pip install 'erbayes[plots]'" in refused(picture)
 
-    def absent(name):
-        raise ModuleNotFoundError(name)
+    def without_models(name):
+        if name == "erbayes.bayes":
+            raise ModuleNotFoundError(name)
+        return import_module(name)
 
-    monkeypatch.setattr("erbayes._internal.errors.import_module", absent)
+    monkeypatch.setattr("erbayes._internal.errors.import_module", without_models)
     assert "the size model needs PyMC: pip install 'erbayes[bayes]'" in refused(picture)
     assert not picture.exists()
 
