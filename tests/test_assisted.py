@@ -392,7 +392,12 @@ def sets(clusters):
     return [frozenset(r) for _, r in clusters.groupby(clusters).groups.items()]
 
 
-@pytest.mark.parametrize("other", [GOOD, copied(), PREDICTION])
+def strewn():
+    """The good clustering, of which every eighth record is alone: more clusters than there are entities."""
+    return pd.Series(np.where(np.arange(len(GOOD)) % 8, GOOD, -1 - np.arange(len(GOOD))), GOOD.index)
+
+
+@pytest.mark.parametrize("other", [GOOD, copied(), PREDICTION, strewn()])
 @pytest.mark.parametrize("design", ["records", "clusters"])
 def test_changes_by_sets_of_records(design, other):
     """Draws are binomial: that of a record, or that of an entity."""

@@ -216,6 +216,20 @@ def test_omitted_records_are_no_obstacle():
     assert Evidence.of(eb.Sample(units, eb.UniformClusters())).data["sampled_records"] == 4
 
 
+@pytest.mark.parametrize(
+    ("design", "repeats"),
+    [
+        (eb.UniformRecords(["x", "y", "y"]), 1.0),
+        (eb.DistinctEntities(3), 0.0),
+        (eb.UniformClusters(), 1.0),
+        (eb.UniformClusters(population=4), 0.0),
+    ],
+)
+def test_whether_an_entity_can_be_drawn_again(design, repeats):
+    units = eb.measure(PRED, {1: "x", 2: "x", 4: "y", 5: "y"})
+    assert Evidence.of(eb.Sample(units, design)).data["repeats"] == repeats
+
+
 # Links and populations
 
 

@@ -17,6 +17,7 @@ from erbayes.engine import Betting, BoundedMeans, betting
 from erbayes.engine.bounded_means import draws_of
 from erbayes.labels import ONCE, REPEATED, LinkEnds, Mixture, Rule, check, draw
 from erbayes.labels.drawing.stopping import Verdict
+from erbayes.labels.drawing.stopping import _judge_bounds as judge_bounds
 from erbayes.study import populations as sim
 
 P, R = m.pairwise_precision, m.pairwise_recall
@@ -507,3 +508,16 @@ def test_the_shell_checks_what_python_checks(folder):  # noqa: F811
 )
 def test_the_shell_refuses_other_minima(folder, options, problem):  # noqa: F811
     assert problem in refused(*CHECK, *options)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "verdict"),
+    [
+        (0.9, 1.0, Verdict.HOLDS),
+        (0.8, 0.9, Verdict.OPEN),
+        (0.8, 0.899, Verdict.FAILS),
+        (0.899, 1.0, Verdict.OPEN),
+    ],
+)
+def test_a_metric_at_its_minimum_is_good_enough(lower, upper, verdict):
+    assert judge_bounds(np.array([lower, upper]), 0.9) is verdict

@@ -177,7 +177,8 @@ class DistinctDraws(_OnceDrawn):
     @property
     def inclusion(self) -> FloatArray:
         """Return the probability π_c that each entity is in the sample, (entities,)."""
-        return np.asarray(-np.expm1(self.draws * np.log1p(-self.p)))
+        with np.errstate(divide="ignore"):  # an entity of all records is found for sure
+            return np.asarray(-np.expm1(self.draws * np.log1p(-self.p)))
 
     def covariance(self, residuals: FloatArray) -> FloatArray:
         """Return ΣΣ (π_cd - π_c π_d)/π_cd z_c z_d' over pairs of entities, (k, k), with π_cc = π_c."""
