@@ -15,7 +15,9 @@ check: .venv/test
 	$(MAKE) --no-print-directory --jobs=2 house quick
 
 # Two tests run at a time: more threads would wait for each other. tests/conftest.py says which go together.
+# PyTensor would run a C compiler for a second for each of some operations, of which tests need each once.
 every: export OMP_NUM_THREADS := 1
+every: export PYTENSOR_FLAGS := cxx=
 every: .venv/test
 	$(BIN)/python -m pytest --numprocesses=2 --no-loadscope-reorder
 

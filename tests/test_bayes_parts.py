@@ -60,7 +60,7 @@ def interpreted(monkeypatch):
     def function(inputs: Any, outputs: Any) -> Any:
         return pytensor.function(inputs, outputs, mode=Mode("py", None), on_unused_input="ignore")
 
-    monkeypatch.setattr("erbayes.bayes.parts._compile_function", function)
+    monkeypatch.setattr("erbayes.bayes.parts._compile_for_numba", function)
     monkeypatch.setattr(CompiledPart, "cache", {})
     monkeypatch.setattr(Program, "cache", [])
 

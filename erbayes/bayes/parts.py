@@ -157,9 +157,8 @@ class Graph:
         values = {**data, **{v.name: start[v.name] for v in self.values}}
         given = [np.asarray(values.get(v.name, 0), dtype=v.dtype) for v in self.inputs]  # states are 0
         outputs = [self.outputs[0], *self.outputs[3 : 3 + len(self.by_size)]]
-        once = pytensor.function(self.inputs, outputs, mode=Mode("py", None), on_unused_input="ignore")
         try:
-            density, *quantities = once(*given)
+            density, *quantities = _compile_for_numpy(self.inputs, outputs)(*given)
         except (TypeError, ValueError, IndexError) as error:
             first = str(error).splitlines()[0]
             raise DataError(f"{name} cannot be computed where its sampler starts: {first}") from error
@@ -187,16 +186,18 @@ class Program:
         density, log_flawless, *outputs = graph.outputs
         density, *outputs = clone_replace([density, *outputs], replacements)
         self._density = clone_replace(density, {flawless: pt.constant(0, dtype="int64")})
-        thetas = pt.tensor("thetas", dtype="float64", shape=(None, d))
+        self._thetas = pt.tensor("thetas", dtype="float64", shape=(None, d))
         states = pt.vector("states", dtype="int64")
-        batch = vectorize_graph(outputs, {theta: thetas, flawless: states})
-        self.many = _compile_function([thetas, states, *data], batch)
-        self.log_densities = _compile_function(
-            [thetas, *data], vectorize_graph(self._density, {theta: thetas})
-        )
-        self.log_flawless = pytensor.function(
-            data, log_flawless, mode="FAST_COMPILE", trust_input=True, on_unused_input="ignore"
-        )
+        batch = vectorize_graph(outputs, {theta: self._thetas, flawless: states})
+        # A fit calls it once for all its draws: Numba would compile for seconds to save milliseconds.
+        self.many = _compile_for_numpy([self._thetas, states, *data], batch, "fast_compile")
+        self.log_flawless = _compile_for_numpy(data, log_flawless)
+
+    @cached_property
+    def log_densities(self) -> Any:
+        # compiled when it is first called, because draws of a prior need no density
+        of_each = vectorize_graph(self._density, {self._theta: self._thetas})
+        return _compile_for_numba([self._thetas, *self.graph.data.values()], of_each)
 
     def log_density(self, theta: Any, data: Sequence[Any]) -> Any:
         """Return the log density at a symbolic θ and symbolic data, given that there are errors."""
@@ -342,11 +343,11 @@ class CompiledPart:
 
 def drawn_from_prior(part: Part, data: Mapping[str, Any], draws: int, rng: np.random.Generator) -> PartDraws:
     """Draw quantities and parameters from the prior, (1, draws, ...), and warn of ignored potentials."""
-    with COMPILER:
+    with COMPILER, pytensor.config.change_flags(**NO_C):
         model, _ = own_model(part, data)
         free, transform = model.free_RVs, model.rvs_to_transforms
         values = [v if (t := transform[v]) is None else t.forward(v, *v.owner.inputs) for v in free]
-        drawn = pm.draw(values, draws, random_seed=rng, mode="FAST_COMPILE")
+        drawn = pm.draw(values, draws, random_seed=rng, mode=Mode("py", None))
     if model.potentials:
         warnings.warn(f"draws of the prior of {title(part)} ignore its potentials", stacklevel=3)
     thetas, states = [], np.zeros((1, draws), dtype=np.int64)
@@ -379,7 +380,18 @@ def content(value: Any) -> Any:
     return None if None in keys else (type(value), *keys)
 
 
-def _compile_function(inputs: list[Any], outputs: list[Any]) -> Any:
+def _compile_for_numba(inputs: list[Any], outputs: Any) -> Any:
     """Compile a function by Numba."""
     mode = get_mode("NUMBA").including("local_remove_check_parameter")
     return pytensor.function(inputs, outputs, mode=mode, trust_input=True, on_unused_input="ignore")
+
+
+NO_C = {"cxx": ""}
+"""Flags of PyTensor with which it runs no C compiler, which takes a second for each of some operations."""
+
+
+def _compile_for_numpy(inputs: list[Any], outputs: Any, rewrites: str | None = None) -> Any:
+    """Make a function that calls NumPy for each operation, so that nothing is compiled."""
+    with pytensor.config.change_flags(**NO_C):
+        mode = Mode("py", rewrites)
+        return pytensor.function(inputs, outputs, mode=mode, trust_input=True, on_unused_input="ignore")
