@@ -184,18 +184,22 @@ class Program:
         replacements = {v: theta[end - k : end].reshape(shape) for v, shape, end, k in places}
         replacements |= dict.fromkeys(graph.states, flawless)
         density, log_flawless, *outputs = graph.outputs
-        density, *outputs = clone_replace([density, *outputs], replacements)
+        density, *self._outputs = clone_replace([density, *outputs], replacements)
         self._density = clone_replace(density, {flawless: pt.constant(0, dtype="int64")})
+        self._flawless = flawless
         self._thetas = pt.tensor("thetas", dtype="float64", shape=(None, d))
-        states = pt.vector("states", dtype="int64")
-        batch = vectorize_graph(outputs, {theta: self._thetas, flawless: states})
-        # A fit calls it once for all its draws: Numba would compile for seconds to save milliseconds.
-        self.many = _compile_for_numpy([self._thetas, states, *data], batch, "fast_compile")
         self.log_flawless = _compile_for_numpy(data, log_flawless)
+
+    # each is compiled when it is first called, because draws of a prior need no density
+
+    @cached_property
+    def many(self) -> Any:
+        states = pt.vector("states", dtype="int64")
+        batch = vectorize_graph(self._outputs, {self._theta: self._thetas, self._flawless: states})
+        return _compile_for_numba([self._thetas, states, *self.graph.data.values()], batch)
 
     @cached_property
     def log_densities(self) -> Any:
-        # compiled when it is first called, because draws of a prior need no density
         of_each = vectorize_graph(self._density, {self._theta: self._thetas})
         return _compile_for_numba([self._thetas, *self.graph.data.values()], of_each)
 
@@ -390,8 +394,8 @@ NO_C = {"cxx": ""}
 """Flags of PyTensor with which it runs no C compiler, which takes a second for each of some operations."""
 
 
-def _compile_for_numpy(inputs: list[Any], outputs: Any, rewrites: str | None = None) -> Any:
+def _compile_for_numpy(inputs: list[Any], outputs: Any) -> Any:
     """Make a function that calls NumPy for each operation, so that nothing is compiled."""
     with pytensor.config.change_flags(**NO_C):
-        mode = Mode("py", rewrites)
+        mode = Mode("py", None)
         return pytensor.function(inputs, outputs, mode=mode, trust_input=True, on_unused_input="ignore")
