@@ -14,7 +14,6 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 from own_families import BLOCKS, PAGE
-from pytensor.compile.mode import Mode
 from scipy import stats
 from scipy.special import betaln, logsumexp
 
@@ -26,7 +25,14 @@ from erbayes.bayes.evidence import Evidence
 from erbayes.bayes.grid import RANK
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.outcomes import BETWEEN, UNTIED, Exactness
-from erbayes.bayes.parts import CompiledPart, PartDraws, Program, content, drawn_from_prior
+from erbayes.bayes.parts import (
+    CompiledPart,
+    PartDraws,
+    Program,
+    _compile_for_numpy,
+    content,
+    drawn_from_prior,
+)
 from erbayes.bayes.population import joined
 from erbayes.bayes.priors import smooth
 from erbayes.labels import Records
@@ -56,11 +62,7 @@ def data():
 @pytest.fixture
 def interpreted(monkeypatch):
     """No compilation, and no part compiled before: quick where many parts are made."""
-
-    def function(inputs: Any, outputs: Any) -> Any:
-        return pytensor.function(inputs, outputs, mode=Mode("py", None), on_unused_input="ignore")
-
-    monkeypatch.setattr("erbayes.bayes.parts._compile_for_numba", function)
+    monkeypatch.setattr("erbayes.bayes.parts._compile_for_numba", _compile_for_numpy)
     monkeypatch.setattr(CompiledPart, "cache", {})
     monkeypatch.setattr(Program, "cache", [])
 

@@ -375,8 +375,9 @@ def test_what_releases_have_taught_serves_the_next(found):
     one = draw(RELEASES["third"], 9, 40)
     alone, taught = bayes.fast(one, draws=600, rng=3), bayes.fast(one, model, draws=600, rng=3)
     spreads = [[fit.by_size[k].std((0, 1))[1:8].mean() for k in ("intact", "met")] for fit in (alone, taught)]
-    # retention, of which these releases tell little, alone varies from .87 to 1.04 with the seed
-    assert np.prod(np.divide(*spreads[::-1])) < 0.75
+    # retention, of which these releases tell little, varies from .87 to 1.04 with the seed
+    ratios = np.divide(*spreads[::-1])
+    assert ratios[1] < 0.9 and np.prod(ratios) < 0.75
     for metric, (lower, upper) in zip((P, R), taught.apply([P, R]).interval(0.99), strict=True):
         assert lower < RELEASES["third"].value(metric) < upper
     before = bayes.prior(RELEASES["third"].pred, model, [R], rng=4)

@@ -184,22 +184,17 @@ class Program:
         replacements = {v: theta[end - k : end].reshape(shape) for v, shape, end, k in places}
         replacements |= dict.fromkeys(graph.states, flawless)
         density, log_flawless, *outputs = graph.outputs
-        density, *self._outputs = clone_replace([density, *outputs], replacements)
+        density, *outputs = clone_replace([density, *outputs], replacements)
         self._density = clone_replace(density, {flawless: pt.constant(0, dtype="int64")})
-        self._flawless = flawless
         self._thetas = pt.tensor("thetas", dtype="float64", shape=(None, d))
-        self.log_flawless = _compile_for_numpy(data, log_flawless)
-
-    # each is compiled when it is first called, because draws of a prior need no density
-
-    @cached_property
-    def many(self) -> Any:
         states = pt.vector("states", dtype="int64")
-        batch = vectorize_graph(self._outputs, {self._theta: self._thetas, self._flawless: states})
-        return _compile_for_numba([self._thetas, states, *self.graph.data.values()], batch)
+        batch = vectorize_graph(outputs, {theta: self._thetas, flawless: states})
+        self.many = _compile_for_numba([self._thetas, states, *data], batch)
+        self.log_flawless = _compile_for_numpy(data, log_flawless)
 
     @cached_property
     def log_densities(self) -> Any:
+        # compiled when it is first called, because draws of a prior need no density
         of_each = vectorize_graph(self._density, {self._theta: self._thetas})
         return _compile_for_numba([self._thetas, *self.graph.data.values()], of_each)
 
@@ -351,7 +346,7 @@ def drawn_from_prior(part: Part, data: Mapping[str, Any], draws: int, rng: np.ra
         model, _ = own_model(part, data)
         free, transform = model.free_RVs, model.rvs_to_transforms
         values = [v if (t := transform[v]) is None else t.forward(v, *v.owner.inputs) for v in free]
-        drawn = pm.draw(values, draws, random_seed=rng, mode=Mode("py", None))
+        drawn = pm.draw(values, draws, random_seed=rng, mode=NUMPY)
     if model.potentials:
         warnings.warn(f"draws of the prior of {title(part)} ignore its potentials", stacklevel=3)
     thetas, states = [], np.zeros((1, draws), dtype=np.int64)
@@ -390,6 +385,8 @@ def _compile_for_numba(inputs: list[Any], outputs: Any) -> Any:
     return pytensor.function(inputs, outputs, mode=mode, trust_input=True, on_unused_input="ignore")
 
 
+NUMPY = Mode("py", None)
+"""Mode of PyTensor in which NumPy computes each operation."""
 NO_C = {"cxx": ""}
 """Flags of PyTensor with which it runs no C compiler, which takes a second for each of some operations."""
 
@@ -397,5 +394,4 @@ NO_C = {"cxx": ""}
 def _compile_for_numpy(inputs: list[Any], outputs: Any) -> Any:
     """Make a function that calls NumPy for each operation, so that nothing is compiled."""
     with pytensor.config.change_flags(**NO_C):
-        mode = Mode("py", None)
-        return pytensor.function(inputs, outputs, mode=mode, trust_input=True, on_unused_input="ignore")
+        return pytensor.function(inputs, outputs, mode=NUMPY, trust_input=True, on_unused_input="ignore")
