@@ -15,9 +15,10 @@ check: .venv/test
 	$(MAKE) --no-print-directory --jobs=2 house quick
 
 # Two tests run at a time: more threads would wait for each other. tests/conftest.py says which go together.
-# PyTensor would run a C compiler for a second for each of some operations, of which tests need each once.
+# PyTensor would run a C compiler for a second for each of some operations, of which tests need each once, and
+# note the lines of code that made each symbol.
 every: export OMP_NUM_THREADS := 1
-every: export PYTENSOR_FLAGS := cxx=
+every: export PYTENSOR_FLAGS := cxx=,traceback__limit=0
 every: .venv/test
 	$(BIN)/python -m pytest --numprocesses=2 --no-loadscope-reorder
 

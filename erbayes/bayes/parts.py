@@ -14,6 +14,7 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
+from pymc.distributions.shape_utils import change_dist_size
 from pytensor.compile.mode import Mode, get_mode
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import equal_computations
@@ -346,7 +347,7 @@ def drawn_from_prior(part: Part, data: Mapping[str, Any], draws: int, rng: np.ra
         model, _ = own_model(part, data)
         free, transform = model.free_RVs, model.rvs_to_transforms
         values = [v if (t := transform[v]) is None else t.forward(v, *v.owner.inputs) for v in free]
-        drawn = pm.draw(values, draws, random_seed=rng, mode=NUMPY)
+        drawn = pm.draw(_repeat(values, free, draws), random_seed=rng, mode=NUMPY)
     if model.potentials:
         warnings.warn(f"draws of the prior of {title(part)} ignore its potentials", stacklevel=3)
     thetas, states = [], np.zeros((1, draws), dtype=np.int64)
@@ -359,6 +360,19 @@ def drawn_from_prior(part: Part, data: Mapping[str, Any], draws: int, rng: np.ra
     if compiled.told is not None:
         theta = compiled.told.draws(draws, rng)[None]
     return compiled.evaluated(Drawn(theta, states, -np.inf))
+
+
+def _repeat(values: list[Any], variables: Sequence[Any], times: int) -> list[Any]:
+    """Return symbols of `times` independent draws of `values`, (times, ...), of random `variables` in their order.
+
+    A loop of PyMC over draws takes thirty times as long.
+    """
+    repeated: dict[Any, Any] = {}
+    for variable in variables:
+        of_others = vectorize_graph(variable, repeated)
+        alone = of_others.ndim == variable.ndim  # it depends on no variable before it
+        repeated[variable] = change_dist_size(variable, (times,), expand=True) if alone else of_others
+    return vectorize_graph(values, repeated)
 
 
 PLAIN = (int, float, str, bytes, type(None), Enum, np.number)
@@ -382,7 +396,10 @@ def content(value: Any) -> Any:
 def _compile_for_numba(inputs: list[Any], outputs: Any) -> Any:
     """Compile a function by Numba."""
     mode = get_mode("NUMBA").including("local_remove_check_parameter")
-    return pytensor.function(inputs, outputs, mode=mode, trust_input=True, on_unused_input="ignore")
+    with warnings.catch_warnings():
+        # where no C compiler is found, PyTensor warns of a limit that Numba's compiler does not have
+        warnings.filterwarnings("ignore", "Loop fusion failed")
+        return pytensor.function(inputs, outputs, mode=mode, trust_input=True, on_unused_input="ignore")
 
 
 NUMPY = Mode("py", None)
