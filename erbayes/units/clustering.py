@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .._internal.arrays import BoolArray, IntArray, label_components
@@ -152,14 +153,24 @@ def _encode_ids(values: Any, what: str) -> tuple[IntArray, pd.Index]:
     return codes.astype(np.int64), pd.Index(distinct)
 
 
+def are_listed(records: pd.Index, listed: pd.Index) -> BoolArray:
+    """Return whether each record is listed, (N,)."""
+    if len(listed) and isinstance(listed[0], str):
+        with suppress(UnicodeEncodeError):  # half of a surrogate pair
+            # Arrow looks up strings many times faster than pandas
+            strings, wanted = (pa.array(i).cast(pa.large_string()) for i in (records, listed))
+            return np.asarray(pc.is_in(strings, wanted))
+    return records.isin(listed)
+
+
 @cache
-def no_cluster_ids(kind: str) -> tuple[Any, ...]:
+def no_cluster_ids(kind: str) -> pd.Index:
     """Return the ids of a type that stand for no cluster, texts in every mixture of cases, and `DIGITS`."""
     if kind == "integer":
-        return NO_CLUSTER
+        return pd.Index(NO_CLUSTER)
     # every mixture of cases is a short list, which a database can look up among hashes of clusters
     cased = (product(*({c, c.upper()} for c in text)) for text in NO_CLUSTER_TEXTS)
-    return (*sorted("".join(letters) for text in cased for letters in text), *DIGITS)
+    return pd.Index([*sorted("".join(letters) for text in cased for letters in text), *DIGITS])
 
 
 def standing_for_none(sizes: Mapping[Any, int]) -> dict[Any, int]:
@@ -186,7 +197,7 @@ def refuse_none(what: str, sizes: Mapping[Any, int], records: int, remedy: Remed
 def _refuse_unclustered(records: pd.Index, codes: IntArray, clusters: pd.Index, what: str) -> None:
     """Refuse records that share an id which stands for no cluster, unless it is the id of one of them."""
     known = kind(clusters) if len(clusters) else ""
-    at = np.flatnonzero(clusters.isin(no_cluster_ids(known)))
+    at = np.flatnonzero(are_listed(clusters, no_cluster_ids(known)))
     if not len(at):
         return
     sizes = np.bincount(codes, minlength=len(clusters))
@@ -435,7 +446,7 @@ class Clustering:
 
     def restrict(self, records: pd.Index) -> Clustering:
         """This partition of those of its records that are among `records`."""
-        return self.where(self.records.isin(records))
+        return self.where(are_listed(self.records, records))
 
     def where(self, kept: BoolArray) -> Clustering:
         """This partition of those of its records for which `kept`, (N,), is True."""

@@ -18,8 +18,8 @@ import pandas as pd
 from .._internal.arrays import BoolArray, IntArray
 from .._internal.errors import DataError, head, refuse_cases
 from .._internal.tables import is_table, to_frame
-from .clustering import Clustering, ids, kind
-from .lookup import are_listed, look_up, same_kind
+from .clustering import Clustering, are_listed, ids, kind
+from .lookup import look_up, same_kind
 
 Moment = date | int
 """The date of a record, a day or a whole number."""

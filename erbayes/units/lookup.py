@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .._internal.arrays import BoolArray, IntArray
+from .._internal.arrays import IntArray
 from .._internal.errors import DataError
-from .clustering import CHUNK, kind
+from .clustering import CHUNK, are_listed, kind
 
 
 def same_kind(
@@ -52,7 +52,7 @@ def look_up(records: pd.Index, wanted: pd.Index, of: str = "prediction") -> IntA
 def _find_nearby(records: pd.Index, wanted: pd.Index) -> IntArray:
     """Return positions of all wanted records, and of few others, so that the lookup hashes few records."""
     if not all(pd.api.types.is_integer_dtype(i.dtype) for i in (records, wanted)):
-        return np.flatnonzero(records.isin(wanted))
+        return np.flatnonzero(are_listed(records, wanted))
     bits = min(max(16, len(wanted).bit_length() + 4), 24)
 
     def slot(numbers: NDArray[Any]) -> NDArray[np.uint64]:
@@ -78,13 +78,3 @@ def locate_all(listed: pd.Index, records: pd.Index) -> IntArray:
     if len(listed) and len(records):
         same_kind(kind(records), kind(listed), "attributes")
     return np.asarray(listed.get_indexer(records))
-
-
-def are_listed(records: pd.Index, listed: pd.Index) -> BoolArray:
-    """Return whether each record is listed, (N,)."""
-    if len(listed) and isinstance(listed[0], str):
-        with suppress(UnicodeEncodeError):  # half of a surrogate pair
-            # Arrow looks up strings many times faster than pandas
-            strings, wanted = (pa.array(i).cast(pa.large_string()) for i in (records, listed))
-            return np.asarray(pc.is_in(strings, wanted))
-    return records.isin(listed)

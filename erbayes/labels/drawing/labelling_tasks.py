@@ -11,7 +11,7 @@ import pandas as pd
 from ..._internal.arrays import IntArray
 from ..._internal.errors import DataError, head, number, refuse_cases, whole
 from ..._internal.tables import refuse_names, separator_hint, to_frame
-from ...units.clustering import as_index, ids, kind
+from ...units.clustering import are_listed, as_index, ids, kind
 from .drawn import Drawn
 from .page import ANSWERS, CANDIDATE, CLUSTER, CONTROL, DRAWN, KEYS, SHOWN, WHY
 from .plans import PredictedClusters
@@ -201,7 +201,7 @@ def _join_attributes(table: pd.DataFrame, attributes: Any) -> pd.DataFrame:
 
 def locate_rows(records: pd.Index, wanted: pd.Index, what: str) -> IntArray:
     """Return the row of attributes of each wanted record, and refuse records with none or with several."""
-    here = np.flatnonzero(records.isin(wanted))
+    here = np.flatnonzero(are_listed(records, wanted))
     found = records[here]
     refuse_cases(
         found[found.duplicated()].unique(), f"{{n}} {what} records have several rows of attributes, such as"

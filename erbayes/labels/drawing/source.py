@@ -24,7 +24,7 @@ from ..._internal.arrays import IntArray
 from ..._internal.errors import DataError, head, refuse_cases
 from ...large import drawing
 from ...large.sources import lies_elsewhere
-from ...units.clustering import Clustering, ids
+from ...units.clustering import Clustering, are_listed, ids
 from ...units.units import KnownTotals
 
 BUCKETS = 2**16
@@ -168,11 +168,13 @@ class InMemory:
         return self._take_rows(at[near]).assign(key=keys[near])
 
     def members(self, clusters: pd.Index) -> pd.DataFrame:
-        at = np.flatnonzero(self.clusters.isin(clusters)[self.codes])
+        at = np.flatnonzero(are_listed(self.clusters, clusters)[self.codes])
         return self._take_rows(at)[["record", "cluster"]]
 
     def look_up(self, records: pd.Index) -> pd.DataFrame:
-        return self._take_rows(np.flatnonzero(self.records.isin(records)))[["record", "cluster", "size"]]
+        return self._take_rows(np.flatnonzero(are_listed(self.records, records)))[
+            ["record", "cluster", "size"]
+        ]
 
     def of_clusters(self) -> InMemory:
         every = np.arange(len(self.clusters))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ..._internal.arrays import BoolArray
@@ -93,8 +94,10 @@ class Answers:
 
 def occurs(rows: pd.DataFrame, others: pd.DataFrame, by: Sequence[str]) -> BoolArray:
     """Return whether some of the other rows have the same values in the columns `by`, (rows,)."""
-    one, other = (pd.MultiIndex.from_frame(table[[*by]].astype(object)) for table in (rows, others))
-    return one.isin(other)
+    # answers are few, and an index of pandas for them takes more time than a set
+    one, other = (zip(*(table[name].tolist() for name in by), strict=True) for table in (rows, others))
+    known = set(other)
+    return np.fromiter((row in known for row in one), dtype=np.bool_, count=len(rows))
 
 
 def reach_verdicts(tasks: ShownTasks, folder: Folder, answers: Answers, problems: Problems) -> dict[str, Any]:
