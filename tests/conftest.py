@@ -55,14 +55,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def find_process(test: str) -> str:
     """Return the name of the tests that one process runs together, of which `test` is one.
 
-    All tests that fit size models are together, since a process compiles each model once. Others go by file.
+    All tests that fit size models are together, since a process compiles each model once, and all of Spark, which
+    starts once. Others go by file.
     """
-    return "models" if test.startswith(FIT_MODELS) else test.partition("::")[0]
+    if test.startswith(FIT_MODELS):
+        return "models"
+    return "Spark" if "spark" in test else test.partition("::")[0]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests that fit size models first, since they take longest."""
-    items.sort(key=lambda item: find_process(item.nodeid) != "models")
+    """Run the tests that fit size models first, since they take longest, then those of Spark."""
+    items.sort(key=lambda item: (find_process(item.nodeid) != "models", find_process(item.nodeid) != "Spark"))
     for item in items:
         if item.path.is_relative_to(SLOW_DOCTESTS):
             item.add_marker("slow")
