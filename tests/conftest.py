@@ -15,6 +15,7 @@ FIT_MODELS = (
     "erbayes/bayes/",
     "tests/test_arviz",
     "tests/test_bayes",
+    "tests/test_columns.py::test_columns_of_the_size_model",
     "tests/test_front_door.py::test_the_size_model_side_by_side_and_by_name",
     "tests/test_readme.py::test_the_last_line_sets_three_engines_side_by_side",
     "tests/test_sensitivity.py::test_the_size_model_is_an_engine_like_any_other",
