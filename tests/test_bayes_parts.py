@@ -453,6 +453,25 @@ def test_a_distribution_of_pymc_is_a_prior(data, interpreted):
     assert usual.name is None, "the distribution of the user is unchanged"
 
 
+class Nested:
+    """A scale, three values of that scale, and one between 0 and it, whose transform depends on it."""
+
+    def log_weights(self, data):
+        scale = pm.HalfNormal("scale", 1.0)
+        values, inside = pm.Normal("values", 5.0, scale, shape=3), pm.Uniform("inside", 0.0, scale)
+        return log_weights(data, 2 + inside + values.sum())
+
+
+def test_draws_of_a_prior_depend_on_each_other_as_it_says(data, interpreted):
+    found = drawn_from_prior(Sizes(Nested()), data, 2000, np.random.default_rng(3)).parameters
+    scale, values, inside = (found[name][0] for name in ("scale", "values", "inside"))
+    z, share = (values - 5) / scale[:, None], inside / scale
+    for drawn, law in ((scale, stats.halfnorm), (share, stats.uniform), *((v, stats.norm) for v in z.T)):
+        assert stats.kstest(drawn, law.cdf).pvalue > 1e-3
+    together = np.corrcoef(np.column_stack([scale, share, z, np.abs(z)]), rowvar=False)
+    assert np.abs(together - np.eye(8)).max() < 0.1
+
+
 def test_any_callable_is_a_prior(data, interpreted):
     """Also one of more than one variable."""
 
