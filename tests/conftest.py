@@ -66,7 +66,8 @@ def find_process(test: str) -> str:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the tests that fit size models first, since they take longest, then those of Spark."""
-    items.sort(key=lambda item: (find_process(item.nodeid) != "models", find_process(item.nodeid) != "Spark"))
+    first = {"models": 0, "Spark": 1}
+    items.sort(key=lambda item: first.get(find_process(item.nodeid), len(first)))
     for item in items:
         if item.path.is_relative_to(SLOW_DOCTESTS):
             item.add_marker("slow")

@@ -9,7 +9,7 @@ import erbayes as eb
 from erbayes._internal.errors import Remedy
 from erbayes.large import scan
 from erbayes.units import clustering
-from erbayes.units.clustering import CHUNK, LONGEST, Clustering
+from erbayes.units.clustering import CHUNK, LONGEST, Clustering, are_listed
 from erbayes.units.lookup import look_up
 
 pytestmark = pytest.mark.lowest
@@ -89,6 +89,13 @@ def test_half_a_surrogate_pair_is_an_id():
     assert len(Clustering.of(pd.Series(0, one)).records) == 2
     with pytest.raises(eb.DataError, match="1 duplicates, such as 'a'"):
         Clustering.of(pd.Series(0, two))
+
+
+@pytest.mark.parametrize(
+    "records, listed", [([1, 2], ["1"]), (["1", "2"], [1]), ([1, "2"], ["1"]), ([], ["1"])]
+)
+def test_integers_and_their_text_are_not_the_same_id(records, listed):
+    assert not are_listed(pd.Index(records), pd.Index(listed)).any()
 
 
 @pytest.mark.parametrize("ids", [["b", "a", "b", "c"], [3, -1, 3, 2**60]])

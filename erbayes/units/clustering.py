@@ -155,7 +155,7 @@ def _encode_ids(values: Any, what: str) -> tuple[IntArray, pd.Index]:
 
 def are_listed(records: pd.Index, listed: pd.Index) -> BoolArray:
     """Return whether each record is listed, (N,)."""
-    if len(listed) and isinstance(listed[0], str):
+    if all(len(i) and isinstance(i[0], str) for i in (records, listed)):
         with suppress(UnicodeEncodeError):  # half of a surrogate pair
             # Arrow looks up strings many times faster than pandas
             strings, wanted = (pa.array(i).cast(pa.large_string()) for i in (records, listed))

@@ -172,9 +172,8 @@ class InMemory:
         return self._take_rows(at)[["record", "cluster"]]
 
     def look_up(self, records: pd.Index) -> pd.DataFrame:
-        return self._take_rows(np.flatnonzero(are_listed(self.records, records)))[
-            ["record", "cluster", "size"]
-        ]
+        at = np.flatnonzero(are_listed(self.records, records))
+        return self._take_rows(at)[["record", "cluster", "size"]]
 
     def of_clusters(self) -> InMemory:
         every = np.arange(len(self.clusters))
