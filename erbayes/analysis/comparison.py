@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, ClassVar
@@ -18,6 +18,7 @@ from ..design.contract import Design
 from ..design.sample import Sample
 from ..engine.contract import Engine, need_paired
 from ..engine.diagnostics import alarms
+from ..engine.differences import subtract
 from ..engine.named import find_engine
 from ..large import scan
 from ..large.counted import Scanned
@@ -30,6 +31,7 @@ from ..metrics.uncertain import Draws, Normal, Pictured
 from ..units.clustering import Clustering, kind
 from ..units.frame import framed
 from ..units.measuring import measure
+from ..units.shared import Overlaps
 from ..units.units import Units
 
 
@@ -37,42 +39,44 @@ from ..units.units import Units
 class Comparison(Pictured):
     """Metrics of several predictions, jointly.
 
-    `predictions`, `metrics`: their names; `joint`: metrics of the first prediction, then of the second, and
+    `predictions`: their names; `metrics`; `joint`: metrics of the first prediction, then of the second, and
     so on, jointly; `samples`: the sample with the overlaps of each prediction, for `alarms`, `balance` and
-    `influence`; `left_out`: labelled records that are left out, since a prediction lacks them
-    (`Missing.COMMON`).
+    `influence`; `overlaps`: what every two predictions share; `left_out`: labelled records that are left out,
+    since a prediction does not have them (`Missing.COMMON`).
     """
 
     picture: ClassVar[str] = "comparison"
     predictions: tuple[str, ...]
-    metrics: tuple[str, ...]
+    metrics: tuple[Metric, ...]
     joint: Normal | Draws
     samples: tuple[Sample, ...]
+    overlaps: Overlaps
     left_out: int = 0
 
     def subtract(self, first: str, second: str) -> Normal | Draws:
         """Return the metrics of the prediction `second` minus those of `first`, jointly, by paired draws."""
         if unknown := [name for name in (first, second) if name not in self.predictions]:
             raise DataError(f"no prediction {head(unknown)}; there are {', '.join(self.predictions)}")
-        one = np.eye(len(self.predictions))
-        change = one[self.predictions.index(second)] - one[self.predictions.index(first)]
-        return self.joint.contrast(np.kron(change, np.eye(len(self.metrics))), self.metrics)
+        pair = self.predictions.index(first), self.predictions.index(second)
+        return self._subtract_pairs([pair], [metric.name for metric in self.metrics])
+
+    def _subtract_pairs(self, pairs: Sequence[tuple[int, int]], names: Sequence[str]) -> Normal | Draws:
+        """Return all metrics of each difference, jointly (see `erbayes.engine.differences`)."""
+        return subtract(self.joint, self.samples, self.metrics, pairs, names, self.overlaps)
 
     def differences(
         self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
     ) -> pd.DataFrame:
         """Return the differences of predictions, each minus each earlier one, with paired standard errors.
 
-        There is one row per difference and metric. If no draw shows a difference, its interval has no length,
-        which is no evidence that predictions are alike.
+        There is one row per difference and metric. An interval allows for differences that no draw has shown
+        (see `erbayes.engine.differences`), and has no length only where a difference is certain.
         """
         pairs = list(combinations(range(len(self.predictions)), 2))
         names = [f"{self.predictions[new]} - {self.predictions[old]}" for old, new in pairs]
-        one = np.eye(len(self.predictions))
-        weights = np.array([one[new] - one[old] for old, new in pairs])
-        table = self._join_metrics(
-            lambda part: part.contrast(weights, names), "difference", level, kind, simultaneous
-        )
+        labels = [name for name in names for _ in self.metrics]
+        joint = self._subtract_pairs(pairs, labels)
+        table = self._tabulate(joint, "difference", level, kind, simultaneous)
         # pair by pair, as they are read
         return table.sort_values(
             "difference", key=lambda d: pd.factorize(d)[0], kind="stable", ignore_index=True
@@ -82,29 +86,23 @@ class Comparison(Pictured):
         self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
     ) -> pd.DataFrame:
         """Return the estimates, one row per prediction and metric. Parameters are those of `differences`."""
-        table = self._join_metrics(lambda part: part, "prediction", level, kind, simultaneous)
+        table = self._tabulate(self.joint, "prediction", level, kind, simultaneous)
         table["prediction"] = np.tile(self.predictions, len(self.metrics))
         return table.sort_values(
             "prediction", key=lambda p: p.map(self.predictions.index), kind="stable", ignore_index=True
         )
 
-    def _join_metrics(
-        self,
-        change: Callable[[Normal | Draws], Normal | Draws],
-        rows: str,
-        level: float,
-        kind: Kind | None,
-        simultaneous: bool,
+    def _tabulate(
+        self, joint: Normal | Draws, rows: str, level: float, kind: Kind | None, simultaneous: bool
     ) -> pd.DataFrame:
-        """Return the tables of all metrics, of what `change` makes of the predictions in one of them."""
+        """Return the tables of all metrics, of which `joint` has the first to the last for each row."""
         check_level(level)
-        k, p = len(self.metrics), len(self.predictions)
-        tables = []
+        k, tables = len(self.metrics), []
         for m, metric in enumerate(self.metrics):
-            part = change(self.joint.part(range(m, p * k, k)))
+            part = joint.part(range(m, len(joint.names), k))
             table = part.table(simultaneous_level(part, level) if simultaneous else level, kind)
             table = table.rename_axis(rows).reset_index().assign(level=level)
-            table.insert(1, "metric", metric)
+            table.insert(1, "metric", metric.name)
             tables.append(table)
         return pd.concat(tables, ignore_index=True).fillna({"reason": ""})
 
@@ -123,7 +121,7 @@ class Comparison(Pictured):
         both = pd.concat([self.levels(level, kind, simultaneous=simultaneous), paired], ignore_index=True)
         both = both[["metric", "prediction", *both.columns.drop(["metric", "prediction"])]]
         return both.fillna({"reason": ""}).sort_values(
-            "metric", key=lambda m: m.map(self.metrics.index), kind="stable", ignore_index=True
+            "metric", key=lambda m: pd.factorize(m)[0], kind="stable", ignore_index=True
         )
 
 
@@ -233,7 +231,7 @@ def estimate_jointly(
             lacking = [name for name in predictions if name not in scans]
             raise DataError(f"scan every prediction or none: {head(lacking)} is not a scan")
         refuse_different_records(scans)
-        return _compare_counted(scans, design, metrics, engine, rng, common)
+        return compare_counted(scans, design, metrics, Overlaps(()), engine, rng, common)
     labels = Clustering.of(labels, "labels")
     within = {n: framed(p, labels, frame, f"prediction {n!r}") for n, p in predictions.items()}
     clusterings = {name: clustering for name, (clustering, _) in within.items()}
@@ -244,7 +242,7 @@ def estimate_jointly(
         name: replace(measure(c, labels, blocks=blocks, missing=missing), frame=within[name][1])
         for name, c in shared.items()
     }
-    return _compare_counted(units, design, metrics, engine, rng, common)
+    return compare_counted(units, design, metrics, Overlaps(tuple(shared.values())), engine, rng, common)
 
 
 def need_names(predictions: Any) -> None:
@@ -286,17 +284,18 @@ def _need_one_kind(clusterings: Mapping[str, Clustering]) -> None:
         raise DataError(f"record ids of the predictions differ in type: {types}; convert them to one type")
 
 
-def _compare_counted(
+def compare_counted(
     units: Mapping[str, Units],
     design: Design,
     metrics: Sequence[Metric],
-    engine: Engine | str | None,
-    rng: Seed,
-    common: bool,
+    overlaps: Overlaps,
+    engine: Engine | str | None = None,
+    rng: Seed = None,
+    common: bool = False,
 ) -> Comparison:
     """Return the comparison of predictions whose units are counted."""
     samples = tuple(Sample(u, design) for u in units.values())
     joint = need_paired(find_engine(engine)).paired(samples, metrics, rng)
     first = samples[0].units
     left_out = first.unmatched if common and first.population is not None else 0
-    return Comparison(tuple(units), tuple(m.name for m in metrics), joint, samples, left_out)
+    return Comparison(tuple(units), tuple(metrics), joint, samples, overlaps, left_out)

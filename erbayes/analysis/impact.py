@@ -288,11 +288,11 @@ def _estimate_plainly(
     names = [name for statistic in known.statistics for name in statistic.names]
     support = [statistic.support for statistic in known.statistics for _ in statistic.names]
     return Normal(
-        tuple(names * domains),
-        truth,
-        variance.covariance(variance.residuals(d)),
-        np.full(len(truth), max(float(len(d) - variance.lost), 1.0)),
-        tuple(support * domains),
+        names=tuple(names * domains),
+        mean=truth,
+        cov=variance.covariance(variance.residuals(d)),
+        df=np.full(len(truth), max(float(len(d) - variance.lost), 1.0)),
+        support=tuple(support * domains),
     )
 
 

@@ -261,8 +261,7 @@ def _allow_for_unseen(part: Normal | Draws) -> FloatArray:
     """Return the variance of each estimate, (K,), from errors that no draw has shown; 0 for draws."""
     if isinstance(part, Draws):
         return np.zeros(len(part.names))
-    share = DEFAULT.share(part.reach, part.effective)
-    return np.asarray(share / part.effective * (part.reach**2).sum(axis=-1))
+    return part.unseen.spread_pseudo_draws(DEFAULT.mass)
 
 
 def _keep_best(x: FloatArray, cov: FloatArray, level: float, census: bool) -> BoolArray:

@@ -36,11 +36,11 @@ from .._internal.tables import is_table
 from ..analysis.comparison import need_names, on_shared_records
 from ..design.contract import Design
 from ..design.sample import Sample, need_sample
-from ..engine.closed_form import columns_of, stacked
+from ..engine.closed_form import columns_of
 from ..large import SecondSource, scan
 from ..large.sources import lies_elsewhere
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
-from ..metrics.uncertain import Normal
+from ..metrics.uncertain import Normal, stacked
 from ..units.clustering import Clustering
 from ..units.frame import framed
 from ..units.measuring import measure, sampled_labels
@@ -177,7 +177,7 @@ class Assisted:
         cov = samples[0].expansion.variance.covariance(np.hstack(residuals))
         # errors that no draw shows, and clusters out of reach, are those of each sample alone
         np.fill_diagonal(cov, np.concatenate([np.diagonal(fit.cov) for fit in fits]))
-        return stacked(fits, cov)
+        return stacked([fit.plain() for fit in fits], cov)
 
     def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> list[Sentence]:
         """As `Doubting.alarms`: about second clusterings out of reach, made with the labels, or of no use."""

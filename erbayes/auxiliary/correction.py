@@ -67,7 +67,7 @@ class Linearised:
 
         Each is an average entity for which the control variate is wrong in one or the other direction.
         """
-        reach, theta = self.fit.reach[j], self.sample.expansion.variance.theta_mean
+        reach, theta = np.asarray(self.fit.unseen.reach)[j], self.sample.expansion.variance.theta_mean
         # at least 1/n, by the rule of three (Korn and Graubard 1998)
         each = max(self.share_of_average(j), 1 / len(self.effect)) * np.sqrt(theta)
         # an error that no draw shows moves the metric no further than a draw without help does
@@ -188,8 +188,11 @@ def _shift_fit(
         fit,
         mean=np.where(helped, corrected, fit.mean),
         cov=np.where(np.logical_or.outer(helped, helped), cov, fit.cov),
-        extremes=fit.reach * np.sqrt(share)[:, None],
-        beyond=np.where(helped, 0.0, fit.beyond),  # `between` has it for the others
+        unseen=replace(
+            fit.unseen,
+            reach=fit.unseen.reach * np.sqrt(share)[:, None],
+            out_of_reach=np.where(helped, 0.0, fit.unseen.out_of_reach),  # `between` has it for these
+        ),
     )
 
 

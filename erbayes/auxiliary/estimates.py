@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +15,7 @@ from ..engine.diagnostics import alarms, out_of_balance
 from ..metrics.definitions import Wanted, chosen
 from ..metrics.intervals import Kind
 from ..metrics.uncertain import Normal
+from ..metrics.unseen import by_component
 from .second import Changes
 
 TOO_MUCH = 0.1
@@ -39,14 +39,14 @@ class AssistedEstimates(Normal):
     """
 
     seconds: tuple[str, ...]
-    weights: FloatArray
-    between: FloatArray
-    skew: FloatArray
-    correlation: FloatArray
-    worth: FloatArray
-    out_of_reach: FloatArray
+    weights: FloatArray = by_component(0)
+    between: FloatArray = by_component(0)
+    skew: FloatArray = by_component(0)
+    correlation: FloatArray = by_component(0)
+    worth: FloatArray = by_component(0)
+    out_of_reach: FloatArray = by_component(0)
     changes: tuple[Changes, ...]
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = by_component(0)
 
     def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
         """Return two-sided intervals, (k, 2), cut to the support.
@@ -81,13 +81,6 @@ class AssistedEstimates(Normal):
         if any(self.notes):
             table["note"] = list(self.notes)
         return table
-
-    def part(self, at: Sequence[int]) -> AssistedEstimates:
-        """Return the metrics at the positions `at`, jointly."""
-        part, j = Normal.part(self, at), list(at)
-        by_metric = ("weights", "between", "skew", "correlation", "worth", "out_of_reach")
-        of_part = {name: getattr(self, name)[j] for name in by_metric}
-        return replace(part, **of_part, notes=tuple(self.notes[i] for i in j))
 
     def alarms(self, sample: Sample, metrics: Wanted) -> list[Sentence]:
         """Return the alarms of a sample about metrics without help, and of what is out of reach."""

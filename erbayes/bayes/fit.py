@@ -138,7 +138,7 @@ class Fit(FittedLaws, FittedTree):
         )
         led = table.index.isin([m.name for m in self.disowned(metrics)]) & table["pooled_lower"].notna()
         table.loc[led, ["lower", "upper"]] = table.loc[led, ["pooled_lower", "pooled_upper"]].to_numpy()
-        table.loc[led, "kind"] = PooledQuantiles().label((0.0, 1.0))
+        table.loc[led, "kind"] = PooledQuantiles().label(draws, 0)
         if self.matched is not None:
             table = table.assign(by_second=self.by_second.sum(-1).mean())
         if not self.by_law:

@@ -17,6 +17,7 @@ import numpy as np
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, NotIdentified, head, need, need_object
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, InDomain, pairs
+from ..metrics.unseen import NOTABLE as NOTABLE
 from ..units.units import KnownTotals, Units, need_units
 from .contract import Design, Expansion
 from .variance import StratifiedDraws, Variance, kish
@@ -123,8 +124,6 @@ class CalibratedDraws(Variance):
 FEWEST = 15.0
 """Effective number of draws that the estimate of each known total needs. With fewer, the few units that carry
 it take all the change, and intervals covered as little as .13 in studies."""
-NOTABLE = 0.1
-"""Share of all predicted links out of reach above which a sample is doubtful, by convention."""
 
 
 def links_by_size(units: Units, expansion: Expansion) -> tuple[ClusterSum, ...]:

@@ -33,8 +33,9 @@ from ..design.sample import Sample
 from ..design.variance import StratifiedDraws
 from ..metrics.columns import ClusterSum, Column, Known
 from ..metrics.definitions import Metric, is_share
-from ..metrics.intervals import Support, check_level
+from ..metrics.intervals import check_level
 from ..metrics.uncertain import Normal
+from ..metrics.unseen import by_component
 from ..units.units import Units
 from .closed_form import columns_of, taylor
 
@@ -144,12 +145,8 @@ class Means(Normal):
     """Metrics that are means of numbers `values` in [0, 1], with their `shares`, (..., n draws, k) each."""
 
     kind: ClassVar[Any]
-    values: FloatArray
-    shares: FloatArray
-
-    def part(self, at: Sequence[int]) -> Means:
-        j = list(at)
-        return replace(Normal.part(self, at), values=self.values[..., j], shares=self.shares[..., j])
+    values: FloatArray = by_component(-1)
+    shares: FloatArray = by_component(-1)
 
 
 def with_draws(fit: Normal, values: FloatArray, shares: FloatArray) -> Means:
@@ -182,7 +179,7 @@ class Betting:
         values, shares = (np.swapaxes(a, -1, -2) for a in (result.values, result.shares))
         return betting(values, level, self.anytime, shares)
 
-    def label(self, support: Support) -> str:
+    def label(self, result: Any, j: int) -> str:
         return "betting at any time" if self.anytime else "betting"
 
 

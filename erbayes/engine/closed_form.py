@@ -14,14 +14,11 @@ import numpy as np
 
 from .._internal.arrays import FloatArray, Seed
 from .._internal.errors import DataError, NotIdentified
-from ..design.calibration import NOTABLE
-from ..design.contract import WithLaw
-from ..design.nonresponse import Responding
 from ..design.sample import Sample, need_sample
 from ..metrics.columns import PREDICTED_LINKS, Column, Known
-from ..metrics.definitions import USUAL, Metric, Wanted, chosen
+from ..metrics.definitions import USUAL, Metric, Wanted, chosen, coefficients_of_size
 from ..metrics.totals import Totals
-from ..metrics.uncertain import Normal
+from ..metrics.uncertain import Normal, stacked
 
 
 def columns_of(metrics: Sequence[Metric]) -> tuple[list[Column], list[Known]]:
@@ -68,19 +65,8 @@ def taylor(sample: Sample, metrics: Wanted = USUAL) -> Totals:
     n = sample.expansion.unit.shape[-1]
     stock = np.pad(_evaluate_stock(sample, counted), ((0, 0), (0, len(known))))
     free = max(n - variance.lost, 0) / n
-    absolute, beyond = sample.expansion.absolute, _find_links_beyond(sample)
+    absolute, beyond = sample.expansion.absolute, sample.out_of_reach(PREDICTED_LINKS)
     return Totals(names, mean, cov, moment, free, variance.theta_mean, absolute, stock, beyond)
-
-
-def _find_links_beyond(sample: Sample) -> FloatArray:
-    """Return the share of predicted links out of reach if intervals shall allow for it, else 0, (...)."""
-    design = sample.design.design if isinstance(sample.design, Responding) else sample.design
-    # under draws of entities it costs 1.3 to 1.7 times the score in most populations
-    # (benchmarks/stopping.md), so that `check` alone allows for it there
-    if not isinstance(design, WithLaw) or not design.weights_follow_labels:
-        return np.zeros(sample.expansion.unit.shape[:-1])
-    share = sample.out_of_reach(PREDICTED_LINKS)
-    return np.where(share > NOTABLE, share, 0.0)
 
 
 def _evaluate_stock(sample: Sample, columns: Sequence[Column]) -> FloatArray:
@@ -91,6 +77,20 @@ def _evaluate_stock(sample: Sample, columns: Sequence[Column]) -> FloatArray:
         with suppress(NotIdentified):
             counted[:, j] = stock.column(column)
     return counted
+
+
+def linearise(sample: Sample, metrics: Sequence[Metric]) -> tuple[FloatArray, FloatArray]:
+    """Return effects of draws, J z_s, and their shares in the totals averaged over, (n draws, metrics) each.
+
+    Shares add up to 1. If a metric averages over nothing that is counted, those of all draws are equal.
+    """
+    counted, _ = columns_of(metrics)
+    Z = sample.contributions(counted)
+    J = taylor(sample, metrics).slopes(metrics)[:, : len(counted)]
+    sizes = Z @ coefficients_of_size(metrics, [c.name for c in counted]).T
+    total = sizes.sum(axis=0)
+    shares = np.divide(sizes, total, out=np.full_like(sizes, 1 / len(Z)), where=total != 0)
+    return np.asarray(Z @ J.T), shares
 
 
 def effects(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
@@ -106,21 +106,6 @@ def paired_taylor(samples: Sequence[Sample], metrics: Sequence[Metric]) -> Norma
     fits = [taylor(sample, metrics).apply(metrics) for sample in samples]
     parts = np.hstack([effects(sample, metrics) for sample in samples])
     return stacked(fits, samples[0].expansion.variance.covariance(parts))
-
-
-def stacked(fits: Sequence[Normal], cov: FloatArray) -> Normal:
-    """Return several fits as one vector, with their joint covariance `cov`."""
-    return Normal(
-        tuple(name for f in fits for name in f.names),
-        np.concatenate([f.mean for f in fits]),
-        cov,
-        np.concatenate([f.df for f in fits]),
-        tuple(s for f in fits for s in f.support),
-        np.concatenate([np.broadcast_to(f.effective, f.mean.shape) for f in fits]),
-        np.concatenate([f.reach for f in fits]),
-        tuple(why for f in fits for why in f.undefined),
-        np.concatenate([np.broadcast_to(f.beyond, f.mean.shape) for f in fits]),
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from .._internal.errors import Grade, NotIdentified, Remedy, Sentence
 from ..design import UniformRecords
-from ..design.calibration import NOTABLE, links_out_of_reach
+from ..design.calibration import links_out_of_reach
 from ..design.contract import WithChances, WithLaw
 from ..design.nonresponse import Responding
 from ..design.sample import Sample, need_sample
@@ -28,6 +28,7 @@ from ..metrics.definitions import (
     pairwise_precision,
 )
 from ..metrics.uncertain import EMPTY, Draws, Normal
+from ..metrics.unseen import NOTABLE
 from ..units.frame import Cut
 from .closed_form import effects, taylor
 from .leave_one_out import jackknife

@@ -14,9 +14,9 @@ from ..design.contract import Expansion
 from ..design.sample import Sample
 from ..metrics.columns import PREDICTED_CLUSTERS, RECORDS
 from ..metrics.definitions import Metric, entities, hill1, mean_cluster_size, singleton_share
-from ..metrics.uncertain import Normal
+from ..metrics.uncertain import Normal, stacked
 from ..units.units import Units
-from .closed_form import effects, paired_taylor, stacked, taylor
+from .closed_form import effects, paired_taylor, taylor
 
 HELPED = (entities, mean_cluster_size, singleton_share, hill1)
 """Metrics of the truth alone that the known number of predicted clusters helps (benchmarks/impact.md)."""

@@ -12,8 +12,8 @@ from .._internal.errors import NotIdentified
 from ..design.sample import Sample
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..metrics.totals import Totals
-from ..metrics.uncertain import Normal
-from .closed_form import columns_of, stacked, taylor
+from ..metrics.uncertain import Normal, stacked
+from .closed_form import columns_of, taylor
 
 UNDEFINED = "its jackknife is 0/0 if one draw is left out"
 

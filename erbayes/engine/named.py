@@ -8,11 +8,12 @@ from typing import Any
 
 from .._internal.arrays import Seed
 from .._internal.errors import DataError, Grade, Sentence, import_extra
-from ..design.calibration import NOTABLE, links_out_of_reach
+from ..design.calibration import links_out_of_reach
 from ..design.contract import WithLaw
 from ..design.sample import Sample
 from ..metrics.definitions import Metric
 from ..metrics.uncertain import Draws, Normal
+from ..metrics.unseen import NOTABLE
 from .closed_form import taylor
 from .contract import Doubting, Engine, need_engine
 from .diagnostics import warn_heavy_tail

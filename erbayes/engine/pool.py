@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .._internal.arrays import FloatArray, Seed
 from .._internal.errors import DataError
-from ..metrics.intervals import DEFAULT, EqualTailed, Kind, Support
+from ..metrics.intervals import DEFAULT, EqualTailed, Kind
 from ..metrics.uncertain import Draws, Normal
 
 
@@ -24,7 +24,7 @@ from ..metrics.uncertain import Draws, Normal
 class PooledQuantiles(EqualTailed):
     """Kind of interval of a pool: its ends are averages of the ends of several intervals."""
 
-    def label(self, support: Support) -> str:
+    def label(self, result: Any, j: int) -> str:
         return "pooled quantiles"
 
 

@@ -19,7 +19,7 @@ from .._internal.progress import track
 from ..design.sample import Sample, need_sample
 from ..metrics.columns import Column
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
-from ..metrics.intervals import DEFAULT, Distribution, Kind, Support
+from ..metrics.intervals import DEFAULT, Distribution, Kind
 from ..metrics.uncertain import Draws, Normal
 from .closed_form import columns_of, taylor
 from .leave_one_out import leave_one_out
@@ -49,7 +49,7 @@ class BCa:
     array([[0.42, 0.47]])
     """
 
-    def label(self, support: Support) -> str:
+    def label(self, result: Any, j: int) -> str:
         return "BCa"
 
     def suits(self, result: Any) -> bool:

@@ -180,7 +180,8 @@ def _drop_errors(estimates: pd.Series) -> Normal:
     k, values = len(estimates), estimates.to_numpy(dtype=float)
     cov, support = np.full((k, k), np.nan), ((-np.inf, np.inf),) * k
     undefined = tuple(EMPTY if np.isnan(x) else "" for x in values)
-    return Normal(tuple(estimates.index), values, cov, np.full(k, np.inf), support, undefined=undefined)
+    names, df = tuple(estimates.index), np.full(k, np.inf)
+    return Normal(names=names, mean=values, cov=cov, df=df, support=support, undefined=undefined)
 
 
 def _list_rows(part: Normal | Draws, level: float, kinds: Sequence[Kind]) -> pd.DataFrame:

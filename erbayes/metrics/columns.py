@@ -315,6 +315,11 @@ class Between:
         return np.asarray(union - sum(single))  # the rest of its links are within one of the groups
 
 
+def whole_column(column: Column) -> Column:
+    """Return the column that one of a domain counts on all records."""
+    return column.column if isinstance(column, InDomain | Between) else column
+
+
 def pairs(x: FloatArray) -> FloatArray:
     """Return the number of pairs of x records, x (x - 1) / 2."""
     return x * (x - 1) / 2

@@ -20,10 +20,18 @@ from numbers import Real
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from scipy.special import betaincinv, gammaincinv, lambertw, ndtr, ndtri, stdtrit
+from scipy.special import lambertw, ndtr
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, import_extra, need_object, number
+from .moves import Moves
+from .quantiles import (
+    compute_beta_quantiles,
+    compute_gamma_quantiles,
+    compute_t_quantiles,
+    inflate_variances,
+)
+from .unseen import Unseen, widen
 
 Support = tuple[float, float]
 KIND = "a kind of interval is an object such as WALD or EqualTailed()"
@@ -36,17 +44,17 @@ class Estimated(Protocol):
     @property
     def mean(self) -> FloatArray: ...
     @property
+    def estimate(self) -> FloatArray: ...
+    @property
     def sd(self) -> FloatArray: ...
     @property
     def df(self) -> FloatArray: ...
     @property
     def support(self) -> tuple[Support, ...]: ...
     @property
-    def effective(self) -> FloatArray | float: ...
+    def unseen(self) -> Unseen: ...
     @property
-    def reach(self) -> FloatArray: ...
-    @property
-    def beyond(self) -> FloatArray | float: ...
+    def moves(self) -> Moves: ...
 
 
 @runtime_checkable
@@ -60,8 +68,8 @@ class Drawn(Protocol):
 class Kind(Protocol):
     """A rule that turns an uncertain estimate into an interval."""
 
-    def label(self, support: Support) -> str:
-        """Return the name of the kind in tables, for a metric of this support."""
+    def label(self, result: Any, j: int) -> str:
+        """Return the name of the kind in tables, for component j of a result."""
 
     def suits(self, result: Any) -> bool:
         """Return whether results of this type have such intervals."""
@@ -78,6 +86,15 @@ def interval(result: Any, level: float, kind: Kind) -> FloatArray:
     bounds[np.isnan(result.mean)] = np.nan
     limits = np.array(result.support)
     return np.clip(bounds, limits[:, :1], limits[:, 1:])
+
+
+def allow_out_of_reach(result: Any, bounds: FloatArray) -> FloatArray:
+    """Return intervals (..., k, 2) in which what is out of reach may have any value of the support."""
+    share, support = result.unseen.out_of_reach, np.array(result.support)
+    x = np.clip(result.estimate, support[:, 0], support[:, 1])
+    with np.errstate(invalid="ignore"):  # 0 × ∞, for a support without bounds
+        parts = share[..., None] * np.abs(support - x[..., None])
+    return widen(x, bounds, share, parts[..., None])
 
 
 def need_suitable(kind: Kind, result: Any) -> None:
@@ -104,7 +121,7 @@ class Distribution(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def label(self, support: Support) -> str: ...
+    def label(self, result: Any, j: int) -> str: ...
 
     @abstractmethod
     def quantile(self, fit: Estimated, p: FloatArray) -> FloatArray:
@@ -137,7 +154,7 @@ class EqualTailed:
     array([[0.25, 0.75]])
     """
 
-    def label(self, support: Support) -> str:
+    def label(self, result: Any, j: int) -> str:
         return "equal-tailed"
 
     def suits(self, result: Any) -> bool:
@@ -159,7 +176,7 @@ class HighestDensity:
     array([[0.  , 0.25]])
     """
 
-    def label(self, support: Support) -> str:
+    def label(self, result: Any, j: int) -> str:
         return "HDI"
 
     def suits(self, result: Any) -> bool:
@@ -181,20 +198,13 @@ def check_level(level: float, what: str = "level") -> None:
         raise DataError(f"{what} must lie strictly between 0 and 1, not {level!r}")
 
 
-def _compute_t_quantiles(df: FloatArray, p: FloatArray) -> FloatArray:
-    """Return quantiles of Student's distribution, and normal ones for infinite df."""
-    return np.asarray(stdtrit(np.minimum(df, 1e12), p))
-
-
 @dataclass(frozen=True, slots=True)
 class BetaGamma(Distribution):
     """The default kind of interval: Beta quantiles for shares, Gamma quantiles for counts.
 
     It adds two pseudo-draws to the sample, which stand for errors that no draw has shown: an entity that
-    raises the metric as far as any can, and one that lowers it as far. The mass of each is 1/2 at an end of
-    the scale, as in Jeffreys' prior, and fades towards the middle, where draws show enough errors, by the
-    factor ((u - d)/(u + d))², with u and d the distances up and down. Masses count relative to the effective
-    number of draws.
+    raises the metric as far as any can, and one that lowers it as far. The mass of each fades from the ends
+    of the scale to its middle (`Unseen.weigh_pseudo_draws`).
 
     Let x be the estimate with the pseudo-draws, and V its variance. On [0, 1], to which any [a, b] is moved,
     quantiles are those of Beta(n* x, n* (1 - x)), n* = x (1 - x)/V. On [a, ∞) they are those of a plus a
@@ -202,8 +212,8 @@ class BetaGamma(Distribution):
     the first two: V is multiplied by (t_df(p)/z(p))² at probability p, with t and z the quantiles of
     Student's and of the normal distribution (Korn and Graubard 1998).
 
-    If a known share φ of what the metric averages over is out of the reach of the draws (`Normal.beyond`), it
-    may have any value there, so that the interval is [(1-φ) L + φ a, (1-φ) U + φ b] for quantiles L and U.
+    Differences of two predictions are gains less losses of draws (`erbayes.metrics.moves`). Each interval
+    allows for the share of what a metric averages over that no draw reaches (`erbayes.metrics.unseen`).
 
     Parameters
     ----------
@@ -214,9 +224,10 @@ class BetaGamma(Distribution):
     --------
     No error in 100 draws:
 
-    >>> from erbayes.metrics import Normal
-    >>> df, support = np.array([99.0]), ((0.0, 1.0),)
-    >>> fit = Normal(("precision",), np.ones(1), np.zeros((1, 1)), df, support, effective=100)
+    >>> import erbayes as eb
+    >>> units = eb.measure({i: i // 2 for i in range(400)}, {i: i // 2 for i in range(200)})
+    >>> sample = eb.Sample(units, eb.UniformClusters())
+    >>> fit = eb.engine.Taylor()(sample, [eb.metrics.pairwise_precision])
     >>> interval(fit, 0.95, BetaGamma()).round(3)
     array([[0.975, 1.   ]])
     """
@@ -226,62 +237,46 @@ class BetaGamma(Distribution):
     def __post_init__(self) -> None:
         number(self.mass, "mass of the pseudo-draws", lambda x: 0 <= x < np.inf, "be 0 or more and finite")
 
-    def label(self, support: Support) -> str:
-        bounded = np.isfinite(support)
+    def label(self, result: Any, j: int) -> str:
+        if result.moves.there[j]:
+            return "gains and losses"
+        bounded = np.isfinite(result.support[j])
         return "Beta" if bounded.all() else "Gamma" if bounded[0] else "t"
 
     def quantile(self, fit: Estimated, p: FloatArray) -> FloatArray:
         p, x, V = np.broadcast_arrays(p, *self.moments(fit))
-        tail = np.where(np.abs(p - 0.5) < 1e-4, 0.5 + 1e-4, p)  # at the median t/z would be 0/0
-        widened = V * (_compute_t_quantiles(fit.df, tail) / ndtri(tail)) ** 2
-        quantiles = np.asarray(x + np.sqrt(V) * _compute_t_quantiles(fit.df, p))
+        widened = inflate_variances(V, fit.df, p)
+        quantiles = np.asarray(x + np.sqrt(V) * compute_t_quantiles(fit.df, p))
         for least, most in dict.fromkeys(fit.support):
             j = [i for i, support in enumerate(fit.support) if support == (least, most)]
             above, Vj, pj, width = x[..., j] - least, widened[..., j], p[..., j], most - least
             if np.isfinite(width):
-                shares = _compute_beta_quantiles(above / width, Vj / width**2, pj)
+                shares = compute_beta_quantiles(above / width, Vj / width**2, pj)
                 quantiles[..., j] = least + width * shares
             elif np.isfinite(least):
-                quantiles[..., j] = least + _compute_gamma_quantiles(above, Vj, pj)
-        return quantiles
+                quantiles[..., j] = least + compute_gamma_quantiles(above, Vj, pj)
+        there = fit.moves.there
+        if not there.any():
+            return quantiles
+        return np.where(there, fit.moves.quantile(fit.mean, p, self.mass), quantiles)
 
     def widened(self, fit: Estimated, bounds: FloatArray) -> FloatArray:
-        """Return intervals of a whole of which the share `fit.beyond` may have any value of the support."""
-        beyond = np.broadcast_to(fit.beyond, fit.mean.shape)[..., None]
-        anything = np.where(beyond > 0, np.array(fit.support), 0.0)  # 0 × ∞ has no value
-        return np.asarray((1 - beyond) * bounds + beyond * anything)
-
-    def share(self, reach: FloatArray, effective: FloatArray | float) -> FloatArray:
-        """Return the mass of each pseudo-draw over the effective draws, (..., k), by `reach` (..., k, 2)."""
-        length = np.abs(reach).sum(axis=-1)
-        fade = np.divide(reach.sum(axis=-1), length, out=np.zeros_like(length), where=length > 0) ** 2
-        return np.asarray(self.mass * fade / effective)
+        """Return intervals (..., k, 2) that allow for what is out of reach, cut to ends that are certain."""
+        widened = allow_out_of_reach(fit, bounds)
+        there = fit.moves.there
+        if not there.any():
+            return widened
+        moved = widen(fit.mean, bounds, fit.unseen.out_of_reach, fit.moves.parts)
+        least, most = np.moveaxis(fit.moves.certain, -1, 0)[..., None]
+        return np.where(there[:, None], np.clip(moved, least, most), widened)
 
     def moments(self, fit: Estimated) -> tuple[FloatArray, FloatArray]:
         """Return estimates, within their support, and variances with the pseudo-draws, both (..., k)."""
         least, most = np.array(fit.support).T
-        reach = fit.reach
-        share = self.share(reach, fit.effective)
-        centre = np.clip(fit.mean, least, most) + share / (1 + 2 * share) * reach.sum(axis=-1)
-        spread = fit.sd**2 + share / fit.effective * (reach**2).sum(axis=-1)
+        share = fit.unseen.weigh_pseudo_draws(self.mass)
+        centre = np.clip(fit.mean, least, most) + share / (1 + 2 * share) * fit.unseen.reach.sum(axis=-1)
+        spread = fit.sd**2 + fit.unseen.spread_pseudo_draws(self.mass)
         return np.clip(centre, least, most), spread / (1 + 2 * share) ** 2
-
-
-def _compute_beta_quantiles(x: FloatArray, V: FloatArray, p: FloatArray) -> FloatArray:
-    """Return quantiles of Beta(n x, n (1 - x)) with n = x (1 - x)/V; x itself if V is 0."""
-    # without spread the distribution is a point, where the inverse has no value
-    spread = (V > 0) & (x > 0) & (x < 1)
-    size = np.divide(x * (1 - x), V, out=np.ones_like(x), where=spread)
-    quantiles = betaincinv(np.where(spread, size * x, 1.0), np.where(spread, size * (1 - x), 1.0), p)
-    return np.where(spread, quantiles, np.where(np.isnan(V), np.nan, x))
-
-
-def _compute_gamma_quantiles(x: FloatArray, V: FloatArray, p: FloatArray) -> FloatArray:
-    """Return quantiles of the Gamma distribution of mean x and variance V; x itself if V is 0."""
-    spread = (V > 0) & (x > 0)
-    shape = np.divide(x**2, V, out=np.ones_like(x), where=spread)
-    quantiles = gammaincinv(shape, p) * x / shape
-    return np.where(spread, quantiles, np.where(np.isnan(V), np.nan, x))
 
 
 DEFAULT = BetaGamma()
@@ -344,7 +339,8 @@ class Symmetric(Distribution):
     Examples
     --------
     >>> from erbayes.metrics import Normal
-    >>> fit = Normal(("recall",), np.array([0.8]), np.array([[0.01]]), np.array([20.0]), ((0.0, 1.0),))
+    >>> given = dict(names=("recall",), df=np.array([20.0]), support=((0.0, 1.0),))
+    >>> fit = Normal(mean=np.array([0.8]), cov=np.array([[0.01]]), **given)
     >>> interval(fit, 0.95, Symmetric()).round(2), interval(fit, 0.95, WALD).round(2)
     (array([[0.52, 0.94]]), array([[0.6, 1. ]]))
     """
@@ -358,14 +354,14 @@ class Symmetric(Distribution):
         if self.df is not None:
             number(self.df, "degrees of freedom", lambda x: x > 0, "be above 0")
 
-    def label(self, support: Support) -> str:
+    def label(self, result: Any, j: int) -> str:
         if self == WALD:
             return "Wald"
-        name = (self.scale or natural_scale(support)).name
+        name = (self.scale or natural_scale(result.support[j])).name
         return f"{name}-{'t' if self.df is None or np.isfinite(self.df) else 'normal'}"
 
     def quantile(self, fit: Estimated, p: FloatArray) -> FloatArray:
-        step = fit.sd * _compute_t_quantiles(fit.df if self.df is None else np.full_like(fit.df, self.df), p)
+        step = fit.sd * compute_t_quantiles(fit.df if self.df is None else np.full_like(fit.df, self.df), p)
         quantiles = np.array(fit.mean + step)
         for j, support in enumerate(fit.support):
             scale, x = self.scale or natural_scale(support), fit.mean[..., j]
@@ -412,9 +408,10 @@ class Anytime:
     --------
     No error in 100 draws, looked at once and at any time:
 
-    >>> from erbayes.metrics import Normal
-    >>> df, support = np.array([99.0]), ((0.0, 1.0),)
-    >>> fit = Normal(("precision",), np.ones(1), np.zeros((1, 1)), df, support, effective=100)
+    >>> import erbayes as eb
+    >>> units = eb.measure({i: i // 2 for i in range(400)}, {i: i // 2 for i in range(200)})
+    >>> sample = eb.Sample(units, eb.UniformClusters())
+    >>> fit = eb.engine.Taylor()(sample, [eb.metrics.pairwise_precision])
     >>> interval(fit, 0.95, BetaGamma()).round(3), interval(fit, 0.95, Anytime()).round(3)
     (array([[0.975, 1.   ]]), array([[0.946, 1.   ]]))
     """
@@ -427,14 +424,14 @@ class Anytime:
         number(self.draws, what, lambda x: 0 < x < np.inf, must)
         need_object(self.kind, "quantile", "kind is one of the intervals in closed form, such as BetaGamma()")
 
-    def label(self, support: Support) -> str:
-        return f"{self.kind.label(support)} at any time"
+    def label(self, result: Any, j: int) -> str:
+        return f"{self.kind.label(result, j)} at any time"
 
     def suits(self, result: Any) -> bool:
         return self.kind.suits(result)
 
     def bounds(self, result: Estimated, level: float) -> FloatArray:
-        n = np.broadcast_to(np.asarray(result.effective, dtype=float), result.mean.shape)
+        n = np.asarray(result.unseen.effective)
         if (np.isinf(n) & (result.sd > 0)).any():
             raise DataError("Anytime needs the effective number of draws, which these estimates have not")
         tail = ndtr(-self.quantile(n, 1 - level))

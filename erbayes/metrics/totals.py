@@ -11,10 +11,14 @@ from scipy.sparse import csr_array
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import NotIdentified
-from .columns import PREDICTED_LINKS
+from .columns import PREDICTED_CLUSTERS, PREDICTED_LINKS, whole_column
 from .definitions import Metric, Wanted, chosen, coefficients_of_size, is_share
 from .intervals import Support
 from .uncertain import EMPTY, Normal, compute_covariance, measure_distances, positions
+from .unseen import Unseen
+
+ROUNDING = 1e-12
+"""Distance of a metric from an end of its range that is rounding."""
 
 
 def gradient(f: Callable[..., Any], x: FloatArray) -> FloatArray:
@@ -45,7 +49,7 @@ class Totals:
 
     `moment` (..., k, k): Σ z z' of the contributions z of draws; `free`: degrees of freedom per draw;
     `theta`: mean finite-population correction; `absolute`: false if totals are known up to a common factor;
-    `stock` (4, k): columns of `Units.stock`; `beyond` (...): known share of predicted links out of reach.
+    `stock` (4, k): columns of `Units.stock`; `out_of_reach` (...): known share of predicted links that are.
     """
 
     names: tuple[str, ...]
@@ -56,7 +60,7 @@ class Totals:
     theta: float
     absolute: bool
     stock: FloatArray
-    beyond: FloatArray | float = 0.0
+    out_of_reach: FloatArray | float = 0.0
 
     def positions(self, metric: Metric) -> list[int]:
         """Return the positions of a metric's totals; NotIdentified if it has none, or needs absolute ones."""
@@ -106,9 +110,20 @@ class Totals:
         J[empty] = np.nan
         undefined = () if batch else tuple(EMPTY if none else "" for none in empty)
         support = tuple(m.support for m in metrics)
-        cov, extremes = compute_covariance(J, self.cov), self._find_extremes(mean, J, sized, support)
-        beyond = self._take_shares_beyond(metrics)
-        return Normal(names, mean, cov, df, support, draws, extremes, undefined, beyond)
+        in_error = np.stack([count_clusters_in_error(metrics), np.ones(len(metrics))], axis=-1)
+        return Normal(
+            names=names,
+            mean=_snap_to_ends(mean, support),
+            cov=compute_covariance(J, self.cov),
+            df=df,
+            support=support,
+            undefined=undefined,
+            unseen=Unseen(
+                effective=draws,
+                reach=self._find_extremes(mean, J, sized, support) * in_error,
+                out_of_reach=self._take_shares_out_of_reach(metrics),
+            ),
+        )
 
     def _linearise(self, metrics: Sequence[Metric], correct: bool) -> tuple[FloatArray, FloatArray]:
         """Return metrics, `correct` for bias or not, (..., metrics), and their slopes, (..., metrics, k)."""
@@ -126,12 +141,10 @@ class Totals:
             mean[..., j] -= np.sum(second * V, axis=(0, 1)) / 2
         return mean, J
 
-    def _take_shares_beyond(self, metrics: Sequence[Metric]) -> FloatArray | float:
-        """Return `Normal.beyond`, (..., metrics): 0 for metrics that are no shares of predicted links."""
-        share = np.asarray(self.beyond)
-        if not share.any():
-            return 0.0
-        predicted = [is_share(m) and PREDICTED_LINKS in dict(m.size) for m in metrics]
+    def _take_shares_out_of_reach(self, metrics: Sequence[Metric]) -> FloatArray:
+        """Return `Unseen.out_of_reach`, (..., metrics): 0 for those that are no shares of predicted links."""
+        share = np.asarray(self.out_of_reach)
+        predicted = [is_share(m) and PREDICTED_LINKS in (whole_column(c) for c, _ in m.size) for m in metrics]
         return np.asarray(share[..., None] * predicted)
 
     def _compute_squares(self, sized: FloatArray) -> FloatArray:
@@ -142,7 +155,7 @@ class Totals:
     def _find_extremes(
         self, mean: FloatArray, J: FloatArray, sized: FloatArray, support: Sequence[Support]
     ) -> FloatArray:
-        """Return `Normal.extremes`: the least and the largest J y of stock entities, (..., metrics, 2)."""
+        """Return `Unseen.reach`: the least and the largest J y of stock entities, (..., metrics, 2)."""
         uncounted = np.isnan(self.stock).any(axis=0)
         stock = np.where(uncounted, 0.0, self.stock).T
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -154,3 +167,20 @@ class Totals:
         up = np.clip(moved.max(axis=-1), 0, np.maximum(most - mean, 0))
         unknown = (J[..., uncounted] != 0).any(axis=-1) | sized[:, uncounted].any(axis=-1)
         return np.where(unknown[..., None], measure_distances(mean, support), np.stack([down, up], axis=-1))
+
+
+def _snap_to_ends(mean: FloatArray, support: Sequence[Support]) -> FloatArray:
+    """Return metrics, (..., k), with the end of their range for those that are there up to rounding."""
+    for end in np.transpose(support):
+        mean = np.where(np.abs(mean - end) <= ROUNDING, end, mean)
+    return mean
+
+
+def count_clusters_in_error(metrics: Sequence[Metric]) -> FloatArray:
+    """Return how much of what each metric averages over an entity in error has, over a right one, (k,)."""
+    factors = []
+    for metric in metrics:
+        sizes = {whole_column(c): max(share, 0.0) for c, share in metric.size}
+        # an entity that errs has two predicted clusters or more, where a right one has one
+        factors.append(1 + sizes.get(PREDICTED_CLUSTERS, 0.0) / (sum(sizes.values()) or 1.0))
+    return np.array(factors)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -17,8 +17,18 @@ from .._internal.arrays import FloatArray, Seed, generator
 from .._internal.digits import shown
 from .._internal.errors import DataError, NotIdentified, head
 from .definitions import Metric, Wanted, chosen, chosen_one
-from .intervals import DEFAULT, Distribution, EqualTailed, Kind, Support, interval
+from .intervals import (
+    DEFAULT,
+    Distribution,
+    EqualTailed,
+    Kind,
+    Support,
+    allow_out_of_reach,
+    interval,
+)
+from .moves import Moves
 from .sentences import ROUNDING, choose_quoted, describe_estimate, describe_flawless
+from .unseen import Unseen, by_component, map_components
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -119,10 +129,14 @@ class Estimates(Pictured):
         """Return two-sided intervals, (..., k, 2), cut to the support; by default of the class's `kind`."""
         return interval(self, level, self.kind if kind is None else kind)
 
+    def name_kind(self, j: int, kind: Kind | None = None) -> str:
+        """Return the name of the kind of interval of component j."""
+        return (kind or self.kind).label(self, j)
+
     def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
         """Return estimates, uncertainties, intervals with their kind, and any reasons why one is missing."""
         bounds, shape = self.interval(level, kind), self.estimate.shape
-        labels = np.broadcast_to([(kind or self.kind).label(s) for s in self.support], shape)
+        labels = np.broadcast_to([self.name_kind(j, kind) for j in range(len(self.names))], shape)
         index = pd.Index(self.names, name="metric")
         if len(shape) > 1:
             index = pd.MultiIndex.from_product([*map(range, shape[:-1]), self.names])
@@ -146,7 +160,8 @@ class Estimates(Pictured):
 
         Examples
         --------
-        >>> found = Normal(("rand",), np.array([0.8]), np.array([[0.01]]), np.array([20.0]), ((0.0, 1.0),))
+        >>> given = dict(names=("rand",), df=np.array([20.0]), support=((0.0, 1.0),))
+        >>> found = Normal(mean=np.array([0.8]), cov=np.array([[0.01]]), **given)
         >>> round(found["rand"].upper, 2)
         np.float64(0.96)
         """
@@ -164,8 +179,8 @@ class Estimates(Pictured):
 
         Examples
         --------
-        >>> cov, support = np.array([[0.01]]), ((0.0, 1.0),)
-        >>> found = Normal(("pairwise-recall",), np.array([0.8]), cov, np.array([20.0]), support)
+        >>> given = dict(names=("pairwise-recall",), df=np.array([20.0]), support=((0.0, 1.0),))
+        >>> found = Normal(mean=np.array([0.8]), cov=np.array([[0.01]]), **given)
         >>> print(found.sentence())
         Of the links that are truly there, the matcher found 80 % (95 % interval 56 % to 96 %).
         """
@@ -187,7 +202,7 @@ class Estimates(Pictured):
         return " ".join(sentences)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Normal(Estimates):
     """An uncertain vector as a mean and a covariance.
 
@@ -202,33 +217,38 @@ class Normal(Estimates):
     df : float array, (..., k)
         Degrees of freedom of each standard error.
     support : tuple of (float, float), (k,)
-    effective : float array, (..., k), or float
-        Effective number of draws over the finite-population correction, n_eff/θ: ∞ for a census.
-    extremes : float array, (..., k, 2), optional
-        Changes of each metric, to first order, if all draws were of the one entity that lowers it most, or
-        raises it most. By default they reach the ends of a bounded support, and are 0 on others.
     undefined : tuple of str, (k,)
-        Why a component is NaN; "" if it is not, or no tuple if none is.
-    beyond : float array, (..., k), or float
-        The share of each metric that no draw can show, for which intervals of the kind `BetaGamma` allow.
+        Why a component is NaN; "" if it is not.
+    unseen : Unseen
+        What no draw has shown of each component. By default nothing is out of reach, and draws are without
+        number.
+    moves : Moves, optional
+        Gains and losses of draws, for components that are such sums.
 
     Examples
     --------
-    >>> fit = Normal(("recall",), np.array([0.8]), np.array([[0.01]]), np.array([20.0]), ((0.0, 1.0),))
-    >>> fit.interval().round(2)
+    >>> given = dict(names=("recall",), df=np.array([20.0]), support=((0.0, 1.0),))
+    >>> Normal(mean=np.array([0.8]), cov=np.array([[0.01]]), **given).interval().round(2)
     array([[0.56, 0.96]])
     """
 
     kind: ClassVar[Kind] = DEFAULT
-    names: tuple[str, ...]
-    mean: FloatArray
-    cov: FloatArray
-    df: FloatArray
-    support: tuple[Support, ...]
-    effective: FloatArray | float = np.inf
-    extremes: FloatArray | None = None
-    undefined: tuple[str, ...] = ()
-    beyond: FloatArray | float = 0.0
+    names: tuple[str, ...] = by_component(0)
+    mean: FloatArray = by_component(-1)
+    cov: FloatArray = by_component(-2, -1)
+    df: FloatArray = by_component(-1)
+    support: tuple[Support, ...] = by_component(0)
+    undefined: tuple[str, ...] = by_component(0, default=())
+    unseen: Unseen = by_component(-1, default=Unseen())
+    moves: Moves = by_component(-1, default=None)
+
+    def __post_init__(self) -> None:
+        # an array for each component, so that none of them is forgotten when components are selected
+        of_each = self.unseen.for_metrics(measure_distances(self.mean, self.support))
+        object.__setattr__(self, "unseen", of_each)
+        object.__setattr__(self, "undefined", self.undefined or ("",) * len(self.names))
+        if self.moves is None:
+            object.__setattr__(self, "moves", Moves.none(len(self.names)))
 
     @property
     def estimate(self) -> FloatArray:
@@ -244,12 +264,13 @@ class Normal(Estimates):
     @property
     def reasons(self) -> tuple[str, ...]:
         below = np.moveaxis(self._variance < 0, -1, 0)
-        undefined = self.undefined or ("",) * len(self.names)
-        return tuple(why or (NEGATIVE if b.any() else "") for why, b in zip(undefined, below, strict=True))
+        return tuple(
+            why or (NEGATIVE if b.any() else "") for why, b in zip(self.undefined, below, strict=True)
+        )
 
     @property
     def census(self) -> bool:
-        return bool(np.isinf(self.effective).all() and not (self._variance > 0).any())
+        return bool(np.isinf(self.unseen.effective).all() and not (self._variance > 0).any())
 
     @property
     def sd(self) -> FloatArray:
@@ -259,12 +280,9 @@ class Normal(Estimates):
             raise DataError(_describe_reasons(self))
         return np.sqrt(np.where(variance < 0, np.nan, variance))
 
-    @property
-    def reach(self) -> FloatArray:
-        """Return `extremes`, or their default, (..., k, 2)."""
-        if self.extremes is not None:
-            return self.extremes
-        return measure_distances(self.mean, self.support)
+    def plain(self) -> Normal:
+        """Return the same without what a subclass adds."""
+        return Normal(**{f.name: getattr(self, f.name) for f in fields(Normal)})
 
     def spread(self) -> dict[str, FloatArray]:
         return {"se": self.sd, "df": np.broadcast_to(self.df, self.mean.shape)}
@@ -282,40 +300,63 @@ class Normal(Estimates):
     def part(self, at: Sequence[int]) -> Self:
         """Return the components at the positions `at`, jointly. Negative ones count from the end."""
         j = _locate_names(at, self.names)
-        return replace(
-            self,
-            names=tuple(self.names[i] for i in j),
-            mean=self.mean[..., j],
-            cov=self.cov[..., j, :][..., j],
-            df=self.df[..., j],
-            support=tuple(self.support[i] for i in j),
-            effective=np.broadcast_to(self.effective, self.mean.shape)[..., j],
-            extremes=self.reach[..., j, :],
-            undefined=tuple(self.undefined[i] for i in j) if self.undefined else (),
-            beyond=np.broadcast_to(self.beyond, self.mean.shape)[..., j],
-        )
+        return map_components(lambda axes, x: _take_components(axes, x, j), self)
 
-    def contrast(self, weights: FloatArray, names: Sequence[str]) -> Normal:
+    def contrast(self, weights: FloatArray, names: Sequence[str]) -> Contrast:
         """Return linear combinations by `weights`, (j, k), such as differences of correlated estimates.
 
         Examples
         --------
-        >>> support = ((-np.inf, np.inf),) * 2
-        >>> fit = Normal(("a", "b"), np.array([0.8, 0.9]), np.full((2, 2), 0.01), np.full(2, 9.0), support)
+        >>> given = dict(names=("a", "b"), df=np.full(2, 9.0), support=((-np.inf, np.inf),) * 2)
+        >>> fit = Normal(mean=np.array([0.8, 0.9]), cov=np.full((2, 2), 0.01), **given)
         >>> fit.contrast([[-1, 1]], ["b - a"]).sd
         array([0.])
         """
         C = _check_weights(weights, names, self.names)
-        df = np.array([self.df[row != 0].min() for row in C])
-        effective = np.broadcast_to(self.effective, self.mean.shape)
-        fewest = np.array([effective[row != 0].min() for row in C])
         cov = compute_covariance(C, np.where(np.isnan(self.cov), 0.0, self.cov), 1e-12)
         lost = (C != 0) @ np.isnan(np.diagonal(self.cov))
         cov[lost], cov[:, lost] = np.nan, np.nan
-        reasons = np.array(self.undefined or ("",) * len(self.names), dtype=object)
-        undefined = tuple("; ".join(dict.fromkeys(filter(None, reasons[row != 0]))) for row in C)
-        mean, support = _combine_linearly(C, self.mean), ((-np.inf, np.inf),) * len(C)
-        return Normal(tuple(names), mean, cov, df, support, fewest, undefined=undefined)
+        reasons = np.array(self.undefined, dtype=object)
+        return Contrast(
+            names=tuple(names),
+            mean=_combine_linearly(C, self.mean),
+            cov=cov,
+            df=np.array([self.df[row != 0].min() for row in C]),
+            support=((-np.inf, np.inf),) * len(C),
+            undefined=tuple("; ".join(dict.fromkeys(filter(None, reasons[row != 0]))) for row in C),
+            unseen=Unseen(effective=np.array([self.unseen.effective[row != 0].min() for row in C])),
+            parts=self,
+            weights=C,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class Contrast(Normal):
+    """Linear combinations of `parts`, (k,), by `weights`, (j, k), with intervals from those of the parts.
+
+    With estimates x_i, correlations r_il and arms δ_i of the parts on the sides to which weights w_i turn
+    them, the arm of Σ w_i x_i is √(ΣΣ w_i δ_i w_l δ_l r_il), so that nothing for which the intervals of the
+    parts allow is lost (Zou and Donner 2008, Statistics in Medicine 27, 1693-1702).
+    """
+
+    parts: Normal
+    weights: FloatArray = by_component(0)
+
+    def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
+        sd, w = self.parts.sd, self.weights
+        with np.errstate(divide="ignore", invalid="ignore"):
+            r = np.nan_to_num(self.parts.cov / np.outer(sd, sd))
+        np.fill_diagonal(r, 1.0)
+        down, up = np.abs(self.parts.interval(level, kind) - self.parts.mean[:, None]).T
+        # a negative weight turns the arm up of a part into one down
+        turned = (w * np.where(w < 0, up, down), w * np.where(w < 0, down, up))
+        of_each = (np.where(w != 0, arm, 0.0) for arm in turned)
+        arms = [np.sqrt(np.maximum(np.sum((arm @ r) * arm, axis=1), 0.0)) for arm in of_each]
+        return np.stack([self.mean - arms[0], self.mean + arms[1]], axis=-1)
+
+    def name_kind(self, j: int, kind: Kind | None = None) -> str:
+        of_part = self.parts.name_kind(int(np.flatnonzero(self.weights[j])[-1]), kind)
+        return f"{of_part}, of the parts"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -329,6 +370,8 @@ class Draws(Estimates):
     support : tuple of (float, float), (k,)
     centre : float array, (k,), optional
         The estimates. By default the means of the draws.
+    unseen : Unseen
+        What no draw has shown of each component; by default nothing is out of reach.
 
     Examples
     --------
@@ -338,10 +381,14 @@ class Draws(Estimates):
     """
 
     kind: ClassVar[Kind] = EqualTailed()
-    names: tuple[str, ...]
-    values: FloatArray
-    support: tuple[Support, ...]
-    centre: FloatArray | None = None
+    names: tuple[str, ...] = by_component(0)
+    values: FloatArray = by_component(-1)
+    support: tuple[Support, ...] = by_component(0)
+    centre: FloatArray | None = by_component(-1, default=None)
+    unseen: Unseen = by_component(-1, default=Unseen())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "unseen", self.unseen.for_metrics(np.zeros((len(self.names), 2))))
 
     @property
     def estimate(self) -> FloatArray:
@@ -373,6 +420,10 @@ class Draws(Estimates):
         """Return the standard deviations over draws, (k,)."""
         return np.asarray(self.flat.std(axis=0, ddof=1))
 
+    def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
+        """As `Estimates.interval`, also for what is out of reach."""
+        return allow_out_of_reach(self, Estimates.interval(self, level, kind))
+
     def spread(self) -> dict[str, FloatArray]:
         return {"sd": self.sd}
 
@@ -381,11 +432,7 @@ class Draws(Estimates):
 
     def part(self, at: Sequence[int]) -> Self:
         """Return the components at the positions `at`, jointly."""
-        j = list(at)
-        names, support = tuple(self.names[i] for i in j), tuple(self.support[i] for i in j)
-        return replace(
-            self, names=names, values=self.values[..., j], support=support, centre=self.estimate[j]
-        )
+        return map_components(lambda axes, x: _take_components(axes, x, list(at)), self)
 
     def contrast(self, weights: FloatArray, names: Sequence[str]) -> Draws:
         """Return linear combinations, draw by draw: see `Normal.contrast`."""
@@ -413,6 +460,26 @@ class Draws(Estimates):
         if all(draws.reasons):
             raise NotIdentified(_describe_reasons(draws))
         return draws
+
+
+def _take_components(axes: Sequence[int], x: Any, at: Sequence[int]) -> Any:
+    """Return the components at the positions `at` of a tuple, or of an array along its `axes`."""
+    if isinstance(x, tuple):
+        return tuple(x[i] for i in at)
+    for axis in axes:
+        x = np.take(x, at, axis)
+    return x
+
+
+def stacked(fits: Sequence[Normal], cov: FloatArray) -> Normal:
+    """Return several fits as one vector, with their joint covariance `cov`."""
+
+    def join(axes: Sequence[int], *of_each: Any) -> Any:
+        if isinstance(of_each[0], tuple):
+            return sum(of_each, ())
+        return np.concatenate(of_each, axis=axes[0])
+
+    return map_components(join, *fits, cov=cov)
 
 
 def _describe_reasons(result: Estimates) -> str:

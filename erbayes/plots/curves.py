@@ -56,7 +56,7 @@ def track(
     metrics, level, ax
         As in `curve`.
     """
-    names, p = list(result.metrics), len(result.predictions)
+    names, p = [metric.name for metric in result.metrics], len(result.predictions)
     tables = {}
     for name in names[:SHOWN] if metrics is None else choose_names(metrics, names):
         part = result.joint.part(range(names.index(name), p * len(names), len(names)))

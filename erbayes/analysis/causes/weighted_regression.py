@@ -16,6 +16,7 @@ from ...design.variance import kish
 from ...metrics.definitions import Metric, chosen_one
 from ...metrics.intervals import Kind
 from ...metrics.uncertain import Normal, Tabled
+from ...metrics.unseen import Unseen
 from .unit_features import matrix
 from .unit_values import Linear
 
@@ -107,4 +108,5 @@ def regression(sample: Sample, metric: Metric | str, features: pd.DataFrame) -> 
     names = ("intercept", *table.columns)
     with np.errstate(divide="ignore"):
         draws = effective / np.float64(line.theta)
-    return Regression(metric, Normal(names, B, cov, df, ((-np.inf, np.inf),) * len(names), draws))
+    support, unseen = ((-np.inf, np.inf),) * len(names), Unseen(effective=draws)
+    return Regression(metric, Normal(names=names, mean=B, cov=cov, df=df, support=support, unseen=unseen))

@@ -19,14 +19,6 @@ FEWEST = 10.0
 With fewer an interval would be mostly its pseudo-draws; from ten to thirty it covers .935
 (benchmarks/domains.md).
 """
-FEWEST_OF_DIFFERENCE = 5.0
-"""Effective draws that move a difference of predictions below which it has no interval.
-
-Predictions may differ in two or three of many draws, and 95 % intervals of differences in precision covered
-.62 there (benchmarks/compared-domains.md).
-"""
-ROUNDING = 1e-12
-"""Share of an effect or an estimate that is rounding, as where both predictions are without an error."""
 NO_DRAW = "no labelled record is in this domain"
 
 
@@ -38,14 +30,6 @@ def few_draws(effective: float, fewest: float) -> str:
         return ""
     said = f"it rests on {effective:.1f} effective draws, fewer than {fewest:g}"
     return f"{said}: join domains, or see small_areas"
-
-
-def few_moving(moving: float) -> str:
-    """Return why a difference has no interval; "" if enough effective draws move it."""
-    if moving >= FEWEST_OF_DIFFERENCE:
-        return ""
-    said = "no draw shows a difference" if moving == 0 else f"{moving:.1f} effective draws show a difference"
-    return f"{said}, fewer than {FEWEST_OF_DIFFERENCE:g}: join domains, or label more"
 
 
 def effective_draws(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
@@ -89,14 +73,3 @@ def count_degrees(e: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         varied = (e**4).sum(axis=0) / (e**2).sum(axis=0) ** 2 - 1 / len(e)
         return np.asarray(np.where(varied > 1e-12, 2 / varied, np.inf))
-
-
-def count_moving_draws(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return how many draws move the differences of two predictions, (k,), from their effects, (n, k) each.
-
-    With e the differences of the effects it is (Σ|e|)²/Σe², as Kish counts weights; 0 if they are rounding.
-    """
-    e = second - first
-    moves = (e**2).sum(axis=0) > ROUNDING**2 * np.maximum((first**2 + second**2).sum(axis=0), 1.0)
-    with np.errstate(invalid="ignore"):  # 0/0 where no draw moves it
-        return np.where(moves, kish(np.abs(e)), 0.0)

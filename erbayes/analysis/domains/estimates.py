@@ -19,6 +19,7 @@ from ...metrics.columns import Domain, Links
 from ...metrics.definitions import USUAL, Metric, Wanted, chosen
 from ...metrics.intervals import Kind
 from ...metrics.uncertain import Draws, Normal, Tabled
+from ...metrics.unseen import map_components
 from ...units.grouping import Grouping, Of
 from .effective import FEWEST, NO_DRAW, degrees, effective_draws, few_draws
 from .known_links import balance, domains_out_of_balance
@@ -338,37 +339,39 @@ def _estimate_domains(sample: Sample, places: Sequence[Place], settings: Setting
 def _estimate_without_links(found: Normal, effective: FloatArray, theta: float) -> Normal:
     """Return estimates, (k,); those that average over a total of 0 get effective draws of other totals."""
     # such as the Rand index of records without a link, which is 1, with pseudo-draws at the ends of its scale
-    unlinked = np.isnan(found.effective) & np.isfinite(found.mean)
+    unlinked = np.isnan(found.unseen.effective) & np.isfinite(found.mean)
     if not unlinked.any():
         return found
     with np.errstate(divide="ignore"):
         draws = effective / np.float64(theta)
-    return replace(
-        found,
-        df=np.where(unlinked, np.maximum(effective - 1, 1), found.df),
-        effective=np.where(unlinked, draws, found.effective),
-        extremes=np.where(unlinked[:, None], np.array(found.support) - found.mean[:, None], found.reach),
+    unseen = replace(
+        found.unseen,
+        effective=np.where(unlinked, draws, found.unseen.effective),
+        reach=np.where(unlinked[:, None], np.array(found.support) - found.mean[:, None], found.unseen.reach),
     )
+    return replace(found, df=np.where(unlinked, np.maximum(effective - 1, 1), found.df), unseen=unseen)
 
 
 def _expand_result(found: Normal | Draws, there: IntArray, metrics: Sequence[Metric]) -> Normal | Draws:
     """Return a result with NaN for the metrics that it lacks; `there` are the positions of those it has."""
     if len(there) == len(metrics):
         return found
-    names, support = tuple(m.name for m in metrics), tuple(m.support for m in metrics)
-
-    def filled(values: FloatArray) -> FloatArray:
-        full = np.full((*values.shape[:-1], len(metrics)), np.nan)
-        full[..., there] = values
-        return full
-
-    if isinstance(found, Draws):
-        return Draws(names, filled(found.values), support, filled(found.estimate))
     undefined = np.full(len(metrics), NO_DRAW, dtype=object)
-    undefined[there] = found.undefined or ""
-    reach = np.zeros((len(metrics), 2))
-    reach[there] = found.reach
-    spread = (found.effective, found.df, found.beyond)
-    effective, df, beyond = (filled(np.broadcast_to(x, found.mean.shape)) for x in spread)
-    cov = filled(filled(found.cov).T).T
-    return Normal(names, filled(found.mean), cov, df, support, effective, reach, tuple(undefined), beyond)
+
+    def fill(axes: Sequence[int], x: Any) -> Any:
+        if isinstance(x, tuple):
+            return x
+        for axis in axes:
+            full = np.full((len(metrics), *np.delete(x.shape, axis)), np.nan)
+            full[there] = np.moveaxis(x, axis, 0)
+            x = np.moveaxis(full, 0, axis)
+        return x
+
+    fixed: dict[str, Any] = {
+        "names": tuple(m.name for m in metrics),
+        "support": tuple(m.support for m in metrics),
+    }
+    if isinstance(found, Normal):
+        undefined[there] = found.undefined
+        fixed["undefined"] = tuple(undefined)
+    return map_components(fill, found, **fixed)

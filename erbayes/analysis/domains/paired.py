@@ -12,23 +12,17 @@ import pandas as pd
 
 from ..._internal.arrays import FloatArray, Seed
 from ..._internal.errors import need
-from ...engine.closed_form import Taylor, effects
+from ...design.sample import Sample
+from ...engine.closed_form import Taylor
 from ...engine.contract import Engine, need_paired
+from ...engine.differences import subtract
 from ...metrics.columns import Links
 from ...metrics.definitions import USUAL, Metric, Wanted, chosen
 from ...metrics.intervals import Kind
 from ...metrics.uncertain import Draws, Normal, Tabled
 from ...units.grouping import Of
 from ..comparison import Comparison
-from .effective import (
-    FEWEST,
-    count_degrees,
-    count_moving_draws,
-    degrees,
-    effective_draws,
-    few_draws,
-    few_moving,
-)
+from .effective import FEWEST, degrees, effective_draws, few_draws
 from .estimates import Settings, grouped
 from .metric import Place, text
 from .shown import intervals_table, tidy
@@ -38,49 +32,47 @@ from .shown import intervals_table, tidy
 class ComparedByDomain(Tabled):
     """Differences of several predictions by domain.
 
-    `joint`: estimates of the first prediction by domain and metric, then of the second, and so on;
-    `effective` (p, d, k): effective draws of each estimate; `effects` (p, n, d, k): of draws on estimates;
-    `census`: true if every unit is labelled. A difference that fewer than five effective draws move has no
-    interval: a sample of other draws would show another.
+    `comparison`: of all records; `domains` (d,), `metrics` (k,); `by_metric` (d x k): each metric of the
+    first domain, then of the second, and so on; `joint`: these of the first prediction, then of the second, and so
+    on; `samples`: with groups, of each prediction; `effective` (p, d, k): effective draws of each estimate.
     """
 
-    predictions: tuple[str, ...]
+    comparison: Comparison
     domains: tuple[Place, ...]
     metrics: tuple[Metric, ...]
+    by_metric: tuple[Metric, ...]
     joint: Normal | Draws
+    samples: tuple[Sample, ...]
     effective: FloatArray
-    effects: FloatArray
-    census: bool
     fewest: float = FEWEST
+
+    @property
+    def predictions(self) -> tuple[str, ...]:
+        """Return the names of the predictions, (p,)."""
+        return self.comparison.predictions
 
     def table(
         self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
     ) -> pd.DataFrame:
         """Return each prediction minus each earlier one by domain, for parameters of `ByDomain.table`."""
-        shape, tables = self.effective.shape, []
-        at = np.arange(len(self.joint.names)).reshape(shape)
+        k, tables = len(self.metrics), []
+        census = self.samples[0].expansion.variance.census
         for (i, first), (j, second) in combinations(enumerate(self.predictions), 2):
-            for k, metric in enumerate(self.metrics):
-                both = self.joint.part([*at[i, :, k], *at[j, :, k]])
-                d, old, new = len(self.domains), self.effects[i, :, :, k], self.effects[j, :, :, k]
-                fit = both.contrast(np.hstack([-np.eye(d), np.eye(d)]), list(map(text, self.domains)))
-                if isinstance(fit, Normal):
-                    change = new - old
-                    fit = replace(fit, df=np.fmin(fit.df, count_degrees(change - change.mean(axis=0))))
-                fewer = np.minimum(self.effective[i, :, k], self.effective[j, :, k])
-                few = [""] * d if self.census else self._explain_few(fewer, count_moving_draws(old, new))
-                shown = intervals_table(fit, level, kind, few, [range(d)] * simultaneous)
+            names = [text(domain) for domain in self.domains for _ in self.metrics]
+            moved = subtract(
+                self.joint, self.samples, self.by_metric, [(i, j)], names, self.comparison.overlaps
+            )
+            for at, metric in enumerate(self.metrics):
+                fewer = np.minimum(self.effective[i, :, at], self.effective[j, :, at])
+                few = ["" if census else few_draws(n, self.fewest) for n in fewer.tolist()]
+                fit = moved.part(range(at, len(names), k))
+                shown = intervals_table(fit, level, kind, few, [range(len(few))] * simultaneous)
                 shown = shown.rename_axis("domain").reset_index()
                 shown.insert(0, "difference", f"{second} - {first}")
                 shown.insert(2, "metric", metric.name)
                 shown.insert(list(shown.columns).index("lower"), "n_eff", fewer)
                 tables.append(shown)
         return tidy(pd.concat(tables))
-
-    def _explain_few(self, effective: FloatArray, moving: FloatArray) -> list[str]:
-        """Return why differences have no interval, from effective and moving draws, (d,) each."""
-        both = zip(effective.tolist(), moving.tolist(), strict=True)
-        return [few_draws(n, self.fewest) or few_moving(m) for n, m in both]
 
 
 def compare_by_domain(
@@ -142,8 +134,5 @@ def compare_by_domain(
         joint = replace(joint, df=np.fmin(joint.df, np.concatenate([degrees(s, by_metric) for s in samples])))
     shape = (len(places), len(settings.metrics))
     effective = np.array([effective_draws(s, by_metric).reshape(shape) for s in samples])
-    moves = np.array([effects(s, by_metric).reshape(-1, *shape) for s in samples])
-    census = samples[0].expansion.variance.census
-    return ComparedByDomain(
-        comparison.predictions, places, settings.metrics, joint, effective, moves, census, fewest
-    )
+    given_metrics = settings.metrics, tuple(by_metric)
+    return ComparedByDomain(comparison, places, *given_metrics, joint, tuple(samples), effective, fewest)

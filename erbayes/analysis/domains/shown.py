@@ -1,7 +1,4 @@
-"""Tables of domains: intervals that hold at once, and differences.
-
-Source of intervals of differences: Zou and Donner (2008), Statistics in Medicine 27, 1693-1702.
-"""
+"""Tables of domains: intervals that hold at once, and differences."""
 
 from __future__ import annotations
 
@@ -50,34 +47,12 @@ def differences_table(
     kind: Kind | None,
     simultaneous: bool,
 ) -> pd.DataFrame:
-    """Return the table of the second minus the first component of each pair (Zou and Donner 2008).
-
-    With limits (l, u) of x and (l', u') of y, and correlation r, the limits of x - y are
-    x - y - √((x-l)² + (u'-y)² - 2 r (x-l)(u'-y)) and x - y + √((u-x)² + (y-l')² - 2 r (u-x)(y-l')).
-    """
+    """Return the table of the second minus the first component of each pair."""
     first, second = np.transpose(pairs)
     C = np.zeros((len(pairs), len(fit.names)))
     C[np.arange(len(pairs)), second], C[np.arange(len(pairs)), first] = 1.0, -1.0
-    contrast = fit.contrast(C, names)
     families = [range(len(pairs))] * simultaneous
-    table = intervals_table(contrast, level, None if isinstance(fit, Normal) else kind, few, families)
-    if isinstance(fit, Normal):
-        enough = [i for i, why in enumerate(few) if not why]
-        used = simultaneous_level(contrast.part(enough), level) if simultaneous and enough else level
-        single = fit.table(used, kind)
-        down = (single["estimate"] - single["lower"]).to_numpy()
-        up = (single["upper"] - single["estimate"]).to_numpy()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            r = np.nan_to_num(fit.cov[first, second] / (fit.sd[first] * fit.sd[second]))
-        low = down[second] ** 2 + up[first] ** 2 - 2 * r * down[second] * up[first]
-        high = up[second] ** 2 + down[first] ** 2 - 2 * r * up[second] * down[first]
-        shown = table["kind"] != "none"
-        table["lower"] = (table["estimate"] - np.sqrt(np.maximum(low, 0))).where(shown)
-        table["upper"] = (table["estimate"] + np.sqrt(np.maximum(high, 0))).where(shown)
-        table["kind"] = [
-            f"{name}, of both" if there else "none"
-            for name, there in zip(single["kind"].to_numpy()[second], shown, strict=True)
-        ]
+    table = intervals_table(fit.contrast(C, names), level, kind, few, families)
     return table.rename_axis("difference").reset_index()
 
 

@@ -34,6 +34,7 @@ from ...design.contract import SelectedBySize
 from ...metrics.definitions import Metric
 from ...metrics.intervals import DEFAULT, Kind
 from ...metrics.uncertain import Normal
+from ...metrics.unseen import Unseen
 
 MOST = 10**9
 """Largest number of draws that a search tries, which is more than anybody labels."""
@@ -58,9 +59,9 @@ class Outlook:
 
     `estimate`, `variance`, `effective` (k,): each metric, the variance S² of one draw, and effective draws
     per draw; `covariance` (k, 3, 3): that of the estimate, log S² and log `effective` under the pilot's
-    design; `extremes` (k, 2): as in `Normal`; `pilot_effective`, `df` (k,): effective draws of the pilot, ∞
-    for a census; `share`, `reach`, `price` (m,): of the units that each of the m draws of the pilot stands
-    for, their chance at one draw, that of one of them (0 if N is not known), and the cost of one.
+    design; `extremes` (k, 2): `reach` of `Unseen`; `pilot_effective`, `df` (k,): effective draws of the
+    pilot, ∞ for a census; `share`, `reach`, `price` (m,): of the units that each of the m draws of the pilot
+    stands for, their chance at one draw, that of one of them (0 if N is not known), and the cost of one.
     """
 
     design: SelectedBySize | ByPredictedSize
@@ -102,13 +103,12 @@ class Outlook:
         variance = self.variance * np.exp(log_S2) * theta / n
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             fit = Normal(
-                tuple(m.name for m in self.metrics),
-                self.estimate + dx,
-                variance[..., None] * np.eye(len(n)),
-                np.maximum((n - 1) * effective, 1.0),
-                tuple(m.support for m in self.metrics),
-                n * effective / theta,
-                self.extremes - dx[..., None],
+                names=tuple(m.name for m in self.metrics),
+                mean=self.estimate + dx,
+                cov=variance[..., None] * np.eye(len(n)),
+                df=np.maximum((n - 1) * effective, 1.0),
+                support=tuple(m.support for m in self.metrics),
+                unseen=Unseen(effective=n * effective / theta, reach=self.extremes - dx[..., None]),
             )
             half = np.diff(fit.interval(level, self.kind))[..., 0] / 2
             if len(half) == 1:
@@ -160,7 +160,8 @@ class Outlook:
 
     def _add_pseudo_draws(self) -> Outlook:
         """Return the outlook if the pilot had the pseudo-draws too; its covariance is NaN if S² stays 0."""
-        share, ends = DEFAULT.share(self.extremes, self.pilot_effective), self.extremes
+        ends = self.extremes
+        share = Unseen(effective=self.pilot_effective, reach=ends).weigh_pseudo_draws(DEFAULT.mass)
         estimate = self.estimate + share / (1 + 2 * share) * ends.sum(axis=1)
         square = ends**2 / self.effective[:, None]
         variance = (self.variance + share * square.sum(axis=1)) / (1 + 2 * share) ** 2

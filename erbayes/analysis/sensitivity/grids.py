@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from math import isfinite
 from typing import Any
@@ -24,6 +24,7 @@ from ...labels import Annotator, KeptRecords, MissedPieces
 from ...labels.annotators.error_models import restore
 from ...metrics.definitions import Metric, Wanted, chosen, chosen_one
 from ...metrics.uncertain import Draws, Normal, Tabled
+from ...metrics.unseen import map_components
 from .bias import PRF
 
 PARTS = ("estimate", "lower", "upper")
@@ -57,14 +58,14 @@ def averaged(results: Sequence[Normal | Draws]) -> Normal | Draws:
     if not others:
         return first
 
-    def mean(part: str) -> Any:
-        return np.mean([getattr(result, part) for result in results], axis=0)
+    def mean(_: Any, *of_each: Any) -> Any:
+        return of_each[0] if isinstance(of_each[0], tuple) else np.mean(of_each, axis=0)
 
     if isinstance(first, Normal):
-        parts = {p: mean(p) for p in ("mean", "cov", "df", "effective")}
-        return replace(first, **parts, extremes=mean("reach"))
+        return map_components(mean, first, *[r for r in others if isinstance(r, Normal)])
     values = np.concatenate([result.flat for result in results if isinstance(result, Draws)])
-    return Draws(first.names, values[None], first.support, mean("estimate"))
+    centre = np.mean([result.estimate for result in results], axis=0)
+    return Draws(first.names, values[None], first.support, centre)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

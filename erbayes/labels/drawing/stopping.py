@@ -22,7 +22,6 @@ import pandas as pd
 
 from ..._internal.arrays import FloatArray
 from ..._internal.errors import DataError, NotIdentified, head, need_object, number
-from ...design.calibration import NOTABLE
 from ...design.sample import Sample, need_sample
 from ...engine.bounded_means import Betting, BoundedMeans, Means, with_draws
 from ...engine.closed_form import taylor
@@ -31,6 +30,7 @@ from ...metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, ClusterSum,
 from ...metrics.definitions import Metric, chosen, is_share
 from ...metrics.intervals import DEFAULT, Anytime, Kind, check_level
 from ...metrics.uncertain import Normal, Tabled, reason_column
+from ...metrics.unseen import NOTABLE
 
 MOST = 100_000
 """The largest number of draws for which a check looks ahead."""
@@ -223,7 +223,10 @@ def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, le
     # and then allows any value for the rest
     known = None if exact else _find_known_total(metric)
     share = 0.0 if known is None else float(sample.out_of_reach(known))
-    seen, whole = replace(fit, beyond=0.0), replace(fit, beyond=share * is_share(metric))
+    seen, whole = (
+        replace(fit, unseen=replace(fit.unseen, out_of_reach=at))
+        for at in (np.zeros(1), np.full(1, share * is_share(metric)))
+    )
     of_seen, bounds = (f.interval(level, kind)[0] for f in (seen, whole))
     verdict = _judge_bounds(bounds, minimum)
     reason = ""
@@ -234,7 +237,7 @@ def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, le
     further: int | None = None if reason else 0
     if verdict is Verdict.OPEN and not reason:
         further = _count_further_draws(seen, kind, level, minimum, sample.expansion.unit.shape[-1])
-    return _Answer(fit.mean[0], bounds, kind.label(metric.support), verdict, further, reason)
+    return _Answer(fit.mean[0], bounds, kind.label(fit, 0), verdict, further, reason)
 
 
 def _find_known_total(metric: Metric) -> ClusterSum | None:
@@ -297,7 +300,8 @@ def _judge_bounds(bounds: FloatArray, minimum: float) -> Verdict:
 def _extrapolate_fit(fit: Normal, draws: int, total: int) -> Normal:
     """Return a fit of `draws` draws as it would be after `total`, if further draws were like those so far."""
     factor = total / draws
-    longer = replace(fit, cov=fit.cov / factor, df=fit.df * factor, effective=fit.effective * factor)
+    unseen = replace(fit.unseen, effective=fit.unseen.effective * factor)
+    longer = replace(fit, cov=fit.cov / factor, df=fit.df * factor, unseen=unseen)
     # betting needs single draws, so that those at hand are repeated
     if isinstance(fit, Means):
         k = len(fit.names)

@@ -1,0 +1,152 @@
+"""Differences of predictions that are judged by the same draws: gains less losses (docs/unseen.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .._internal.arrays import FloatArray
+from ..design.sample import Sample
+from ..metrics.columns import PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS
+from ..metrics.definitions import (
+    Group,
+    Metric,
+    b3_precision,
+    b3_recall,
+    cluster_precision,
+    pairwise_precision,
+)
+from ..metrics.moves import Moves
+from ..metrics.totals import count_clusters_in_error
+from ..metrics.uncertain import Draws, Normal, stacked
+from ..metrics.unseen import Unseen
+from ..units.shared import Overlaps, Shared
+from .closed_form import linearise
+
+ROUNDING = 1e-12
+"""Difference of two metrics that is rounding, over the first one or over 1."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Side:
+    """One of two predictions: its sample and fit, with effects and shares of draws, (n, k) each."""
+
+    sample: Sample
+    fit: Normal
+    effect: FloatArray
+    share: FloatArray
+
+
+def subtract(
+    joint: Normal | Draws,
+    samples: Sequence[Sample],
+    metrics: Sequence[Metric],
+    pairs: Sequence[tuple[int, int]],
+    names: Sequence[str],
+    overlaps: Overlaps,
+) -> Normal | Draws:
+    """Return metrics of the second less the first prediction of each pair, (pairs x metrics), jointly.
+
+    `joint` has all metrics of the first prediction, then of the second, and so on; `samples` are the same
+    draws with the overlaps of each.
+    """
+    k, one = len(metrics), np.eye(len(samples))
+    change = np.array([one[second] - one[first] for first, second in pairs])
+    contrast = joint.contrast(np.kron(change, np.eye(k)), names)
+    if isinstance(contrast, Draws) or isinstance(joint, Draws):
+        return contrast
+    lines = [linearise(sample, metrics) for sample in samples]
+    sides = [
+        _Side(sample, joint.part(range(i * k, i * k + k)), *lines[i]) for i, sample in enumerate(samples)
+    ]
+    plain = contrast.plain()
+    moved = [
+        _move(plain.part(range(at * k, at * k + k)), sides[i], sides[j], metrics, overlaps.find(i, j))
+        for at, (i, j) in enumerate(pairs)
+    ]
+    return stacked(moved, plain.cov)
+
+
+def _move(
+    difference: Normal, first: _Side, second: _Side, metrics: Sequence[Metric], shared: Shared | None
+) -> Normal:
+    """Return the differences of two predictions with the gains and losses of draws."""
+    variance, effective = first.sample.expansion.variance, difference.unseen.effective
+    size = np.maximum(np.abs(first.fit.mean), 1.0)
+    D = np.where(np.abs(difference.mean) <= ROUNDING * size, 0.0, difference.mean)
+    a, e = (first.share + second.share) / 2, second.effect - first.effect
+    out_of_reach, parts = _measure_out_of_reach(first, second, shared)
+    moves = Moves.of(
+        e + a * (D - e.sum(axis=0)),  # 0 where both predictions have the same overlaps with the draw
+        a,
+        lambda both: variance.covariance(variance.residuals(both)),
+        variance=np.diagonal(difference.cov),
+        reach=_measure_reach(first.fit, second.fit, metrics),
+        effective=effective,
+        theta=variance.theta_mean,
+        df=difference.df,
+        certain=_find_certain_ends(first, second, metrics, shared),
+        parts=parts,
+    )
+    unseen = Unseen(effective=effective, out_of_reach=out_of_reach)
+    return replace(difference, mean=D, unseen=unseen, moves=moves)
+
+
+def _measure_reach(first: Normal, second: Normal, metrics: Sequence[Metric]) -> FloatArray:
+    """Return how far an unseen draw of average size moves a difference up and down, (k, 2)."""
+    length = np.diff(first.support)[:, 0] * count_clusters_in_error(metrics)
+    of_stock = np.maximum(*(np.abs(fit.unseen.reach).sum(axis=-1) for fit in (first, second)))
+    return np.where(np.isfinite(length), length, of_stock)[:, None].repeat(2, axis=1)
+
+
+def _measure_out_of_reach(
+    first: _Side, second: _Side, shared: Shared | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return the larger share of both predictions out of reach, (k,), and parts of its moves, (k, 2, 2)."""
+    shares, moves = [], []
+    for at, side in enumerate((first, second)):
+        share = side.fit.unseen.out_of_reach
+        if shared is not None:
+            # clusters that are in both predictions move no difference
+            differing = side.sample.out_of_reach(PREDICTED_LINKS, shared.differing[at])
+            share = np.where(share > 0, differing, 0.0)
+        shares.append(share)
+        ends = np.abs(np.array(side.fit.support) - side.fit.mean[:, None])
+        of_side = np.where(share[:, None] > 0, share[:, None] * ends, 0.0)
+        moves.append(of_side if at else of_side[:, ::-1])  # what lowers the first raises the difference
+    return np.maximum(*shares), np.stack(moves, axis=-1)
+
+
+def _find_certain_ends(
+    first: _Side, second: _Side, metrics: Sequence[Metric], shared: Shared | None
+) -> FloatArray:
+    """Return ends beyond which no difference lies, whatever the truth is, (k, 2)."""
+    ends = [(least - most, most - least) for least, most in first.fit.support]
+    for j, metric in enumerate(metrics):
+        if metric.group is Group.TRUTH or (shared is not None and shared.alike):
+            ends[j] = (0.0, 0.0)
+        elif shared is not None:
+            ends[j] = _bound_by_shared(metric, first.sample, second.sample, shared) or ends[j]
+    return np.array(ends)
+
+
+def _bound_by_shared(
+    metric: Metric, first: Sample, second: Sample, shared: Shared
+) -> tuple[float, float] | None:
+    """Return the ends of a difference that what both predictions share allows; None if it allows any."""
+    one, other = first.units.known, second.units.known
+    if one is None or other is None:
+        return None
+    if metric in (b3_precision, b3_recall):
+        # records in clusters that are in both predictions have the same values
+        moved = shared.differing[0].total(RECORDS) / one.total(RECORDS)
+        return -moved, moved
+    column = {pairwise_precision: PREDICTED_LINKS, cluster_precision: PREDICTED_CLUSTERS}.get(metric)
+    if column is None:  # true links and entities are not known
+        return None
+    a, b = one.total(column), other.total(column)
+    same = shared.common_links if column is PREDICTED_LINKS else b - shared.differing[1].total(column)
+    scale = same * (1 / b - 1 / a) if a and b else 0.0
+    return -(a - same) / a + min(scale, 0.0), (b - same) / b + max(scale, 0.0)

@@ -1,0 +1,134 @@
+"""Gains less losses: how draws move a difference of two predictions, or a number of entities.
+
+Source: Zou and Donner (2008), Statistics in Medicine 27, 1693-1702 (arms of a difference).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from .._internal.arrays import BoolArray, FloatArray
+from .quantiles import compute_gamma_quantiles, inflate_variances
+from .unseen import by_component
+
+PRIOR = 2.0
+"""Moving draws that the reach of an unseen one counts as, the number of pseudo-draws of single intervals."""
+FREE = 5.0
+"""Degrees of freedom of gains, or losses, without a draw that shows one: 95 % intervals of differences
+covered .93 or more in all of 896 cells with it (docs/unseen.md)."""
+ROUNDING = 1e-14
+"""Move of a draw that is rounding."""
+
+
+def count_moving(d: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return how many of draws move a sum, (Σ|d|)²/Σd² (Kish), and how far they do, Σd²/Σ|d|, (k,) each."""
+    first, second = np.abs(d).sum(axis=0), (d**2).sum(axis=0)
+    moves = second > 0
+    number = np.divide(first**2, second, out=np.zeros_like(first), where=moves)
+    return number, np.divide(second, first, out=np.zeros_like(first), where=moves)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Moves:
+    """Gains and losses of draws, of which components x are the gains G less the losses Λ, (k,).
+
+    `sums` (k, 2): G and Λ; `variance` (k, 2) and `covariance` (k,): theirs under the design; `step` (k, 2):
+    how far an unseen draw moves each of them; `df` (k, 2): degrees of freedom; `moving` (k,): draws that move
+    x; `certain` (k, 2): ends beyond which x cannot lie; `parts` (k, 2, j): how far what is out of reach can
+    move x down and up. A component that is no such sum is NaN throughout.
+    """
+
+    sums: FloatArray = by_component(-2)
+    variance: FloatArray = by_component(-2)
+    covariance: FloatArray = by_component(-1)
+    step: FloatArray = by_component(-2)
+    df: FloatArray = by_component(-2)
+    moving: FloatArray = by_component(-1)
+    certain: FloatArray = by_component(-2)
+    parts: FloatArray = by_component(-3)
+
+    @classmethod
+    def none(cls, k: int) -> Moves:
+        """Return moves of k components that are no gains and losses."""
+        axes = {f.name: f.metadata["components"][0] for f in fields(cls)}
+        return cls(**{name: np.full((k, 2, 2)[:-axis], np.nan) for name, axis in axes.items()})
+
+    @property
+    def there(self) -> BoolArray:
+        """Return which components are gains and losses, (k,)."""
+        return ~np.isnan(self.moving)
+
+    @classmethod
+    def of(
+        cls,
+        d: FloatArray,
+        a: FloatArray,
+        covariance: Callable[[FloatArray], FloatArray],
+        *,
+        variance: FloatArray,
+        reach: FloatArray,
+        effective: FloatArray,
+        theta: float,
+        df: FloatArray,
+        certain: FloatArray,
+        parts: FloatArray,
+    ) -> Moves:
+        """Return gains and losses of draws that move sums by d, (n, k).
+
+        `a` (n, k): shares of draws in the total that is averaged over, Σa = 1; `covariance` maps
+        contributions (n, 2) to their covariance (2, 2) under the design; `variance` (k,): that of x by the
+        engine, which may not be that of Σd; `reach` (k, 2): how far x would go up and down if all draws were
+        unseen ones of average size; `effective` (k,): n_eff/θ.
+        """
+        d = np.where(np.abs(d) < ROUNDING, 0.0, d)
+        gains, losses = np.maximum(d, 0.0), np.maximum(-d, 0.0)
+        sums = np.stack([gains.sum(axis=0), losses.sum(axis=0)], axis=-1)
+        about = np.stack([gains - a * sums[:, 0], losses - a * sums[:, 1]], axis=-1)
+        V = np.array([covariance(both) for both in np.moveaxis(about, 1, 0)])
+        own = V[:, 0, 0] + V[:, 1, 1] - 2 * V[:, 0, 1]
+        V *= np.divide(variance, own, out=np.ones_like(own), where=(own > 0) & (variance > 0))[:, None, None]
+        moving, typical = count_moving(d)
+        # draws that moved x teach how far an unseen one may, which need not be on the same side
+        seen = (moving * typical * theta)[:, None]
+        step = (seen + PRIOR * reach / effective[:, None]) / (moving + PRIOR)[:, None]
+        of_each = np.stack([count_moving(gains)[0], count_moving(losses)[0]], axis=-1)
+        return cls(
+            sums=sums,
+            variance=np.stack([V[:, 0, 0], V[:, 1, 1]], axis=-1),
+            covariance=V[:, 0, 1],
+            step=step,
+            df=np.minimum(df[:, None], of_each + FREE),
+            moving=moving,
+            certain=certain,
+            parts=parts,
+        )
+
+    def quantile(self, x: FloatArray, p: FloatArray, mass: float) -> FloatArray:
+        """Return x less or plus its arm at probability p, (..., k), with `mass` of an unseen draw a side."""
+        down, up = self._find_arms(np.minimum(p, 1 - p), mass)
+        return np.asarray(np.where(p < 0.5, x - down, x + up))
+
+    def _find_arms(self, tail: FloatArray, mass: float) -> tuple[FloatArray, FloatArray]:
+        """Return the arms of x down and up at a probability of each tail, (..., k) each."""
+        p = np.stack([tail, 1 - tail], axis=-1)[..., None, :]  # (..., k, 1, tails)
+        mean, V = self.sums + mass * self.step, self.variance + mass * self.step**2
+        widened = inflate_variances(V[..., None], self.df[..., None], p)
+        shape = np.broadcast_shapes(widened.shape, p.shape)
+        quantiles = compute_gamma_quantiles(
+            np.broadcast_to(mean[..., None], shape), widened, np.broadcast_to(p, shape)
+        )
+        arms = np.maximum((quantiles - self.sums[..., None]) * [-1.0, 1.0], 0.0)  # (..., k, sides, tails)
+        spread = np.sqrt(V.prod(axis=-1))
+        r = np.divide(self.covariance, spread, out=np.zeros_like(spread), where=spread > 0)
+        (gain_down, gain_up), (loss_down, loss_up) = (
+            (arms[..., side, 0], arms[..., side, 1]) for side in (0, 1)
+        )
+        return _join_arms(gain_down, loss_up, r), _join_arms(gain_up, loss_down, r)
+
+
+def _join_arms(one: FloatArray, other: FloatArray, r: FloatArray) -> FloatArray:
+    """Return the arm of a difference from those of both parts, whose correlation is r (Zou and Donner)."""
+    return np.sqrt(np.maximum(one**2 + other**2 - 2 * r * one * other, 0.0))

@@ -1,0 +1,105 @@
+"""What the draws of a sample have not shown, and what every interval allows for it.
+
+Errors of a good matcher are rare and come in lumps, so that most samples show none of them. Results of
+engines therefore know of each metric how far a draw that was not made could move it, how many draws there
+are, and which share of it lies in clusters larger than any that a draw touches. Intervals, differences,
+certificates, verdicts and tests of balance take it from there (docs/unseen.md has proofs and studies).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._internal.arrays import FloatArray
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+NOTABLE = 0.1
+"""Share of all predicted links out of reach up to which it is chance like any other error. Above it is
+ignorance: interval scores were least with a tenth (docs/unseen.md), which is also the bar of alarms."""
+
+
+def by_component(*axes: int, **default: Any) -> Any:
+    """Return a field of a dataclass that has a value per component, along these axes of an array."""
+    return field(metadata={"components": axes}, **default)
+
+
+def map_components[Result: DataclassInstance](
+    change: Callable[..., Any], *results: Result, **fixed: Any
+) -> Result:
+    """Return the first result, with `change(axes, *values)` in the place of each field `by_component`.
+
+    Selecting, stacking and filling components go through here, so that no field is forgotten. Fields that are
+    results themselves are mapped in turn, fields without a value stay so, and `fixed` ones are set.
+    """
+    first, values = results[0], dict[str, Any]()
+    for f in fields(first):
+        axes = f.metadata.get("components")
+        if axes is None or f.name in fixed:
+            continue
+        of_each = [getattr(result, f.name) for result in results]
+        if is_dataclass(of_each[0]):
+            values[f.name] = map_components(change, *of_each)
+        elif of_each[0] is not None:
+            values[f.name] = change(axes, *of_each)
+    return replace(first, **values, **fixed)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Unseen:
+    """What no draw has shown of each metric, (..., k).
+
+    `effective` (..., k): effective number of draws over the finite-population correction, n_eff/θ: ∞ for a
+    census; `reach` (..., k, 2): changes of the metric, to first order, if all draws were of the one entity
+    that lowers it most, or raises it most; by default they reach the ends of a bounded support, and are 0 on
+    others; `out_of_reach` (..., k): the known share of what the metric averages over in clusters larger than
+    any that a draw touches. A number counts for all metrics.
+    """
+
+    effective: FloatArray = by_component(-1, default=np.inf)
+    reach: FloatArray = by_component(-2, default=None)
+    out_of_reach: FloatArray = by_component(-1, default=0.0)
+
+    def for_metrics(self, distances: FloatArray) -> Unseen:
+        """Return the same with an array in each field, from `distances` to both ends, (..., k, 2)."""
+        shape = distances.shape[:-1]
+        return Unseen(
+            effective=np.broadcast_to(self.effective, shape),
+            reach=distances if self.reach is None else self.reach,
+            out_of_reach=np.broadcast_to(self.out_of_reach, shape),
+        )
+
+    def weigh_pseudo_draws(self, mass: float) -> FloatArray:
+        """Return the mass of each of two pseudo-draws over the effective draws, (..., k).
+
+        It is `mass` at an end of the scale, as in Jeffreys' prior, and fades towards the middle, where draws
+        show enough errors, by the factor ((u - d)/(u + d))² of the distances d down and u up.
+        """
+        length = np.abs(self.reach).sum(axis=-1)
+        fade = np.divide(self.reach.sum(axis=-1), length, out=np.zeros_like(length), where=length > 0) ** 2
+        return np.asarray(mass * fade / self.effective)
+
+    def spread_pseudo_draws(self, mass: float) -> FloatArray:
+        """Return the variance that the pseudo-draws add to each metric, (..., k)."""
+        return np.asarray(self.weigh_pseudo_draws(mass) / self.effective * (self.reach**2).sum(axis=-1))
+
+
+def widen(x: FloatArray, bounds: FloatArray, share: FloatArray, parts: FloatArray) -> FloatArray:
+    """Return intervals (..., k, 2) that allow any value for a `share` φ, (..., k), that no draw reaches.
+
+    With arms δ of the interval of the rest, and `parts` f (..., k, 2, j) by which what is out of reach can
+    move the metric x down and up, arms are √(((1-φ)δ)² + Σf²) up to a tenth, where it is chance like any
+    other error (Zou and Donner 2008, Statistics in Medicine 27, 1693-1702), and (1-φ)δ + Σf above, an
+    identified set (Manski 2003, Partial Identification of Probability Distributions).
+    """
+    share = share[..., None]
+    with np.errstate(invalid="ignore"):  # infinite supports, whose share is 0
+        arms = (1 - share) * np.abs(bounds - x[..., None])
+        of_chance = np.sqrt(arms**2 + (parts**2).sum(axis=-1))
+        widened = np.where(share > NOTABLE, arms + parts.sum(axis=-1), of_chance) * [-1.0, 1.0]
+    return np.where(share > 0, x[..., None] + widened, bounds)
