@@ -28,6 +28,7 @@ from erbayes.cli.designs import DesignName
 from erbayes.design import calibration, nonresponse
 from erbayes.labels import Poisson, Records
 from erbayes.metrics import intervals
+from erbayes.metrics.unseen import Unseen
 from erbayes.report import report
 from erbayes.study import Entities, draw_samples, study
 from erbayes.study import populations as sim
@@ -387,7 +388,14 @@ SUPPORTS = (m.UNIT, (-1.0, 1.0), m.definitions.POSITIVE, (1.0, np.inf), (-np.inf
 
 def normal(x, sd, support):
     """A closed-form estimate of one metric."""
-    return eb.metrics.Normal(("x",), np.array([x]), np.array([[sd**2]]), np.array([9.0]), (support,), 20.0)
+    return eb.metrics.Normal(
+        names=("x",),
+        mean=np.array([x]),
+        cov=np.array([[sd**2]]),
+        df=np.array([9.0]),
+        support=(support,),
+        unseen=Unseen(effective=20.0),
+    )
 
 
 def test_every_kind_has_an_example():

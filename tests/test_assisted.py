@@ -25,6 +25,7 @@ from erbayes.auxiliary.reference import Reference, find_reached
 from erbayes.auxiliary.second import Changes
 from erbayes.engine.closed_form import effects
 from erbayes.labels import Records
+from erbayes.metrics.unseen import Unseen
 from erbayes.report import report
 from erbayes.study import Entities, study
 from erbayes.study import populations as sim
@@ -290,13 +291,12 @@ def test_the_interval_reaches_from_the_least_estimate_to_the_largest():
                 variance = found.cov[j, j] - (down + up) ** 2 / 12
                 ends = [
                     eb.metrics.Normal(
-                        ("x",),
-                        found.mean[j : j + 1] + shift,
-                        np.array([[variance]]),
-                        found.df[j : j + 1],
-                        ((0.0, 1.0),),
-                        found.effective[j : j + 1],
-                        found.extremes[j : j + 1],
+                        names=("x",),
+                        mean=found.mean[j : j + 1] + shift,
+                        cov=np.array([[variance]]),
+                        df=found.df[j : j + 1],
+                        support=((0.0, 1.0),),
+                        unseen=Unseen(effective=found.effective[j : j + 1], reach=found.extremes[j : j + 1]),
                     ).interval(level, kind)[0]
                     for shift in (-down, up)
                 ]

@@ -430,16 +430,32 @@ def test_a_subgroup_has_its_number_of_entities_and_no_alarm():
 
 def test_simultaneous_intervals_of_independent_components():
     """For k independent ones the level is that of Sidak, 0.95^(1/k)."""
-    fit = eb.metrics.Normal(tuple("abcdefgh"), np.ones(8), np.eye(8), np.full(8, 50.0), ((0.0, np.inf),) * 8)
+    fit = eb.metrics.Normal(
+        names=tuple("abcdefgh"),
+        mean=np.ones(8),
+        cov=np.eye(8),
+        df=np.full(8, 50.0),
+        support=((0.0, np.inf),) * 8,
+    )
     assert simultaneous_level(fit, 0.95) == pytest.approx(0.95 ** (1 / 8), abs=0.0015)
-    same = eb.metrics.Normal(("a", "b"), np.ones(2), np.ones((2, 2)), np.full(2, 50.0), ((0.0, np.inf),) * 2)
+    same = eb.metrics.Normal(
+        names=("a", "b"),
+        mean=np.ones(2),
+        cov=np.ones((2, 2)),
+        df=np.full(2, 50.0),
+        support=((0.0, np.inf),) * 2,
+    )
     assert simultaneous_level(same, 0.95) == pytest.approx(0.95, abs=0.006)
 
 
 @pytest.mark.parametrize("error, counted", [(1e-17, False), (0.9e-12, False), (1.1e-12, True)])
 def test_a_standard_error_that_is_rounding_widens_no_interval(error, counted):
     fit = eb.metrics.Normal(
-        ("a", "b"), np.ones(2), np.diag([1.0, error**2]), np.full(2, 50.0), ((0.0, np.inf),) * 2
+        names=("a", "b"),
+        mean=np.ones(2),
+        cov=np.diag([1.0, error**2]),
+        df=np.full(2, 50.0),
+        support=((0.0, np.inf),) * 2,
     )
     assert (simultaneous_level(fit, 0.95) > 0.95) == counted
 

@@ -7,6 +7,7 @@ from scipy import stats
 
 import erbayes as eb
 from erbayes import metrics as m
+from erbayes.metrics.unseen import Unseen
 
 pytestmark = [pytest.mark.kernel, pytest.mark.lowest]
 SUPPORTS = ((0.0, 1.0), (-1.0, 1.0), (0.0, np.inf), (1.0, np.inf), (-np.inf, np.inf))
@@ -14,7 +15,14 @@ SUPPORTS = ((0.0, 1.0), (-1.0, 1.0), (0.0, np.inf), (1.0, np.inf), (-np.inf, np.
 
 def fit(mean, sd=0.05, df=9.0, support=(0.0, 1.0), draws=20.0, extremes=None):
     V = np.array([[sd**2]])
-    return eb.metrics.Normal(("x",), np.array([mean]), V, np.array([df]), (support,), draws, extremes)
+    return eb.metrics.Normal(
+        names=("x",),
+        mean=np.array([mean]),
+        cov=V,
+        df=np.array([df]),
+        support=(support,),
+        unseen=Unseen(effective=draws, reach=extremes),
+    )
 
 
 def by_hand(x, sd, df, support, draws, reach, p, mass=0.5):
@@ -106,9 +114,18 @@ def test_many_samples_at_once_are_each_alone():
     cov, df = sd[..., None] ** 2 * np.eye(2), rng.uniform(2, 50, (3, 2))
     support = ((0.0, 1.0), (0.0, np.inf))
     for kind in (eb.intervals.BetaGamma(), eb.intervals.Symmetric(), eb.intervals.WALD):
-        together = eb.metrics.Normal(("a", "b"), mean, cov, df, support, 30.0).interval(0.9, kind)
+        together = eb.metrics.Normal(
+            names=("a", "b"), mean=mean, cov=cov, df=df, support=support, unseen=Unseen(effective=30.0)
+        ).interval(0.9, kind)
         for i in range(3):
-            alone = eb.metrics.Normal(("a", "b"), mean[i], cov[i], df[i], support, 30.0).interval(0.9, kind)
+            alone = eb.metrics.Normal(
+                names=("a", "b"),
+                mean=mean[i],
+                cov=cov[i],
+                df=df[i],
+                support=support,
+                unseen=Unseen(effective=30.0),
+            ).interval(0.9, kind)
             np.testing.assert_array_equal(together[i], alone)
 
 
@@ -205,7 +222,11 @@ def test_precision_and_recall_can_move_to_0_and_1_and_the_rand_index_hardly():
 
 def part(found):
     return eb.metrics.Normal(
-        found.names[:2], found.mean[:2], found.cov[:2, :2], found.df[:2], found.support[:2]
+        names=found.names[:2],
+        mean=found.mean[:2],
+        cov=found.cov[:2, :2],
+        df=found.df[:2],
+        support=found.support[:2],
     )
 
 

@@ -17,7 +17,9 @@ P, R = m.pairwise_precision, m.pairwise_recall
 
 
 def normal(mean, sd=1.0):
-    return eb.metrics.Normal(("x",), np.array([mean]), np.array([[sd**2]]), np.array([np.inf]), LINE)
+    return eb.metrics.Normal(
+        names=("x",), mean=np.array([mean]), cov=np.array([[sd**2]]), df=np.array([np.inf]), support=LINE
+    )
 
 
 def gamma_draws(number=5000):
@@ -78,7 +80,13 @@ def test_chains_and_ranks_of_the_first_result_stay():
     rng = np.random.default_rng(3)
     values = rng.multivariate_normal([0, 0], [[1, 0.9], [0.9, 1]], (4, 250))
     draws = eb.metrics.Draws(("a", "b"), values, LINE * 2)
-    wide = eb.metrics.Normal(("a", "b"), np.array([5.0, 5.0]), 9 * np.eye(2), np.full(2, np.inf), LINE * 2)
+    wide = eb.metrics.Normal(
+        names=("a", "b"),
+        mean=np.array([5.0, 5.0]),
+        cov=9 * np.eye(2),
+        df=np.full(2, np.inf),
+        support=LINE * 2,
+    )
     pool = pool_quantiles([draws, wide], [0.65, 0.35])
     assert pool.values.shape == (4, 250, 2) and pool.tree()["posterior"].sizes["chain"] == 4
     np.testing.assert_array_equal(pool.flat.argsort(axis=0), draws.flat.argsort(axis=0))

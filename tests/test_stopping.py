@@ -18,6 +18,7 @@ from erbayes.engine.bounded_means import draws_of
 from erbayes.labels import ONCE, REPEATED, LinkEnds, Mixture, Rule, check, draw
 from erbayes.labels.drawing.stopping import Verdict
 from erbayes.labels.drawing.stopping import _judge_bounds as judge_bounds
+from erbayes.metrics.unseen import Unseen
 from erbayes.study import populations as sim
 
 P, R = m.pairwise_precision, m.pairwise_recall
@@ -276,7 +277,12 @@ def test_the_boundary_is_that_of_robbins(alpha, n):
 
 def fit(x, sd, effective, support=m.UNIT):
     return eb.metrics.Normal(
-        ("x",), np.array([x]), np.array([[sd**2]]), np.array([np.inf]), (support,), effective
+        names=("x",),
+        mean=np.array([x]),
+        cov=np.array([[sd**2]]),
+        df=np.array([np.inf]),
+        support=(support,),
+        unseen=Unseen(effective=effective),
     )
 
 

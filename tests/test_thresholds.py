@@ -27,6 +27,7 @@ from erbayes.labels.drawing.drawn import _number_runs as number_runs
 from erbayes.labels.drawing.stopping import _explain_out_of_balance as explain_balance
 from erbayes.labels.drawing.stopping import _extrapolate_fit as continued
 from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS, PieceSum
+from erbayes.metrics.unseen import Unseen
 from erbayes.study import populations as sim
 
 R = m.pairwise_recall
@@ -250,7 +251,14 @@ def test_degrees_of_freedom_are_1_at_least(weight):
 
 def normal(variance, mean=1.0):
     one = np.full(1, mean)
-    return eb.metrics.Normal(("x",), one, np.array([[variance]]), one * 9, ((-np.inf, np.inf),), 10.0)
+    return eb.metrics.Normal(
+        names=("x",),
+        mean=one,
+        cov=np.array([[variance]]),
+        df=one * 9,
+        support=((-np.inf, np.inf),),
+        unseen=Unseen(effective=10.0),
+    )
 
 
 def test_a_variance_below_0_is_rounding_or_refused():
@@ -265,7 +273,14 @@ def test_a_variance_below_0_is_rounding_or_refused():
 def test_what_cancels_in_a_difference_is_rounding(left, rounding):
     """Two estimates of variance 1, whose difference has variance `left`: a trillionth of what was added up."""
     cov = np.array([[1, 1 - left / 2], [1 - left / 2, 1]])
-    two = eb.metrics.Normal(("x", "y"), np.zeros(2), cov, np.full(2, 9.0), ((-np.inf, np.inf),) * 2, 10.0)
+    two = eb.metrics.Normal(
+        names=("x", "y"),
+        mean=np.zeros(2),
+        cov=cov,
+        df=np.full(2, 9.0),
+        support=((-np.inf, np.inf),) * 2,
+        unseen=Unseen(effective=10.0),
+    )
     assert bool(two.contrast(np.array([1.0, -1.0]), ["x - y"]).sd[0] == 0) is rounding
 
 
@@ -587,7 +602,9 @@ def test_a_domain_has_an_interval_from_ten_effective_draws(draws, shown):
 
 
 def test_degrees_of_freedom_grow_with_the_draws():
-    fit = eb.metrics.Normal(("x",), np.array([0.5]), np.array([[0.04]]), np.array([7.0]), ((0.0, 1.0),))
+    fit = eb.metrics.Normal(
+        names=("x",), mean=np.array([0.5]), cov=np.array([[0.04]]), df=np.array([7.0]), support=((0.0, 1.0),)
+    )
     longer = continued(fit, 20, 60)
     assert longer.df[0] == pytest.approx(21) and longer.cov[0, 0] == pytest.approx(0.04 / 3)
 
