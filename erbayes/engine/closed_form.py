@@ -101,9 +101,9 @@ def effects(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
     return np.asarray(z @ totals.slopes(metrics)[:, : len(counted)].T)
 
 
-def paired_taylor(samples: Sequence[Sample], metrics: Sequence[Metric]) -> Normal:
+def paired_taylor(samples: Sequence[Sample], metrics: Sequence[Metric], order: int = 2) -> Normal:
     """Return metrics of all samples in order, with covariances from the shared draws."""
-    fits = [taylor(sample, metrics).apply(metrics) for sample in samples]
+    fits = [taylor(sample, metrics).apply(metrics, order) for sample in samples]
     parts = np.hstack([effects(sample, metrics) for sample in samples])
     return stacked(fits, samples[0].expansion.variance.covariance(parts))
 

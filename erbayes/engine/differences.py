@@ -24,6 +24,7 @@ from ..metrics.uncertain import Draws, Normal, stacked
 from ..metrics.unseen import Unseen
 from ..units.shared import Overlaps, Shared
 from .closed_form import linearise
+from .replicates import Replicates
 
 ROUNDING = 1e-12
 """Difference of two metrics that is rounding, over the first one or over 1."""
@@ -53,20 +54,25 @@ def subtract(
     draws with the overlaps of each.
     """
     k, one = len(metrics), np.eye(len(samples))
-    change = np.array([one[second] - one[first] for first, second in pairs])
-    contrast = joint.contrast(np.kron(change, np.eye(k)), names)
-    if isinstance(contrast, Draws) or isinstance(joint, Draws):
-        return contrast
-    lines = [linearise(sample, metrics) for sample in samples]
-    sides = [
-        _Side(sample, joint.part(range(i * k, i * k + k)), *lines[i]) for i, sample in enumerate(samples)
-    ]
-    plain = contrast.plain()
-    moved = [
-        _move(plain.part(range(at * k, at * k + k)), sides[i], sides[j], metrics, overlaps.find(i, j))
-        for at, (i, j) in enumerate(pairs)
-    ]
-    return stacked(moved, plain.cov)
+    change = np.kron([one[second] - one[first] for first, second in pairs], np.eye(k))
+
+    def move(fit: Normal) -> Normal:
+        lines = [linearise(sample, metrics) for sample in samples]
+        sides = [_Side(s, fit.part(range(i * k, i * k + k)), *lines[i]) for i, s in enumerate(samples)]
+        plain = fit.contrast(change, names).plain()
+        of_each = [
+            _move(plain.part(range(at * k, at * k + k)), sides[i], sides[j], metrics, overlaps.find(i, j))
+            for at, (i, j) in enumerate(pairs)
+        ]
+        return stacked(of_each, plain.cov)
+
+    if isinstance(joint, Normal):
+        return move(joint)
+    drawn = joint.contrast(change, names)
+    if not isinstance(joint, Replicates):  # posterior draws know what no draw has shown
+        return drawn
+    fit, given = move(joint.fit), (drawn.names, drawn.values, drawn.support, drawn.centre)
+    return Replicates(*given, fit=fit, moving=fit.moves.moving)
 
 
 def _move(

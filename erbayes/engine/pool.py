@@ -18,6 +18,7 @@ from .._internal.arrays import FloatArray, Seed
 from .._internal.errors import DataError
 from ..metrics.intervals import DEFAULT, EqualTailed, Kind
 from ..metrics.uncertain import Draws, Normal
+from ..metrics.unseen import Unseen
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,8 @@ def pool_quantiles(
     Where results disagree, the pool is about as long as they are on average, and a mixture of them longer
     than both (Lichtendahl et al. 2013). Each draw of the first result is moved to the quantile of the pool at
     its rank, which keeps chains and the dependence of metrics. Quantiles of a `Normal` are the ends of its
-    default intervals. For metrics in `outer` no result is trusted to know its own error: their intervals span
-    those of all results.
+    default intervals, and what is out of reach for it is so for the pool. For metrics in `outer` no result is
+    trusted to know its own error: their intervals span those of all results.
     """
     results = list(results)
     if len(results) < 2:
@@ -74,7 +75,8 @@ def pool_quantiles(
     ranks = first.flat.argsort(axis=0).argsort(axis=0)
     values = np.take_along_axis(pooled, ranks, axis=0).reshape(first.values.shape)
     centre = shares @ np.stack([one.estimate for one in results])
-    return PooledDraws(first.names, values, first.support, centre)
+    out_of_reach = np.stack([one.unseen.out_of_reach for one in results]).max(axis=0)
+    return PooledDraws(first.names, values, first.support, centre, Unseen(out_of_reach=out_of_reach))
 
 
 def _normalize_weights(weights: Sequence[float] | None, results: int) -> FloatArray:
@@ -92,5 +94,4 @@ def _take_quantiles(result: Normal | Draws, p: FloatArray) -> FloatArray:
     p = np.clip(p, 0.5 / len(p), 1 - 0.5 / len(p))  # quantiles at 0 and 1 are infinite without a support
     quantiles = DEFAULT.quantile(result, p)
     held = np.where(p < 0.5, np.minimum(quantiles, result.mean), np.maximum(quantiles, result.mean))
-    ends = DEFAULT.widened(result, np.stack([held, held], axis=-1))
-    return np.asarray(np.clip(np.where(p < 0.5, ends[..., 0], ends[..., 1]), *np.transpose(result.support)))
+    return np.asarray(np.clip(held, *np.transpose(result.support)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,10 +20,20 @@ from ..design.sample import Sample, need_sample
 from ..metrics.columns import Column
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..metrics.intervals import DEFAULT, Distribution, Kind
-from ..metrics.uncertain import Draws, Normal
-from .closed_form import columns_of, taylor
+from ..metrics.moves import count_moving
+from ..metrics.uncertain import Draws, Estimates, Normal
+from ..metrics.unseen import by_component
+from .closed_form import columns_of, linearise, paired_taylor, taylor
 from .leave_one_out import leave_one_out
 from .schemes import CHUNK, RaoWu, Scheme
+
+FEWEST = 5.0
+"""Draws that move a metric below which it has the interval of the closed form.
+
+Coverage of good matchers was .59 to .76 without it, and is .96 to .99 (docs/unseen.md).
+"""
+ROUNDING = 1e-12
+"""Effect of a draw that is rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,25 +78,37 @@ class BCa:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class Bootstrap(Draws):
-    """Bootstrap replicates of metrics, and of their totals, (1, B, k). Estimates are not corrected for bias.
+class Replicates(Draws):
+    """Bootstrap replicates of metrics, (1, B, k), with their closed form.
 
-    `fit`: the estimates with Taylor standard errors.
+    A resample shows no errors but those of the draws, so that a metric that fewer than five draws move has
+    the interval of the closed form. `fit`: that, of the same estimates; `moving` (k,): draws that move each.
     """
 
+    fit: Normal = by_component(-1)
+    moving: FloatArray = by_component(-1)
+
+    def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
+        """As `Estimates.interval`, or that of the closed form where few draws move a metric."""
+        bounds = DEFAULT.widened(self.fit, Estimates.interval(self, level, kind))
+        return np.where((self.moving < FEWEST)[:, None], self.fit.interval(level), bounds)
+
+    def name_kind(self, j: int, kind: Kind | None = None) -> str:
+        return self.fit.name_kind(j) if self.moving[j] < FEWEST else Draws.name_kind(self, j, kind)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class Bootstrap(Replicates):
+    """Bootstrap replicates of metrics, and of their totals, (1, B, k), not corrected for bias."""
+
     kind: ClassVar[Kind] = BCa()
-    fit: Normal
     totals: Draws
     sample: Sample
-    metrics: tuple[Metric, ...]
+    metrics: tuple[Metric, ...] = by_component(0)
 
     def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
         """Return the replicates without their sample. Their default intervals are equal-tailed."""
         return Draws(self.names, self.values, self.support, self.centre)
-
-    def part(self, at: Sequence[int]) -> Bootstrap:
-        metrics = tuple(self.metrics[j] for j in at)
-        return replace(Draws.part(self, at), fit=self.fit.part(at), metrics=metrics)
 
     def acceleration(self) -> FloatArray:
         """Return Σ u³ / (6 (Σ u²)^1.5), (metrics,), u_s being the mean of all g_(s) minus g_(s) (Efron)."""
@@ -170,8 +192,16 @@ def bootstrap(
     totals = Draws(names, values[None], ((-np.inf, np.inf),) * len(names))
     fit = taylor(sample, metrics).apply(metrics, order=1)
     draws = totals.apply(metrics)
-    given = draws.names, draws.values, draws.support, fit.mean
-    return Bootstrap(*given, fit=fit, totals=totals, sample=sample, metrics=metrics)
+    given = draws.names, draws.values, draws.support, fit.mean, fit.unseen
+    moving = _count_moving_draws(sample, metrics)
+    return Bootstrap(*given, fit=fit, moving=moving, totals=totals, sample=sample, metrics=metrics)
+
+
+def _count_moving_draws(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
+    """Return how many draws move each metric, (k,), by their effects less that of most draws."""
+    effect, _ = linearise(sample, metrics)
+    effect = effect - np.median(effect, axis=0)
+    return count_moving(np.where(np.abs(effect) < ROUNDING, 0.0, effect))[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +214,17 @@ class Resampled:
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Bootstrap:
         return bootstrap(sample, metrics, self.scheme, replicates=self.replicates, rng=rng, progress=False)
 
-    def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Draws:
+    def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Replicates:
         """As `Paired.paired`, with the same multipliers for every sample."""
         seed = generator(rng)
         boots = [self(sample, metrics, deepcopy(seed)) for sample in samples]
-        return Draws(
-            tuple(name for b in boots for name in b.names),
-            np.concatenate([b.values for b in boots], axis=-1),
-            tuple(s for b in boots for s in b.support),
-            np.concatenate([b.estimate for b in boots]),
+        fit = paired_taylor(samples, metrics, order=1)
+        return Replicates(
+            names=fit.names,
+            values=np.concatenate([b.values for b in boots], axis=-1),
+            support=fit.support,
+            centre=fit.mean,
+            unseen=fit.unseen,
+            fit=fit,
+            moving=np.concatenate([b.moving for b in boots]),
         )

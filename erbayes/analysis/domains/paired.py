@@ -33,8 +33,8 @@ class ComparedByDomain(Tabled):
     """Differences of several predictions by domain.
 
     `comparison`: of all records; `domains` (d,), `metrics` (k,); `by_metric` (d x k): each metric of the
-    first domain, then of the second, and so on; `joint`: these of the first prediction, then of the second, and so
-    on; `samples`: with groups, of each prediction; `effective` (p, d, k): effective draws of each estimate.
+    first domain, then of the second, and so on; `joint`: these of the first prediction, then of the second,
+    and so on; `samples`: with groups, of each prediction; `effective` (p, d, k): draws of each estimate.
     """
 
     comparison: Comparison
