@@ -144,7 +144,6 @@ def compare_command(
         message(
             f"caution: {comparison.left_out} labelled records, which not all predictions have, are left out"
         )
-    _note_alike(comparison, metrics)
     table = comparison.table(inputs.level, asked.kind)
     if domains.column is not None:
         groups = domains.groups(inputs, [sample.units for sample in comparison.samples])
@@ -168,17 +167,6 @@ def _note_doubts(
         alarms = found.alarms(sample, metrics)
     for alarm in alarms:
         say(alarm, f"{name}: ")
-
-
-def _note_alike(comparison: eb.analysis.comparison.Comparison, metrics: Metrics) -> None:
-    """Say in which metrics no draw shows a difference, so that its interval has no length."""
-    table = comparison.differences()
-    about = {metric.name for metric in metrics if metric.group is not eb.metrics.definitions.Group.TRUTH}
-    if alike := list(dict.fromkeys(table.loc[(table["se"] == 0) & table["metric"].isin(about), "metric"])):
-        message(
-            f"caution: no draw shows a difference of {', '.join(alike)}, and an interval of no length is no "
-            "evidence that predictions are alike: label more units"
-        )
 
 
 def _describe_file(path: Path) -> str:
