@@ -296,7 +296,9 @@ def test_the_interval_reaches_from_the_least_estimate_to_the_largest():
                         cov=np.array([[variance]]),
                         df=found.df[j : j + 1],
                         support=((0.0, 1.0),),
-                        unseen=Unseen(effective=found.effective[j : j + 1], reach=found.extremes[j : j + 1]),
+                        unseen=Unseen(
+                            effective=found.unseen.effective[j : j + 1], reach=found.unseen.reach[j : j + 1]
+                        ),
                     ).interval(level, kind)[0]
                     for shift in (-down, up)
                 ]
@@ -509,7 +511,7 @@ def test_the_truth_as_second_clustering_leaves_pseudo_draws_and_what_is_out_of_r
     effect = effects(SAMPLE, PR)
     for j, metric in enumerate(PR):
         values = counted.reference(metric, counted.position(SAMPLE.units)).values[[0, 2]]
-        pseudo = wholly_wrong(plain.extremes[j], effect[:, j])
+        pseudo = wholly_wrong(plain.unseen.reach[j], effect[:, j])
         np.testing.assert_allclose(found.cov[j, j], pseudo + np.ptp(values) ** 2 / 12, rtol=1e-9)
     assert found.cov[0, 1] == pytest.approx(0, abs=1e-15)
 
@@ -532,17 +534,17 @@ def test_the_variance_and_the_skew_by_hand():
         d, e = ((y[:, 0] - y[:, 0].sum() / y[:, 1].sum() * y[:, 1]) / y[:, 1].sum() for y in z)
         assert weight == pytest.approx(np.clip(d @ e / (e @ e), 0, 1))
         left, fit = d - weight * e, engine.Taylor()(sample, [m.pairwise_recall])
-        pseudo, third = (wholly_wrong(fit.extremes[0], d, weight, power) for power in (2, 3))
+        pseudo, third = (wholly_wrong(fit.unseen.reach[0], d, weight, power) for power in (2, 3))
         plain = 30 / 29 * np.sum(left**2)
         rest = pseudo + found.between[0].sum() ** 2 / 12
         np.testing.assert_allclose(found.cov[0, 0], plain + rest, rtol=1e-6)
-        ends = pseudo_ends(fit.extremes[0], d, weight)
+        ends = pseudo_ends(fit.unseen.reach[0], d, weight)
         np.testing.assert_allclose(np.sum(ends**3) / 2, third)
         moments = np.sqrt(30 / 29) ** 3 * np.sum(left**3) * np.array([-1, 1]) + ends**3 / 2
         np.testing.assert_allclose(found.skew[0], np.maximum(moments, 0) / (plain + pseudo), rtol=1e-6)
         np.testing.assert_array_equal(found.df, fit.df)
         remaining = np.sqrt(left @ left / (d @ d))
-        np.testing.assert_allclose(found.extremes[0], fit.extremes[0] * remaining, rtol=1e-9)
+        np.testing.assert_allclose(found.unseen.reach[0], fit.unseen.reach[0] * remaining, rtol=1e-9)
         reference = counted.reference(m.pairwise_recall, counted.position(sample.units))
         (low, high), likely = reference.range, reference.likely(weight)
         np.testing.assert_allclose(found.between[0], [weight * (likely - low), weight * (high - likely)])
@@ -564,11 +566,11 @@ def test_pseudo_draws_are_of_an_entity_like_any_other():
     plain, found = engine.Taylor()(SAMPLE, metrics), helped(TRUTH, metrics)
     for j, metric in enumerate(metrics):
         effect = effects(SAMPLE, metrics)[:, j]
-        pseudo = wholly_wrong(plain.extremes[j], effect, share=shares[metric])
+        pseudo = wholly_wrong(plain.unseen.reach[j], effect, share=shares[metric])
         np.testing.assert_allclose(found.cov[j, j], pseudo + found.between[j].sum() ** 2 / 12, rtol=1e-9)
     clusters = eb.Sample(SAMPLE.units, eb.UniformClusters(draws=DRAWS))
     plain, found = engine.Taylor()(clusters, metrics), helped(TRUTH, metrics, clusters)
-    both = zip(plain.extremes, effects(clusters, metrics).T, strict=True)
+    both = zip(plain.unseen.reach, effects(clusters, metrics).T, strict=True)
     pseudo = np.array([wholly_wrong(extremes, effect) for extremes, effect in both])
     np.testing.assert_allclose(np.diag(found.cov), pseudo + found.between.sum(axis=1) ** 2 / 12, rtol=1e-9)
 
@@ -576,7 +578,7 @@ def test_pseudo_draws_are_of_an_entity_like_any_other():
 def test_pseudo_draws_move_the_help_as_far_as_it_counts():
     clusters = eb.Sample(SAMPLE.units, eb.UniformClusters(draws=DRAWS))
     own = Linearised.of(clusters, (m.cluster_recall,))
-    ((down, up),), n = engine.Taylor()(clusters, [m.cluster_recall]).extremes, len(DRAWS)
+    ((down, up),), n = engine.Taylor()(clusters, [m.cluster_recall]).unseen.reach, len(DRAWS)
     for right in (0.0, 0.4):
         moves = own.pseudo(0, right)
         assert np.abs(moves).max() < own.typical(0)
@@ -590,14 +592,14 @@ def test_links_beyond_the_draws_count_once():
     labels = TRUTH[TRUTH.isin(draws)]
     sample = eb.Sample(eb.measure(PREDICTION, labels), eb.UniformRecords(draws))
     found = eb.auxiliary.Assisted((second(labels=labels),))(sample, [m.pairwise_precision])
-    assert engine.Taylor()(sample, [m.pairwise_precision]).beyond > 0
-    assert found.weights[0, 0] > 0 and found.beyond == 0
+    assert engine.Taylor()(sample, [m.pairwise_precision]).unseen.out_of_reach > 0
+    assert found.weights[0, 0] > 0 and found.unseen.out_of_reach == 0
 
 
 def test_pseudo_draws_of_the_default_fade_with_what_is_left():
     plain, found = engine.Taylor()(SAMPLE, PR), helped(TRUTH)
-    assert (np.abs(plain.extremes).sum(axis=1) > 0.1).all()
-    np.testing.assert_allclose(found.extremes, 0, atol=1e-6)
+    assert (np.abs(plain.unseen.reach).sum(axis=1) > 0.1).all()
+    np.testing.assert_allclose(found.unseen.reach, 0, atol=1e-6)
 
 
 def test_a_metric_without_help_is_the_default():

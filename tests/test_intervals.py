@@ -61,7 +61,7 @@ def test_pseudo_draws_reach_to_the_ends_of_a_bounded_support_by_default():
     found = fit(0.8).interval()
     wanted = [by_hand(0.8, 0.05, 9.0, (0.0, 1.0), 20.0, (-0.8, 0.2), p) for p in (0.025, 0.975)]
     np.testing.assert_allclose(found[0], wanted, rtol=1e-9)
-    np.testing.assert_array_equal(fit(2.0, support=(0.0, np.inf)).reach, [[0.0, 0.0]])
+    np.testing.assert_array_equal(fit(2.0, support=(0.0, np.inf)).unseen.reach, [[0.0, 0.0]])
 
 
 @pytest.mark.parametrize("draws", [20, 100, 1000])
@@ -141,9 +141,12 @@ def test_symmetric_on_a_scale():
 
 
 def test_labels_of_kinds():
-    assert [eb.intervals.BetaGamma().label(s) for s in SUPPORTS] == ["Beta", "Beta", "Gamma", "Gamma", "t"]
-    assert [eb.intervals.Symmetric().label(s) for s in SUPPORTS[::2]] == ["logit-t", "log-t", "identity-t"]
-    assert eb.intervals.WALD.label((0.0, 1.0)) == "Wald"
+    def labels(kind, supports=SUPPORTS):
+        return [kind.label(fit(2.0, support=support), 0) for support in supports]
+
+    assert labels(eb.intervals.BetaGamma()) == ["Beta", "Beta", "Gamma", "Gamma", "t"]
+    assert labels(eb.intervals.Symmetric(), SUPPORTS[::2]) == ["logit-t", "log-t", "identity-t"]
+    assert labels(eb.intervals.WALD) == ["Wald"] * 5
 
 
 @pytest.mark.parametrize("mass", [-1.0, np.nan])
@@ -171,6 +174,8 @@ STOCK = {  # all right; all wrong; singleton; singleton in a cluster of s: piece
     True: lambda s: [[(s, s, s)], [(1, s, s)] * s, [(1, 1, 1)], [(1, s, 1)]],
 }
 METRICS = (*m.ALL, m.P_clust)
+IN_ERROR = {m.cluster_precision: 2, m.cluster_f1: 1.5}
+"""Predicted clusters, and half of them with half of entities, that an entity in error has over a right one."""
 
 
 @pytest.mark.parametrize("predicted", [False, True])
@@ -205,10 +210,11 @@ def test_extremes_are_derivatives_towards_samples_of_one_entity(predicted):
             moves.append((metric.formula(*x) - metric.formula(*(at[c.name] for c in metric.columns))) / eps)
         low, high = metric.support
         wanted = [
-            np.clip(min(moves), min(low - found.mean[j], 0), 0),
+            np.clip(min(moves), min(low - found.mean[j], 0), 0) * IN_ERROR.get(metric, 1),
             np.clip(max(moves), 0, max(high - found.mean[j], 0)),
         ]
-        np.testing.assert_allclose(found.extremes[j], wanted, rtol=1e-4, atol=1e-6, err_msg=metric.name)
+        reach = found.unseen.reach[j]
+        np.testing.assert_allclose(reach, wanted, rtol=1e-4, atol=1e-6, err_msg=metric.name)
 
 
 def test_precision_and_recall_can_move_to_0_and_1_and_the_rand_index_hardly():
@@ -216,8 +222,8 @@ def test_precision_and_recall_can_move_to_0_and_1_and_the_rand_index_hardly():
         [m.pairwise_precision, m.pairwise_recall, m.rand]
     )
     first = eb.engine.taylor(sampled(), [m.rand]).apply([m.rand], order=1)
-    np.testing.assert_allclose(found.extremes[:2], eb.metrics.Normal.reach.fget(part(found)), atol=0.02)
-    assert (np.abs(first.extremes) < 0.1).all() and np.diff(found.interval()[2])[0] < 0.1
+    np.testing.assert_allclose(found.unseen.reach[:2], part(found).unseen.reach, atol=0.02)
+    assert (np.abs(first.unseen.reach) < 0.1).all() and np.diff(found.interval()[2])[0] < 0.1
 
 
 def part(found):
@@ -272,7 +278,7 @@ def test_pseudo_draws_count_against_effective_draws_over_the_finite_population_c
     for population, theta in ((None, 1.0), (100, 0.8), (20, 0.0)):
         sample = eb.Sample(eb.measure(truth, truth[truth < 20]), eb.UniformClusters(population))
         found = eb.engine.taylor(sample, [m.pairwise_recall]).apply([m.pairwise_recall])
-        assert found.effective == (pytest.approx(20 / theta) if theta else np.inf)
+        assert found.unseen.effective == (pytest.approx(20 / theta) if theta else np.inf)
 
 
 class OfTheSample:
@@ -296,7 +302,7 @@ def test_what_stock_entities_cannot_tell_may_move_to_the_ends_of_its_support():
     own = m.Metric("own", (top, bottom), lambda x, y: x / y, ((bottom, 1.0),), m.UNIT, "")
     sample = eb.Sample(eb.measure(truth, truth), eb.UniformRecords())
     found = eb.engine.taylor(sample, [own, m.b3_recall]).apply([own, m.b3_recall])
-    np.testing.assert_allclose(found.extremes, [[-0.75, 0.25], [1 / 3 - 1, 0]], atol=1e-9)
+    np.testing.assert_allclose(found.unseen.reach, [[-0.75, 0.25], [1 / 3 - 1, 0]], atol=1e-9)
 
 
 @pytest.mark.parametrize("predicted", [False, True])
@@ -314,7 +320,7 @@ def test_singletons_of_either_side_are_in_stock(predicted):
     found = eb.engine.taylor(eb.Sample(units, eb.UniformClusters()), [own]).apply([own], order=1)
     x = found.mean[0]
     assert 0 < x < 1
-    np.testing.assert_allclose(found.extremes, [[-x, 1 - x]])
+    np.testing.assert_allclose(found.unseen.reach, [[-x, 1 - x]])
 
 
 def test_a_comparison_shows_the_intervals_of_each_prediction_alone():

@@ -84,7 +84,7 @@ def test_the_truth_as_cheap_labels_is_the_sample_of_all_draws():
     whole = engine.Taylor()(every, PR)
     assert (found.weights == 1).all() and (found.correlation > 0.999).all()
     np.testing.assert_allclose(found.mean, whole.mean, rtol=1e-12)
-    both = zip(plain.extremes, effects(sample, PR).T, strict=True)
+    both = zip(plain.unseen.reach, effects(sample, PR).T, strict=True)
     pseudo = [wholly_wrong(extremes, effect) for extremes, effect in both]
     np.testing.assert_allclose(found.sd**2 - pseudo, whole.sd**2, rtol=0.1)
     assert (found.worth > 0).all() and (found.worth < 450).all()
@@ -102,7 +102,7 @@ def test_the_estimate_and_its_error_by_hand():
     np.testing.assert_allclose(found.mean, plain.mean + weight * (first - second), rtol=1e-12)
     d, e = 200 * effects(sample, metric)[:, 0], 200 * effects(part, metric)[:, 0]
     neyman = d.var(ddof=1) / 600 + (1 / 200 - 1 / 600) * (d - weight * e).var(ddof=1)
-    pseudo = wholly_wrong(plain.extremes[0], effects(sample, metric)[:, 0], weight)
+    pseudo = wholly_wrong(plain.unseen.reach[0], effects(sample, metric)[:, 0], weight)
     np.testing.assert_allclose(found.cov[0, 0] - pseudo, neyman, rtol=0.1)
     assert found.cov[0, 0] < plain.cov[0, 0]
 

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import operator
 from dataclasses import replace
 
 import numpy as np
@@ -47,7 +48,7 @@ def widened(x, ends, share):
     """An interval of a share x, of which `share` may have any value: errors add up, or, if it is small, as chance."""
     arms = (1 - share) * (x - ends[0]), (1 - share) * (ends[1] - x)
     parts = share * x, share * (1 - x)
-    down, up = map(sum, zip(arms, parts)) if share > 0.1 else map(math.hypot, arms, parts)
+    down, up = map(operator.add if share > 0.1 else math.hypot, arms, parts)
     return x - down, x + up
 
 
