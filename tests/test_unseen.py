@@ -1,0 +1,750 @@
+"""What no draw has shown: gains less losses, what is out of reach, certain ends, and results by component.
+
+`limits` and what it calls are the rule in plain Python, which shares no code with the package.
+"""
+
+import importlib
+import itertools
+import math
+import re
+from collections import Counter, defaultdict
+from dataclasses import fields, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import erbayes as eb
+from erbayes import metrics as m
+from erbayes.engine import Resampled
+from erbayes.metrics import uncertain, unseen
+from erbayes.metrics.moves import Moves
+from erbayes.metrics.uncertain import Draws, Normal, stacked
+from erbayes.metrics.unseen import Unseen, widen
+from erbayes.units.clustering import Clustering
+from erbayes.units.shared import Overlaps, Shared
+
+pytestmark = pytest.mark.kernel
+P, R, F1, CP = m.pairwise_precision, m.pairwise_recall, m.pairwise_f1, m.cluster_precision
+METRICS = [P, R, F1, CP, m.b3_precision, m.b3_recall]
+
+
+# The rule, in plain Python
+
+
+def moving(x):
+    """How many of draws move a sum, as Kish counts weights, and how far they do; 0 and 0 if none does."""
+    first, second = sum(map(abs, x)), sum(v * v for v in x)
+    return (first**2 / second, second / first) if second else (0.0, 0.0)
+
+
+def gamma(mean, variance, df, p):
+    """A quantile of the Gamma distribution, with a variance that is widened as Student's t is over z."""
+    v = variance * (stats.t.ppf(p, df) / stats.norm.ppf(p)) ** 2
+    return stats.gamma.ppf(p, mean**2 / v, scale=v / mean) if v else mean
+
+
+def limits(D, d, a, draws, reach, df, covary, theta=1.0, level=0.95):
+    """The ends of gains less losses d, whose sum is D; `covary` of two totals is that of the design."""
+    k, typical = moving(d)
+    step, parts, rests = theta * (k * typical + 2 * reach / draws) / (k + 2), [], []
+    for part in ([max(x, 0) for x in d], [max(-x, 0) for x in d]):
+        total = sum(part)
+        rest = [x - share * total for x, share in zip(part, a, strict=True)]
+        V, mean = covary(rest, rest) + step**2 / 2, total + step / 2
+        low, high = (
+            gamma(mean, V, min(df, moving(part)[0] + 5), p) for p in ((1 - level) / 2, (1 + level) / 2)
+        )
+        parts.append((max(total - low, 0), max(high - total, 0), V))
+        rests.append(rest)
+    (g_down, g_up, g_V), (l_down, l_up, l_V) = parts
+    r = covary(*rests) / math.sqrt(g_V * l_V)
+    down = math.sqrt(g_down**2 + l_up**2 - 2 * r * g_down * l_up)
+    up = math.sqrt(g_up**2 + l_down**2 - 2 * r * g_up * l_down)
+    return D - down, D + up
+
+
+def covary_once(u, v):
+    """The covariance of two totals of draws with replacement."""
+    n = len(u)
+    return (
+        n / (n - 1) * (math.fsum(x * y for x, y in zip(u, v, strict=True)) - math.fsum(u) * math.fsum(v) / n)
+    )
+
+
+# Gains less losses
+
+
+def difference(d, reach=1.0, draws=None, level=0.95):
+    """The interval of the package for draws of equal shares that move a difference by d."""
+    n = len(d)
+    d, a, draws = np.array(d)[:, None], np.full((n, 1), 1 / n), n if draws is None else draws
+    D = d.sum(axis=0)
+    variance = np.array([covary_once((d - a * D)[:, 0], (d - a * D)[:, 0])])
+    moves = Moves.of(
+        d,
+        a,
+        lambda both: np.array([[covary_once(x, y) for x in both.T] for y in both.T]),
+        variance=variance,
+        reach=np.full((1, 2), reach),
+        effective=np.array([float(draws)]),
+        theta=1.0,
+        df=np.array([n - 1.0]),
+        certain=np.array([[-np.inf, np.inf]]),
+        parts=np.zeros((1, 2, 1)),
+    )
+    line = ((-np.inf, np.inf),)
+    fit = Normal(names=("x",), mean=D, cov=variance[None], df=np.array([n - 1.0]), support=line, moves=moves)
+    assert fit.name_kind(0) == "gains and losses"
+    return fit.interval(level)[0]
+
+
+VALUES = {
+    (0, 0, 1): (-0.0321, 0.0321),
+    (1, 0, 1): (-0.0235, 0.0563),
+    (1, 1, 1): (-0.0473, 0.0473),
+    (3, 0, 1): (-0.0101, 0.0889),
+    (5, 2, 1): (-0.0341, 0.0997),
+    (20, 10, 1): (-0.0151, 0.2164),
+    (0, 0, 2): (-0.0642, 0.0642),
+}
+"""Draws of a hundred that gain and that lose a hundredth, and the reach of an unseen one: the interval."""
+
+
+@pytest.mark.parametrize(("given", "ends"), VALUES.items())
+def test_the_values_of_gains_and_losses(given, ends):
+    gains, losses, reach = given
+    d = [0.01] * gains + [-0.01] * losses + [0.0] * (100 - gains - losses)
+    np.testing.assert_allclose(difference(d, reach), ends, atol=5e-5)
+    np.testing.assert_allclose(difference([-x for x in d], reach), [-ends[1], -ends[0]], atol=5e-5)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+@pytest.mark.parametrize("draws", [8.3, 40.0])
+@pytest.mark.parametrize("reach", [1.0, 2.0])
+def test_gains_and_losses_are_those_of_plain_python(level, draws, reach):
+    rng = np.random.default_rng(4)
+    for moved in (0, 1, 2, 7, 40):
+        d = np.where(rng.permutation(40) < moved, rng.normal(0.3, 1, 40), 0) / 40
+        wanted = limits(d.sum(), d, [1 / 40] * 40, draws, reach, 39, covary_once, level=level)
+        np.testing.assert_allclose(difference(d, reach, draws, level), wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize("n", [10, 100, 10_000])
+def test_the_rule_of_three_comes_out(n):
+    """Nobody of n shows a difference: with 95 % probability, at most three of n would."""
+    low, high = difference([0.0] * n)
+    assert -low == high == pytest.approx(3.2 / n, rel=0.01)
+
+
+def test_moves_of_rounding_are_none():
+    d = [1e-15, -1e-15] * 50
+    np.testing.assert_allclose(difference(d), difference([0.0] * 100), rtol=1e-12)
+
+
+# What is out of reach
+
+
+@pytest.mark.parametrize(
+    ("x", "arms", "share", "wanted"),
+    [
+        (1.0, (0.0126, 0.0), 0.024, (0.0270, 0.0)),
+        (0.9, (0.05, 0.04), 0.05, (0.0654, 0.0383)),
+        (0.825, (0.03, 0.03), 0.348, (0.3067, 0.0805)),
+        (0.5, (0.1, 0.1), 0.1, (0.1030, 0.1030)),
+        (0.5, (0.1, 0.1), 0.1001, (0.1400, 0.1400)),
+        (0.5, (0.1, 0.1), 0.0, (0.1, 0.1)),
+    ],
+)
+def test_arms_with_a_share_out_of_reach(x, arms, share, wanted):
+    bounds, parts = np.array([[x - arms[0], x + arms[1]]]), share * np.array([[[x], [1 - x]]])
+    low, high = widen(np.array([x]), bounds, np.array([share]), parts)[0]
+    np.testing.assert_allclose([x - low, high - x], wanted, atol=5e-5)
+
+
+def test_a_share_of_0_leaves_an_interval_without_ends():
+    bounds, parts = np.array([[-np.inf, np.inf]]), np.full((1, 2, 1), np.nan)
+    np.testing.assert_array_equal(widen(np.zeros(1), bounds, np.zeros(1), parts), bounds)
+
+
+def test_an_unseen_giant_may_make_a_difference():
+    """The new prediction joins 150 records of 50 entities, a third of its links, and no draw touches them."""
+    rng = np.random.default_rng(1)
+    n = 20_000
+    truth = pd.Series(np.arange(n) // 3)
+    giant, new = truth.index[:150], truth.copy()
+    wrong = rng.random(n) < 0.05
+    new[wrong] = rng.integers(n // 3, size=wrong.sum())
+    old, new = new, new.copy()
+    few = rng.random(n) < 0.01
+    new[few] = rng.integers(n // 3, size=few.sum())
+    new[giant] = 10**6
+    drawn = truth.drop(giant).sample(300, replace=True, random_state=2)
+    design = eb.UniformRecords(list(drawn))
+    found = eb.compare({"old": old, "new": new}, truth[truth.isin(drawn)], design, P).differences().iloc[0]
+    assert [found.estimate, found.lower, found.upper] == pytest.approx([-0.026, -0.322, 0.043], abs=5e-4)
+    assert found.lower < value(P, new, truth) - value(P, old, truth) < -0.3 < found.upper
+
+
+# Certain ends
+
+
+def value(metric, prediction, truth):
+    """A metric of all records, by counting pairs and sets."""
+    p, t = np.asarray(prediction).tolist(), np.asarray(truth).tolist()
+    if metric in (P, R, F1):
+        true, links, both = map(count_links, (t, p, list(zip(t, p, strict=True))))
+        top, bottom = {P: (both, links), R: (both, true), F1: (2 * both, true + links)}[metric]
+        return top / bottom if bottom else math.nan
+    clusters, entities = group(p), group(t)
+    if metric is CP:
+        return len(set(clusters.values()) & set(entities.values())) / len(set(clusters.values()))
+    of = clusters if metric is m.b3_precision else entities
+    return sum(len(clusters[i] & entities[i]) / len(of[i]) for i in of) / len(of)
+
+
+def count_links(codes):
+    return sum(math.comb(size, 2) for size in Counter(codes).values())
+
+
+def group(codes):
+    """The records of the cluster of each record."""
+    records = defaultdict(set)
+    for i, code in enumerate(codes):
+        records[code].add(i)
+    return {i: frozenset(records[code]) for i, code in enumerate(codes)}
+
+
+def subtract(predictions, truth, metrics, design=None):
+    joint = eb.compare(predictions, truth, design or eb.UniformClusters(), metrics)
+    return joint.subtract(*predictions)
+
+
+def test_what_both_predictions_share_bounds_a_difference_in_precision():
+    """4,449 and 4,968 pairs, of which 4,400 are the same: P of the second is .1143 above or below at most."""
+    pairs = np.arange(2 * (4400 + 49 + 568)) // 2
+    records = np.arange(len(pairs))
+    old = np.where(pairs < 4449, pairs, 10**5 + records)
+    new = np.where((pairs < 4400) | (pairs >= 4449), pairs, 10**5 + records)
+    labels = pd.Series(pairs)[pairs < 8]
+    found = subtract({"old": pd.Series(old), "new": pd.Series(new)}, labels, P)
+    np.testing.assert_allclose(found.moves.certain, [[-0.1143, 0.1143]], atol=5e-5)
+    np.testing.assert_array_equal(found.interval(), found.moves.certain)  # eight draws know less
+
+
+def label_all(n):
+    """All ways to divide n records into entities."""
+    ways = [(0,)]
+    for _ in range(n - 1):
+        ways = [(*way, code) for way in ways for code in range(max(way) + 2)]
+    return ways
+
+
+def test_no_labelling_makes_a_difference_beyond_its_certain_ends():
+    """All 203 labellings of six records, for predictions that share some clusters, or none, or all."""
+    rng, attained = np.random.default_rng(7), set()
+    truths = [np.array(way) for way in label_all(6)]
+    assert len(truths) == 203
+    for _ in range(25):
+        pair = [rng.integers(0, rng.integers(2, 6), 6) for _ in "ab"]
+        kept = rng.integers(0, 2, 6) * (rng.random() < 0.7)
+        pair[1] = np.where(np.isin(pair[0], np.flatnonzero(kept)), pair[0], pair[1] + 10)
+        metrics = [
+            metric for metric in METRICS if metric is not P or min(count_links(p.tolist()) for p in pair)
+        ]
+        predictions = {name: pd.Series(p) for name, p in zip("ab", pair, strict=True)}
+        ends = subtract(predictions, pd.Series(0, range(6)), metrics).moves.certain
+        for metric, (least, most) in zip(metrics, ends, strict=True):
+            moved = [value(metric, pair[1], t) - value(metric, pair[0], t) for t in truths]
+            assert least - 1e-12 <= np.nanmin(moved) and np.nanmax(moved) <= most + 1e-12, metric.name
+            if abs(least) < 1 and abs(np.nanmin(moved) - least) < 1e-12:
+                attained.add(metric.name)
+    assert {P.name, CP.name} <= attained, "ends that are no longer than need be"
+
+
+def test_predictions_do_not_differ_in_what_depends_on_the_truth_alone():
+    predictions, truth = make_predictions()
+    metrics = [m.singleton_share, m.matching_rate]
+    found = subtract(predictions, truth[truth < 30], metrics)
+    np.testing.assert_array_equal(found.interval(), np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_shared_by_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 12, 40)
+    b = np.where(a < 5, a, rng.integers(5, 14, 40))
+    order = rng.permutation(40)
+    found = Shared.of(
+        *(Clustering.of(pd.Series(of, at), "p") for of, at in ((a, range(40)), (b[order], order)))
+    )
+    both = [(i, j) for i, j in itertools.combinations(range(40), 2) if a[i] == a[j] and b[i] == b[j]]
+    assert found.common_links == len(both) and not found.alike
+    clusters = [set(group(codes).values()) for codes in (a, b)]
+    for one, other, differing in zip(clusters, clusters[::-1], found.differing, strict=True):
+        sizes = pd.Series([len(c) for c in one - other]).value_counts().sort_index()
+        assert dict(zip(differing.size, differing.count, strict=True)) == sizes.to_dict()
+    alike = Shared.of(*(Clustering.of(pd.Series(codes), "p") for codes in (a, a[::-1] * 0 + a + 100)))
+    assert alike.alike
+
+
+# Differences of two predictions
+
+
+def make_predictions(seed=3, records=400):
+    """Entities of 1 to 4 records, and two predictions with large clusters: one that both have, and one of its own."""
+    rng = np.random.default_rng(seed)
+    truth = np.repeat(np.arange(records), rng.integers(1, 5, records))[:records]
+    old = np.where(rng.random(records) < 0.1, 1000 + np.arange(records), truth)
+    new = np.where(rng.random(records) < 0.03, rng.integers(0, truth.max(), records), truth)
+    late = rng.choice(np.flatnonzero(truth > 60), 17, replace=False)
+    old[late[:8]] = new[late[:8]] = 6000
+    new[late[8:]] = 5000
+    return {"old": pd.Series(old), "new": pd.Series(new)}, pd.Series(truth)
+
+
+def count_entity(metric, prediction, truth, entity):
+    """What an entity adds to the numerator and to the denominator of a metric, record by record."""
+    own = truth.index[truth == entity]
+    clusters = {i: set(prediction.index[prediction == prediction[i]]) for i in own}
+    common = sum(prediction[i] == prediction[j] for i, j in itertools.combinations(own, 2))
+    true, predicted = len(own) * (len(own) - 1) / 2, sum((len(c) - 1) / 2 for c in clusters.values())
+    if metric in (P, R, F1):
+        return {P: (common, predicted), R: (common, true), F1: (2 * common, true + predicted)}[metric]
+    if metric is CP:
+        return float(clusters[own[0]] == set(own)), sum(1 / len(c) for c in clusters.values())
+    below = [len(clusters[i]) if metric is m.b3_precision else len(own) for i in own]
+    return sum(len(clusters[i] & set(own)) / b for i, b in zip(own, below, strict=True)), len(own)
+
+
+def find_share(prediction, other, drawn, truth):
+    """The share of links in clusters that are larger than any touched, and not in the other prediction."""
+    touched = max(sum(prediction == prediction[i]) for i in truth.index[truth.isin(drawn)])
+    clusters, others = (set(group(x.to_numpy()).values()) for x in (prediction, other))
+    beyond = [c for c in clusters - others if len(c) > touched]
+    pairs = [sum(len(c) * (len(c) - 1) / 2 for c in of) for of in (beyond, clusters)]
+    return pairs[0] / pairs[1]
+
+
+def find_ends(metric, old, new):
+    clusters, others = (set(group(x.to_numpy()).values()) for x in (old, new))
+    if metric in (m.b3_precision, m.b3_recall):
+        moved = sum(map(len, clusters - others)) / len(old)
+        return -moved, moved
+    if metric is P:
+        pairs = [
+            {(i, j) for c in of for i, j in itertools.combinations(sorted(c), 2)} for of in (clusters, others)
+        ]
+    elif metric is CP:
+        pairs = [clusters, others]
+    else:
+        return -1.0, 1.0
+    a, b, c = len(pairs[0]), len(pairs[1]), len(pairs[0] & pairs[1])
+    q = c / b - c / a
+    return -(a - c) / a + min(q, 0), (b - c) / b + max(q, 0)
+
+
+def subtract_plainly(metric, predictions, truth, drawn, weight, covary, theta, lost, known=True):
+    """Estimate and interval of a difference, from the entities of draws, their weights and the design."""
+    (old, new), n, sides = predictions.values(), len(drawn), []
+    for prediction in (old, new):
+        y, x = zip(*(count_entity(metric, prediction, truth, e) for e in drawn), strict=True)
+        y, x = ([w * v for w, v in zip(weight, of, strict=True)] for of in (y, x))
+        top, bottom = sum(y), sum(x)
+        corrected = top / bottom + covary(x, y) / bottom**2 - top * covary(x, x) / bottom**3
+        effect = [(v - top / bottom * u) / bottom for v, u in zip(y, x, strict=True)]
+        sides.append((corrected, effect, [u / bottom for u in x], moving(x)[0]))
+    (x_old, e_old, a_old, n_old), (x_new, e_new, a_new, n_new) = sides
+    D, draws = x_new - x_old, min(n_old, n_new)
+    a = [(u + v) / 2 for u, v in zip(a_old, a_new, strict=True)]
+    d = [v - u + share * D for u, v, share in zip(e_old, e_new, a, strict=True)]
+    df = max(draws * (n - lost) / n, 1)
+    low, high = limits(D, d, a, draws, 2 if metric is CP else 1, df, covary, theta)
+    share_old, share_new = (
+        find_share(one, other if known else 0 * one - 1 - np.arange(len(one)), drawn, truth)
+        * (metric in (P, F1))
+        for one, other in ((old, new), (new, old))
+    )
+    phi, down, up = max(share_old, share_new), D - low, high - D
+    fall, rise = (share_new * x_new, share_old * (1 - x_old)), (share_new * (1 - x_new), share_old * x_old)
+    if phi > 0.1:
+        down, up = ((1 - phi) * arm + sum(parts) for arm, parts in ((down, fall), (up, rise)))
+    elif phi:
+        down, up = (math.hypot((1 - phi) * arm, *parts) for arm, parts in ((down, fall), (up, rise)))
+    least, most = find_ends(metric, old, new) if known else (-1, 1)
+    return D, max(D - down, least), min(D + up, most), phi
+
+
+PREDICTIONS, TRUTH = make_predictions()
+SIZES = TRUTH.value_counts().sort_index()
+
+
+def covary_in_strata(strata, thetas):
+    """The covariance of two totals of draws without replacement in strata, with the part that is not drawn."""
+
+    def covary(u, v):
+        found = 0.0
+        for stratum, theta in thetas.items():
+            at = [i for i, of in enumerate(strata) if of == stratum]
+            found += theta * covary_once([u[i] for i in at], [v[i] for i in at])
+        return found
+
+    return covary
+
+
+def draw_records():
+    drawn = TRUTH[TRUTH <= 60].sample(40, replace=True, random_state=1).tolist()
+    return eb.UniformRecords(drawn), drawn, [1 / SIZES[e] for e in drawn], covary_once, 1.0, 1
+
+
+def draw_entities():
+    drawn, number = list(range(0, 60, 3)), len(SIZES)
+    theta, weight = 1 - len(drawn) / number, [number / len(drawn)] * len(drawn)
+    return eb.UniformClusters(number), drawn, weight, lambda u, v: theta * covary_once(u, v), theta, 1
+
+
+def draw_strata():
+    """Small and large entities; of the large ones half are drawn."""
+    number = {"small": int((SIZES <= 2).sum()), "large": int((SIZES > 2).sum())}
+    small, large = ([e for e in range(61) if (SIZES[e] <= 2) == of] for of in (True, False))
+    drawn = small[::2] + large[::3]
+    strata = ["small"] * len(small[::2]) + ["large"] * len(large[::3])
+    n = pd.Series(strata).value_counts()
+    thetas = {h: 1 - n[h] / number[h] for h in number}
+    theta = sum(number[h] * thetas[h] for h in number) / sum(number.values())
+    weight = [number[h] / n[h] for h in strata]
+    design = eb.Stratified(dict(zip(drawn, strata, strict=True)), number)
+    return design, drawn, weight, covary_in_strata(strata, thetas), theta, 2
+
+
+DESIGNS = {"records": draw_records, "entities": draw_entities, "strata": draw_strata}
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["frames", "scans"])
+@pytest.mark.parametrize("design", DESIGNS)
+def test_a_difference_is_that_of_plain_python(design, known):
+    """A scan does not know what both predictions share: no ends are certain, and all clusters count as different."""
+    rule, drawn, weight, covary, theta, lost = DESIGNS[design]()
+    comparison = eb.compare(PREDICTIONS, TRUTH[TRUTH.isin(drawn)], rule, METRICS)
+    if not known:
+        comparison = replace(comparison, overlaps=Overlaps(()))
+    table = comparison.differences().set_index("metric")
+    for metric in METRICS:
+        *wanted, phi = subtract_plainly(metric, PREDICTIONS, TRUTH, drawn, weight, covary, theta, lost, known)
+        row = table.loc[metric.name]
+        np.testing.assert_allclose(
+            [row.estimate, row.lower, row.upper], wanted, rtol=1e-7, err_msg=metric.name
+        )
+        assert row.kind == "gains and losses" and (phi > 0) == (metric in (P, F1))
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_swapped_predictions_have_minus_the_limits(design):
+    rule, drawn, *_ = DESIGNS[design]()
+    labels = TRUTH[TRUTH.isin(drawn)]
+    there, back = (
+        subtract(dict(order), labels, METRICS, rule)
+        for order in (PREDICTIONS.items(), reversed(PREDICTIONS.items()))
+    )
+    np.testing.assert_allclose(there.interval(), -back.interval()[:, ::-1], rtol=1e-12)
+    np.testing.assert_allclose(there.mean, -back.mean, rtol=1e-12)
+
+
+def test_a_prediction_does_not_differ_from_itself():
+    one = PREDICTIONS["new"]
+    for rule in (eb.UniformRecords(), eb.UniformClusters()):
+        found = subtract({"a": one, "b": one + 7}, TRUTH[TRUTH < 20], METRICS, rule)
+        np.testing.assert_array_equal(found.interval(), np.zeros((6, 2)))
+
+
+def test_a_census_leaves_nothing_unseen():
+    found = subtract(PREDICTIONS, TRUTH, METRICS, eb.UniformClusters(len(SIZES)))
+    np.testing.assert_array_equal(found.interval(), found.mean[:, None].repeat(2, axis=1))
+    old, new = PREDICTIONS.values()
+    wanted = [value(metric, new, TRUTH) - value(metric, old, TRUTH) for metric in METRICS]
+    np.testing.assert_allclose(found.mean, wanted, atol=1e-12)
+
+
+def test_no_other_interval_is_without_length():
+    """Two predictions without an error in the sample, which differ elsewhere."""
+    for rule in (eb.UniformRecords(), eb.UniformClusters(), eb.UniformClusters(len(SIZES))):
+        good = {name: p.where((TRUTH >= 15) & (p >= 15), TRUTH) for name, p in PREDICTIONS.items()}
+        found = subtract(good, TRUTH[TRUTH < 15], METRICS, rule)
+        np.testing.assert_array_equal(found.mean, 0)
+        assert (found.interval()[:, 0] < 0).all() and (found.interval()[:, 1] > 0).all()
+
+
+def test_the_order_of_draws_changes_nothing():
+    _, drawn, *_ = draw_records()
+    labels, mixed = TRUTH[TRUTH.isin(drawn)], np.random.default_rng(0).permutation(drawn).tolist()
+    one, other = (
+        subtract(PREDICTIONS, labels, METRICS, eb.UniformRecords(order)) for order in (drawn, mixed)
+    )
+    np.testing.assert_allclose(one.interval(), other.interval(), rtol=1e-12)
+
+
+def test_a_difference_of_rounding_is_0():
+    """Thirds add up to 1 - 1e-16 in one order, and to 1 in another."""
+    rng = np.random.default_rng(0)
+    truth = np.repeat(np.arange(200), rng.integers(1, 8, 200))
+    records = np.arange(len(truth))
+    predictions = {
+        "apart": pd.Series(np.where(truth > 100, 10**4 + records, truth)),
+        "pairs": pd.Series(np.where(truth > 100, 10**4 + records // 2, truth)),
+    }
+    found = subtract(predictions, pd.Series(truth)[truth < 60], METRICS, eb.UniformRecords())
+    np.testing.assert_array_equal(found.mean, 0)
+
+
+def test_a_share_that_is_an_end_up_to_rounding_is_the_end():
+    """Estimates of 1 + 1e-14 stood above their own upper limit."""
+    rng = np.random.default_rng(0)
+    truth = pd.Series(np.repeat(np.arange(300), rng.integers(1, 8, 300)))
+    for draws in (7, 30, 90):
+        found = eb.estimate(truth, truth[truth < draws], eb.UniformRecords(), METRICS)
+        np.testing.assert_array_equal(found.mean, 1)
+
+
+# The bootstrap
+
+
+@pytest.mark.parametrize(("moved", "kind"), [(2, "Beta"), (4, "Beta"), (5, "BCa"), (9, "BCa")])
+def test_a_bootstrap_has_the_interval_of_the_closed_form_where_few_draws_move_a_metric(moved, kind):
+    """Of 40 pairs, `moved` are apart in the prediction, which every draw shows alike."""
+    truth = pd.Series(np.arange(400) // 2)
+    prediction = truth.where(truth >= moved, 1000 + truth.index)
+    sample = eb.Sample(eb.measure(prediction, truth[truth < 40]), eb.UniformClusters())
+    found = eb.engine.bootstrap(sample, [R], replicates=100, rng=1)
+    assert found.table().kind.tolist() == [kind] and found.moving[0] == pytest.approx(moved)
+    closed = eb.engine.taylor(sample, [R]).apply([R], order=1).interval()
+    assert np.array_equal(found.interval(), closed) == (kind == "Beta")
+    other = truth.where(truth >= 20, truth + 500)  # the same clusters by other names
+    both = eb.compare(
+        {"a": other, "b": prediction}, truth[truth < 40], eb.UniformClusters(), [R], engine=Resampled(), rng=1
+    )
+    row = both.differences().iloc[0]
+    assert row.kind == ("gains and losses" if kind == "Beta" else "equal-tailed") and row.upper > row.lower
+
+
+# Results by component
+
+
+def numbers(*shape):
+    return np.random.default_rng(len(shape)).uniform(0.1, 0.9, shape)
+
+
+def make_unseen(k):
+    return Unseen(effective=numbers(k) * 50, reach=numbers(k, 2) * [-1, 1], out_of_reach=numbers(k) / 20)
+
+
+def make_moves(k):
+    two = {"sums", "variance", "step", "df", "certain"}
+    shapes = {f.name: (k, 2) if f.name in two else (k,) for f in fields(Moves)} | {"parts": (k, 2, 2)}
+    return Moves(**{name: numbers(*shape) for name, shape in shapes.items()})
+
+
+def normal(k=3, *batch):
+    return {
+        "names": tuple("abcdefg"[:k]),
+        "mean": numbers(*batch, k),
+        "cov": numbers(*batch, k, k),
+        "df": numbers(*batch, k) * 9,
+        "support": tuple((-float(j), 1.0 + j) for j in range(k)),
+        "undefined": tuple("tuvwxyz"[:k]),
+        "unseen": make_unseen(k),
+        "moves": make_moves(k),
+    }
+
+
+def drawn(k=3):
+    given = {name: x for name, x in normal(k).items() if name in ("names", "support", "unseen")}
+    return given | {"values": numbers(2, 7, k), "centre": numbers(k)}
+
+
+def make_results():
+    """One result of each kind with three components, and no other axis of length three."""
+    fit, line = Normal(**normal()), {"fit": Normal(**normal()), "moving": numbers(3)}
+    sample = eb.Sample(eb.measure({1: "a", 2: "b"}, {1: "x", 2: "x"}), eb.UniformClusters())
+    weights = np.array([[1.0, -1, 0, 0], [0, 2, 0.5, 0], [0, 0, 1, 1]])
+    assisted = {name: numbers(3) for name in ("correlation", "worth", "out_of_reach")}
+    assisted |= {
+        "weights": numbers(3, 2),
+        "between": numbers(3, 2),
+        "skew": numbers(3, 2),
+        "seconds": ("s", "t"),
+    }
+    return {
+        "AssistedEstimates": lambda of: of(**normal(), **assisted, changes=(1, 2), notes=tuple("ijk")),
+        "Bootstrap": lambda of: of(
+            **drawn(), **line, totals=Draws(**drawn(4)), sample=sample, metrics=(P, R, F1)
+        ),
+        "Contrast": lambda of: of(**normal(), parts=Normal(**normal(4)), weights=weights),
+        "Draws": lambda of: of(**drawn()),
+        "Means": lambda of: of(**normal(), values=numbers(2, 7, 3), shares=numbers(2, 7, 3)),
+        "Moves": lambda of: make_moves(3),
+        "Normal": lambda of: fit,
+        "PooledDraws": lambda of: of(**drawn(), note="n"),
+        "Replicates": lambda of: of(**drawn(), **line),
+        "Unseen": lambda of: make_unseen(3),
+    }
+
+
+CLASS = re.compile(r"^class (\w+)(?:\((\w+)\))?:", re.M)
+
+
+@cache
+def find_kinds():
+    """All classes of results of the package outside the size model, by name."""
+    package, found, waiting = Path(eb.__path__[0]), {}, ["Normal", "Draws", "Unseen", "Moves"]
+    texts = {path: path.read_text() for path in package.rglob("*.py") if "bayes" not in path.parts}
+    classes = [(*of, path) for path, text in texts.items() for of in CLASS.findall(text)]
+    while waiting:
+        kind = waiting.pop()
+        ((_, path),) = ((base, path) for name, base, path in classes if name == kind)
+        module = ".".join(path.relative_to(package.parent).with_suffix("").parts)
+        found[kind] = getattr(importlib.import_module(module), kind)
+        waiting += [name for name, base, _ in classes if base == kind]
+    return found
+
+
+def test_every_kind_of_result_is_listed():
+    assert set(find_kinds()) == set(make_results()), "a new result has an example with three components above"
+
+
+def walk(whole, part, path=""):
+    """Yield the values of two results, field by field, and of the results inside them."""
+    for f in fields(whole):
+        one, other, name = getattr(whole, f.name), getattr(part, f.name), f"{path}{f.name}"
+        if isinstance(one, Normal | Draws | Unseen | Moves):
+            yield from walk(one, other, f"{name}.")
+        else:
+            yield name, one, other
+
+
+def take(x, at):
+    """The components `at` of what has three, by brute force."""
+    if isinstance(x, tuple) and len(x) == 3:
+        return tuple(x[i] for i in at)
+    if isinstance(x, np.ndarray):
+        for axis in (axis for axis, length in enumerate(x.shape) if length == 3):
+            x = np.stack([np.moveaxis(x, axis, 0)[i] for i in at], axis=axis)
+    return x
+
+
+def map_part(whole, at):
+    """The components `at` of a result, or of `Unseen` or `Moves`, which results take with their own."""
+    if hasattr(whole, "part"):
+        return whole.part(at)
+    return unseen.map_components(lambda axes, x: uncertain._take_components(axes, x, at), whole)
+
+
+def assert_same(wanted, found, name):
+    if isinstance(wanted, np.ndarray):
+        np.testing.assert_array_equal(found, wanted, err_msg=name)
+    else:
+        assert found == wanted if isinstance(wanted, tuple) else found is wanted, name
+
+
+@pytest.mark.parametrize("kind", make_results())
+@pytest.mark.parametrize("at", [[2, 0], [1], [0, 1, 2]])
+def test_no_field_is_forgotten_when_components_are_taken(kind, at):
+    whole = make_results()[kind](find_kinds()[kind])
+    part = map_part(whole, at)
+    assert type(part) is type(whole)
+    for name, one, other in walk(whole, part):
+        assert_same(take(one, at), other, name)
+
+
+def test_many_samples_keep_their_axes_when_components_are_taken():
+    whole = Normal(**normal(3, 5, 4))
+    for name, one, other in walk(whole, whole.part([2, 0])):
+        assert_same(take(one, [2, 0]), other, name)
+
+
+@pytest.mark.parametrize(
+    "kind", sorted({*make_results()} - {"Bootstrap", "Draws", "PooledDraws", "Replicates"})
+)
+def test_no_field_is_forgotten_when_results_are_stacked(kind):
+    """The first two components and the last one, each taken before, are the result again."""
+    whole = make_results()[kind](find_kinds()[kind])
+    parts = map_part(whole, [0, 1]), map_part(whole, [2])
+    if isinstance(whole, Normal):
+        again = stacked(parts, whole.cov)
+    else:
+        again = unseen.map_components(lambda axes, *x: np.concatenate(x, axis=axes[0]), *parts)
+    for name, one, other in walk(whole, again):
+        assert_same(one, other, name)
+
+
+# Linear combinations
+
+
+def make_parts(out_of_reach, correlation=0.0):
+    """Three precisions, of which shares are out of reach."""
+    sd = np.array([0.03, 0.05, 0.02])
+    r = np.where(np.eye(3), 1.0, correlation)
+    return Normal(
+        names=("a", "b", "c"),
+        mean=np.array([0.9, 0.7, 0.97]),
+        cov=np.outer(sd, sd) * r,
+        df=np.array([20.0, 40.0, 30.0]),
+        support=(m.UNIT,) * 3,
+        unseen=Unseen(effective=np.array([25.0, 60.0, 40.0]), out_of_reach=np.array(out_of_reach)),
+    )
+
+
+WEIGHTS = np.array([[1.0, -1, 0], [-1, 0, 1], [0.5, 0.5, -1], [0, -2, 0]])
+
+
+def find_arms(weights, parts, bounds):
+    """Signed arms of each part down and up, on the sides to which its weight turns them."""
+    for w, x, (low, high) in zip(weights, parts.mean, bounds, strict=True):
+        yield (w * (x - low), w * (high - x)) if w > 0 else (w * (high - x), w * (x - low))
+
+
+@pytest.mark.parametrize("correlation", [-0.3, 0.0, 0.8])
+def test_arms_of_combinations_are_those_of_zou_and_donner(correlation):
+    parts = make_parts([0.3, 0.04, 0.0], correlation)
+    found = parts.contrast(WEIGHTS, list("uvwx"))
+    assert [found.name_kind(j) for j in range(4)] == ["Beta, of the parts"] * 4
+    np.testing.assert_allclose(found.mean, WEIGHTS @ parts.mean)
+    for weights, x, ends in zip(WEIGHTS, found.mean, found.interval(0.9), strict=True):
+        for side, end in enumerate(ends):
+            arms = [both[side] for both in find_arms(weights, parts, parts.interval(0.9))]
+            pairs = itertools.product(range(3), repeat=2)
+            square = sum(arms[i] * arms[j] * (1 if i == j else correlation) for i, j in pairs)
+            assert abs(end - x) == pytest.approx(math.sqrt(square)) and (end > x) == side
+
+
+def test_a_combination_loses_nothing_for_which_its_parts_allow():
+    """Arms of independent parts are no longer than that of their sum, and a share out of reach makes it longer."""
+    parts, seen = make_parts([0.3, 0.04, 0.0]), make_parts([0.0, 0.0, 0.0])
+    found, shorter = (of.contrast(WEIGHTS, list("uvwx")) for of in (parts, seen))
+    arms, short = (np.abs(of.interval() - of.mean[:, None]) for of in (found, shorter))
+    for weights, both in zip(WEIGHTS, arms, strict=True):
+        for one in find_arms(weights, parts, parts.interval()):
+            assert (np.abs(one) <= both + 1e-12).all()
+    assert (arms[:3] > short[:3] + 1e-3).any(axis=1).all()
+    taken = found.part([2, 0])
+    np.testing.assert_allclose(taken.interval(), found.interval()[[2, 0]])
+    assert taken.name_kind(1) == "Beta, of the parts"
+
+
+def test_differences_of_domains_allow_for_what_is_out_of_reach():
+    rule, drawn, *_ = draw_records()
+    sample = eb.Sample(eb.measure(PREDICTIONS["old"], TRUTH[TRUTH.isin(drawn)]), rule)  # 6000 is out of reach
+    found = eb.by_domain(sample, dict(enumerate(np.where(TRUTH % 2, "odd", "even"))), F1)
+    (even, odd), (row,) = (table.to_dict("records") for table in (found.table(), found.differences()))
+    assert (found.joint.unseen.out_of_reach > 0).all()
+    assert (row["difference"], row["kind"]) == ("odd - even", "Beta, of the parts")
+    assert row["estimate"] == pytest.approx(odd["estimate"] - even["estimate"])
+    r = found.joint.cov[0, 1] / np.sqrt(found.joint.cov[0, 0] * found.joint.cov[1, 1])
+    for end, (up, down) in (
+        ("upper", (odd["upper"] - odd["estimate"], even["estimate"] - even["lower"])),
+        ("lower", (odd["estimate"] - odd["lower"], even["upper"] - even["estimate"])),
+    ):
+        wanted = math.sqrt(up**2 + down**2 - 2 * r * up * down)
+        assert abs(row[end] - row["estimate"]) == pytest.approx(wanted, rel=1e-9)
