@@ -438,7 +438,9 @@ class TestKind:
 
     def test_every_table_names_it(self, kind):
         suited = {name: found for name, found in RESULTS.items() if kind.suits(found)}
-        label = kind.label(m.UNIT)
+        labels = {kind.label(found, j) for found in suited.values() for j in range(len(found.names))}
+        assert len(labels) == 1
+        (label,) = labels
         for found in suited.values():
             assert (found.table(0.8, kind)["kind"] == label).all()
         metrics = PR if len(suited) > 1 else [getattr(m, n.replace("-", "_")) for n in found.names]

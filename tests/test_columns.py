@@ -37,9 +37,9 @@ def sample(design: Any = None) -> eb.Sample:
     return eb.Sample(eb.measure(PREDICTION, LABELS), design or eb.UniformRecords())
 
 
-def make_pair() -> Any:
+def make_pair(**how: Any) -> Any:
     new = {i: i // 3 for i in range(N)}
-    return eb.compare({"old": PREDICTION, "new": new}, LABELS, eb.UniformClusters(), P)
+    return eb.compare({"old": PREDICTION, "new": new}, LABELS, eb.UniformClusters(), P, **how)
 
 
 def make_edges() -> pd.DataFrame:
@@ -142,6 +142,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Check": lambda: check(sample(), {P: 0.95}),
     "ComparedByDomain": lambda: domains.compare_by_domain(make_pair(), GROUP, P),
     "Comparison": make_pair,
+    "Contrast": lambda: engine.Taylor()(sample(), [m.pairwise_recall]).contrast([[2]], ["twice"]),
     "Curve": make_curve,
     "Draws": lambda: Draws(("a",), np.array([[[1.0], [2.0]]]), ((0.0, np.inf),)),
     "PooledDraws": lambda: eb.engine.PooledDraws(("a",), np.array([[[1.0], [2.0]]]), ((0.0, np.inf),)),
@@ -152,6 +153,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Means": lambda: engine.BoundedMeans()(sample(), [m.b3_precision]),
     "Normal": lambda: engine.Taylor()(sample(), [m.pairwise_recall]),
     "Regression": lambda: by_size(causes.regression),
+    "Replicates": lambda: make_pair(engine=engine.Resampled(replicates=20), rng=1).subtract("old", "new"),
     "ScoredEdges": lambda: make_pairs(eb.pairs.scored_edges),
     "SideBySide": lambda: eb.side_by_side(
         {"closed": engine.Taylor()(sample(), [m.b3_recall])}, [m.b3_recall]
@@ -177,6 +179,7 @@ COLUMNS = {
     "Check": "minimum estimate lower upper level kind verdict further",
     "ComparedByDomain": "difference domain metric estimate se df n_eff lower upper level kind reason",
     "Comparison": "metric prediction estimate se df lower upper level kind",
+    "Contrast": "estimate se df lower upper level kind",
     "Curve": "metric threshold estimate se df lower upper n_eff level kind",
     "Draws": "estimate sd lower upper level kind",
     "PooledDraws": "estimate sd lower upper level kind",
@@ -187,6 +190,7 @@ COLUMNS = {
     "Means": "estimate se df lower upper level kind",
     "Normal": "estimate se df lower upper level kind",
     "Regression": "estimate se df lower upper level kind",
+    "Replicates": "estimate sd lower upper level kind",
     "ScoredEdges": "metric threshold pairs estimate se lower upper level reason",
     "SideBySide": "method metric estimate sd lower upper level kind ess_bulk r_hat",
     "SmallAreas": "domain metric n_eff direct direct_se estimate lower upper level kind",

@@ -326,7 +326,9 @@ def test_a_sequence_of_very_few_draws_is_the_whole_range(effective, support):
 def test_differences_have_sequences_too():
     found = eb.compare({"a": PEOPLE.pred, "b": PEOPLE.true}, PEOPLE.true[:600], eb.UniformClusters(), [R])
     table = found.differences(0.95, eb.intervals.Anytime())
-    assert (table["upper"] > table["lower"]).all() and table["kind"].tolist() == ["t at any time"]
+    assert (table["upper"] > table["lower"]).all() and table["kind"].tolist() == [
+        "gains and losses at any time"
+    ]
 
 
 # Checks

@@ -733,6 +733,16 @@ def test_a_combination_loses_nothing_for_which_its_parts_allow():
     assert taken.name_kind(1) == "Beta, of the parts"
 
 
+@pytest.mark.parametrize("rounding", [-1e-15, 1e-15])
+def test_a_part_whose_errors_are_rounding_has_no_correlation(rounding):
+    def subtract(covariance):
+        parts = make_parts([0.0, 0.0, 0.0]).part([0, 1])
+        cov = np.array([[1e-4, covariance], [covariance, 1e-26]])
+        return replace(parts, cov=cov).contrast([[1, -1], [1, 1]], ["u", "v"]).interval()
+
+    np.testing.assert_allclose(subtract(rounding), subtract(0.0))
+
+
 def test_differences_of_domains_allow_for_what_is_out_of_reach():
     rule, drawn, *_ = draw_records()
     sample = eb.Sample(eb.measure(PREDICTIONS["old"], TRUTH[TRUTH.isin(drawn)]), rule)  # 6000 is out of reach
