@@ -5,6 +5,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 from scipy import stats
+from test_reach import plain, widened
 
 import erbayes as eb
 from erbayes import metrics as m
@@ -133,13 +134,15 @@ def fit():
 
 
 def test_a_fit_pools_with_the_closed_form(fit):
-    """The ends of the pool are weighted means of those of both, at every level."""
+    """Its ends are weighted means of those of both, at every level, and then it allows for what is out of reach."""
     posterior, closed = fit.apply([P, R]), Taylor()(SAMPLE, [P, R])
-    found = fit.pooled([P, R])
+    found, shares = fit.pooled([P, R]), closed.unseen.out_of_reach
+    assert shares[0] > 0 == shares[1]
     assert found.names == ("pairwise-precision", "pairwise-recall") and fit.unseen.mean() < 0.25
     for level in (0.5, 0.95):
-        ends = 0.65 * posterior.interval(level) + 0.35 * closed.interval(level)
-        np.testing.assert_allclose(found.interval(level), ends, atol=2e-4)
+        ends = 0.65 * posterior.interval(level) + 0.35 * plain(SAMPLE, [P, R], level)
+        wanted = list(map(widened, found.estimate, ends, shares))
+        np.testing.assert_allclose(found.interval(level), np.minimum(wanted, 1), atol=2e-4)
     assert found.table().kind.tolist() == ["pooled quantiles"] * 2
     assert found.part([1]).sentence().endswith("the entities that were not drawn.")
 
@@ -172,9 +175,12 @@ def test_where_giants_are_unseen_the_interval_of_recall_spans_both(monkeypatch):
     sample = eb.Sample(eb.measure(giants.pred, giants.true[giants.true.isin(drawn)]), eb.UniformClusters())
     alarmed = bayes.fast(sample, draws=500, rng=1)
     assert [metric.name for metric in alarmed.disowned([P, R])] == [R.name]
-    own, closed = alarmed.apply([P, R]).interval(), Taylor()(sample, [P, R]).interval()
+    own, closed = alarmed.apply([P, R]).interval(), plain(sample, [P, R])
     wanted = [0.65 * own[0] + 0.35 * closed[0], [min(own[1, 0], closed[1, 0]), max(own[1, 1], closed[1, 1])]]
-    np.testing.assert_allclose(alarmed.pooled([P, R]).interval(), wanted, atol=5e-4)
+    share = sample.out_of_reach(eb.columns.PREDICTED_LINKS)
+    assert share > 0.5, "of predicted links, which precision averages over"
+    wanted[0] = widened(alarmed.pooled([P]).estimate[0], wanted[0], share)
+    np.testing.assert_allclose(alarmed.pooled([P, R]).interval(), np.minimum(wanted, 1), atol=5e-4)
     by_engine = bayes.Pooled(bayes.Modelled(draws=500))(sample, [P, R], 1)
     np.testing.assert_allclose(by_engine.interval(), alarmed.pooled([P, R]).interval(), rtol=1e-12)
     row = alarmed.table().loc[R.name]
