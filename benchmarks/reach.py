@@ -25,11 +25,11 @@ from common import table as markdown
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.design.calibration import NOTABLE
 from erbayes.engine.diagnostics import ERRORS
 from erbayes.labels import Mixture
 from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS
 from erbayes.metrics.definitions import N
+from erbayes.metrics.unseen import NOTABLE
 
 SAMPLES, BATCH = 600, 150
 LOOKS = (10, 15, 20, 30, 45, 65, 100, 150, 200, 300, 400)
@@ -168,6 +168,11 @@ def shares(some: eb.Sample) -> np.ndarray:
     return links * OF_LINKS + records * OF_RECORDS
 
 
+def allow(fit: m.Normal, share: np.ndarray | float) -> m.Normal:
+    """Return estimates that allow for other shares out of reach."""
+    return replace(fit, unseen=replace(fit.unseen, out_of_reach=share))
+
+
 def intervals(population: str, units: eb.units.Units, rng: np.random.Generator) -> list[dict[str, object]]:
     """Coverage and scores of the default interval as it is, with what it allows for, and with all shares."""
     true, rows = sim.truths(units, METRICS), []
@@ -177,9 +182,9 @@ def intervals(population: str, units: eb.units.Units, rng: np.random.Generator) 
             for _ in range(SAMPLES // BATCH):
                 some = sample(units, name, sim.positions(units, DESIGNS[name](units), (BATCH, draws), rng))
                 fit = eb.engine.taylor(some, METRICS).apply(METRICS)
-                found["alone"].append(replace(fit, beyond=0.0).interval())
+                found["alone"].append(allow(fit, 0.0).interval())
                 found["default"].append(fit.interval())
-                found["every share"].append(replace(fit, beyond=shares(some)).interval())
+                found["every share"].append(allow(fit, shares(some)).interval())
             for kind, batches in found.items():
                 ends = np.nan_to_num(np.concatenate(batches), nan=0.0)
                 ends[np.isnan(np.concatenate(batches)).any(axis=-1)] = 0.0, 1.0  # 0/0: nothing is known
@@ -215,8 +220,7 @@ def passes(units: eb.units.Units, name: str, rng: np.random.Generator) -> dict[s
             some = sample(units, name, at[:, :look])
             fit, share = eb.engine.taylor(some, METRICS).apply(METRICS), shares(some)
             alone, allowed = (
-                replace(fit, beyond=x).interval(0.95, eb.intervals.Anytime())[..., 0] > true
-                for x in (0.0, share)
+                allow(fit, x).interval(0.95, eb.intervals.Anytime())[..., 0] > true for x in (0.0, share)
             )
             estimated = eb.engine.taylor(some, LINKS).apply(LINKS, order=1)
             off = np.abs(estimated.mean - known) > np.maximum(ERRORS * estimated.sd, NOTABLE * known)
