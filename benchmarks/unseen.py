@@ -35,12 +35,13 @@ from good_matchers import ORDINARY, SETS, pair_of
 
 import erbayes as eb
 from erbayes._internal.arrays import FloatArray, IntArray
-from erbayes.analysis.comparison import Comparison, _compare_counted
+from erbayes.analysis.comparison import Comparison, compare_counted
 from erbayes.design.contract import Design
 from erbayes.engine.named import find_engine
 from erbayes.labels import Mixture
 from erbayes.metrics.definitions import USUAL, chosen
 from erbayes.units import Units
+from erbayes.units.shared import Overlaps
 
 METRICS = chosen([*USUAL, "cluster-precision"])
 DOORS = ("old", "new", "difference")
@@ -51,12 +52,14 @@ ALPHA, ROUNDING, COVERS = 0.05, 1e-12, 0.93
 class Population:
     """A truth and two predictions by name, with the units of all entities, whose ids are their positions.
 
-    `right`: true metrics of both predictions and their differences, (doors, metrics).
+    `overlaps`: what the predictions share; `right`: true metrics of both and their differences, (doors,
+    metrics).
     """
 
     truth: "pd.Series[Any]"
     predictions: "dict[str, pd.Series[Any]]"
     units: dict[str, Units]
+    overlaps: Overlaps
     right: FloatArray
 
 
@@ -67,7 +70,8 @@ def population(name: str) -> Population:
     truth, predictions = pd.Series(pair.truth), {"old": pd.Series(pair.old), "new": pd.Series(pair.new)}
     units = {which: eb.measure(prediction, truth) for which, prediction in predictions.items()}
     old, new = (sim.truths(u, METRICS) for u in units.values())
-    return Population(truth, predictions, units, np.array([old, new, new - old]))
+    overlaps = Overlaps([eb.Clustering.of(p, which) for which, p in predictions.items()])
+    return Population(truth, predictions, units, overlaps, np.array([old, new, new - old]))
 
 
 # Designs: positions of the drawn entities, and what makes the design of their units on the old prediction
@@ -134,7 +138,7 @@ def compared(
     whole: Population, taken: dict[str, Units], design: Design, engine: str, seed: int
 ) -> Comparison:
     """Return the comparison of the units of a sample, with what is known of the whole predictions."""
-    return _compare_counted(taken, design, METRICS, engine, seed, False)
+    return compare_counted(taken, design, METRICS, whole.overlaps, engine, seed)
 
 
 def limits(cell: Cell, samples: int, engine: str) -> FloatArray:
