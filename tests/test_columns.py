@@ -20,7 +20,7 @@ from test_docs import LISTED, named
 import erbayes as eb
 from erbayes import engine, labels
 from erbayes import metrics as m
-from erbayes.analysis import areas, causes, domains, planning, sensitivity
+from erbayes.analysis import causes, domains, planning, sensitivity
 from erbayes.labels import Annotator, MissedPieces, Records, check
 from erbayes.metrics.columns import COLUMNS as COUNTED
 from erbayes.metrics.uncertain import Draws, Tabled
@@ -158,7 +158,6 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "SideBySide": lambda: eb.side_by_side(
         {"closed": engine.Taylor()(sample(), [m.b3_recall])}, [m.b3_recall]
     ),
-    "SmallAreas": lambda: areas.small_areas(domains.by_domain(sample(), GROUP, "b3-recall"), "b3-recall"),
     "Stages": make_stages,
     "Study": lambda: study(
         {"people": PEOPLE},
@@ -193,7 +192,6 @@ COLUMNS = {
     "Replicates": "estimate sd lower upper level kind",
     "ScoredEdges": "metric threshold pairs estimate se lower upper level reason",
     "SideBySide": "method metric estimate sd lower upper level kind ess_bulk r_hat",
-    "SmallAreas": "domain metric n_eff direct direct_se estimate lower upper level kind",
     "Stages": "stage estimate se df lower upper n_eff level kind reason",
     "Study": "population plan n estimator metric truth repetitions failures bias rmse coverage coverage_se "
     "width interval_score seconds warnings",

@@ -186,6 +186,40 @@ def test_what_makes_such_an_id_ordinary(source, tmp_path):
             count(stranger, LABELS)
 
 
+ZEROS = {
+    "alone": ({"0": 2}, False),
+    "as large as the largest other": ({"0": 3, "1500": 3, "17": 1}, True),
+    "larger than any other": ({"0": 4, "1500": 3, "17": 1}, False),
+    "larger, beside a digit": ({"0": 4, "1500": 3, "7": 1}, True),
+    "beside other texts": ({"0": 2, "1500": 2, "e17": 1}, False),
+    "of one record": ({"0": 1, "e17": 2}, True),
+}
+
+
+@pytest.mark.parametrize("text", ["object", "category", "str", "string[pyarrow]"])
+@pytest.mark.parametrize(("sizes", "ordinary"), ZEROS.values(), ids=ZEROS)
+def test_zero_is_an_entity_of_a_sample_unless_it_stands_out(sizes, ordinary, text):
+    """A sample of the entities 0, 1, 2, ... may have none of 1 to 9, whereas a whole prediction has them."""
+    ids = np.repeat([*sizes], [*sizes.values()])
+    records = [f"r{i}" for i in range(len(ids))]
+    labels = pd.Series(ids, records, dtype=text)
+    prediction = dict.fromkeys(records, "w")
+
+    def scan_labels():
+        frame = pd.DataFrame({"record": records, "cluster": "w"})
+        return scan(frame, labels, Columns("record", "cluster"))
+
+    for read in (lambda: eb.measure(prediction, labels), scan_labels):
+        if ordinary:
+            assert sorted(read().size) == sorted(sizes.values())
+        else:
+            with pytest.raises(eb.DataError, match=f"cluster ids of the labels: {sizes['0']} of .* have '0'"):
+                read()
+    if "7" not in sizes and sizes["0"] > 1:
+        with pytest.raises(eb.DataError, match=r"cluster ids of the prediction: . of .* have '0'"):
+            eb.measure(labels, prediction)
+
+
 NAMES = Columns("record", "cluster")
 
 

@@ -259,12 +259,10 @@ def test_simultaneous_intervals_of_a_comparison():
 def test_a_name_of_several_metrics_is_refused_where_one_is_needed():
     truth, prediction = {i: i // 3 for i in range(60)}, {i: i // 4 for i in range(60)}
     sample = eb.Sample(eb.measure(prediction, truth), eb.UniformClusters())
-    groups = eb.by_domain(sample, {i: "ab"[i % 2] for i in range(60)}, "b3")
     doors = [
         lambda: eb.estimate(sample, metrics=["b3"])["b3"],
         lambda: eb.analysis.sensitivity.tipping(sample, "b3", 0.4, rng=1),
         lambda: eb.study.populations.Population(pd.Series(prediction), pd.Series(truth)).value("b3"),
-        lambda: eb.analysis.areas.direct_estimates(groups, "b3"),
     ]
     for door in doors:
         with pytest.raises(eb.DataError, match="'b3' stands for 2: name b3-precision or b3-recall"):

@@ -233,6 +233,24 @@ def test_agreement_of_the_same_is_perfect():
     assert Pair.of(same, same, PREDICTION).agreement().mean == pytest.approx(1)
 
 
+def test_agreement_knows_its_tasks_by_their_ids():
+    """Four tasks are no stock of four imagined units, also if they have its ids."""
+
+    def find_lower(mentions):
+        prediction = {f"{m}{k}": m for m in mentions for k in "12"}
+        same = answers(prediction, [f"{m}1" for m in mentions])
+        table = Pair.of(same, same, prediction).agreement().table()
+        assert (table["upper"] == 1).all() and np.ptp(table["lower"]) < 1e-12
+        return table["lower"].iloc[0]
+
+    three, four, five = (find_lower("abcde"[:n]) for n in (3, 4, 5))
+    assert 0 < three < four < five < 1
+    labelled = {"right": "a", "wrong": "b", "singleton": "c", "lost singleton": "d"}
+    same = answers(labelled, list(labelled))
+    pair = Pair.of(same, same, {**labelled, "r": "a", "w": "b"})
+    assert pair.agreement().table().loc["identical-entities", "lower"] == pytest.approx(four)
+
+
 def test_pairs_that_do_not_fit():
     one = answers({1: "x", 99: "x"}, [1])
     with pytest.raises(eb.DataError, match="1 records of the answers are not in the prediction, such as 99"):

@@ -1,13 +1,15 @@
 """Labelled pairs: drawing, estimates and limits, against enumeration, loops and solvers that share no code with them."""
 
 import warnings
+from fractions import Fraction
 from itertools import combinations, product
+from math import comb
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import brentq
-from scipy.stats import binomtest
+from scipy.stats import binomtest, hypergeom
 
 import erbayes as eb
 from erbayes.analysis.pairs.limits import Estimate, Strata, estimate_precision, estimate_recall, multiply
@@ -50,6 +52,12 @@ def random_edges(seed, N=40, E=60, values=12):
     rng = np.random.default_rng(seed)
     table = pd.DataFrame({"l": rng.integers(0, N, E), "r": rng.integers(0, N, E)})
     return table.assign(score=rng.integers(0, values, E).astype(float)), range(N)
+
+
+def alike(M, n, right):
+    """Strata of M pairs and n answers each."""
+    y = np.array(right, dtype=float)
+    return Strata(np.full_like(y, M), np.full_like(y, n), y, np.full(len(y), True))
 
 
 class TestDrawing:
@@ -195,6 +203,41 @@ class TestEstimates:
             found = function(strata, 0.95)
             np.testing.assert_allclose([found.value, found.se], [ratio, variance**0.5], rtol=1e-12)
 
+    @pytest.mark.parametrize("level", [Fraction(4, 5), Fraction(19, 20)])
+    def test_limits_of_a_stratum_cover_all_numbers_of_right_pairs(self, level):
+        """All samples of all populations of up to 14 pairs, by whole numbers of combinations."""
+        for M in range(1, 15):
+            for n in range(1, M + 1):
+                low, high = M * alike(M, n, np.arange(n + 1)).limits(float(level))
+                for K in range(M + 1):
+                    kept = np.flatnonzero((low < K + 1e-9) & (K - 1e-9 < high)).tolist()
+                    assert Fraction(sum(comb(K, y) * comb(M - K, n - y) for y in kept), comb(M, n)) >= level
+
+    def test_limits_of_a_stratum_are_no_longer_than_its_tests(self):
+        """One pair further, y or more right answers (or n - y or more wrong ones) are too rare."""
+        rng = np.random.default_rng(3)
+        for _ in range(100):
+            M = int(10 ** rng.uniform(1, 6))
+            n = int(rng.integers(1, min(M, 300) + 1))
+            y, tail = int(rng.integers(0, n + 1)), rng.choice([0.005, 0.025, 0.1])
+            low, high = np.round(M * alike(M, n, [y]).limits(1 - 2 * tail)[:, 0]).astype(int)
+            for fewest, of in ((low, y), (M - high, n - y)):
+                assert hypergeom.sf(of - 1, M, fewest, n) > tail - 1e-9
+                assert fewest == 0 or hypergeom.sf(of - 1, M, fewest - 1, n) <= tail + 1e-9
+
+    def test_limits_among_very_many_pairs_are_those_of_clopper_and_pearson(self):
+        for n, y in ((60, 0), (60, 2), (60, 60), (2000, 3), (2000, 1000)):
+            ends = binomtest(y, n).proportion_ci(0.95, "exact")
+            found = alike(10**12, n, [y]).limits(0.95)[:, 0]
+            np.testing.assert_allclose(found, [ends.low, ends.high], rtol=1e-8, atol=1e-12)
+
+    def test_limits_hold_the_share_at_every_level(self):
+        """The share of 60 in 99 is that of 60.6 pairs in 100, of which neither 60 nor 61 has it."""
+        for level in (0.01, 0.1, 0.2):
+            strata = alike(100, 99, [60])
+            low, high = strata.limits(level)
+            assert low[0] <= strata.share[0] <= high[0] and low[0] < high[0]
+
     def test_limits_solve_their_equations(self):
         rng = np.random.default_rng(2)
         for _ in range(60):
@@ -206,14 +249,9 @@ class TestEstimates:
             if not y.any():
                 continue
             level = rng.choice([0.8, 0.95])
-            ends = [
-                binomtest(int(a), int(b)).proportion_ci(level, "exact") for a, b in zip(y, n, strict=True)
-            ]
-            mu, root = y / n, np.sqrt(1 - n / M)
-            low = mu - root * (mu - [e.low for e in ends])
-            high = mu + root * ([e.high for e in ends] - mu)
+            mu = y / n
             strata = Strata(*(x.astype(float) for x in (M, n, y)), above)
-            np.testing.assert_allclose(strata.limits(level), [low, high], atol=1e-12)
+            low, high = strata.limits(level)
             total = M[above].sum()
             down = np.sqrt((((mu - low) * M)[above] ** 2).sum()) / total
             up = np.sqrt((((high - mu) * M)[above] ** 2).sum()) / total
@@ -353,9 +391,10 @@ class TestEstimates:
                 of_band.same.sum(),
                 of_band.pairs.iloc[0],
             )
-            ends = binomtest(int(row.right), row.labelled).proportion_ci(0.9, "exact")
-            root = np.sqrt(1 - row.labelled / row.pairs)
-            np.testing.assert_allclose(row.lower, row.share + root * (ends.low - row.share), rtol=1e-9)
+            low, high = np.round(np.array([row.lower, row.upper]) * row.pairs)
+            as_many = hypergeom.sf(row.right - 1, row.pairs, [low - 1, low], row.labelled)
+            as_few = hypergeom.cdf(row.right, row.pairs, [high, high + 1], row.labelled)
+            assert as_many[0] <= 0.05 < as_many[1] and as_few[1] <= 0.05 < as_few[0]
 
     def test_answers_that_contradict_each_other_are_told_and_kept(self):
         table = answered(eb.pairs.draw(EIGHT, 100, records=ALL, seed=1, bands=[8, 2]))

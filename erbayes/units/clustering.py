@@ -202,11 +202,21 @@ def _refuse_unclustered(records: pd.Index, codes: IntArray, clusters: pd.Index, 
         return
     sizes = np.bincount(codes, minlength=len(clusters))
     found = standing_for_none(dict(zip(clusters[at].tolist(), sizes[at].tolist(), strict=True)))
+    if "0" in found and what.endswith("labels") and _is_number_among_others(clusters, sizes):
+        del found["0"]
     if found and kind(records) == known:
         named = np.flatnonzero(records.isin(list(found)))
         own = clusters[codes[named]][clusters[codes[named]] == records[named]]
         found = {id: size for id, size in found.items() if id not in own}
     refuse_none(f"cluster ids of the {what}", found, len(records), Remedy.ANY_ID)
+
+
+def _is_number_among_others(clusters: pd.Index, sizes: IntArray) -> bool:
+    """Return whether "0" is one of several numbers of entities, and no larger than the largest other one."""
+    # a sample may have none of `DIGITS`, although the population has them
+    others = clusters != "0"
+    numbers = others.any() and clusters[others].str.isdecimal().all()
+    return bool(numbers and sizes[~others].max() <= sizes[others].max())
 
 
 def _explain_repeats(records: pd.Index, codes: IntArray, clusters: pd.Index, what: str) -> DataError:
@@ -361,7 +371,8 @@ class Clustering:
             A table of other than two columns, repeated record ids (equal rows too), missing values, ids
             that are neither strings nor integers, or two or more records that share an id which stands for no
             cluster: -1, "", "nan", "NULL", "NA" and the like, in any case, and the text "0" unless one of "1"
-            to "9" is a cluster too. A cluster may have the id of one of its records.
+            to "9" is a cluster too. Among "labels" it may also be one of other numbers, the largest of which
+            has as many records. A cluster may have the id of one of its records.
 
         Examples
         --------

@@ -28,8 +28,7 @@ def few_draws(effective: float, fewest: float) -> str:
         return NO_DRAW
     if effective >= fewest:
         return ""
-    said = f"it rests on {effective:.1f} effective draws, fewer than {fewest:g}"
-    return f"{said}: join domains, or see small_areas"
+    return f"it rests on {effective:.1f} effective draws, fewer than {fewest:g}: join domains"
 
 
 def effective_draws(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:

@@ -1,8 +1,9 @@
 """Intervals of precision and recall from the shares of right pairs in strata.
 
 Let M_s be the pairs of stratum s, of which n_s are labelled and y_s of these right, with the share
-μ_s = y_s/n_s, and let [l_s, u_s] be the exact interval of μ_s, drawn in by √(1 - n_s/M_s) since pairs are
-drawn without replacement. With A = Σ M_s μ_s above the threshold and B the same below it,
+μ_s = y_s/n_s, and let [l_s, u_s] be the exact interval of μ_s under draws without replacement, which holds
+K/M_s for each number K of right pairs whose hypergeometric tests do not reject it. With A = Σ M_s μ_s above
+the threshold and B the same below it,
 
     precision = A / Σ_above M_s        recall = A / (A + B)
 
@@ -11,19 +12,22 @@ A - r B ± √(...) = 0, which is quadratic (method of variance estimates recove
 keeps its uncertainty, which one effective sample size of all strata loses (see benchmarks/pairs.md).
 
 Sources: Zou and Donner (2008), Statistics in Medicine 27, 1693-1702 (sums). Donner and Zou (2012),
-Statistical Methods in Medical Research 21, 347-359 (ratios, and products by logarithms). Clopper and Pearson
-(1934), Biometrika 26, 404-413. Cochran (1977), Sampling Techniques, chapter 6 (linearised standard errors).
+Statistical Methods in Medical Research 21, 347-359 (ratios, and products by logarithms). Buonaccorsi (1987),
+The American Statistician 41, 215-218 (exact limits in a finite population). Cochran (1977), Sampling
+Techniques, chapter 6 (linearised standard errors).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaincinv
+from scipy.special import betaln
 
-from ..._internal.arrays import BoolArray, FloatArray
+from ..._internal.arrays import BoolArray, FloatArray, IntArray
 
 
 class Estimate(NamedTuple):
@@ -60,17 +64,34 @@ class Strata:
         return 1 - self.labelled / self.pairs
 
     def limits(self, level: float) -> FloatArray:
-        """Return exact intervals of the shares, drawn in for what is labelled, (2, S)."""
-        tail, n, y = (1 - level) / 2, self.labelled, self.right
-        # at 0 and 1 the inverse has no value, and the limit is the end itself
-        lower = np.where(y == 0, 0.0, betaincinv(np.maximum(y, 1), n - y + 1, tail))
-        upper = np.where(y == n, 1.0, betaincinv(y + 1, np.maximum(n - y, 1), 1 - tail))
-        share = self.share
-        return share + np.sqrt(self.unseen) * (np.stack([lower, upper]) - share)
+        """Return exact intervals of the shares of right pairs, (2, S)."""
+        tail = (1 - level) / 2
+        counts = np.stack([self.pairs, self.labelled, self.right], axis=1).astype(np.int64).tolist()
+        ends = [(find_fewest(M, n, y, tail), M - find_fewest(M, n, n - y, tail)) for M, n, y in counts]
+        lower, upper = np.array(ends).T / self.pairs
+        # the share may lie between two numbers of pairs, which intervals of a low level would leave out
+        return np.stack([np.minimum(lower, self.share), np.maximum(upper, self.share)])
 
     def variance(self) -> FloatArray:
         """Return the variance of the share of each stratum, (S,)."""
         return self.unseen * self.share * (1 - self.share) / np.maximum(self.labelled - 1, 1)
+
+
+@cache
+def find_fewest(M: int, n: int, y: int, tail: float) -> int:
+    """Return the least number K of right pairs among M for which y or more of n are right by P > `tail`."""
+
+    def chance(K: int) -> float:
+        right = np.arange(y, min(n, K) + 1)
+        return float(np.exp(_log_ways(K, right) + _log_ways(M - K, n - right) - _log_ways(M, n)).sum())
+
+    return bisect_right(range(M), tail, y, M - n + y, key=chance)
+
+
+def _log_ways(N: int, k: IntArray | int) -> FloatArray:
+    """Return the logarithm of the number of ways to choose k of N pairs."""
+    # scipy's hypergeometric tail takes seconds among 10¹² pairs
+    return np.asarray(-np.log(N + 1) - betaln(N - k + 1, k + 1))
 
 
 def _measure_reach(strata: Strata, level: float) -> FloatArray:

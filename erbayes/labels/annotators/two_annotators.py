@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.arrays import BoolArray, FloatArray, IntArray
-from ..._internal.errors import NotIdentified, need, refuse_cases
+from ..._internal.errors import need, refuse_cases
 from ..._internal.tables import refuse_names
 from ...design import KnownWeights
 from ...design.sample import Sample
 from ...engine.closed_form import taylor
-from ...metrics.columns import Pieces
+from ...metrics.columns import OfUnits
 from ...metrics.definitions import UNIT, Metric
 from ...metrics.uncertain import Normal
 from ...units.clustering import Clustering, ids
@@ -135,7 +135,9 @@ class Pair:
             "jaccard": (c / (a + b - c) * N, N),
             "links": (c * (c - 1), (a * (a - 1) + b * (b - 1)) / 2),
         }
-        metrics = [_make_share(name, top, bottom) for name, (top, bottom) in shares.items()]
+        metrics = [
+            _make_share(name, *(pd.Series(x, self.mentions) for x in parts)) for name, parts in shares.items()
+        ]
         position = np.arange(len(N))  # units of one piece each, whose columns are the values above
         units = Units(self.mentions, position, position, N, N, N, position, None)
         design = KnownWeights(pd.Series(weight(N), index=self.mentions))
@@ -245,23 +247,7 @@ def _list_examples(records: pd.Series) -> str:
     return ", ".join(map(str, records.tolist()[:3])) + ", …" * (len(records) > 3)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Values:
-    """A column with known values, (u,)."""
-
-    name: str
-    values: FloatArray
-
-    def identified(self, units: Pieces) -> bool:
-        return True
-
-    def count(self, units: Pieces) -> FloatArray:
-        if len(units) != len(self.values):
-            raise NotIdentified(f"'{self.name}' has values for the sampled units only")
-        return self.values
-
-
-def _make_share(name: str, top: FloatArray, bottom: FloatArray) -> Metric:
-    """Return the metric of a weighted sum of values over another one, (n,) each."""
-    above, below = Values(f"{name}, above", top), Values(f"{name}, below", bottom)
+def _make_share(name: str, top: pd.Series, bottom: pd.Series) -> Metric:
+    """Return the metric of a weighted sum of values over another one, which are Series by mention, (n,)."""
+    above, below = OfUnits(f"{name}, above", top), OfUnits(f"{name}, below", bottom)
     return Metric(name, (above, below), lambda x, y: x / y, ((below, 1.0),), UNIT, "see Pair.agreement")
