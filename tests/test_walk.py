@@ -5,7 +5,7 @@ import shlex
 
 import pandas as pd
 import pytest
-from test_cli import folder, refused, run  # noqa: F401
+from test_cli import folder, paired, refused, run  # noqa: F401
 from test_cli_thresholds import files  # noqa: F401
 from test_thresholds_curve import EDGES, TRUTH
 from typer.testing import CliRunner
@@ -26,14 +26,21 @@ def test_missing_options_are_named_all_at_once(folder):  # noqa: F811
     assert "'uniform' is not one of 'uniform-records'" in refused("draw", "p.csv", "-d", "uniform")
 
 
-def test_a_difference_that_no_draw_shows_is_no_evidence(folder):  # noqa: F811
-    compared = run("compare", "p.csv", "q.csv", "l.parquet", "-d", *SEEN)
-    assert "no draw shows a difference" not in compared.stderr
-    (folder / "same.csv").write_text((folder / "p.csv").read_text())
-    same = ("compare", "p.csv", "same.csv", "l.parquet", "-d", "uniform-clusters", "-m")
-    assert "caution: no draw shows a difference of pairwise-recall, and" in run(*same, "recall").stderr
-    # the number of entities depends on labels alone
-    assert "no draw shows a difference" not in run(*same, "entities").stderr
+def test_a_difference_that_no_draw_shows_has_an_interval_all_the_same(folder):  # noqa: F811
+    """It has no length where both predictions are one, and their difference is certain; nothing needs a caution."""
+    table = pd.read_csv("p.csv")
+    table.to_csv("same.csv", index=False)
+    labelled = pd.read_parquet("l.parquet")["record"]
+    alone = table["cluster"].map(
+        table.groupby("cluster")["record"].agg(lambda of: not of.isin(labelled).any())
+    )
+    table.loc[alone, "cluster"] = 10**6
+    table.to_csv("other.csv", index=False)
+    for name, certain in (("same.csv", True), ("other.csv", False)):
+        shown = run("compare", "p.csv", name, "l.parquet", "-d", *SEEN, "--format", "json")
+        (row,) = paired(shown)
+        assert "shows a difference" not in shown.stderr and row["estimate"] == 0
+        assert row["kind"] == "gains and losses" and (row["lower"] == row["upper"] == 0) == certain
 
 
 def test_a_plan_says_what_its_cost_is(folder):  # noqa: F811
