@@ -144,7 +144,7 @@ class Totals:
     def _take_shares_out_of_reach(self, metrics: Sequence[Metric]) -> FloatArray:
         """Return `Unseen.out_of_reach`, (..., metrics): 0 for those that are no shares of predicted links."""
         share = np.asarray(self.out_of_reach)
-        predicted = [is_share(m) and PREDICTED_LINKS in (whole_column(c) for c, _ in m.size) for m in metrics]
+        predicted = [PREDICTED_LINKS in (whole_column(c) for c, _ in m.size) and is_share(m) for m in metrics]
         return np.asarray(share[..., None] * predicted)
 
     def _compute_squares(self, sized: FloatArray) -> FloatArray:
