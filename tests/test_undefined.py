@@ -194,6 +194,31 @@ def test_a_comparison_of_the_others(engine):
         assert (table["reason"] != "").tolist() == bad.tolist()
 
 
+def test_a_comparison_with_a_prediction_without_links():
+    alone, pairs = {i: i for i in range(40)}, {i: i // 2 for i in range(40)}
+    labels, metrics = {i: i // 2 for i in range(20)}, [m.pairwise_precision, m.b3_precision]
+    for both in ({"a": alone, "b": pairs}, {"b": pairs, "a": alone}):
+        table = eb.compare(both, labels, eb.UniformRecords(), metrics).differences()
+        assert table["reason"].tolist() == [EMPTY, ""] and table["upper"].isna().tolist() == [True, False]
+
+
+ENGINES = [(None, "xyz"), (Resampled(replicates=60), "xyz"), (eb.engine.BoundedMeans(), "xz")]
+
+
+@pytest.mark.parametrize(("engine", "names"), ENGINES)
+def test_a_domain_without_draws_beside_others(engine, names):
+    """The last of the domains, of 160 records, of which the first 80 have labels."""
+    edges = np.linspace(0, 80, len(names))[1:]
+    groups = {i: names[np.searchsorted(edges, i, "right")] for i in range(160)}
+    prediction, labels = {i: i // 2 if i % 7 else i // 14 for i in range(160)}, {i: i // 2 for i in range(80)}
+    sample = eb.Sample(eb.measure(prediction, labels), eb.UniformRecords())
+    found = eb.by_domain(sample, groups, [m.b3_precision], engine=engine, rng=1, fewest=1)
+    for table in (found.table(), found.differences()):
+        of_last = table.iloc[:, 0].str.contains("z")
+        assert (table["lower"].isna() == of_last).all()
+        assert (table["reason"].eq("no labelled record is in this domain") == of_last).all()
+
+
 def test_the_page_says_why():
     page = report(SAMPLE, [m.pairwise_recall, m.b3_precision])
     for engine in ("closed form", "jackknife"):

@@ -431,14 +431,18 @@ def test_a_difference_is_that_of_plain_python(design, known):
     comparison = eb.compare(PREDICTIONS, TRUTH[TRUTH.isin(drawn)], rule, METRICS)
     if not known:
         comparison = replace(comparison, overlaps=Overlaps(()))
-    table = comparison.differences().set_index("metric")
-    for metric in METRICS:
+    table, certain = (
+        comparison.differences().set_index("metric"),
+        comparison.subtract("old", "new").moves.certain,
+    )
+    for metric, ends in zip(METRICS, certain, strict=True):
         *wanted, phi = subtract_plainly(metric, PREDICTIONS, TRUTH, drawn, weight, covary, theta, lost, known)
         row = table.loc[metric.name]
         np.testing.assert_allclose(
             [row.estimate, row.lower, row.upper], wanted, rtol=1e-7, err_msg=metric.name
         )
         assert row.kind == "gains and losses" and (phi > 0) == (metric in (P, F1))
+        np.testing.assert_allclose(ends, find_ends(metric, *PREDICTIONS.values()) if known else (-1, 1))
 
 
 @pytest.mark.parametrize("design", DESIGNS)
@@ -475,6 +479,28 @@ def test_no_other_interval_is_without_length():
         found = subtract(good, TRUTH[TRUTH < 15], METRICS, rule)
         np.testing.assert_array_equal(found.mean, 0)
         assert (found.interval()[:, 0] < 0).all() and (found.interval()[:, 1] > 0).all()
+
+
+def test_a_difference_lies_in_its_interval_and_at_certain_ends_at_most():
+    """A few draws may show a larger difference than any that there can be."""
+    beyond = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        truth = pd.Series(np.sort(rng.integers(0, 80, 200)))
+        old = truth.mask(rng.random(200) < 0.1, rng.integers(0, 80))
+        few = rng.random(200) < 0.05
+        new = old.mask(few, pd.Series(1000 + few.cumsum() // 2))
+        drawn = truth.sample(12, random_state=seed, replace=True)
+        labels, design = truth[truth.isin(drawn)], eb.UniformRecords(list(drawn))
+        comparison = eb.compare({"old": old, "new": new}, labels, design, METRICS)
+        found, plain = (
+            comparison.subtract("old", "new"),
+            np.diff(comparison.joint.mean.reshape(2, -1), axis=0)[0],
+        )
+        (low, high), (least, most) = found.interval().T, found.moves.certain.T
+        assert (low <= found.mean).all() and (found.mean <= high).all() and (low < high).all()
+        beyond += ((plain < least) | (plain > most)).sum()
+    assert beyond > 5
 
 
 def test_the_order_of_draws_changes_nothing():
