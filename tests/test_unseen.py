@@ -513,16 +513,18 @@ def test_the_order_of_draws_changes_nothing():
 
 
 def test_a_difference_of_rounding_is_0():
-    """Thirds add up to 1 - 1e-16 in one order, and to 1 in another."""
+    """Both predictions have as many errors of each kind, in other entities, which are added up in another order."""
+    truth = np.repeat(np.arange(300), np.arange(300) % 7 + 1)
     rng = np.random.default_rng(0)
-    truth = np.repeat(np.arange(200), rng.integers(1, 8, 200))
-    records = np.arange(len(truth))
-    predictions = {
-        "apart": pd.Series(np.where(truth > 100, 10**4 + records, truth)),
-        "pairs": pd.Series(np.where(truth > 100, 10**4 + records // 2, truth)),
-    }
-    found = subtract(predictions, pd.Series(truth)[truth < 60], METRICS, eb.UniformRecords())
-    np.testing.assert_array_equal(found.mean, 0)
+
+    def join_entities():
+        chosen = np.concatenate([rng.choice(np.arange(size, 140, 7), 4, replace=False) for size in range(7)])
+        return pd.Series(np.where(np.isin(truth - 140, chosen), truth - 140, truth))
+
+    predictions, labels = {"a": join_entities(), "b": join_entities()}, pd.Series(truth)[truth < 140]
+    comparison = eb.compare(predictions, labels, eb.UniformRecords(), METRICS)
+    assert np.diff(comparison.joint.mean.reshape(2, -1), axis=0).any()
+    np.testing.assert_array_equal(comparison.subtract("a", "b").mean, 0)
 
 
 def test_a_share_that_is_an_end_up_to_rounding_is_the_end():
@@ -759,14 +761,19 @@ def test_a_combination_loses_nothing_for_which_its_parts_allow():
     assert taken.name_kind(1) == "Beta, of the parts"
 
 
-@pytest.mark.parametrize("rounding", [-1e-15, 1e-15])
-def test_a_part_whose_errors_are_rounding_has_no_correlation(rounding):
-    def subtract(covariance):
-        parts = make_parts([0.0, 0.0, 0.0]).part([0, 1])
-        cov = np.array([[1e-4, covariance], [covariance, 1e-26]])
-        return replace(parts, cov=cov).contrast([[1, -1], [1, 1]], ["u", "v"]).interval()
-
-    np.testing.assert_allclose(subtract(rounding), subtract(0.0))
+@pytest.mark.parametrize("rounding", [0.0, -1e-15, 1e-15])
+def test_a_part_whose_errors_are_rounding_has_arms_without_correlation(rounding):
+    cov = np.array([[1e-4, rounding], [rounding, 1e-26]])
+    parts = replace(make_parts([0.0, 0.0, 0.0]).part([0, 1]), cov=cov)
+    assert parts.sd.tolist() == [0.01, 0.0]
+    (a_down, a_up), (b_down, b_up) = np.abs(parts.interval() - parts.mean[:, None])
+    assert min(b_down, b_up) > 0
+    found = parts.contrast([[1, -1], [1, 1]], ["u", "v"])
+    wanted = [
+        [-math.hypot(a_down, b_up), math.hypot(a_up, b_down)],
+        [-math.hypot(a_down, b_down), math.hypot(a_up, b_up)],
+    ]
+    np.testing.assert_allclose(found.interval() - found.mean[:, None], wanted)
 
 
 def test_differences_of_domains_allow_for_what_is_out_of_reach():
