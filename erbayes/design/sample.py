@@ -12,7 +12,7 @@ import numpy as np
 from .._internal.arrays import FloatArray
 from .._internal.errors import need, need_object
 from ..metrics.columns import ClusterSum, Column, Known
-from ..units.units import KnownTotals, Units, need_units
+from ..units.units import Units, need_units
 from .contract import Design, Expansion
 
 
@@ -98,16 +98,16 @@ class Sample:
         counted = np.stack([self.units.column(c)[self.expansion.unit] for c in columns], axis=-1)
         return np.asarray(counted * self.expansion.weight[..., None])
 
-    def out_of_reach(self, column: ClusterSum, among: KnownTotals | None = None) -> FloatArray:
-        """Return the share of a total in clusters larger than any that draws touch, (...); 0 if not known.
+    def largest_touched(self) -> FloatArray:
+        """Return the records of the largest predicted cluster that draws touch, (...)."""
+        return np.asarray(self.units.largest_touched[self.expansion.unit].max(axis=-1))
 
-        Clusters `among` those of these sizes count alone.
-        """
-        known, unit = self.units.known, self.expansion.unit
+    def out_of_reach(self, column: ClusterSum) -> FloatArray:
+        """Return the share of a total in clusters larger than any that draws touch, (...); 0 if not known."""
+        known = self.units.known
         if known is None:
-            return np.zeros(unit.shape[:-1])
-        touched = self.units.largest_touched[unit].max(axis=-1)
-        return known.share_above(column, touched, among)
+            return np.zeros(self.expansion.unit.shape[:-1])
+        return known.share_above(column, self.largest_touched())
 
     def known(self, total: Known) -> float:
         """Return a total that the prediction fixes, or raise NotIdentified."""

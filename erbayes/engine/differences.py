@@ -23,6 +23,7 @@ from ..metrics.totals import count_clusters_in_error
 from ..metrics.uncertain import Draws, Normal, stacked
 from ..metrics.unseen import Unseen
 from ..units.shared import Overlaps, Shared
+from ..units.units import KnownTotals
 from .closed_form import linearise
 from .replicates import Replicates
 
@@ -81,7 +82,8 @@ def _move(
     """Return the differences of two predictions with the gains and losses of draws."""
     variance, effective = first.sample.expansion.variance, difference.unseen.effective
     size = np.maximum(np.abs(first.fit.mean), 1.0)
-    D = np.where(np.abs(difference.mean) <= ROUNDING * size, 0.0, difference.mean)
+    certain = _find_certain_ends(first, second, metrics, shared)
+    D = np.clip(np.where(np.abs(difference.mean) <= ROUNDING * size, 0.0, difference.mean), *certain.T)
     a, e = (first.share + second.share) / 2, second.effect - first.effect
     out_of_reach, parts = _measure_out_of_reach(first, second, shared)
     moves = Moves.of(
@@ -93,7 +95,7 @@ def _move(
         effective=effective,
         theta=variance.theta_mean,
         df=difference.df,
-        certain=_find_certain_ends(first, second, metrics, shared),
+        certain=certain,
         parts=parts,
     )
     unseen = Unseen(effective=effective, out_of_reach=out_of_reach)
@@ -113,11 +115,12 @@ def _measure_out_of_reach(
     """Return the larger share of both predictions out of reach, (k,), and parts of its moves, (k, 2, 2)."""
     shares, moves = [], []
     for at, side in enumerate((first, second)):
-        share = side.fit.unseen.out_of_reach
-        if shared is not None:
-            # clusters that are in both predictions move no difference
-            differing = side.sample.out_of_reach(PREDICTED_LINKS, shared.differing[at])
-            share = np.where(share > 0, differing, 0.0)
+        share, known = side.fit.unseen.out_of_reach, side.sample.units.known
+        if shared is not None and known is not None:
+            # links of both predictions are right or wrong in both, and move no difference
+            size, links = shared.alone[at]
+            alone = (size > side.sample.largest_touched()) @ links / (known.total(PREDICTED_LINKS) or 1.0)
+            share = np.where(share > 0, alone, 0.0)
         shares.append(share)
         ends = np.abs(np.array(side.fit.support) - side.fit.mean[:, None])
         of_side = np.where(share[:, None] > 0, share[:, None] * ends, 0.0)
@@ -130,29 +133,34 @@ def _find_certain_ends(
 ) -> FloatArray:
     """Return ends beyond which no difference lies, whatever the truth is, (k, 2)."""
     ends = [(least - most, most - least) for least, most in first.fit.support]
+    known = first.sample.units.known, second.sample.units.known
     for j, metric in enumerate(metrics):
-        if metric.group is Group.TRUTH or (shared is not None and shared.alike):
+        if metric.group is Group.TRUTH:
             ends[j] = (0.0, 0.0)
-        elif shared is not None:
-            ends[j] = _bound_by_shared(metric, first.sample, second.sample, shared) or ends[j]
+        elif shared is not None and known[0] is not None and known[1] is not None:
+            ends[j] = _bound_by_shared(metric, known[0], known[1], shared) or ends[j]
     return np.array(ends)
 
 
 def _bound_by_shared(
-    metric: Metric, first: Sample, second: Sample, shared: Shared
+    metric: Metric, first: KnownTotals, second: KnownTotals, shared: Shared
 ) -> tuple[float, float] | None:
     """Return the ends of a difference that what both predictions share allows; None if it allows any."""
-    one, other = first.units.known, second.units.known
-    if one is None or other is None:
-        return None
+    # records in clusters that are in both predictions have the same values
+    moved = 1 - shared.records / first.total(RECORDS)
+    if moved == 0:
+        return 0.0, 0.0
     if metric in (b3_precision, b3_recall):
-        # records in clusters that are in both predictions have the same values
-        moved = shared.differing[0].total(RECORDS) / one.total(RECORDS)
         return -moved, moved
-    column = {pairwise_precision: PREDICTED_LINKS, cluster_precision: PREDICTED_CLUSTERS}.get(metric)
-    if column is None:  # true links and entities are not known
+    totals = {
+        pairwise_precision: (PREDICTED_LINKS, shared.links),
+        cluster_precision: (PREDICTED_CLUSTERS, shared.clusters),
+    }
+    if metric not in totals:  # true links and entities are not known
         return None
-    a, b = one.total(column), other.total(column)
-    same = shared.common_links if column is PREDICTED_LINKS else b - shared.differing[1].total(column)
-    scale = same * (1 / b - 1 / a) if a and b else 0.0
+    column, same = totals[metric]
+    a, b = first.total(column), second.total(column)
+    if not (a and b):
+        return None
+    scale = same * (1 / b - 1 / a)
     return -(a - same) / a + min(scale, 0.0), (b - same) / b + max(scale, 0.0)

@@ -7,17 +7,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._internal.arrays import FloatArray, IntArray
+from ..metrics.columns import pairs
 from .clustering import Clustering
 from .lookup import look_up
-from .units import KnownTotals, histogram
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shared:
-    """The number of links that are in both predictions, and sizes of the clusters that are in one alone."""
+    """Links, clusters and records of clusters that are the same in two predictions, and links of one alone.
 
-    common_links: float
-    differing: tuple[KnownTotals, KnownTotals]
+    `alone`: of each prediction, the sizes of its clusters and how many links those of each size have that the
+    other prediction does not, (h,) each.
+    """
+
+    links: float
+    clusters: float
+    records: float
+    alone: tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
 
     @classmethod
     def of(cls, first: Clustering, second: Clustering) -> Shared:
@@ -27,24 +34,25 @@ class Shared:
         --------
         >>> a, b = ({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y", 4: "z"})
         >>> found = Shared.of(Clustering.of(a, "a"), Clustering.of(b, "b"))
-        >>> found.common_links, found.differing[1].count
-        (1.0, array([2.]))
+        >>> found.links, found.clusters, found.alone[0]
+        (1.0, 1.0, (array([2.]), array([1.])))
         """
         codes = second.codes[look_up(second.records, first.records)]
         of_both, n = np.unique(first.codes * len(second.sizes) + codes, return_counts=True)
-        a, b = np.divmod(of_both, len(second.sizes))
-        same = (n == first.sizes[a]) & (n == second.sizes[b])
-        differing = []
-        for clustering, at in ((first, a), (second, b)):
-            alone = np.ones(len(clustering.sizes), dtype=bool)
-            alone[at[same]] = False
-            differing.append(histogram(clustering.sizes[alone]))
-        return cls(float((n * (n - 1.0)).sum() / 2), (differing[0], differing[1]))
+        one, other = np.divmod(of_both, len(second.sizes))
+        same = (n == first.sizes[one]) & (n == second.sizes[other])
+        alone = [
+            _count_links_alone(clustering.sizes, np.bincount(at, pairs(n), len(clustering.sizes)))
+            for clustering, at in ((first, one), (second, other))
+        ]
+        return cls(float(pairs(n).sum()), float(same.sum()), float(n[same].sum()), (alone[0], alone[1]))
 
-    @property
-    def alike(self) -> bool:
-        """Return whether the predictions are the same."""
-        return not len(self.differing[0].size)
+
+def _count_links_alone(size: IntArray, common: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return sizes and numbers of links that are not `common`, (h,) each, from those by cluster."""
+    links = np.bincount(size, pairs(size.astype(float)) - common)
+    at = np.flatnonzero(links)
+    return at.astype(float), links[at]
 
 
 class Overlaps:

@@ -53,17 +53,11 @@ class KnownTotals:
             )
         return float(self.count @ (self.size * column.phi(self.size)))
 
-    def share_above(
-        self, column: ClusterSum, size: FloatArray | float, among: KnownTotals | None = None
-    ) -> FloatArray:
-        """Return the share of a total in clusters of more than `size` records, (...); 0 if the total is 0.
-
-        If some of the clusters are given, those `among` them count alone.
-        """
-        whole = self.count @ (self.size * column.phi(self.size))
-        some = self if among is None else among
-        above = (some.size > np.asarray(size)[..., None]) @ (some.count * some.size * column.phi(some.size))
-        return np.asarray(above / (whole or 1.0))
+    def share_above(self, column: ClusterSum, size: FloatArray | float) -> FloatArray:
+        """Return the share of a total in clusters of more than `size` records, (...); 0 if the total is 0."""
+        part = self.count * self.size * column.phi(self.size)
+        above = (self.size > np.asarray(size)[..., None]) @ part
+        return np.asarray(above / (part.sum() or 1.0))
 
 
 @dataclass(frozen=True, eq=False)
