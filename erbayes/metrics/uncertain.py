@@ -344,8 +344,9 @@ class Contrast(Normal):
 
     def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
         sd, w = self.parts.sd, self.weights
-        with np.errstate(divide="ignore", invalid="ignore"):
-            r = np.nan_to_num(self.parts.cov / np.outer(sd, sd))
+        both = np.outer(sd, sd)
+        # a part without a standard error has an arm all the same, which goes with no other
+        r = np.divide(self.parts.cov, both, out=np.zeros_like(both), where=both > 0)
         np.fill_diagonal(r, 1.0)
         down, up = np.abs(self.parts.interval(level, kind) - self.parts.mean[:, None]).T
         # a negative weight turns the arm up of a part into one down
