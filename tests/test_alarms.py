@@ -146,6 +146,25 @@ def test_an_interval_without_length_is_a_fault_if_no_draw_shows_an_error():
     )
 
 
+def test_doors_speak_of_the_intervals_that_they_print(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("p.csv", "again.csv"):
+        pd.DataFrame({"record": range(400), "cluster": np.arange(400) // 2}).to_csv(name, index=False)
+    pd.DataFrame({"record": range(40), "entity": np.arange(40) // 2}).to_csv("l.csv", index=False)
+    pd.DataFrame({"record": range(400), "g": ["a", "b"] * 200}).to_csv("g.csv", index=False)
+    drawn = ("l.csv", "--design", "uniform-clusters", "--metrics", "precision", "--interval")
+    for command, files, more in (
+        ("estimate", ["p.csv"], []),
+        ("estimate", ["p.csv"], ["--attributes", "g.csv", "--by", "g"]),
+        ("compare", ["p.csv", "again.csv"], []),
+    ):
+        for kind, grade in (("beta-gamma", "note"), ("wald", "fault")):
+            shown = run(command, *files, *drawn, kind, *more)
+            assert shown.exit_code == 0, shown.output
+            assert f"{grade}: " in shown.stderr and "shows no variation of pairwise-precision" in shown.stderr
+            assert ("Wald intervals of pairwise-precision have no length" in shown.stderr) is (kind == "wald")
+
+
 def test_what_rests_on_few_units_is_a_caution():
     units = eb.measure({r: r for r in range(9)}, {0: "a", 1: "a", 2: "b", 3: "c"})
     assert graded(eb.Sample(units, eb.UniformClusters()), "A single unit", [m.pairwise_recall]) == "caution"
