@@ -50,12 +50,119 @@ def test_a_warning_has_the_grade_of_its_sentence():
     assert eb.Alarm("plain").grade is Grade.CAUTION is eb.Alarm().grade
 
 
-def test_links_out_of_reach_are_a_fault_of_metrics_that_count_links_alone():
-    prediction = {r: r // 2 for r in range(100)} | {10**6 + i: 99 for i in range(50)}
-    sample = eb.Sample(eb.measure(prediction, {r: r // 4 for r in range(80)}), eb.UniformClusters())
-    assert graded(sample, "larger than any", [m.pairwise_recall, m.b3_recall]) == "fault"
-    assert graded(sample, "larger than any", [m.b3_recall, m.cluster_recall]) == "caution"
-    assert graded(sample, "Out of balance", [m.b3_recall]) == "fault"
+def beside_a_giant(records):
+    """Twenty sampled entities of two pairs each, whose prediction has a giant that no draw touches."""
+    prediction = {r: r // 2 for r in range(2000)} | {10**6 + i: 10**6 for i in range(records)}
+    return eb.Sample(eb.measure(prediction, {r: r // 4 for r in range(80)}), eb.UniformRecords())
+
+
+def test_links_out_of_reach_are_a_fault_of_intervals_that_do_not_allow_for_them():
+    sample = beside_a_giant(60)
+    metrics = [m.pairwise_precision, m.pairwise_recall, m.b3_recall]
+    found = eb.estimate(sample, metrics=metrics)
+    for printed in (
+        None,
+        found.table(),
+        found.table(kind=eb.intervals.Anytime()),
+        eb.estimate(sample, metrics=metrics, engine="bootstrap", rng=1).table(),
+    ):
+        (said,) = (a for a in eb.alarms(sample, metrics, printed) if "larger than any" in a)
+        assert said.grade is Grade.CAUTION and "intervals of precision allow any value there" in said
+    for printed, kind in (
+        (found.table(kind=eb.intervals.WALD), "Wald"),
+        (found.table(kind=eb.intervals.Symmetric()), "logit-t"),
+    ):
+        (said,) = (a for a in eb.alarms(sample, metrics, printed) if "larger than any" in a)
+        assert said.grade is Grade.FAULT
+        assert f"and {kind} intervals of pairwise-precision are too short to allow for what these" in said
+    (said,) = (a for a in eb.alarms(sample, [m.b3_recall]) if "larger than any" in a)
+    assert said.grade is Grade.CAUTION and "precision" not in said, "it counts no links"
+
+
+@pytest.mark.parametrize(("length", "grade"), [(0.001, "fault"), (-0.001, "caution")])
+def test_an_interval_allows_for_links_out_of_reach_if_it_is_as_long_as_their_share(length, grade):
+    """The giant of 60 has 1,770 links of 2,770."""
+    table = pd.DataFrame({"metric": ["pairwise-precision"], "kind": ["mine"], "lower": [0.0]})
+    table["upper"] = 1770 / 2770 - length
+    said = [a for a in eb.alarms(beside_a_giant(60), "precision", table) if "64% of all" in a]
+    assert [a.grade.value for a in said] == [grade]
+
+
+@pytest.mark.parametrize(("giant", "off"), [(517, False), (518, True)])
+def test_a_giant_that_chance_would_not_have_missed_is_out_of_balance(giant, off):
+    """Twenty draws of records miss 517 of 2,517 with chance .0101, and 518 of 2,518 with .00999."""
+    assert bool((2000 / (2000 + giant)) ** 20 <= 0.01) is off
+    sample = beside_a_giant(giant)
+    alarms = [a for a in eb.alarms(sample, [m.pairwise_precision]) if a.startswith("Out of balance")]
+    assert [a.grade for a in alarms] == [Grade.FAULT] * off
+
+
+@pytest.mark.parametrize(
+    ("design", "off"),
+    [
+        (eb.UniformClusters(), False),
+        (eb.design.ByPredictedSize(eb.columns.RECORDS), False),
+        (eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS), True),
+    ],
+)
+def test_chance_misses_a_giant_as_the_design_draws(design, off):
+    """A giant of 200 is one cluster of 1,001, a tenth of the records, and .95 of the links."""
+    prediction = {r: r // 2 for r in range(2000)} | {10**6 + i: 10**6 for i in range(200)}
+    sample = eb.Sample(eb.measure(prediction, {r: r // 4 for r in range(80)}), design)
+    found = [a for a in eb.alarms(sample, "b3-recall") if a.startswith("Out of balance")]
+    assert bool(found) is off
+
+
+@pytest.mark.parametrize(("length", "off"), [(0.083, True), (0.084, False)])
+def test_chance_is_no_excuse_beside_intervals_that_do_not_allow_for_it(length, off):
+    """A giant of 14 has 91 of 1,091 links, .0834 of them, and 200 draws that are alike estimate 1,007."""
+    prediction = {r: r // 2 for r in range(2000)} | {10**6 + i: 10**6 for i in range(14)}
+    sample = eb.Sample(eb.measure(prediction, {r: r // 4 for r in range(800)}), eb.UniformRecords())
+    table = pd.DataFrame({"metric": ["pairwise-precision"], "kind": "mine", "lower": 0.0, "upper": length})
+    assert any(a.startswith("Out of balance") for a in eb.alarms(sample, "precision", table)) is off
+
+
+@pytest.mark.parametrize(("singles", "grade"), [(9, "note"), (12, "fault")])
+def test_a_discrepancy_that_no_metric_feels_is_a_note(singles, grade):
+    """Of 10,000 predicted links, 8,000 pairs that are alike estimate half a link more per single record."""
+    prediction = {r: r // 2 if r < 20_000 else r for r in range(20_000 + singles)}
+    labels = {r: r // 2 for r in range(16_000)}
+    sample = eb.Sample(eb.measure(prediction, labels), eb.UniformRecords([*range(8000), 0]))
+    assert graded(sample, "Out of balance", [m.pairwise_recall]) == grade
+    if grade == "fault":
+        assert graded(sample, "Out of balance", [m.b3_recall]) == "caution", "it counts no links"
+
+
+def test_an_interval_without_length_is_a_fault_if_no_draw_shows_an_error():
+    labels = {r: r // 2 for r in range(40)}
+    sample = eb.Sample(eb.measure({r: r // 2 for r in range(400)}, labels), eb.UniformClusters())
+    metrics = [m.pairwise_precision, m.pairwise_recall]
+    found = eb.estimate(sample, metrics=metrics)
+    (note,) = eb.alarms(sample, metrics)
+    assert note.grade is Grade.NOTE and note.endswith("intervals allow for errors that no draw has shown.")
+    (fault,) = eb.alarms(sample, metrics, found.table(kind=eb.intervals.WALD))
+    assert fault.grade is Grade.FAULT and fault.endswith(
+        "Wald intervals of pairwise-precision, pairwise-recall have no length: do not quote them."
+    )
+
+
+def test_doors_speak_of_the_intervals_that_they_print(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("p.csv", "again.csv"):
+        pd.DataFrame({"record": range(400), "cluster": np.arange(400) // 2}).to_csv(name, index=False)
+    pd.DataFrame({"record": range(40), "entity": np.arange(40) // 2}).to_csv("l.csv", index=False)
+    pd.DataFrame({"record": range(400), "g": ["a", "b"] * 200}).to_csv("g.csv", index=False)
+    drawn = ("l.csv", "--design", "uniform-clusters", "--metrics", "precision", "--interval")
+    for command, files, more in (
+        ("estimate", ["p.csv"], []),
+        ("estimate", ["p.csv"], ["--attributes", "g.csv", "--by", "g"]),
+        ("compare", ["p.csv", "again.csv"], []),
+    ):
+        for kind, grade in (("beta-gamma", "note"), ("wald", "fault")):
+            shown = run(command, *files, *drawn, kind, *more)
+            assert shown.exit_code == 0, shown.output
+            assert f"{grade}: " in shown.stderr and "shows no variation of pairwise-precision" in shown.stderr
+            assert ("Wald intervals of pairwise-precision have no length" in shown.stderr) is (kind == "wald")
 
 
 def test_what_rests_on_few_units_is_a_caution():
@@ -71,7 +178,8 @@ def test_labels_that_make_numbers_wrong_are_faults():
     prediction = {i: i // 2 for i in range(40)}
     alone = eb.Sample(eb.measure(prediction, {i: f"e{i}" for i in range(0, 20, 2)}), eb.UniformRecords())
     assert graded(alone, "must list every record", [m.b3_recall]) == "fault"
-    dropped = eb.Sample(eb.measure(prediction, {i: i // 2 for i in range(40)}), eb.UniformRecords())
+    fours = {i: i // 4 for i in range(80)}
+    dropped = eb.Sample(eb.measure(fours, fours), eb.UniformRecords())
     assert graded(dropped, "pairs of draws", [m.b3_recall]) == "fault"
     design = eb.design.Responding(eb.UniformRecords(list(range(10))), [True] * 10 + [False] * 2)
     lost = eb.Sample(eb.measure(prediction, {i: i // 2 for i in range(20)}), design)
@@ -85,13 +193,14 @@ def test_every_remedy_has_words_of_the_shell_without_python():
 
 def test_the_shell_prints_grades_and_its_own_words(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    pd.DataFrame({"record": range(40), "cluster": np.arange(40) // 2}).to_csv("p.csv", index=False)
-    pd.DataFrame({"record": range(40), "entity": np.arange(40) // 2}).to_csv("l.csv", index=False)
+    pd.DataFrame({"record": range(80), "cluster": np.arange(80) // 2}).to_csv("p.csv", index=False)
+    pd.DataFrame({"record": range(80), "entity": np.arange(80) // 2}).to_csv("l.csv", index=False)
     shown = run("estimate", "p.csv", "l.csv", "--design", "uniform-records")
     assert shown.exit_code == 0
     assert "note: The sample shows no variation of pairwise-precision" in shown.stderr
     assert "fault: About 10 pairs of draws" in shown.stderr and "warning:" not in shown.stderr
     assert "choose --design distinct-entities with --draws" in shown.stderr
+    assert "if records were drawn without replacement, list the entity of every draw in" in shown.stderr
     assert "DistinctEntities" not in shown.stderr
     checked = run("check", "p.csv", "l.csv", "--design", "uniform-records", "--min-recall", "0.5")
     assert checked.exit_code == 0 and "fault: About 10 pairs of draws" in checked.stderr

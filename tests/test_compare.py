@@ -152,8 +152,8 @@ def test_paired_bootstrap_agrees_with_the_closed_form_and_is_paired():
 
 def test_alarms_are_raised_under_the_name_of_each_prediction():
     pred, other, true = two()
-    some = true[true.isin(sorted(true.unique())[:9])]
-    design = eb.UniformRecords()
+    some = true[true.isin(sorted(true.unique())[:2])]
+    design = eb.UniformClusters()
     with pytest.warns(eb.Alarm) as raised:
         comparison = eb.compare({"old": pred, "new": other}, some, design, CHOSEN)
     alone = zip(comparison.predictions, comparison.samples, strict=True)

@@ -120,7 +120,7 @@ def test_three_engines_stand_next_to_the_truth(shown):
         "5 of 6 intervals cover the truth; that of pairwise-precision by the bootstrap misses it.\n" in text
     )
     assert "the 15 largest hold half" in text and "The first fit of a size model compiles it" in text
-    assert "fault: Out of balance" in text
+    assert "fault: 81% of all predicted links lie in clusters larger than any that the sample touches" in text
 
 
 @pytest.mark.slow

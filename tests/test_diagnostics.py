@@ -6,6 +6,7 @@ from test_census import population
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.design.calibration import links_out_of_reach
+from erbayes.engine.diagnostics import _count_expected_repeats
 
 
 def test_balance_of_a_census_is_exact():
@@ -64,7 +65,7 @@ def test_alarms_speak_only_when_something_is_wrong():
     perfect = eb.Sample(eb.measure(calm, labels), eb.UniformClusters())
     assert eb.alarms(perfect, [m.b3_recall]) == [
         "The sample shows no variation of b3-recall: a standard error of 0 is no evidence of perfection, and "
-        "the default interval allows for errors that no draw has shown."
+        "intervals allow for errors that no draw has shown."
     ]
 
 
@@ -103,7 +104,26 @@ def test_out_of_balance():
         sample = eb.Sample(eb.measure(prediction, labels), eb.UniformRecords())
         found = [a for a in eb.alarms(sample, [m.pairwise_recall]) if a.startswith("Out of balance")]
         assert len(found) == speaks
-    assert "estimates 300 predicted links (se 0), the prediction holds 11,325" in found[0]
+    assert "estimates 300 predicted links (se 8), the prediction holds 11,325" in found[0]
+
+
+@pytest.mark.parametrize(("known", "off"), [(1971, False), (1969, True)])
+def test_draws_that_are_all_alike_know_a_total_up_to_what_one_more_would_move(known, off):
+    """Of 4,000 records 200 pairs are drawn and estimate 2,000 links; each draw stands for ten of them."""
+    pairs = {r: r // 2 if r < 2 * known else r + 10**4 for r in range(4000)}
+    sample = eb.Sample(eb.measure(pairs, {r: r // 2 for r in range(400)}), eb.UniformRecords())
+    links = eb.balance(sample).loc["predicted_links"]
+    assert links.tolist() == pytest.approx([2000, 10, known, 2000 / known])
+    assert any(a.startswith("Out of balance") for a in eb.alarms(sample, [m.pairwise_recall])) is off
+    by = eb.by_domain(sample, dict.fromkeys(pairs, "all"), [m.pairwise_recall], prediction=pairs)
+    assert by.balance().se["all"] == pytest.approx(10) and bool(by.alarms()) is off
+
+
+def test_a_total_that_the_design_fixes_has_no_error():
+    sample = eb.Sample(
+        eb.measure({r: r // 2 for r in range(80)}, {r: r // 2 for r in range(8)}), eb.UniformRecords()
+    )
+    assert eb.balance(sample).loc["records"].tolist() == [80, 0, 80, 1]
 
 
 def test_estimate_warns_of_what_alarms_find():
@@ -151,7 +171,7 @@ def test_the_remedy_for_large_clusters_depends_on_the_design(design, remedy):
     prediction = {i: str(k) for i, k in prediction.items()}
     labels = {i: i // 2 for i in range(40)}
     alarms = eb.alarms(eb.Sample(eb.measure(prediction, labels), design))
-    assert [a for a in alarms if "touches; " + remedy in a]
+    assert [a for a in alarms if "that the sample touches" in a and remedy in a]
 
 
 def test_ends_of_links_are_not_balanced_against_what_they_never_reach():
@@ -166,11 +186,37 @@ def test_ends_of_links_are_not_balanced_against_what_they_never_reach():
 
 
 def test_repeats_are_expected_under_any_draws_with_replacement():
-    prediction = {i: i // 2 for i in range(40)}
-    labels = {i: i // 2 for i in range(40)}
+    prediction = labels = {i: i // 2 for i in range(80)}
     for design, remedy in (
         (eb.UniformRecords(), "the design is DistinctEntities"),
         (eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS), "list the unit of every draw in draws="),
     ):
         found = eb.alarms(eb.Sample(eb.measure(prediction, labels), design))
         assert [a for a in found if a.startswith("About 10 pairs of draws") and remedy in a]
+        assert "drawn without replacement" in remedy_of(found)
+
+
+def remedy_of(alarms):
+    """The remedies of the alarm of missing repeats."""
+    (said,) = (a for a in alarms if "pairs of draws" in a)
+    return str(said).split("; ", 1)[1]
+
+
+@pytest.mark.parametrize("column", [None, eb.columns.RECORDS, eb.columns.PREDICTED_LINKS])
+def test_expected_pairs_of_draws_of_two_records_by_every_pair_of_records(column):
+    """Over all first draws, each with its chance: the mean that a sample of distinct units estimates."""
+    rng = np.random.default_rng(3)
+    true, pred = rng.integers(0, 6, 24), rng.integers(0, 9, 24)
+    size = np.bincount(pred)[pred]
+    weight = size - 1.0 if column is eb.columns.PREDICTED_LINKS else np.ones(24)
+    p = weight / weight.sum()
+    design = eb.UniformRecords() if column is None else eb.design.ByPredictedSize(column)
+    units = eb.measure(pd.Series(pred), pd.Series(true))
+    repeats = 0.0
+    for c in range(6):
+        (own,) = np.nonzero(true == c)
+        # a second draw takes another record of the unit of a first
+        again = sum(p[i] * p[j] for i in own for j in own if i != j) / p[own].sum()
+        repeats += again / 6
+    found = _count_expected_repeats(eb.Sample(units, design))
+    assert len(units) == 6 and found == pytest.approx(15 * repeats, rel=1e-12)

@@ -40,8 +40,14 @@ class Remedy(Enum):
         "be linked to nothing, missing=Missing.SINGLETON"
     )
     DATABASE = "scan it: erbayes.large.DatabaseTable(path, table)"
-    DISTINCT = "if repeats were dropped, the design is DistinctEntities"
-    EVERY_DRAW = "if repeats were dropped, list the unit of every draw in draws="
+    DISTINCT = (
+        "if repeats were dropped, the design is DistinctEntities; if records were drawn without replacement, "
+        "list the entity of every draw in draws=, with population="
+    )
+    EVERY_DRAW = (
+        "if repeats were dropped, list the unit of every draw in draws=; if units were drawn without "
+        "replacement, the design is KnownInclusion"
+    )
     LARGE = "label more units, or draw more records of large predicted clusters (erbayes.labels.Mixture)"
     BY_SIZE = "sample with probability proportional to size, as uniform records do"
     UNSEEN = (

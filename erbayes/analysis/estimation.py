@@ -117,12 +117,13 @@ def estimate(
         count: Callable[..., Any] = scan if lies_elsewhere(prediction) else measure
         sample = Sample(count(prediction, labels, blocks=blocks, missing=missing, frame=frame), design)
     by = find_engine(engine)
-    doubts: list[str] = [*alarms(sample, metrics)]
+    found = by(sample, metrics, seed)
+    doubts: list[str] = [*alarms(sample, metrics, found.table())]
     if isinstance(by, Doubting):
         doubts += by.alarms(sample, metrics, seed)
     for alarm in doubts:
         warnings.warn(alarm, Alarm, stacklevel=2)
-    return by(sample, metrics, seed)
+    return found
 
 
 def _refuse_second_sample(*others: Any) -> None:

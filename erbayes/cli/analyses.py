@@ -131,16 +131,18 @@ class Engines(Analysis):
             if named_engines.fits_a_model(taken):
                 message(COMPILES)
         found = {name: engine(sample, metrics, SEED) for name, engine in made.items()}
-        alarms: list[str] = list(eb.alarms(sample, metrics))
+        if self.side_by_side:
+            name, table = "", eb.side_by_side(found, metrics, level=inputs.level).table()
+        else:
+            ((name, result),) = found.items()
+            # an engine that draws has an interval of its own, unless one is asked for
+            own = self.option is not None and asked.interval is KindName.BETA_GAMMA
+            table = result.table(inputs.level, None if own else asked.kind).reset_index()
+        alarms: list[str] = list(eb.alarms(sample, metrics, table))
         for engine in made.values():
             if isinstance(engine, engine_contract.Doubting):
                 alarms += engine.alarms(sample, metrics, SEED)
-        if self.side_by_side:
-            return Result(eb.side_by_side(found, metrics, level=inputs.level).table(), "", alarms)
-        ((name, result),) = found.items()
-        # an engine that draws has an interval of its own, unless one is asked for
-        own = self.option is not None and asked.interval is KindName.BETA_GAMMA
-        return Result(result.table(inputs.level, None if own else asked.kind).reset_index(), name, alarms)
+        return Result(table, name, alarms)
 
 
 def choose_analysis(*analyses: Analysis) -> Analysis:

@@ -135,11 +135,12 @@ def compare_command(
         comparison = eb.analysis.comparison.estimate_jointly(
             predictions, design=design, metrics=metrics, engine=engine, **shared
         )
+    levels = comparison.levels(inputs.level, asked.kind)
     for name, sample in zip(predictions, comparison.samples, strict=True):
         if isinstance(predictions[name], eb.Clustering):
             inputs.notice_another(name, sample.units, predictions[name])
         note_frame(sample.units, f"{name}: ")
-        _note_doubts(name, sample, metrics, engine)
+        _note_doubts(name, sample, metrics, engine, levels[levels["prediction"] == name])
     if comparison.left_out:
         message(
             f"caution: {comparison.left_out} labelled records, which not all predictions have, are left out"
@@ -155,11 +156,15 @@ def compare_command(
 
 
 def _note_doubts(
-    name: str, sample: eb.Sample, metrics: Metrics, engine: eb.auxiliary.Assisted | None
+    name: str,
+    sample: eb.Sample,
+    metrics: Metrics,
+    engine: eb.auxiliary.Assisted | None,
+    printed: pd.DataFrame,
 ) -> None:
     """Print the alarms of one of several predictions, and the weights of second clusterings if they help."""
     if engine is None:
-        alarms: Sequence[str] = eb.alarms(sample, metrics)
+        alarms: Sequence[str] = eb.alarms(sample, metrics, printed)
     else:
         found = engine(sample, metrics)
         weights = zip(found.names, found.weights.sum(axis=1), strict=True)

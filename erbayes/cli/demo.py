@@ -109,10 +109,10 @@ def _show_heavy_tail(world: Population, sample: Sample) -> SideBySide:
         f"half of the true links.\n{len(sample.units)} entities were drawn uniformly. The largest of them "
         f"has {drawn.max():.0f} records, and the largest of all {sizes.iloc[0]}.\n"
     )
-    for alarm in alarms(sample, LINKS):
-        print(f"{alarm.grade.value}: {alarm}")
-    print("\nThe first fit of a size model compiles it, for about a minute ...\n", flush=True)
+    print("The first fit of a size model compiles it, for about a minute ...\n", flush=True)
     found = side_by_side(sample, LINKS, rng=SEED)
+    for alarm in alarms(sample, LINKS, found.table()):
+        print(f"{alarm.grade.value}: {alarm}\n")
     table = found.table()[["method", "metric", "estimate", "sd", "lower", "upper", "kind"]]
     truth = table["metric"].map({metric.name: world.value(metric) for metric in LINKS})
     print(f'>>> eb.side_by_side(sample, ["precision", "recall"], rng={SEED})')

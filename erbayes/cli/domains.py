@@ -72,8 +72,8 @@ class Domains(Analysis):
     def run(self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Metrics) -> Result:
         """Estimate metrics of all groups jointly."""
         by = self.estimate(inputs, sample, metrics)
-        alarms = [*by.alarms(), *eb.alarms(sample, metrics)]
-        return Result(by.table(inputs.level, asked.kind), "closed-form", alarms)
+        table = by.table(inputs.level, asked.kind)
+        return Result(table, "closed-form", [*by.alarms(), *eb.alarms(sample, metrics, table)])
 
     def estimate(
         self, inputs: One, sample: eb.Sample, metrics: Metrics

@@ -147,7 +147,10 @@ REMEDIES = {
         "--missing singleton"
     ),
     Remedy.DATABASE: "name its table: --table NAME",
-    Remedy.DISTINCT: "if repeats were dropped, choose --design distinct-entities with --draws",
+    Remedy.DISTINCT: (
+        "if repeats were dropped, choose --design distinct-entities with --draws; if records were drawn "
+        "without replacement, list the entity of every draw in --drawn, with --population"
+    ),
     Remedy.EVERY_DRAW: "if repeats were dropped, list the entity of every draw in the file of --drawn",
     Remedy.LARGE: (
         "label more units, or draw more records of large predicted clusters: erbayes draw --design mixture"

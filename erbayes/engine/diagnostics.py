@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.errors import Grade, NotIdentified, Remedy, Sentence
-from ..design import UniformRecords
-from ..design.calibration import links_out_of_reach
+from ..design import ByPredictedSize, UniformRecords
 from ..design.contract import WithChances, WithLaw
 from ..design.nonresponse import Responding
 from ..design.sample import Sample, need_sample
@@ -25,6 +24,7 @@ from ..metrics.definitions import (
     Wanted,
     chosen,
     chosen_one,
+    is_share,
     pairwise_precision,
 )
 from ..metrics.uncertain import EMPTY, Draws, Normal
@@ -43,6 +43,15 @@ ROUNDING = 1e-9
 ERRORS = 3.0
 """Standard errors between estimated and known predicted links above which a sample is out of balance, which
 chance brings in one of 370 samples if estimates are normal."""
+FELT = 0.0005
+"""Relative error of predicted links up to which no metric feels it. Shares of links move by no more, which is
+half a unit of their third decimal."""
+MISSED = 0.01
+"""Chance to miss all clusters larger than those that draws touch, up to which it does not explain that they
+are missed. It is one sound sample in a hundred, as for labels that look older than the frame."""
+NO_REPEATS = 0.001
+"""Chance of draws without a repeat up to which repeats count as dropped. It is one sound sample in a
+thousand, because this fault needs no other sign."""
 JOINED = 5
 """Number of one-record entities in larger predicted clusters that makes labels doubtful, by convention."""
 
@@ -57,7 +66,8 @@ def balance(sample: Sample) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per total. Columns: estimate, se, known, ratio (of the estimate to the known one).
+        One row per total. Columns: estimate, se, known, ratio (of the estimate to the known one). The
+        standard error counts what one unseen draw of average size would move.
 
     Raises
     ------
@@ -96,7 +106,9 @@ def compare_with_known(fit: Normal, totals: Sequence[float]) -> pd.DataFrame:
     """Return a table of estimated and known totals, (k,), with their ratio."""
     known = np.array(totals)
     ratio = np.divide(fit.mean, known, out=np.full(len(known), np.nan), where=known > 0)
-    columns = {"estimate": fit.mean, "se": fit.sd, "known": known, "ratio": ratio}
+    # draws that are all alike have no variance, and yet do not know a total unless their design fixes it
+    unseen = np.where(np.isclose(fit.mean, known, rtol=1e-9), 0.0, fit.mean / fit.unseen.effective)
+    columns = {"estimate": fit.mean, "se": np.hypot(fit.sd, unseen), "known": known, "ratio": ratio}
     return pd.DataFrame(columns, index=list(fit.names))
 
 
@@ -154,21 +166,33 @@ def influence(sample: Sample, metric: Metric | str = pairwise_precision) -> pd.D
     return table.sort_values("influence", key=np.abs, ascending=False, kind="stable")
 
 
-def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[Sentence]:
+def alarms(sample: Sample, metrics: Wanted = USUAL, printed: pd.DataFrame | None = None) -> list[Sentence]:
     """Return the alarms of a sample: sentences about doubtful estimates, each with its grade and remedy.
 
     The list is empty if there are none. The grade of each sentence says what it means for those who quote a
     number (its `Grade`). These bounds are conventions, not tests of a stated size.
 
-    - Note: no draw shows an error of a metric, so that its standard error is 0.
+    - Note: no draw shows an error of a metric, so that its standard error is 0; estimated predicted links are
+      off by less than metrics feel.
     - Caution: a standard error is 0 although the metric is not at an end of its range; a jackknife standard
-      error is over 1.5 times Taylor's; a single draw decides whether a metric is 0/0.
-    - Fault: there is a single draw; estimated predicted links are over 3 standard errors off their known
-      number; over a tenth of all predicted links are in clusters larger than any in the sample, and a metric
-      counts links (else a caution); over a tenth of the draws are unresolved (see `Responding`); over three
-      repeats are expected, and there is none; dates (`erbayes.Dated`) show that the labels are older than the
-      frame; each labelled entity has one record, and the prediction joins five or more of these to others;
-      over a twentieth of the labelled records are left out (`Missing.OMIT`), which a census can have too.
+      error is over 1.5 times Taylor's; a single draw decides whether a metric is 0/0; over a tenth of all
+      predicted links are out of reach: in clusters larger than any in the sample.
+    - Fault: there is a single draw; a printed interval has no length although no draw shows an error, or is
+      shorter than the share of links out of reach, for which it should allow; estimated predicted links are
+      over 3 standard errors off their known number, of which chance may have missed those out of reach, and a
+      metric counts links (else a caution); over a tenth of the draws are unresolved (see `Responding`); there
+      is no repeat, which chance brings in one of a thousand samples; dates (`erbayes.Dated`) show that the
+      labels are older than the frame; each labelled entity has one record, and the prediction joins five or
+      more of these to others; over a twentieth of the labelled records are left out (`Missing.OMIT`), which a
+      census can have too.
+
+    Parameters
+    ----------
+    sample : Sample
+    metrics : Metric or str, or several
+    printed : DataFrame, optional
+        The intervals next to which the alarms are read, as `Estimates.table` returns them. By default those
+        of the closed form.
 
     Raises
     ------
@@ -190,11 +214,16 @@ def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[Sentence]:
         single = Sentence("A single draw gives no variance: label more units.", Grade.FAULT)
         return [single, *_warn_left_out(sample)]
     fit = taylor(sample, metrics).apply(metrics)
+    intervals = fit.table() if printed is None else printed
+    short = _find_short(sample, metrics, intervals)
+    out_of_reach = _warn_out_of_reach(sample, metrics, short)
+    # that fewer links are seen is told by the alarm before, or allowed for by intervals
+    excused = bool(out_of_reach) or short.empty
     return [
-        *_warn_no_variation(fit),
+        *_warn_no_variation(fit, intervals),
         *warn_heavy_tail(sample, metrics, fit),
-        *_warn_out_of_reach(sample, metrics),
-        *out_of_balance(sample),
+        *out_of_reach,
+        *out_of_balance(sample, metrics, excused),
         *_warn_labels_older(sample),
         *_warn_unresolved(sample),
         *_warn_repeats_dropped(sample),
@@ -203,17 +232,33 @@ def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[Sentence]:
     ]
 
 
-def _warn_no_variation(fit: Normal) -> list[Sentence]:
+def _choose_shorter(intervals: pd.DataFrame, names: Sequence[str], length: float) -> pd.DataFrame:
+    """Return the rows about the metrics `names` whose intervals are at most as long as `length`."""
+    rows = intervals if "metric" in intervals else intervals.reset_index()
+    return rows[rows["metric"].isin(names) & (rows["upper"] - rows["lower"] <= length)]
+
+
+def _name_intervals(rows: pd.DataFrame) -> str:
+    kinds, names = (", ".join(rows[column].unique()) for column in ("kind", "metric"))
+    return f"{kinds} intervals of {names}"
+
+
+def _warn_no_variation(fit: Normal, intervals: pd.DataFrame) -> list[Sentence]:
     """Return the alarms of metrics without a standard error: at an end of their range, and inside it."""
     sure = [(name, at_an_end(fit, j)) for j, name in enumerate(fit.names) if fit.sd[j] == 0]
     flawless, equal = ([name for name, end in sure if end is wanted] for wanted in (True, False))
     sentences = []
     if flawless:
+        points = _choose_shorter(intervals, flawless, ROUNDING)
         what = (
             f"The sample shows no variation of {', '.join(flawless)}: a standard error of 0 is no evidence "
-            "of perfection, and the default interval allows for errors that no draw has shown."
+            "of perfection, and "
         )
-        sentences.append(Sentence(what, Grade.NOTE))
+        if points.empty:
+            what += "intervals allow for errors that no draw has shown."
+        else:
+            what += f"{_name_intervals(points)} have no length: do not quote them."
+        sentences.append(Sentence(what, Grade.NOTE if points.empty else Grade.FAULT))
     if equal:
         what = (
             f"The sample shows no variation of {', '.join(equal)}, since all draws are alike: an interval "
@@ -228,23 +273,35 @@ def at_an_end(fit: Normal | Draws, j: int) -> bool:
     return bool(np.isclose(fit.estimate[j], fit.support[j], rtol=0, atol=ROUNDING).any())
 
 
-def _warn_out_of_reach(sample: Sample, metrics: Sequence[Metric]) -> list[Sentence]:
+def _find_short(sample: Sample, metrics: Sequence[Metric], intervals: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows whose intervals do not allow for predicted links out of reach."""
+    names = [m.name for m in metrics if is_share(m) and PREDICTED_LINKS in dict(m.size)]
+    # links out of reach may be all right or all wrong, and an interval of both is as long as their share
+    return _choose_shorter(intervals, names, float(sample.out_of_reach(PREDICTED_LINKS)) - ROUNDING)
+
+
+def _warn_out_of_reach(sample: Sample, metrics: Sequence[Metric], short: pd.DataFrame) -> list[Sentence]:
     """Return the alarm of predicted links in clusters larger than any that the sample touches."""
-    if sample.units.known is None or (beyond := links_out_of_reach(sample.units)) <= NOTABLE:
+    if (beyond := float(sample.out_of_reach(PREDICTED_LINKS))) <= NOTABLE:
         return []
-    counted = any(metric.group is Group.LINKS for metric in metrics)
     what = f"{beyond:.0%} of all predicted links lie in clusters larger than any that the sample touches"
-    return [Sentence(what, Grade.FAULT if counted else Grade.CAUTION, _describe_remedy(sample))]
+    if len(short):
+        what += f", and {_name_intervals(short)} are too short to allow for what these hold"
+    elif any(metric.group is Group.LINKS for metric in metrics):
+        what += ": intervals of precision allow any value there, and recall is that of what draws can reach"
+    return [Sentence(what, Grade.FAULT if len(short) else Grade.CAUTION, _describe_remedy(sample))]
 
 
 def _warn_repeats_dropped(sample: Sample) -> list[Sentence]:
     """Return the alarm of repeats that were to be expected, and that the labels do not show."""
-    if (repeats := _count_expected_repeats(sample)) <= 3:
+    repeats = _count_expected_repeats(sample)
+    # pairs of draws of one unit are about independent, so that none has the chance of Poisson
+    if np.exp(-repeats) > NO_REPEATS:
         return []
     remedy = Remedy.DISTINCT if isinstance(sample.design, UniformRecords) else Remedy.EVERY_DRAW
     what = (
-        f"About {repeats:.0f} pairs of draws of the same unit were to be expected and the labels show none: "
-        "repeats were dropped, or the prediction is not the population that was sampled"
+        f"About {repeats:.0f} pairs of draws of different records of one unit were to be expected and the "
+        "labels show none: repeats were dropped, or the prediction is not the population that was sampled"
     )
     return [Sentence(what, Grade.FAULT, remedy)]
 
@@ -312,27 +369,49 @@ def warn_heavy_tail(sample: Sample, metrics: Sequence[Metric], fit: Normal) -> l
     return sentences
 
 
-def unbalanced_links(sample: Sample) -> pd.Series | None:
-    """Return the row of predicted links in `balance` if they are out of balance, else None."""
+def unbalanced_links(sample: Sample, excused: bool = True) -> pd.Series | None:
+    """Return the row of predicted links in `balance` if they are out of balance, else None.
+
+    If `excused`, the estimate may be without links out of reach that chance can have missed.
+    """
     unreached = sample.expansion.unreached
     if sample.units.population is None or (unreached is not None and unreached.column(RECORDS).any()):
         return None
     links = balance(sample).T["predicted_links"]
-    # the last term lets rounding pass where the standard error is 0
-    return links if abs(links.estimate - links.known) > ERRORS * links.se + 1e-9 * links.known else None
+    least = links.known * (1 - _find_missed_by_chance(sample)) if excused else links.known
+    # the last term lets rounding pass in a census
+    margin = ERRORS * links.se + 1e-9 * links.known
+    return links if links.estimate > links.known + margin or links.estimate < least - margin else None
 
 
-def out_of_balance(sample: Sample) -> list[Sentence]:
-    """Return the alarm if estimated predicted links are over 3 standard errors off their known number."""
-    links = unbalanced_links(sample)
+def _find_missed_by_chance(sample: Sample) -> float:
+    """Return the share of predicted links out of reach if chance may have missed them, else 0."""
+    design = sample.design
+    by_record = isinstance(design, WithLaw) and design.weights_follow_labels
+    # a draw reaches a record, or an entity, which is in a cluster at least and in few as a rule
+    by_unit = RECORDS if by_record else PREDICTED_CLUSTERS
+    chance = design.chance if isinstance(design, ByPredictedSize) else by_unit
+    missed = (1 - float(sample.out_of_reach(chance))) ** len(sample.expansion.unit)
+    return float(sample.out_of_reach(PREDICTED_LINKS)) if missed > MISSED else 0.0
+
+
+def out_of_balance(sample: Sample, metrics: Wanted = USUAL, excused: bool = True) -> list[Sentence]:
+    """Return the alarm if predicted links are out of balance (see `unbalanced_links`)."""
+    links = unbalanced_links(sample, excused)
     if links is None:
         return []
     what = (
         f"Out of balance: the sample estimates {links.estimate:,.0f} predicted links (se {links.se:,.0f}), "
-        f"the prediction holds {links.known:,.0f}: either the prediction is not the population that was "
-        "sampled, and must be restricted to it, or the sample missed large clusters"
+        f"the prediction holds {links.known:,.0f}"
     )
-    return [Sentence(what, Grade.FAULT, _describe_remedy(sample))]
+    if abs(links.ratio - 1) <= FELT:
+        return [Sentence(f"{what}, which moves no metric by a unit of its third decimal.", Grade.NOTE)]
+    what += (
+        ": either the prediction is not the population that was sampled, and must be restricted to it, or "
+        "the sample missed large clusters"
+    )
+    counted = any(metric.group is Group.LINKS for metric in chosen(metrics))
+    return [Sentence(what, Grade.FAULT if counted else Grade.CAUTION, _describe_remedy(sample))]
 
 
 def _describe_remedy(sample: Sample) -> Remedy:
@@ -367,11 +446,19 @@ def _warn_labels_older(sample: Sample) -> list[Sentence]:
 
 
 def _count_expected_repeats(sample: Sample) -> float:
-    """Return the expected pairs of draws of one unit, C2(n) Σ p_c², if no repeat was drawn; else 0."""
-    unit, design = sample.expansion.unit, sample.design
+    """Return the expected pairs of draws of two records of one unit if no unit was drawn twice; else 0.
+
+    It is C2(n) Σ_c (p_c² - Σ_i p_i²) for the chances p_c of units and p_i of their records. A record drawn
+    twice does not count, since draws without replacement have none.
+    """
+    unit, design, units = sample.expansion.unit, sample.design, sample.units
     if not isinstance(design, WithChances) or getattr(design, "population", None) is not None:
         return 0.0
-    if sample.units.population is None or len(np.unique(unit)) < len(unit):
+    if units.population is None or len(np.unique(unit)) < len(unit):
         return 0.0
-    # the mean chance of drawn units estimates Σ p_c², since a unit is drawn with chance p_c
-    return float(len(unit) * (len(unit) - 1) / 2 * design.chances(sample.units)[unit].mean())
+    # records of a unit have equal chances unless they depend on the predicted size
+    chance = design.chance if isinstance(design, ByPredictedSize) else RECORDS
+    squares = ClusterSum("squares", lambda m: chance.phi(m) ** 2).count(units)
+    other = 1 - squares[unit] / chance.count(units)[unit] ** 2
+    # the mean over draws estimates a sum over units with weights p_c, since a unit is drawn with chance p_c
+    return float(len(unit) * (len(unit) - 1) / 2 * (design.chances(units)[unit] * other).mean())

@@ -160,11 +160,14 @@ def report(
     if engines is None:
         engines = {"closed form": Taylor(), "jackknife": Jackknife(), "bootstrap": Resampled(replicates=2000)}
     made = _run_engines(engines, sample, metrics, level)
-    results, warnings = made.results, [*alarms(sample, metrics), *made.doubts, *cautions]
+    results = made.results
     first = dict([*results.items()][:1])
+    # the intervals that are quoted, which are those of the first engine
+    printed = next((r.table(level, suitable(kinds, r)[0]) for r in first.values()), None)
+    warnings = [*alarms(sample, metrics, printed), *made.doubts, *cautions]
     contents = {
         "title": title or "How good is this entity resolution?",
-        "headline": _write_headline(sample, metrics, results, level, kinds, made.doubts),
+        "headline": _write_headline(sample, metrics, results, level, kinds, made.doubts, printed),
         "meaning": (
             f"What an interval means: of 100 samples drawn like this one, about {100 * level:g} give an "
             "interval that covers the value in all records."
@@ -315,6 +318,7 @@ def _write_headline(
     level: float,
     kinds: Sequence[Kind],
     doubts: Sequence[Sentence],
+    printed: pd.DataFrame | None,
 ) -> list[str]:
     """Return two sentences to quote, or the reason why there is nothing to quote."""
     if not results:
@@ -325,7 +329,7 @@ def _write_headline(
     reasons = dict(zip(first.names, first.reasons, strict=True))
     # faults of metrics that are not quoted do not count
     defined = [m for m in quoted if not reasons[m.name]]
-    if defined and (faults := [*filter(_is_fault, [*alarms(sample, defined), *doubts])]):
+    if defined and (faults := [*filter(_is_fault, [*alarms(sample, defined, printed), *doubts])]):
         name = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
         return [f"Do not quote a number of this page yet: {name} must be mended first."]
     bounds = first.interval(level, suitable(kinds, first)[0])
