@@ -43,7 +43,7 @@ PREDICTION = PEOPLE.pred
 LABELLED = sorted(TRUTH.unique())[:80]
 LABELS = TRUTH[TRUTH.isin(LABELLED)]
 UNITS = eb.measure(PREDICTION, LABELS)
-SAMPLE = eb.Sample(UNITS, eb.UniformRecords())
+SAMPLE = eb.Sample(UNITS, eb.UniformRecords(UNITS.ids))
 
 
 def page(path):

@@ -105,7 +105,8 @@ def make_two() -> labels.Pair:
 
 
 def make_unresolved() -> eb.Sample:
-    return sample(eb.design.Responding(eb.UniformRecords(), [True, False] * 10 + [True] * 70))
+    listed = eb.UniformRecords(sample().units.ids)
+    return sample(eb.design.Responding(listed, [True, False] * 10 + [True] * 70))
 
 
 def read_page() -> pd.DataFrame:
@@ -150,7 +151,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Grid": lambda: sensitivity.grid(sample(), [0, 0.2], [0], [m.pairwise_recall], rng=1),
     "Impact": make_impact,
     "LabelledPairs": lambda: make_pairs(eb.pairs.estimate),
-    "Means": lambda: engine.BoundedMeans()(sample(), [m.b3_precision]),
+    "Means": lambda: engine.BoundedMeans()(sample(eb.UniformRecords(sample().units.ids)), [m.b3_precision]),
     "Normal": lambda: engine.Taylor()(sample(), [m.pairwise_recall]),
     "Regression": lambda: by_size(causes.regression),
     "Replicates": lambda: make_pair(engine=engine.Resampled(replicates=20), rng=1).subtract("old", "new"),

@@ -102,6 +102,7 @@ GUARDED = {
 NEEDS_NONE = {
     "analyses.SEED": "a seed",
     "bounded_means.HALVINGS": "a limit of work: further halvings change no digit",
+    "bounded_means.ROUNDING": "a limit of rounding",
     "candidates.CELLS": "a limit of memory: tests compare it with a smaller one",
     "candidates.CHANCE": "a stream of random numbers",
     "candidates.STOCK": "a limit of memory: tests set a smaller one",

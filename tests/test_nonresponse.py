@@ -173,6 +173,20 @@ def test_worst_cases_hold_the_estimate_of_full_response_and_the_truth():
     assert np.mean(held) >= 0.95
 
 
+def test_worst_cases_of_draws_that_contradict_each_other_have_no_bounds():
+    """All draws of the second half are unresolved, so that they cannot be wrong and like the first ones."""
+    labels = {i: i // 2 for i in range(400)}
+    for resolved, bounded in (([True] * 200 + [False] * 200, False), ([True, False] * 200, True)):
+        design = eb.design.Responding(eb.UniformRecords(range(200)), resolved)
+        sample = eb.Sample(eb.measure({i: i // 2 for i in range(4000)}, labels), design)
+        table = worst_cases(sample, "b3-recall")
+        assert table["lower"].notna().all() == bounded == ("reason" not in table)
+        if not bounded:
+            assert (
+                table["reason"].item().startswith("b3-recall has no bounds: its draws contradict each other")
+            )
+
+
 def test_worst_cases_of_precision_under_ends_of_links_and_mixtures():
     for plan in (LinkEnds(), Mixture(0.4)):
         drawn = draw(PEOPLE.pred, plan, 200, 1)

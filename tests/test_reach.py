@@ -219,9 +219,13 @@ def test_metrics_of_links_do_not_hold_while_a_notable_share_is_out_of_reach(pair
         assert found.reasons == ("",) and "reason" not in found.table()
 
 
+SAMPLED = sorted(set(giant(190, sampled=150)[1].values()))
+"""With a repeat, as 151 draws of 385 records have some, and without any are a fault."""
+
+
 @pytest.mark.parametrize("rule", [REPEATED, ONCE])
 @pytest.mark.parametrize("metric", [P, R, F1])
-@pytest.mark.parametrize("design", [eb.UniformRecords(), eb.UniformClusters()])
+@pytest.mark.parametrize("design", [eb.UniformRecords([*SAMPLED, SAMPLED[0]]), eb.UniformClusters()])
 def test_a_check_allows_for_any_share(design, metric, rule):
     """5 of 100 predicted links are out of reach, which no table would tell."""
     sample = of_giant(190, design, sampled=150)
@@ -283,18 +287,13 @@ def off_balance(known, wrong):
     return eb.Sample(eb.measure(sampled | others, {r: r // 2 for r in range(80)}), eb.UniformRecords())
 
 
-@pytest.mark.parametrize(
-    "known, wrong, off",
-    [(270, 20, True), (271, 20, False), (769, 20, False), (770, 20, True), (945, 0, True), (946, 0, False)],
-)
-def test_metrics_of_links_do_not_hold_out_of_balance(known, wrong, off):
-    """Three standard errors of 83.27 about 520 links decide, or a tenth of the known ones if the error is 0."""
-    sample = off_balance(known, wrong)
-    found = check(sample, {R: 0.01, m.b3_recall: 0.3})
-    verdict = Verdict.OPEN if off else Verdict.HOLDS
-    assert found.verdicts == (verdict, Verdict.HOLDS)
-    assert found.reasons[0].startswith(f"the draws estimate {1040 if not wrong else 520:,}") is off
-    assert (f"and the prediction has {known:,}: they missed large clusters" in found.reasons[0]) is off
+@pytest.mark.parametrize("known, off", [(200, True), (400, False), (640, False), (900, True)])
+def test_metrics_do_not_hold_out_of_balance(known, off):
+    """520 predicted links are estimated with a standard error of 83, whose triple is the bar of the alarm."""
+    found = check(off_balance(known, 20), {R: 0.01, m.b3_recall: 0.3})
+    assert found.verdicts == (Verdict.OPEN if off else Verdict.HOLDS,) * 2
+    said = "the sample has a fault: Out of balance: the sample estimates 520 predicted links"
+    assert [why.startswith(said) for why in found.reasons] == [off] * 2
 
 
 def test_designs_that_never_draw_some_records_have_no_balance():

@@ -13,12 +13,15 @@ from test_cli import folder, refused, run  # noqa: F401
 
 import erbayes as eb
 from erbayes import metrics as m
+from erbayes._internal.errors import Grade, Sentence
 from erbayes.engine import Betting, BoundedMeans, betting
-from erbayes.engine.bounded_means import draws_of
+from erbayes.engine.bounded_means import betting_in_strata, draws_of, with_draws
 from erbayes.labels import ONCE, REPEATED, LinkEnds, Mixture, Rule, check, draw
+from erbayes.labels.drawing import stopping
 from erbayes.labels.drawing.stopping import Verdict
 from erbayes.labels.drawing.stopping import _judge_bounds as judge_bounds
 from erbayes.metrics.unseen import Unseen
+from erbayes.report import report
 from erbayes.study import populations as sim
 
 P, R = m.pairwise_precision, m.pairwise_recall
@@ -95,6 +98,7 @@ def test_every_sequence_of_right_and_wrong_is_covered_with_its_probability(pace,
     assert chance.sum() == pytest.approx(1)
     low, high = chance @ (ends[:, 0] > p), chance @ (ends[:, 1] < p)
     assert low <= 0.1 and high <= 0.1
+    assert chance @ ((ends[:, 0] <= p) & (p <= ends[:, 1])) >= 0.8, "crossed ends cover nothing"
 
 
 def test_every_sequence_of_unequal_shares_is_covered_with_its_probability():
@@ -105,6 +109,7 @@ def test_every_sequence_of_unequal_shares_is_covered_with_its_probability():
     ends = betting(kinds[at, 0], 0.8, True, kinds[at, 1])
     chance = chances[at].prod(axis=1)
     assert chance @ (ends[:, 0] > p) <= 0.1 and chance @ (ends[:, 1] < p) <= 0.1
+    assert chance @ ((ends[:, 0] <= p) & (p <= ends[:, 1])) >= 0.8
     assert chance @ ((ends[:, 0] > 0.2) | (ends[:, 1] < 0.9)) > 0.5, "intervals are not trivial"
 
 
@@ -130,10 +135,42 @@ def test_both_sides_are_alike_and_order_counts():
     assert abs(betting(x) - betting(np.sort(x))).max() > 1e-4
 
 
-def test_draws_that_no_mean_explains_have_an_interval_all_the_same():
+@pytest.mark.parametrize("pace", PACES)
+def test_draws_that_no_mean_explains_have_no_interval(pace):
     x = np.r_[np.ones(300), np.zeros(300)]
-    low, high = betting(x, anytime=True)
-    assert 0 <= low <= high <= 1
+    grid = np.arange(1, 200) / 200
+    refuted = [
+        max(wealth(x, 1 + 0 * x, p, pace, 0.05), wealth(1 - x, 1 + 0 * x, 1 - p, pace, 0.05)) for p in grid
+    ]
+    assert min(refuted) >= 40, "one of two gamblers gets rich at every value"
+    mixed = np.random.default_rng(1).permutation(x)
+    ends = betting(np.stack([x, mixed]), anytime=pace)
+    assert ends[0, 0] > ends[0, 1] and ends[1, 0] < 0.5 < ends[1, 1]
+    means = with_draws(fit(0.5, 0.02, 600.0), x[:, None], np.ones((600, 1)))
+    assert np.isnan(means.interval(0.95, Betting(pace))).all()
+
+
+@pytest.mark.parametrize("kind", [Betting(), Betting(anytime=True)])
+def test_no_interval_leaves_out_its_estimate(kind):
+    """Early draws refute the mean of all, .75, which lies below the values that they leave."""
+    x = EXAMPLES["late"][:, None]
+    low, high = betting(x[:, 0], anytime=kind.anytime)
+    assert 0.75 < low < high
+    cases = [(x, 0.75), (1 - x, 0.25), (x, low - 1.5e-9), (x, high + 1.5e-9), (x, low - 1e-12)]
+    for values, mean in cases:
+        ends = [low, high] if mean == low - 1e-12 else np.nan
+        found = with_draws(fit(mean, 0.05, 60.0), values, np.ones((60, 1)))
+        np.testing.assert_array_equal(found.interval(0.95, kind)[0], np.broadcast_to(ends, 2))
+    assert found.table(0.95, kind)["kind"].tolist() == [kind.label(found, 0)]
+
+
+def test_bets_in_strata_do_not_cross():
+    """At each p, one of both gamblers has lost, so that no value is refuted by both."""
+    rng = np.random.default_rng(6)
+    for _ in range(200):
+        right, shares = rng.random(50) < rng.random(), rng.random(50)
+        low, high = betting_in_strata(right, shares, 0.9, 0.8)
+        assert low - 1e-12 <= shares @ right / shares.sum() <= high + 1e-12
 
 
 @pytest.mark.parametrize(
@@ -227,9 +264,9 @@ def test_other_metrics_and_designs_have_no_exact_interval(design, metric, proble
 @pytest.mark.parametrize(
     "design, metric",
     [
-        (eb.UniformRecords(), m.b3_recall),
-        (eb.UniformRecords(), m.b3_precision),
-        (eb.UniformClusters(), m.cluster_recall),
+        (eb.UniformRecords(CENSUS.ids), m.b3_recall),
+        (eb.UniformRecords(CENSUS.ids), m.b3_precision),
+        (eb.UniformClusters(draws=CENSUS.ids), m.cluster_recall),
     ],
 )
 def test_records_and_entities_have_exact_intervals_too(design, metric):
@@ -238,6 +275,44 @@ def test_records_and_entities_have_exact_intervals_too(design, metric):
         eb.engine.taylor(eb.Sample(CENSUS, design), metric).apply(metric).mean[0]
     )
     assert found.interval(0.95, Betting())[0] @ [1, -1] < 0
+
+
+LINKS = eb.columns.PREDICTED_LINKS
+LINKED = CENSUS.take(np.flatnonzero(CENSUS.column(LINKS) > 0))
+
+
+@pytest.mark.parametrize(
+    "make, metric",
+    [
+        (lambda ids: eb.UniformRecords(ids), m.b3_recall),
+        (lambda ids: eb.UniformClusters(draws=ids), m.cluster_recall),
+        (lambda ids: eb.design.ByPredictedSize(LINKS, ids), P),
+        (lambda ids: eb.design.KeptWeights(eb.design.ByPredictedSize(LINKS, ids), LINKED), P),
+    ],
+    ids=["records", "entities", "link ends", "kept weights"],
+)
+def test_bets_need_draws_in_their_order(make, metric):
+    some = LINKED if metric is P else CENSUS
+    at = np.random.default_rng(3).permutation(len(some))
+    design = make(None)
+    with pytest.raises(eb.NotIdentified, match="depends on the order of draws: list the unit of each draw"):
+        draws_of(eb.Sample(some, design), metric)
+    listed = eb.Sample(some, make(some.ids[at]))
+    np.testing.assert_array_equal(listed.expansion.unit, at)
+    values, _ = draws_of(listed, metric)
+    if hasattr(design, "expand_draws"):  # a study draws positions of units, in their order
+        many = eb.Sample(some, design, design.expand_draws(some, np.stack([at, at[::-1]])))
+        np.testing.assert_array_equal(draws_of(many, metric)[0], [values, values[::-1]])
+
+
+def test_weighted_records_are_draws_in_their_order():
+    labels = PEOPLE.true[PEOPLE.true.isin(PEOPLE.true.unique()[:50])]
+    sizes = PEOPLE.pred.map(PEOPLE.pred.value_counts()) - 1
+    drawn = [r for r in labels.index[::3] if sizes[r]]
+    labels = labels[labels.isin(labels[drawn])]
+    design = eb.WeightedRecords.of(labels, drawn, sizes / sizes.sum(), absolute=True)
+    values, _ = draws_of(eb.Sample(eb.measure(PEOPLE.pred, labels), design), P)
+    np.testing.assert_allclose(values, [brute_ratio(e) for e in PEOPLE.true[drawn]])
 
 
 def test_units_that_are_alike_by_chance_are_no_proof():
@@ -390,8 +465,9 @@ def test_further_draws_are_those_that_decide_if_draws_repeat(plan, off, rule):
     minimum = BoundedMeans()(sample, [P]).mean[0] + off
     (more,) = check(sample, {P: minimum}, rule).further
     assert more > 0
-    assert check(repeated(sample, 60 + more), {P: minimum}, rule).verdict is not Verdict.OPEN
-    assert check(repeated(sample, 59 + more), {P: minimum}, rule).verdict is Verdict.OPEN
+    # by their bounds alone, since draws again and again are a sample out of balance
+    after, before = (check(repeated(sample, n + more), {P: minimum}, rule).interval[0] for n in (60, 59))
+    assert judge_bounds(after, minimum) is not Verdict.OPEN and judge_bounds(before, minimum) is Verdict.OPEN
 
 
 def test_further_draws_of_the_closed_form_are_about_right():
@@ -408,6 +484,89 @@ def test_further_draws_are_0_if_decided_and_unknown_at_the_estimate():
     found = check(sample, {P: estimate})
     assert found.further == (None,)
     assert "100,000 draws would not decide" in found.sentences()[0]
+
+
+HALVES = {r: r // 2 if r < 4000 else r for r in range(8000)}
+"""Entities of two records, r // 2: the first thousand are found, the second thousand are split."""
+
+
+def of_halves(drawn, listed=True):
+    labels = {r: r // 2 for entity in drawn for r in (2 * entity, 2 * entity + 1)}
+    return eb.Sample(eb.measure(HALVES, labels), eb.UniformClusters(draws=list(drawn) if listed else None))
+
+
+DRAWN_HALVES = np.random.default_rng(4).choice(4000, 400, replace=False)
+
+
+@pytest.mark.parametrize("rule", [REPEATED, ONCE])
+def test_a_check_bets_on_listed_draws_alone(rule):
+    bets, plain = (
+        check(of_halves(DRAWN_HALVES, listed), {m.cluster_recall: 0.6}, rule) for listed in (True, False)
+    )
+    at_any_time = " at any time" * (rule is REPEATED)
+    assert bets.kinds == (f"betting{at_any_time}",) and plain.kinds == (f"Beta{at_any_time}",)
+    wanted = eb.engine.taylor(of_halves(DRAWN_HALVES), m.cluster_recall).apply(m.cluster_recall)
+    np.testing.assert_allclose(plain.interval, wanted.interval(0.95, rule.kind))
+    np.testing.assert_array_equal(
+        bets.interval[0], betting(1.0 * (DRAWN_HALVES < 2000), anytime=rule is REPEATED)
+    )
+
+
+@pytest.mark.parametrize("rule", [REPEATED, ONCE])
+def test_draws_in_a_wrong_order_have_no_interval_and_decide_nothing(rule):
+    found = check(of_halves(np.sort(DRAWN_HALVES)), {m.cluster_recall: 0.4}, rule)
+    assert found.verdict is Verdict.OPEN and np.isnan(found.interval).all() and found.further == (None,)
+    (said,) = found.sentences()
+    assert said.startswith("cluster-recall is open: it has no interval (95 %, betting")
+    assert said.endswith(
+        "0.4 is required, but its draws contradict each other, as those do that are not independent, not listed in "
+        "the order of drawing, or not drawn from this prediction."
+    )
+    assert found.table()["reason"].tolist() == list(found.reasons) and "nan" not in said
+
+
+def test_false_passes_are_rare_in_the_order_of_ids(monkeypatch):
+    """Early ids are right: bets in their order would pass in every sample, as they do if they are listed so."""
+    monkeypatch.setattr(stopping, "MOST", 1)
+    rng, passed = np.random.default_rng(9), np.zeros((2, 100), bool)
+    for i in range(100):
+        drawn = rng.choice(4000, 60, replace=False)
+        for n in (20, 60):
+            for j, sample in enumerate((of_halves(drawn[:n], False), of_halves(drawn[:n]))):
+                passed[j, i] |= check(sample, {m.cluster_recall: 0.5 + 1e-9}).verdict is Verdict.HOLDS
+        ends = betting(1.0 * (np.sort(drawn) < 2000), anytime=True)
+        assert not ends[0] <= 0.5
+    assert (passed.sum(axis=1) <= binom.ppf(0.999, 100, 0.025)).all()
+
+
+def of_dropped_repeats():
+    """All 50 entities of eight records, of which some were drawn twice; each is predicted as four pairs."""
+    labels = {r: r // 8 for r in range(400)}
+    return eb.Sample(eb.measure({r: r // 2 for r in range(400)}, labels), eb.UniformRecords())
+
+
+def test_no_metric_holds_beside_a_fault(monkeypatch):
+    sample, calls = of_dropped_repeats(), []
+    monkeypatch.setattr(stopping, "alarms", lambda *asked: calls.append(asked) or eb.alarms(*asked))
+    minimum = {P: 0.3, m.b3_precision: 0.3, R: 0.9}
+    found = check(sample, minimum)
+    assert len(calls) == 1 and list(found.alarms) == eb.alarms(sample, list(minimum))
+    (fault,) = [alarm for alarm in found.alarms if alarm.grade is Grade.FAULT]
+    assert found.interval[0, 0] > 0.3 and found.interval[2, 1] < 0.9
+    assert [v.name for v in found.verdicts] == ["OPEN", "OPEN", "FAILS"] and found.further == (None, None, 0)
+    reason = f"the sample has a fault: {fault.what}"
+    assert found.reasons == (reason, reason, "")
+    assert found.sentences()[0].endswith(f"0.3 is required, but {reason}.")
+    monkeypatch.setattr(stopping, "alarms", lambda *_: [Sentence("Doubtful.", Grade.CAUTION)])
+    assert [v.name for v in check(sample, minimum).verdicts] == ["HOLDS", "HOLDS", "FAILS"]
+
+
+def test_a_report_and_a_check_agree_about_faults():
+    faulty, sound = of_dropped_repeats(), of_links(plan=Mixture(0.4))[0]
+    for sample, forbidden in ((faulty, True), (sound, False)):
+        page = report(sample, [P], engines={"closed form": eb.engine.Taylor()})
+        assert ("Mend these first" in page) is forbidden
+        assert (check(sample, {P: 0.1}).verdict is Verdict.OPEN) is forbidden
 
 
 @pytest.mark.parametrize(
@@ -476,6 +635,28 @@ def test_the_exit_status_is_the_verdict(tmp_path, monkeypatch, options, status):
     shown = run(*LARGE, *options)
     assert shown.exit_code == status, shown.output
     assert shown.stdout.count("\n") == len([o for o in options if o.startswith("--min")])
+
+
+def test_a_fault_or_a_wrong_order_leaves_the_shell_undecided(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pd.Series({r: r // 2 for r in range(400)}, name="cluster").rename_axis("record").to_csv("p.csv")
+    pd.Series({r: r // 8 for r in range(400)}, name="entity").rename_axis("record").to_csv("l.csv")
+    words = ("check", "p.csv", "l.csv", "--design", "uniform-records")
+    shown = run(*words, "--min-precision", "0.3")
+    assert shown.exit_code == 3 and "fault: About" in shown.stderr
+    assert "0.3 is required, but the sample has a fault: About" in shown.stdout
+    assert run(*words, "--min-precision", "0.3", "--min-recall", "0.9").exit_code == 1
+    pd.Series(HALVES, name="cluster").rename_axis("record").to_csv("p.csv")
+    drawn = np.sort(DRAWN_HALVES)
+    pd.Series({r: r // 2 for r in HALVES if r // 2 in drawn}, name="entity").rename_axis("record").to_csv(
+        "l.csv"
+    )
+    pd.Series(drawn, name="entity").to_csv("drawn.csv", index=False)
+    words = ("check", "p.csv", "l.csv", "--design", "uniform-clusters", "--drawn", "drawn.csv")
+    shown = run(*words, "--min", "cluster-recall=0.4")
+    assert shown.exit_code == 3 and "its draws contradict each other" in shown.stdout
+    (row,) = json.loads(run(*words, "--min", "cluster-recall=0.4", "--format", "json").stdout)
+    assert row["lower"] is None and row["upper"] is None and row["verdict"] == "open"
 
 
 def test_the_shell_checks_what_python_checks(folder):  # noqa: F811

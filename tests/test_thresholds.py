@@ -24,7 +24,6 @@ from erbayes.labels import Beta, MissedPieces, Mixture, draw
 from erbayes.labels.annotators.error_models import KeptRecords
 from erbayes.labels.annotators.rates import Recaptured
 from erbayes.labels.drawing.drawn import _number_runs as number_runs
-from erbayes.labels.drawing.stopping import _explain_out_of_balance as explain_balance
 from erbayes.labels.drawing.stopping import _extrapolate_fit as continued
 from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS, PieceSum
 from erbayes.metrics.unseen import Unseen
@@ -89,7 +88,6 @@ def test_out_of_balance(known, off):
     labels = {r: r // 2 for r in range(80)}
     sample = eb.Sample(eb.measure(sampled | others, labels), eb.UniformRecords())
     assert speaks(sample, "Out of balance") is off
-    assert bool(explain_balance(sample, PREDICTED_LINKS)) is off, "of a check of draws"
 
 
 def out_of_reach(pairs):

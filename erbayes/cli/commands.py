@@ -282,12 +282,12 @@ def check_command(
     Otherwise it is open, and the number of further draws that would decide is printed, approximately. The
     level is that of all intervals together: each of k metrics has the level 1 - (1 - LEVEL)/k. A metric that
     counts links is open while over a tenth of all predicted links lie in clusters larger than any that a
-    draw touches, and the reason is printed.
+    draw touches, and none holds while an alarm is a fault. The reason is printed.
 
-    You may check after every new label and stop at any time, unless --once is there. Draws then count in the
-    order of --drawn, which must be that of drawing. Files and designs are those of erbayes estimate. With
-    --edges, LABELS may be the folder or the answers of erbayes draw --design pairs: --min-precision is then
-    checked --once, at --threshold, by exact bets.
+    You may check after every new label and stop at any time, unless --once is there. Exact bets need draws in
+    --drawn, in the order of drawing. Files and designs are those of erbayes estimate. With --edges, LABELS
+    may be the folder or the answers of erbayes draw --design pairs: --min-precision is then checked --once,
+    at --threshold, by exact bets.
 
     Exit status: 0 if every metric holds, 1 if one fails, 3 if none fails and one is open, 2 if the input
     cannot be used.
@@ -308,7 +308,7 @@ def check_command(
         sample, _ = inputs.sample()
         rule = replace(eb.labels.ONCE if once else eb.labels.REPEATED, level=inputs.level)
         found = eb.labels.check(sample, minimum, rule)
-        for alarm in eb.alarms(sample, found.metrics):
+        for alarm in found.alarms:
             say(alarm)
     printing.show_sentences(found.sentences(), found.table().reset_index())
     raise typer.Exit(stopping.STATUS[found.verdict])

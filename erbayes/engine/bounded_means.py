@@ -29,6 +29,7 @@ import pandas as pd
 from .._internal.arrays import FloatArray, Seed, floats
 from .._internal.errors import DataError, NotIdentified
 from ..design.contract import SelectedBySize, WithChances
+from ..design.known import WeightedRecords
 from ..design.sample import Sample
 from ..design.variance import StratifiedDraws
 from ..metrics.columns import ClusterSum, Column, Known
@@ -39,8 +40,15 @@ from ..metrics.unseen import by_component
 from ..units.units import Units
 from .closed_form import columns_of, taylor
 
+REFUTED = (
+    "its draws contradict each other, as those do that are not independent, not listed in the order of "
+    "drawing, or not drawn from this prediction"
+)
+"""Why there is no interval if bets refute the estimate of all draws."""
 CAP = 0.75
 """The largest share c of the wealth that a bet can lose, so that no single draw ruins a gambler."""
+ROUNDING = 1e-9
+"""Distance of a number from an interval that is rounding."""
 HALVINGS = 50
 """Steps of bisection, after which ends are exact to 2⁻⁵⁰."""
 GREATEST = 2.0
@@ -99,7 +107,7 @@ def betting(values: Any, level: float = 0.95, anytime: bool = False, shares: Any
     Returns
     -------
     float array, (..., 2)
-        If the draws refute every value in [0, 1], it has the values that both gamblers refute.
+        The lower end is above the upper one if the draws refute every value.
 
     Examples
     --------
@@ -119,9 +127,7 @@ def betting(values: Any, level: float = 0.95, anytime: bool = False, shares: Any
             raise DataError(f"{what} must lie in [0, 1]; {outside} of {numbers.size} do not")
     alpha, u = 1 - level, np.broadcast_to(u, x.shape)
     lower, upper = (_find_lowest(y, u, alpha, _compute_bets(y, u, alpha, anytime)) for y in (x, 1 - x))
-    ends = np.stack([lower, 1 - upper], axis=-1)
-    # ends cross if both gamblers refute what lies between them
-    return np.sort(ends, axis=-1)
+    return np.stack([lower, 1 - upper], axis=-1)
 
 
 def betting_in_strata(right: FloatArray, shares: FloatArray, least: float, level: float = 0.95) -> FloatArray:
@@ -137,7 +143,8 @@ def betting_in_strata(right: FloatArray, shares: FloatArray, least: float, level
     bets = np.sqrt(2 * np.log(2 / alpha) / (least * (1 - least) * (u @ u)))
     # only the last wealth counts, since the order of draws in strata is not that of independent draws
     lower, upper = (_find_lowest(y, u, alpha, bets, ever=False) for y in (x, 1 - x))
-    return np.sort([lower, 1 - upper])
+    # constant bets never cross: at each p, Σ u (x - p) is against one of the gamblers
+    return np.array([lower, 1 - upper])
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -158,15 +165,16 @@ def with_draws(fit: Normal, values: FloatArray, shares: FloatArray) -> Means:
 class Betting:
     """Kind of interval by betting, exact if the draws are looked at once, at a number fixed beforehand.
 
-    With `anytime` it is exact at all looks together, a confidence sequence. Draws then count in the order in
-    which the design lists them, which must be that of drawing.
+    With `anytime` it is exact at all looks together, a confidence sequence. Draws count in the order in which
+    the design lists them, which must be that of drawing: where they are sorted, each bet profits from those
+    before. There is no interval (NaN) if it would leave out its own estimate.
 
     Examples
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({i: i // 3 for i in range(120)}, {i: i // 4 for i in range(120)})
-    >>> found = BoundedMeans()(eb.Sample(units, eb.UniformRecords()), [eb.metrics.b3_precision])
-    >>> found.interval(0.95, Betting()).round(2)
+    >>> design = eb.UniformRecords(draws=units.ids)
+    >>> BoundedMeans()(eb.Sample(units, design), [eb.metrics.b3_precision]).interval(0.95, Betting()).round(2)
     array([[0.66, 0.83]])
     """
 
@@ -177,7 +185,10 @@ class Betting:
 
     def bounds(self, result: Means, level: float) -> FloatArray:
         values, shares = (np.swapaxes(a, -1, -2) for a in (result.values, result.shares))
-        return betting(values, level, self.anytime, shares)
+        ends = betting(values, level, self.anytime, shares)
+        # where early draws refute what all of them say, the order is wrong, or the interval most often is
+        inside = (ends[..., 0] <= result.mean + ROUNDING) & (result.mean - ROUNDING <= ends[..., 1])
+        return np.where(inside[..., None], ends, np.nan)
 
     def label(self, result: Any, j: int) -> str:
         return "betting at any time" if self.anytime else "betting"
@@ -234,6 +245,16 @@ def _bound_share(sample: Sample, metric: Metric, size: FloatArray) -> float:
     return 1.0 if _is_constant(size) and np.allclose(size.sum(axis=-1), total, rtol=1e-9, atol=0) else np.inf
 
 
+def _lists_draws(sample: Sample) -> bool:
+    """Return whether draws are in the order of drawing: a design lists them, or a study has made them."""
+    design: Any = sample.design
+    while hasattr(design, "design"):  # wrappers, such as KeptWeights, have the design of the draws
+        design = design.design
+    # labelled units that stand for draws are sorted by id, and early ids may be better than later ones
+    listed = isinstance(design, WeightedRecords) or getattr(design, "draws", None) is not None
+    return listed or sample.expansion.unit.ndim > 1
+
+
 def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
     """Return the ratios y_c/x_c and the shares x_c/p_c of draws, whose mean the metric is, both (..., n)."""
     design, variance = type(sample.design).__name__, sample.expansion.variance
@@ -257,8 +278,13 @@ def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
     with np.errstate(invalid="ignore"):
         values = metric.formula(*(Z[c] for c in metric.columns if not isinstance(c, Known)))
     values = np.where(size > 0, values, 0.0)
-    if (values > 1 + 1e-9).any() or (values < -1e-9).any():
+    if (values > 1 + ROUNDING).any() or (values < -ROUNDING).any():
         raise NotIdentified(f"{metric.name} has no exact interval: it is outside [0, 1] on single units")
+    if not _lists_draws(sample):
+        raise NotIdentified(
+            f"{metric.name} has no exact interval, which depends on the order of draws: list the unit of "
+            "each draw in that order (draws=, or --drawn in a shell)"
+        )
     total = _find_known_per(sample, metric)
     if total is None:  # only equal shares come so far
         size, total = np.ones_like(size), float(size.shape[-1])
@@ -282,7 +308,8 @@ class BoundedMeans:
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> BoundedMeans()(eb.Sample(units, eb.UniformRecords()), [eb.metrics.b3_recall]).values.round(2)
+    >>> design = eb.UniformRecords(draws=["x", "y"])
+    >>> BoundedMeans()(eb.Sample(units, design), [eb.metrics.b3_recall]).values.round(2)
     array([[1.],
            [1.]])
     """

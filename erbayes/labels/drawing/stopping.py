@@ -7,7 +7,8 @@ probability `level` or more (Bonferroni: each has the level 1 - (1 - level)/k, f
 
 Intervals that are not exact know nothing of predicted clusters that are larger than any that a draw touches.
 The prediction tells which share φ of its links or records these hold. A check therefore allows any value for
-this share (partial identification), and a metric that counts links does not hold while φ is notable.
+this share (partial identification), and a metric that counts links does not hold while φ is notable. No
+metric holds while an alarm of the sample is a fault.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.arrays import FloatArray
-from ..._internal.errors import DataError, NotIdentified, head, need_object, number
+from ..._internal.errors import DataError, Grade, NotIdentified, Sentence, head, need_object, number
 from ...design.sample import Sample, need_sample
-from ...engine.bounded_means import Betting, BoundedMeans, Means, with_draws
+from ...engine.bounded_means import REFUTED, Betting, BoundedMeans, Means, with_draws
 from ...engine.closed_form import taylor
-from ...engine.diagnostics import unbalanced_links
+from ...engine.diagnostics import alarms
 from ...metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, ClusterSum, InDomain
 from ...metrics.definitions import Metric, chosen, is_share
 from ...metrics.intervals import DEFAULT, Anytime, Kind, check_level
@@ -34,11 +35,6 @@ from ...metrics.unseen import NOTABLE
 
 MOST = 100_000
 """The largest number of draws for which a check looks ahead."""
-REMEDY = (
-    "label more units, or draw more records of large predicted clusters, as a mixture of link ends and "
-    "uniform records does"
-)
-"""What brings links and records into reach."""
 
 
 class Verdict(Enum):
@@ -100,7 +96,8 @@ class Check(Tabled):
     """Verdicts of a check, one per metric, (k,).
 
     `level`: that of each `interval`, (k, 2); `further`: about how many further draws would decide, None if
-    100,000 would not; `reasons`: why more draws like those so far would not help, or "".
+    100,000 would not; `reasons`: why more draws like those so far would not help, or ""; `alarms`: those of
+    the sample.
     """
 
     metrics: tuple[Metric, ...]
@@ -112,6 +109,7 @@ class Check(Tabled):
     verdicts: tuple[Verdict, ...]
     further: tuple[int | None, ...]
     reasons: tuple[str, ...]
+    alarms: tuple[Sentence, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -137,8 +135,9 @@ class Check(Tabled):
         said = []
         for j, (metric, verdict) in enumerate(zip(self.metrics, self.verdicts, strict=True)):
             lower, upper = self.interval[j]
-            within = f"between {lower:.4g} and {upper:.4g} ({100 * self.level:g} %, {self.kinds[j]})"
-            sentence = f"{metric.name} {SAID[verdict]}: it lies {within}, and {self.minimum[j]:g} is required"
+            lies = "has no interval" if np.isnan(lower) else f"lies between {lower:.4g} and {upper:.4g}"
+            within = f"it {lies} ({100 * self.level:g} %, {self.kinds[j]})"
+            sentence = f"{metric.name} {SAID[verdict]}: {within}, and {self.minimum[j]:g} is required"
             if self.reasons[j]:
                 sentence += f", but {self.reasons[j]}"
             elif verdict is Verdict.OPEN:
@@ -155,7 +154,7 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
     Parameters
     ----------
     sample : Sample
-        Its draws are in the order of drawing, if the rule is one for repeated looks.
+        If its design lists draws, they are in the order of drawing. Bets are made on such draws alone.
     minimum : mapping, metric -> float
         The least value that is required, inside the range of the metric.
     rule : Rule
@@ -164,7 +163,8 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
     Returns
     -------
     Check
-        `.verdict` is the answer, `.table()` and `.sentences()` say why.
+        `.verdict` is the answer, `.table()` and `.sentences()` say why, and `.alarms` what is doubtful about
+        the sample (see `erbayes.alarms`). No metric holds while one of these is a fault.
 
     Raises
     ------
@@ -175,8 +175,9 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
     --------
     >>> import erbayes as eb
     >>> prediction = {i: i // 4 for i in range(4000)}
-    >>> labels = {i: i // 4 for i in range(1000)}
-    >>> sample = eb.Sample(eb.measure(prediction, labels), eb.UniformRecords())
+    >>> draws = [i * i % 1000 for i in range(250)]  # entities, in the order of drawing
+    >>> labels = {i: i // 4 for i in range(4000) if i // 4 in draws}
+    >>> sample = eb.Sample(eb.measure(prediction, labels), eb.UniformRecords(draws))
     >>> found = check(sample, {"pairwise-precision": 0.95, "b3-recall": 0.99})
     >>> found.table()[["minimum", "lower", "verdict", "further"]].round(3)
                         minimum  lower verdict  further
@@ -199,8 +200,12 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
     # by Bonferroni all verdicts hold at once
     level = 1 - (1 - rule.level) / len(metrics)
     answers = [_judge_metric(sample, m, x, rule, level) for m, x in zip(metrics, required, strict=True)]
+    for doubt in (doubts := tuple(alarms(sample, metrics))):
+        if doubt.grade is Grade.FAULT:
+            answers = [_hold_back(answer, doubt) for answer in answers]
     estimate, interval, *texts = zip(*answers, strict=True)
-    return Check(metrics, required, np.array(estimate), np.array(interval), level, *texts)
+    found = Check(metrics, required, np.array(estimate), np.array(interval), level, *texts)
+    return replace(found, alarms=doubts)
 
 
 class _Answer(NamedTuple):
@@ -230,14 +235,23 @@ def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, le
     of_seen, bounds = (f.interval(level, kind)[0] for f in (seen, whole))
     verdict = _judge_bounds(bounds, minimum)
     reason = ""
-    if known is not None and verdict is not Verdict.FAILS:
+    if verdict is not Verdict.FAILS:
         undecided = verdict is not _judge_bounds(of_seen, minimum)
-        reason = _explain_out_of_reach(known, share, undecided) or _explain_out_of_balance(sample, known)
+        refuted = np.isnan(bounds).any()
+        reason = REFUTED if refuted else _explain_out_of_reach(known, share, undecided)
     verdict = Verdict.OPEN if reason else verdict
     further: int | None = None if reason else 0
     if verdict is Verdict.OPEN and not reason:
         further = _count_further_draws(seen, kind, level, minimum, sample.expansion.unit.shape[-1])
     return _Answer(fit.mean[0], bounds, kind.label(fit, 0), verdict, further, reason)
+
+
+def _hold_back(answer: _Answer, fault: Sentence) -> _Answer:
+    """Return an answer that a fault of the sample leaves open, unless the metric fails."""
+    if answer.verdict is Verdict.FAILS:
+        return answer
+    reason = answer.reason or f"the sample has a fault: {fault.what}"
+    return answer._replace(verdict=Verdict.OPEN, further=None, reason=reason)
 
 
 def _find_known_total(metric: Metric) -> ClusterSum | None:
@@ -249,7 +263,7 @@ def _find_known_total(metric: Metric) -> ClusterSum | None:
     return RECORDS if RECORDS in sized else None
 
 
-def _explain_out_of_reach(known: ClusterSum, share: float, undecided: bool) -> str:
+def _explain_out_of_reach(known: ClusterSum | None, share: float, undecided: bool) -> str:
     """Return the reason if the share of a known total that is out of reach keeps a metric open, else ""."""
     of_links = known is PREDICTED_LINKS
     # nothing bounds true links missed out of reach, so that a notable share keeps metrics of links open
@@ -257,19 +271,8 @@ def _explain_out_of_reach(known: ClusterSum, share: float, undecided: bool) -> s
         return ""
     return (
         f"{100 * share:.3g}% of all {'predicted links' if of_links else 'records'} lie in predicted clusters "
-        f"larger than any that a draw touches: {REMEDY}"
-    )
-
-
-def _explain_out_of_balance(sample: Sample, known: ClusterSum) -> str:
-    """Return the reason if a notable share of the known links is out of balance."""
-    links = unbalanced_links(sample) if known is PREDICTED_LINKS else None
-    # an alarm needs standard errors alone, and a check a notable share: sound samples of many draws go on
-    if links is None or abs(links.estimate - links.known) <= NOTABLE * links.known:
-        return ""
-    return (
-        f"the draws estimate {links.estimate:,.0f} predicted links (se {links.se:,.0f}), and the prediction "
-        f"has {links.known:,.0f}: they missed large clusters, or were not drawn from these records; {REMEDY}"
+        "larger than any that a draw touches: label more units, or draw more records of large predicted "
+        "clusters, as a mixture of link ends and uniform records does"
     )
 
 

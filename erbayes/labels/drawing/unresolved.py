@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
 from ..._internal.errors import DataError, NotIdentified
 from ...design.nonresponse import Responding
 from ...design.sample import Sample, need_sample
-from ...engine.bounded_means import Betting, draws_of, with_draws
+from ...engine.bounded_means import REFUTED, Betting, draws_of, with_draws
 from ...engine.closed_form import taylor
 from ...metrics.definitions import USUAL, Metric, Wanted, chosen
 from ...metrics.intervals import Kind
@@ -48,7 +50,8 @@ def worst_cases(
     >>> import erbayes as eb
     >>> prediction = {i: i // 2 for i in range(400)}
     >>> labels = {i: i // 2 for i in range(100)}
-    >>> design = eb.design.Responding(eb.UniformRecords(), [True, False] * 5 + [True] * 45)
+    >>> drawn = eb.UniformRecords(draws=range(50))
+    >>> design = eb.design.Responding(drawn, [True, False] * 5 + [True] * 45)
     >>> sample = eb.Sample(eb.measure(prediction, labels), design)
     >>> worst_cases(sample, "b3-recall")[["estimate", "all_wrong", "all_right", "lower", "upper"]].round(2)
                estimate  all_wrong  all_right  lower  upper
@@ -90,7 +93,10 @@ def _bound_metric(
     for case in (0.0, 1.0):
         x = np.full((len(answered), 1), case)
         x[answered, 0] = values
-        interval = with_draws(fit, x, of_all).interval(level, kind)[0]
-        ends.append(((of_all * x).sum() / of_all.sum(), interval))
+        mean = (of_all * x).sum(axis=0) / of_all.sum()
+        (interval,) = with_draws(replace(fit, mean=mean), x, of_all).interval(level, kind)
+        if np.isnan(interval).any():
+            raise NotIdentified(f"{metric.name} has no bounds: {REFUTED}")
+        ends.append((mean[0], interval))
     (wrong, low), (right, high) = ends
     return {"all_wrong": wrong, "all_right": right, "lower": low[0], "upper": high[1]}
