@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from .metrics import statistics as statistics
     from .metrics.uncertain import Estimates
     from .units.clustering import Clustering
-    from .units.frame import Dated
     from .units.measuring import measure, measure_predicted
 
     __version__: str
@@ -54,7 +53,6 @@ __all__ = [
     "Alarm",
     "Clustering",
     "DataError",
-    "Dated",
     "DistinctEntities",
     "Estimates",
     "KnownWeights",
@@ -100,7 +98,6 @@ _HOMES = {
     "engine.diagnostics": "alarms balance influence",
     "metrics.uncertain": "Estimates",
     "units.clustering": "Clustering",
-    "units.frame": "Dated",
     "units.measuring": "measure measure_predicted",
 }
 """The public names of each module, which is loaded when one of them is first used."""

@@ -127,10 +127,10 @@ def make_impact() -> Tabled:
     return eb.impact({**labels, 3: "b"}, labels, eb.UniformClusters(population=3), ["count", "mean(size)"])
 
 
-def by_size(kind: Callable[..., Tabled]) -> Tabled:
+def make_tree() -> Tabled:
     labels = {i: i // 4 if i < 400 else i // 2 for i in range(800)}
     at = eb.Sample(eb.measure({i: i // 2 for i in range(800)}, labels), eb.UniformClusters())
-    return kind(at, P, causes.features(at)[["records"]])
+    return causes.tree(at, P, causes.features(at)[["records"]], rng=1)
 
 
 EXAMPLES: dict[str, Callable[[], Any]] = {
@@ -153,7 +153,6 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "LabelledPairs": lambda: make_pairs(eb.pairs.estimate),
     "Means": lambda: engine.BoundedMeans()(sample(eb.UniformRecords(sample().units.ids)), [m.b3_precision]),
     "Normal": lambda: engine.Taylor()(sample(), [m.pairwise_recall]),
-    "Regression": lambda: by_size(causes.regression),
     "Replicates": lambda: make_pair(engine=engine.Resampled(replicates=20), rng=1).subtract("old", "new"),
     "ScoredEdges": lambda: make_pairs(eb.pairs.scored_edges),
     "SideBySide": lambda: eb.side_by_side(
@@ -169,7 +168,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
         repetitions=3,
         seed=1,
     ),
-    "Tree": lambda: by_size(lambda *of: causes.tree(*of, rng=1)),
+    "Tree": make_tree,
 }
 COLUMNS = {
     "AssistedEstimates": "estimate se_bound df lower upper level kind lambda correlation worth out_of_reach",
@@ -189,7 +188,6 @@ COLUMNS = {
     "LabelledPairs": "metric threshold pairs estimate se lower upper level reason",
     "Means": "estimate se df lower upper level kind",
     "Normal": "estimate se df lower upper level kind",
-    "Regression": "estimate se df lower upper level kind",
     "Replicates": "estimate sd lower upper level kind",
     "ScoredEdges": "metric threshold pairs estimate se lower upper level reason",
     "SideBySide": "method metric estimate sd lower upper level kind ess_bulk r_hat",

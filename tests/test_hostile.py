@@ -215,7 +215,6 @@ REFUSED = {
     },
     "records in the index": (lambda: eb.measure(P, L.to_frame("entity")), "the table of the labels needs 2 columns; it has 'entity': if records are its index, reset_index.. makes them a column"),
     "no column": (lambda: eb.measure(pl.DataFrame(), L), "the table of the prediction needs 2 columns; it has none"),
-    "a frame up to no time": (lambda: eb.Dated("made", pd.NaT), "a cut-off is a day .YYYY-MM-DD. or a whole number, not NaT"),
     # more of designs
     "weights of days": (lambda: by(eb.KnownWeights(pd.Series(pd.Timestamp("2020"), WEIGHTS.index))), "weights must be one real number each, not datetime64"),
     "weights of spans": (lambda: by(eb.KnownWeights(pd.Series(pd.Timedelta("1D"), WEIGHTS.index))), "weights must be one real number each, not timedelta64"),

@@ -1009,25 +1009,6 @@ def test_common_records_in_spark(spark):
         same(units, eb.measure(prediction[prediction.index.isin(shared)], labels, missing=eb.Missing.OMIT))
 
 
-@pytest.mark.parametrize("until", ["2020-10-01", None])
-@pytest.mark.parametrize("kind", ["strings", "integers"])
-def test_dates_in_spark(spark, kind, until):
-    prediction, labels, _ = population(6, 90, kind, 0)
-    labels = labels[labels.isin(labels.unique()[:9])]
-    table = frame_of(prediction)
-    held = table.record.isin(labels.index).to_numpy()
-    days = np.where(held | (np.arange(len(table)) % 3 > 0), "2020-09-30", "2021-01-01")
-    table["made"] = pd.to_datetime(days).date
-    dated = eb.Dated("made", until)
-    rows = list(zip(*(table[name].tolist() for name in table), strict=True))
-    found = scan(spark.createDataFrame(rows, list(table)), labels, frame=dated)
-    old = table[days < "2020-10-01"] if until else table
-    same(found, eb.measure(old[["record", "cluster"]], labels))
-    assert found.frame == eb.measure(table, labels, frame=dated).frame
-    assert len(old) < len(table) or until is None
-    assert not spark.catalog.listTables()
-
-
 def test_predictions_that_lie_in_files_are_judged_as_those_in_memory(tmp_path):
     old, new, labels, blocks = releases(tmp_path, gaps=True)
     files = {"old": tmp_path / "old.parquet", "new": str(tmp_path / "dir" / "new")}

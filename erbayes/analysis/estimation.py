@@ -66,7 +66,7 @@ def estimate(
         The block of each record, if whole blocks were labelled.
     missing : Missing
         What to do with labelled records that the prediction does not have.
-    frame : memberships or `Dated`, optional
+    frame : record ids or memberships, optional
         The records from which the sample was drawn, if the prediction has others too.
     rng : Generator, int or None
         A seed makes the results of engines that draw random numbers repeatable.

@@ -131,7 +131,7 @@ class Assist(Analysis):
             if left_out and self.assist:
                 message(
                     f"note: {left_out:,} records of {self.parts[name].path} are not in "
-                    f"PREDICTION{' inside the frame' if inputs.framed.given else ''} and are left out"
+                    f"PREDICTION{'' if inputs.frame is None else ' inside the frame'} and are left out"
                 )
 
     def _take_scanned(self, inputs: Inputs, scans: Mapping[str, counted.Scanned]) -> eb.auxiliary.Assisted:

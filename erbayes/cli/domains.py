@@ -106,10 +106,10 @@ class Domains(Analysis):
 
     def known(self, inputs: Inputs, groups: pd.Series | str) -> dict[str, eb.Clustering]:
         """Read the predictions again if totals by group are known: if every record of theirs has a group."""
-        if isinstance(groups, str) or inputs.framed.given or inputs.scanned:
+        if isinstance(groups, str) or inputs.frame is not None or inputs.scanned:
             return {}
         predictions = {
-            name: eb.Clustering.of(inputs.reading.read(part, name)[0], f"prediction {name!r}")
+            name: inputs.reading.read(part, f"prediction {name!r}")[0]
             for name, part in inputs.parts().items()
         }
         there = groups.index[groups.notna()]

@@ -55,7 +55,7 @@ class Numbers:
         wanted = [features.Feature.parse(text) for text in self.feature or []]
         reading = inputs.reading
         if inputs.scanned:
-            if inputs.of_clusters or inputs.framed.given:
+            if inputs.of_clusters or inputs.frame is not None:
                 raise DataError("a prediction that is scanned takes neither a frame nor drawn clusters here")
             units: Any = sample.units
             featured = large_features.scan_features(

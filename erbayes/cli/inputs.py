@@ -14,7 +14,7 @@ from .._internal.policies import Missing
 from .designs import Drawing
 from .lazily import answer_faults, counted, disk, large_files, pd, plans, returned_answers
 from .options import argument, message, option, panel, refuse_same_file, within
-from .predictions import CLUSTERS, Frame, Part, Predicted, Reading, in_words
+from .predictions import CLUSTERS, Part, Predicted, Reading, in_words
 from .printing import show_cautions
 from .remembered import TABLE
 from .top_up import read_both
@@ -87,7 +87,11 @@ class Inputs:
         default=Missing.ERROR,
         metavar="POLICY",
     )
-    framed: Frame
+    frame: Path | None = option(
+        "The records that existed when the labels were made, or an older prediction.",
+        panel="Frame",
+        exists=True,
+    )
     level: float = option("Level of the intervals.", panel="Metrics", default=0.95)
     stored: str | list[str] | None = None
 
@@ -98,6 +102,8 @@ class Inputs:
                 refuse_same_file(("PREDICTION", path), ("LABELS", self.labels))
         for first, second in combinations(predictions, 2):
             refuse_same_file(("PREDICTION", first), ("PREDICTION", second))
+        if self.frame is not None and disk.is_database(self.frame):
+            raise DataError(f"--frame {self.frame} is a DuckDB database: a frame is a file or a folder")
 
     def parts(self) -> dict[str, Part]:
         """Return the predictions by name."""
@@ -106,7 +112,7 @@ class Inputs:
     @cached_property
     def scanned(self) -> bool:
         """True if predictions are scanned where they lie, False if they are read into memory."""
-        return self.reading.scanned(self.parts().values(), self.framed.frame)
+        return self.reading.scanned(self.parts().values(), self.frame)
 
     @cached_property
     def returned(self) -> eb.labels.Labels | None:
@@ -196,11 +202,11 @@ class Inputs:
 
     def labelled(self) -> tuple[dict[str, Any], str]:
         """Read the arguments that all predictions share, with a sentence about what was read."""
-        frame: Any = self.framed.dates
-        if (path := self.framed.frame) is not None and self.scanned:
-            frame = self.reading.source(Part(path, None, None))
-        elif path is not None:
-            frame = disk.read_columns(path, {"record": self.reading.record}, spare=1)
+        frame: Any = None
+        if self.frame is not None and self.scanned:
+            frame = self.reading.source(Part(self.frame, None, None))
+        elif self.frame is not None:
+            frame = disk.read_columns(self.frame, {"record": self.reading.record}, spare=1)
         if self.returned is not None:
             answers = self.returned.labels if self.both is None else self.both[0]
             labels = eb.Clustering.of(answers, "labels")
@@ -220,7 +226,7 @@ class One(Predicted, Inputs):
         design, part = self.design(), self.part
         if self.returned is not None and self.of_clusters:
             return self._sample_clusters(self.returned)
-        prediction: Any = None
+        prediction: eb.Clustering | Part = part
         if self.scanned:
             shared, labels_read = self.labelled()
             message(f"read {labels_read}")
@@ -232,17 +238,15 @@ class One(Predicted, Inputs):
             units = eb.measure(prediction, **shared)
         note_frame(units)
         note_unresolved(self.returned)
-        self.notice_another(
-            str(part.path), units, prediction if isinstance(prediction, eb.Clustering) else part
-        )
+        self.notice_another(str(part.path), units, prediction)
         design = self.fitted(design, shared)
         with within(self.drawing.in_words):
             return eb.Sample(units, design), read
 
     def _sample_clusters(self, returned: eb.labels.Labels) -> tuple[eb.Sample, str]:
         """Make the sample of drawn predicted clusters, with a sentence about what was read."""
-        if self.drawn_from is not None or self.framed.given:
-            option = "--frame" if self.framed.given else "--drawn-from"
+        if self.drawn_from is not None or self.frame is not None:
+            option = "--drawn-from" if self.frame is None else "--frame"
             raise DataError(f"{self.labels} takes no {option}: {returned_answers.OWN}")
         labels = returned.labels
         with self.reading.opened(self.part) as (prediction, read):
@@ -253,9 +257,9 @@ class One(Predicted, Inputs):
         return eb.Sample(units, self.design()), read
 
     @cached_property
-    def memory(self) -> tuple[Any, dict[str, Any], str]:
+    def memory(self) -> tuple[eb.Clustering, dict[str, Any], str]:
         """Return a prediction read into memory, what goes with it, and a sentence about what was read."""
-        prediction, read = self.reading.read(self.part, "prediction", self.framed.dates)
+        prediction, read = self.reading.read(self.part, "prediction")
         shared, labels_read = self.labelled()
         message(f"read {read}; {labels_read}")
         self.name_added(prediction)
@@ -317,7 +321,7 @@ class Several(Inputs):
         predictions: dict[str, Any] = {}
         if not self.scanned:
             for name, part in parts.items():
-                predictions[name], read = self.reading.read(part, f"prediction {name!r}", self.framed.dates)
+                predictions[name], read = self.reading.read(part, f"prediction {name!r}")
                 message(f"{name}: read {read}")
                 self.name_added(predictions[name])
         elif self.missing is Missing.COMMON:

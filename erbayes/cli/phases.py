@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import erbayes as eb
 
@@ -13,7 +12,7 @@ from .analyses import Analysis, Result
 from .asked import Asked, Metrics
 from .designs import DesignName
 from .inputs import LABELLED, One
-from .lazily import counted, disk, joint, pd, two_phases
+from .lazily import counted, disk, joint, two_phases
 from .options import file_option, message, option, panel, refuse_same_file, remedies, within
 from .predictions import in_words
 
@@ -97,7 +96,9 @@ class Cheap(Analysis):
         table = found.table(inputs.level, asked.kind).reset_index()
         return Result(table, "two phases", found.alarms(sample, metrics))
 
-    def _read_cheap_answers(self, prediction: Any) -> tuple[eb.Clustering, eb.design.contract.Design, str]:
+    def _read_cheap_answers(
+        self, prediction: eb.Clustering | None
+    ) -> tuple[eb.Clustering, eb.design.contract.Design, str]:
         """Read answers of a machine as cheap labels, with their design and a sentence about what was read."""
         assert self.cheap is not None and self.cheap_drawn is not None and self.cheap_threshold is not None
         named = set(ANSWERS) <= set(disk.read_table(self.cheap).columns)
@@ -111,8 +112,6 @@ class Cheap(Analysis):
                 "and PREDICTION, which then decides, is scanned where it lies: fill in these answers, or "
                 "leave out --table and --memory-limit"
             )
-        if isinstance(prediction, pd.DataFrame):  # with the dates of a frame
-            prediction = prediction.iloc[:, :2]
         answers = table.set_axis(list(ANSWERS), axis=1)
         machine = eb.labels.machine_labels(answers, drawn, prediction, threshold=self.cheap_threshold)
         labels = eb.Clustering.of(machine.labels, "cheap labels")

@@ -1,4 +1,4 @@
-"""Options of predictions, and their reading: memberships, links, databases, frames."""
+"""Options of predictions, and their reading: memberships, links, databases."""
 
 from __future__ import annotations
 
@@ -148,27 +148,18 @@ class Reading:
             else disk.read_columns(path, columns, spare)
         )
 
-    def read(self, part: Part, what: str, dates: eb.Dated | None = None) -> tuple[Any, str]:
-        """Read a prediction, with the dates that its frame needs and a sentence about what was read."""
+    def read(self, part: Part, what: str) -> tuple[eb.Clustering, str]:
+        """Read a prediction, with a sentence about what was read."""
         if self.links.edges:
-            if dates is not None:
-                raise DataError("with --edges, a frame is --frame FILE: pairs have no dates")
             return self.links.read(part.path, self.record)
-        columns = {"record": self.record, "cluster": part.cluster}
-        table = disk.read_columns(part.path, columns if dates is None else columns | {"date": dates.column})
-        if dates is not None and self.any_id:
-            raise DataError(
-                "--any-id with --frame-column needs a scan, such as by --memory-limit 4GB; or write these "
-                "ids in another way"
-            )
-        clustering, read = self.clustering_of(table, part.path, what, CLUSTERS)
-        return (clustering if dates is None else table), read
+        table = disk.read_columns(part.path, {"record": self.record, "cluster": part.cluster})
+        return self.clustering_of(table, part.path, what, CLUSTERS)
 
     def clustering_of(
         self, table: pd.DataFrame, path: Path, what: str, sizes: str
     ) -> tuple[eb.Clustering, str]:
-        """Return the first two columns of a table as a clustering, with a sentence about what was read."""
-        clustering = eb.Clustering.of(table.iloc[:, :2], what, any_id=self.any_id)
+        """Return a table of two columns as a clustering, with a sentence about what was read."""
+        clustering = eb.Clustering.of(table, what, any_id=self.any_id)
         read = sizes.format(len(clustering.records), len(clustering.clusters))
         return clustering, f"{read} ({in_words(table.columns, path)})"
 
@@ -219,43 +210,6 @@ class Predicted:
     def parts(self) -> dict[str, Part]:
         """Return the prediction under the name "", as one of several (see `Several`)."""
         return {"": self.part}
-
-
-@panel("Frame")
-class Frame:
-    """Options of the frame: the records that existed when the labels were made."""
-
-    frame: Path | None = option(
-        "The records that existed when the labels were made, or an older prediction.", exists=True
-    )
-    frame_column: str | None = option(
-        "Column of PREDICTION with dates of its records, instead of --frame.", rare=True
-    )
-    frame_until: str | None = option(
-        "Last day (YYYY-MM-DD) or number of --frame-column in the frame.", rare=True
-    )
-
-    def __post_init__(self) -> None:
-        dated = self.frame_column is not None or self.frame_until is not None
-        if self.frame is not None and dated:
-            raise DataError("a frame is either --frame or --frame-column with --frame-until")
-        if dated and self.frame_column is None:
-            raise DataError("--frame-until needs --frame-column")
-        if self.frame is not None and disk.is_database(self.frame):
-            raise DataError(f"--frame {self.frame} is a DuckDB database: a frame is a file or a folder")
-
-    @property
-    def given(self) -> bool:
-        """True if the options name a frame."""
-        return self.frame is not None or self.frame_column is not None
-
-    @property
-    def dates(self) -> eb.Dated | None:
-        """Return the frame by dates, if the options name a column of dates."""
-        until = self.frame_until
-        if self.frame_column is None:
-            return None
-        return eb.Dated(self.frame_column, int(until) if until is not None and until.isdecimal() else until)
 
 
 def in_words(columns: Iterable[Any], path: Path) -> str:

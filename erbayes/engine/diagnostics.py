@@ -29,7 +29,6 @@ from ..metrics.definitions import (
 )
 from ..metrics.uncertain import EMPTY, Draws, Normal
 from ..metrics.unseen import NOTABLE
-from ..units.frame import Cut
 from .closed_form import effects, taylor
 from .leave_one_out import jackknife
 
@@ -181,10 +180,9 @@ def alarms(sample: Sample, metrics: Wanted = USUAL, printed: pd.DataFrame | None
       shorter than the share of links out of reach, for which it should allow; estimated predicted links are
       over 3 standard errors off their known number, of which chance may have missed those out of reach, and a
       metric counts links (else a caution); over a tenth of the draws are unresolved (see `Responding`); there
-      is no repeat, which chance brings in one of a thousand samples; dates (`erbayes.Dated`) show that the
-      labels are older than the frame; each labelled entity has one record, and the prediction joins five or
-      more of these to others; over a twentieth of the labelled records are left out (`Missing.OMIT`), which a
-      census can have too.
+      is no repeat, which chance brings in one of a thousand samples; each labelled entity has one record, and
+      the prediction joins five or more of these to others; over a twentieth of the labelled records are left
+      out (`Missing.OMIT`), which a census can have too.
 
     Parameters
     ----------
@@ -224,7 +222,6 @@ def alarms(sample: Sample, metrics: Wanted = USUAL, printed: pd.DataFrame | None
         *warn_heavy_tail(sample, metrics, fit),
         *out_of_reach,
         *out_of_balance(sample, metrics, excused),
-        *_warn_labels_older(sample),
         *_warn_unresolved(sample),
         *_warn_repeats_dropped(sample),
         *_warn_entities_of_one(sample),
@@ -419,30 +416,6 @@ def _describe_remedy(sample: Sample) -> Remedy:
     design = sample.design
     by_entity = isinstance(design, WithLaw) and not design.weights_follow_labels
     return Remedy.BY_SIZE if by_entity else Remedy.LARGE
-
-
-def look_older(cut: Cut, draws: int) -> bool:
-    """Return whether draws would all miss the records after the newest label with probability .01 at most."""
-    newer = cut.outside / (cut.inside + cut.outside)
-    return cut.links_inside <= 0.99 and (1 - newer) ** draws <= 0.01
-
-
-def _warn_labels_older(sample: Sample) -> list[Sentence]:
-    """Return the alarm of labels that are older than the frame, if `erbayes.Dated` supplies dates."""
-    facts = sample.units.frame
-    # without dates, a new record of a labelled entity and a wrong link look the same
-    if facts is None or facts.labelled is None:
-        return []
-    cut = facts.labelled
-    if not look_older(cut, sample.expansion.unit.shape[-1]):
-        return []
-    newer = cut.outside / (cut.inside + cut.outside)
-    what = (
-        f"{newer:.0%} of the records are newer than every labelled one: if the labels were made before these "
-        f"came, the estimate of pairwise precision is {cut.links_inside:.3f} of the truth. End the frame "
-        f"with the labels: {facts.newest}."
-    )
-    return [Sentence(what, Grade.FAULT)]
 
 
 def _count_expected_repeats(sample: Sample) -> float:

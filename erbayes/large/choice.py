@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from .._internal.errors import DataError, Remedy, head
 from .._internal.known_columns import fill_known
 from .._internal.tables import INDEX, refuse_names, separator_hint
 from ..units.clustering import Clustering, kind
-from ..units.frame import Dated
 from ..units.lookup import same_kind
 from .database import Database
 
@@ -44,11 +42,6 @@ class Columns:
     def cluster_of(self, name: str) -> str | None:
         """Return the column of clusters of a prediction."""
         return self.cluster.get(name) if isinstance(self.cluster, Mapping) else self.cluster
-
-
-def date_columns(frame: Any) -> tuple[str, ...]:
-    """Return the column of dates of a frame, if it is made of dates."""
-    return (frame.column,) if isinstance(frame, Dated) else ()
 
 
 def refuse_kinds(record: str | None, cluster: str | None) -> None:

@@ -18,11 +18,11 @@ import pandas as pd
 from .._internal.arrays import IntArray
 from .._internal.errors import DataError
 from ..units.units import KnownTotals
-from .choice import Columns, chosen_columns, date_columns, refuse_kinds
+from .choice import Columns, chosen_columns, refuse_kinds
 from .database import Database, changed
 from .duckdb import DuckDB
 from .faults import refuse_duplicates, refuse_headings, refuse_missing, refuse_unclustered
-from .frame import Limits, Listed, frame_sources, inside_frame
+from .frame import Listed, frame_sources, rows_inside
 from .keys import Prediction
 from .scanning import EMBEDDED, TWO_COLUMNS
 from .sources import opened
@@ -180,16 +180,16 @@ def drawing(
     ...     len(opened_prediction.members(pd.Index(["a"])))
     2
     """
-    others = (*date_columns(frame), *(() if value is None else (value,)))
+    others = () if value is None else (value,)
     with opened([source, *frame_sources(frame, [source])], database) as (table, *listed):
         chosen = chosen_columns(table, columns.record, columns.cluster_of(""), others)
         table.use(*chosen, *others)
         refuse_kinds(*(table.kind(column) for column in chosen))
         _refuse_other_md5(table)
         rows = table.table
-        if frame is not None:
-            limit = Listed.of(listed[0], columns.record) if listed else frame
-            rows = inside_frame(table, Limits.of(table, None, limit, chosen[0]), chosen[0])
+        for ids in listed:
+            inside = Listed.of(ids, columns.record).inside(table, chosen[0])
+            rows = rows_inside(table, inside, chosen[0])
         yield _count_sizes(table, chosen, rows, value, columns.any_id)
 
 

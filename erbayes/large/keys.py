@@ -15,7 +15,7 @@ from ..units.frame import FrameFacts
 from ..units.units import KnownTotals
 from .choice import refuse_another_kind, refuse_kinds
 from .database import BY_RELEASE, ByRelease, Database, Row
-from .frame import Limit, Limits, inside_frame
+from .frame import Listed, rows_inside
 from .groups import GroupColumn
 from .joint import SecondColumn
 
@@ -53,7 +53,7 @@ class Prediction:
         labels: Clustering,
         columns: tuple[str, str, str | None],
         *,
-        limit: Limit = None,
+        frame: Listed | None = None,
         groups: GroupColumn | None = None,
         seconds: tuple[SecondColumn, ...] = (),
         names: Mapping[Any, str] | None = None,
@@ -71,17 +71,18 @@ class Prediction:
         joined = [column for column in further if column.joined is not None]
         by, names = ByRelease() if release is None else BY_RELEASE, names or {}
         source, frames = database.table, {}
-        if limit is None:
+        if frame is None:
             table = database.keep(_join_columns(f"{select} FROM {source}", list(keys), joined))
         else:
-            limits = Limits.of(database, labels, limit, record)
-            flagged = database.keep(f"{select}, {limits.flags} FROM {source}")
-            frames = limits.facts(database, flagged, by, names)
+            inside = frame.inside(database, record)
+            frame.refuse_outside(database, labels, record)
+            flagged = database.keep(f"{select}, CASE WHEN {inside} THEN 1 END AS i FROM {source}")
+            frames = frame.facts(database, flagged, by, names)
             # records without an id are in no frame; they stay, to be refused later
-            inside = f"SELECT {', '.join(keys)} FROM {flagged} WHERE i = 1 OR r IS NULL"
-            table = database.keep(_join_columns(inside, list(keys), joined))
+            rows = f"SELECT {', '.join(keys)} FROM {flagged} WHERE i = 1 OR r IS NULL"
+            table = database.keep(_join_columns(rows, list(keys), joined))
             database.forget(flagged)
-            source = inside_frame(database, limits, record)
+            source = rows_inside(database, inside, record)
         return cls(database, record, cluster, release, source, frames, table, groups, seconds, names)
 
     @property

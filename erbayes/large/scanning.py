@@ -14,7 +14,7 @@ from .._internal.errors import DataError, Remedy, head, need
 from .._internal.policies import Missing
 from ..units.clustering import Clustering
 from ..units.measuring import refuse_policy, sampled_labels
-from .choice import Columns, chosen_columns, date_columns, refuse_another_kind, refuse_kinds
+from .choice import Columns, chosen_columns, refuse_another_kind, refuse_kinds
 from .counted import Scanned, count_units
 from .database import Database
 from .duckdb import DuckDB, united
@@ -107,9 +107,9 @@ def scan(
         Columns of the source; by default its only two.
     labels, blocks, missing
         As in `erbayes.measure`.
-    frame : Dated, record ids, an older prediction, path, `Files`, `DatabaseTable` or dataset, optional
+    frame : record ids, an older prediction, path, `Files`, `DatabaseTable` or dataset, optional
         As in `erbayes.measure`. The ids of a file, a table or a dataset are in its column `columns.record`,
-        or else in its first. A source with a database of its own takes `erbayes.Dated` only.
+        or else in its first. A source with a database of its own takes none: scan a view of its records.
     groups : str or GroupSource, optional
         Column with the group of each record, for `erbayes.by_domain(sample, groups)`, in the source (the
         first of several) or in a second table. Totals of groups are then known. If records have no group,
@@ -178,9 +178,9 @@ class _Asked:
     database: DuckDB
 
     def list_columns(self, *further: str | None) -> tuple[str, ...]:
-        """Return the columns of a prediction that are read too: further ones, dates, second clusterings."""
+        """Return the columns of a prediction that are read too: further ones, second clusterings."""
         seconds = (second.cluster for second in self.seconds.values() if second.source is None)
-        columns = (*further, *date_columns(self.frame), *seconds)
+        columns = (*further, *seconds)
         return tuple(dict.fromkeys(column for column in columns if column is not None))
 
     @property
@@ -260,7 +260,7 @@ class _Asked:
         names: Mapping[Any, str] | None = None,
     ) -> dict[Any, Scanned]:
         """Count the releases of an opened table. Record ids at `places` have the type of a column `like`."""
-        limit = Listed.of(places[FRAME], self.columns.record) if FRAME in places else self.frame
+        frame = Listed.of(places[FRAME], self.columns.record) if FRAME in places else None
         groups = None
         if GROUPS in places and self.groups is not None:
             record = self.columns.record if self.groups.source is not None else like[1]
@@ -274,7 +274,7 @@ class _Asked:
             for i, (name, second) in enumerate(self.seconds.items())
         )
         prediction = Prediction.of(
-            table, self.labels, columns, limit=limit, groups=groups, seconds=seconds, names=names
+            table, self.labels, columns, frame=frame, groups=groups, seconds=seconds, names=names
         )
         any_id = self.columns.any_id
         return count_units(prediction, self.labels, self.blocks, self.missing, common=common, any_id=any_id)

@@ -34,9 +34,9 @@ def measure(
         every record of each sampled block, as far as `blocks` lists them.
     missing : Missing
         What to do with labelled records that are missing in the prediction.
-    frame : record ids, an older prediction, or Dated, optional
-        The records that existed when the labels were made, if the prediction has newer ones: ids,
-        memberships, or a cut-off date (`erbayes.Dated`). The frame is then the population.
+    frame : record ids or an older prediction, optional
+        The records that existed when the labels were made, if the prediction has newer ones: ids or
+        memberships. The frame is then the population.
 
     Raises
     ------

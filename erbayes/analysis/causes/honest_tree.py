@@ -1,5 +1,9 @@
 """A metric by the leaves of an honest tree: some units choose the splits, the others estimate.
 
+A metric is close to an average over units. Each unit counts by its part of the total that the metric averages
+over, such as its predicted links for pairwise precision. Its value is then its effect on the metric, over
+that part. The tree explains these values by features.
+
 Source: Athey and Imbens (2016), PNAS 113, 7353-7360.
 """
 
@@ -11,19 +15,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..._internal.arrays import BoolArray, IntArray, Seed, generator
+from ..._internal.arrays import BoolArray, FloatArray, IntArray, Seed, generator
 from ..._internal.errors import DataError, NotIdentified, import_extra, number, whole
 from ...design.sample import Sample, need_sample
+from ...engine.closed_form import columns_of, taylor
 from ...metrics.columns import Domain, Known
-from ...metrics.definitions import Metric, chosen_one
+from ...metrics.definitions import Metric, chosen_one, coefficients_of_size
 from ...metrics.intervals import Kind
-from ...metrics.uncertain import Tabled
+from ...metrics.uncertain import EMPTY, Tabled
 from ...units.grouping import Grouping
 from ..domains import by_domain, in_domain
 from ..domains.effective import FEWEST
 from ..domains.estimates import ByDomain
 from .unit_features import matrix
-from .unit_values import Linear
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +107,8 @@ def tree(
     Raises
     ------
     DataError, NotIdentified
-        If scikit-learn is missing, if there are fewer than 4 `least` draws, if the metric needs known totals,
-        or as in `regression`.
+        If scikit-learn or features are missing, if there are fewer than 4 `least` draws, if the metric needs
+        known totals, or if it is 0/0 in the sample.
 
     Examples
     --------
@@ -125,7 +129,7 @@ def tree(
     if metric.absolute or any(isinstance(c, Known) for c in metric.columns):
         raise NotIdentified(f"{metric.name} counts something of all records, and has no value in a leaf")
     units, unit = sample.units, sample.expansion.unit
-    table = matrix(units, features, every=True)
+    table = matrix(units, features)
     census = sample.expansion.variance.census
     if len(unit) < (2 if census else 4) * least:
         raise DataError(
@@ -137,29 +141,37 @@ def tree(
         chose[generator(rng).permutation(len(units))[len(units) // 2 :]] = False
     # splits look better on the draws that chose them, so that the other half estimates
     parted = _group_units(sample, "half", ["estimates", "chooses"], chose.astype(np.int64))
-    line = Linear.of(parted, in_domain(metric, Domain("half", ("chooses",))))
-    root, rules, leaf = _grow_tree(table, line, unit, most, least)
+    effect, part = _evaluate_draws(parted, in_domain(metric, Domain("half", ("chooses",))))
+    some = part > 0  # other draws have no part in what the metric averages over
+    root, rules, leaf = _grow_tree(table, unit[some], effect[some] / part[some], part[some], most, least)
     names = list(range(len(rules) + 1))
     kept = _group_units(sample, "leaf", names, leaf if census else np.where(chose, 0, leaf))
     found = by_domain(kept, "leaf", metric, fewest=fewest)
-    some = names[1:]
     leaves = replace(
-        found, domains=found.domains[1:], joint=found.joint.part(some), effective=found.effective[1:]
+        found, domains=found.domains[1:], joint=found.joint.part(names[1:]), effective=found.effective[1:]
     )
     return Tree(root, rules, pd.Series(leaf, index=units.ids, name="leaf"), chose, leaves)
 
 
+def _evaluate_draws(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
+    """Return the linearised effect J z of each draw, and its part of the total averaged over, (n draws,)."""
+    slopes, (counted, _) = taylor(sample, [metric]).slopes([metric])[0], columns_of([metric])
+    if np.isnan(slopes).any():
+        raise NotIdentified(f"no unit has an effect on {metric.name}: {EMPTY}")
+    Z = sample.contributions(counted)
+    return Z @ slopes, Z @ coefficients_of_size([metric], [c.name for c in counted])[0]
+
+
 def _grow_tree(
-    table: pd.DataFrame, line: Linear, unit: IntArray, most: int, least: int
+    table: pd.DataFrame, unit: IntArray, value: FloatArray, weight: FloatArray, most: int, least: int
 ) -> tuple[Split | int, tuple[str, ...], IntArray]:
     """Return the root of a tree of the values of draws, the rule of each leaf, and the leaf of each unit."""
     sklearn = import_extra("sklearn.tree", "a tree needs scikit-learn", "trees")
     X = table.to_numpy()
-    some = line.part > 0  # other draws have no part in what the metric averages over
     grown = sklearn.DecisionTreeRegressor(max_leaf_nodes=most, min_samples_leaf=least, random_state=0)
     # rules name an indicator instead of a threshold of a half
     binary = np.isin(X, (0, 1)).all(axis=0)
-    grown.fit(X[unit[some]], (line.effect[some] / line.part[some]), sample_weight=line.part[some])
+    grown.fit(X[unit], value, sample_weight=weight)
     nodes, rules, leaf = grown.tree_, list[str](), np.zeros(len(table), dtype=np.int64)
 
     def follow(

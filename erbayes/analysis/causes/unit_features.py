@@ -126,8 +126,8 @@ def _refuse_gaps(values: pd.Series, what: str, among: str, remedy: str = "") -> 
     refuse_cases(values.index[values.isna()], said, remedy)
 
 
-def matrix(units: Units, table: Any, every: bool) -> pd.DataFrame:
-    """Return features as numbers. Text becomes indicators of its values: of every one, or of all but one."""
+def matrix(units: Units, table: Any) -> pd.DataFrame:
+    """Return features as numbers. Text becomes indicators of its values."""
     need(table, pd.DataFrame, "features are a DataFrame, one row per unit with its id in the index")
     table = _take_rows(table, units.ids, "labelled units", "features")
     columns: dict[str, FloatArray] = {}
@@ -137,10 +137,8 @@ def matrix(units: Units, table: Any, every: bool) -> pd.DataFrame:
         if pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
             made = {str(name): values.to_numpy(dtype=float)}
         else:
-            # the intercept of a regression stands for the first value, and a tree has none
-            distinct = sorted(values.astype(str).unique())
-            text = values.astype(str).to_numpy()
-            made = {f"{name} {v}": (text == v).astype(float) for v in distinct[0 if every else 1 :]}
+            text = values.astype(str)
+            made = {f"{name} {v}": (text == v).to_numpy(dtype=float) for v in sorted(text.unique())}
         if clash := [c for c in made if c in columns]:
             raise DataError(f"two features are called {head(clash)}: rename one")
         columns |= made
