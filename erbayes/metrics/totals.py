@@ -18,7 +18,7 @@ from .uncertain import EMPTY, Normal, compute_covariance, measure_distances, pos
 from .unseen import Unseen
 
 ROUNDING = 1e-11
-"""Distance of a metric from an end of its range that is rounding, as second derivatives are exact to 1e-12."""
+"""Distance of a metric from an end of its range that is rounding; second derivatives are exact to 1e-12."""
 
 
 def gradient(f: Callable[..., Any], x: FloatArray) -> FloatArray:
