@@ -211,7 +211,7 @@ def test_a_domain_without_draws_beside_others(engine, names):
     edges = np.linspace(0, 80, len(names))[1:]
     groups = {i: names[np.searchsorted(edges, i, "right")] for i in range(160)}
     prediction, labels = {i: i // 2 if i % 7 else i // 14 for i in range(160)}, {i: i // 2 for i in range(80)}
-    sample = eb.Sample(eb.measure(prediction, labels), eb.UniformRecords())
+    sample = eb.Sample(eb.measure(prediction, labels), eb.UniformRecords(list(range(40))))
     found = eb.by_domain(sample, groups, [m.b3_precision], engine=engine, rng=1, fewest=1)
     for table in (found.table(), found.differences()):
         of_last = table.iloc[:, 0].str.contains("z")
