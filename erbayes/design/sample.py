@@ -11,9 +11,13 @@ import numpy as np
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import need, need_object
-from ..metrics.columns import ClusterSum, Column, Known
+from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, Column, Known
 from ..units.units import Units, need_units
 from .contract import Design, Expansion
+
+ERRORS = 3.0
+"""Standard errors between estimated and known predicted links above which a sample is out of balance, which
+chance brings in one of 370 samples if estimates are normal."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -108,6 +112,36 @@ class Sample:
         if known is None:
             return np.zeros(self.expansion.unit.shape[:-1])
         return known.share_above(column, self.largest_touched())
+
+    def balance_links(self) -> tuple[FloatArray, FloatArray, float] | None:
+        """Return estimated predicted links, (...), their error, (...), and their number; None if not known.
+
+        Estimates are scaled to the known number of records. An error counts one unseen draw of average size.
+        """
+        known, unreached = self.units.population, self.expansion.unreached
+        if known is None or (unreached is not None and unreached.column(RECORDS).any()):
+            return None
+        number, variance = self.units.total(PREDICTED_LINKS), self.expansion.variance
+        z = self.contributions([PREDICTED_LINKS, RECORDS])
+        links, records = np.moveaxis(z.sum(axis=-2), -1, 0)[..., None]
+        estimate = (known * links / records)[..., 0]
+        effect = (known / records)[..., None] * (z[..., :1] - (links / records)[..., None] * z[..., 1:])
+        squares = variance.covariance(variance.residuals(effect))[..., 0, 0]
+        # draws that are all alike have no variance, and yet do not know a total unless their design fixes it
+        one = estimate * variance.theta_mean * (z[..., 1] ** 2).sum(axis=-1) / records[..., 0] ** 2
+        one = np.where(np.isclose(estimate, number, rtol=1e-9), 0.0, one)
+        return estimate, np.sqrt(np.maximum(squares, 0.0) + one**2), number
+
+    def underrepresented_links(self) -> FloatArray:
+        """Return the share of predicted links for which draws cannot speak, (...); 0 if it is not known.
+
+        They are out of reach, or are missing in an estimate that is over three errors below their number.
+        """
+        share, found = self.out_of_reach(PREDICTED_LINKS), self.balance_links()
+        if found is None or not found[-1]:
+            return share
+        estimate, error, number = found
+        return np.maximum(share, np.where(estimate < number - ERRORS * error, 1 - estimate / number, 0.0))
 
     def known(self, total: Known) -> float:
         """Return a total that the prediction fixes, or raise NotIdentified."""

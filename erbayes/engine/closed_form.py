@@ -15,7 +15,7 @@ import numpy as np
 from .._internal.arrays import FloatArray, Seed
 from .._internal.errors import DataError, NotIdentified
 from ..design.sample import Sample, need_sample
-from ..metrics.columns import PREDICTED_LINKS, Column, Known
+from ..metrics.columns import Column, Known
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen, coefficients_of_size
 from ..metrics.totals import Totals
 from ..metrics.uncertain import Normal, stacked
@@ -65,7 +65,7 @@ def taylor(sample: Sample, metrics: Wanted = USUAL) -> Totals:
     n = sample.expansion.unit.shape[-1]
     stock = np.pad(_evaluate_stock(sample, counted), ((0, 0), (0, len(known))))
     free = max(n - variance.lost, 0) / n
-    absolute, beyond = sample.expansion.absolute, sample.out_of_reach(PREDICTED_LINKS)
+    absolute, beyond = sample.expansion.absolute, sample.underrepresented_links()
     return Totals(names, mean, cov, moment, free, variance.theta_mean, absolute, stock, beyond)
 
 

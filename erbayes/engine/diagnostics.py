@@ -11,7 +11,7 @@ from .._internal.errors import Grade, NotIdentified, Remedy, Sentence
 from ..design import ByPredictedSize, UniformRecords
 from ..design.contract import WithChances, WithLaw
 from ..design.nonresponse import Responding
-from ..design.sample import Sample, need_sample
+from ..design.sample import ERRORS, Sample, need_sample
 from ..metrics.columns import PIECES, PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS, ClusterSum, Known, pairs
 from ..metrics.definitions import (
     PER_RECORD,
@@ -39,15 +39,12 @@ LEFT_OUT = 0.05
 finds none of the links of what is left out, recall is too high by at most 1/(1 - .05), or 5 %, up to it."""
 ROUNDING = 1e-9
 """Distance of an estimate from an end of its range that is rounding."""
-ERRORS = 3.0
-"""Standard errors between estimated and known predicted links above which a sample is out of balance, which
-chance brings in one of 370 samples if estimates are normal."""
 FELT = 0.0005
 """Relative error of predicted links up to which no metric feels it. Shares of links move by no more, which is
 half a unit of their third decimal."""
 MISSED = 0.01
 """Chance to miss all clusters larger than those that draws touch, up to which it does not explain that they
-are missed. It is one sound sample in a hundred, as for labels that look older than the frame."""
+are missed. It is one sound sample in a hundred."""
 NO_REPEATS = 0.001
 """Chance of draws without a repeat up to which repeats count as dropped. It is one sound sample in a
 thousand, because this fault needs no other sign."""
@@ -273,8 +270,8 @@ def at_an_end(fit: Normal | Draws, j: int) -> bool:
 def _find_short(sample: Sample, metrics: Sequence[Metric], intervals: pd.DataFrame) -> pd.DataFrame:
     """Return the rows whose intervals do not allow for predicted links out of reach."""
     names = [m.name for m in metrics if is_share(m) and PREDICTED_LINKS in dict(m.size)]
-    # links out of reach may be all right or all wrong, and an interval of both is as long as their share
-    return _choose_shorter(intervals, names, float(sample.out_of_reach(PREDICTED_LINKS)) - ROUNDING)
+    # these links may be all right or all wrong, and an interval of both is as long as their share
+    return _choose_shorter(intervals, names, float(sample.underrepresented_links()) - ROUNDING)
 
 
 def _warn_out_of_reach(sample: Sample, metrics: Sequence[Metric], short: pd.DataFrame) -> list[Sentence]:
@@ -366,49 +363,49 @@ def warn_heavy_tail(sample: Sample, metrics: Sequence[Metric], fit: Normal) -> l
     return sentences
 
 
-def unbalanced_links(sample: Sample, excused: bool = True) -> pd.Series | None:
-    """Return the row of predicted links in `balance` if they are out of balance, else None.
-
-    If `excused`, the estimate may be without links out of reach that chance can have missed.
-    """
-    unreached = sample.expansion.unreached
-    if sample.units.population is None or (unreached is not None and unreached.column(RECORDS).any()):
-        return None
-    links = balance(sample).T["predicted_links"]
-    least = links.known * (1 - _find_missed_by_chance(sample)) if excused else links.known
-    # the last term lets rounding pass in a census
-    margin = ERRORS * links.se + 1e-9 * links.known
-    return links if links.estimate > links.known + margin or links.estimate < least - margin else None
-
-
 def _find_missed_by_chance(sample: Sample) -> float:
     """Return the share of predicted links out of reach if chance may have missed them, else 0."""
     design = sample.design
-    by_record = isinstance(design, WithLaw) and design.weights_follow_labels
     # a draw reaches a record, or an entity, which is in a cluster at least and in few as a rule
-    by_unit = RECORDS if by_record else PREDICTED_CLUSTERS
+    by_unit = RECORDS if _draws_records(sample) else PREDICTED_CLUSTERS
     chance = design.chance if isinstance(design, ByPredictedSize) else by_unit
     missed = (1 - float(sample.out_of_reach(chance))) ** len(sample.expansion.unit)
     return float(sample.out_of_reach(PREDICTED_LINKS)) if missed > MISSED else 0.0
 
 
 def out_of_balance(sample: Sample, metrics: Wanted = USUAL, excused: bool = True) -> list[Sentence]:
-    """Return the alarm if predicted links are out of balance (see `unbalanced_links`)."""
-    links = unbalanced_links(sample, excused)
-    if links is None:
+    """Return the alarm if estimated predicted links are over 3 errors off their known number.
+
+    If `excused`, the estimate may be without links out of reach that chance can have missed.
+    """
+    if (found := sample.balance_links()) is None:
+        return []
+    estimate, error, known = float(found[0]), float(found[1]), found[2]
+    # the last term lets rounding pass in a census
+    margin = ERRORS * error + 1e-9 * known
+    least = known * (1 - _find_missed_by_chance(sample)) if excused else known
+    if least - margin <= estimate <= known + margin:
         return []
     what = (
-        f"Out of balance: the sample estimates {links.estimate:,.0f} predicted links (se {links.se:,.0f}), "
-        f"the prediction holds {links.known:,.0f}"
+        f"Out of balance: the sample estimates {estimate:,.0f} predicted links (se {error:,.0f}), "
+        f"the prediction holds {known:,.0f}"
     )
-    if abs(links.ratio - 1) <= FELT:
+    if abs(estimate - known) <= FELT * known:
         return [Sentence(f"{what}, which moves no metric by a unit of its third decimal.", Grade.NOTE)]
     what += (
         ": either the prediction is not the population that was sampled, and must be restricted to it, or "
         "the sample missed large clusters"
     )
     counted = any(metric.group is Group.LINKS for metric in chosen(metrics))
-    return [Sentence(what, Grade.FAULT if counted else Grade.CAUTION, _describe_remedy(sample))]
+    # draws of entities often meet too few large clusters by chance, for which intervals then allow
+    allowed = excused and estimate < known and not _draws_records(sample)
+    grade = Grade.FAULT if counted and not allowed else Grade.CAUTION
+    return [Sentence(what, grade, _describe_remedy(sample))]
+
+
+def _draws_records(sample: Sample) -> bool:
+    """Return whether an entity weighs less the more records it has, as in draws of records."""
+    return isinstance(sample.design, WithLaw) and sample.design.weights_follow_labels
 
 
 def _describe_remedy(sample: Sample) -> Remedy:

@@ -104,28 +104,36 @@ def _move(
 
 def _measure_reach(first: Normal, second: Normal, metrics: Sequence[Metric]) -> FloatArray:
     """Return how far an unseen draw of average size moves a difference up and down, (k, 2)."""
-    length = np.diff(first.support)[:, 0] * count_clusters_in_error(metrics)
+    length = np.diff(first.support)[:, 0]
     of_stock = np.maximum(*(np.abs(fit.unseen.reach).sum(axis=-1) for fit in (first, second)))
-    return np.where(np.isfinite(length), length, of_stock)[:, None].repeat(2, axis=1)
+    whole = np.where(of_stock < length, of_stock, length * count_clusters_in_error(metrics))
+    return whole[:, None].repeat(2, axis=1)
 
 
 def _measure_out_of_reach(
     first: _Side, second: _Side, shared: Shared | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the larger share of both predictions out of reach, (k,), and parts of its moves, (k, 2, 2)."""
-    shares, moves = [], []
-    for at, side in enumerate((first, second)):
-        share, known = side.fit.unseen.out_of_reach, side.sample.units.known
-        if shared is not None and known is not None:
-            # links of both predictions are right or wrong in both, and move no difference
-            size, links = shared.alone[at]
-            alone = (size > side.sample.largest_touched()) @ links / (known.total(PREDICTED_LINKS) or 1.0)
-            share = np.where(share > 0, alone, 0.0)
-        shares.append(share)
-        ends = np.abs(np.array(side.fit.support) - side.fit.mean[:, None])
-        of_side = np.where(share[:, None] > 0, share[:, None] * ends, 0.0)
-        moves.append(of_side if at else of_side[:, ::-1])  # what lowers the first raises the difference
-    return np.maximum(*shares), np.stack(moves, axis=-1)
+    """Return the largest share of links out of reach, (k,), and parts of what they can move, (k, 2, 3).
+
+    Links of one prediction may all be right or all be wrong. Those of both are so in both, but weigh more in
+    the prediction with fewer links.
+    """
+    sides = first, second
+    known = [side.sample.units.known for side in sides]
+    links = [0.0 if totals is None else totals.total(PREDICTED_LINKS) for totals in known]
+    found = [float(side.sample.out_of_reach(PREDICTED_LINKS)) for side in sides]
+    weights, common = list(found), 0.0
+    if shared is not None and all(links):
+        for at, (side, (size, alone)) in enumerate(zip(sides, shared.alone, strict=True)):
+            weights[at] = float((size > side.sample.largest_touched()) @ alone / links[at])
+            common = max(common, (found[at] - weights[at]) * links[at])
+    change = common / links[1] - common / links[0] if common else 0.0
+    averaged = (first.fit.unseen.out_of_reach > 0) | (second.fit.unseen.out_of_reach > 0)
+    x, y = first.fit.mean, second.fit.mean
+    down = weights[0] * (1 - x), weights[1] * y, abs(change) * np.where(change > 0, x, 1 - x)
+    up = weights[0] * x, weights[1] * (1 - y), abs(change) * np.where(change > 0, 1 - x, x)
+    parts = np.stack([np.stack(down, axis=-1), np.stack(up, axis=-1)], axis=1) * averaged[:, None, None]
+    return np.where(averaged, max(*weights, abs(change)), 0.0), parts
 
 
 def _find_certain_ends(

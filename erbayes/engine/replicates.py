@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from .._internal.arrays import FloatArray, Seed, generator
+from .._internal.arrays import BoolArray, FloatArray, Seed, generator
 from .._internal.errors import DataError, NotIdentified, need_object, whole
 from .._internal.progress import track
 from ..design.sample import Sample, need_sample
@@ -91,10 +91,15 @@ class Replicates(Draws):
     def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
         """As `Estimates.interval`, or that of the closed form where few draws move a metric."""
         bounds = DEFAULT.widened(self.fit, Estimates.interval(self, level, kind))
-        return np.where((self.moving < FEWEST)[:, None], self.fit.interval(level), bounds)
+        return np.where(self._few[:, None], self.fit.interval(level), bounds)
+
+    @property
+    def _few(self) -> BoolArray:
+        """Return which metrics few draws move, of those with a value in every replicate, (k,)."""
+        return (self.moving < FEWEST) & ~np.isnan(self.mean)
 
     def name_kind(self, j: int, kind: Kind | None = None) -> str:
-        return self.fit.name_kind(j) if self.moving[j] < FEWEST else Draws.name_kind(self, j, kind)
+        return self.fit.name_kind(j) if self._few[j] else Draws.name_kind(self, j, kind)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)

@@ -54,7 +54,7 @@ class Moves:
     def none(cls, k: int) -> Moves:
         """Return moves of k components that are no gains and losses."""
         axes = {f.name: f.metadata["components"][0] for f in fields(cls)}
-        return cls(**{name: np.full((k, 2, 2)[:-axis], np.nan) for name, axis in axes.items()})
+        return cls(**{name: np.full((k, 2, 3)[:-axis], np.nan) for name, axis in axes.items()})
 
     @property
     def there(self) -> BoolArray:

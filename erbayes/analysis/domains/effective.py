@@ -28,7 +28,7 @@ def few_draws(effective: float, fewest: float) -> str:
         return NO_DRAW
     if effective >= fewest:
         return ""
-    return f"it rests on {effective:.1f} effective draws, fewer than {fewest:g}: join domains"
+    return f"it depends on {effective:.3g} effective draws, fewer than {fewest:g}: join domains"
 
 
 def effective_draws(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:

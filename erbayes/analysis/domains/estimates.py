@@ -356,22 +356,20 @@ def _expand_result(found: Normal | Draws, there: IntArray, metrics: Sequence[Met
     """Return a result with NaN for the metrics that it lacks; `there` are the positions of those it has."""
     if len(there) == len(metrics):
         return found
-    undefined = np.full(len(metrics), NO_DRAW, dtype=object)
 
     def fill(axes: Sequence[int], x: Any) -> Any:
         if isinstance(x, tuple):
-            return x
+            return tuple(x[np.searchsorted(there, i)] if i in there else x[0] for i in range(len(metrics)))
         for axis in axes:
             full = np.full((len(metrics), *np.delete(x.shape, axis)), np.nan)
             full[there] = np.moveaxis(x, axis, 0)
             x = np.moveaxis(full, 0, axis)
         return x
 
-    fixed: dict[str, Any] = {
-        "names": tuple(m.name for m in metrics),
-        "support": tuple(m.support for m in metrics),
-    }
-    if isinstance(found, Normal):
-        undefined[there] = found.undefined
-        fixed["undefined"] = tuple(undefined)
-    return map_components(fill, found, **fixed)
+    names, support = tuple(m.name for m in metrics), tuple(m.support for m in metrics)
+    if isinstance(found, Draws):
+        return map_components(fill, found, names=names, support=support)
+    undefined = np.full(len(metrics), NO_DRAW, dtype=object)
+    undefined[there] = found.undefined
+    fixed = {"names": names, "support": support, "undefined": tuple(undefined)}
+    return map_components(fill, found.plain(), **fixed)

@@ -227,7 +227,12 @@ def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, le
     # an exact interval covers the truth whatever the draws missed; any other one is made of what is in reach,
     # and then allows any value for the rest
     known = None if exact else _find_known_total(metric)
-    share = 0.0 if known is None else float(sample.out_of_reach(known))
+    of_links = known is PREDICTED_LINKS
+    share = (
+        0.0
+        if known is None
+        else float(sample.underrepresented_links() if of_links else sample.out_of_reach(known))
+    )
     seen, whole = (
         replace(fit, unseen=replace(fit.unseen, out_of_reach=at))
         for at in (np.zeros(1), np.full(1, share * is_share(metric)))
@@ -238,7 +243,7 @@ def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, le
     if verdict is not Verdict.FAILS:
         undecided = verdict is not _judge_bounds(of_seen, minimum)
         refuted = np.isnan(bounds).any()
-        reason = REFUTED if refuted else _explain_out_of_reach(known, share, undecided)
+        reason = REFUTED if refuted else _explain_out_of_reach(sample, known, share, undecided)
     verdict = Verdict.OPEN if reason else verdict
     further: int | None = None if reason else 0
     if verdict is Verdict.OPEN and not reason:
@@ -263,16 +268,18 @@ def _find_known_total(metric: Metric) -> ClusterSum | None:
     return RECORDS if RECORDS in sized else None
 
 
-def _explain_out_of_reach(known: ClusterSum | None, share: float, undecided: bool) -> str:
-    """Return the reason if the share of a known total that is out of reach keeps a metric open, else ""."""
+def _explain_out_of_reach(sample: Sample, known: ClusterSum | None, share: float, undecided: bool) -> str:
+    """Return the reason if a share of a known total that draws do not show keeps a metric open, else ""."""
     of_links = known is PREDICTED_LINKS
     # nothing bounds true links missed out of reach, so that a notable share keeps metrics of links open
-    if not share or not (undecided or (of_links and share > NOTABLE)):
+    if known is None or not share or not (undecided or (of_links and share > NOTABLE)):
         return ""
+    where = "lie in predicted clusters larger than any that a draw touches"
+    if share > float(sample.out_of_reach(known)):
+        where = "are missing in what the draws estimate of their number"
     return (
-        f"{100 * share:.3g}% of all {'predicted links' if of_links else 'records'} lie in predicted clusters "
-        "larger than any that a draw touches: label more units, or draw more records of large predicted "
-        "clusters, as a mixture of link ends and uniform records does"
+        f"{100 * share:.3g}% of all {'predicted links' if of_links else 'records'} {where}: label more units, "
+        "or draw more records of large predicted clusters, as a mixture of link ends and uniform records does"
     )
 
 
