@@ -278,8 +278,9 @@ def _explain_out_of_reach(sample: Sample, known: ClusterSum | None, share: float
     if share > float(sample.out_of_reach(known)):
         where = "are missing in what the draws estimate of their number"
     return (
-        f"{100 * share:.3g}% of all {'predicted links' if of_links else 'records'} {where}: label more units, "
-        "or draw more records of large predicted clusters, as a mixture of link ends and uniform records does"
+        f"{100 * share:.3g}% of all {'predicted links' if of_links else 'records'} {where}: label more "
+        "units, or draw more records of large predicted clusters, as a mixture of link ends and uniform "
+        "records does"
     )
 
 
