@@ -38,7 +38,7 @@ from common import table as markdown
 from engines import on_calibrated, on_distinct
 
 from erbayes import metrics as m
-from erbayes.bayes import Modelled, fast
+from erbayes.bayes import fast
 from erbayes.datasets import rldata10000_example1
 from erbayes.engine import (
     Estimator,
@@ -53,8 +53,15 @@ from erbayes.study.harness import Study
 
 METRICS = PR
 MODEL, PERCENTILE, POOL = "size model", "percentile", "linear pool"
+
+
+def posterior(sample: Any, metrics: Sequence[m.Metric], rng: Any = None) -> Any:
+    """Return the size model's own draws, without the pool that it quotes."""
+    return fast(sample, rng=rng).apply(metrics)
+
+
 ESTIMATORS = {
-    MODEL: Modelled(),
+    MODEL: posterior,
     PERCENTILE: Estimator(Resampled(replicates=1000), EqualTailed()),
     "default": Taylor(),
     "jackknife": Jackknife(),

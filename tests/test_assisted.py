@@ -357,7 +357,7 @@ def test_a_hidden_merge_of_two_giants_stays_inside_the_interval():
     )
     *_, alarm = found.alarms(sample, [m.pairwise_recall])
     assert alarm.startswith("Up to 97% of the second clustering is out of reach for pairwise-recall")
-    assert alarm in engine.alarms(sample, [m.pairwise_recall])
+    assert alarm in found.doubts
     assert f"assisted: {alarm}" in report(sample, [m.pairwise_recall], engines={"assisted": engine})
     with pytest.warns(eb.Alarm, match="out of reach"):
         eb.assisted(prediction, labels, design, [m.pairwise_recall], by=joined(truth))
@@ -623,7 +623,7 @@ def test_the_prediction_itself_is_named():
     found = helped(renamed, (*PR, m.inverse_purity))
     assert set(found.notes) == {"'second' is the prediction itself"} and not found.weights.any()
     alarm = "The second clustering 'second' is the prediction itself, and shows none of its errors"
-    (said,) = eb.auxiliary.Assisted(second(renamed)).alarms(SAMPLE, PR)
+    (said,) = eb.auxiliary.Assisted(second(renamed))(SAMPLE, PR).doubts
     assert said.startswith(alarm)
     assert eb.auxiliary.Assisted(second()).of_prediction(SAMPLE) == []
     with pytest.warns(eb.Alarm, match=alarm):

@@ -38,7 +38,7 @@ def test_each_prediction_has_the_posterior_of_its_own_fit(found):
     seed = int(np.random.default_rng(1).integers(2**32))
     for i, prediction in enumerate([GOOD, GOOD, POOR]):
         sample = eb.Sample(eb.measure(prediction, LABELS), eb.UniformRecords(DRAWN))
-        own = bayes.Modelled(draws=600)(sample, [P, R], seed)
+        own = bayes.fast(sample, draws=600, rng=seed).apply([P, R])
         joint = found.joint.flat[:, 2 * i : 2 * i + 2]
         np.testing.assert_allclose(np.sort(joint, axis=0), np.sort(own.flat, axis=0), rtol=1e-12)
 

@@ -146,7 +146,9 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Contrast": lambda: engine.Taylor()(sample(), [m.pairwise_recall]).contrast([[2]], ["twice"]),
     "Curve": make_curve,
     "Draws": lambda: Draws(("a",), np.array([[[1.0], [2.0]]]), ((0.0, np.inf),)),
-    "PooledDraws": lambda: eb.engine.PooledDraws(("a",), np.array([[[1.0], [2.0]]]), ((0.0, np.inf),)),
+    "PooledDraws": lambda: eb.engine.PooledDraws(
+        names=("a",), values=np.array([[[1.0], [2.0]]]), support=((0.0, np.inf),), pooled=np.array([True])
+    ),
     "Forecast": lambda: planning.forecast(PEOPLE, [m.pairwise_recall], {"records": eb.UniformRecords()}),
     "Grid": lambda: sensitivity.grid(sample(), [0, 0.2], [0], [m.pairwise_recall], rng=1),
     "Impact": make_impact,

@@ -162,8 +162,8 @@ def test_the_engine_is_the_pool_of_the_fit_and_says_so(fit):
     found = engine(SAMPLE, [P, R], 1)
     # the engine fits anew with another stream of random numbers than `fast` has, but the same seed
     np.testing.assert_allclose(found.values, fit.pooled([P, R]).values, rtol=1e-12)
-    (note,) = engine.alarms(SAMPLE, [P, R], 1)
-    assert "a weight of 0.65" in note and "depends on a prior" in note and note.grade.name == "NOTE"
+    (note,) = found.doubts
+    assert "a weight of 0.65" in note and "depend on a prior" in note and note.grade.name == "NOTE"
     assert engine.identifies(R) and not engine.identifies(m.basic_merge_distance)
 
 
@@ -174,7 +174,6 @@ def test_where_giants_are_unseen_the_interval_of_recall_spans_both(monkeypatch):
     drawn = giants.true.drop_duplicates().sample(60, random_state=2)
     sample = eb.Sample(eb.measure(giants.pred, giants.true[giants.true.isin(drawn)]), eb.UniformClusters())
     alarmed = bayes.fast(sample, draws=500, rng=1)
-    assert [metric.name for metric in alarmed.disowned([P, R])] == [R.name]
     own, closed = alarmed.apply([P, R]).interval(), plain(sample, [P, R])
     wanted = [0.65 * own[0] + 0.35 * closed[0], [min(own[1, 0], closed[1, 0]), max(own[1, 1], closed[1, 1])]]
     share = sample.out_of_reach(eb.columns.PREDICTED_LINKS)
@@ -186,12 +185,17 @@ def test_where_giants_are_unseen_the_interval_of_recall_spans_both(monkeypatch):
     row = alarmed.table().loc[R.name]
     assert row.kind == "pooled quantiles" and [row.lower, row.upper] == pytest.approx(wanted[1], abs=5e-4)
     quoted = alarmed.quoted([P, R])
+    assert quoted.pooled.tolist() == [False, True] and quoted.part([1]).table().kind.item() == row.kind
+    assert "Intervals of pairwise-recall pool a size model" in quoted.sentence()
+    assert "pool" not in quoted.part([0]).sentence() and not quoted.part([0]).doubts
     np.testing.assert_allclose(quoted.values[..., 0], alarmed.apply([P]).values[..., 0])
     np.testing.assert_allclose(quoted.values[..., 1], alarmed.pooled([R]).values[..., 0])
+    centre = 0.65 * alarmed.apply([R]).mean + 0.35 * Taylor()(sample, [R]).mean
+    np.testing.assert_allclose(quoted.estimate, [alarmed.apply([P]).mean[0], centre[0]], rtol=1e-12)
     # the bar of a quarter, on both sides, without the alarm
     monkeypatch.setattr("erbayes.bayes.explained.SURE", 0.0)
     for share, ends in ((0.2501, wanted[1]), (0.25, 0.65 * own[1] + 0.35 * closed[1])):
         fixed = type("Fixed", (bayes.Fit,), {"unseen": np.full((4, 125), share)})
         moved = fixed(**{f.name: getattr(alarmed, f.name) for f in fields(alarmed)})
-        assert not moved.disowned([R])
+        assert not moved.quoted([R]).pooled.any()
         np.testing.assert_allclose(moved.pooled([R]).interval()[0], ends, atol=5e-4)

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import warnings
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -344,12 +345,11 @@ def test_no_end_of_an_interval_is_rounded_to_certainty():
 def test_only_faults_forbid_quoting(grade, blocked):
     """Of engines of users too, whose sentences may have no grade, which counts as a caution."""
 
-    class Doubted(Taylor):
-        def alarms(self, sample, metrics, rng=None):
-            text = "something <is> doubtful."
-            return [Sentence(text, Grade(grade)) if grade else text]
+    def doubted(sample, metrics, rng=None):
+        text = "something <is> doubtful."
+        return replace(Taylor()(sample, metrics), remarks=(Sentence(text, Grade(grade)) if grade else text,))
 
-    page = report(quiet(), [m.pairwise_recall], engines={"mine": Doubted()})
+    page = report(quiet(), [m.pairwise_recall], engines={"mine": doubted})
     (sentence,) = headline(page)
     assert ("Do not quote" in sentence) is blocked
     assert ("Once no fault is left" in page) is blocked

@@ -11,7 +11,7 @@ from .._internal.errors import Alarm, DataError
 from .._internal.policies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample
-from ..engine.contract import Doubting, Engine
+from ..engine.contract import Engine
 from ..engine.diagnostics import alarms
 from ..engine.named import find_engine
 from ..large import scan
@@ -81,8 +81,8 @@ def estimate(
     Warns
     -----
     Alarm
-        For each sentence of `alarms`, and each doubt of the engine. Its grade says what it means for those
-        who quote a number.
+        For each sentence of `alarms`, and of the result's own `doubts`. Its grade says what it means for
+        those who quote a number.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def estimate(
     b3-recall             0.923  0.012  0.897  0.944  Beta
     cluster-recall        0.661  0.038  0.585  0.733  Beta
     """
-    # one seed, so that the alarms of an engine are about the very fit that is returned
+    # one seed, as in `side_by_side`, whose rows are then those of this function
     metrics, seed = chosen(metrics), int(generator(rng).integers(2**32))
     if isinstance(prediction, Sample):
         _refuse_second_sample(labels, design, blocks, frame)
@@ -118,10 +118,7 @@ def estimate(
         sample = Sample(count(prediction, labels, blocks=blocks, missing=missing, frame=frame), design)
     by = find_engine(engine)
     found = by(sample, metrics, seed)
-    doubts: list[str] = [*alarms(sample, metrics, found.table())]
-    if isinstance(by, Doubting):
-        doubts += by.alarms(sample, metrics, seed)
-    for alarm in doubts:
+    for alarm in [*alarms(sample, metrics, found.table()), *found.doubts]:
         warnings.warn(alarm, Alarm, stacklevel=2)
     return found
 

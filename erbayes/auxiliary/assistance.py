@@ -21,7 +21,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -169,7 +169,8 @@ class Assisted:
         return cls(seconds)
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> AssistedEstimates:
-        return self._correct(sample, metrics)[0]
+        found = self._correct(sample, metrics)[0]
+        return replace(found, remarks=(*self.of_prediction(sample), *found.of_seconds()))
 
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Normal:
         """As `Paired.paired`: each sample is helped by the second clusterings counted with its prediction."""
@@ -178,10 +179,6 @@ class Assisted:
         # errors that no draw shows, and clusters out of reach, are those of each sample alone
         np.fill_diagonal(cov, np.concatenate([np.diagonal(fit.cov) for fit in fits]))
         return stacked([fit.plain() for fit in fits], cov)
-
-    def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> list[Sentence]:
-        """As `Doubting.alarms`: about second clusterings out of reach, made with the labels, or of no use."""
-        return self.of_prediction(sample) + self(sample, metrics).of_seconds()
 
     def of_prediction(self, sample: Sample) -> list[Sentence]:
         """Return the alarm of second clusterings that are the prediction of a sample itself."""

@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .._internal.arrays import Seed, generator
-from .._internal.errors import Grade, Sentence
 from ..design.sample import Sample
 from ..engine import PooledDraws
 from ..metrics.columns import TRUE_LINKS
-from ..metrics.definitions import Metric, pairwise_recall
+from ..metrics.definitions import Metric
 from ..metrics.uncertain import Draws
-from .fit import NOTE, Fit, fast
+from .fit import Fit, fast
 from .model import SizeModel
 from .totals import identifies
 
@@ -44,15 +43,16 @@ class Modelled:
         """Return the fit of a sample."""
         return fast(sample, self.model, draws=self.draws, rng=rng)
 
-    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Draws:
-        """Return posterior draws of metrics, (chain, draw, k)."""
-        return self.fitted(sample, rng).apply(metrics)
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> PooledDraws:
+        """Return draws of metrics to quote, (chain, draw, k): see `Fit.quoted`."""
+        return self.fitted(sample, rng).quoted(metrics)
 
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Draws:
         """As `Paired.paired`: each prediction has a fit, and joint draws agree on the true links.
 
         The draws of each fit are put in the order of their numbers of true links. Given these, errors of
         the predictions are taken for independent, so that intervals of differences are rather too wide.
+        They are of the posteriors: draws that a pool has moved would make them too short.
         """
         rng = generator(rng)
         seed, names, values, support = int(rng.integers(2**32)), list[str](), [], list[tuple[float, float]]()
@@ -68,11 +68,6 @@ class Modelled:
     def identifies(self, metric: Metric) -> bool:
         """Return True if the model produces all totals of a metric."""
         return identifies(metric)
-
-    def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> list[Sentence]:
-        """Return the alarms of the fit of these draws (see `Fit.alarms`), if a metric is recall."""
-        recall = any(metric.columns == pairwise_recall.columns for metric in metrics)
-        return self.fitted(sample, rng).alarms if recall else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +94,3 @@ class Pooled:
     def identifies(self, metric: Metric) -> bool:
         """Return True if the model produces all totals of a metric."""
         return identifies(metric)
-
-    def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> list[Sentence]:
-        """Return a note that the intervals depend on a prior, and the alarms of the model."""
-        return [Sentence(NOTE, Grade.NOTE), *self.modelled.alarms(sample, metrics, rng)]

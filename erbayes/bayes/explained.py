@@ -54,7 +54,7 @@ def alarms(fit: FittedLaws) -> list[Sentence]:
         f"pairwise-recall rests on entities that the sample lacks: {100 * share:.0f} % of the true links "
         f"are expected in entities of more than {largest:,.0f} records, the largest in the sample. The "
         f"interval of the model, {lower:.2f} to {upper:.2f}, is too short for what is not known of these, so "
-        "that the table leads with one that spans it and that of the closed form."
+        "that the one to quote spans it and that of the closed form."
     ]
     if fit.by_law:
         under = fit.laws(pairwise_recall).query("not rejected")
@@ -185,10 +185,9 @@ def _explain_priors(fit: FittedLaws, level: float, pooled: Mapping[str, FloatArr
         ]
         if name in pooled:
             low, high = pooled[name]
-            sentences.append(
-                "Its own alarm disowns this interval, so that the table leads with one that spans it and "
-                f"that of the closed form, {low:.3f} to {high:.3f}."
-            )
+            if name == pairwise_recall.name and is_disowned(fit):
+                sentences.append("Its own alarm disowns this interval.")
+            sentences.append(f"The one to quote pools it with the closed form's, {low:.3f} to {high:.3f}.")
         if len(ranges):
             under = ranges.loc[[name]]
             sentences.append(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,13 +13,16 @@ import pandas as pd
 from .._internal.arrays import FloatArray, Seed, generator
 from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence
 from ..design.calibration import links_out_of_reach
+from ..design.contract import draws_records
 from ..design.sample import Sample
 from ..engine import PooledDraws, taylor
 from ..engine.diagnostics import out_of_balance
-from ..engine.pool import PooledQuantiles, pool_quantiles
+from ..engine.pool import pool_quantiles
 from ..metrics.columns import COMMON_LINKS, TRUE_LINKS
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
+from ..metrics.intervals import Kind
 from ..metrics.uncertain import Draws
+from ..metrics.unseen import stack_components
 from .by_law import FittedLaws
 from .evidence import Evidence
 from .explained import alarms, explained, is_disowned, is_unseen
@@ -38,10 +40,10 @@ Under records .6 to .7 have the same coverage, and with less weight precision un
 score above .6 of the closed form's (benchmarks/bayes-pool.md).
 """
 NOTE = (
-    f"The interval is a pool of a size model, with a weight of {MODEL:g}, and of the closed form: it depends "
-    "on a prior for the sizes and errors of the entities that were not drawn."
+    f"pool a size model, with a weight of {MODEL:g}, and the closed form, or span both: they depend on a "
+    "prior for the sizes and errors of the entities that were not drawn."
 )
-"""What every pool says of itself."""
+"""What intervals of a pool say of themselves."""
 CHAINS = 4
 """Chains of a fast fit. ArviZ's R-hat and effective number need two or more, and PyMC draws four."""
 REFUSED = 0.5
@@ -105,9 +107,8 @@ class Fit(FittedLaws, FittedTree):
             - prior_shift: the shift of the mean, in posterior standard deviations, if the prior of one part
               counts twice, for the part with the largest shift. Above .3, the answer depends on that prior.
               prior_shift_error is its Monte Carlo standard error, .1 to .4 with 1,000 draws.
-            - posterior_lower, posterior_upper: the interval of the posterior. If the alarm of recall is
-              raised, lower and upper of the metrics that count true links are those of the pool instead, and
-              kind says so (see `Fit.disowned`).
+            - posterior_lower, posterior_upper: the interval of the posterior. The first columns are of the
+              draws to quote (`Fit.quoted`), which are those of the pool if kind says so.
             - pooled_lower, pooled_upper: the interval of `Fit.pooled`; NaN if the closed form has no such
               metric.
             - by_second, if there is a second clustering: the share of the true links taken from it.
@@ -123,22 +124,19 @@ class Fit(FittedLaws, FittedTree):
         draws = self.apply(metrics)
         shift, error = self.prior_shift(draws), self.prior_shift_error(draws)
         largest = np.arange(len(shift)), shift.to_numpy().argmax(axis=1)
-        bounds = np.full((len(metrics), 2), np.nan)
-        for i, metric in enumerate(metrics):
-            with suppress(NotIdentified):
-                bounds[i] = self.pooled(metric).interval(level)[0]
-        table = draws.table(level)
+        own, pooled = draws.interval(level), np.full((len(metrics), 2), np.nan)
+        for j, metric in enumerate(metrics):
+            if (pool := self._pool(metric)) is not None:
+                pooled[j] = pool.interval(level)[0]
+        table = self.quoted(metrics).table(level)
         table = table.assign(
             prior_shift=shift.to_numpy()[largest],
             prior_shift_error=error.to_numpy()[largest],
-            posterior_lower=table["lower"],
-            posterior_upper=table["upper"],
-            pooled_lower=bounds[:, 0],
-            pooled_upper=bounds[:, 1],
+            posterior_lower=own[:, 0],
+            posterior_upper=own[:, 1],
+            pooled_lower=pooled[:, 0],
+            pooled_upper=pooled[:, 1],
         )
-        led = table.index.isin([m.name for m in self.disowned(metrics)]) & table["pooled_lower"].notna()
-        table.loc[led, ["lower", "upper"]] = table.loc[led, ["pooled_lower", "pooled_upper"]].to_numpy()
-        table.loc[led, "kind"] = PooledQuantiles().label(draws, 0)
         if self.matched is not None:
             table = table.assign(by_second=self.by_second.sum(-1).mean())
         if not self.by_law:
@@ -165,29 +163,35 @@ class Fit(FittedLaws, FittedTree):
         closed = replace(closed, names=posterior.names)
         unseen = [m.name for m in metrics if TRUE_LINKS in m.columns and is_unseen(self)]
         pooled = pool_quantiles([posterior, closed], [MODEL, 1 - MODEL], outer=unseen)
-        return replace(pooled, note=NOTE)
+        return self._wrap(pooled, True)
 
-    def disowned(self, metrics: Wanted) -> tuple[Metric, ...]:
-        """Return the metrics whose posterior intervals the alarm of recall disowns: those of true links.
+    def quoted(self, metrics: Wanted) -> PooledDraws:
+        """Return draws of metrics to quote, (chain, draw, k), which `table` and all engines and reports show.
 
-        There are none without the alarm (see `alarms`). `table`, `erbayes.side_by_side` and reports show the
-        pool of these metrics first.
+        Metrics have the draws of their pool if records were drawn, where it covers as often as the posterior
+        or more often, and those that count true links if the alarm of recall disowns their posterior (see
+        `alarms`). All others have the draws of the posterior, as do those without a pool.
         """
-        if not self._is_disowned:
-            return ()
-        return tuple(metric for metric in chosen(metrics) if TRUE_LINKS in metric.columns)
+        metrics = chosen(metrics)
+        posterior, always = self._wrap(self.apply(metrics), False), draws_records(self.sample.design)
+        disowned = not always and is_disowned(self)
+        leads = [always or (disowned and TRUE_LINKS in m.columns) for m in metrics]
+        pools = [self._pool(m) if first else None for m, first in zip(metrics, leads, strict=True)]
+        columns = [posterior.part([j]) if pool is None else pool for j, pool in enumerate(pools)]
+        return stack_components(*columns)
 
-    @cached_property
-    def _is_disowned(self) -> bool:
-        return is_disowned(self)
+    def _wrap(self, draws: Draws, pooled: bool) -> PooledDraws:
+        """Return draws of this fit to quote, all of them of the pool or none."""
+        given = {f.name: getattr(draws, f.name) for f in fields(Draws)} | {"centre": draws.estimate}
+        return Quoted(**given, pooled=np.full(len(draws.names), pooled), fitted=self)
 
-    def quoted(self, metrics: Wanted) -> Draws:
-        """Return draws of metrics to quote, (chain, draw, k): of the pool for those that are disowned."""
-        draws, metrics = self.apply(metrics), chosen(metrics)
-        values = draws.values.copy()
-        for metric in self.disowned(metrics):
-            values[..., metrics.index(metric)] = self.pooled(metric).values[..., 0]
-        return replace(draws, values=values)
+    def _pool(self, metric: Metric) -> PooledDraws | None:
+        """Return the pool of a metric; None if the closed form has no interval of it."""
+        try:
+            pool = self.pooled(metric)
+        except NotIdentified:
+            return None
+        return None if pool.reasons[0] else pool
 
     @cached_property
     def alarms(self) -> list[Sentence]:
@@ -205,9 +209,35 @@ class Fit(FittedLaws, FittedTree):
 
         Paragraphs are about the sample, the prediction, the second clustering and the priors.
         """
-        disowned = self.disowned([pairwise_precision, pairwise_recall])
-        pooled = {metric.name: self.pooled(metric).interval(level)[0] for metric in disowned}
-        return explained(self, level, pooled)
+        quoted = self.quoted([pairwise_precision, pairwise_recall])
+        ends = zip(quoted.names, quoted.interval(level), quoted.pooled, strict=True)
+        return explained(self, level, {name: bounds for name, bounds, pooled in ends if pooled})
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class Quoted(PooledDraws):
+    """Draws of a fit to quote, of its pool in the components `pooled` (see `Fit.quoted`)."""
+
+    fitted: Fit
+
+    @property
+    def note(self) -> tuple[Sentence, ...]:
+        """Return the note of metrics that are pooled, if there are any."""
+        if not self.pooled.any():
+            return ()
+        names = [name for name, pooled in zip(self.names, self.pooled, strict=True) if pooled]
+        of = "" if self.pooled.all() else f" of {', '.join(names)}"
+        return (Sentence(f"Intervals{of} {NOTE}", Grade.NOTE),)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Return remarks, the alarms of the fit if recall is among the metrics, and the note of pools."""
+        own = self.fitted.alarms if pairwise_recall.name in self.names else ()
+        return (*self.remarks, *own, *self.note)
+
+    def sentence(self, level: float = 0.95, kind: Kind | None = None) -> str:
+        """Return what `Estimates.sentence` returns, and the note of what is pooled."""
+        return " ".join([PooledDraws.sentence(self, level, kind), *self.note])
 
 
 def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = 1000, rng: Seed = None) -> Fit:

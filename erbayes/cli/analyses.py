@@ -11,7 +11,7 @@ import erbayes as eb
 from .._internal.errors import DataError
 from .asked import Asked, KindName, Metrics
 from .inputs import One
-from .lazily import engine_contract, named_engines, pd
+from .lazily import named_engines, pd
 from .options import flag, message, option, panel
 
 COMPILES = "note: the size model compiles first, which takes about a minute"
@@ -138,11 +138,8 @@ class Engines(Analysis):
             # an engine that draws has an interval of its own, unless one is asked for
             own = self.option is not None and asked.interval is KindName.BETA_GAMMA
             table = result.table(inputs.level, None if own else asked.kind).reset_index()
-        alarms: list[str] = list(eb.alarms(sample, metrics, table))
-        for engine in made.values():
-            if isinstance(engine, engine_contract.Doubting):
-                alarms += engine.alarms(sample, metrics, SEED)
-        return Result(table, name, alarms)
+        doubts = [doubt for result in found.values() for doubt in result.doubts]
+        return Result(table, name, [*eb.alarms(sample, metrics, table), *doubts])
 
 
 def choose_analysis(*analyses: Analysis) -> Analysis:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from ..analysis import thresholds as curves
     from ..auxiliary import two_phases
     from ..design import calibration
-    from ..engine import contract as engine_contract
     from ..engine import named as named_engines
     from ..labels.drawing import folder as folders
     from ..labels.drawing import page as pages
@@ -41,7 +40,7 @@ else:
     _NAMED = """
     np=numpy pd=pandas digits=.._internal.digits disk=.._internal.files impacts=..analysis.impact
     curves=..analysis.thresholds two_phases=..auxiliary.two_phases calibration=..design.calibration
-    engine_contract=..engine.contract named_engines=..engine.named folders=..labels.drawing.folder
+    named_engines=..engine.named folders=..labels.drawing.folder
     pages=..labels.drawing.page plans=..labels.drawing.plans sheets=..labels.drawing.sheets
     sources=..labels.drawing.source stopping=..labels.drawing.stopping
     answer_faults=..labels.reading.faults returned_answers=..labels.reading.returned

@@ -90,3 +90,8 @@ class WithLaw(Protocol):
     @property
     def weights_follow_labels(self) -> bool:
         """True if a unit weighs less the more records its labels give it; False if weights ignore labels."""
+
+
+def draws_records(design: Design) -> bool:
+    """Return whether units are known to be reached by draws of their records."""
+    return isinstance(design, WithLaw) and design.weights_follow_labels

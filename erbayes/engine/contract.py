@@ -19,7 +19,8 @@ class Engine(Protocol):
 
     Studies, reports, sensitivity analyses and comparisons take any engine, also a function of a user. With an
     attribute `batched = True` it takes many samples of a study in one call, along a leading axis of the
-    expansion. Each method raises `DataError` if the engine does not suit the sample.
+    expansion. Each method raises `DataError` if the engine does not suit the sample. An engine that doubts
+    its result says so in `remarks`, as in `replace(result, remarks=("...",))`.
 
     Examples
     --------
@@ -49,19 +50,14 @@ class Paired(Engine, Protocol):
 
 
 @runtime_checkable
-class Doubting(Engine, Protocol):
-    """An engine that can name the metrics that depend on more than the sample."""
+class Fitting(Engine, Protocol):
+    """An engine with a fit, which its results have too, and whose method `quoted` returns these.
 
-    def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Sequence[str]:
-        """Return one sentence for each such metric, with its remedy; one without a grade is a caution."""
-
-
-@runtime_checkable
-class Explaining(Engine, Protocol):
-    """An engine whose fit can be explained, and drawn by `erbayes.plots.retention`."""
+    Reports explain the fit of a result by its method `explain(level)` and `erbayes.plots.retention`.
+    """
 
     def fitted(self, sample: Sample, rng: Seed = None) -> Any:
-        """Return the fit of a sample, such as a `Fit`: its method `explain(level)` returns paragraphs."""
+        """Return the fit of a sample."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .._internal.arrays import Seed
 from .._internal.errors import DataError, Grade, Sentence, import_extra
 from ..design.calibration import links_out_of_reach
-from ..design.contract import WithLaw
+from ..design.contract import draws_records
 from ..design.sample import Sample
 from ..metrics.definitions import Metric
 from ..metrics.uncertain import Draws, Normal
 from ..metrics.unseen import NOTABLE
 from .closed_form import taylor
-from .contract import Doubting, Engine, need_engine
+from .contract import Engine, need_engine
 from .diagnostics import warn_heavy_tail
 from .known_clusters import ClosedForm
 from .leave_one_out import Jackknife
@@ -39,22 +39,17 @@ def make_pool() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Advised:
-    """Engine that takes the engine which `advise` names for a sample, and says which and why in a note."""
+    """Engine that takes the engine which `advise` names for a sample, and remarks which and why."""
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal | Draws:
-        return advise(sample, metrics)[0](sample, metrics, rng)
-
-    def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Sequence[str]:
-        """Return a note with the reason, and the alarms of the engine that was taken."""
         engine, why = advise(sample, metrics)
-        own = engine.alarms(sample, metrics, rng) if isinstance(engine, Doubting) else ()
-        return [why, *own]
+        found = engine(sample, metrics, rng)
+        return replace(found, remarks=(why, *found.remarks))
 
 
 def advise(sample: Sample, metrics: Sequence[Metric]) -> tuple[Engine, Sentence]:
     """Return the engine that suits a sample and metrics, and a sentence that says which and why."""
-    design = sample.design
-    if isinstance(design, WithLaw) and design.weights_follow_labels:
+    if draws_records(sample.design):
         reason = "under draws of records its intervals cover and it assumes no model"
         return ClosedForm(), _say_taken("closed form", reason)
     if not _has_heavy_tail(sample, metrics):

@@ -10,35 +10,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
 
 import numpy as np
 
-from .._internal.arrays import FloatArray, Seed
+from .._internal.arrays import BoolArray, FloatArray, Seed
 from .._internal.errors import DataError
 from ..metrics.intervals import DEFAULT, EqualTailed, Kind
 from ..metrics.uncertain import Draws, Normal
-from ..metrics.unseen import Unseen
+from ..metrics.unseen import Unseen, by_component
 
 
-@dataclass(frozen=True, slots=True)
-class PooledQuantiles(EqualTailed):
-    """Kind of interval of a pool: its ends are averages of the ends of several intervals."""
-
-    def label(self, result: Any, j: int) -> str:
-        return "pooled quantiles"
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class PooledDraws(Draws):
-    """Draws whose quantiles are those of a pool (see `pool_quantiles`). A `note` says what is in the pool."""
+    """Draws whose quantiles are those of a pool (see `pool_quantiles`), in the components `pooled`, (k,)."""
 
-    kind: ClassVar[Kind] = PooledQuantiles()
-    note: str = ""
+    pooled: BoolArray = by_component(-1)
 
-    def sentence(self, level: float = 0.95, kind: Kind | None = None) -> str:
-        """Return what `Estimates.sentence` returns, and the note."""
-        return " ".join(filter(None, [Draws.sentence(self, level, kind), self.note]))
+    def name_kind(self, j: int, kind: Kind | None = None) -> str:
+        tails = isinstance(kind or self.kind, EqualTailed)
+        return "pooled quantiles" if tails and self.pooled[j] else Draws.name_kind(self, j, kind)
 
 
 def pool_quantiles(
@@ -76,7 +66,14 @@ def pool_quantiles(
     values = np.take_along_axis(pooled, ranks, axis=0).reshape(first.values.shape)
     centre = shares @ np.stack([one.estimate for one in results])
     out_of_reach = np.stack([one.unseen.out_of_reach for one in results]).max(axis=0)
-    return PooledDraws(first.names, values, first.support, centre, Unseen(out_of_reach=out_of_reach))
+    return PooledDraws(
+        first.names,
+        values,
+        first.support,
+        centre,
+        Unseen(out_of_reach=out_of_reach),
+        pooled=np.ones(len(centre), dtype=bool),
+    )
 
 
 def _normalize_weights(weights: Sequence[float] | None, results: int) -> FloatArray:

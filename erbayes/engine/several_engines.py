@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, ClassVar, Protocol
@@ -16,7 +16,7 @@ from ..design.sample import Sample
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..metrics.intervals import Kind, array_stats, check_level, suitable
 from ..metrics.uncertain import EMPTY, Draws, Normal, Pictured
-from .contract import Explaining
+from .contract import Fitting
 from .named import find_engine
 
 ENGINES = ("closed form", "bootstrap", "size model")
@@ -77,7 +77,7 @@ def side_by_side(
     results : Sample, or mapping, name of the method -> result
         A sample, which each of `engines` estimates. Or results as engines return them, `Totals` or a Bayesian
         fit, to which the metrics are applied, or a Series of estimates without standard errors, such as
-        `naive` returns. If the alarm of a fit disowns its intervals of some metrics, its pool comes first.
+        `naive` returns. A Bayesian fit has the intervals of `fit.quoted`.
     metrics : Metric or str, or several
     engines : names, optional
         Engines of `erbayes.estimate`. By default the closed form, the bootstrap and the size model, which
@@ -113,10 +113,9 @@ def side_by_side(
     names = [m.name for m in metrics]
     rows: list[pd.DataFrame] = []
     lacking: dict[tuple[str, str], str] = {}
-    for method, result in _put_pools_first(results, metrics):
+    for method, result in results.items():
         parts, reasons = _split_result(result, metrics)
-        if method in results:
-            lacking |= {(method, name): why for name, why in reasons.items()}
+        lacking |= {(method, name): why for name, why in reasons.items()}
         for part in parts:
             table = _list_rows(part, level, kinds).assign(method=method)
             rows.append(table[[m not in reasons and m in names for m in table.index]])
@@ -136,18 +135,10 @@ def _run_engines(
     """Return the result of each engine for a sample: its fit, if the engine has one."""
     found = {name: find_engine(name) for name in engines}
     return {
-        # a fit knows which of its own intervals to replace by a pool
-        name: engine.fitted(sample, rng) if isinstance(engine, Explaining) else engine(sample, metrics, rng)
+        # a fit answers metric by metric, if it lacks one of them
+        name: engine.fitted(sample, rng) if isinstance(engine, Fitting) else engine(sample, metrics, rng)
         for name, engine in found.items()
     }
-
-
-def _put_pools_first(results: Mapping[str, Any], metrics: Sequence[Metric]) -> Iterator[tuple[str, Any]]:
-    """Return methods and results; before a fit, the pool of the metrics that its own alarm disowns."""
-    for method, result in results.items():
-        if hasattr(result, "disowned") and (disowned := result.disowned(metrics)):
-            yield f"{method}, pooled", result.pooled(disowned)
-        yield method, result
 
 
 def _split_result(result: Any, metrics: Sequence[Metric]) -> tuple[list[Normal | Draws], dict[str, str]]:
@@ -158,13 +149,13 @@ def _split_result(result: Any, metrics: Sequence[Metric]) -> tuple[list[Normal |
         reasons = dict(zip(result.names, result.reasons, strict=True))
         lacking = {m.name: reasons.get(m.name, "not among its metrics") for m in metrics}
         return [] if all(reasons.values()) else [result], {name: why for name, why in lacking.items() if why}
-    if not hasattr(result, "apply"):
+    if (ask := getattr(result, "quoted", None) or getattr(result, "apply", None)) is None:
         raise DataError(f"{type(result).__name__} is no result of an engine")
     parts, lacking = [], {}
     for metric in metrics:
         try:
             # one by one, so that a metric without an answer does not take the others with it
-            part = result.apply([metric])
+            part = ask([metric])
         except NotIdentified as why:
             lacking[metric.name] = str(why)
         else:

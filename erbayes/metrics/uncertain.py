@@ -28,7 +28,7 @@ from .intervals import (
 )
 from .moves import Moves
 from .sentences import ROUNDING, choose_quoted, describe_estimate, describe_flawless
-from .unseen import Unseen, by_component, map_components
+from .unseen import Unseen, by_component, map_components, stack_components
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -89,6 +89,8 @@ class Estimates(Pictured):
     support : tuple of (float, float), (k,)
         The least and the largest value of each.
     kind : Kind, by default
+    remarks : tuple of str
+        What the engine says of this result, a sentence each.
     """
 
     __slots__ = ()
@@ -96,6 +98,12 @@ class Estimates(Pictured):
     kind: ClassVar[Kind]
     names: tuple[str, ...]
     support: tuple[Support, ...]
+    remarks: tuple[str, ...]
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Return the alarms of the engine about this result; a sentence without a grade is a caution."""
+        return self.remarks
 
     @property
     @abstractmethod
@@ -241,6 +249,7 @@ class Normal(Estimates):
     undefined: tuple[str, ...] = by_component(0, default=())
     unseen: Unseen = by_component(-1, default=Unseen())
     moves: Moves = by_component(-1, default=None)
+    remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         # an array for each component, so that none of them is forgotten when components are selected
@@ -387,6 +396,7 @@ class Draws(Estimates):
     support: tuple[Support, ...] = by_component(0)
     centre: FloatArray | None = by_component(-1, default=None)
     unseen: Unseen = by_component(-1, default=Unseen())
+    remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unseen", self.unseen.for_metrics(np.zeros((len(self.names), 2))))
@@ -474,13 +484,7 @@ def _take_components(axes: Sequence[int], x: Any, at: Sequence[int]) -> Any:
 
 def stacked(fits: Sequence[Normal], cov: FloatArray) -> Normal:
     """Return several fits as one vector, with their joint covariance `cov`."""
-
-    def join(axes: Sequence[int], *of_each: Any) -> Any:
-        if isinstance(of_each[0], tuple):
-            return sum(of_each, ())
-        return np.concatenate(of_each, axis=axes[0])
-
-    return map_components(join, *fits, cov=cov)
+    return stack_components(*fits, cov=cov)
 
 
 def _describe_reasons(result: Estimates) -> str:

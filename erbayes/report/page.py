@@ -32,7 +32,6 @@ from ..analysis.stages import Stages
 from ..design import ByPredictedSize, UniformClusters, UniformRecords, WeightedRecords
 from ..design.sample import Sample
 from ..engine import Engine, Jackknife, Resampled, Taylor
-from ..engine.contract import Doubting, Explaining
 from ..engine.diagnostics import alarms, at_an_end, balance, influence
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..metrics.intervals import EqualTailed, Kind, check_level, suitable
@@ -48,8 +47,6 @@ ROUNDING = 1e-9
 """Influence of a unit below which it holds rounding only."""
 LONG = 8
 """Number of metrics from which the table has headings."""
-POOLED = "{}, recall pooled"
-"""Name of the column before that of an engine whose alarm disowns its interval of recall."""
 ROLES = {
     "assisted": "It has the help of a second clustering, and the other columns do without.",
     "closed form": "It needs no random numbers, and simulations have checked its default intervals.",
@@ -119,9 +116,8 @@ def report(
         The first makes the numbers to quote. By default they are the closed form, the jackknife and the
         bootstrap, which start from the same random state. If an engine raises DataError, the page shows its
         message. Alarms and warnings of engines are shown with those of the sample; warnings without a grade
-        count as faults. If an engine can explain its fit, as the size model can, the explanation is a
-        section. If the model's own alarm disowns its interval of recall, the pool with the closed form comes
-        before it.
+        count as faults. If a result has a fit that explains itself, as that of the size model has, the
+        explanation is a section.
     kinds : sequence of Kind
         Each result has intervals of the first kind that suits it, and of its own kind if none does.
     about : mapping, name -> value, optional
@@ -206,7 +202,7 @@ def _fill_template(contents: Mapping[str, Any]) -> str:
 def _run_engines(
     engines: Mapping[str, Engine], sample: Sample, metrics: Sequence[Metric], level: float
 ) -> _Made:
-    """Return what each engine makes of the sample, a pool before a model that disowns its recall."""
+    """Return what each engine makes of the sample."""
     made, seed = _Made(), generator(1)
     for name, engine in engines.items():
         with _record_warnings(name, made.doubts):
@@ -221,13 +217,8 @@ def _run_engines(
                 for metric, reason in zip(result.names, result.reasons, strict=True)
                 if reason
             ]
-            if isinstance(engine, Doubting):
-                said = engine.alarms(sample, metrics, deepcopy(seed))
-                made.doubts += [Sentence(f"{name}: {alarm}", grade_of(alarm)) for alarm in said]
-            if isinstance(engine, Explaining):
-                fit: Any = engine.fitted(sample, deepcopy(seed))
-                if hasattr(fit, "disowned") and not all(result.reasons) and fit.disowned(metrics):
-                    made.results[POOLED.format(name)] = fit.quoted(metrics)
+            made.doubts += [Sentence(f"{name}: {doubt}", grade_of(doubt)) for doubt in result.doubts]
+            if (fit := getattr(result, "fitted", None)) is not None:
                 made.explained.append(_explain_engine(name, fit, level))
             if not all(result.reasons):
                 made.results[name] = result
