@@ -25,7 +25,7 @@ from common import table as markdown
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.engine.diagnostics import ERRORS
+from erbayes.design.sample import ERRORS
 from erbayes.labels import Mixture
 from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS
 from erbayes.metrics.definitions import N

@@ -9,7 +9,7 @@ import pandas as pd
 
 from .._internal.errors import Grade, NotIdentified, Remedy, Sentence
 from ..design import ByPredictedSize, UniformRecords
-from ..design.contract import WithChances, WithLaw
+from ..design.contract import WithChances, WithLaw, draws_records
 from ..design.nonresponse import Responding
 from ..design.sample import ERRORS, Sample, need_sample
 from ..metrics.columns import PIECES, PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS, ClusterSum, Known, pairs
@@ -367,7 +367,7 @@ def _find_missed_by_chance(sample: Sample) -> float:
     """Return the share of predicted links out of reach if chance may have missed them, else 0."""
     design = sample.design
     # a draw reaches a record, or an entity, which is in a cluster at least and in few as a rule
-    by_unit = RECORDS if _draws_records(sample) else PREDICTED_CLUSTERS
+    by_unit = RECORDS if draws_records(sample.design) else PREDICTED_CLUSTERS
     chance = design.chance if isinstance(design, ByPredictedSize) else by_unit
     missed = (1 - float(sample.out_of_reach(chance))) ** len(sample.expansion.unit)
     return float(sample.out_of_reach(PREDICTED_LINKS)) if missed > MISSED else 0.0
@@ -398,20 +398,14 @@ def out_of_balance(sample: Sample, metrics: Wanted = USUAL, excused: bool = True
     )
     counted = any(metric.group is Group.LINKS for metric in chosen(metrics))
     # draws of entities often meet too few large clusters by chance, for which intervals then allow
-    allowed = excused and estimate < known and not _draws_records(sample)
+    allowed = excused and estimate < known and not draws_records(sample.design)
     grade = Grade.FAULT if counted and not allowed else Grade.CAUTION
     return [Sentence(what, grade, _describe_remedy(sample))]
 
 
-def _draws_records(sample: Sample) -> bool:
-    """Return whether an entity weighs less the more records it has, as in draws of records."""
-    return isinstance(sample.design, WithLaw) and sample.design.weights_follow_labels
-
-
 def _describe_remedy(sample: Sample) -> Remedy:
     """Return how to reach large clusters, for a sample that missed them."""
-    design = sample.design
-    by_entity = isinstance(design, WithLaw) and not design.weights_follow_labels
+    by_entity = isinstance(sample.design, WithLaw) and not draws_records(sample.design)
     return Remedy.BY_SIZE if by_entity else Remedy.LARGE
 
 
