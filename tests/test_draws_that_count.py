@@ -1,4 +1,4 @@
-"""Which draws count if labelling stops early, and unresolved draws under plans without independent draws."""
+"""Which draws count if labelling stops early, and which plans take unresolved draws."""
 
 from itertools import product
 
@@ -8,8 +8,8 @@ import pytest
 
 import erbayes as eb
 from erbayes import labels as sa
-from erbayes.design.nonresponse import RespondingDraws, RespondingOnce
-from erbayes.design.variance import HartleyRaoDraws, PoissonDraws, StratifiedDraws
+from erbayes.design.nonresponse import RespondingDraws
+from erbayes.design.variance import StratifiedDraws
 from erbayes.labels.drawing.source import InMemory
 from erbayes.study import populations as sim
 
@@ -248,12 +248,9 @@ HARD = pd.Series(np.where(SIZE > 1, 0.4, 0.1), PEOPLE.pred.index)
 """The chance that nobody can resolve a record depends on its class of predicted size."""
 FIELD = pd.Series(np.where(np.arange(len(PEOPLE.true)) % 3 == 0, "f", "g"), PEOPLE.pred.index)
 PLANS = {
-    "poisson": (sa.Poisson(sa.RootSize()), None),
-    "pps": (sa.Systematic(), None),
     "strata of sizes": (sa.Strata((1, 2, 4)), None),
     "strata of values": (sa.Strata(), FIELD),
     "clusters": (sa.PredictedClusters(), None),
-    "clusters by size": (sa.PredictedClusters(sa.Records()), None),
 }
 
 
@@ -274,7 +271,7 @@ def with_unresolved(plan, values, seed, n=150):
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_totals_with_unresolved_draws_are_unbiased_under_every_plan(name):
+def test_totals_with_unresolved_draws_are_unbiased_under_other_plans(name):
     plan, values = PLANS[name]
     clusters = isinstance(plan, sa.PredictedClusters)
     columns = [eb.columns.COMMON_LINKS, eb.columns.B3_PRECISION, eb.columns.B3_RECALL]
@@ -303,17 +300,16 @@ def test_weights_of_unresolved_draws_by_hand():
     true = pd.Series({i: i // 4 for i in range(24)})
     strata = pd.Series({i: "f" if i % 3 else "g" for i in range(24)})
 
-    def by_hand(drawn, record, expected):
+    def by_hand(record, expected):
         """One over the expected draws of the entity, times the draws over the resolved ones of its class."""
         return 1 / sum(expected[r] for r in true.index[true == true[record]])
 
     cases = {
-        "poisson": (sa.Poisson(), None, lambda drawn: dict.fromkeys(pred.index, 9 / 24)),
-        "pps": (sa.Systematic(sa.Records()), None, lambda drawn: dict.fromkeys(pred.index, 9 / 24)),
+        "records": (sa.Records(), None, dict.fromkeys(pred.index, 9 / 24)),
         "strata": (
             sa.Strata(allocation={"f": 5, "g": 4}),
             strata,
-            lambda drawn: strata.map({"f": 5 / 16, "g": 4 / 8}).to_dict(),
+            strata.map({"f": 5 / 16, "g": 4 / 8}).to_dict(),
         ),
     }
     for name, (plan, values, expected) in cases.items():
@@ -327,52 +323,12 @@ def test_weights_of_unresolved_draws_by_hand():
         stratum = strata[records] if name == "strata" else pd.Series(0, records)
         of_all, of_rest = stratum.value_counts(), stratum[~records.isin(lost).to_numpy()].value_counts()
         factor = of_all / of_rest.reindex(of_all.index)
-        wanted = [by_hand(drawn, r, expected(drawn)) * factor[stratum[[r]].iloc[0]] for r in rest]
+        wanted = [by_hand(r, expected) * factor[stratum[[r]].iloc[0]] for r in rest]
         np.testing.assert_allclose(np.sort(found.weight), np.sort(wanted), rtol=1e-12)
-
-
-def test_poisson_draws_record_by_record_are_unbiased_over_all_samples():
-    """Every subset of six records, with the probability that it is drawn, and each weight and variance."""
-    pred, true = {1: 1, 2: 1, 3: 1, 4: 2, 5: 2, 6: 3}, {1: 7, 2: 7, 3: 8, 4: 8, 5: 9, 6: 9}
-    known = eb.measure(pred, true).known
-    size = pd.Series(pred).map(pd.Series(pred).value_counts())
-    p = np.minimum(3 * (size - 0.5) / (size - 0.5).sum(), 1)
-    column = eb.columns.ClusterSum("half", lambda m: m - 0.5)
-    total, square, mean, expected = 0.0, 0.0, 0.0, 0.0
-    for drawn in product((False, True), repeat=6):
-        chance = np.where(drawn, p, 1 - p).prod()
-        records = [r for r, there in zip(pred, drawn, strict=True) if there]
-        value, variance = 0.0, 0.0
-        if records:
-            labels = {r: e for r, e in true.items() if e in {true[d] for d in records}}
-            design = eb.design.PoissonRecords(
-                column, 3, known, draws=[true[r] for r in records], inclusion=p[records].to_numpy()
-            )
-            sample = eb.Sample(eb.measure(pred, labels), design)
-            Z = sample.contributions([eb.columns.COMMON_LINKS])
-            value, variance = Z.sum(), sample.expansion.variance.covariance(Z)[0, 0]
-        total += chance * value
-        square += chance * value**2
-        expected += chance * variance
-        mean += chance
-    wanted = eb.measure(pred, true).column(eb.columns.COMMON_LINKS).sum()
-    assert mean == pytest.approx(1) and total == pytest.approx(wanted)
-    assert expected == pytest.approx(square - total**2)
 
 
 def test_unresolved_draws_that_cannot_be_adjusted_are_refused():
     units = eb.measure(PRED, TRUE)
-    pair = pd.DataFrame(0.2, index=units.ids, columns=units.ids)
-    for design, said in (
-        (eb.design.KnownInclusion(dict.fromkeys(units.ids, 0.5)), "unless it lists its draws"),
-        (
-            eb.design.KnownInclusion(dict.fromkeys(units.ids, 0.5), pair, draws=units.ids),
-            "probability of a pair",
-        ),
-        (eb.design.PoissonRecords(eb.columns.RECORDS, 9), "unless it lists its draws"),
-    ):
-        with pytest.raises(eb.DataError, match=said):
-            eb.design.Responding(design, [True] * len(units) + [False]).expand(units)
     parts = eb.design.Pooled([eb.UniformRecords([0, 1]), eb.UniformRecords([2, 3])])
     some = eb.measure(PRED, TRUE[TRUE < 4])
     with pytest.raises(eb.DataError, match="2 draws share a class with draws of another part"):
@@ -383,20 +339,23 @@ def test_unresolved_draws_that_cannot_be_adjusted_are_refused():
         eb.design.Responding(parts, [True, True, False, True, True], records=[1, 2, 3])
     with pytest.raises(eb.DataError, match="1 draws are resolved, but not begun"):
         eb.design.Responding(parts, [True, True], begun=[True, False])
-    with pytest.raises(eb.DataError, match="draws of records need the probability of each"):
-        eb.design.PoissonRecords(eb.columns.RECORDS, 9, draws=units.ids).expand(units)
     with pytest.raises(eb.DataError, match="1 units are listed twice"):
         eb.design.KnownInclusion(dict.fromkeys(units.ids, 0.5), draws=[*units.ids, 0]).expand(units)
 
 
-def test_a_single_resolved_draw_has_no_standard_error():
-    drawn = sa.draw(PRED, sa.Poisson(), 9, 1)
-    records = drawn.table["record"]
-    labels = labelled(TRUE, records[:1])
-    sample = eb.Sample(eb.measure(PRED, labels), drawn.design(labels, unresolved=list(records[1:])))
-    assert np.isnan(eb.engine.taylor(sample, ["b3-recall"]).apply(["b3-recall"]).sd).all()
+@pytest.mark.parametrize(
+    "plan", [sa.Poisson(), sa.Systematic(sa.Records()), sa.PredictedClusters(sa.Records())]
+)
+def test_plans_of_inclusion_probabilities_take_no_unresolved_draws(plan):
+    with pytest.raises(eb.DataError, match="takes no unresolved draws: resolve each draw, list"):
+        with_unresolved(plan, None, 1)
+
+
+def test_classes_of_unresolved_draws_are_by_record():
+    drawn = sa.draw(PRED, sa.Records(), 9, 1)
+    first, *rest = drawn.table["record"].unique()
     with pytest.raises(eb.DataError, match="classes must be a Series or a mapping by id, not int"):
-        drawn.design(labels, unresolved=list(records[1:]), classes=3)
+        drawn.design(labelled(TRUE, [first]), unresolved=rest, classes=3)
 
 
 # Chances that cannot be
@@ -426,30 +385,3 @@ def test_more_draws_than_anybody_needs_are_refused(monkeypatch):
     monkeypatch.undo()
     with pytest.raises(eb.DataError, match="99,999,999,999 draws from 40 records are more than 1,000,000"):
         sa.draw(PRED, sa.LinkEnds(), 99_999_999_999, 1)
-
-
-@pytest.mark.parametrize("fixed", [False, True], ids=["poisson", "hartley-rao"])
-def test_the_variance_of_draws_made_once_by_hand(fixed):
-    """Both phases by loops over draws and pairs, with the weights n_g/r_g of resolved draws."""
-    rng = np.random.default_rng(4)
-    pi, z, code = rng.uniform(0.1, 0.9, 12), rng.normal(2, 1, 12), np.arange(12) % 2
-    stands = np.where(code == 0, 9 / 6, 15 / 6)  # six resolved draws of 9, and of 15
-    n = stands.sum()
-    squares = sum(stands * pi)
-    first = sum(stands * (1 - pi) * z**2)
-    if fixed:
-        pairs = ((s, t) for s in range(12) for t in range(12))
-        first = sum(
-            stands[s] * stands[t] * (1 - pi[s] - pi[t] + squares / n) * (z[s] - z[t]) ** 2 for s, t in pairs
-        ) / (2 * (n - 1))
-    second = 0.0
-    for g in (0, 1):
-        own, q = z[code == g], 1 / stands[code == g][0]
-        second += (1 - q) / q**2 * sum((own - own.mean()) ** 2)
-    base = HartleyRaoDraws(pi, 7.0) if fixed else PoissonDraws(pi)
-    variance = RespondingOnce(base, 1 / stands, code)
-    Z = (z * stands)[:, None]
-    assert variance.covariance(Z)[0, 0] == pytest.approx(first + second, rel=1e-12)
-    change, scale = variance.jackknife(Z)
-    if not fixed:
-        assert (scale * change[:, 0] ** 2).sum() == pytest.approx(first + second, rel=1e-12)

@@ -487,21 +487,28 @@ def test_a_task_of_another_drawn_cluster_settles_nothing(two):
     assert labels.units(pred).N[0] == 5
 
 
-def test_unresolved_clusters_drawn_by_size_leave_estimates_of_totals_unbiased(tmp_path):
+@pytest.mark.parametrize("mark", ["x", ""], ids=["cannot tell", "not begun"])
+def test_clusters_drawn_by_size_take_no_unresolved_draws_but_those_left_by_chance(tmp_path, mark):
     folder, pred, true = made(tmp_path / "f", CLUSTERS[1], n=20)
-    table = folder.drawn.table
-    first = folder.tasks["record"].iloc[0]
+    table, drawn = folder.drawn.table, folder.tasks[folder.tasks["role"] == "drawn"]
+    first = drawn["task"][drawn["record"].map(pred) == table["cluster"].iloc[0]].astype(str)
 
-    def doubts(annotator, sheet):
-        here = sheet["task"] == "1"
-        sheet.loc[here & (sheet["role"] == "drawn"), "cannot_tell"] = "x"
+    def leave_first(annotator, sheet):
+        here = sheet["task"].isin(first)
+        sheet.loc[here, "same"] = ""
+        sheet.loc[here & (sheet["role"] == "drawn"), "cannot_tell"] = mark
         return sheet[~here | (sheet["role"] != "")]
 
-    fill(folder, true, change=doubts)
+    fill(folder, true, change=leave_first)
     labels = read_labels(folder)
-    assert labels.lost.tolist() == [State.CANNOT_TELL] and table["record"].iloc[0] == first
-    weight = labels.design().expand(labels.units(pred)).weight
-    assert weight == pytest.approx((20 / 19 / table["probability"].to_numpy())[1:], rel=1e-12)
+    units, design = labels.units(pred), labels.design()
+    assert labels.lost.tolist() == [State.CANNOT_TELL if mark else State.UNANSWERED]
+    if mark:
+        with pytest.raises(DataError, match="KnownInclusion takes no unresolved draws"):
+            design.expand(units)
+    else:
+        weight = 20 / 19 / table["probability"].to_numpy()[1:]
+        assert design.expand(units).weight == pytest.approx(weight, rel=1e-12)
 
 
 def test_drawn_clusters_are_not_taken_for_entities(two):
@@ -1101,13 +1108,13 @@ def test_outputs_are_written_where_no_file_can_be_locked(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["f"]
 
 
-# unresolved tasks under plans without independent draws
+# unresolved tasks under strata and predicted clusters
 
 
 @pytest.mark.parametrize(
-    "plan", [*PLANS[4:], sampling.PredictedClusters()], ids=lambda plan: type(plan).__name__
+    "plan", [PLANS[6], sampling.PredictedClusters()], ids=lambda plan: type(plan).__name__
 )
-def test_tasks_that_nobody_can_tell_stay_in_the_data_under_every_plan(tmp_path, plan):
+def test_tasks_that_nobody_can_tell_stay_in_the_data_under_other_plans(tmp_path, plan):
     folder, _, true = made(tmp_path / "f", plan, n=40)
     last = folder.tasks["task"].max()
 

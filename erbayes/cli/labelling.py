@@ -144,7 +144,8 @@ def labels_command(
 
     Faults that leave an entity in doubt must be decided before anything is estimated: in the sheets, or all
     together in sheet-decided, which --decide writes. Its answers replace those of the annotators. A task
-    without a complete answer leaves its draws unresolved, and other tasks stand for it.
+    without a complete answer leaves its draws unresolved, and other tasks stand for it (not under poisson,
+    pps and predicted-clusters --of, which need each).
 
     \b
     Example:

@@ -299,8 +299,7 @@ class KnownInclusion:
     never : sequence of int
         Sizes of predicted clusters whose records are never drawn.
     draws : sequence of unit ids, optional
-        The labelled units in the order of drawing, as `erbayes.design.Responding` needs them. By default the
-        order is that of the units.
+        The drawn units, each once. By default the labelled units.
 
     Examples
     --------

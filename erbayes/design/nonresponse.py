@@ -21,9 +21,8 @@ from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, NotIdentified, need_object, refuse_cases, whole
 from ..units.units import Units
 from .contract import Design, Expansion
-from .predicted import SystematicRecords
 from .strata import Pooled
-from .variance import HartleyRaoDraws, PoissonDraws, StratifiedDraws, Variance, centre
+from .variance import StratifiedDraws, Variance, centre
 
 FEWEST = 10
 """Number of resolved draws that each class by size needs, so that its share is no chance of a few."""
@@ -136,66 +135,6 @@ class RespondingDraws(Variance):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RespondingOnce(Variance):
-    """Variance as `RespondingDraws`, if units are drawn at most once; `share` (r,): r_g/n_g of the class."""
-
-    base: PoissonDraws | HartleyRaoDraws
-    share: FloatArray
-    code: IntArray
-
-    @property
-    def lost(self) -> int:
-        return self.base.lost + int(self.code.max())
-
-    @property
-    def census(self) -> bool:
-        return False
-
-    @property
-    def theta_mean(self) -> float:
-        return PoissonDraws(self.base.inclusion * self.share).theta_mean
-
-    @property
-    def independent(self) -> StratifiedDraws:
-        return self.base.independent
-
-    def _complete_draws(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return contributions z if every draw were resolved, their weights n_g/r_g, and 1 - π_s."""
-        return self.share[:, None] * Z, 1 / self.share, 1 - self.base.inclusion
-
-    def covariance(self, residuals: FloatArray) -> FloatArray:
-        """Return the covariance of totals, (k, k), of both phases; NaN for one resolved draw.
-
-        The second adds Σ_s (1 - r_g/n_g) (Z_s - m_g)² about the mean m_g of a class.
-        """
-        z, stands, theta = self._complete_draws(residuals)
-        if len(z) == 1:
-            return np.full((z.shape[1], z.shape[1]), np.nan)
-        # adjusted weights fix the number of each class, so that only what varies within a class is random
-        apart = centre(residuals, self.code)
-        second = apart.T @ ((1 - self.share)[:, None] * apart)
-        if isinstance(self.base, PoissonDraws):
-            return np.asarray(z.T @ ((stands * theta)[:, None] * z) + second)
-        n = stands.sum()  # that of all draws
-        half = theta - (1 - stands @ self.base.inclusion / n) / 2  # of 1 - π_s - π_t + Q/n as a sum of two
-        z = z - stands @ z / n
-        first = n * z.T @ ((stands * half)[:, None] * z) + (stands @ half) * (z.T @ (stands[:, None] * z))
-        return np.asarray(first / (n - 1) + second)
-
-    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
-        return self.base.replicates(Z, multipliers)
-
-    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """As `Variance.jackknife`: the changes of the first phase, and then those of the second."""
-        z, stands, theta = self._complete_draws(Z)
-        if len(z) == 1:
-            raise DataError("a single unit has no jackknife")
-        mean = 0.0 if isinstance(self.base, PoissonDraws) else stands @ z / stands.sum()
-        first = -(z - mean) * stands[:, None]
-        return np.vstack([first, -centre(Z, self.code)]), np.append(theta * self.share, 1 - self.share)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Responding:
     """Another design, some of whose draws nobody could resolve (weighting classes).
 
@@ -207,8 +146,7 @@ class Responding:
     ----------
     design : Design
         The design of the resolved draws, in the order of drawing: independent and with replacement, uniform
-        without replacement, `Pooled`, `SystematicRecords`, or, with their `draws`, `PoissonRecords` and
-        `KnownInclusion` without joint probabilities.
+        without replacement, or `Pooled`.
     resolved : sequence of bool, (n,)
         True for each draw whose entity is labelled, in the order of drawing, and part by part under `Pooled`.
     classes : sequence, (n,), optional
@@ -276,25 +214,18 @@ class Responding:
     def expand(self, units: Units) -> Expansion:
         base, resolved = self.design.expand(units), self._check_resolved()
         n, r = len(resolved), base.unit.shape[-1]
-        self._refuse_kind(base.variance)
+        variance = self._need_adjustable(base.variance)
         if r != resolved.sum():
             raise DataError(f"{resolved.sum()} of {n} draws are resolved, but the design has {r} draws")
         code, share = self._code_classes(resolved)
-        if isinstance(base.variance, PoissonDraws | HartleyRaoDraws):
-            # weights of draws from a line are over the number of draws, and those of the others are not
-            counted = r / n if isinstance(self.design, SystematicRecords) else 1.0
-            weight = base.weight * counted / share
-            once = RespondingOnce(base.variance, share, code[resolved])
-            return replace(base, weight=weight, variance=once)
-        assert isinstance(base.variance, StratifiedDraws)  # others are refused
-        stratum = self._find_strata(base.variance, code, resolved)
+        stratum = self._find_strata(variance, code, resolved)
         weight = base.weight * r / n
         if isinstance(self.design, Pooled):
             weight = 1 / self.design.expected(units, np.bincount(stratum))[base.unit]
         record = np.arange(n) if self.records is None else pd.factorize(pd.Series(list(self.records)))[0]
-        of_all = StratifiedDraws(stratum, base.variance.theta)
-        variance = RespondingDraws(of_all, np.flatnonzero(resolved), code, record)
-        return replace(base, weight=weight / share, variance=variance)
+        of_all = StratifiedDraws(stratum, variance.theta)
+        responding = RespondingDraws(of_all, np.flatnonzero(resolved), code, record)
+        return replace(base, weight=weight / share, variance=responding)
 
     def _code_classes(self, resolved: BoolArray) -> tuple[IntArray, FloatArray]:
         """Return the class of each draw, (n,), and the share r_g/n_g of that of each resolved draw, (r,)."""
@@ -306,24 +237,20 @@ class Responding:
         refuse_cases(np.asarray(names)[answered == 0], said, ": merge them with others")
         return code, (answered / drawn)[code[resolved]]
 
-    def _refuse_kind(self, variance: Variance) -> None:
-        """Refuse designs whose weights cannot be adjusted draw by draw."""
+    def _need_adjustable(self, variance: Variance) -> StratifiedDraws:
+        """Return the variance, refusing designs whose weights cannot be adjusted draw by draw."""
         name = type(self.design).__name__
-        if isinstance(variance, PoissonDraws | HartleyRaoDraws):
-            if getattr(self.design, "draws", None) is None:
-                raise DataError(
-                    f"{name} takes no unresolved draws unless it lists its draws in their order: pass draws="
-                )
-        elif not isinstance(variance, StratifiedDraws):
+        if not isinstance(variance, StratifiedDraws):
             raise DataError(
-                f"{name} takes no unresolved draws: the probability of a pair to be drawn is not that of a "
-                "pair to be drawn and resolved; list the draws with their repeats, as UniformRecords does"
+                f"{name} takes no unresolved draws: resolve each draw, list draws with their repeats "
+                "(UniformRecords), or draw records with replacement"
             )
-        elif variance.lost > 1 and not isinstance(self.design, Pooled):
+        if variance.lost > 1 and not isinstance(self.design, Pooled):
             raise DataError(
                 f"{name} takes no unresolved draws: make the design of the resolved draws alone, since "
                 "strata are classes themselves"
             )
+        return variance
 
     def _find_strata(self, variance: StratifiedDraws, code: IntArray, resolved: BoolArray) -> IntArray:
         """Return the stratum of every draw, (n,): that of the resolved draws of its class."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -107,15 +106,6 @@ def need_column(chance: object) -> None:
     need(chance, ClusterSum, "a chance is a ClusterSum, such as columns.PREDICTED_LINKS")
 
 
-def inclusion_of_draws(inclusion: Any, unit: IntArray) -> FloatArray:
-    """Return the probability of each drawn record to be in the sample, (n,), refusing others."""
-    p = real_numbers(inclusion, "inclusion")
-    if len(p) != len(unit):
-        raise DataError(f"{len(p)} probabilities for {len(unit)} drawn records")
-    refuse_cases(p[~((p > 0) & (p <= 1))], "inclusion must lie in (0, 1]; {n} do not:")
-    return p
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class PoissonRecords:
     """Records drawn independently, each at most once (Poisson draws), with a chance by predicted size.
@@ -134,11 +124,6 @@ class PoissonRecords:
     kept : float in (0, 1]
         Share of the drawn records that were labelled, if chance alone left out the others. Each π_i is
         multiplied by it.
-    draws : sequence of unit ids, (n,), optional
-        The unit of each drawn record, as `erbayes.design.Responding` needs it. Each record then is a draw,
-        with the weight 1/Π_c of `SystematicRecords`. By default each labelled unit is one draw.
-    inclusion : sequence of float, (n,), optional
-        Probability π_i of each drawn record, in (0, 1], if there are `draws`.
 
     Examples
     --------
@@ -152,8 +137,6 @@ class PoissonRecords:
     expected: float
     drawn_from: KnownTotals | None = None
     kept: float = 1.0
-    draws: Ids | None = None
-    inclusion: Sequence[float] | FloatArray | None = None
 
     def of_record(self, known: KnownTotals) -> Callable[[FloatArray], FloatArray]:
         """Return the function that gives π_i of a record by the size of its predicted cluster."""
@@ -174,17 +157,10 @@ class PoissonRecords:
         return np.asarray(-np.expm1(ClusterSum("log_missed", log_missed).count(units)))
 
     def expand(self, units: Units) -> Expansion:
-        unit, known = unit_of_draws(units, self.draws), known_sizes(units, self.drawn_from)
-        never = undrawn_sizes(self.chance, known)
-        if self.draws is None:
-            p = inclusion = self.included(units)
-        else:
-            if self.inclusion is None:
-                raise DataError("draws of records need the probability of each: pass inclusion=")
-            inclusion = inclusion_of_draws(self.inclusion, unit)
-            p = ClusterSum("included", self.of_record(known)).count(units)
+        unit, p = unit_of_draws(units, None), self.included(units)
         need_chance(p, unit, units)
-        return Expansion(unit, 1 / p[unit], True, PoissonDraws(inclusion), unreached(never, units))
+        never = undrawn_sizes(self.chance, known_sizes(units, self.drawn_from))
+        return Expansion(unit, 1 / p, True, PoissonDraws(p), unreached(never, units))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -221,8 +197,12 @@ class SystematicRecords:
     def expand(self, units: Units) -> Expansion:
         need_column(self.chance)
         unit, known = unit_of_draws(units, self.draws), known_sizes(units, self.drawn_from)
-        inclusion = inclusion_of_draws(self.inclusion, unit)
+        inclusion = real_numbers(self.inclusion, "inclusion")
         n, total = len(unit), known.total(self.chance)
+        if len(inclusion) != n:
+            raise DataError(f"{len(inclusion)} probabilities for {n} drawn records")
+        outside = ~((inclusion > 0) & (inclusion <= 1))
+        refuse_cases(inclusion[outside], "inclusion must lie in (0, 1]; {n} do not:")
         p = n * units.column(self.chance) / total
         need_chance(p, unit, units)
         of_size = n * self.chance.phi(known.size) / total

@@ -87,7 +87,7 @@ class Drawn:
             Needed for plans by values, if these are not in memory: the value of every labelled record.
         unresolved : sequence of record ids
             Drawn records whose entity nobody could tell. They stay in the data (see
-            `erbayes.design.Responding`).
+            `erbayes.design.Responding`). `Poisson`, `Systematic` and `PredictedClusters` by size take none.
         unlabelled : sequence of record ids
             Drawn records that nobody has begun. If they are the last ones, since labelling stopped early, the
             draws before the first of them count. If others are among them, such as the share of an annotator,
@@ -100,7 +100,8 @@ class Drawn:
         ------
         DataError
             If a drawn record is neither labelled, unresolved nor unlabelled, if values or classes are
-            missing, or if a stratum of values has no begun or no resolved draw.
+            missing, if a stratum of values has no begun or no resolved draw, or if the plan takes no
+            unresolved draws.
 
         Examples
         --------
@@ -131,15 +132,7 @@ class Drawn:
             place = np.argsort(order, kind="stable")
             seen, begun, resolved = seen.iloc[place], begun[place], resolved[place]
         design = self.plan.design(
-            Labelled(
-                seen[resolved],
-                self.known,
-                self.n,
-                clustering,
-                given,
-                kept=len(seen) / len(self.table),
-                by_draw=not resolved.all(),
-            )
+            Labelled(seen[resolved], self.known, self.n, clustering, given, kept=len(seen) / len(self.table))
         )
         if resolved.all():
             return design

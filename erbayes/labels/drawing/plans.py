@@ -53,7 +53,6 @@ class Labelled:
     labels: Clustering
     values: pd.Series | None
     kept: float = 1.0
-    by_draw: bool = False
 
     @property
     def units(self) -> pd.Index:
@@ -378,11 +377,7 @@ class Poisson(_Sized):
         return rows[["record", "cluster", "size"]].assign(probability=probability)
 
     def design(self, drawn: Labelled) -> Design:
-        column = self.of.column(drawn.known)
-        if not drawn.by_draw:
-            return PoissonRecords(column, drawn.n, drawn.known, drawn.kept)
-        inclusion = drawn.kept * drawn.table["probability"].to_numpy()
-        return PoissonRecords(column, drawn.n, drawn.known, drawn.kept, drawn.units, inclusion)
+        return PoissonRecords(self.of.column(drawn.known), drawn.n, drawn.known, drawn.kept)
 
 
 @dataclass(frozen=True, slots=True)
