@@ -18,7 +18,7 @@ from erbayes import design as design_room
 from erbayes import metrics as m
 from erbayes.design import BySize
 from erbayes.design.contract import SelectedBySize
-from erbayes.design.variance import DistinctDraws, HartleyRaoDraws, JointDraws, PoissonDraws, StratifiedDraws
+from erbayes.design.variance import DistinctDraws, HartleyRaoDraws, PoissonDraws, StratifiedDraws
 
 pytestmark = pytest.mark.kernel
 PRED = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b", 6: "c", 7: "d", 8: "d", 9: "e"}
@@ -114,18 +114,10 @@ def of_known_chances():
         yield orders * np.prod([UNEQUAL[e] for e in drawn]), drawn, eb.design.KnownChances(UNEQUAL, drawn)
 
 
-def of_known_inclusion(samples, fixed_size):
-    """Any design: samples with made-up chances, and the probabilities that follow from them."""
-    chance = dict(zip(samples, np.random.default_rng(4).dirichlet(np.ones(len(samples))), strict=True))
-    joint = pd.DataFrame(
-        [[sum(p for s, p in chance.items() if c in s and d in s) for c in "xyzuv"] for d in "xyzuv"],
-        list("xyzuv"),
-        list("xyzuv"),
-    )
-    inclusion = {e: joint.loc[e, e] for e in "xyzuv"}
-    for s, p in chance.items():
-        if s:
-            yield p, s, eb.design.KnownInclusion(inclusion, joint, fixed_size)
+def of_known_inclusion():
+    """Equal probabilities in random order: simple random samples of units without replacement."""
+    for drawn in combinations("xyzuv", 3):
+        yield 1 / 10, drawn, eb.design.KnownInclusion(dict.fromkeys("xyzuv", 3 / 5))
 
 
 def of_independent_units():
@@ -196,7 +188,7 @@ ALL_SAMPLES = {
     eb.design.PoissonRecords: lambda: of_poisson_records(2.5),
     eb.design.SystematicRecords: of_systematic_records,
     eb.design.KnownChances: of_known_chances,
-    eb.design.KnownInclusion: lambda: of_known_inclusion(list(combinations("xyzuv", 3)), True),
+    eb.design.KnownInclusion: of_known_inclusion,
     eb.design.Pooled: of_pooled,
 }
 """Every sample that a design can draw of the five entities, with its chance and its design."""
@@ -204,10 +196,6 @@ ALL_SAMPLES = {
 MORE_SAMPLES = [
     *ALL_SAMPLES.items(),
     (eb.design.PoissonRecords, lambda: of_poisson_records(8)),
-    (
-        eb.design.KnownInclusion,
-        lambda: of_known_inclusion([s for k in range(6) for s in combinations("xyzuv", k)], False),
-    ),
     (eb.design.KnownInclusion, of_independent_units),
     (eb.design.Pooled, of_pooled_strata),
 ]
@@ -711,7 +699,6 @@ class TestFinitePopulationCorrection:
         [
             lambda p: PoissonDraws(p),
             lambda p: HartleyRaoDraws(p, 1.0),
-            lambda p: JointDraws(p, np.outer(p, p) + np.diag(p - p**2), True),
             lambda p: StratifiedDraws(np.zeros(len(p), int), np.array([1 - p[0]])),
         ],
     )

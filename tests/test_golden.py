@@ -265,19 +265,12 @@ def inclusion(file, **rest):
     return sample(file, design)[0]
 
 
-def joint():
-    ids = pd.read_csv(GOLDEN / "s_pps.csv").cluster
-    return pd.DataFrame(np.loadtxt(GOLDEN / "pps_joint.csv", delimiter=","), ids, ids)
-
-
 def squares():
     size = pd.read_csv(GOLDEN / "clusters.csv")["size"]
     return float(((25 * size / size.sum()) ** 2).sum())
 
 
 UNEQUAL = {
-    "pps_yates_grundy": lambda: inclusion("s_pps.csv", joint=joint()),
-    "pps_horvitz_thompson": lambda: inclusion("s_pps.csv", joint=joint(), fixed_size=False),
     "pps_hartley_rao": lambda: inclusion("s_pps.csv", squares=squares()),
     "pps_hartley_rao_sample": lambda: inclusion("s_pps.csv"),
     "poisson": lambda: inclusion("s_poisson.csv", fixed_size=False),

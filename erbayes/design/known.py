@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray
-from .._internal.errors import DataError, need, need_object, number, refuse_cases
+from .._internal.errors import DataError, need_object, number, refuse_cases
 from ..units.clustering import Clustering, as_index
 from ..units.units import Units
 from .contract import Expansion
@@ -27,7 +27,7 @@ from .drawn import (
     unit_of_draws,
     unreached,
 )
-from .variance import HartleyRaoDraws, JointDraws, PoissonDraws, Variance
+from .variance import HartleyRaoDraws, PoissonDraws, Variance
 
 LARGEST = 1e100
 """The largest weight. Squares of larger ones, or of weights below its inverse, leave the range of floats."""
@@ -280,18 +280,14 @@ class KnownChances:
 class KnownInclusion:
     """Units drawn at most once, with known probabilities π_c to be in the sample (Horvitz and Thompson 1952).
 
-    A unit has weight 1/π_c. For a fixed number of units the variance is that of Yates and Grundy (1953) with
-    joint probabilities π_cd of pairs, and else that of Hartley and Rao (1962), for systematic draws in random
-    order, which is close for other designs of large entropy. For a random number it is that of Horvitz and
-    Thompson with joint probabilities, and else that of independent units (Poisson draws).
+    A unit has weight 1/π_c. For a fixed number of units the variance is that of Hartley and Rao (1962), for
+    systematic draws in random order, which is close for other designs of large entropy. For a random number
+    it is that of independent units (Poisson draws).
 
     Parameters
     ----------
     inclusion : Series or mapping, unit id -> π
         For every labelled unit, in (0, 1].
-    joint : DataFrame, optional
-        π_cd, with ids of units as index and as columns: symmetric, above 0, for every pair of labelled units.
-        The diagonal is not read.
     fixed_size : bool
         True if the design fixes the number of units.
     squares : float, optional
@@ -310,7 +306,6 @@ class KnownInclusion:
     """
 
     inclusion: pd.Series | Mapping[Any, float]
-    joint: pd.DataFrame | None = None
     fixed_size: bool = True
     squares: float | None = None
     never: Sequence[int] = ()
@@ -323,27 +318,10 @@ class KnownInclusion:
         p = numbers_by_id(self.inclusion, units.ids[unit], "inclusion", "units")
         refuse_cases(p[~((p > 0) & (p <= 1))], "inclusion must lie in (0, 1]; {n} do not:")
         never = unreached(np.asarray(self.never, dtype=float), units)
-        return Expansion(unit, 1 / p, True, self._make_variance(p, units.ids[unit]), never)
+        return Expansion(unit, 1 / p, True, self._make_variance(p), never)
 
-    def _make_variance(self, p: FloatArray, ids: pd.Index) -> Variance:
-        if self.joint is not None:
-            return JointDraws(p, _take_joint(self.joint, p, ids), self.fixed_size)
+    def _make_variance(self, p: FloatArray) -> Variance:
         if not self.fixed_size:
             return PoissonDraws(p)
         squares = p.sum() if self.squares is None else self.squares
         return HartleyRaoDraws(p, number(squares, "squares", lambda q: 0 < q < np.inf, "be above 0"))
-
-
-def _take_joint(joint: Any, p: FloatArray, ids: pd.Index) -> FloatArray:
-    """Return the joint probabilities of the units, (units, units)."""
-    need(joint, pd.DataFrame, "joint is a DataFrame with ids of units as index and as columns")
-    rows, columns = joint.index.get_indexer(ids), joint.columns.get_indexer(ids)
-    refuse_cases(ids[(rows < 0) | (columns < 0)], f"joint is missing {{n}} of {len(ids)} units, such as")
-    values: FloatArray = joint.to_numpy(dtype=float)[np.ix_(rows, columns)]
-    values[np.diag_indices(len(p))] = p
-    bad = ~((values > 0) & (values <= np.minimum.outer(p, p) * (1 + 1e-12)))
-    said = "joint probabilities must be above 0, and at most those of both units; {n} are not:"
-    refuse_cases(values[bad], said)
-    if not np.allclose(values, values.T, rtol=1e-9, atol=0):
-        raise DataError("joint probabilities must be symmetric")
-    return values

@@ -242,27 +242,3 @@ class HartleyRaoDraws(_OnceDrawn):
         z = z - z.mean(axis=0)  # differences do not change, and sums of z vanish
         squares = z.T @ z
         return np.asarray((n * z.T @ (half[:, None] * z) + half.sum() * squares) / (n - 1))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class JointDraws(_OnceDrawn):
-    """Variance of units drawn at most once, with probabilities `inclusion` (n,) and `joint` (n, n) of pairs.
-
-    With a fixed number of units, Σ_{s<t} (π_s π_t - π_st)/π_st (z_s - z_t)(z_s - z_t)' (Yates and Grundy
-    1953), else Σ_st (π_st - π_s π_t)/π_st z_s z_t' (Horvitz and Thompson 1952).
-    """
-
-    inclusion: FloatArray
-    joint: FloatArray
-    fixed_size: bool
-
-    def covariance(self, residuals: FloatArray) -> FloatArray:
-        """Return the covariance of totals, (k, k), which is unbiased; NaN for one unit of a fixed number."""
-        k = residuals.shape[1]
-        if self.fixed_size and len(residuals) == 1 and not self.census:
-            return np.full((k, k), np.nan)
-        form = 1 - np.outer(self.inclusion, self.inclusion) / self.joint
-        if self.fixed_size:
-            np.fill_diagonal(form, 0.0)
-            np.fill_diagonal(form, -form.sum(axis=1))
-        return np.asarray(residuals.T @ form @ residuals)

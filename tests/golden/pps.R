@@ -1,5 +1,5 @@
 # Golden values of unequal probabilities without replacement: R 4.2.2, survey 4.1-1, sampling 2.9.
-# Run in this folder: Rscript pps.R. It writes s_pps.csv, pps_joint.csv, s_poisson.csv and pps_results.csv.
+# Run in this folder: Rscript pps.R. It writes s_pps.csv, s_poisson.csv and pps_results.csv.
 library(survey)
 library(sampling)
 RNGversion("4.2.0")
@@ -11,10 +11,8 @@ pi <- inclusionprobabilities(clusters$size, n)
 stopifnot(all(pi < 1))
 
 chosen <- UPmaxentropy(pi) == 1
-joint <- UPmaxentropypi2(pi)[chosen, chosen]
 sample <- cbind(clusters[chosen, ], pi = pi[chosen])
 write.csv(sample, "s_pps.csv", row.names = FALSE)
-write.table(joint, "pps_joint.csv", sep = ",", row.names = FALSE, col.names = FALSE)
 
 expected <- 60
 pi.poisson <- pmin(1, expected * sqrt(clusters$size) / sum(sqrt(clusters$size)))
@@ -23,8 +21,6 @@ poisson <- cbind(clusters[taken, ], pi = pi.poisson[taken])
 write.csv(poisson, "s_poisson.csv", row.names = FALSE)
 
 designs <- list(
-  pps_yates_grundy = svydesign(~1, fpc = ~pi, data = sample, pps = ppsmat(joint), variance = "YG"),
-  pps_horvitz_thompson = svydesign(~1, fpc = ~pi, data = sample, pps = ppsmat(joint), variance = "HT"),
   pps_hartley_rao = svydesign(~1, fpc = ~pi, data = sample, pps = HR(sum(pi^2) / n), variance = "YG"),
   pps_hartley_rao_sample = svydesign(~1, fpc = ~pi, data = sample, pps = HR(), variance = "YG"),
   poisson = svydesign(~1, fpc = ~pi, data = poisson, pps = poisson_sampling(poisson$pi), variance = "HT")
