@@ -20,6 +20,7 @@ from .._internal.policies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample
 from ..design.variance import Variance
+from ..engine.known_clusters import find_better, put_in_place
 from ..large import scan
 from ..large.features import scan_features
 from ..large.sources import lies_elsewhere
@@ -78,7 +79,7 @@ class Impact(Tabled):
 
     `predicted` (k,): those of the predicted clusters, which are known; `fit`, `plain`: those of the true
     entities, with the help of the prediction and without; `weights` (k,): λ of each, how far the prediction
-    is followed; `effective`, `domains` (k,): effective draws and domain of each.
+    is followed, NaN for gains less losses; `effective`, `domains` (k,): effective draws and domain of each.
     """
 
     kind: ClassVar[Kind] = DEFAULT
@@ -261,8 +262,12 @@ def estimate_impact(sample: Sample, known: Known, featured: Featured) -> Impact:
         df=np.minimum(plain.df, help.df),
         undefined=undefined,
     )
+    of_each = [statistic.metric for statistic in known.statistics for _ in statistic.names]
+    if not any(known.values):  # numbers of all entities are those of `estimate`
+        fit = put_in_place(fit, help.moved, list(find_better(sample, fit, dict(enumerate(of_each)))), sample)
+    weights = np.where(fit.moves.there, np.nan, help.weight)
     domains = tuple(np.repeat(list(known.values), len(truth) // len(known.values)).tolist())
-    return Impact(predicted, fit, plain, help.weight, help.effective, domains, len(d))
+    return Impact(predicted, fit, plain, weights, help.effective, domains, len(d))
 
 
 def _take_sides(sample: Sample, featured: Featured) -> tuple[Side, Side]:
@@ -319,9 +324,13 @@ def _linearise(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Help:
-    """What the prediction explains of effects of draws: λ, covariance, effective draws and df, (k,)."""
+    """What the prediction explains of effects of draws: λ, covariance, effective draws and df, (k,).
+
+    `moved` (n, k): effects of draws with its help.
+    """
 
     weight: FloatArray
+    moved: FloatArray
     cov: FloatArray
     effective: FloatArray
     df: FloatArray
@@ -348,14 +357,15 @@ class Help:
         # an error that no draw shows would move what the prediction explains as far as a typical draw
         explained = np.sqrt(np.maximum(1 - _divide(after, total, 0 * total), 0)) * (total > 0)
         pseudo = MASS * explained * _divide(np.sum(D**4, axis=0), total, 0 * total)
-        cov = variance.covariance(z - weight * mirrored) * np.sqrt(np.outer(wider, wider)) + np.diag(pseudo)
+        moved = (z - weight * mirrored) * np.sqrt(wider)
+        cov = variance.covariance(moved) + np.diag(pseudo)
         # weights up to a factor leave only rounding of d itself, so that the value counts too
         varies = total > ROUNDING**2 * (np.sum(d**2, axis=0) + np.nan_to_num(value) ** 2)
         # the variance of a variance, from the fourth moment, has n degrees of freedom for normal residuals
         n, share = len(D), _divide(np.sum(left**4, axis=0), after**2, 0 * total)
         df = 2 * n / np.maximum(n * share - 1, 1e-9) * (1 + _divide(pseudo, after, 0 * total)) ** 2
         effective = _divide(np.abs(D).sum(axis=0) ** 2, total, 0 * total) * varies
-        return cls(weight, cov, effective, df, variance.census, empty)
+        return cls(weight, moved, cov, effective, df, variance.census, empty)
 
     def explain(self, j: int) -> str:
         """Return why statistic j has no estimate; "" if it has."""
@@ -364,10 +374,8 @@ class Help:
         if self.census or self.effective[j] >= FEWEST:
             return ""
         if self.effective[j] == 0:
-            return (
-                "draws do not differ in it, as in count where all labelled entities have one size, so that "
-                "nothing says how far rarer entities would move it: label more"
-            )
+            what = "nothing says how far rarer entities would move it: label more"
+            return f"draws do not differ in it, so that {what}"
         return f"it depends on {self.effective[j]:.1f} effective draws, fewer than {FEWEST:g}: label more"
 
 

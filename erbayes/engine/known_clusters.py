@@ -2,55 +2,142 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import block_diag
 
-from .._internal.arrays import Seed
+from .._internal.arrays import FloatArray, Seed
 from .._internal.errors import DataError
 from ..design.calibration import Calibrated, CalibratedDraws
 from ..design.contract import Expansion
 from ..design.sample import Sample
-from ..metrics.columns import PREDICTED_CLUSTERS, RECORDS
+from ..metrics.columns import ENTITIES, PREDICTED_CLUSTERS, RECORDS
 from ..metrics.definitions import Metric, entities, hill1, mean_cluster_size, singleton_share
+from ..metrics.moves import Moves
 from ..metrics.uncertain import Normal, stacked
 from ..units.units import Units
 from .closed_form import effects, paired_taylor, taylor
 
-HELPED = (entities, mean_cluster_size, singleton_share, hill1)
-"""Metrics of the truth alone that the known number of predicted clusters helps (benchmarks/impact.md)."""
+COUNTED = (entities, mean_cluster_size)
+HELPED = (singleton_share, hill1)
+"""Other metrics of the truth alone that the number of predicted clusters helps (benchmarks/impact.md)."""
+ROUNDING = 1e-9
+"""Share of the length of an interval that is rounding."""
+Better = tuple[list[int], Normal, FloatArray]
+"""Positions of components, a fit that takes their place, and what each draw moves it by, (n, k)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClosedForm:
-    """The closed form, with weights calibrated to clusters for `HELPED` if that lowers the error."""
+    """The closed form, with what the known number of predicted clusters tells of `COUNTED` and `HELPED`."""
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
-        found, variance = taylor(sample, metrics).apply(metrics), sample.expansion.variance
-        at = [j for j, metric in enumerate(metrics) if metric in HELPED and not found.reasons[j]]
-        if not at or not sample.units.by_entity or sample.units.population is None or variance.census:
-            return found
-        helped = [metrics[j] for j in at]
-        try:
-            design = Calibrated(_Drawn(sample.expansion), lambda *_: (RECORDS, PREDICTED_CLUSTERS))
-            calibrated = Sample(sample.units, sample.design, design.expand(sample.units))
-            better = taylor(calibrated, helped).apply(helped)
-        except DataError:  # too few draws carry the number of clusters
-            return found
-        parts, own = effects(calibrated, helped), calibrated.expansion.variance
-        while isinstance(own, CalibratedDraws) and own is not variance:
-            own = own.base
-            parts = own.residuals(parts)
-        cov, k = variance.covariance(np.hstack([effects(sample, metrics), parts])), len(metrics)
-        cov[:k, :k], cov[k:, k:] = found.cov, better.cov  # without the rounding of another order
-        take = np.arange(k)
-        take[at] = np.where(better.sd < found.sd[at], k + np.arange(len(at)), at)
-        return stacked([found, better], cov).part(take.tolist())
+        found = taylor(sample, metrics).apply(metrics)
+        sound = {j: metric for j, metric in enumerate(metrics) if not found.reasons[j]}
+        better = list(find_better(sample, found, sound))
+        return put_in_place(found, effects(sample, metrics), better, sample) if better else found
 
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Normal:
         """As `Paired.paired`, by `Taylor`."""
         return paired_taylor(samples, metrics)
+
+
+def find_better(sample: Sample, found: Normal, metrics: Mapping[int, Metric | None]) -> Iterator[Better]:
+    """Return better fits for some components of `found`, which are these metrics, or None for another one."""
+    units, variance = sample.units, sample.expansion.variance
+    if not units.by_entity or units.population is None or variance.census:
+        return
+    if at := [j for j, metric in metrics.items() if metric in COUNTED]:
+        yield at, *_count_entities(sample, [metrics[j] for j in at])
+    helped = [j for j, metric in metrics.items() if metric in HELPED]
+    with suppress(DataError):  # too few draws carry the number of clusters
+        if helped:
+            fit, moved = _calibrate(sample, [metric for metric in metrics.values() if metric in HELPED])
+            lower = np.flatnonzero(fit.sd < found.sd[helped]).tolist()
+            if lower:
+                yield [helped[i] for i in lower], fit.part(lower), moved[:, lower]
+
+
+def put_in_place(found: Normal, moved: FloatArray, better: Sequence[Better], sample: Sample) -> Normal:
+    """Return a fit, which draws move by `moved`, (n, k), with better ones in the place of components."""
+    fits, parts, take = [found], [moved], np.arange(len(found.names))
+    for at, fit, moved_by in better:
+        take[at] = sum(len(f.names) for f in fits) + np.arange(len(at))
+        fits.append(fit)
+        parts.append(moved_by)
+    joint = sample.expansion.variance.covariance(np.hstack(parts))
+    # those within a fit are there already, without the rounding of another order
+    within = block_diag(*(np.ones_like(fit.cov) for fit in fits)) > 0
+    cov = np.where(within, block_diag(*(fit.cov for fit in fits)), joint)
+    return replace(stacked(fits, cov).part(take.tolist()), names=found.names)
+
+
+def _count_entities(sample: Sample, metrics: Sequence[Metric | None]) -> tuple[Normal, FloatArray]:
+    """Return the number of entities K, or the mean size N/K, and what each draw moves them by, (n, k).
+
+    Of two ways to count, that of the shorter interval is taken, and the clusters if both are as long.
+    """
+    two, moved = _count_in_two_ways(sample)
+    # at one level, so that the estimate depends on none; a variance below 0 leaves no interval
+    length = np.nan_to_num(np.diff(two.interval(0.95))[:, 0], nan=np.inf)
+    best = int(length[1] < (1 - ROUNDING) * length[0])
+    N, K, taken = sample.units.total(RECORDS), two.mean[best], two.part([best] * len(metrics))
+    is_size = np.array([metric == mean_cluster_size for metric in metrics])
+    slope = np.where(is_size, -N / K**2, 1.0)
+    fit = replace(
+        taken,
+        mean=np.where(is_size, N / K, K),
+        cov=np.outer(slope, slope) * two.cov[best, best],
+        support=tuple(COUNTED[size].support for size in is_size.astype(int)),
+        moves=replace(taken.moves, over=np.where(is_size, N, np.nan)),
+    )
+    return fit, moved[:, [best]] * slope
+
+
+def _count_in_two_ways(sample: Sample) -> tuple[Normal, FloatArray]:
+    """Return the number of entities K, and what each draw moves it by, (n, 2), by clusters and by the median.
+
+    K is N c plus gains, less losses N a_s (v_s - c_s) of draws, for the share a_s of a draw in the records
+    and its entities per record v_s. First, c is the known number of predicted clusters per record, and c_s
+    that of the draw; then both are the median of v. An unseen record may be single, or of a large entity.
+    """
+    N, expansion, variance = sample.units.total(RECORDS), sample.expansion, sample.expansion.variance
+    columns = (sample.units.column(c) for c in (RECORDS, ENTITIES, PREDICTED_CLUSTERS))
+    size, counted, clusters = (column[expansion.unit] for column in columns)
+    a = expansion.weight * size / (expansion.weight @ size)
+    median = np.quantile(counted / size, 0.5, weights=np.abs(a), method="inverted_cdf")
+    d = (N * a / size)[:, None] * np.column_stack([counted - clusters, counted - median * size])
+    sums, number = d.sum(axis=0), taylor(sample, [entities]).apply([entities], order=1).part([0, 0])
+    moved = variance.residuals(d - a[:, None] * sums)
+    cov = variance.covariance(moved)
+    moves = Moves.of(
+        d,
+        a[:, None],
+        lambda both: variance.covariance(variance.residuals(both)),
+        variance=np.diagonal(cov),
+        reach=N * np.array([[0.5, 0.5], [1 - median, median]]),
+        effective=number.unseen.effective,
+        theta=variance.theta_mean,
+        df=number.df,
+        certain=np.array([[1.0, N]] * 2),
+        parts=np.zeros((2, 2, 2)),
+    )
+    K = np.clip(np.array([sample.units.total(PREDICTED_CLUSTERS), N * median]) + sums, 1, N)
+    return replace(number, mean=K, cov=cov, moves=moves), moved
+
+
+def _calibrate(sample: Sample, metrics: Sequence[Metric]) -> tuple[Normal, FloatArray]:
+    """Return metrics with weights calibrated to the number of clusters, and what draws move them by."""
+    design = Calibrated(_Drawn(sample.expansion), lambda *_: (RECORDS, PREDICTED_CLUSTERS))
+    calibrated = Sample(sample.units, sample.design, design.expand(sample.units))
+    moved, own = effects(calibrated, metrics), calibrated.expansion.variance
+    while isinstance(own, CalibratedDraws) and own is not sample.expansion.variance:
+        own = own.base
+        moved = own.residuals(moved)
+    return taylor(calibrated, metrics).apply(metrics), moved
 
 
 @dataclass(frozen=True, slots=True, eq=False)

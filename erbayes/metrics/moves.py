@@ -20,7 +20,7 @@ FREE = 5.0
 """Degrees of freedom of gains, or losses, without a draw that shows one: 95 % intervals of differences
 covered .93 or more in all of 896 cells with it (docs/unseen.md)."""
 ROUNDING = 1e-14
-"""Move of a draw that is rounding."""
+"""Move of a draw that is rounding, over the reach of an unseen one."""
 
 
 def count_moving(d: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -38,7 +38,8 @@ class Moves:
     `sums` (k, 2): G and Λ; `variance` (k, 2) and `covariance` (k,): theirs under the design; `step` (k, 2):
     how far an unseen draw moves each of them; `df` (k, 2): degrees of freedom; `moving` (k,): draws that move
     x; `certain` (k, 2): ends beyond which x cannot lie; `parts` (k, 2, j): how far what is out of reach can
-    move x down and up. A component that is no such sum is NaN throughout.
+    move x down and up. A component that is no such sum is NaN throughout. One that is a known total T over
+    such a sum, as a mean size is, has T in `over` (k,), which is NaN for the others.
     """
 
     sums: FloatArray = by_component(-2)
@@ -49,6 +50,7 @@ class Moves:
     moving: FloatArray = by_component(-1)
     certain: FloatArray = by_component(-2)
     parts: FloatArray = by_component(-3)
+    over: FloatArray = by_component(-1)
 
     @classmethod
     def none(cls, k: int) -> Moves:
@@ -83,7 +85,7 @@ class Moves:
         engine, which may not be that of Σd; `reach` (k, 2): how far x would go up and down if all draws were
         unseen ones of average size; `effective` (k,): n_eff/θ.
         """
-        d = np.where(np.abs(d) < ROUNDING, 0.0, d)
+        d = np.where(np.abs(d) < ROUNDING * reach.max(axis=-1), 0.0, d)
         gains, losses = np.maximum(d, 0.0), np.maximum(-d, 0.0)
         sums = np.stack([gains.sum(axis=0), losses.sum(axis=0)], axis=-1)
         about = np.stack([gains - a * sums[:, 0], losses - a * sums[:, 1]], axis=-1)
@@ -104,12 +106,16 @@ class Moves:
             moving=moving,
             certain=certain,
             parts=parts,
+            over=np.full_like(moving, np.nan),
         )
 
     def quantile(self, x: FloatArray, p: FloatArray, mass: float) -> FloatArray:
         """Return x less or plus its arm at probability p, (..., k), with `mass` of an unseen draw a side."""
+        turned = ~np.isnan(self.over)
+        x, p = np.where(turned, self.over / x, x), np.where(turned, 1 - p, p)
         down, up = self._find_arms(np.minimum(p, 1 - p), mass)
-        return np.asarray(np.where(p < 0.5, x - down, x + up))
+        x, least = np.where(p < 0.5, x - down, x + up), self.over / self.certain[..., 1]
+        return np.where(turned, self.over / np.where(x < least, least, x), x)
 
     def _find_arms(self, tail: FloatArray, mass: float) -> tuple[FloatArray, FloatArray]:
         """Return the arms of x down and up at a probability of each tail, (..., k) each."""

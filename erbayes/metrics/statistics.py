@@ -12,7 +12,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
 
@@ -21,7 +21,7 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, Remedy, head, import_extra
-from .definitions import POSITIVE, UNIT
+from .definitions import POSITIVE, UNIT, Metric, entities, mean_cluster_size
 from .intervals import Support
 
 __all__ = ["count", "gini", "mean", "quantile_share", "ratio", "regression", "share", "top", "total"]
@@ -64,7 +64,8 @@ class Statistic:
     (k,), or the value with its influence, (n,) or (n, k). Without one, rows are left out in turn (the
     jackknife). `terms`: features, or conditions on features, that rows need; `signed`: true if the statistic
     is 0 or more wherever its terms are; `fitted`: makes the statistic that all rows of a population mean,
-    such as one with names of coefficients; `leverage`: share of each row in its own fitted value, (n,).
+    such as one with names of coefficients; `leverage`: share of each row in its own fitted value, (n,);
+    `metric`: the metric of `erbayes.metrics` that it is, if it is one.
     """
 
     names: tuple[str, ...]
@@ -74,6 +75,7 @@ class Statistic:
     signed: bool = False
     fitted: Callable[[pd.DataFrame], Statistic] | None = None
     leverage: Callable[[pd.DataFrame, FloatArray], FloatArray] | None = None
+    metric: Metric | None = None
 
     @property
     def features(self) -> list[str]:
@@ -88,7 +90,7 @@ class Statistic:
         if self.fitted is not None:
             return self.fitted(rows)
         positive = self.signed and all((evaluate(term, rows) >= 0).all() for term in self.terms)
-        return Statistic(self.names, self.function, POSITIVE) if positive else self
+        return replace(self, support=POSITIVE) if positive else self
 
     def value(self, rows: pd.DataFrame, weights: FloatArray) -> FloatArray:
         """Return the values, (k,), of rows with weights, (n,); NaN for 0/0."""
@@ -204,7 +206,7 @@ def _find_features(term: str) -> list[str]:
 def count(condition: str | None = None) -> Statistic:
     """Return the number of entities, or of those for which a condition such as `size>=10` holds."""
     if condition is None:
-        return Statistic(("count",), lambda rows, w: (w.sum(), np.ones(len(w))), POSITIVE)
+        return Statistic(("count",), lambda rows, w: (w.sum(), np.ones(len(w))), POSITIVE, metric=entities)
     _find_features(condition)
     return Statistic((f"count({condition})",), total(condition).function, POSITIVE, (condition,))
 
@@ -221,7 +223,8 @@ def total(feature: str) -> Statistic:
 
 def mean(feature: str) -> Statistic:
     """Return the mean of a feature over entities, Σ w x / Σ w, whose influence is (x - mean)/Σ w."""
-    return Statistic((f"mean({feature})",), _make_ratio(feature, None), ANY, (str(feature),), True)
+    name, metric = f"mean({feature})", mean_cluster_size if feature == SIZE else None
+    return Statistic((name,), _make_ratio(feature, None), ANY, (str(feature),), True, metric=metric)
 
 
 def share(condition: str) -> Statistic:

@@ -1,0 +1,165 @@
+"""Number and mean size of entities: the formula by brute force, values by hand, and one interval in every door."""
+
+from itertools import accumulate
+from math import isnan
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import gamma, norm, t
+
+import erbayes as eb
+from erbayes.engine.known_clusters import ClosedForm
+
+BOTH = ["entities", "mean-cluster-size"]
+
+
+def population(seed=0, entities=600, wrong=0.1):
+    """Entities of 1 to 12 records and their clusters, from each of which some records are missing."""
+    r = np.random.default_rng(seed)
+    truth = pd.Series(np.repeat(np.arange(entities), np.minimum(r.zipf(2.0, entities), 12)))
+    return truth, truth.where(r.random(len(truth)) >= wrong, 10_000 + truth.index)
+
+
+def count_by_hand(truth, prediction, drawn, chance):
+    """Estimate and 95 % limits of the number of entities, in loops over draws of entities and records.
+
+    `chance`: of an entity of each size, up to a factor.
+    """
+    N, M, n = len(truth), prediction.nunique(), len(drawn)
+    size, m = truth.value_counts(), prediction.value_counts()
+    v = [1 / size[c] for c in drawn]
+    led = [sum(1 / m[k] for k in prediction[truth == c]) / size[c] for c in drawn]
+    share = [size[c] / chance(size[c]) for c in drawn]
+    share = [a / sum(share) for a in share]
+    effective = 1 / sum(a * a for a in share)
+    ordered = sorted(zip(v, share, strict=True))
+    below = accumulate(a for _, a in ordered)
+    c = next(x for (x, _), a in zip(ordered, below, strict=True) if a >= 0.5)
+    ways = []
+    for start, about, up, down in ((M / N, led, 0.5, 0.5), (c, [c] * n, 1 - c, c)):
+        moves = [a * (x - y) for a, x, y in zip(share, v, about, strict=True)]
+        moves = [0.0 if abs(d) < 1e-13 else d for d in moves]
+        total = sum(map(abs, moves))
+        moving = total**2 / sum(d * d for d in moves) if total else 0.0
+        typical = sum(d * d for d in moves) / total if total else 0.0
+        sides = []
+        for sign, reach in ((1, up), (-1, down)):
+            part = [max(sign * d, 0.0) for d in moves]
+            own = sum(part) ** 2 / sum(d * d for d in part) if sum(part) else 0.0
+            df = min(max(effective * (n - 1) / n, 1), own + 5)
+            step = (moving * typical + 2 * reach / effective) / (moving + 2)
+            left = [d - a * sum(part) for d, a in zip(part, share, strict=True)]
+            V = n / (n - 1) * sum(d * d for d in left) + step**2 / 2
+            wide, mean = V * (t.ppf(0.975, df) / norm.ppf(0.975)) ** 2, sum(part) + step / 2
+            low, high = (gamma.ppf(p, mean**2 / wide, scale=wide / mean) for p in (0.025, 0.975))
+            sides.append((sum(part), max(sum(part) - low, 0), max(high - sum(part), 0), V, left))
+        (G, g_down, g_up, V_g, z_g), (L, l_down, l_up, V_l, z_l) = sides
+        r = n / (n - 1) * sum(x * y for x, y in zip(z_g, z_l, strict=True)) / (V_g * V_l) ** 0.5
+        x = start + G - L
+        lower = x - (g_down**2 + l_up**2 - 2 * r * g_down * l_up) ** 0.5
+        upper = x + (g_up**2 + l_down**2 - 2 * r * g_up * l_down) ** 0.5
+        ways.append([N * x, max(N * lower, 1), min(N * upper, N)])
+    return min(ways, key=lambda way: way[2] - way[1])
+
+
+@pytest.mark.parametrize("n", [25, 151])
+@pytest.mark.parametrize("wrong", [0.0, 0.02, 0.3, 1.0])
+def test_counts_of_drawn_records_are_those_of_loops(n, wrong):
+    truth, prediction = population(n, wrong=wrong)
+    drawn = truth.iloc[np.random.default_rng(1).integers(0, len(truth), n)].tolist()
+    K, low, high = count_by_hand(truth, prediction, drawn, lambda size: size)
+    found = eb.estimate(prediction, truth[truth.isin(drawn)], eb.UniformRecords(drawn), BOTH)
+    np.testing.assert_allclose(found.mean, [K, len(truth) / K], rtol=1e-9)
+    np.testing.assert_allclose(found.interval()[0], [low, high], rtol=1e-8)
+    np.testing.assert_allclose(found.interval()[1], [len(truth) / high, len(truth) / low], rtol=1e-8)
+
+
+def test_counts_of_entities_with_known_chances_are_those_of_loops():
+    truth, prediction = population(3)
+    drawn = np.random.default_rng(2).choice(truth.nunique(), 81).tolist()
+    for chance, design in (
+        (lambda size: 1.0, eb.UniformClusters(draws=drawn)),
+        (lambda size: size**0.5, eb.design.BySize(np.sqrt, drawn)),
+    ):
+        found = eb.estimate(prediction, truth[truth.isin(drawn)], design, BOTH)
+        by_hand = count_by_hand(truth, prediction, drawn, chance)
+        np.testing.assert_allclose([found.mean[0], *found.interval()[0]], by_hand, rtol=1e-8)
+
+
+TWO_FILES = pd.Series(np.arange(4000) // 2)
+"""2,000 entities with a record in each of two files."""
+DRAWN = TWO_FILES.iloc[np.random.default_rng(0).integers(0, 4000, 100)].tolist()
+SAMPLED = (TWO_FILES[TWO_FILES.isin(DRAWN)], eb.UniformRecords(DRAWN))
+
+
+def test_entities_of_one_size_have_the_rule_of_three():
+    """An unseen record may be single, or of an entity of any size: 4,000 records ± 3.2/100 of half of them."""
+    found = eb.estimate(TWO_FILES, *SAMPLED, BOTH)
+    np.testing.assert_allclose(found.interval()[0], [2000 - 64.2, 2000 + 64.2], atol=0.1)
+    np.testing.assert_allclose(found.interval()[1], [4000 / 2064.2, 4000 / 1935.8], rtol=1e-4)
+
+
+def test_every_door_has_the_same_interval():
+    columns = ["estimate", "lower", "upper"]
+    for truth, prediction in ((TWO_FILES, TWO_FILES), population(5)):
+        drawn = truth.iloc[np.random.default_rng(3).integers(0, len(truth), 90)].tolist()
+        labels, design = truth[truth.isin(drawn)], eb.UniformRecords(drawn)
+        found = eb.estimate(prediction, labels, design, BOTH).table()[columns]
+        impact = eb.impact(prediction, labels, design, ["count", "gini", "mean(size)"])
+        numbers = impact.table().loc[["count", "mean(size)"]]
+        np.testing.assert_array_equal(numbers[columns], found)
+        np.testing.assert_array_equal(
+            numbers["predicted"], [prediction.nunique(), len(truth) / prediction.nunique()]
+        )
+        sample = eb.Sample(eb.measure(prediction, labels), design)
+        beside = eb.side_by_side(sample, BOTH, engines=["closed form"]).table()
+        np.testing.assert_array_equal(beside[columns], found)
+        assert [isnan(weight) for weight in impact.weights] == [True, False, True]
+        assert "the clusters say" in impact.sentences()[0] and "do not tell" not in impact.sentences()[0]
+
+
+def test_the_number_times_the_mean_size_is_that_of_the_records_in_draws_too():
+    truth, prediction = population(1)
+    drawn = truth.iloc[:60].tolist()
+    found = eb.estimate(prediction, truth[truth.isin(drawn)], eb.UniformRecords(drawn), BOTH)
+    for level in (0.5, 0.8, 0.99):
+        np.testing.assert_allclose(found.interval(level)[0] * found.interval(level)[1, ::-1], len(truth))
+    np.testing.assert_allclose(found.as_draws(200, rng=0).values.prod(axis=-1), len(truth))
+
+
+def test_a_known_cluster_that_no_draw_shows_counts_with_its_size():
+    """Draws of entities seldom meet one of 200 records, for which both ways have intervals of one length."""
+    truth = pd.Series([*np.repeat(np.arange(4900), 2), *[5000] * 200])
+    found = eb.estimate(truth, truth[truth < 300], eb.UniformClusters(), "entities")
+    assert found.mean[0] == 4901
+    # the median is taken where the prediction makes the interval longer: all 300 entities have two clusters
+    found = eb.estimate(pd.Series(range(10_000)), truth[truth < 300], eb.UniformClusters(), "entities")
+    assert found.mean[0] == 5000
+
+
+def test_what_is_known_and_what_is_not_stays_as_it_is():
+    truth, prediction = population(2)
+    census = eb.estimate(prediction, truth, eb.UniformClusters(truth.nunique()), BOTH)
+    np.testing.assert_allclose(census.interval()[0], truth.nunique())
+    sampled = sorted(prediction.unique())[:90]
+    touched = truth[truth.isin(truth[prediction.isin(sampled)])]
+    units = eb.measure_predicted(prediction, touched, sampled)
+    more = pd.concat([truth[truth < 40], pd.Series({-1: 0})])
+    unknown = eb.measure(prediction, more, missing=eb.Missing.TOGETHER)
+    for sample, metrics in (
+        (eb.Sample(units, eb.UniformClusters(prediction.nunique())), BOTH),
+        (eb.Sample(unknown, eb.UniformClusters()), BOTH[1:]),
+    ):
+        plain = eb.engine.taylor(sample, metrics).apply(metrics)
+        found = ClosedForm()(sample, eb.metrics.chosen(metrics))
+        np.testing.assert_array_equal(found.interval(), plain.interval())
+
+
+def test_domains_have_numbers_of_their_own():
+    truth, prediction = population(4)
+    drawn = truth.iloc[np.random.default_rng(5).integers(0, len(truth), 120)].tolist()
+    table = pd.DataFrame({"record": truth.index, "country": np.where(truth % 2, "FR", "US")})
+    given = {"attributes": table, "by": "country"}
+    found = eb.impact(prediction, truth[truth.isin(drawn)], eb.UniformRecords(drawn), **given)
+    assert not np.isnan(found.weights).any() and not found.fit.moves.there.any()
