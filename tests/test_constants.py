@@ -27,7 +27,7 @@ GUARDED = {
     "clustering.NO_CLUSTER": "test_doors.py::test_the_list_has_what_libraries_write",
     "correction.FEWEST_DRAWS": "test_assisted.py::test_few_draws_and_a_census_are_the_default",
     "correction.MASS": "test_assisted.py::test_the_truth_as_second_clustering_leaves_pseudo_draws_and_what_is_out_of_reach",
-    "diagnostics.ERRORS": "test_thresholds.py::test_out_of_balance",
+    "sample.ERRORS": "test_thresholds.py::test_out_of_balance",
     "diagnostics.FELT": "test_alarms.py::test_a_discrepancy_that_no_metric_feels_is_a_note",
     "diagnostics.JOINED": "test_diagnostics.py::test_labels_of_drawn_records_alone_raise_an_alarm",
     "diagnostics.LEFT_OUT": "test_thresholds.py::test_a_twentieth_of_the_labels_left_out",

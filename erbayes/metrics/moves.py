@@ -17,8 +17,10 @@ from .unseen import by_component
 PRIOR = 2.0
 """Moving draws that the reach of an unseen one counts as, the number of pseudo-draws of single intervals."""
 FREE = 5.0
-"""Degrees of freedom of gains, or losses, without a draw that shows one: 95 % intervals of differences
-covered .93 or more in all of 896 cells with it (docs/unseen.md)."""
+"""Degrees of freedom of gains, or losses, without a draw that shows one.
+
+With it 95 % intervals of differences covered .93 or more in all of 896 cells (docs/unseen.md).
+"""
 ROUNDING = 1e-14
 """Move of a draw that is rounding, over the reach of an unseen one."""
 
@@ -37,7 +39,7 @@ class Moves:
 
     `sums` (k, 2): G and Λ; `variance` (k, 2) and `covariance` (k,): theirs under the design; `step` (k, 2):
     how far an unseen draw moves each of them; `df` (k, 2): degrees of freedom; `moving` (k,): draws that move
-    x; `certain` (k, 2): ends beyond which x cannot lie; `parts` (k, 2, j): how far what is out of reach can
+    x; `certain` (k, 2): ends beyond which x cannot lie; `parts` (k, 2, 3): how far what is out of reach can
     move x down and up. A component that is no such sum is NaN throughout. One that is a known total T over
     such a sum, as a mean size is, has T in `over` (k,), which is NaN for the others.
     """
