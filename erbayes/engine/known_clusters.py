@@ -36,7 +36,8 @@ class ClosedForm:
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
         found = taylor(sample, metrics).apply(metrics)
-        sound = {j: metric for j, metric in enumerate(metrics) if not found.reasons[j]}
+        reasons = found.reasons
+        sound = {j: metric for j, metric in enumerate(metrics) if not reasons[j]}
         better = list(find_better(sample, found, sound))
         return put_in_place(found, effects(sample, metrics), better, sample) if better else found
 

@@ -144,6 +144,8 @@ class Totals:
     def _take_shares_out_of_reach(self, metrics: Sequence[Metric]) -> FloatArray:
         """Return `Unseen.out_of_reach`, (..., metrics): 0 for those that are no shares of predicted links."""
         share = np.asarray(self.out_of_reach)
+        if not share.any():
+            return np.zeros(1)
         predicted = [PREDICTED_LINKS in (whole_column(c) for c, _ in m.size) and is_share(m) for m in metrics]
         return np.asarray(share[..., None] * predicted)
 
