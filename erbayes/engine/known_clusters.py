@@ -124,7 +124,7 @@ def _count_in_two_ways(sample: Sample) -> tuple[Normal, FloatArray]:
         theta=variance.theta_mean,
         df=number.df,
         certain=np.array([[1.0, N]] * 2),
-        parts=np.zeros((2, 2, 3)),
+        parts=np.zeros_like(Moves.none(2).parts),
     )
     K = np.clip(np.array([sample.units.total(PREDICTED_CLUSTERS), N * median]) + sums, 1, N)
     return replace(number, mean=K, cov=cov, moves=moves), moved
