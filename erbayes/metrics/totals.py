@@ -17,8 +17,8 @@ from .intervals import Support
 from .uncertain import EMPTY, Normal, compute_covariance, measure_distances, positions
 from .unseen import Unseen
 
-ROUNDING = 1e-11
-"""Distance of a metric from an end of its range that is rounding; second derivatives are exact to 1e-12."""
+ROUNDING = 1e-9
+"""Distance of a metric from an end of its range that is rounding, as few draws lose digits of derivatives."""
 
 
 def gradient(f: Callable[..., Any], x: FloatArray) -> FloatArray:
