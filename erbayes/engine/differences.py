@@ -16,6 +16,7 @@ from ..metrics.definitions import (
     b3_precision,
     b3_recall,
     cluster_precision,
+    is_share,
     pairwise_precision,
 )
 from ..metrics.moves import Moves
@@ -116,9 +117,9 @@ def _find_alike(first: _Side, second: _Side, metrics: Sequence[Metric]) -> BoolA
 
 def _measure_reach(first: Normal, second: Normal, metrics: Sequence[Metric]) -> FloatArray:
     """Return how far an unseen draw of average size moves a difference up and down, (k, 2)."""
-    length = np.diff(first.support)[:, 0]
     of_stock = np.maximum(*(np.abs(fit.unseen.reach).sum(axis=-1) for fit in (first, second)))
-    whole = np.where(of_stock < length, of_stock, length * count_clusters_in_error(metrics))
+    # a share is 0 or 1 on an entity, and others move no further than by the stock entities
+    whole = np.where(list(map(is_share, metrics)), count_clusters_in_error(metrics), of_stock)
     return whole[:, None].repeat(2, axis=1)
 
 
