@@ -129,7 +129,7 @@ class Sample:
         squares = variance.covariance(variance.residuals(effect))[..., 0, 0]
         # draws that are all alike have no variance, and yet do not know a total unless their design fixes it
         one = estimate * variance.theta_mean * (z[..., 1] ** 2).sum(axis=-1) / records[..., 0] ** 2
-        one = np.where(np.isclose(estimate, number, rtol=1e-9), 0.0, one)
+        one = np.where(np.abs(estimate - number) <= 1e-9 * number, 0.0, one)
         return estimate, np.sqrt(np.maximum(squares, 0.0) + one**2), number
 
     def underrepresented_links(self) -> FloatArray:

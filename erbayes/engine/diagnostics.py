@@ -253,7 +253,7 @@ def _warn_no_variation(fit: Normal, intervals: pd.DataFrame) -> list[Sentence]:
         else:
             what += f"{_name_intervals(points)} have no length: do not quote them."
         sentences.append(Sentence(what, Grade.NOTE if points.empty else Grade.FAULT))
-    if equal:
+    if not _choose_shorter(intervals, equal, ROUNDING).empty:
         what = (
             f"The sample shows no variation of {', '.join(equal)}, since all draws are alike: an interval "
             "without length is no evidence of certainty; label more units."
@@ -392,10 +392,13 @@ def out_of_balance(sample: Sample, metrics: Wanted = USUAL, excused: bool = True
     )
     if abs(estimate - known) <= FELT * known:
         return [Sentence(f"{what}, which moves no metric by a unit of its third decimal.", Grade.NOTE)]
-    what += (
-        ": either the prediction is not the population that was sampled, and must be restricted to it, or "
-        "the sample missed large clusters"
-    )
+    if estimate > known:
+        what += ": the prediction is not the population that was sampled, and must be restricted to it"
+    else:
+        what += (
+            ": either the prediction is not the population that was sampled, and must be restricted to it, "
+            "or the sample missed large clusters"
+        )
     counted = any(metric.group is Group.LINKS for metric in chosen(metrics))
     # draws of entities often meet too few large clusters by chance, for which intervals then allow
     allowed = excused and estimate < known and not draws_records(sample.design)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._internal.arrays import FloatArray
+from .._internal.arrays import BoolArray, FloatArray
 from ..design.sample import Sample
 from ..metrics.columns import PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS
 from ..metrics.definitions import (
@@ -16,6 +16,7 @@ from ..metrics.definitions import (
     b3_precision,
     b3_recall,
     cluster_precision,
+    is_share,
     pairwise_precision,
 )
 from ..metrics.moves import Moves
@@ -24,7 +25,7 @@ from ..metrics.uncertain import Draws, Normal, stacked
 from ..metrics.unseen import Unseen
 from ..units.shared import Overlaps, Shared
 from ..units.units import KnownTotals
-from .closed_form import linearise
+from .closed_form import columns_of, linearise
 from .replicates import Replicates
 
 ROUNDING = 1e-12
@@ -70,10 +71,10 @@ def subtract(
     if isinstance(joint, Normal):
         return move(joint)
     drawn = joint.contrast(change, names)
-    if not isinstance(joint, Replicates):  # posterior draws know what no draw has shown
-        return drawn
-    fit, given = move(joint.fit), (drawn.names, drawn.values, drawn.support, drawn.centre)
-    return Replicates(*given, fit=fit, moving=fit.moves.moving)
+    if not isinstance(drawn, Replicates) or not isinstance(joint, Replicates):
+        return drawn  # posterior draws know what no draw has shown
+    fit = move(joint.fit)
+    return replace(drawn, centre=fit.mean, fit=fit, moving=fit.moves.moving)
 
 
 def _move(
@@ -85,9 +86,11 @@ def _move(
     certain = _find_certain_ends(first, second, metrics, shared)
     D = np.clip(np.where(np.abs(difference.mean) <= ROUNDING * size, 0.0, difference.mean), *certain.T)
     a, e = (first.share + second.share) / 2, second.effect - first.effect
+    if np.isinf(effective).any() and not variance.census:  # an engine of a user, which counts no draws
+        effective = np.minimum(effective, 1 / (variance.theta_mean * (a**2).sum(axis=0)))
     out_of_reach, parts = _measure_out_of_reach(first, second, shared)
     moves = Moves.of(
-        e + a * (D - e.sum(axis=0)),  # 0 where both predictions have the same overlaps with the draw
+        np.where(_find_alike(first, second, metrics), 0.0, e + a * (D - e.sum(axis=0))),
         a,
         lambda both: variance.covariance(variance.residuals(both)),
         variance=np.diagonal(difference.cov),
@@ -102,11 +105,21 @@ def _move(
     return replace(difference, mean=D, unseen=unseen, moves=moves)
 
 
+def _find_alike(first: _Side, second: _Side, metrics: Sequence[Metric]) -> BoolArray:
+    """Return which draws count alike for both predictions, and so move no difference, (n, k)."""
+    counted, _ = columns_of(metrics)
+    one, other = (side.sample.contributions(counted) for side in (first, second))
+    same = np.abs(one - other) <= ROUNDING * np.maximum(np.abs(one), 1.0)
+    at = {column.name: i for i, column in enumerate(counted)}
+    of_each = [[at[c.name] for c in metric.columns if c.name in at] for metric in metrics]
+    return np.stack([same[:, columns].all(axis=1) for columns in of_each], axis=1)
+
+
 def _measure_reach(first: Normal, second: Normal, metrics: Sequence[Metric]) -> FloatArray:
     """Return how far an unseen draw of average size moves a difference up and down, (k, 2)."""
-    length = np.diff(first.support)[:, 0]
     of_stock = np.maximum(*(np.abs(fit.unseen.reach).sum(axis=-1) for fit in (first, second)))
-    whole = np.where(of_stock < length, of_stock, length * count_clusters_in_error(metrics))
+    # a share is 0 or 1 on an entity, and others move no further than by the stock entities
+    whole = np.where(list(map(is_share, metrics)), count_clusters_in_error(metrics), of_stock)
     return whole[:, None].repeat(2, axis=1)
 
 
@@ -130,8 +143,9 @@ def _measure_out_of_reach(
     change = common / links[1] - common / links[0] if common else 0.0
     averaged = (first.fit.unseen.out_of_reach > 0) | (second.fit.unseen.out_of_reach > 0)
     x, y = first.fit.mean, second.fit.mean
-    down = weights[0] * (1 - x), weights[1] * y, abs(change) * np.where(change > 0, x, 1 - x)
-    up = weights[0] * x, weights[1] * (1 - y), abs(change) * np.where(change > 0, 1 - x, x)
+    right = (x + y) / 2 if change > 0 else 1 - (x + y) / 2
+    down = weights[0] * (1 - x), weights[1] * y, abs(change) * right
+    up = weights[0] * x, weights[1] * (1 - y), abs(change) * (1 - right)
     parts = np.stack([np.stack(down, axis=-1), np.stack(up, axis=-1)], axis=1) * averaged[:, None, None]
     return np.where(averaged, max(*weights, abs(change)), 0.0), parts
 

@@ -19,7 +19,7 @@ from ..metrics.definitions import Metric, entities, hill1, mean_cluster_size, si
 from ..metrics.moves import Moves
 from ..metrics.uncertain import Normal, stacked
 from ..units.units import Units
-from .closed_form import effects, paired_taylor, taylor
+from .closed_form import effects, taylor
 
 COUNTED = (entities, mean_cluster_size)
 HELPED = (singleton_share, hill1)
@@ -35,14 +35,28 @@ class ClosedForm:
     """The closed form, with what the known number of predicted clusters tells of `COUNTED` and `HELPED`."""
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
-        found = taylor(sample, metrics).apply(metrics)
-        sound = {j: metric for j, metric in enumerate(metrics) if not found.reasons[j]}
-        better = list(find_better(sample, found, sound))
+        found, better = _estimate_both(sample, metrics)
         return put_in_place(found, effects(sample, metrics), better, sample) if better else found
 
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Normal:
-        """As `Paired.paired`, by `Taylor`."""
-        return paired_taylor(samples, metrics)
+        """As `Paired.paired`."""
+        fits, parts = list[Normal](), list[FloatArray]()
+        for sample in samples:
+            found, better = _estimate_both(sample, metrics)
+            moved = effects(sample, metrics)
+            fits.append(put_in_place(found, moved, better, sample) if better else found)
+            for at, _, moved_by in better:
+                moved[:, at] = moved_by
+            parts.append(moved)
+        return stacked(fits, samples[0].expansion.variance.covariance(np.hstack(parts)))
+
+
+def _estimate_both(sample: Sample, metrics: Sequence[Metric]) -> tuple[Normal, list[Better]]:
+    """Return metrics by totals alone, and better fits of some."""
+    found = taylor(sample, metrics).apply(metrics)
+    reasons = found.reasons
+    sound = {j: metric for j, metric in enumerate(metrics) if not reasons[j]}
+    return found, list(find_better(sample, found, sound))
 
 
 def find_better(sample: Sample, found: Normal, metrics: Mapping[int, Metric | None]) -> Iterator[Better]:
@@ -123,7 +137,7 @@ def _count_in_two_ways(sample: Sample) -> tuple[Normal, FloatArray]:
         theta=variance.theta_mean,
         df=number.df,
         certain=np.array([[1.0, N]] * 2),
-        parts=np.zeros((2, 2, 3)),
+        parts=np.zeros_like(Moves.none(2).parts),
     )
     K = np.clip(np.array([sample.units.total(PREDICTED_CLUSTERS), N * median]) + sums, 1, N)
     return replace(number, mean=K, cov=cov, moves=moves), moved

@@ -95,8 +95,14 @@ class Replicates(Draws):
 
     @property
     def _few(self) -> BoolArray:
-        """Return which metrics few draws move, of those with a value in every replicate, (k,)."""
-        return (self.moving < FEWEST) & ~np.isnan(self.mean)
+        """Return which metrics few draws move, or all alike, of those with values in all replicates, (k,)."""
+        return ((self.moving < FEWEST) | (self.sd <= ROUNDING)) & ~np.isnan(self.mean)
+
+    def contrast(self, weights: FloatArray, names: Sequence[str]) -> Replicates:
+        """As `Draws.contrast`, with the combinations of the closed form."""
+        drawn, fit = Draws.contrast(self, weights, names), self.fit.contrast(weights, names)
+        moving = np.array([self.moving[row != 0].min() for row in fit.weights])
+        return Replicates(drawn.names, drawn.values, drawn.support, drawn.centre, fit=fit, moving=moving)
 
     def name_kind(self, j: int, kind: Kind | None = None) -> str:
         return self.fit.name_kind(j) if self._few[j] else Draws.name_kind(self, j, kind)
@@ -113,7 +119,8 @@ class Bootstrap(Replicates):
 
     def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
         """Return the replicates without their sample. Their default intervals are equal-tailed."""
-        return Draws(self.names, self.values, self.support, self.centre)
+        given = self.names, self.values, self.support, self.centre, self.unseen
+        return Replicates(*given, fit=self.fit, moving=self.moving)
 
     def acceleration(self) -> FloatArray:
         """Return Σ u³ / (6 (Σ u²)^1.5), (metrics,), u_s being the mean of all g_(s) minus g_(s) (Efron)."""
@@ -198,7 +205,9 @@ def bootstrap(
     fit = taylor(sample, metrics).apply(metrics, order=1)
     draws = totals.apply(metrics)
     given = draws.names, draws.values, draws.support, fit.mean, fit.unseen
-    moving = _count_moving_draws(sample, metrics)
+    # a scheme with pseudo-draws shows errors that no draw has
+    pseudo = len(Z) > len(sample.expansion.unit)
+    moving = np.full(len(metrics), np.inf) if pseudo else _count_moving_draws(sample, metrics)
     return Bootstrap(*given, fit=fit, moving=moving, totals=totals, sample=sample, metrics=metrics)
 
 

@@ -22,7 +22,7 @@ FREE = 5.0
 With it 95 % intervals of differences covered .93 or more in all of 896 cells (docs/unseen.md).
 """
 ROUNDING = 1e-14
-"""Move of a draw that is rounding, over the reach of an unseen one."""
+"""Move of a draw that is rounding, over the reach of an unseen one or over 1."""
 
 
 def count_moving(d: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -87,7 +87,7 @@ class Moves:
         engine, which may not be that of Σd; `reach` (k, 2): how far x would go up and down if all draws were
         unseen ones of average size; `effective` (k,): n_eff/θ.
         """
-        d = np.where(np.abs(d) < ROUNDING * reach.max(axis=-1), 0.0, d)
+        d = np.where(np.abs(d) < ROUNDING * np.maximum(reach.max(axis=-1), 1.0), 0.0, d)
         gains, losses = np.maximum(d, 0.0), np.maximum(-d, 0.0)
         sums = np.stack([gains.sum(axis=0), losses.sum(axis=0)], axis=-1)
         about = np.stack([gains - a * sums[:, 0], losses - a * sums[:, 1]], axis=-1)

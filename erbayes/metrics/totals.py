@@ -17,8 +17,8 @@ from .intervals import Support
 from .uncertain import EMPTY, Normal, compute_covariance, measure_distances, positions
 from .unseen import Unseen
 
-ROUNDING = 1e-11
-"""Distance of a metric from an end of its range that is rounding; second derivatives are exact to 1e-12."""
+ROUNDING = 1e-9
+"""Distance of a metric from an end of its range that is rounding, as few draws lose digits of derivatives."""
 
 
 def gradient(f: Callable[..., Any], x: FloatArray) -> FloatArray:
@@ -144,6 +144,8 @@ class Totals:
     def _take_shares_out_of_reach(self, metrics: Sequence[Metric]) -> FloatArray:
         """Return `Unseen.out_of_reach`, (..., metrics): 0 for those that are no shares of predicted links."""
         share = np.asarray(self.out_of_reach)
+        if not share.any():
+            return np.zeros(1)
         predicted = [PREDICTED_LINKS in (whole_column(c) for c, _ in m.size) and is_share(m) for m in metrics]
         return np.asarray(share[..., None] * predicted)
 

@@ -303,8 +303,11 @@ class Normal(Estimates):
         correlation = np.where(np.outer(known, known), self.cov / np.outer(sd, sd), np.eye(len(sd)))
         value, vector = np.linalg.eigh(correlation)
         z = generator(rng).standard_normal((number, len(sd))) * np.sqrt(np.maximum(value, 0))
-        values = np.clip(kind.quantile(self, ndtr(z @ vector.T)), *np.transpose(self.support))
-        return Draws(self.names, values[None], self.support, self.mean)
+        moving, support = self.moves.there, np.array(self.support)
+        ends = np.where(moving[:, None], self.moves.certain, support)
+        values = np.clip(kind.quantile(self, ndtr(z @ vector.T)), *ends.T)
+        unseen = Unseen(out_of_reach=np.where(moving, 0.0, self.unseen.out_of_reach))
+        return Draws(self.names, values[None], self.support, self.mean, unseen)
 
     def part(self, at: Sequence[int]) -> Self:
         """Return the components at the positions `at`, jointly. Negative ones count from the end."""

@@ -25,8 +25,8 @@ from ..._internal.arrays import FloatArray
 from ..._internal.errors import DataError, Grade, NotIdentified, Sentence, head, need_object, number
 from ...design.sample import Sample, need_sample
 from ...engine.bounded_means import REFUTED, Betting, BoundedMeans, Means, with_draws
-from ...engine.closed_form import taylor
 from ...engine.diagnostics import alarms
+from ...engine.known_clusters import ClosedForm
 from ...metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, ClusterSum, InDomain
 from ...metrics.definitions import Metric, chosen, is_share
 from ...metrics.intervals import DEFAULT, Anytime, Kind, check_level
@@ -296,7 +296,7 @@ def _estimate_metric(sample: Sample, metric: Metric) -> Normal:
     try:
         return BoundedMeans()(sample, [metric])
     except NotIdentified:
-        fit = taylor(sample, [metric]).apply([metric])
+        fit = ClosedForm()(sample, [metric])
     if np.isnan(fit.sd).any():
         raise DataError(f"{metric.name} has no standard error in this sample: label more units")
     return fit
