@@ -14,7 +14,6 @@ import erbayes as eb
 from erbayes import labels as labelling
 from erbayes import metrics as m
 from erbayes.analysis import planning, sensitivity
-from erbayes.design.calibration import links_out_of_reach
 from erbayes.engine import (
     Jackknife,
     Naive,
@@ -89,7 +88,7 @@ REFUSED = {
     **{
         f"{name} of {given}": (partial(door, value), f"Units are needed, as .* makes them or sample.units, not {given}$")
         for name, door in {
-            "naive": eb.engine.naive, "P_naive": eb.engine.P_naive, "links out of reach": links_out_of_reach,
+            "naive": eb.engine.naive, "P_naive": eb.engine.P_naive,
             "mislabel": lambda x: labelling.annotators.error_models.mislabel(x, labelling.Annotator(labelling.MissedPieces(0.1))),
         }.items()
         for given, value in {"Sample": SAMPLE, "DataFrame": L.to_frame(), "None": None}.items()

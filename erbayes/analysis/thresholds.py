@@ -152,7 +152,7 @@ class Curve(Pictured):
         stays = ~known
         if known.any():
             part = part.part(np.flatnonzero(known).tolist())
-            cov = part.cov + np.diag(_allow_for_unseen(part))
+            cov = part.cov + np.diag(part.unseen.spread_pseudo_draws(DEFAULT.mass))
             stays[known] = _keep_best(part.estimate, cov, level, self._census)
         order = table.assign(known=known)[stays].sort_values(["known", "estimate"], ascending=False).index
         return table.loc[order].reset_index(drop=True)
@@ -255,13 +255,6 @@ def describe_few(effective: FloatArray, sample: Sample) -> list[str]:
 def _count_needed(least: float, level: float) -> float:
     """Return the effective draws, all without an error, from which a lower limit can reach `least`."""
     return max(CERTIFIED_FROM, log(1 - level) / log(least))
-
-
-def _allow_for_unseen(part: Normal | Draws) -> FloatArray:
-    """Return the variance of each estimate, (K,), from errors that no draw has shown; 0 for draws."""
-    if isinstance(part, Draws):
-        return np.zeros(len(part.names))
-    return part.unseen.spread_pseudo_draws(DEFAULT.mass)
 
 
 def _keep_best(x: FloatArray, cov: FloatArray, level: float, census: bool) -> BoolArray:

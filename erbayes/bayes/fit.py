@@ -12,7 +12,6 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray, Seed, generator
 from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence
-from ..design.calibration import links_out_of_reach
 from ..design.contract import draws_records
 from ..design.sample import Sample
 from ..engine import PooledDraws, taylor
@@ -350,10 +349,9 @@ def _fit_and_warn(
         if beside.matched.used:
             truth = draw_and_join(sample, model.of_truth, beside, sampler, rng, fit.total(COMMON_LINKS))
             fit = replace(fit, truth=truth if truth.doubt < REFUSED else None)
-    if links_out_of_reach(evidence.units) < 0.1:
-        for alarm in out_of_balance(sample):
-            known = f"{alarm} A size model relies on the known total."
-            warnings.warn(Sentence(known, Grade.FAULT), Alarm, stacklevel=3)
+    for alarm in out_of_balance(sample):
+        known = f"{alarm} A size model relies on the known total."
+        warnings.warn(Sentence(known, alarm.grade), Alarm, stacklevel=3)
     if problems := fit.problems():
         warnings.warn("; ".join(problems), NotConverged, stacklevel=3)
     return fit

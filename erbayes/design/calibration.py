@@ -321,22 +321,12 @@ class Calibrated:
         counted = [c.column if isinstance(c, InDomain) else c for c in columns]
         shares = [float(known.share_above(c, units.m.max())) for c in counted if isinstance(c, ClusterSum)]
         # totals that count few records of large clusters, such as the number of clusters, need none of them
-        if (beyond := links_out_of_reach(units)) > NOTABLE and max(shares, default=1.0) > NOTABLE:
+        beyond = float(known.share_above(PREDICTED_LINKS, units.m.max()))
+        if beyond > NOTABLE and max(shares, default=1.0) > NOTABLE:
             raise DataError(
                 f"{beyond:.0%} of all predicted links lie in clusters larger than any that the "
                 "sample touches: no weight can represent them; do without calibration"
             )
-
-
-def links_out_of_reach(units: Units) -> float:
-    """Return the share of all predicted links in clusters larger than any that the units touch, in [0, 1]."""
-    need_units(units)
-    if units.known is None:
-        raise NotIdentified(
-            "the links of the prediction are not known: labelled records that are "
-            "missing in it were kept; Missing.OMIT restricts the population instead"
-        )
-    return float(units.known.share_above(PREDICTED_LINKS, units.m.max()))
 
 
 def links_expected_beyond(known: KnownTotals, chance: ClusterSum, draws: int) -> float:

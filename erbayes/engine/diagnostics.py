@@ -166,20 +166,8 @@ def alarms(sample: Sample, metrics: Wanted = USUAL, printed: pd.DataFrame | None
     """Return the alarms of a sample: sentences about doubtful estimates, each with its grade and remedy.
 
     The list is empty if there are none. The grade of each sentence says what it means for those who quote a
-    number (its `Grade`). These bounds are conventions, not tests of a stated size.
-
-    - Note: no draw shows an error of a metric, so that its standard error is 0; estimated predicted links are
-      off by less than metrics feel.
-    - Caution: a standard error is 0 although the metric is not at an end of its range; a jackknife standard
-      error is over 1.5 times Taylor's; a single draw decides whether a metric is 0/0; over a tenth of all
-      predicted links are out of reach: in clusters larger than any in the sample.
-    - Fault: there is a single draw; a printed interval has no length although no draw shows an error, or is
-      shorter than the share of links out of reach, for which it should allow; estimated predicted links are
-      over 3 standard errors off their known number, of which chance may have missed those out of reach, and a
-      metric counts links (else a caution); over a tenth of the draws are unresolved (see `Responding`); there
-      is no repeat, which chance brings in one of a thousand samples; each labelled entity has one record, and
-      the prediction joins five or more of these to others; over a twentieth of the labelled records are left
-      out (`Missing.OMIT`), which a census can have too.
+    number (its `Grade`). These bounds are conventions, not tests of a stated size. A table of all alarms, with
+    the reason of each grade and what to do, is in docs/guide/which-estimator.md.
 
     Parameters
     ----------

@@ -8,9 +8,9 @@ from typing import Any
 
 from .._internal.arrays import Seed
 from .._internal.errors import DataError, Grade, Sentence, import_extra
-from ..design.calibration import links_out_of_reach
 from ..design.contract import draws_records
 from ..design.sample import Sample
+from ..metrics.columns import PREDICTED_LINKS
 from ..metrics.definitions import Metric
 from ..metrics.uncertain import Draws, Normal
 from ..metrics.unseen import NOTABLE
@@ -75,7 +75,7 @@ def fits_a_model(engine: Engine) -> bool:
 
 def _has_heavy_tail(sample: Sample, metrics: Sequence[Metric]) -> bool:
     """Return whether a few units carry the metrics, or the sample misses the large predicted clusters."""
-    if sample.units.known is not None and links_out_of_reach(sample.units) > NOTABLE:
+    if sample.out_of_reach(PREDICTED_LINKS) > NOTABLE:
         return True
     return bool(warn_heavy_tail(sample, metrics, taylor(sample, metrics).apply(metrics)))
 
