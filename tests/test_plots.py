@@ -156,11 +156,10 @@ def test_forest_of_a_comparison_a_bootstrap_and_differences(ax):
     drawn = plots.forest(boot, ax=Figure().subplots())
     np.testing.assert_array_equal(spans(drawn.collections[0])[:, :, 0], boot.interval())
 
-    names = [metric.name for metric in found.metrics]
-    apart = found.joint.contrast(np.hstack([-np.eye(4), np.eye(4)]), names)
-    assert apart.mean[3] == 0, "a difference that is small needs no axis of its own"
+    names = [metric.name for metric in CHOSEN]
+    apart = found.joint.part([0, 1, 2, 4, 5, 6]).contrast(np.hstack([-np.eye(3), np.eye(3)]), names)
     assert len(plots.forest(apart, ax=Figure().subplots()).figure.axes) == 1
-    fewer = apart.contrast(100 * np.eye(4), names)
+    fewer = apart.contrast(100 * np.eye(3), names)
     assert len(plots.forest(fewer, ax=Figure().subplots()).figure.axes) > 1
 
 

@@ -99,9 +99,9 @@ def estimate(
     Estimates with 95 % intervals
                        estimate     se  lower  upper  kind
     metric
-    pairwise-precision    0.819  0.027  0.761  0.868  Beta
+    pairwise-precision    0.819  0.027  0.760  0.867  Beta
     pairwise-recall       0.916  0.016  0.878  0.942  Beta
-    pairwise-f1           0.865  0.018  0.825  0.897  Beta
+    pairwise-f1           0.865  0.018  0.823  0.896  Beta
     b3-precision          0.901  0.014  0.871  0.926  Beta
     b3-recall             0.923  0.012  0.897  0.944  Beta
     cluster-recall        0.661  0.038  0.585  0.733  Beta

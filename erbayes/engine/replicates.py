@@ -177,13 +177,13 @@ def bootstrap(
     Examples
     --------
     >>> import erbayes as eb
-    >>> units = eb.measure({i: i // 3 for i in range(24)}, {i: i // 4 for i in range(24)})
+    >>> units = eb.measure({i: i // 3 for i in range(120)}, {i: i // 4 for i in range(120)})
     >>> sample = eb.Sample(units, eb.UniformClusters())
     >>> boot = bootstrap(sample, "pairwise-recall", rng=1)
     >>> boot.table(0.9)[["estimate", "lower", "upper"]].round(2)
                      estimate  lower  upper
     metric
-    pairwise-recall      0.44    0.4    0.5
+    pairwise-recall      0.44   0.42   0.47
     """
     need_sample(sample)
     replicates = whole(replicates, "replicates")
