@@ -190,8 +190,9 @@ def compare(
         engine=engine,
         rng=rng,
     )
+    levels = comparison.levels()
     for name, sample in zip(comparison.predictions, comparison.samples, strict=True):
-        for alarm in alarms(sample, metrics):
+        for alarm in alarms(sample, metrics, levels[levels["prediction"] == name]):
             warnings.warn(alarm.about(f"{name}: "), Alarm, stacklevel=2)
     return comparison
 

@@ -28,15 +28,7 @@ class Shared:
 
     @classmethod
     def of(cls, first: Clustering, second: Clustering) -> Shared:
-        """Count what two clusterings of the same records share.
-
-        Examples
-        --------
-        >>> a, b = ({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y", 4: "z"})
-        >>> found = Shared.of(Clustering.of(a, "a"), Clustering.of(b, "b"))
-        >>> found.links, found.clusters, found.alone[0]
-        (1.0, 1.0, (array([2.]), array([1.])))
-        """
+        """Count what two clusterings of the same records share."""
         codes = second.codes[look_up(second.records, first.records)]
         of_both, n = np.unique(first.codes * len(second.sizes) + codes, return_counts=True)
         one, other = np.divmod(of_both, len(second.sizes))

@@ -63,12 +63,8 @@ def degrees(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
     counts = [j for j, m in enumerate(metrics) if not np.isfinite(m.support).all()]
     if counts:
         e = effects(sample, [metrics[j] for j in counts])
-        found[counts] = count_degrees(e - e.mean(axis=0))
+        e = e - e.mean(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            varied = (e**4).sum(axis=0) / (e**2).sum(axis=0) ** 2 - 1 / len(e)
+            found[counts] = np.where(varied > 1e-12, 2 / varied, np.inf)
     return found
-
-
-def count_degrees(e: FloatArray) -> FloatArray:
-    """Return the degrees of freedom of a variance from effects of draws, (n, k), by their fourth moments."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        varied = (e**4).sum(axis=0) / (e**2).sum(axis=0) ** 2 - 1 / len(e)
-        return np.asarray(np.where(varied > 1e-12, 2 / varied, np.inf))

@@ -46,18 +46,13 @@ class ComparedByDomain(Tabled):
     effective: FloatArray
     fewest: float = FEWEST
 
-    @property
-    def predictions(self) -> tuple[str, ...]:
-        """Return the names of the predictions, (p,)."""
-        return self.comparison.predictions
-
     def table(
         self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
     ) -> pd.DataFrame:
         """Return each prediction minus each earlier one by domain, for parameters of `ByDomain.table`."""
         k, tables = len(self.metrics), []
         census = self.samples[0].expansion.variance.census
-        for (i, first), (j, second) in combinations(enumerate(self.predictions), 2):
+        for (i, first), (j, second) in combinations(enumerate(self.comparison.predictions), 2):
             names = [text(domain) for domain in self.domains for _ in self.metrics]
             moved = subtract(
                 self.joint, self.samples, self.by_metric, [(i, j)], names, self.comparison.overlaps
