@@ -241,11 +241,12 @@ def _warn_no_variation(fit: Normal, intervals: pd.DataFrame) -> list[Sentence]:
         else:
             what += f"{_name_intervals(points)} have no length: do not quote them."
         sentences.append(Sentence(what, Grade.NOTE if points.empty else Grade.FAULT))
-    if not _choose_shorter(intervals, equal, ROUNDING).empty:
-        what = (
-            f"The sample shows no variation of {', '.join(equal)}, since all draws are alike: an interval "
-            "without length is no evidence of certainty; label more units."
-        )
+    if equal:
+        what = f"The sample shows no variation of {', '.join(equal)}, since all draws are alike: "
+        if _choose_shorter(intervals, equal, ROUNDING).empty:
+            what += "only unseen draws give its interval a length; label more units."
+        else:
+            what += "an interval without length is no evidence of certainty; label more units."
         sentences.append(Sentence(what, Grade.CAUTION))
     return sentences
 
