@@ -166,8 +166,8 @@ def alarms(sample: Sample, metrics: Wanted = USUAL, printed: pd.DataFrame | None
     """Return the alarms of a sample: sentences about doubtful estimates, each with its grade and remedy.
 
     The list is empty if there are none. The grade of each sentence says what it means for those who quote a
-    number (its `Grade`). These bounds are conventions, not tests of a stated size. A table of all alarms, with
-    the reason of each grade and what to do, is in docs/guide/which-estimator.md.
+    number (its `Grade`). These bounds are conventions, not tests of a stated size. A table of all alarms,
+    with the reason of each grade and what to do, is in docs/guide/which-estimator.md.
 
     Parameters
     ----------
