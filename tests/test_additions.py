@@ -415,7 +415,7 @@ class TestKind:
                 narrow = found.interval(0.5, kind)
                 assert (np.diff(narrow) < np.diff(bounds)).all()
             else:
-                wrong = f"{type(kind).__name__} is no interval of a {name}"
+                wrong = f"{type(kind).__name__} is no interval of a {type(found).__name__}"
                 with pytest.raises(eb.DataError, match=wrong) as refused:
                     found.interval(0.8, kind)
                 assert not [cls for cls in KINDS if cls.__name__ not in str(refused.value)]

@@ -293,9 +293,7 @@ def test_metrics_do_not_hold_out_of_balance(known, off):
     found = check(off_balance(known, 20), {R: 0.01, m.b3_recall: 0.3})
     assert found.verdicts == (Verdict.OPEN if off else Verdict.HOLDS,) * 2
     said = "the sample has a fault: Out of balance: the sample estimates 520 predicted links"
-    missing = "42.2% of all predicted links are missing in what the draws estimate of their number"
-    of_recall = missing if known > 640 else said
-    assert [why.startswith(of) for why, of in zip(found.reasons, (of_recall, said), strict=True)] == [off] * 2
+    assert [why.startswith(said) for why in found.reasons] == [off] * 2
 
 
 def test_designs_that_never_draw_some_records_have_no_balance():

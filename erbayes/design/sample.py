@@ -13,7 +13,7 @@ from .._internal.arrays import FloatArray
 from .._internal.errors import need, need_object
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, Column, Known
 from ..units.units import Units, need_units
-from .contract import Design, Expansion
+from .contract import Design, Expansion, draws_records
 
 ERRORS = 3.0
 """Standard errors between estimated and known predicted links above which a sample is out of balance, which
@@ -135,9 +135,11 @@ class Sample:
     def underrepresented_links(self) -> FloatArray:
         """Return the share of predicted links for which draws cannot speak, (...); 0 if it is not known.
 
-        They are out of reach, or are missing in an estimate that is over three errors below their number.
+        They are out of reach, or are missing in an estimate that is over three errors below their number. Draws
+        of records seldom miss so many by chance: there it is rather a prediction of other records.
         """
-        share, found = self.out_of_reach(PREDICTED_LINKS), self.balance_links()
+        share = self.out_of_reach(PREDICTED_LINKS)
+        found = None if draws_records(self.design) else self.balance_links()
         if found is None or not found[-1]:
             return share
         estimate, error, number = found
