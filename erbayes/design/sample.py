@@ -135,8 +135,8 @@ class Sample:
     def underrepresented_links(self) -> FloatArray:
         """Return the share of predicted links for which draws cannot speak, (...); 0 if it is not known.
 
-        They are out of reach, or are missing in an estimate that is over three errors below their number. Draws
-        of records seldom miss so many by chance: there it is rather a prediction of other records.
+        They are out of reach, or are missing in an estimate that is over three errors below their number.
+        Draws of records seldom miss so many by chance: there it is rather a prediction of other records.
         """
         share = self.out_of_reach(PREDICTED_LINKS)
         found = None if draws_records(self.design) else self.balance_links()
