@@ -24,8 +24,8 @@ from .closed_form import effects, taylor
 COUNTED = (entities, mean_cluster_size)
 HELPED = (singleton_share, hill1)
 """Other metrics of the truth alone that the number of predicted clusters helps (benchmarks/impact.md)."""
-ROUNDING = 1e-9
-"""Share of the length of an interval that is rounding."""
+HALF = 0.5
+"""Entities by which a record of an unseen draw may have more, or fewer, than its predicted clusters."""
 Better = tuple[list[int], Normal, FloatArray]
 """Positions of components, a fit that takes their place, and what each draw moves it by, (n, k)."""
 
@@ -92,55 +92,43 @@ def put_in_place(found: Normal, moved: FloatArray, better: Sequence[Better], sam
 def _count_entities(sample: Sample, metrics: Sequence[Metric | None]) -> tuple[Normal, FloatArray]:
     """Return the number of entities K, or the mean size N/K, and what each draw moves them by, (n, k).
 
-    Of two ways to count, that of the shorter interval is taken, and the clusters if both are as long.
+    K is the known number of predicted clusters, plus gains, less losses N a_s (v_s - x_s) of draws, for the
+    share a_s of a draw in the records, and its entities v_s and predicted clusters x_s per record.
     """
-    two, moved = _count_in_two_ways(sample)
-    # at one level, so that the estimate depends on none; a variance below 0 leaves no interval
-    length = np.nan_to_num(np.diff(two.interval(0.95))[:, 0], nan=np.inf)
-    best = int(length[1] < (1 - ROUNDING) * length[0])
-    N, K, taken = sample.units.total(RECORDS), two.mean[best], two.part([best] * len(metrics))
-    is_size = np.array([metric == mean_cluster_size for metric in metrics])
-    slope = np.where(is_size, -N / K**2, 1.0)
-    fit = replace(
-        taken,
-        mean=np.where(is_size, N / K, K),
-        cov=np.outer(slope, slope) * two.cov[best, best],
-        support=tuple(COUNTED[size].support for size in is_size.astype(int)),
-        moves=replace(taken.moves, over=np.where(is_size, N, np.nan)),
-    )
-    return fit, moved[:, [best]] * slope
-
-
-def _count_in_two_ways(sample: Sample) -> tuple[Normal, FloatArray]:
-    """Return the number of entities K, and what each draw moves it by, (n, 2), by clusters and by the median.
-
-    K is N c plus gains, less losses N a_s (v_s - c_s) of draws, for the share a_s of a draw in the records
-    and its entities per record v_s. First, c is the known number of predicted clusters per record, and c_s
-    that of the draw; then both are the median of v. An unseen record may be single, or of a large entity.
-    """
-    N, expansion, variance = sample.units.total(RECORDS), sample.expansion, sample.expansion.variance
-    columns = (sample.units.column(c) for c in (RECORDS, ENTITIES, PREDICTED_CLUSTERS))
-    size, counted, clusters = (column[expansion.unit] for column in columns)
-    a = expansion.weight * size / (expansion.weight @ size)
-    median = np.quantile(counted / size, 0.5, weights=np.abs(a), method="inverted_cdf")
-    d = (N * a / size)[:, None] * np.column_stack([counted - clusters, counted - median * size])
-    sums, number = d.sum(axis=0), taylor(sample, [entities]).apply([entities], order=1).part([0, 0])
-    moved = variance.residuals(d - a[:, None] * sums)
-    cov = variance.covariance(moved)
+    units, expansion, variance = sample.units, sample.expansion, sample.expansion.variance
+    columns = (units.column(c)[expansion.unit, None] for c in (RECORDS, ENTITIES, PREDICTED_CLUSTERS))
+    (size, counted, clusters), N = columns, units.total(RECORDS)
+    a = expansion.weight[:, None] * size / (expansion.weight @ size)
+    d = N * a * (counted - clusters) / size
+    drawn = np.unique(expansion.unit)
+    least = units.column(ENTITIES)[drawn].sum()  # those drawn, and at most each record of the others
+    ends = np.array([least, N - units.size[drawn].sum() + least])
+    K = np.clip(units.total(PREDICTED_CLUSTERS) + d.sum(axis=0), *ends)
+    moved = variance.residuals(d - a * d.sum(axis=0))
+    plain, cov = taylor(sample, [entities]).apply([entities]), variance.covariance(moved)
     moves = Moves.of(
         d,
-        a[:, None],
+        a,
         lambda both: variance.covariance(variance.residuals(both)),
-        variance=np.diagonal(cov),
-        reach=N * np.array([[0.5, 0.5], [1 - median, median]]),
-        effective=number.unseen.effective,
+        variance=cov[0],
+        reach=np.full((1, 2), HALF * N),
+        effective=plain.unseen.effective,
         theta=variance.theta_mean,
-        df=number.df,
-        certain=np.array([[1.0, N]] * 2),
-        parts=np.zeros_like(Moves.none(2).parts),
+        df=plain.df,
+        certain=ends[None],
+        parts=np.zeros_like(Moves.none(1).parts),
     )
-    K = np.clip(np.array([sample.units.total(PREDICTED_CLUSTERS), N * median]) + sums, 1, N)
-    return replace(number, mean=K, cov=cov, moves=moves), moved
+    number = replace(plain, mean=K, cov=cov, moves=moves).part([0] * len(metrics))
+    is_size = np.array([metric == mean_cluster_size for metric in metrics])
+    slope, certain = np.where(is_size, -N / K**2, 1.0), np.where(is_size[:, None], N / ends[::-1], ends)
+    fit = replace(
+        number,
+        mean=np.where(is_size, N / K, K),
+        cov=np.outer(slope, slope) * cov,
+        support=tuple(COUNTED[size].support for size in is_size.astype(int)),
+        moves=replace(number.moves, over=np.where(is_size, N, np.nan), certain=certain),
+    )
+    return fit, moved * slope
 
 
 def _calibrate(sample: Sample, metrics: Sequence[Metric]) -> tuple[Normal, FloatArray]:
