@@ -219,3 +219,22 @@ def test_expected_pairs_of_draws_of_two_records_by_every_pair_of_records(column)
         repeats += again / 6
     found = _count_expected_repeats(eb.Sample(units, design))
     assert len(units) == 6 and found == pytest.approx(15 * repeats, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "design", [eb.UniformRecords(), eb.UniformClusters(), eb.UniformClusters(300), eb.DistinctEntities(90)]
+)
+def test_the_balance_of_links_is_that_of_the_table(design):
+    """The alarm and intervals take it from the sample, which has many samples at once, and the table from metrics."""
+    truth = pd.Series(np.repeat(np.arange(300), np.arange(300) % 5 + 1))
+    prediction = truth.where(np.random.default_rng(0).random(len(truth)) > 0.1, -1 - np.arange(len(truth)))
+    sample = eb.Sample(eb.measure(prediction, truth[truth < 60]), design)
+    row = eb.balance(sample).loc["predicted_links"]
+    np.testing.assert_allclose(sample.balance_links(), [row.estimate, row.se, row.known], rtol=1e-12)
+
+
+def test_an_estimate_inside_its_range_is_not_said_to_be_flawless():
+    """Entities of one size have a standard error of 0, and no end of a range."""
+    truth = pd.Series(np.repeat(np.arange(200), 2))
+    found = eb.estimate(truth, truth[truth < 40], eb.UniformRecords(), "entities")
+    assert found.sd[0] == 0 and found.sentence().startswith("The estimate of entities is 200.0 (95 % ")

@@ -99,8 +99,6 @@ def difference(d, reach=1.0, draws=None, level=0.95):
         effective=np.array([float(draws)]),
         theta=1.0,
         df=np.array([n - 1.0]),
-        certain=np.array([[-np.inf, np.inf]]),
-        parts=np.zeros((1, 2, 1)),
     )
     line = ((-np.inf, np.inf),)
     fit = Normal(names=("x",), mean=D, cov=variance[None], df=np.array([n - 1.0]), support=line, moves=moves)

@@ -16,7 +16,7 @@ import numpy as np
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, NotIdentified, head, need, need_object
-from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, InDomain, pairs
+from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, InDomain, pairs, whole_column
 from ..metrics.unseen import NOTABLE as NOTABLE
 from ..units.units import KnownTotals, Units, need_units
 from .contract import Design, Expansion
@@ -318,7 +318,7 @@ class Calibrated:
 
     def _refuse_out_of_reach(self, known: KnownTotals, units: Units, columns: Sequence[KnownColumn]) -> None:
         """Refuse totals a large part of which is in clusters larger than any in the sample."""
-        counted = [c.column if isinstance(c, InDomain) else c for c in columns]
+        counted = [whole_column(c) for c in columns]
         shares = [float(known.share_above(c, units.m.max())) for c in counted if isinstance(c, ClusterSum)]
         # totals that count few records of large clusters, such as the number of clusters, need none of them
         beyond = float(known.share_above(PREDICTED_LINKS, units.m.max()))

@@ -22,12 +22,13 @@ from ..metrics.definitions import (
     N,
     Value,
     Wanted,
+    averages_predicted_links,
     chosen,
     chosen_one,
-    is_share,
     pairwise_precision,
 )
-from ..metrics.uncertain import EMPTY, Draws, Normal
+from ..metrics.sentences import is_at_an_end
+from ..metrics.uncertain import EMPTY, Normal
 from ..metrics.unseen import NOTABLE
 from .closed_form import effects, taylor
 from .leave_one_out import jackknife
@@ -221,13 +222,15 @@ def _choose_shorter(intervals: pd.DataFrame, names: Sequence[str], length: float
 
 
 def _name_intervals(rows: pd.DataFrame) -> str:
+    """Return the kinds and the metrics of rows in words."""
     kinds, names = (", ".join(rows[column].unique()) for column in ("kind", "metric"))
     return f"{kinds} intervals of {names}"
 
 
 def _warn_no_variation(fit: Normal, intervals: pd.DataFrame) -> list[Sentence]:
     """Return the alarms of metrics without a standard error: at an end of their range, and inside it."""
-    sure = [(name, at_an_end(fit, j)) for j, name in enumerate(fit.names) if fit.sd[j] == 0]
+    of_each = zip(fit.names, fit.mean.tolist(), fit.support, fit.sd.tolist(), strict=True)
+    sure = [(name, is_at_an_end(x, support)) for name, x, support, sd in of_each if sd == 0]
     flawless, equal = ([name for name, end in sure if end is wanted] for wanted in (True, False))
     sentences = []
     if flawless:
@@ -251,14 +254,9 @@ def _warn_no_variation(fit: Normal, intervals: pd.DataFrame) -> list[Sentence]:
     return sentences
 
 
-def at_an_end(fit: Normal | Draws, j: int) -> bool:
-    """Return whether an estimate is an end of its range up to rounding, as without an error in the sample."""
-    return bool(np.isclose(fit.estimate[j], fit.support[j], rtol=0, atol=ROUNDING).any())
-
-
 def _find_short(sample: Sample, metrics: Sequence[Metric], intervals: pd.DataFrame) -> pd.DataFrame:
     """Return the rows whose intervals do not allow for predicted links out of reach."""
-    names = [m.name for m in metrics if is_share(m) and PREDICTED_LINKS in dict(m.size)]
+    names = [m.name for m in metrics if averages_predicted_links(m)]
     # these links may be all right or all wrong, and an interval of both is as long as their share
     return _choose_shorter(intervals, names, float(sample.underrepresented_links()) - ROUNDING)
 
@@ -356,7 +354,7 @@ def _find_missed_by_chance(sample: Sample) -> float:
     """Return the share of predicted links out of reach if chance may have missed them, else 0."""
     design = sample.design
     # a draw reaches a record, or an entity, which is in a cluster at least and in few as a rule
-    by_unit = RECORDS if draws_records(sample.design) else PREDICTED_CLUSTERS
+    by_unit = RECORDS if draws_records(design) else PREDICTED_CLUSTERS
     chance = design.chance if isinstance(design, ByPredictedSize) else by_unit
     missed = (1 - float(sample.out_of_reach(chance))) ** len(sample.expansion.unit)
     return float(sample.out_of_reach(PREDICTED_LINKS)) if missed > MISSED else 0.0

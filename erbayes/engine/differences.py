@@ -98,10 +98,9 @@ def _move(
         effective=effective,
         theta=variance.theta_mean,
         df=difference.df,
-        certain=certain,
-        parts=parts,
     )
     unseen = Unseen(effective=effective, out_of_reach=out_of_reach)
+    moves = replace(moves, certain=certain, parts=parts)
     return replace(difference, mean=D, unseen=unseen, moves=moves)
 
 

@@ -115,8 +115,6 @@ def _count_entities(sample: Sample, metrics: Sequence[Metric | None]) -> tuple[N
         effective=plain.unseen.effective,
         theta=variance.theta_mean,
         df=plain.df,
-        certain=ends[None],
-        parts=np.zeros_like(Moves.none(1).parts),
     )
     number = replace(plain, mean=K, cov=cov, moves=moves).part([0] * len(metrics))
     is_size = np.array([metric == mean_cluster_size for metric in metrics])

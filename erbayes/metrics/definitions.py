@@ -173,6 +173,12 @@ def is_share(metric: Metric) -> bool:
         return bool(np.isclose(top(first + second), top(first) + top(second), rtol=1e-9, atol=0))
 
 
+def averages_predicted_links(metric: Metric) -> bool:
+    """Return whether a metric is a share of predicted links, alone or with others, also in a domain."""
+    # the columns first, since the formula takes longer
+    return u.PREDICTED_LINKS in (u.whole_column(c) for c, _ in metric.size) and is_share(metric)
+
+
 def coefficients_of_size(metrics: Sequence[Metric], names: Sequence[str]) -> FloatArray:
     """Return the coefficients of the total that each metric averages over, by totals, (metrics, k)."""
     at = {name: i for i, name in enumerate(names)}

@@ -77,10 +77,8 @@ class Moves:
         effective: FloatArray,
         theta: float,
         df: FloatArray,
-        certain: FloatArray,
-        parts: FloatArray,
     ) -> Moves:
-        """Return gains and losses of draws that move sums by d, (n, k).
+        """Return gains and losses of draws that move sums by d, (n, k), with nothing certain or out of reach.
 
         `a` (n, k): shares of draws in the total that is averaged over, Σa = 1; `covariance` maps
         contributions (n, 2) to their covariance (2, 2) under the design; `variance` (k,): that of x by the
@@ -106,8 +104,8 @@ class Moves:
             step=step,
             df=np.minimum(df[:, None], of_each + FREE),
             moving=moving,
-            certain=certain,
-            parts=parts,
+            certain=np.tile([-np.inf, np.inf], (len(moving), 1)),
+            parts=np.zeros((len(moving), 2, 3)),
             over=np.full_like(moving, np.nan),
         )
 

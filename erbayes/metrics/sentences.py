@@ -46,6 +46,11 @@ def describe_estimate(
     return f"{sentence.format(written(estimate))} ({precision})."
 
 
+def is_at_an_end(estimate: float, support: Support) -> bool:
+    """Return whether an estimate is an end of its range up to rounding, as without an error in the sample."""
+    return bool(np.isclose(estimate, support, rtol=0, atol=ROUNDING).any())
+
+
 def describe_flawless(
     name: str, support: Support, estimate: float, bounds: Sequence[float], level: str, draws: str
 ) -> str:

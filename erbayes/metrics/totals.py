@@ -11,8 +11,8 @@ from scipy.sparse import csr_array
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import NotIdentified
-from .columns import PREDICTED_CLUSTERS, PREDICTED_LINKS, whole_column
-from .definitions import Metric, Wanted, chosen, coefficients_of_size, is_share
+from .columns import PREDICTED_CLUSTERS, whole_column
+from .definitions import Metric, Wanted, averages_predicted_links, chosen, coefficients_of_size
 from .intervals import Support
 from .uncertain import EMPTY, Normal, compute_covariance, measure_distances, positions
 from .unseen import Unseen
@@ -49,7 +49,7 @@ class Totals:
 
     `moment` (..., k, k): Σ z z' of the contributions z of draws; `free`: degrees of freedom per draw;
     `theta`: mean finite-population correction; `absolute`: false if totals are known up to a common factor;
-    `stock` (4, k): columns of `Units.stock`; `out_of_reach` (...): known share of predicted links that are.
+    `stock` (4, k): columns of `Units.stock`; `out_of_reach` (...): `Unseen.out_of_reach` of predicted links.
     """
 
     names: tuple[str, ...]
@@ -146,8 +146,7 @@ class Totals:
         share = np.asarray(self.out_of_reach)
         if not share.any():
             return np.zeros(1)
-        predicted = [PREDICTED_LINKS in (whole_column(c) for c, _ in m.size) and is_share(m) for m in metrics]
-        return np.asarray(share[..., None] * predicted)
+        return np.asarray(share[..., None] * list(map(averages_predicted_links, metrics)))
 
     def _compute_squares(self, sized: FloatArray) -> FloatArray:
         """Return s'Ms of each row s of `sized`, (..., metrics), for M = `moment`. Rows have few entries."""

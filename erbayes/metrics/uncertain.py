@@ -27,7 +27,7 @@ from .intervals import (
     interval,
 )
 from .moves import Moves
-from .sentences import ROUNDING, choose_quoted, describe_estimate, describe_flawless
+from .sentences import ROUNDING, choose_quoted, describe_estimate, describe_flawless, is_at_an_end
 from .unseen import Unseen, by_component, map_components, stack_components
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class Estimates(Pictured):
                 said = f"There is no estimate of {name}: {why}."
             elif np.ptp(ends) <= ROUNDING and not self.census:
                 said = f"Do not quote {name}: its interval has no length, since no draw differs."
-            elif sd == 0 and not self.census:
+            elif sd == 0 and not self.census and is_at_an_end(float(self.estimate[j]), self.support[j]):
                 said = describe_flawless(*given, ends, percent, "No draw")
             else:
                 named = "" if any("% interval" in sentence for sentence in sentences) else percent

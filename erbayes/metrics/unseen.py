@@ -66,8 +66,8 @@ class Unseen:
     `effective` (..., k): effective number of draws over the finite-population correction, n_eff/θ: ∞ for a
     census; `reach` (..., k, 2): changes of the metric, to first order, if all draws were of the one entity
     that lowers it most, or raises it most; by default they reach the ends of a bounded support, and are 0 on
-    others; `out_of_reach` (..., k): the known share of what the metric averages over in clusters larger than
-    any that a draw touches. A number counts for all metrics.
+    others; `out_of_reach` (..., k): the known share of what the metric averages over for which draws cannot
+    speak, as that in clusters larger than any that one touches. A number counts for all metrics.
     """
 
     effective: FloatArray = by_component(-1, default=np.inf)

@@ -32,10 +32,10 @@ from ..analysis.stages import Stages
 from ..design import ByPredictedSize, UniformClusters, UniformRecords, WeightedRecords
 from ..design.sample import Sample
 from ..engine import Engine, Jackknife, Resampled, Taylor
-from ..engine.diagnostics import alarms, at_an_end, balance, influence
+from ..engine.diagnostics import alarms, balance, influence
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..metrics.intervals import EqualTailed, Kind, check_level, suitable
-from ..metrics.sentences import choose_quoted, describe_estimate, describe_flawless
+from ..metrics.sentences import choose_quoted, describe_estimate, describe_flawless, is_at_an_end
 from ..metrics.uncertain import Draws, Normal
 
 if TYPE_CHECKING:
@@ -348,7 +348,7 @@ def _quote_metric(
             f"Do not quote {metric.name} from this column: its interval has no length, although not every "
             "unit is labelled."
         )
-    if not census and sd == 0 and at_an_end(result, j):
+    if not census and sd == 0 and is_at_an_end(value, metric.support):
         draws = f"Of {len(sample.expansion.unit):,} draws none"
         return describe_flawless(metric.name, metric.support, value, ends, percent, draws)
     return describe_estimate(metric.name, metric.support, value, sd, ends, "" if named else percent, census)

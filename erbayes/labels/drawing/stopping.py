@@ -27,7 +27,7 @@ from ...design.sample import Sample, need_sample
 from ...engine.bounded_means import REFUTED, Betting, BoundedMeans, Means, with_draws
 from ...engine.diagnostics import alarms
 from ...engine.known_clusters import ClosedForm
-from ...metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, ClusterSum, InDomain
+from ...metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, ClusterSum, whole_column
 from ...metrics.definitions import Metric, chosen, is_share
 from ...metrics.intervals import DEFAULT, Anytime, Kind, check_level
 from ...metrics.uncertain import Normal, Tabled, reason_column
@@ -227,12 +227,10 @@ def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, le
     # an exact interval covers the truth whatever the draws missed; any other one is made of what is in reach,
     # and then allows any value for the rest
     known = None if exact else _find_known_total(metric)
-    of_links = known is PREDICTED_LINKS
-    share = (
-        0.0
-        if known is None
-        else float(sample.underrepresented_links() if of_links else sample.out_of_reach(known))
-    )
+    share = 0.0
+    if known is not None:
+        shares = sample.underrepresented_links() if known is PREDICTED_LINKS else sample.out_of_reach(known)
+        share = float(shares)
     seen, whole = (
         replace(fit, unseen=replace(fit.unseen, out_of_reach=at))
         for at in (np.zeros(1), np.full(1, share * is_share(metric)))
@@ -261,7 +259,7 @@ def _hold_back(answer: _Answer, fault: Sentence) -> _Answer:
 
 def _find_known_total(metric: Metric) -> ClusterSum | None:
     """Return the total that the prediction fixes and that stands for what a metric averages over."""
-    sized = {c.column if isinstance(c, InDomain) else c for c, _ in metric.size}
+    sized = {whole_column(c) for c, _ in metric.size}
     # predicted links stand for true ones, because true links out of reach are not known
     if sized & {TRUE_LINKS, PREDICTED_LINKS}:
         return PREDICTED_LINKS
