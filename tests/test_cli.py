@@ -159,8 +159,8 @@ def test_every_design_option_is_tried_above():
             "uniform-clusters --cluster nope --memory-limit 1GB",
             "the prediction has no column 'nope'; it has 'record', 'cluster'; name them: --record, --cluster",
         ),
-        ("uniform-clusters --entity nope", "l.parquet has no column 'nope'"),
-        ("uniform-clusters --record nope", "p.csv has no column 'nope'"),
+        ("uniform-clusters --entity nope", "the table of the labels has no column 'nope'"),
+        ("uniform-clusters --record nope", "no file that was read has a column 'nope', which --record names"),
         ("uniform-clusters --record cluster --cluster cluster", "p.csv: one column cannot serve twice"),
         (
             "uniform-clusters --output none/found.csv",
@@ -195,14 +195,18 @@ def test_too_many_files_are_told_which_command_takes_them(folder):
         ("bytes.csv", b"record,cluster\n\xff\xfe,a\n", "cannot read bytes.csv: 'utf-8' codec can't decode"),
         (
             "one.csv",
-            b"record;cluster\n1;a\n",
-            "one.csv needs 2 columns; it has 'record;cluster': are its columns separated by ';'",
+            b"record+cluster\n1+a\n",
+            "one.csv needs 2 columns; it has 'record+cluster'",
         ),
-        ("gap.csv", b"record,cluster\n1,a\n2,\n", "cluster ids of the prediction: 1 of 2 are missing"),
+        (
+            "gap.csv",
+            b"record,cluster\n1,a\n2,\n",
+            "cluster ids of the prediction gap.csv: 1 of 2 are missing",
+        ),
         (
             "twice.csv",
             b"record,cluster\n1,a\n1,b\n",
-            "record ids of the prediction: 1 duplicates, such as '1'",
+            "record ids of the prediction twice.csv: 1 duplicates, such as '1'",
         ),
         ("text.parquet", b"record,cluster\n1,a\n", "cannot read text.parquet: "),
         ("empty.parquet", b"", "cannot read empty.parquet: "),
@@ -523,7 +527,7 @@ def test_compare_omits_missing_records_only_when_asked(folder):
 
 
 @pytest.mark.parametrize("swapped, labels", [("p.csv", "l.csv"), ("good.csv", "swapped.csv")])
-def test_columns_in_the_other_order_are_to_be_named(folder, swapped, labels):
+def test_columns_are_read_in_either_order(folder, swapped, labels):
     table = pd.DataFrame({"cluster": [f"c{c}" for c in PRED], "record": PRED.index})
     table.to_csv("p.csv", index=False)
     table[["record", "cluster"]].to_csv("good.csv", index=False)
@@ -531,9 +535,8 @@ def test_columns_in_the_other_order_are_to_be_named(folder, swapped, labels):
     entities.to_csv("swapped.csv", index=False)
     entities[["record", "entity"]].to_csv("l.csv", index=False)
     args = ("estimate", swapped, labels, "--design", "uniform-clusters", "--metrics", "b3-recall")
-    told = refused(*args)
-    assert "if columns are in the other order, name them: --record, --cluster, --entity" in told
-    assert run(*args, "--record", "record").exit_code == 0
+    plain = run(*args[:1], "good.csv", "l.csv", *args[3:])
+    assert run(*args).stdout == plain.stdout == run(*args, "--record", "record").stdout
 
 
 def test_a_policy_is_offered_in_the_words_of_the_shell(folder):
@@ -894,9 +897,9 @@ def test_every_run_says_what_it_read(folder):
     assert read.removeprefix("read ") in (folder / "report.html").read_text(encoding="utf-8")
     lines = run("compare", "p.csv", "q.csv", *common).stderr.splitlines()
     assert [line.split(" (")[0] for line in lines] == [
-        f"read {len(LABELS)} labelled records of 8 entities",
         f"p: read {len(PRED)} records in {PRED.nunique()} clusters",
         f"q: read {len(OTHER)} records in {OTHER.nunique()} clusters",
+        f"read {len(LABELS)} labelled records of 8 entities",
     ]
 
 
@@ -925,12 +928,13 @@ def test_edges_give_the_estimates_of_their_components(folder, name):
     shown = run("estimate", name, "l.parquet", *options).stderr
     alone = int((PRED.map(PRED.value_counts()) == 1).sum())
     assert (
-        f"read {len(edges)} links of {len(PRED)} records in {PRED.nunique()} clusters (l, r of {name}; "
+        f"read {len(edges)} links of {len(PRED)} records in {PRED.nunique()} clusters (l and r of {name}; "
         in shown
     )
     assert f"{alone} of the records are linked to no other)" in shown
     shown = run("estimate", f"scored-{name}", "l.parquet", *scored).stderr
-    assert f"read {2 * len(edges)} pairs, links from 0.9 on, of {len(PRED)} records" in shown
+    assert f"read {2 * len(edges)} pairs of {len(PRED)} records" in shown
+    assert f"(l and r, links from 0.9 on by p of scored-{name}; " in shown
     for command in ("plan --half-width 0.1", "report"):
         done = run(*command.split(), f"scored-{name}", "l.parquet", *scored, "--metrics", "pairwise-f1")
         assert done.exit_code == 0, done.stderr
@@ -961,42 +965,46 @@ def test_edges_that_look_like_memberships(folder):
 
 
 def test_edges_say_that_records_in_no_pair_do_not_count(folder):
+    options = ("l.parquet", "--design", "uniform-clusters", "--edges")
     links(PRED).to_csv("e.csv", index=False)
-    shown = run("estimate", "e.csv", "l.parquet", "--design", "uniform-clusters", "--edges")
+    assert "'l' and 'r' share ids, which are of one list, or of two tables" in refused(
+        "estimate", "e.csv", *options
+    )
+    links(PRED).query("l != r").set_axis(["id_l", "id_r"], axis=1).to_csv("e.csv", index=False)
+    shown = run("estimate", "e.csv", *options)
     assert "records that are in no pair are not known: --records lists them" in shown.stderr
 
 
 @pytest.mark.parametrize(
     "args, message",
     [
-        (
-            "e.csv --edges",
-            "has 3 columns, 'l', 'r', 'p', instead of 2; 'p' looks like scores or answers about",
-        ),
-        ("e.csv --edges", "name those of the two records and of scores: --left, --right, --score with --thr"),
+        ("e.csv --edges", "without a threshold, scores 'p' of any size would be links; name the least score"),
         ("e.csv --edges --score p", "without a threshold, scores 'p' of any size would be links"),
-        ("e.csv --edges --left l --right r --threshold 0.5", "a threshold of 0.5 needs the column of scores"),
+        ("x.csv --edges --records ids.csv --threshold 0.5", "a threshold of 0.5 needs the column of scores"),
         (
-            "w.csv --edges --score p --threshold 0.5",
-            "2 of 2 scores 'p' are not numbers, such as 'match', 'no'",
+            "w.csv --edges --records ids.csv --score p --threshold 0.5",
+            "scores 'p' must be numbers, not such as 'match', 'no'",
         ),
-        ("p.csv --threshold 0.5", "--left, --right, --score, --threshold and --records need --edges"),
-        ("p.csv --records p.csv", "--left, --right, --score, --threshold and --records need --edges"),
+        ("p.csv --threshold 0.5", "p.csv has records and clusters, which no threshold makes links"),
         ("p.csv --edges --memory-limit 1GB", "with --edges, PREDICTION and --frame are files"),
         (". --edges", "with --edges, PREDICTION and --frame are files that are read into memory"),
         ("p.csv --edges --frame .", "with --edges, PREDICTION and --frame are files that are read"),
         ("p.csv --memory-limit -1", "'-1' is not an amount of memory such as 4GB"),
         ("p.csv --memory-limit 0GB", "'0GB' is not an amount of memory such as 4GB"),
-        ("w.csv", "w.csv has 3 columns, 'l', 'r', 'p', instead of 2; 'p' looks like scores or answers about"),
+        (
+            "w.csv",
+            "w.csv has 3 columns, 'l', 'r', 'p', and it is not clear which is the cluster; 'p' looks like",
+        ),
         (
             "w.csv",
             "name them: --record, --cluster, --entity; if rows are links between records, --edges makes",
         ),
-        ("index.csv", "'Unnamed: 0' looks like the index that pandas writes"),
         ("half.csv --missing error", "choose a policy to go on: --missing omit, singleton or together"),
     ],
 )
 def test_what_a_file_does_not_say_must_be_said(folder, args, message):
+    write("ids.csv", id=["r0", "r1", "r2"])
+    write("x.csv", l=["r0", "r1"], r=["r1", "r2"])
     write("e.csv", l=["r0", "r1"], r=["r1", "r2"], p=[0.9, 0.2])
     write("w.csv", l=["r0", "r1"], r=["r1", "r2"], p=["match", "no"])
     pd.DataFrame({"record": PRED.index, "cluster": PRED.to_numpy()}).to_csv("index.csv")
@@ -1061,10 +1069,8 @@ def test_a_report_has_your_own_numbers_and_its_estimates_as_json(folder):
     assert "--attributes needs --by" in refused("report", *given, "--attributes", "orders.csv")
 
 
-def test_a_file_of_all_records_needs_one_column_named(folder):
+def test_a_file_of_all_records_may_have_other_columns(folder):
     write("edges.csv", a=[1, 2], b=[2, 3])
-    write("people.csv", id=range(9), name="x", town="Rome")
-    said = refused(
-        "estimate", "edges.csv", "l.parquet", "-d", "uniform-records", "--edges", "--records", "people.csv"
-    )
-    assert said.endswith("instead of 1; name them: --record\n")
+    write("people.csv", town="Rome", id=range(9), name="x")
+    shown = run("draw", "edges.csv", *"--edges --records people.csv -d uniform-records -n 2 --seed 1 -o out".split())
+    assert "read 2 links of 9 records in 7 clusters" in shown.stderr and shown.exit_code == 0

@@ -27,7 +27,7 @@ from erbayes.large import (
     drawing,
     scan,
 )
-from erbayes.units.clustering import NO_CLUSTER, NO_CLUSTER_TEXTS, no_cluster_ids
+from erbayes.units.ids import NO_CLUSTER, NO_CLUSTER_TEXTS, no_cluster_ids
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 

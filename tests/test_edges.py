@@ -98,8 +98,10 @@ def test_columns_of_splink_and_of_dedupe_are_known():
     edges = Edges.of(dedupe, [1, 2, 3])
     assert (edges.left.tolist(), edges.score.tolist(), edges.score.dtype) == ([0, 1], [0.5, 0.25], np.float32)
     two = splink.assign(source_dataset_l="a", source_dataset_r=["a", "b"])
-    with pytest.raises(eb.DataError, match=r"several datasets, .* join dataset and id"):
-        Edges.of(two, [1, 2, 3])
+    listed = ["a-__-1", "a-__-2", "a-__-3", "b-__-3", "b-__-1"]
+    assert Edges.of(two.assign(unique_id_r=[2, 1]), listed).right.tolist() == [1, 4]
+    with pytest.raises(eb.DataError, match="of type string, and of type integer among all records"):
+        Edges.of(two.assign(unique_id_r=[2, 1]), [1, 2, 3])
     assert len(Edges.of(two.assign(source_dataset_r="a"), [1, 2, 3]).score) == 2
 
 
@@ -113,7 +115,11 @@ def test_the_score_may_be_any_column_that_is_named():
         (WEIGHTS, None, "do not name records that no edge has: .*records=ids"),
         ([("a", "b", 1.0)], ALL, "expected a DataFrame or an Arrow table of two ids and a score, not list"),
         (WEIGHTS[["l", "r"]], ALL, "has 'l', 'r': it is not clear .*one of scores: table"),
-        (WEIGHTS.assign(x=1), ALL, "it is not clear which has the scores; choose two columns of ids"),
+        (
+            WEIGHTS.assign(x=1),
+            ALL,
+            "it is not clear which has the scores; choose two columns of ids",
+        ),
         (WEIGHTS[:0], ALL, "has no row: without an edge there is no threshold"),
         (
             WEIGHTS.assign(w=[1, np.nan, 2, np.nan]),

@@ -200,13 +200,12 @@ REFUSED = {
     "weights of 0": (lambda: FOUND.contrast([[0, 0]], ["nothing"]), "weights of a combination are all 0"),
     # ids
     "a column for a table": (lambda: eb.Clustering.of(pa.chunked_array([[1, 2]])), "expected a table of two columns, not one column: ChunkedArray"),
-    "a table for ids": (lambda: eb.Clustering.from_pairs(EDGE, records=EDGE), "all records of the pairs must be a list or a column of ids, not DataFrame"),
     "a clustering for ids": (lambda: eb.Clustering.from_pairs(EDGE, records=eb.Clustering.of(P)), "must be a list or a column of ids, not Clustering"),
     "a threshold in words": (lambda: eb.Clustering.from_pairs(EDGE.assign(s=1), score="s", threshold="x"), "pairs: threshold must be a number, not 'x'"),
-    "several scores": (lambda: eb.Clustering.from_pairs(EDGE.assign(s=1), score=["s"], threshold=1), r"no column \['s'\]; it has 'l', 'r', 's'"),
+    "several scores": (lambda: eb.Clustering.from_pairs(EDGE.assign(s=1), score=["s"], threshold=1), r"a column is named by its name, not by \['s'\]"),
     # tables
     **{
-        f"three columns of {kind}, two of one name": (partial(eb.measure, table, L), "has 3 columns, 'record', 'x', 'x', instead of 2; choose two")
+        f"three columns of {kind}, two of one name": (partial(eb.measure, table, L), "several columns are called 'x'")
         for kind, table in (
             ("pandas", pd.DataFrame([["r1", "a", "b"]], columns=["record", "x", "x"])),
             ("Arrow", pa.table([["r1"], ["a"], ["b"]], names=["record", "x", "x"])),

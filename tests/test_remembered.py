@@ -167,7 +167,7 @@ def test_what_cannot_be_recalled(folder):
 def test_messages_name_options_that_the_command_has_and_that_are_missing(folder):
     end = "--design uniform-records --n 3 --seed 1 --output other".split()
     assert refused("draw", "own.csv", *end).endswith("name them: --record, --cluster\n")
-    assert refused("draw", "own.csv", "--cluster", "found", *end).endswith("name them: --record\n")
+    assert run("draw", "own.csv", "--cluster", "found", *end).exit_code == 0
     assert "name them: --record, --cluster" in refused("draw", "own.csv", "--cluster", "fund", *end)
     labels = ("new.csv", "--design", "uniform-records", "--record", "customer")
     assert refused("estimate", "own.csv", *labels).endswith("name them: --cluster, --entity\n")

@@ -78,10 +78,6 @@ def test_a_folder_knows_all_records_of_scored_edges(files, of_edges):  # noqa: F
 def test_columns_that_a_folder_knows_are_not_asked_for(files):  # noqa: F811
     pd.DataFrame({"key": TRUTH.index, "group": range(len(TRUTH))}).to_csv("own.csv", index=False)
     draw_from("own.csv", ["--cluster", "group"])
-    wide = pd.DataFrame({name: TRUTH.index for name in "abc"})
-    wide.to_csv("wide.csv", index=False)
-    told = refused("thresholds", "edges.csv", "f", "--records", "wide.csv")
-    assert told.endswith("name them: --record\n")
     told = refused("thresholds", "edges.csv", "labels.csv", "-d", "uniform-records")
     assert "list all records by --records FILE" in told
 

@@ -27,6 +27,11 @@ class Remedy(Enum):
     LINKS = "if rows are links between records, Clustering.from_pairs makes clusters of them"
     ANSWERS = "if rows are answers about pairs of records, labels.read_stars makes entities of them"
     SCORE = "choose the rows that are links and two columns, or score='column' and threshold=x"
+    WHICH_SCORE = "say which: score='match_probability' or score='match_weight'"
+    WHICH_LIST = (
+        "list all records if they are of one list: records=ids; if they are of two tables, give the table of "
+        "each id in a column, such as source_l and source_r"
+    )
     SCORED = "choose two columns of ids and one of scores: table[['left', 'right', 'score']]"
     REPLACE = "or replace=True, and they are lost"
     DECIDE = "see Labels.problems; decide them in the sheets, or all at once by Labels.disputed()"

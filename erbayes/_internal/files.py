@@ -10,11 +10,11 @@ import signal
 import sys
 import threading
 import zlib
-from codecs import BOM_UTF8
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -28,7 +28,7 @@ from pyarrow.csv import ConvertOptions, ParseOptions, read_csv
 from pyarrow.dataset import dataset
 
 from .errors import DataError, Remedy
-from .known_columns import fill_known
+from .known_columns import JOIN, find_known
 from .tables import is_whole_decimal, refuse_columns, refuse_names
 
 PARQUET = {".parquet", ".pq"}
@@ -48,6 +48,8 @@ NEW, OLD = "new", "old"
 """Names in such a folder of what is being made, and of what it replaces."""
 HEADER = 2**16
 """Bytes in which the first line of a file must end to be read by pyarrow."""
+SEPARATORS = ",;\t|"
+"""Characters between columns; the first is taken if it gives each line as many fields."""
 LINKS = 40
 """Number of symbolic links that may lead from one to the next, as in Linux."""
 
@@ -61,7 +63,6 @@ def choose_columns(
     frame: pd.DataFrame, path: Path, columns: Mapping[str, str | None], spare: int = 0
 ) -> pd.DataFrame:
     """Return columns of a table that was read from `path`, as `read_columns` does."""
-    columns = fill_known(columns, frame.columns)
     named = [c for c in columns.values() if c is not None]
     choices = {
         name: remedy
@@ -104,18 +105,35 @@ def read_rows(path: Path, record: str | None, wanted: pd.Index | None = None) ->
     if path.suffix.lower() in PARQUET:
         try:
             rows = dataset(path)
-            key = _choose_record_column(rows.schema.names, record, path)
+            names = rows.schema.names
+            key = _choose_record_column(names, record)
+            # source and id may be one id, which a look-up of ids alone does not find
+            sources = find_known(names, "source")
             frame: pd.DataFrame = rows.to_table(
-                filter=None if wanted is None else field(key).cast("string").isin(list(wanted))
+                filter=None if wanted is None or sources else field(key).cast("string").isin(list(wanted))
             ).to_pandas()
         except (OSError, ArrowException) as error:
             raise DataError(f"cannot read {path}: {error}") from error
     else:
         frame = _read(path)
-        key = _choose_record_column(list(frame.columns), record, path)
-        frame = frame if wanted is None else frame[frame[key].isin(wanted)]
-    frame = frame[[key, *(c for c in frame.columns if c != key)]].reset_index(drop=True)
-    return _add_text(frame)
+        key = _choose_record_column(list(frame.columns), record)
+    frame = _add_text(frame[[key, *(c for c in frame.columns if c != key)]])
+    if wanted is not None:
+        frame = key_by_source(frame, wanted)
+        frame = frame[frame.iloc[:, 0].isin(wanted)]
+    return frame.reset_index(drop=True)
+
+
+def key_by_source(frame: pd.DataFrame, wanted: pd.Index) -> pd.DataFrame:
+    """Return a table whose first column has ids, joined with their source if the `wanted` ids are."""
+    key = frame.columns[0]
+    sources = [c for c in find_known(frame.columns, "source") if c != key]
+    if not sources or not len(wanted) or JOIN not in str(wanted[0]) or frame[key].isin(wanted).any():
+        return frame
+    joined = frame[sources[0]].astype("str") + JOIN + frame[key].astype("str")
+    rest = frame.rename(columns={key: f"{key} in its source"})
+    rest.insert(0, key, joined)
+    return rest
 
 
 def _add_text(frame: pd.DataFrame) -> pd.DataFrame:
@@ -131,10 +149,9 @@ def _add_text(frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _choose_record_column(names: list[str], record: str | None, path: Path) -> str:
-    """Return the column of records."""
-    refuse_names([] if record is None else [record], names, str(path))
-    return record or fill_known({"record": None}, names)["record"] or names[0]
+def _choose_record_column(names: list[str], record: str | None) -> str:
+    """Return the column of records: that of this name, one that is known, or the first."""
+    return record if record in names else next(iter(find_known(names, "record")), names[0])
 
 
 def _list_column_remedies(meanings: set[str]) -> list[Remedy]:
@@ -148,13 +165,13 @@ def _read(path: Path) -> pd.DataFrame:
         if suffixes and suffixes[-1] in PARQUET:
             frame = pd.read_parquet(path)
             return frame if frame.index.names == [None] else frame.reset_index()
-        separator = "\t" if ".tsv" in suffixes[-2:] else ","
         with get_handle(path, "rb", compression="infer", is_text=False) as opened:
-            content: bytes = opened.handle.read()
+            content = _find_table(opened.handle.read())
+        separator = "\t" if ".tsv" in suffixes[-2:] else _find_separator(content)
         if (plain := _read_plain(content, separator)) is not None:
             return plain
         _refuse_text_after_quotes(path, content, separator)
-        frame = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, na_values=[""])
+        frame = pd.read_csv(BytesIO(content), sep=separator, dtype=str, keep_default_na=False, na_values=[""])
     except DataError:
         raise
     except pd.errors.EmptyDataError as error:
@@ -170,6 +187,28 @@ def _read(path: Path) -> pd.DataFrame:
     if not isinstance(frame.index, pd.RangeIndex):
         raise DataError(f"cannot read {path}: its lines have more fields than its header")
     return frame
+
+
+def _find_table(content: bytes) -> bytes:
+    """Return text in UTF-8, without lines of comments above a table whose columns they do not share."""
+    if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        content = content.decode("utf-16").encode()
+    rest = re.sub(rb"\A(#[^\n]*\n)+", b"", content)
+    return rest if _list_separators(rest) and not _list_separators(content) else content
+
+
+def _find_separator(content: bytes) -> str:
+    """Return what separates columns: a comma, unless another character alone gives each line as many."""
+    return next(iter(_list_separators(content)), ",")
+
+
+def _list_separators(content: bytes) -> list[str]:
+    """Return the separators that give each of the first lines the same number of fields, two or more."""
+    if len(content) > HEADER:
+        content = content[:HEADER].rpartition(b"\n")[0]
+    lines = content.decode("utf-8-sig", errors="replace").splitlines(keepends=True)
+    widths = {s: {len(row) for row in csv.reader(lines, delimiter=s) if row} for s in SEPARATORS}
+    return [s for s, several in widths.items() if len(several) == 1 and several != {1}]
 
 
 def not_utf8(path: Path, error: UnicodeDecodeError) -> DataError:

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable
+from typing import Any
 
-KNOWN = {
-    "record": ("unique_id", "z_zid"),
-    "cluster": ("cluster_id", "Cluster ID", "canonical_id", "z_cluster"),
-    "left": ("unique_id_l",),
-    "right": ("unique_id_r",),
-    "score": ("match_probability", "confidence_score", "z_score"),
+NAMES = {
+    # Splink, Senzing, AWS Entity Resolution, FEBRL, Zingg; dedupe has no name for it
+    "record": "uniqueid recordid recid zzid record id".split(),
+    # Splink and dedupe's CSV, dedupe, Zingg, Senzing, AWS
+    "cluster": "clusterid canonicalid zcluster resolvedentityid matchid cluster entityid".split(),
+    "source": "sourcedataset datasource zsource zzsource inputsourcearn source dataset".split(),
+    # Splink, recordlinkage, dedupe, Zingg
+    "score": "matchweight matchprobability score probability prob proba similarity confidence "
+    "confidencescore zscore".split(),
+    # py_entitymatching and tables of answers
+    "answer": "predicted prediction match ismatch samepair".split(),
+    "entity": "entity entityid person personid truth clusterid label".split(),
 }
-"""Names that Splink, dedupe and Zingg give to columns of each meaning. Their scores lie between 0 and 1."""
+"""Names of matchers for columns of each meaning, as `plain` writes them; the first is preferred."""
+JOIN = "-__-"
+"""What joins source and id of records whose ids are unique in their source alone, as in Splink."""
 
 
-def fill_known(wanted: Mapping[str, str | None], columns: Iterable[str]) -> dict[str, str | None]:
-    """Return columns of meanings; one name that a matcher is known for stands for a None."""
-    taken, there = set(wanted.values()), list(columns)
-    found = {m: [c for c in there if c in KNOWN.get(m, ()) and c not in taken] for m in wanted}
-    return {
-        meaning: found[meaning][0] if name is None and len(found[meaning]) == 1 else name
-        for meaning, name in wanted.items()
-    }
+def plain(name: Any) -> str:
+    """Return a name in small letters and digits alone."""
+    return re.sub(r"[^a-z0-9]", "", str(name).lower())
+
+
+def find_known(columns: Iterable[Any], meaning: str) -> list[Any]:
+    """Return the columns whose names matchers give to a meaning, the preferred first."""
+    known = NAMES[meaning]
+    return sorted((c for c in columns if plain(c) in known), key=lambda c: known.index(plain(c)))

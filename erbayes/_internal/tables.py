@@ -56,7 +56,7 @@ def need_table(value: Any, what: str) -> pd.DataFrame:
     return to_frame(value)
 
 
-def _looks_like_answers(column: pd.Series) -> bool:
+def looks_like_answers(column: pd.Series) -> bool:
     """Return whether a column looks like scores or answers about pairs."""
     values = column.dropna().head(1000)
     if not len(values):
@@ -90,7 +90,7 @@ def refuse_columns(
         for i in free[:1]
         if INDEX.fullmatch(str(columns[i]))
     ]
-    if judging := [columns[i] for i in free[needed - len(named) :] if _looks_like_answers(frame.iloc[:, i])]:
+    if judging := [columns[i] for i in free[needed - len(named) :] if looks_like_answers(frame.iloc[:, i])]:
         hints.append(f"{head(judging)} looks like scores or answers about pairs")
     raise DataError(
         "; ".join([problem, *hints]),

@@ -28,8 +28,9 @@ from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..metrics.intervals import Kind, check_level
 from ..metrics.simultaneous import simultaneous_level
 from ..metrics.uncertain import Draws, Normal, Pictured
-from ..units.clustering import Clustering, kind
+from ..units.clustering import Clustering
 from ..units.frame import framed
+from ..units.ids import kind
 from ..units.measuring import measure
 from ..units.shared import Overlaps
 from ..units.units import Units

@@ -41,9 +41,9 @@ from ..metrics.definitions import (
 from ..metrics.intervals import DEFAULT, BetaGamma, Kind, check_level
 from ..metrics.simultaneous import draw_paths
 from ..metrics.uncertain import EMPTY, Draws, Normal, Pictured
-from ..units.clustering import choose_names
 from ..units.edges import Edges
 from ..units.measuring import sampled_labels
+from ..units.reading import list_candidates
 from .comparison import estimate_jointly
 from .domains.effective import FEWEST, effective_draws
 from .domains.estimates import refuse_many
@@ -359,13 +359,9 @@ def load_edges(edges: Any, score: str | None) -> Any:
     if not lies_elsewhere(edges):
         return edges
     with opened([edges], DuckDB()) as (source,):
-        names = choose_names(source.columns(), score)
-        source.use(*names[:3])
-        scores, *rest = (source.quote(name) for name in names[2:])
-        if source.kind(names[2]) == "string":
-            scores = f"CAST({scores} AS DOUBLE PRECISION)"
-        ends = [source.id(name) for name in names[:2]]
-        return source.fetched(f"SELECT {', '.join([*ends, scores, *rest])} FROM {source.table}", names)
+        names = list_candidates(source.columns(), score)
+        source.use(*names)
+        return source.fetched(f"SELECT {', '.join(map(source.value, names))} FROM {source.table}", names)
 
 
 def _with_defined(metrics: Sequence[Metric]) -> list[Metric]:

@@ -21,8 +21,9 @@ from ..large.joint import refuse_kept, refuse_lacking
 from ..metrics.columns import EXACT, PREDICTED_LINKS, RECORDS
 from ..metrics.definitions import Metric, chosen_one
 from ..units.checks import written_otherwise
-from ..units.clustering import Clustering, kind
+from ..units.clustering import Clustering
 from ..units.frame import framed
+from ..units.ids import kind
 from ..units.lookup import same_kind
 from ..units.measuring import refuse_unmatched, sampled_labels, units_of
 from ..units.units import KnownTotals, Units, histogram

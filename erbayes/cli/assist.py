@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from .asked import Asked, Metrics
 from .inputs import Inputs, One, stem
 from .lazily import counted, disk
 from .options import message, option, panel, refuse_same_file, remedies
-from .predictions import CLUSTERS, Part, in_words
+from .predictions import CLUSTERS, Links, Part, in_words
 
 COLUMNS = "name them: --record, --assist-cluster"
 REMEDIES = {
@@ -165,10 +166,8 @@ class Assist(Analysis):
                     f"--assist {part.path} is a folder, and PREDICTION is read into memory: name a file, or "
                     "scan both by --memory-limit, such as 4GB"
                 )
-            columns = {"record": inputs.reading.record, "cluster": part.cluster}
             with remedies(REMEDIES):
-                table = disk.read_columns(part.path, columns)
-                what = f"second clustering {name!r}"
-                seconds[name], read = inputs.reading.clustering_of(table, part.path, what, CLUSTERS)
+                own = replace(inputs.reading, links=Links())
+                seconds[name], read = own.read(part, f"second clustering {name!r}")
             message(f"assist: read {read}")
         return seconds

@@ -315,7 +315,7 @@ def check_command(
 
 
 @command("help")
-def help_command(topic: str | None = argument("A topic or a command.", default=None)) -> None:
+def help_command(topic: str | None = argument("A topic or a command.", default=None, parser=str)) -> None:
     """Explain a topic with all of its options, or a command."""
     typer.echo(explain(topic, typer.main.get_command(app)), nl=False)
 

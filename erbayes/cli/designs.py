@@ -10,7 +10,7 @@ from typing import Any
 import erbayes as eb
 
 from .._internal.errors import DataError, head
-from .lazily import clusterings, disk, pd
+from .lazily import disk, ids, pd
 from .options import file_option, option, panel
 
 
@@ -101,11 +101,11 @@ def keyed(path: Path, key: str, value: str) -> pd.Series:
     """Read a file of two columns as a Series of the second, indexed by the unique ids of the first."""
     frame = disk.read_columns(path, {key: None, value: None})
     key, value = frame.columns
-    keys = clusterings.ids(frame[key], f"{path}, column {key!r}")
+    keys = ids.ids(frame[key], f"{path}, column {key!r}")
     if not keys.is_unique:
         twice = keys[keys.duplicated()]
         raise DataError(f"{path}: {len(twice)} ids are listed twice, such as {head(twice)}")
-    return pd.Series(clusterings.ids(frame[value], f"{path}, column {value!r}"), index=keys, name=value)
+    return pd.Series(ids.ids(frame[value], f"{path}, column {value!r}"), index=keys, name=value)
 
 
 def numbers(path: Path, key: str, value: str, whole: bool = False) -> pd.Series:

@@ -10,8 +10,9 @@ import erbayes as eb
 
 from .._internal.errors import DataError, head
 from .designs import keyed, numbers
-from .lazily import clusterings, disk, pages, pd, plans, sources
+from .lazily import disk, ids, pages, pd, plans, sources
 from .options import REQUIRED, file_option, flag, message, option, panel
+from .predictions import Links, Part, Reading
 
 
 class PlanName(Enum):
@@ -142,8 +143,8 @@ class Shown:
         if self.candidates is not None:
             found.append(_read_candidate_pairs(drawn, self.candidates))
         if self.looser is not None:
-            table = disk.read_columns(self.looser, {"record": record, "cluster": None})
-            looser = eb.Clustering.of(table, "looser clustering", any_id=any_id)
+            own = Reading(record=record, links=Links(), any_id=any_id)
+            looser, _ = own.read(Part(self.looser, None, None), "looser clustering")
             found.append(eb.labels.from_clustering(drawn, looser))
         candidates = eb.labels.interleaved(*found) if found else None
         if candidates is not None and self.limit is not None:
@@ -157,7 +158,7 @@ class Shown:
         shown = eb.labels.tasks(drawn, None, candidates, controls=self.controls)
         if self.attributes is None:
             return shown
-        attributes = disk.read_rows(self.attributes, record, clusterings.as_index(shown["record"].unique()))
+        attributes = disk.read_rows(self.attributes, record, ids.as_index(shown["record"].unique()))
         return eb.labels.tasks(drawn, attributes, candidates, controls=self.controls)
 
 

@@ -13,15 +13,16 @@ from .._internal.errors import DataError, head
 from .._internal.policies import Missing
 from .designs import Drawing
 from .lazily import answer_faults, counted, disk, large_files, pd, plans, returned_answers
+from .lazily import reading as readings
 from .options import argument, message, option, panel, refuse_same_file, within
-from .predictions import CLUSTERS, Part, Predicted, Reading, in_words
+from .predictions import CLUSTERS, LABELLED, Part, Predicted, Reading, in_words, read_ids
 from .printing import show_cautions
 from .remembered import TABLE
+from .tables import name_columns
 from .top_up import read_both
 
 NAMED = 3
 """Added records that are missing in the prediction, named at most."""
-LABELLED = "{:,} labelled records of {:,} entities"
 
 
 def note_unresolved(labels: eb.labels.Labels | None) -> None:
@@ -200,20 +201,28 @@ class Inputs:
             units = eb.measure(prediction, **shared) if in_memory else self.reading.scan(part, shared)
         return eb.design.KeptWeights(design, units)
 
-    def labelled(self) -> tuple[dict[str, Any], str]:
-        """Read the arguments that all predictions share, with a sentence about what was read."""
+    @property
+    def sample_of_records(self) -> pd.Index | None:
+        """Return records that are labelled, as far as they can be told without the prediction."""
+        if self.returned is not None:
+            return pd.Index(self.returned.labels.index)
+        table, said = disk.read_table(self.labels), name_columns(self.labels)
+        record = said.record or (self.reading.record if self.reading.record in table else None)
+        return readings.find_records(table, record)
+
+    def labelled(self, records: pd.Index | None = None) -> tuple[dict[str, Any], str]:
+        """Read the arguments that all predictions share, with a sentence; `records` of a prediction."""
         frame: Any = None
         if self.frame is not None and self.scanned:
             frame = self.reading.source(Part(self.frame, None, None))
         elif self.frame is not None:
-            frame = disk.read_columns(self.frame, {"record": self.reading.record}, spare=1)
+            frame = read_ids(self.frame, self.reading.record)
         if self.returned is not None:
             answers = self.returned.labels if self.both is None else self.both[0]
             labels = eb.Clustering.of(answers, "labels")
             read = f"{LABELLED.format(len(labels.records), len(labels.clusters))} ({self.labels})"
         else:
-            table = disk.read_columns(self.labels, {"record": self.reading.record, "entity": self.entity})
-            labels, read = self.reading.clustering_of(table, self.labels, "labels", LABELLED)
+            labels, read = self.reading.read_labels(self.labels, self.entity, records)
         return {"frame": frame, "labels": labels, "missing": self.missing}, read
 
 
@@ -259,8 +268,9 @@ class One(Predicted, Inputs):
     @cached_property
     def memory(self) -> tuple[eb.Clustering, dict[str, Any], str]:
         """Return a prediction read into memory, what goes with it, and a sentence about what was read."""
-        prediction, read = self.reading.read(self.part, "prediction")
-        shared, labels_read = self.labelled()
+        prediction, read = self.reading.read(self.part, "prediction", self.sample_of_records)
+        shared, labels_read = self.labelled(prediction.records)
+        self.reading.refuse_unbound()
         message(f"read {read}; {labels_read}")
         self.name_added(prediction)
         return prediction, shared, f"{read}; {labels_read}"
@@ -288,7 +298,8 @@ class Several(Inputs):
         columns: list[Any] = self.cluster or [None]
         axes = (self.prediction, tables, columns)
         several = [len(values) > 1 for values in axes]
-        parts = [Part(*values) for values in product(*axes)]
+        optional = len(columns) == 1 and len(self.prediction) > 1
+        parts = [Part(*values, optional) for values in product(*axes)]
         if len(parts) < 2:
             raise DataError(
                 "a comparison needs two predictions or more, not 1: give LABELS last, after two files, or "
@@ -316,22 +327,29 @@ class Several(Inputs):
     def predictions(self, **grouped: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Read or scan (with `grouped`) the predictions, by name, with the arguments that they share."""
         parts = self.parts()
-        shared, labels_read = self.labelled()
-        message(f"read {labels_read}")
-        predictions: dict[str, Any] = {}
-        if not self.scanned:
-            for name, part in parts.items():
-                predictions[name], read = self.reading.read(part, f"prediction {name!r}")
-                message(f"{name}: read {read}")
-                self.name_added(predictions[name])
-        elif self.missing is Missing.COMMON:
-            predictions = dict(self.reading.scan(parts, shared | grouped))
-        else:
-            predictions = {name: self.reading.scan(part, shared | grouped) for name, part in parts.items()}
         if self.scanned:
-            for name, units in predictions.items():
-                _print_scan(units, parts[name].path, f"{name}: ")
+            shared, read = self.labelled()
+            message(f"read {read}")
+            return self._scan(parts, shared | grouped), shared
+        predictions, sample = dict[str, Any](), self.sample_of_records
+        for name, part in parts.items():
+            predictions[name], read = self.reading.read(part, f"prediction {name!r}", sample)
+            message(f"{name}: read {read}")
+            self.name_added(predictions[name])
+        shared, read = self.labelled(next(iter(predictions.values())).records)
+        self.reading.refuse_unbound()
+        message(f"read {read}")
         return predictions, shared
+
+    def _scan(self, parts: dict[str, Part], shared: dict[str, Any]) -> dict[str, Any]:
+        """Scan the predictions, by name."""
+        if self.missing is Missing.COMMON:
+            predictions = dict(self.reading.scan(parts, shared))
+        else:
+            predictions = {name: self.reading.scan(part, shared) for name, part in parts.items()}
+        for name, units in predictions.items():
+            _print_scan(units, parts[name].path, f"{name}: ")
+        return predictions
 
 
 def stem(path: Path) -> str:

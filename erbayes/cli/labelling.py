@@ -134,7 +134,7 @@ def _note_large(drawn: eb.labels.Drawn) -> None:
 @command("labels")
 def labels_command(
     *,
-    folder: Path = argument("Folder of erbayes draw.", file_okay=False),
+    folder: Path = argument("Folder of erbayes draw."),
     decide: bool = flag("Write sheet-decided into FOLDER, with the tasks to decide."),
     problems: Path | None = option("CSV file to write, with every fault in the answers."),
     output: Path | None = option("CSV file to write, with record and entity of every label."),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..large import features as large_features
     from ..large import files as large_files
     from ..units import clustering as clusterings
-    from ..units import features
+    from ..units import features, ids, reading
     from ..units import frame as frames
 else:
 
@@ -46,7 +46,7 @@ else:
     answer_faults=..labels.reading.faults returned_answers=..labels.reading.returned
     counted=..large.counted large_features=..large.features large_files=..large.files
     joint=..large.joint clusterings=..units.clustering features=..units.features
-    frames=..units.frame
+    frames=..units.frame ids=..units.ids reading=..units.reading
     """
     _PATHS = dict(named.split("=") for named in _NAMED.split())
     globals().update({name: _Unloaded(path) for name, path in _PATHS.items()})

@@ -17,6 +17,7 @@ from typer.models import ArgumentInfo
 from .._internal.errors import DataError, Grade, NotIdentified, Remedy, Sentence, grade_of, in_one, printable
 from .lazily import disk
 from .remembered import recall
+from .tables import File
 
 WORDS = {
     "Value error, ": "",
@@ -134,6 +135,11 @@ REMEDIES = {
         "Python"
     ),
     Remedy.SCORE: "name those of the two records and of scores: --left, --right, --score with --threshold",
+    Remedy.WHICH_SCORE: "say which: --score match_probability or --score match_weight",
+    Remedy.WHICH_LIST: (
+        "list all records if they are of one list: --records FILE; if they are of two tables, give the table "
+        "of each id in a column, such as source_l and source_r"
+    ),
     Remedy.SCORED: "name those of the two records and of scores: --left, --right, --score",
     Remedy.REPLACE: "or --replace, and they are lost",
     Remedy.DECIDE: "erbayes labels FOLDER lists them: decide them in the sheets, or all together by --decide",
@@ -224,13 +230,13 @@ def option(
     return field(default=default, metadata={"option": made})
 
 
-def argument(help: str, default: Any = REQUIRED, **settings: Any) -> Any:
+def argument(help: str, default: Any = REQUIRED, parser: Any = File.parse, **settings: Any) -> Any:
     """Return an argument, as `option` does an option. Its name in capitals stands for it in the help."""
-    made = typer.Argument(help=help, exists=True, **settings)
+    made = typer.Argument(help=help, parser=parser, **settings)
     return field(default=default, metadata={"option": made})
 
 
-file_option = partial(option, exists=True, dir_okay=False)
+file_option = partial(option, parser=File.parse_file, metavar="FILE")
 """An option that names an existing file."""
 flag = partial(option, default=False)
 """An option without a value."""

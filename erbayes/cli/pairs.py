@@ -15,7 +15,7 @@ import erbayes as eb
 
 from .._internal.errors import DataError
 from .drawing import Planned, Shown
-from .lazily import clusterings, disk, pages, pd, stopping
+from .lazily import disk, ids, pages, pd, stopping
 from .options import argument, command, flag, message, option, panel, say
 from .predictions import Predicted
 from .printing import Printing
@@ -44,7 +44,7 @@ def draw_pairs(inputs: Predicted, planned: Planned, shown: Shown, replace: bool,
     drawn = eb.pairs.draw(**given, n=planned.n, seed=planned.seed, threshold=links.threshold)
     tasks = _make_tasks(drawn)
     if shown.attributes is not None:
-        wanted = clusterings.as_index(tasks["record"].unique())
+        wanted = ids.as_index(tasks["record"].unique())
         rows = disk.read_rows(shown.attributes, reading.record, wanted)
         tasks = tasks.merge(rows.rename(columns={rows.columns[0]: "record"}), on="record", how="left")
     output.mkdir(parents=True, exist_ok=True)

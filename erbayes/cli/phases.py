@@ -11,10 +11,10 @@ from .._internal.errors import DataError, Remedy
 from .analyses import Analysis, Result
 from .asked import Asked, Metrics
 from .designs import DesignName
-from .inputs import LABELLED, One
+from .inputs import One
 from .lazily import counted, disk, joint, two_phases
 from .options import file_option, message, option, panel, refuse_same_file, remedies, within
-from .predictions import in_words
+from .predictions import LABELLED, in_words
 
 ANSWERS = ("drawn", "record", "probability")
 """Columns of a machine's answers. A file without these names has them in this order, and no others."""
@@ -131,11 +131,9 @@ class Cheap(Analysis):
         if self.cheap_threshold is not None:
             labels, design, read = self._read_cheap_answers(None if scanned else inputs.memory[0])
         else:
+            records = None if scanned else inputs.memory[0].records
             with remedies(REMEDIES):
-                table = disk.read_columns(
-                    self.cheap, {"record": inputs.reading.record, "entity": inputs.entity}
-                )
-                labels, read = inputs.reading.clustering_of(table, self.cheap, "cheap labels", LABELLED)
+                labels, read = inputs.reading.read_labels(self.cheap, inputs.entity, records, "cheap labels")
             design = replace(inputs.drawing, drawn=self.cheap_drawn).read()
         if scanned:
             units = inputs.reading.scan(inputs.part, inputs.labelled()[0] | {"labels": labels})

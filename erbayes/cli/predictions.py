@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,14 @@ import typer
 
 import erbayes as eb
 
-from .._internal.errors import DataError, Remedy, head
-from .lazily import clusterings, disk, large_files, pd
+from .._internal.errors import DataError, Remedy
+from .lazily import disk, large_files, pd
+from .lazily import reading as readings
 from .options import argument, file_option, flag, message, option, panel
+from .tables import File, name_columns
 
 CLUSTERS = "{:,} records in {:,} clusters"
+LABELLED = "{:,} labelled records of {:,} entities"
 
 
 LARGE = 2**28
@@ -27,11 +31,20 @@ LARGE = 2**28
 
 @dataclass(frozen=True)
 class Part:
-    """A prediction among several: its path, its table in a database, its column of clusters."""
+    """A prediction among several: its path, its table in a database, its column of clusters.
+
+    `optional`: that column is one of some predictions.
+    """
 
     path: Path
     table: str | None
     cluster: str | None
+    optional: bool = False
+
+    @property
+    def hints(self) -> readings.Named:
+        """Return the columns of another prediction of the same matcher."""
+        return readings.Named(**(self.path.hints if isinstance(self.path, File) else {}))
 
 
 @panel("Edges")
@@ -47,56 +60,18 @@ class Links:
         "With --edges, all records, some of which may be in no pair.", rare=True
     )
 
-    def __post_init__(self) -> None:
-        values = (self.left, self.right, self.score, self.threshold, self.records)
-        if not self.edges and any(value is not None for value in values):
-            raise DataError("--left, --right, --score, --threshold and --records need --edges")
-
-    def read(self, path: Path, record: str | None) -> tuple[eb.Clustering, str]:
-        """Read a file of links as clusters, with a sentence about what was read."""
-        table = disk.read_table(path)
-        score = self.score or clusterings.find_score(list(table.columns))
-        columns = {"left": self.left, "right": self.right} | ({"score": score} if score else {})
-        frame = disk.choose_columns(table, path, columns)
-        if score:
-            frame[score] = read_scores(frame, score, path)
-        left, right = (frame[column] for column in frame.columns[:2])
-        # memberships name each record once and a cluster of several records again, whereas a list of all
-        # records names no cluster
-        memberships = left.is_unique and not right.is_unique and not left.isin(right).any()
-        if memberships and self.records is None:
-            message(
-                f"caution: {path} has each {left.name} once, and none of them as {right.name}: if these are "
-                "records and their clusters, leave out --edges"
-            )
-        records = None if self.records is None else read_ids(self.records, record)
-        clustering = eb.Clustering.from_pairs(
-            frame, score=score, threshold=self.threshold, records=records, what=f"pairs of {path}"
-        )
-        links = "links" if score is None else f"pairs, links from {self.threshold:g} on,"
-        rest = "records that are in no pair are not known: --records lists them"
-        if records is not None:
-            rest = f"{int((clustering.sizes == 1).sum()):,} of the records are linked to no other"
-        sizes = CLUSTERS.format(len(clustering.records), len(clustering.clusters))
-        return clustering, f"{len(frame):,} {links} of {sizes} ({in_words(frame.columns, path)}; {rest})"
+    @property
+    def given(self) -> dict[str, Any]:
+        """Return the options that say what columns of links mean."""
+        return {name: getattr(self, name) for name in ("edges", "left", "right", "score", "threshold")}
 
 
-def read_ids(path: Path, record: str | None) -> pd.Series:
+def read_ids(path: Path, record: str | None) -> pd.Index:
     """Return the ids of a file, which may be a prediction."""
-    ids: pd.Series = disk.read_columns(path, {"record": record}, spare=1).iloc[:, 0]
-    return ids
-
-
-def read_scores(table: pd.DataFrame, score: str, path: Path) -> pd.Series:
-    """Return a column of scores as numbers, or raise DataError if some are none."""
-    scores = pd.to_numeric(table[score], errors="coerce")
-    wrong = scores.isna() & table[score].notna()
-    if wrong.any():
-        raise DataError(
-            f"{path}: {wrong.sum():,} of {len(wrong):,} scores {score!r} are not numbers, such as "
-            f"{head(table[score][wrong])}"
-        )
-    return scores
+    table = disk.read_table(path)
+    said = path.said[0] if isinstance(path, File) and path.said else record
+    known = said if said in table.columns else None
+    return readings.read_records(table, str(path), known)
 
 
 def _check_limit(limit: str | None) -> str | None:
@@ -128,7 +103,7 @@ class Reading:
                 raise DataError(f"{part.path} is a DuckDB database", Remedy.DATABASE)
         by_option = self.memory_limit is not None or any(part.table is not None for part in parts)
         files = [*(part.path for part in parts), *([] if frame is None else [frame])]
-        if not self.links.edges:
+        if not (self.links.edges or any(getattr(file, "threshold", None) is not None for file in files)):
             return by_option or any(map(_is_large, files))
         if by_option or any(file.is_dir() for file in files):
             raise DataError("with --edges, PREDICTION and --frame are files that are read into memory")
@@ -148,20 +123,73 @@ class Reading:
             else disk.read_columns(path, columns, spare)
         )
 
-    def read(self, part: Part, what: str) -> tuple[eb.Clustering, str]:
-        """Read a prediction, with a sentence about what was read."""
-        if self.links.edges:
-            return self.links.read(part.path, self.record)
-        table = disk.read_columns(part.path, {"record": self.record, "cluster": part.cluster})
-        return self.clustering_of(table, part.path, what, CLUSTERS)
+    @cached_property
+    def listed(self) -> pd.Index | None:
+        """Return the ids of --records."""
+        return None if self.links.records is None else read_ids(self.links.records, self.record)
 
-    def clustering_of(
-        self, table: pd.DataFrame, path: Path, what: str, sizes: str
+    @cached_property
+    def bound(self) -> set[str]:
+        """Return the paths of the tables that have the column of --record."""
+        return set()
+
+    def bind(self, columns: Iterable[Any], path: Path) -> str | None:
+        """Return the column of --record if a table has it."""
+        if self.record is None or self.record not in list(columns):
+            return None
+        self.bound.add(str(path))
+        return self.record
+
+    def refuse_unbound(self) -> None:
+        """Refuse a column of --record that no file has."""
+        if self.record is not None and not self.bound:
+            raise DataError(f"no file that was read has a column {self.record!r}, which --record names")
+
+    def read(self, part: Part, what: str, sample: pd.Index | None = None) -> tuple[eb.Clustering, str]:
+        """Read a prediction, with a sentence about what was read; `sample`: some of its records."""
+        table = disk.read_table(part.path)
+        links = self.links.given
+        cluster = part.cluster if not part.optional or part.cluster in table else None
+        record = self.bind(table.columns, part.path)
+        named = name_columns(part.path, record=record, cluster=cluster, links=links)
+        taken = readings.read_prediction(
+            table, named, listed=self.listed, sample=sample, hints=part.hints, what=f"{what} {part.path}"
+        )
+        if named.threshold is not None and not taken.of_links:
+            raise DataError(
+                f"{part.path} has records and clusters, which no threshold makes links: write the threshold "
+                "behind the file that has scores, such as edges.csv@0.9"
+            )
+        return self.clustering_of(taken, part.path, CLUSTERS)
+
+    def read_labels(
+        self, path: Path, entity: str | None, records: pd.Index | None = None, what: str = "labels"
     ) -> tuple[eb.Clustering, str]:
-        """Return a table of two columns as a clustering, with a sentence about what was read."""
-        clustering = eb.Clustering.of(table, what, any_id=self.any_id)
+        """Read a file of labels, with a sentence about what was read; `records` of a prediction."""
+        table, said = disk.read_table(path), name_columns(path, cluster=entity)
+        record = said.record or self.bind(table.columns, path)
+        named = readings.Named(record=record, cluster=said.cluster, sources=said.sources, links=False)
+        taken = readings.read_prediction(table, named, listed=records, groups="entity", what=what)
+        return self.clustering_of(taken, path, LABELLED)
+
+    def clustering_of(self, taken: readings.Reading, path: Path, sizes: str) -> tuple[eb.Clustering, str]:
+        """Return what was read of a table as a clustering, with a sentence about it."""
+        clustering = eb.Clustering.read(taken, self.listed if taken.of_links else None, any_id=self.any_id)
         read = sizes.format(len(clustering.records), len(clustering.clusters))
-        return clustering, f"{read} ({in_words(table.columns, path)})"
+        if not taken.of_links:
+            return clustering, f"{read} ({taken.in_words()} of {path})"
+        rest = "records that are in no pair are not known: --records lists them"
+        left, right = taken.key(0), taken.key(1)
+        # memberships name each record once and a cluster of several records again
+        if not clustering.complete and left.is_unique and not (right.is_unique or left.isin(right).any()):
+            message(
+                f"caution: {path} has each {left.name} once, and none of them as {right.name}: if these are "
+                "records and their clusters, leave out --edges"
+            )
+        if clustering.complete:
+            rest = f"{int((clustering.sizes == 1).sum()):,} of the records are linked to no other"
+        kind = "links" if taken.other is None else "pairs"
+        return clustering, f"{len(taken.table):,} {kind} of {read} ({taken.in_words()} of {path}; {rest})"
 
     @contextmanager
     def opened(self, part: Part, what: str = "prediction") -> Iterator[tuple[Any, str]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from .._internal.errors import DataError
 from .lazily import disk, folders, pd
+from .tables import File
 
 READING = "record cluster stored edges left right score threshold records any_id".split()
 """Options of draw that say how the prediction is read."""
@@ -81,20 +82,28 @@ def recall(values: dict[str, Any]) -> dict[str, Any]:
     own = locate(labels, call["prediction"])
     columns = any(len(values[name] or []) > 1 for name in ("cluster", "stored"))
     named = len(given) > 1 or columns if several else bool(given)
+    hinted = [_hint(path, call) for path in given]
     if named and not any(path.exists() and own.exists() and path.samefile(own) for path in given):
-        return values
+        return values | {"prediction": hinted if several else hinted[0]} if given else values
     if not own.exists():
         raise DataError(
             f"{own}, from which {labels} was drawn, is not there: name PREDICTION before {labels}"
         )
     found = values | {"labels": labels} | _recall_attributes(values, call, labels)
     if not named:
-        found["prediction"] = [own, *given] if several else own
+        found["prediction"] = [own, *hinted] if several else own
     for name in READING:
         if name in call and found.get(name) in (None, False, []):
             value = locate(labels, call[name]) if name == "records" else call[name]
             found[name] = [value] if several and name in ("cluster", "stored") else value
     return found
+
+
+def _hint(path: Path, call: Mapping[str, Any]) -> Path:
+    """Return the path of another prediction, with the names of columns that the folder remembers."""
+    if isinstance(path, File):
+        path.hints = {name: call[name] for name in ("record", "cluster") if name in call}
+    return path
 
 
 def _read_call(labels: Path, given: bool) -> dict[str, Any] | None:

@@ -10,7 +10,8 @@ import erbayes as eb
 from .._internal.errors import DataError, Remedy
 from .asked import Asked, Minima
 from .designs import Drawing
-from .lazily import clusterings, curves, disk, np, pd, plans, returned_answers
+from .lazily import curves, disk, np, pd, plans, returned_answers
+from .lazily import reading as readings
 from .options import (
     argument,
     command,
@@ -21,8 +22,9 @@ from .options import (
     refuse_same_file,
     within,
 )
-from .predictions import read_ids, read_scores
+from .predictions import Links, Reading, read_ids
 from .printing import Format, Printing, show_cautions
+from .tables import File, name_columns
 from .top_up import read_both, read_drawn_from
 
 SHOWN = 20
@@ -33,7 +35,7 @@ SHOWN = 20
 class EdgeTable:
     """Options of scored edges."""
 
-    edges: Path = argument("Two records and a score per row.", dir_okay=False)
+    edges: Path = argument("Two records and a score per row.", parser=File.parse_file)
     records: Path | None = file_option("All records, some of which may be in no edge: ids, or a prediction.")
     score: str | None = option("Column of scores.")
     left: str | None = option("Column of one record.")
@@ -45,25 +47,20 @@ class EdgeTable:
         """Read what the options name, as arguments of `erbayes.thresholds` and others."""
         if self.records is None:
             raise DataError("a record without a match is in no edge: list all records by --records FILE")
-        if self.stored or disk.is_database(self.edges):
-            table = self._read_stored()
-        elif self.left or self.right:
-            named = {"left": self.left, "right": self.right, "score": self.score}
-            table = disk.read_columns(self.edges, named)
-        else:
-            table = disk.read_table(self.edges)
-        score = clusterings.choose_names(list(table.columns), self.score)[2]
-        scores = read_scores(table, score, self.edges)
+        stored = self.stored or disk.is_database(self.edges)
+        table = self._read_stored() if stored else disk.read_table(self.edges)
         records = read_ids(self.records, self.record)
-        message(f"read {len(table):,} edges of {len(records):,} records (scores: {score} of {self.edges})")
-        return {"edges": table.assign(**{score: scores}), "records": records, "score": score}
+        links = {"edges": True, "left": self.left, "right": self.right, "score": self.score}
+        named = name_columns(self.edges, links=links | {"threshold": readings.SWEEP})
+        taken = readings.read_prediction(table, named, listed=records, what=f"edges {self.edges}")
+        message(f"read {len(table):,} edges of {len(records):,} records ({taken.in_words()} of {self.edges})")
+        edges = pd.DataFrame({"left": taken.key(0), "right": taken.key(1), "score": taken.scores()})
+        return {"edges": edges, "records": records, "score": "score"}
 
     def _read_stored(self) -> pd.DataFrame:
         """Read a table of a database, with ids as text."""
         if self.stored is None:
             raise DataError(f"{self.edges} is a DuckDB database", Remedy.DATABASE)
-        if self.left or self.right:
-            raise DataError("--left and --right name columns of files: make a view of two ids and a score")
         table = eb.large.DatabaseTable(self.edges, self.stored, text=True)
         found: pd.DataFrame = curves.load_edges(table, self.score)
         return found
@@ -100,8 +97,9 @@ class Scored:
             free = isinstance(returned.folder.drawn.plan, plans.FREE)
             origin = None if free else read_drawn_from(returned.folder)
             return returned.labels, returned.design(drawn_from=origin)
-        table = disk.read_columns(self.labels, {"record": self.table.record, "entity": self.entity})
-        return table.set_index(table.columns[0]).iloc[:, 0], self.drawing.read()
+        reading = Reading(record=self.table.record, links=Links())
+        labels, _ = reading.read_labels(self.labels, self.entity)
+        return pd.Series(labels.clusters.take(labels.codes), labels.records), self.drawing.read()
 
     def thresholds(self) -> Any:
         """Return the number of thresholds, or a list of them."""

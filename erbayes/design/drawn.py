@@ -10,7 +10,7 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, head, need, need_object, number, refuse_cases, whole
-from ..units.clustering import as_index
+from ..units.ids import as_index
 from ..units.units import Units
 from .variance import StratifiedDraws
 

@@ -12,7 +12,8 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, need_object, number, refuse_cases
-from ..units.clustering import Clustering, as_index
+from ..units.clustering import Clustering
+from ..units.ids import as_index
 from ..units.units import Units
 from .contract import Expansion
 from .drawn import (

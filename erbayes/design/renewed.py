@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from .._internal.errors import DataError, refuse_cases
-from ..units.clustering import Clustering, ids, list_all_records
+from ..units.clustering import Clustering, list_all_records
+from ..units.ids import ids
 from ..units.lookup import look_up
 from .drawn import Ids
 from .known import KnownChances

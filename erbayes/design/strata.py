@@ -12,7 +12,7 @@ import pandas as pd
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, head, member, refuse_cases, whole
 from .._internal.policies import SingleUnit
-from ..units.clustering import as_index
+from ..units.ids import as_index
 from ..units.units import Units
 from .contract import Expansion, WithChances
 from .drawn import (

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .._internal.errors import DataError, Remedy, head
-from .._internal.known_columns import fill_known
+from .._internal.known_columns import find_known
 from .._internal.tables import INDEX, refuse_names, separator_hint
-from ..units.clustering import Clustering, kind
+from ..units.clustering import Clustering
+from ..units.ids import kind
 from ..units.lookup import same_kind
 from .database import Database
 
@@ -74,7 +75,12 @@ def chosen_columns(
 ) -> tuple[str, str]:
     """Return the columns of records and of clusters: those named, or the only two that are not."""
     columns = database.columns()
-    record, cluster = fill_known({"record": record, "cluster": cluster}, set(columns) - set(others)).values()
+    free = [c for c in columns if c not in {*others, record, cluster}]
+    known = {meaning: find_known(free, meaning) for meaning in ("record", "cluster")}
+    record, cluster = (
+        known[meaning][0] if name is None and len(known[meaning]) == 1 else name
+        for meaning, name in (("record", record), ("cluster", cluster))
+    )
     named = [c for c in (record, cluster, *others) if c is not None]
     choices = dict.fromkeys((c for c in (record, cluster) if c is not None), remedy)
     refuse_names(named, columns or named, what, choices)
@@ -82,8 +88,8 @@ def chosen_columns(
     unnamed = [c for c in columns if c not in named and c not in database.by_folder]
     if missing and len(unnamed) > missing:
         raise DataError(f"{what} has {len(columns)} columns, {head(columns, 20)}, not 2", remedy)
-    free = iter(unnamed)
-    record, cluster = (name if name is not None else next(free, None) for name in (record, cluster))
+    rest = iter(unnamed)
+    record, cluster = (name if name is not None else next(rest, None) for name in (record, cluster))
     if record is None or cluster is None:
         index = [c for c in columns if c in database.by_folder and INDEX.fullmatch(c)]
         raise DataError(

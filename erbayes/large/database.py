@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import pandas as pd
 
 from .._internal.errors import DataError
-from ..units.clustering import no_cluster_ids
+from ..units.ids import no_cluster_ids
 from ..units.lookup import same_kind
 
 Row = tuple[Any, ...]

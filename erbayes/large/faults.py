@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 
 from .._internal.errors import DataError, Remedy, head
-from ..units.clustering import refuse_none, standing_for_none
+from ..units.clustering import refuse_none
+from ..units.ids import standing_for_none
 from ..units.units import KnownTotals
 from .database import changed
 from .joint import refuse_lacking, refuse_repeated_heading

@@ -10,7 +10,8 @@ import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, Remedy, head
-from .clustering import Clustering, kind
+from .clustering import Clustering
+from .ids import kind
 
 CHANCE = 1e-6
 """Probability below which equal ids are not a coincidence, as it costs a user a refusal of sound input."""

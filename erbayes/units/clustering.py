@@ -2,183 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from .._internal.arrays import BoolArray, IntArray, label_components
-from .._internal.errors import DataError, Remedy, head, number, refuse_cases
-from .._internal.known_columns import fill_known
-from .._internal.tables import is_whole_decimal, need_table, refuse_columns, refuse_names
-
-LONGEST = 64
-"""Bytes of the longest strings that have digests; pandas is as quick with longer ones."""
-CHUNK = 2**15
-"""Number of strings whose digests are computed at once, as many as fit in the processor's cache."""
-NO_CLUSTER = (-1, -2, -3)
-"""Integers that stand for no cluster, such as noise of scikit-learn's DBSCAN and HDBSCAN, and pandas' code of
-a missing value (-1); records with infinite (-2) and with missing attributes (-3) in scikit-learn's HDBSCAN.
-No library writes 0 for it, since k-means, connected components and pandas' codes number clusters from 0."""
-NO_CLUSTER_TEXTS = (
-    # those that pandas.read_csv takes for missing by default, which are what Python (None, nan), pandas
-    # (<NA>), R (NA), SQL (NULL), JSON (null), Excel (#N/A) and C of Windows (1.#IND, 1.#QNAN) print
-    *("", "none", "nan", "-nan", "<na>", "na", "n/a", "#na", "#n/a", "#n/a n/a", "null"),
-    *("1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"),
-    # missing times of pandas, nil of Go and Ruby, NULL of C and of Oracle's tools and in dumps of PostgreSQL
-    # and MySQL, and the nil UUID
-    *("nat", "nil", "(null)", "\\n", "00000000-0000-0000-0000-000000000000"),
-    # what SAS (.), Weka (?) and tables for people (a blank, dashes) show for a missing value
-    *(" ", ".", "?", "-", "--"),
-    # `NO_CLUSTER` as text, also of a column that was made of floats
-    *(f"{n}{end}" for n in NO_CLUSTER for end in ("", ".0")),
-    "0",  # what old databases write for a key to no row; among numbers it is ordinary, see `DIGITS`
-)
-"""Texts that stand for no cluster, in lower case."""
-DIGITS = tuple("123456789")
-"""Ids beside which "0" is an ordinary number of a cluster."""
-SPLINK_DATASETS = ("source_dataset_l", "source_dataset_r")
-"""Splink's columns of the dataset of each end, in which alone its id is unique."""
-WEIGHT = "match_weight"
-"""Splink's column of weights."""
+from .._internal.errors import DataError, Remedy, number, refuse_cases
+from .._internal.tables import need_table
+from .ids import are_listed, as_index, ids, is_unique, kind, no_cluster_ids, standing_for_none
+from .reading import Named, Reading, explain_repeats, read_prediction, read_records, to_links_table
 
 
-def as_index(values: Any) -> pd.Index:
-    """Make an Index of `values`, of objects if pandas cannot hold their text or floats otherwise."""
-    index: pd.Index
-    try:
-        index = pd.Index(values)
-    except (UnicodeEncodeError, NotImplementedError):
-        # text with half of a surrogate pair, and floats of 16 bits, have no Index of their own
-        index = pd.Index(values, dtype=object)
-    return index
-
-
-def ids(values: Any, what: str) -> pd.Index:
-    """Make an Index of ids, which messages call `what`, and refuse all but strings or integers."""
-    if isinstance(values, str | int):
-        raise DataError(f"{what} must be several ids, not {values!r} alone")
-    if hasattr(values, "columns") or not isinstance(values, Iterable):
-        raise DataError(f"{what} must be a list or a column of ids, not {type(values).__name__}")
-    index = as_index(values)
-    if isinstance(index.dtype, pd.ArrowDtype) and pa.types.is_dictionary(index.dtype.pyarrow_dtype):
-        index = index.astype(pd.ArrowDtype(index.dtype.pyarrow_dtype.value_type))
-    if missing := int(np.count_nonzero(index.isna())):
-        first = int(np.argmax(index.isna())) + 1
-        raise DataError(
-            f"{what}: {missing:,} of {len(index):,} are missing, the first in row {first:,} of the data: "
-            "fill them in, or leave these rows out"
-        )
-    if isinstance(index, pd.CategoricalIndex):
-        index = pd.Index(index.categories[index.codes])
-    if is_whole_decimal(index):
-        index = pd.Index([int(number) for number in index])
-    # floats are no ids, even whole ones, since 2**53 and 2**53 + 1 are the same float
-    if len(index) and kind(index) not in {"string", "integer"}:
-        raise DataError(f"{what} must be all strings or all integers, not {_describe_other_kind(index)}")
-    return index
-
-
-def _describe_other_kind(index: pd.Index) -> str:
-    """Return what ids are that are neither strings nor integers, with the remedy if they are objects."""
-    types = {type(id).__name__ for id in index} if kind(index) == "mixed" else set()
-    return f"{types.pop()} objects: make text of each, str(id)" if len(types) == 1 else kind(index)
-
-
-def kind(index: pd.Index) -> str:
-    """Type of ids: "string", "integer", or another."""
-    return pd.api.types.infer_dtype(index, skipna=False)
-
-
-def need_one_kind(*indexes: pd.Index) -> None:
-    """Refuse record ids of different types, none of which could match."""
-    kinds = sorted({kind(index) for index in indexes if len(index)})
-    if len(kinds) > 1:
-        raise DataError(f"record ids are of types {' and '.join(kinds)}: convert them to one")
-
-
-def _hash_strings(strings: pa.Array | pa.ChunkedArray) -> NDArray[np.uint64] | None:
-    """Numbers that are equal for equal strings, and differ for nearly all others; None for long strings."""
-    chunks = [chunk.cast(pa.large_string()) for chunk in getattr(strings, "chunks", [strings])]
-    padded = pa.concat_arrays([*chunks, pa.array(["\0" * LONGEST], pa.large_string())])
-    _, offsets, data = padded.buffers()
-    ends = np.frombuffer(offsets, np.int64)[: len(padded)]
-    start, size = ends[:-1], np.diff(ends)
-    longest = int(size.max())
-    if longest > LONGEST:
-        return None
-    # word[i] is the eight bytes from byte i on; the padding above keeps the last words inside the buffer
-    word = np.ndarray(len(data) - 7, "<u8", data, strides=1)
-    digests = size.astype(np.uint64)
-    for first in range(0, len(size), CHUNK):
-        chunk = slice(first, first + CHUNK)
-        digest, position, bits = digests[chunk], start[chunk], 8 * size[chunk]
-        for byte in range(0, longest, 8):
-            # the shift drops the bytes beyond the end of a string
-            digest ^= word[position + byte] << np.maximum(64 + 8 * byte - bits, 0).astype(np.uint64)
-            digest *= np.uint64(0x9E3779B97F4A7C15)
-            digest ^= digest >> np.uint64(32)
-    return digests
-
-
-def is_unique(index: pd.Index) -> bool:
-    """True if each id occurs once. Digests are sorted, which is many times quicker than hashing ids."""
-    numbers = None
-    if isinstance(index.dtype, np.dtype) and index.dtype.kind in "iu":
-        numbers = index.to_numpy(copy=True)
-    elif len(index) and isinstance(index[0], str):
-        with suppress(UnicodeEncodeError):  # half of a surrogate pair
-            numbers = _hash_strings(pa.array(index))
-    if numbers is None:
-        return index.is_unique
-    numbers.sort()
-    return bool((numbers[1:] != numbers[:-1]).all()) or index.is_unique
-
-
-def _encode_ids(values: Any, what: str) -> tuple[IntArray, pd.Index]:
+def _encode_ids(values: Any, what: str, any_id: bool = False) -> tuple[IntArray, pd.Index]:
     """Code of each id, in order of first appearance, and the distinct ids."""
     index = as_index(values)
     if isinstance(index, pd.CategoricalIndex) and not index.hasnans:
         codes, used = pd.factorize(index.codes)
-        return codes.astype(np.int64), ids(index.categories[used], what)
-    codes, distinct = pd.factorize(ids(index, what))
-    return codes.astype(np.int64), pd.Index(distinct)
-
-
-def are_listed(records: pd.Index, listed: pd.Index) -> BoolArray:
-    """Return whether each record is listed, (N,)."""
-    if all(len(i) and isinstance(i[0], str) for i in (records, listed)):
-        with suppress(UnicodeEncodeError):  # half of a surrogate pair
-            # Arrow looks up strings many times faster than pandas
-            strings, wanted = (pa.array(i).cast(pa.large_string()) for i in (records, listed))
-            return np.asarray(pc.is_in(strings, wanted))
-    return records.isin(listed)
-
-
-@cache
-def no_cluster_ids(kind: str) -> pd.Index:
-    """Return the ids of a type that stand for no cluster, texts in every mixture of cases, and `DIGITS`."""
-    if kind == "integer":
-        return pd.Index(NO_CLUSTER)
-    # every mixture of cases is a short list, which a database can look up among hashes of clusters
-    cased = (product(*({c, c.upper()} for c in text)) for text in NO_CLUSTER_TEXTS)
-    return pd.Index([*sorted("".join(letters) for text in cased for letters in text), *DIGITS])
-
-
-def standing_for_none(sizes: Mapping[Any, int]) -> dict[Any, int]:
-    """Return those of several clusters that hold records without a cluster, with their sizes."""
-    numbered = not sizes.keys().isdisjoint(DIGITS)
-    ordinary = {*DIGITS, "0"} if numbered else set(DIGITS)
-    # a single record is a cluster of its own, whatever its cluster is called
-    return {id: size for id, size in sizes.items() if size > 1 and id not in ordinary}
+        return codes.astype(np.int64), ids(index.categories[used], what, any_id=any_id)
+    codes, distinct = pd.factorize(ids(index, what, any_id=True))
+    return codes.astype(np.int64), ids(pd.Index(distinct), what, any_id=any_id)
 
 
 def refuse_none(what: str, sizes: Mapping[Any, int], records: int, remedy: Remedy) -> None:
@@ -219,94 +64,15 @@ def _is_number_among_others(clusters: pd.Index, sizes: IntArray) -> bool:
     return bool(numbers and sizes[~others].max() <= sizes[others].max())
 
 
-def _explain_repeats(records: pd.Index, codes: IntArray, clusters: pd.Index, what: str) -> DataError:
-    """Error for repeated records, with a likely cause: equal rows, pairs, or columns in the other order."""
-    again = records.duplicated()
-    twice = records[again]
-    same = int(pd.DataFrame({"r": records, "c": codes}).duplicated().sum())
-    said = f"record ids of the {what}: {len(twice):,} duplicates, such as {head(twice)}"
-    if same == len(twice):
-        return DataError(f"{said}; each repeats an earlier row with the same cluster, and can be dropped")
-    named = int(clusters.isin(records).sum()) if kind(clusters) == kind(records) else 0
-    if 2 * named >= len(clusters):
-        said += f"; {named:,} of {len(clusters):,} cluster ids are ids of records"
-        return DataError(f"{said}, as in pairs of records", _make_pairs_remedy(what))
-    if len(clusters) == len(codes):
-        said += "; no cluster id is, as if the columns were in the other order"
-        return DataError(said, Remedy.ORDER, _make_pairs_remedy(what))
-    return DataError(f"{said}; {same:,} of them repeat an earlier row" if same else said)
-
-
-def _make_pairs_remedy(what: str) -> Remedy:
-    """Remedy for pairs of records instead of memberships."""
-    return Remedy.ANSWERS if what == "labels" else Remedy.LINKS
-
-
-def find_score(columns: Sequence[Any]) -> Any:
-    """Return the column of scores that a matcher is known for, or None."""
-    # weights come first, since probabilities crowd at 1
-    return WEIGHT if WEIGHT in columns else fill_known({"score": None}, columns)["score"]
-
-
-def choose_names(columns: Sequence[Any], score: str | None, what: str = "edges") -> list[Any]:
-    """Return the columns of both ends and of scores, then those of Splink that name their datasets."""
-    table, columns, datasets = f"the table of the {what}", list(columns), list[Any]()
-    found = fill_known({"left": None, "right": None, "score": score}, columns)
-    if found["left"] is not None and found["right"] is not None:
-        score = find_score(columns) if score is None else score
-        datasets = [name for name in SPLINK_DATASETS if name in columns]
-        columns = [name for name in columns if name in {found["left"], found["right"], score}]
-        columns.sort(key=[found["left"], found["right"], score].index)
-    if score is None and len(columns) != 3:
-        said = "it is not clear which has the scores"
-        raise DataError(f"{table} has {head(columns, 20)}: {said}", Remedy.SCORED)
-    score = columns[2] if score is None else score
-    refuse_names([score], columns, table)
-    two = [name for name in columns if name != score]
-    refuse_columns(pd.DataFrame(columns=two), f"{table}, apart from scores,", Remedy.SCORED)
-    return [*two, score, *datasets]
-
-
-def refuse_datasets(frame: pd.DataFrame, datasets: Sequence[Any], what: str) -> None:
-    """Refuse pairs of several datasets of Splink, by the columns that name these."""
-    if pd.unique(frame[list(datasets)].to_numpy().ravel()).size > 1:
-        raise DataError(
-            f"the table of the {what} has records of several datasets, and ids of Splink are unique inside "
-            "each alone: join dataset and id to one id, here and in all records"
-        )
-
-
-def _mark_links(frame: pd.DataFrame, score: str | None, threshold: float | None, what: str) -> BoolArray:
-    """Return True for each pair that is a link, (pairs,)."""
-    if score is None and threshold is not None:
-        raise DataError(f"{what}: a threshold of {threshold} needs the column of scores", Remedy.SCORE)
-    if score is None:
-        return np.ones(len(frame), dtype=bool)
-    if not isinstance(score, Hashable) or score not in frame.columns:
-        raise DataError(f"the table of the {what} has no column {score!r}; it has {head(frame.columns, 20)}")
-    if threshold is not None:
-        number(threshold, f"{what}: threshold", lambda x: True, "be a number")
-    if threshold is None or np.isnan(threshold):
-        raise DataError(
-            f"{what}: without a threshold, scores {score!r} of any size would be links", Remedy.THRESHOLD
-        )
-    scores = frame[score]
-    if not pd.api.types.is_numeric_dtype(scores):
-        raise DataError(f"{what}: scores {score!r} must be numbers, not such as {head(scores.dropna())}")
-    if missing := int(scores.isna().sum()):
-        raise DataError(f"{what}: {missing:,} of {len(scores):,} scores {score!r} are missing")
-    return np.asarray(scores >= threshold, dtype=bool)
-
-
-def read_ends(ends: pd.DataFrame, what: str) -> tuple[IntArray, IntArray, pd.Index]:
+def read_ends(one: pd.Series, other: pd.Series, what: str) -> tuple[IntArray, IntArray, pd.Index]:
     """Return the two records of each pair, (pairs,), as positions among the distinct ones."""
-    left, right = (ids(ends.iloc[:, i], f"column {ends.columns[i]!r} of the {what}") for i in (0, 1))
-    if len(ends) and kind(left) != kind(right):
+    left, right = (ids(end, f"column {end.name!r} of the {what}") for end in (one, other))
+    if len(one) and kind(left) != kind(right):
         raise DataError(
             f"ids of the {what} are of type {kind(left)} in one column, {kind(right)} in the other"
         )
     codes, distinct = pd.factorize(left.append(right))
-    return codes[: len(ends)], codes[len(ends) :], pd.Index(distinct)
+    return codes[: len(one)], codes[len(one) :], pd.Index(distinct)
 
 
 def list_all_records(records: Any, in_pairs: pd.Index, what: str) -> tuple[pd.Index, IntArray]:
@@ -323,6 +89,10 @@ def list_all_records(records: Any, in_pairs: pd.Index, what: str) -> tuple[pd.In
     said = f"{{n}} of {len(in_pairs):,} records in the {what} are not among all records, such as"
     refuse_cases(in_pairs[position < 0], said)
     return listed, position
+
+
+RECORDS = Named(links=False)
+"""What is said of a table by those who give it as a clustering."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -387,13 +157,35 @@ class Clustering:
             record, cluster = list(memberships), list(memberships.values())  # type: ignore[assignment]
         else:
             said = f"{what}: expected a Series, a mapping, a DataFrame or an Arrow table"
-            frame = need_table(memberships, said)
-            refuse_columns(frame, f"the table of the {what}", Remedy.COLUMNS, pairs=_make_pairs_remedy(what))
-            record, cluster = frame.iloc[:, 0], frame.iloc[:, 1]  # type: ignore[assignment]
-        records = ids(record, f"record ids of the {what}")
-        codes, clusters = _encode_ids(cluster, f"cluster ids of the {what}")
-        if not is_unique(records):
-            raise _explain_repeats(records, codes, clusters, what)
+            groups = "entity" if what == "labels" else "cluster"
+            reading = read_prediction(need_table(memberships, said), RECORDS, groups=groups, what=what)
+            if reading.repeats:
+                raise explain_repeats(memberships[reading.ids[0]], memberships[reading.other], what)
+            return cls.read(reading, any_id=any_id)
+        if not is_unique(records := ids(record, f"record ids of the {what}", any_id=any_id)):
+            raise explain_repeats(pd.Series(records), pd.Series(cluster), what)
+        return cls._code(records, cluster, what, any_id)
+
+    @classmethod
+    def read(cls, reading: Reading, listed: pd.Index | None = None, *, any_id: bool = False) -> Clustering:
+        """Make a clustering from what the columns of a table mean; `listed` are all records beside links."""
+        what = reading.what
+        if not reading.of_links:
+            records = ids(reading.key(), f"record ids of the {what}", any_id=any_id)
+            return cls._code(records, reading.table[reading.other], what, any_id)
+        left, right, every = read_ends(reading.key(0), reading.key(1), what)
+        if listed is not None:
+            every, position = list_all_records(listed, every, what)
+            left, right = position[left], position[right]
+        linked = reading.links()
+        components, _ = pd.factorize(label_components(left[linked], right[linked], len(every)))
+        heads = np.unique(components, return_index=True)[1]
+        return cls(every, components.astype(np.int64), every[heads], complete=listed is not None)
+
+    @classmethod
+    def _code(cls, records: pd.Index, cluster: Any, what: str, any_id: bool) -> Clustering:
+        """Make a clustering of unique records and the cluster of each."""
+        codes, clusters = _encode_ids(cluster, f"cluster ids of the {what}", any_id)
         if not any_id:
             _refuse_unclustered(records, codes, clusters, what)
         return cls(records, codes, clusters)
@@ -433,22 +225,12 @@ class Clustering:
         >>> clustering.sizes, list(clustering.clusters)
         (array([3, 1, 1, 1]), ['a', 'd', 'e', 'f'])
         """
-        frame = need_table(pairs, f"{what}: expected a DataFrame or an Arrow table")
-        linked = _mark_links(frame, score, threshold, what)
-        if score is None:
-            refuse_columns(frame, f"the table of the {what}", Remedy.SCORE)
-            ends = frame
-        else:
-            one, other, _, *datasets = choose_names(list(frame.columns), score, what)
-            refuse_datasets(frame, datasets, what)
-            ends = frame[[one, other]]
-        left, right, every = read_ends(ends, what)
-        if records is not None:
-            every, position = list_all_records(records, every, what)
-            left, right = position[left], position[right]
-        components, _ = pd.factorize(label_components(left[linked], right[linked], len(every)))
-        heads = np.unique(components, return_index=True)[1]
-        return cls(every, components.astype(np.int64), every[heads], complete=records is not None)
+        if threshold is not None:
+            number(threshold, f"{what}: threshold", lambda x: not np.isnan(x), "be a number")
+        frame = to_links_table(pairs, f"{what}: expected a DataFrame or an Arrow table")
+        listed = None if records is None else read_records(records, what)
+        named = Named(links=True, score=score, threshold=threshold, one_list=True)
+        return cls.read(read_prediction(frame, named, listed=listed, what=what), listed)
 
     @property
     def sizes(self) -> IntArray:

@@ -16,14 +16,12 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray, label_components
 from .._internal.errors import DataError, Grade, Sentence, head, number, refuse_cases, whole
-from .._internal.tables import need_table
-from .clustering import Clustering, choose_names, list_all_records, read_ends, refuse_datasets
+from .clustering import Clustering, list_all_records, read_ends
 from .lookup import look_up
 from .measuring import assemble
+from .reading import SWEEP, Named, read_prediction, read_records, to_links_table
 from .units import KnownTotals, Units
 
-DEDUPE = ("pairs", "score")
-"""Fields of the array that dedupe's `score` returns."""
 SURE = 4.5
 """Standard errors from which the order of scores is no coincidence, which has a chance of 3 in a million."""
 
@@ -44,9 +42,15 @@ class Edges:
             return edges
         if records is None:
             raise DataError(f"{what} do not name records that no edge has: list all of them, records=ids")
-        ends, scores = _choose_columns(_make_table(edges, what), score, what)
-        left, right, distinct = read_ends(ends, what)
-        listed, position = list_all_records(records, distinct, what)
+        said = f"{what}: expected a DataFrame or an Arrow table of two ids and a score"
+        table, every = to_links_table(edges, said), read_records(records, what)
+        if not len(table):
+            raise DataError(f"the table of the {what} has no row: without an edge there is no threshold")
+        named = Named(links=True, score=score, threshold=SWEEP, one_list=True)
+        reading = read_prediction(table, named, listed=every, what=what)
+        scores = reading.scores()
+        left, right, distinct = read_ends(reading.key(0), reading.key(1), what)
+        listed, position = list_all_records(every, distinct, what)
         # half the memory, as long as positions fit
         small: Any = np.int32 if len(listed) < 2**31 else np.int64
         at = position.astype(small)
@@ -117,32 +121,6 @@ class Edges:
             return []
         said = f"Edges inside labelled entities score lower than those that leave them, in {share:.0%} of"
         return [Sentence(f"{said} comparisons: if scores are distances, give their negatives", Grade.FAULT)]
-
-
-def _make_table(edges: Any, what: str) -> pd.DataFrame:
-    """Return edges as a DataFrame, also dedupe's array of pairs and scores."""
-    if isinstance(edges, np.ndarray) and edges.dtype.names == DEDUPE:
-        pairs = edges["pairs"]
-        return pd.DataFrame({"left": pairs[:, 0], "right": pairs[:, 1], "score": edges["score"]})
-    return need_table(edges, f"{what}: expected a DataFrame or an Arrow table of two ids and a score")
-
-
-def _choose_columns(frame: pd.DataFrame, score: str | None, what: str) -> tuple[pd.DataFrame, FloatArray]:
-    """Return the columns of both ends, and the scores, (E,)."""
-    one, other, score, *datasets = choose_names(list(frame.columns), score, what)
-    refuse_datasets(frame, datasets, what)
-    if not len(frame):
-        raise DataError(f"the table of the {what} has no row: without an edge there is no threshold")
-    scores = frame[score]
-    if not pd.api.types.is_numeric_dtype(scores) or pd.api.types.is_bool_dtype(scores):
-        raise DataError(f"{what}: scores {score!r} must be numbers, not such as {head(scores.dropna())}")
-    if missing := int(scores.isna().sum()):
-        raise DataError(
-            f"{what}: {missing:,} of {len(scores):,} scores {score!r} are missing: leave these rows out if "
-            "the matcher rejected them, or score them"
-        )
-    single = scores.dtype == np.float32
-    return frame[[one, other]], scores.to_numpy(dtype=np.float32 if single else float)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,7 +18,8 @@ import pyarrow as pa
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, Remedy, head, refuse_cases
 from .._internal.tables import need_table, refuse_names
-from .clustering import Clustering, ids, is_unique
+from .clustering import Clustering
+from .ids import ids, is_unique
 from .lookup import locate_all, look_up
 from .units import Units
 

@@ -16,7 +16,8 @@ import pandas as pd
 from .._internal.arrays import BoolArray, IntArray
 from .._internal.errors import DataError, head, refuse_cases
 from .._internal.tables import is_table, to_frame
-from .clustering import Clustering, are_listed, ids, kind
+from .clustering import Clustering
+from .ids import are_listed, ids, kind
 from .lookup import same_kind
 
 

@@ -14,7 +14,7 @@ from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, NotIdentified, Remedy, head, refuse_cases
 from .._internal.tables import need_table, refuse_columns
 from ..metrics.columns import Domain, Links, Pieces
-from .clustering import ids, kind
+from .ids import ids, kind
 from .lookup import same_kind
 
 MOST = 200

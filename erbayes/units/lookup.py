@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .._internal.arrays import IntArray
 from .._internal.errors import DataError
-from .clustering import CHUNK, are_listed, kind
+from .ids import CHUNK, are_listed, kind
 
 
 def same_kind(

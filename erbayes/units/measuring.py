@@ -12,8 +12,9 @@ from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, member, refuse_cases
 from .._internal.policies import Missing
 from .checks import first_entities, missing_records, position_in_labels, refuse_edges, strangers
-from .clustering import Clustering, ids, kind
+from .clustering import Clustering
 from .frame import framed
+from .ids import ids, kind
 from .lookup import joined, look_up
 from .units import KnownTotals, Units, histogram
 

@@ -12,7 +12,7 @@ from ..._internal.arrays import FloatArray
 from ..._internal.errors import DataError, head, need, refuse_cases
 from ...design.sample import Sample, need_sample
 from ...metrics.columns import PIECES
-from ...units.clustering import kind
+from ...units.ids import kind
 from ...units.lookup import same_kind
 from ...units.units import Units
 

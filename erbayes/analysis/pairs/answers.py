@@ -11,8 +11,8 @@ import pandas as pd
 from ..._internal.arrays import BoolArray, FloatArray, IntArray
 from ..._internal.errors import DataError, head
 from ..._internal.tables import need_table, refuse_names
-from ...units.clustering import ids
 from ...units.edges import Edges
+from ...units.ids import ids
 from ...units.lookup import look_up
 
 FEWEST = 2

@@ -18,7 +18,8 @@ from ...engine.closed_form import taylor
 from ...metrics.columns import OfUnits
 from ...metrics.definitions import UNIT, Metric
 from ...metrics.uncertain import Normal
-from ...units.clustering import Clustering, ids
+from ...units.clustering import Clustering
+from ...units.ids import ids
 from ...units.measuring import measure
 from ...units.units import Units
 from .rates import Recaptured

@@ -18,7 +18,8 @@ import pandas as pd
 from ..._internal.arrays import FloatArray, IntArray
 from ..._internal.errors import DataError, head, import_extra, need, refuse_cases, whole
 from ..._internal.tables import as_text, need_table, refuse_names, to_frame
-from ...units.clustering import Clustering, as_index, ids
+from ...units.clustering import Clustering
+from ...units.ids import as_index, ids
 from .drawn import Drawn
 from .labelling_tasks import asked, locate_rows, need_kind
 

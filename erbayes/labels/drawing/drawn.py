@@ -15,7 +15,8 @@ from ..._internal.errors import DataError, Remedy, need, need_object, refuse_cas
 from ...design.contract import Design
 from ...design.drawn import series_by_id
 from ...design.nonresponse import Responding, size_classes
-from ...units.clustering import Clustering, as_index
+from ...units.clustering import Clustering
+from ...units.ids import as_index
 from ...units.units import KnownTotals
 from .places import in_random_order
 from .plans import COLUMNS, Labelled, Plan, PredictedClusters, from_plain, to_plain

@@ -20,7 +20,7 @@ import pandas as pd
 
 from ..._internal.errors import DataError, Remedy, head, need
 from ..._internal.files import HIDDEN, NEW, OLD, locked, refuse_output, terminable
-from ...units.clustering import as_index, kind
+from ...units.ids import as_index, kind
 from .drawn import Drawn
 from .labelling_tasks import ASKED, as_sent, asked, dealt
 from .page import CLUSTER, DRAWN, labelling_page

@@ -11,7 +11,7 @@ import pandas as pd
 from ..._internal.arrays import IntArray
 from ..._internal.errors import DataError, head, number, refuse_cases, whole
 from ..._internal.tables import refuse_names, separator_hint, to_frame
-from ...units.clustering import are_listed, as_index, ids, kind
+from ...units.ids import are_listed, as_index, ids, kind
 from .drawn import Drawn
 from .page import ANSWERS, CANDIDATE, CLUSTER, CONTROL, DRAWN, KEYS, SHOWN, WHY
 from .plans import PredictedClusters

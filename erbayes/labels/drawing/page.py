@@ -20,7 +20,7 @@ import pandas as pd
 from ..._internal.arrays import FloatArray, IntArray
 from ..._internal.errors import DataError, head, need
 from ..._internal.tables import as_text, refuse_names
-from ...units.clustering import ids, kind
+from ...units.ids import ids, kind
 
 VERSION = 1
 """The version of the file of answers."""

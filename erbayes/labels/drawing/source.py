@@ -24,7 +24,8 @@ from ..._internal.arrays import IntArray
 from ..._internal.errors import DataError, head, refuse_cases
 from ...large import drawing
 from ...large.sources import lies_elsewhere
-from ...units.clustering import Clustering, are_listed, ids
+from ...units.clustering import Clustering
+from ...units.ids import are_listed, ids
 from ...units.units import KnownTotals
 
 BUCKETS = 2**16

@@ -11,7 +11,8 @@ import pandas as pd
 from ..._internal.errors import DataError, head, number, refuse_cases
 from ..._internal.tables import refuse_names, to_frame
 from ...design import UniformRecords
-from ...units.clustering import Clustering, ids, need_one_kind
+from ...units.clustering import Clustering
+from ...units.ids import ids, need_one_kind
 
 COLUMNS = ["drawn", "record", "probability"]
 """Columns of the answers."""

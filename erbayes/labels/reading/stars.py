@@ -12,7 +12,8 @@ import pandas as pd
 
 from ..._internal.errors import DataError, head
 from ..._internal.tables import refuse_names, to_frame
-from ...units.clustering import Clustering, ids, need_one_kind
+from ...units.clustering import Clustering
+from ...units.ids import ids, need_one_kind
 
 
 class Flaw(Enum):

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.arrays import BoolArray
-from ...units.clustering import as_index, kind
+from ...units.ids import as_index, kind
 from ..annotators.two_annotators import Pair
 from ..drawing.drawn import Drawn
 from ..drawing.folder import DECIDED, Folder

@@ -1,0 +1,180 @@
+"""Ids of records and clusters: which values can be one, and quick looks at many of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from .._internal.arrays import BoolArray
+from .._internal.errors import DataError, Remedy, refuse_cases
+from .._internal.tables import is_whole_decimal
+
+LONGEST = 64
+"""Bytes of the longest strings that have digests; pandas is as quick with longer ones."""
+CHUNK = 2**15
+"""Number of strings whose digests are computed at once, as many as fit in the processor's cache."""
+NO_CLUSTER = (-1, -2, -3)
+"""Integers that stand for no cluster, such as noise of scikit-learn's DBSCAN and HDBSCAN, and pandas' code of
+a missing value (-1); records with infinite (-2) and with missing attributes (-3) in scikit-learn's HDBSCAN.
+No library writes 0 for it, since k-means, connected components and pandas' codes number clusters from 0."""
+NO_CLUSTER_TEXTS = (
+    # those that pandas.read_csv takes for missing by default, which are what Python (None, nan), pandas
+    # (<NA>), R (NA), SQL (NULL), JSON (null), Excel (#N/A) and C of Windows (1.#IND, 1.#QNAN) print
+    *("", "none", "nan", "-nan", "<na>", "na", "n/a", "#na", "#n/a", "#n/a n/a", "null"),
+    *("1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"),
+    # missing times of pandas, nil of Go and Ruby, NULL of C and of Oracle's tools and in dumps of PostgreSQL
+    # and MySQL, and the nil UUID
+    *("nat", "nil", "(null)", "\\n", "00000000-0000-0000-0000-000000000000"),
+    # what SAS (.), Weka (?) and tables for people (a blank, dashes) show for a missing value
+    *(" ", ".", "?", "-", "--"),
+    # `NO_CLUSTER` as text, also of a column that was made of floats
+    *(f"{n}{end}" for n in NO_CLUSTER for end in ("", ".0")),
+    "0",  # what old databases write for a key to no row; among numbers it is ordinary, see `DIGITS`
+)
+"""Texts that stand for no cluster, in lower case."""
+ROUNDED = r"(?i)^-?\d([.,]\d+)?E\+\d+$"
+"""How a spreadsheet shows long numbers, so that different ids become equal; no hash of letters has a plus."""
+DIGITS = tuple("123456789")
+"""Ids beside which "0" is an ordinary number of a cluster."""
+
+
+def as_index(values: Any) -> pd.Index:
+    """Make an Index of `values`, of objects if pandas cannot hold their text or floats otherwise."""
+    index: pd.Index
+    try:
+        index = pd.Index(values)
+    except (UnicodeEncodeError, NotImplementedError):
+        # text with half of a surrogate pair, and floats of 16 bits, have no Index of their own
+        index = pd.Index(values, dtype=object)
+    return index
+
+
+def ids(values: Any, what: str, *, any_id: bool = False) -> pd.Index:
+    """Make an Index of ids, which messages call `what`, and refuse all but strings or integers."""
+    if isinstance(values, str | int):
+        raise DataError(f"{what} must be several ids, not {values!r} alone")
+    if hasattr(values, "columns") or not isinstance(values, Iterable):
+        raise DataError(f"{what} must be a list or a column of ids, not {type(values).__name__}")
+    index = as_index(values)
+    if isinstance(index.dtype, pd.ArrowDtype) and pa.types.is_dictionary(index.dtype.pyarrow_dtype):
+        index = index.astype(pd.ArrowDtype(index.dtype.pyarrow_dtype.value_type))
+    if missing := int(np.count_nonzero(index.isna())):
+        first = int(np.argmax(index.isna())) + 1
+        raise DataError(
+            f"{what}: {missing:,} of {len(index):,} are missing, the first in row {first:,} of the data: "
+            "fill them in, or leave these rows out"
+        )
+    if isinstance(index, pd.CategoricalIndex):
+        index = pd.Index(index.categories[index.codes])
+    if is_whole_decimal(index):
+        index = pd.Index([int(number) for number in index])
+    # floats are no ids, even whole ones, since 2**53 and 2**53 + 1 are the same float
+    if len(index) and kind(index) not in {"string", "integer"}:
+        raise DataError(f"{what} must be all strings or all integers, not {_describe_other_kind(index)}")
+    if not any_id and len(index) and isinstance(index[0], str):
+        _refuse_rounded(index, what)
+    return index
+
+
+def _refuse_rounded(index: pd.Index, what: str) -> None:
+    """Refuse texts such as 1.00001E+11."""
+    with suppress(UnicodeEncodeError):  # half of a surrogate pair, which no spreadsheet writes
+        texts = pa.array(index).cast(pa.large_string())
+        # a look for plain text first, since a pattern takes ten times as long
+        if pc.any(pc.match_substring(texts, "E+", ignore_case=True)).as_py():
+            rounded = index[np.asarray(pc.match_substring_regex(texts, ROUNDED))]
+            said = f"{what}: {{n}} of {len(index):,} are numbers that a spreadsheet rounded, such as"
+            refuse_cases(rounded, said, ": export them as text", Remedy.ANY_ID)
+
+
+def _describe_other_kind(index: pd.Index) -> str:
+    """Return what ids are that are neither strings nor integers, with the remedy if they are objects."""
+    types = {type(id).__name__ for id in index} if kind(index) == "mixed" else set()
+    return f"{types.pop()} objects: make text of each, str(id)" if len(types) == 1 else kind(index)
+
+
+def kind(index: pd.Index) -> str:
+    """Type of ids: "string", "integer", or another."""
+    return pd.api.types.infer_dtype(index, skipna=False)
+
+
+def need_one_kind(*indexes: pd.Index) -> None:
+    """Refuse record ids of different types, none of which could match."""
+    kinds = sorted({kind(index) for index in indexes if len(index)})
+    if len(kinds) > 1:
+        raise DataError(f"record ids are of types {' and '.join(kinds)}: convert them to one")
+
+
+def _hash_strings(strings: pa.Array | pa.ChunkedArray) -> NDArray[np.uint64] | None:
+    """Numbers that are equal for equal strings, and differ for nearly all others; None for long strings."""
+    chunks = [chunk.cast(pa.large_string()) for chunk in getattr(strings, "chunks", [strings])]
+    padded = pa.concat_arrays([*chunks, pa.array(["\0" * LONGEST], pa.large_string())])
+    _, offsets, data = padded.buffers()
+    ends = np.frombuffer(offsets, np.int64)[: len(padded)]
+    start, size = ends[:-1], np.diff(ends)
+    longest = int(size.max())
+    if longest > LONGEST:
+        return None
+    # word[i] is the eight bytes from byte i on; the padding above keeps the last words inside the buffer
+    word = np.ndarray(len(data) - 7, "<u8", data, strides=1)
+    digests = size.astype(np.uint64)
+    for first in range(0, len(size), CHUNK):
+        chunk = slice(first, first + CHUNK)
+        digest, position, bits = digests[chunk], start[chunk], 8 * size[chunk]
+        for byte in range(0, longest, 8):
+            # the shift drops the bytes beyond the end of a string
+            digest ^= word[position + byte] << np.maximum(64 + 8 * byte - bits, 0).astype(np.uint64)
+            digest *= np.uint64(0x9E3779B97F4A7C15)
+            digest ^= digest >> np.uint64(32)
+    return digests
+
+
+def is_unique(index: pd.Index) -> bool:
+    """True if each id occurs once. Digests are sorted, which is many times quicker than hashing ids."""
+    numbers = None
+    if isinstance(index.dtype, np.dtype) and index.dtype.kind in "iu":
+        numbers = index.to_numpy(copy=True)
+    elif len(index) and isinstance(index[0], str):
+        with suppress(UnicodeEncodeError):  # half of a surrogate pair
+            numbers = _hash_strings(pa.array(index))
+    if numbers is None:
+        return index.is_unique
+    numbers.sort()
+    return bool((numbers[1:] != numbers[:-1]).all()) or index.is_unique
+
+
+def are_listed(records: pd.Index, listed: pd.Index) -> BoolArray:
+    """Return whether each record is listed, (N,)."""
+    if all(len(i) and isinstance(i[0], str) for i in (records, listed)):
+        with suppress(UnicodeEncodeError):  # half of a surrogate pair
+            # Arrow looks up strings many times faster than pandas
+            strings, wanted = (pa.array(i).cast(pa.large_string()) for i in (records, listed))
+            return np.asarray(pc.is_in(strings, wanted))
+    return records.isin(listed)
+
+
+@cache
+def no_cluster_ids(kind: str) -> pd.Index:
+    """Return the ids of a type that stand for no cluster, texts in every mixture of cases, and `DIGITS`."""
+    if kind == "integer":
+        return pd.Index(NO_CLUSTER)
+    # every mixture of cases is a short list, which a database can look up among hashes of clusters
+    cased = (product(*({c, c.upper()} for c in text)) for text in NO_CLUSTER_TEXTS)
+    return pd.Index([*sorted("".join(letters) for text in cased for letters in text), *DIGITS])
+
+
+def standing_for_none(sizes: Mapping[Any, int]) -> dict[Any, int]:
+    """Return those of several clusters that hold records without a cluster, with their sizes."""
+    numbered = not sizes.keys().isdisjoint(DIGITS)
+    ordinary = {*DIGITS, "0"} if numbered else set(DIGITS)
+    # a single record is a cluster of its own, whatever its cluster is called
+    return {id: size for id, size in sizes.items() if size > 1 and id not in ordinary}

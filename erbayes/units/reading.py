@@ -1,0 +1,703 @@
+"""What the columns of a table mean: which have records, clusters, both ends of links, scores, sources.
+
+Readings that names or values allow are listed, the likeliest first, and values refute some. If those left
+give the same clusters, the first is taken; if they give others, an error asks, with the numbers of both. No
+evidence is weighed, so that a doubt costs a question only if an answer depends on it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .._internal.arrays import BoolArray, FloatArray, IntArray, label_components
+from .._internal.errors import DataError, Remedy, head
+from .._internal.known_columns import JOIN, NAMES, find_known, plain
+from .._internal.tables import (
+    INDEX,
+    is_table,
+    looks_like_answers,
+    need_table,
+    refuse_names,
+    separator_hint,
+    to_frame,
+)
+from .ids import are_listed, ids, is_unique, kind
+
+SIDES = (*(("_l", "_r"), ("_left", "_right"), ("_1", "_2"), ("_a", "_b"), ("_x", "_y"), ("1", "2")),)
+"""Ends of the names of two columns that have one attribute of both records."""
+FRONTS = (
+    *(("left_", "right_"), ("left", "right"), ("l_", "r_"), ("ltable_", "rtable_"), ("source", "target")),
+    ("from", "to"),
+)
+"""Beginnings of such names."""
+TWO_TABLES = ("ltable", "source")
+"""Beginnings of names that tell of two tables, each of which may count its records from 0."""
+DEDUPE = ("pairs", "score")
+"""Fields of the array that dedupe's `score` returns."""
+HALF = 0.5
+"""Least share of a column's ids that are listed, or of labelled records in it, for it to have records."""
+FEW = 0.1
+"""Share of rows with a repeated id up to which rows may be records, of which a few are in two clusters."""
+NUMBER = re.compile(r"-?\d{2,}([.,]\d+)?")
+"""Ids that stand where names of columns should; 0 and 1 are names that pandas gives."""
+HEAD = 1000
+"""Rows that may refute which column determines the others, before all rows are asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """What somebody has said of a table: names of columns, None if not said.
+
+    `ends`: columns of both records of a link; `sources`: of the source of each record; `links`: True if each
+    row is a link, False if it is a record, None if its columns tell; `one_list`: True if both ends are of one
+    list.
+    """
+
+    record: Any = None
+    cluster: Any = None
+    ends: tuple[Any, ...] = ()
+    score: Any = None
+    sources: tuple[Any, ...] = ()
+    threshold: float | None = None
+    links: bool | None = None
+    one_list: bool = False
+
+    def __post_init__(self) -> None:
+        for column in (self.record, self.cluster, *self.ends, self.score, *self.sources):
+            if not isinstance(column, Hashable):
+                raise DataError(f"a column is named by its name, not by {head([column])}")
+
+
+NOTHING = Named()
+SWEEP = -np.inf
+"""The threshold of those who ask for all thresholds: every row is a link, and scores are only chosen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Reading:
+    """What the columns of a table mean: one column of records and one of clusters, or two of ends of links.
+
+    `sources`: the column of the source of each id, in which alone the id is unique; `other`: the column of
+    clusters or of scores, None if each row is a link; `repeats`: rows that repeat another and are left out.
+    """
+
+    table: pd.DataFrame
+    ids: tuple[Any, ...]
+    sources: tuple[Any, ...] = ()
+    other: Any = None
+    threshold: float | None = None
+    repeats: int = 0
+    what: str = "prediction"
+
+    @property
+    def of_links(self) -> bool:
+        """Return whether each row has both ends of a link."""
+        return len(self.ids) == 2
+
+    def key(self, end: int = 0) -> pd.Series:
+        """Ids of records, or of one end of links, (rows,); text of source and id if ids need their source."""
+        column = self.table[self.ids[end]]
+        return join_source(self.table[self.sources[end]], column) if self.sources else column
+
+    def scores(self) -> FloatArray:
+        """Return scores, (rows,), in single precision if the table has them so."""
+        column = self.table[self.other]
+        scores = read_numbers(column)
+        if scores is None or pd.api.types.is_bool_dtype(column):
+            wrong = column[pd.to_numeric(column, errors="coerce").isna()].dropna()
+            shown = wrong if len(wrong) else column
+            raise DataError(f"{self.what}: scores {self.other!r} must be numbers, not such as {head(shown)}")
+        if missing := int(scores.isna().sum()):
+            raise DataError(
+                f"{self.what}: {missing:,} of {len(scores):,} scores {self.other!r} are missing: leave these "
+                "rows out if the matcher rejected them, or score them"
+            )
+        return scores.to_numpy(dtype=np.float32 if scores.dtype == np.float32 else float)
+
+    def links(self) -> BoolArray:
+        """Return whether each row is a link, (rows,)."""
+        if self.other is None:
+            return np.ones(len(self.table), dtype=bool)
+        scores = (
+            np.asarray(mark_answers(self.table[self.other]), dtype=float)
+            if self.threshold is None
+            else self.scores()
+        )
+        return np.asarray(scores >= (0.5 if self.threshold is None else self.threshold), dtype=bool)
+
+    def partition(self, listed: pd.Index | None = None) -> tuple[pd.Index, IntArray]:
+        """Return the records, (N,), of `listed` too, and the cluster of each."""
+        if not self.of_links:
+            return pd.Index(self.key()), pd.factorize(self.table[self.other])[0].astype(np.int64)
+        every = [self.key(0), self.key(1), *([] if listed is None else [pd.Series(listed)])]
+        codes, records = pd.factorize(pd.concat(every, ignore_index=True))
+        E, on = len(self.table), self.links()
+        component = label_components(codes[:E][on], codes[E : 2 * E][on], len(records))
+        return pd.Index(records), pd.factorize(component)[0].astype(np.int64)
+
+    def in_words(self) -> str:
+        """Return the columns that were taken, in words."""
+        said = " and ".join(
+            "+".join(map(str, [*self.sources[i : i + 1], id])) for i, id in enumerate(self.ids)
+        )
+        if not self.of_links:
+            said += f", {self.other}"
+        elif self.threshold == SWEEP:
+            said += f", scores: {self.other}"
+        elif self.threshold is not None:
+            said += f", links from {self.threshold:g} on by {self.other}"
+        elif self.other is not None:
+            said += f", links by {self.other}"
+        if self.sources:
+            said += f"; ids are unique inside sources alone, so that records are like {self.key().iloc[0]}"
+        return said + (f"; {self.repeats:,} rows repeat another" if self.repeats else "")
+
+
+def to_links_table(links: Any, said: str) -> pd.DataFrame:
+    """Return links as a table, also dedupe's array of pairs and scores, and recordlinkage's index."""
+    if isinstance(links, np.ndarray) and links.dtype.names == DEDUPE:
+        pairs = links["pairs"]
+        return pd.DataFrame({"left": pairs[:, 0], "right": pairs[:, 1], "score": links["score"]})
+    if isinstance(links, pd.MultiIndex):
+        return links.to_frame(index=False, name=_name_levels(links))
+    table = need_table(links, said)
+    if isinstance(table.index, pd.MultiIndex) and table.index.nlevels == 2:
+        return table.reset_index(names=_name_levels(table.index))
+    return table
+
+
+def _name_levels(index: pd.MultiIndex) -> list[Any]:
+    """Return the names of levels; left and right if they have none."""
+    return ["left", "right"] if None in index.names and index.nlevels == 2 else list(index.names)
+
+
+def join_source(source: pd.Series, column: pd.Series) -> pd.Series:
+    """Return source and id as one text, (rows,)."""
+    texts = ids(source, f"column {source.name!r} of sources").astype(str).to_series(index=column.index)
+    if (inside := texts.str.contains(JOIN, regex=False)).any():
+        raise DataError(
+            f"{int(inside.sum()):,} sources hold {JOIN!r}, which joins source and id: call them otherwise"
+        )
+    ends = ids(column, f"column {column.name!r}").astype(str).to_series(index=column.index)
+    return pd.Series(texts + JOIN + ends, name=column.name)
+
+
+def read_numbers(column: pd.Series) -> pd.Series | None:
+    """Return a column as numbers, also with decimal commas, NaN if missing; None if it has others."""
+    if pd.api.types.is_numeric_dtype(column):
+        return column
+    texts = column.dropna().astype(str)
+    if texts.str.fullmatch(r"-?\d+(,\d+)?").all() and texts.str.contains(",").any():
+        # 1,234 may be thousands
+        if texts.str.fullmatch(r"-?[1-9]\d{0,2},\d{3}|-?\d+").all():
+            return None
+        column = column.str.replace(",", ".")
+    numbers = pd.to_numeric(column, errors="coerce")
+    return numbers if len(texts) and numbers.notna().sum() == len(texts) else None
+
+
+def mark_answers(column: pd.Series) -> pd.Series | None:
+    """Return answers, 1 for a link and 0 for none; None if a column has others."""
+    words = column.astype(str).str.lower().str.removesuffix(".0").replace({"true": "1", "false": "0"})
+    return words.astype(float) if len(words) and words.isin(["0", "1"]).all() else None
+
+
+def read_prediction(
+    table: pd.DataFrame,
+    named: Named = NOTHING,
+    *,
+    listed: pd.Index | None = None,
+    sample: pd.Index | None = None,
+    hints: Named = NOTHING,
+    groups: str = "cluster",
+    what: str = "prediction",
+) -> Reading:
+    """Return what the columns of a matcher's table, or of labels, mean.
+
+    Parameters
+    ----------
+    named : Named
+        What the user has said.
+    listed, sample : Index, optional
+        All records, and some of them, such as those that are labelled.
+    hints : Named
+        What was said of another table of the same matcher. It is taken if names and values tell less.
+    groups : str
+        What records are grouped by: "cluster", or "entity" in labels.
+    what : str
+        How messages name the table.
+
+    Raises
+    ------
+    DataError
+        If no reading is possible, or two that give other clusters.
+    """
+    if not table.columns.is_unique:
+        raise DataError(f"several columns are called {head(table.columns[table.columns.duplicated()])}")
+    if all(NUMBER.fullmatch(str(c)) and isinstance(c, str) for c in table.columns) and len(table.columns):
+        raise DataError(f"the first line of the {what} is {head(table.columns)}: it must name the columns")
+    told = [
+        c for c in (named.record, named.cluster, *named.ends, named.score, *named.sources) if c is not None
+    ]
+    remedy = Remedy.SCORE if named.links else Remedy.COLUMNS
+    refuse_names(told, list(table.columns), f"the table of the {what}", dict.fromkeys(told, remedy))
+    asked = _Table(table=table, named=named, listed=listed, sample=sample, groups=groups, what=what)
+    readings = asked.list_readings()
+    if not readings and hints != NOTHING:
+        hinted = replace(named, record=named.record or hints.record, cluster=named.cluster or hints.cluster)
+        readings = replace(asked, named=hinted).list_readings()
+    if not readings:
+        raise asked.explain()
+    return settle(readings, listed)
+
+
+def read_records(records: Any, what: str = "prediction", record: Any = None) -> pd.Index:
+    """Return the ids of a list of all records, which may be a column or a table with one record a row."""
+    if not is_table(records):
+        return ids(records, f"all records of the {what}")
+    table = to_frame(records)
+    columns = [c for c in table.columns if not INDEX.fullmatch(str(c))]
+    known = [record] if record is not None else find_known(columns, "record")
+    once = [c for c in columns if is_unique_column(table[c])]
+    chosen = known[0] if known else once[0] if once else columns[0]
+    sources = [c for c in find_known(columns, "source") if c != chosen]
+    key = table[chosen]
+    if sources and not is_unique_column(key) and not table.duplicated([sources[0], chosen]).any():
+        key = join_source(table[sources[0]], key)
+    return ids(key, f"all records of the {what}")
+
+
+def find_records(table: pd.DataFrame, record: Any = None) -> pd.Index | None:
+    """Return the ids of records of labels, as far as names or repeats tell which column has them."""
+    once = [c for c in table.columns if is_unique_column(table[c])]
+    known = [record] if record is not None else find_known(table.columns, "record")
+    chosen = known or (once if len(once) == 1 and len(table.columns) == 2 else [])
+    return pd.Index(table[chosen[0]].dropna()) if chosen else None
+
+
+def settle(readings: Sequence[Reading], listed: pd.Index | None) -> Reading:
+    """Return the first of several readings if all give the same clusters, and ask if they do not."""
+    first, *others = readings
+    if others:
+        partition = first.partition(listed)
+        for other in others:
+            if not _are_alike(partition, another := other.partition(listed)):
+                raise _ask(first, partition, other, another)
+    return first
+
+
+def _are_alike(one: tuple[pd.Index, IntArray], other: tuple[pd.Index, IntArray]) -> bool:
+    """Return whether two partitions are of the same records into the same clusters."""
+    if len(one[0]) != len(other[0]):
+        return False
+    at = other[0].get_indexer(one[0])
+    return bool((at >= 0).all()) and np.array_equal(pd.factorize(one[1])[0], pd.factorize(other[1][at])[0])
+
+
+def _ask(
+    one: Reading, made: tuple[pd.Index, IntArray], other: Reading, made_otherwise: tuple[pd.Index, IntArray]
+) -> DataError:
+    """Error that asks which of two readings is meant."""
+
+    def count(reading: Reading, partition: tuple[pd.Index, IntArray]) -> str:
+        records, codes = partition
+        kind = "links" if reading.of_links else "records and clusters"
+        return (
+            f"{len(records):,} records in {len(np.unique(codes)):,} clusters ({kind}: {reading.in_words()})"
+        )
+
+    said = f"columns can be read in two ways, which give {count(one, made)} or {count(other, made_otherwise)}"
+    if one.of_links and other.of_links and one.other != other.other:
+        return DataError(said, Remedy.WHICH_SCORE)
+    if one.of_links and other.of_links:
+        return DataError(said, Remedy.WHICH_LIST)
+    return DataError(said, Remedy.COLUMNS, Remedy.LINKS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Table:
+    """A table whose columns are to be read, as in `read_prediction`."""
+
+    table: pd.DataFrame
+    named: Named
+    listed: pd.Index | None
+    sample: pd.Index | None
+    groups: str
+    what: str
+
+    @property
+    def columns(self) -> list[Any]:
+        """Return the columns, without an index that pandas wrote."""
+        return [c for c in self.table.columns if not INDEX.fullmatch(str(c))]
+
+    @property
+    def known(self) -> pd.Index | None:
+        """Return what is known of the ids of records: all of them, or some."""
+        return self.sample if self.listed is None else self.listed
+
+    @property
+    def joined(self) -> bool:
+        """Return whether source and id are joined in the ids that are known."""
+        known = self.known
+        return known is not None and len(known) > 0 and JOIN in str(known[0])
+
+    def list_readings(self) -> list[Reading]:
+        """Return the readings that names and values leave, the likeliest first."""
+        named, ends = self.named, self.list_ends()
+        clusters = [named.cluster] if named.cluster is not None else find_known(self.columns, self.groups)
+        only_ends = ends and named.cluster is None and not find_known(self.columns, "record")
+        if named.links is not True and not named.ends and clusters and not only_ends:
+            return self.read_clusters(clusters)
+        if ends and named.links is not False:
+            return [reading for pair in ends for reading in self.read_links(pair)]
+        free = [c for c in self.columns if c not in (*self.list_sources(), self.named.score)]
+        record = [named.record] if named.record is not None else find_known(free, "record")
+        if len(record) == 1 and len(free) == 2 and named.links is not True:
+            (cluster,) = (c for c in free if c != record[0])
+            return self.read_memberships(record[0], cluster)
+        if len(free) > 2 and named.score is None and named.links is not False:
+            free = [c for c in free if c not in self.list_measures(free)]
+        return self.read_bare(free[0], free[1]) if len(free) == 2 else []
+
+    def list_sources(self) -> list[Any]:
+        """Return the columns of the source of records."""
+        return list(self.named.sources) or find_known(self.columns, "source")
+
+    def list_measures(self, free: Sequence[Any]) -> list[Any]:
+        """Return the columns that measure how alike two records are."""
+        numbers = {c: n for c in free if (n := read_numbers(self.table[c])) is not None}
+        rules = [
+            [c for c in find_known(free, "score") if c in numbers],
+            [c for c in numbers if self.listed is not None and not self.holds_records(c)],
+            [c for c, n in numbers.items() if (n % 1 != 0).any()],
+            [c for c in numbers if mark_answers(self.table[c]) is not None],
+            # those who say that rows are links give both ends, then the score
+            list(free[2:]) if self.named.links else [],
+        ]
+        return next((measures for measures in rules if len(free) - len(measures) == 2), [])
+
+    def holds_records(self, column: Any) -> bool:
+        """Return whether a column can have ids of records, by those that are known."""
+        if self.known is None:
+            return True
+        values = pd.Index(self.table[column].dropna().unique())
+        for known in (self.known, self._cut_sources()) if self.joined else (self.known,):
+            some, among, least = (values, known, HALF) if self.listed is not None else (known, values, HALF)
+            # ids of another type tell nothing, and are refused later
+            if not len(some) or kind(some) != kind(among) or are_listed(some, among).mean() >= least:
+                return True
+        return False
+
+    def _cut_sources(self) -> pd.Index:
+        """Return the known ids without their sources."""
+        assert self.known is not None
+        return pd.Index(self.known.str.rpartition(JOIN, expand=True).get_level_values(2).unique())
+
+    def read_clusters(self, clusters: Sequence[Any]) -> list[Reading]:
+        """Return readings of columns that have clusters."""
+        free = [c for c in self.columns if c not in clusters]
+        free = [c for c in free if c not in self.list_sources()] or free
+        if self.named.record is not None:
+            record: list[Any] = [self.named.record]
+        else:
+            held = [c for c in free if self.known is not None and self.holds_records(c)]
+            once = [c for c in free if self.read_memberships(c, clusters[0])]
+            texts = [c for c in once if read_numbers(self.table[c]) is None]
+            record = [c for c in held if c in once] or held or find_known(free, "record") or texts or once
+            record = record or (free if len(free) == 1 else [])
+        return [r for c in clusters for r in self.read_memberships(record[0], c)] if record else []
+
+    def read_memberships(self, record: Any, cluster: Any) -> list[Reading]:
+        """Return readings as records and clusters: each id once, or once inside its source."""
+        sources = [c for c in self.list_sources() if c not in (record, cluster)]
+        whole = Reading(table=self.table, ids=(record,), other=cluster, what=self.what)
+        if is_unique_column(self.table[record]) and not (self.joined and sources):
+            return [whole]
+        rows = self.table.drop_duplicates([record, cluster, *sources])
+        whole = replace(whole, table=rows, repeats=len(self.table) - len(rows))
+        bare = (
+            self.joined
+            and self.listed is not None
+            and not are_listed(pd.Index(rows[record]), self.listed).any()
+        )
+        if rows[record].is_unique and not bare:
+            return [whole]
+        once = (c for c in sources if not rows.duplicated([c, record]).any() and rows[c].notna().all())
+        return [replace(whole, sources=(c,)) for c in once]
+
+    def list_ends(self) -> list[tuple[Any, Any, bool]]:
+        """Return pairs of columns that can be both ends, and whether their names tell of two tables."""
+        if self.named.ends:
+            left, right = self.named.ends
+            return [(left, right, False)]
+        pairs = [p for p in pair_columns(self.columns) if p.stem not in NAMES["source"]]
+        whole = [p for p in pairs if self.table[[p.left, p.right]].notna().all(axis=None)]
+        if self.listed is not None:
+            # if no pair is of listed records, whoever looks these up says so
+            whole = [p for p in whole if self.holds_records(p.left) and self.holds_records(p.right)] or whole
+        chosen = [p for p in whole if p.stem in ("", *NAMES["record"])]
+        if not chosen and len(pairs) > 1:
+            for rows in (self.table.head(HEAD), self.table):
+                whole = [p for p in whole if self._determines(p, pairs, rows)]
+        return [(p.left, p.right, p.of_two) for p in chosen or whole]
+
+    def _determines(self, pair: Pair, others: Sequence[Pair], rows: pd.DataFrame) -> bool:
+        """Return whether equal ids have equal values in each other pair of columns."""
+        origin = self.find_origin()
+
+        def stack(left: Any, right: Any) -> pd.Series:
+            return pd.concat([rows[left], rows[right]], ignore_index=True).astype(str)
+
+        key = stack(pair.left, pair.right)
+        key = key if origin is None else key + JOIN + stack(*origin)
+        several = (o for o in others if o is not pair)
+        return all(key.nunique() == (key + JOIN + stack(o.left, o.right)).nunique() for o in several)
+
+    def find_origin(self) -> tuple[Any, Any] | None:
+        """Return the columns of the sources of both ends of links."""
+        if len(self.named.sources) == 2:
+            return self.named.sources
+        return next(
+            ((p.left, p.right) for p in pair_columns(self.columns) if p.stem in NAMES["source"]), None
+        )
+
+    def read_links(self, ends: tuple[Any, Any, bool]) -> list[Reading]:
+        """Return readings of a pair of columns as both ends of links."""
+        left, right, of_two = ends
+        readings = [
+            Reading(table=self.table, ids=(left, right), other=score, threshold=threshold, what=self.what)
+            for score, threshold in self.list_scores(left, right)
+        ]
+        both = [pd.Index(self.table[end].unique()) for end in (left, right)]
+        origin = self.find_origin()
+        if origin is not None:
+            frames = [
+                self.table[[s, i]].set_axis(["s", "i"], axis=1)
+                for s, i in zip(origin, (left, right), strict=True)
+            ]
+            if self.joined or pd.concat(frames).drop_duplicates()["i"].duplicated().any():
+                return [replace(reading, sources=origin) for reading in readings]
+        elif self.known is not None and self.joined and not are_listed(both[0], self.known).any():
+            raise DataError(
+                f"{self.what}: records have sources, and links have none: from which source is each end?"
+            )
+        elif not self.named.one_list and self.listed is None and both[0].isin(both[1]).any():
+            if of_two or (self.table[left] == self.table[right]).any():
+                raise DataError(
+                    f"{self.what}: {left!r} and {right!r} share ids, which are of one list, or of two "
+                    "tables that both count from 0",
+                    Remedy.WHICH_LIST,
+                )
+        return readings
+
+    def list_scores(self, left: Any, right: Any) -> list[tuple[Any, float | None]]:
+        """Return the columns that tell which rows are links, with their thresholds."""
+        threshold, rest = self.named.threshold, [c for c in self.columns if c not in (left, right)]
+        if self.named.score is not None:
+            scores = [self.named.score]
+        else:
+            sided = {c for p in pair_columns(self.columns) for c in (p.left, p.right)}
+            rest = [c for c in rest if c not in sided and c not in self.list_sources()]
+            measured = [c for c in rest if read_numbers(self.table[c]) is not None]
+            told = [c for c in find_known(rest, "answer") if mark_answers(self.table[c]) is not None]
+            scores = [c for c in find_known(rest, "score") if c in measured] or told[:1]
+            if not scores and len(measured) == 1 and (threshold is not None or len(rest) == 1):
+                scores = measured
+            if not scores and threshold is not None:
+                # words where scores should be are shown by whoever reads them
+                scores = find_known(rest, "score") or (rest if len(rest) == 1 else [])
+            if not scores and threshold == SWEEP:
+                columns = f"the table of the {self.what} has {head(self.columns, 20)}"
+                raise DataError(f"{columns}: it is not clear which has the scores", Remedy.SCORED)
+            if not scores and threshold is not None:
+                said = f"{self.what}: a threshold of {threshold:g} needs the column of scores"
+                raise DataError(f"{said}; there is {head(rest, 20) or 'none'}", Remedy.SCORE)
+            loose = [c for c in measured if plain(c) != "matchkey"]
+            if not scores and loose:
+                raise DataError(
+                    f"{self.what}: is each row a link, or is {head(loose)} a score?", Remedy.SCORE
+                )
+        if not scores:
+            return [(None, None)]
+        if answers := [c for c in scores if mark_answers(self.table[c]) is not None]:
+            return [(answers[0], threshold)]
+        if threshold is None:
+            raise DataError(
+                f"{self.what}: without a threshold, scores {scores[0]!r} of any size would be links",
+                Remedy.THRESHOLD,
+            )
+        if threshold == SWEEP:
+            return [(scores[0], threshold)]
+        # a threshold above 1 is none of probabilities, and one up to 1 may be of either
+        scores.sort(key=lambda c: self._exceeds_1(c) and threshold <= 1)
+        return [(c, threshold) for c in scores if threshold <= 1 or len(scores) == 1 or self._exceeds_1(c)]
+
+    def _exceeds_1(self, column: Any) -> bool:
+        """Return whether a score is above 1 somewhere."""
+        numbers = read_numbers(self.table[column])
+        return numbers is not None and bool(numbers.max() > 1)
+
+    def read_bare(self, one: Any, other: Any) -> list[Reading]:
+        """Return readings of two columns whose names say nothing: values alone decide."""
+        named, readings = self.named, list[Reading]()
+        if named.links is not True:
+            orders = [(one, other), (other, one)]
+            # if neither column has known records, whoever looks these up says so
+            for record, cluster in [o for o in orders if self.holds_records(o[0])] or orders:
+                if not readings and self._has_no_guests(record, cluster):
+                    readings = self.read_memberships(record, cluster)
+        if named.links is False:
+            swapped = [r for r in readings if r.ids == (other,)]
+            return [] if swapped and self.table[one].isin(self.table[other]).any() else readings
+        if not self._can_be_ends(one, other):
+            return readings
+        if not readings:
+            repeats = min(self.table[c].duplicated(keep=False).mean() for c in (one, other))
+            if named.links is None and 0 < repeats <= FEW:
+                raise DataError(
+                    f"{self.what}: rows of {one!r} and {other!r} are links of two records, or records of "
+                    f"which {repeats:.0%} are in two clusters: leave out a row of each, or give these "
+                    "clusters one id",
+                    make_pairs_remedy(self.what),
+                )
+            return self.read_links((one, other, True))
+        (record,), cluster = readings[0].ids, readings[0].other
+        child, parent = self.table[record], self.table[cluster]
+        # rows that lead from record to record in a circle, or to no head, are no links to heads
+        if not is_unique_column(parent) and not ((child == parent).any() and is_forest(child, parent)):
+            return readings
+        one_list = replace(self, named=replace(named, one_list=True))
+        return [*readings, *one_list.read_links((record, cluster, False))]
+
+    def _has_no_guests(self, record: Any, cluster: Any) -> bool:
+        """Return False if clusters are called as listed records that have no row, as ends of links are."""
+        if self.listed is None or not self.holds_records(cluster):
+            return True
+        names = pd.Index(self.table[cluster].unique())
+        return bool(names.isin(self.table[record]).mean() >= HALF)
+
+    def _can_be_ends(self, one: Any, other: Any) -> bool:
+        """Return whether the two columns can have both ends of links."""
+        columns = self.table[one], self.table[other]
+        if self.named.links is True:
+            return True
+        if self.list_sources() or any(column.isna().any() for column in columns):
+            return False  # one source in a row is that of one record
+        if self.listed is not None:
+            return self.holds_records(one) and self.holds_records(other)
+        if self.sample is not None and not all(
+            are_listed(self.sample, pd.Index(c.unique())).any() for c in columns
+        ):
+            return False
+        return bool(columns[0].isin(columns[1]).any()) or all(map(is_unique_column, columns))
+
+    def explain(self) -> DataError:
+        """Return the error for columns that have no reading."""
+        columns, table = self.columns, f"the table of the {self.what}"
+        if len(columns) < 2:
+            hint = separator_hint(columns)
+            if not isinstance(self.table.index, pd.RangeIndex):
+                hint = ": if records are its index, reset_index() makes them a column"
+            return DataError(f"{table} needs 2 columns; it has {head(columns) or 'none'}{hint}")
+        if self.named.links is True:
+            said = f"{table} has {head(columns, 20)}: it is not clear which have both records of a link"
+            return DataError(said, Remedy.SCORED)
+        clusters = (
+            [self.named.cluster] if self.named.cluster is not None else find_known(columns, self.groups)
+        )
+        free = [c for c in columns if c not in clusters and c not in self.list_sources()]
+        record = [self.named.record] if self.named.record is not None else find_known(free, "record")
+        record = record or [c for c in free if self.known is not None and self.holds_records(c)] or free[:1]
+        others = clusters or [c for c in free if c not in record]
+        if len(others) == 1 and len(record) == 1:
+            return explain_repeats(self.table[record[0]], self.table[others[0]], self.what)
+        which = self.groups if len(record) == 1 else "record"
+        said = f"{table} has {len(columns)} columns, {head(columns, 20)}, and it is not clear"
+        said += f" which is the {which}"
+        judging = [c for c in columns if looks_like_answers(self.table[c])]
+        if judging:
+            said += f"; {head(judging)} looks like scores or answers about pairs"
+        return DataError(said, Remedy.COLUMNS, *([make_pairs_remedy(self.what)] if judging else []))
+
+
+def list_candidates(columns: Sequence[Any], score: Any = None) -> list[Any]:
+    """Return the columns of a table of links that a reading may need; all if names do not tell the ends."""
+    pairs = pair_columns(columns)
+    wanted = {c for p in pairs if p.stem in NAMES["source"] for c in (p.left, p.right)}
+    ends = {c for p in pairs if p.stem in NAMES["record"] for c in (p.left, p.right)}
+    scores = [score] if score is not None else find_known(columns, "score")
+    return [c for c in columns if c in wanted | ends | set(scores)] if ends and scores else list(columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two columns with one attribute, `stem`, of both records; `of_two`: names tell of two tables."""
+
+    left: Any
+    right: Any
+    stem: str
+    of_two: bool
+
+
+def pair_columns(columns: Sequence[Any]) -> list[Pair]:
+    """Return the pairs of columns whose names differ by a mark of the left and the right record."""
+    by_name, pairs = {str(c).lower(): c for c in columns}, dict[tuple[Any, Any], Pair]()
+    for name, column in by_name.items():
+        for one, other in SIDES:
+            if name.endswith(one) and (mate := by_name.get(name.removesuffix(one) + other)) is not None:
+                pairs.setdefault((column, mate), Pair(column, mate, plain(name.removesuffix(one)), False))
+        for one, other in FRONTS:
+            if name.startswith(one) and (mate := by_name.get(other + name.removeprefix(one))) is not None:
+                stem = plain(name.removeprefix(one))
+                pairs.setdefault((column, mate), Pair(column, mate, stem, name.startswith(TWO_TABLES)))
+    return list(pairs.values())
+
+
+def is_unique_column(column: pd.Series) -> bool:
+    """Return whether each value occurs once, and none is missing."""
+    return not column.isna().any() and is_unique(pd.Index(column))
+
+
+def is_forest(child: pd.Series, parent: pd.Series) -> bool:
+    """Return whether each chain of parents ends in a record that is its own parent or has no row.
+
+    Clusters that are numbered as records are have a circle with a probability of about 1 - e/N.
+    """
+    codes, every = pd.factorize(pd.concat([child, parent], ignore_index=True))
+    above = np.arange(len(every))
+    above[codes[: len(child)]] = codes[len(child) :]
+    first = above
+    for _ in range(len(every).bit_length()):  # pointers doubled
+        above = above[above]
+    return bool((first[above] == above).all())
+
+
+def explain_repeats(record: pd.Series, cluster: pd.Series, what: str) -> DataError:
+    """Error for repeated records, with a likely cause: equal rows, pairs, or columns in the other order."""
+    records, (codes, clusters) = pd.Index(record), pd.factorize(cluster)
+    again = records.duplicated()
+    twice = records[again]
+    same = int(pd.DataFrame({"r": records, "c": codes}).duplicated().sum())
+    said = f"record ids of the {what}: {len(twice):,} duplicates, such as {head(twice)}"
+    if same == len(twice):
+        return DataError(f"{said}; each repeats an earlier row with the same cluster, and can be dropped")
+    clusters = pd.Index(clusters)
+    named = int(clusters.isin(records).sum()) if kind(clusters) == kind(records) else 0
+    if 2 * named >= len(clusters):
+        said += f"; {named:,} of {len(clusters):,} cluster ids are ids of records"
+        return DataError(f"{said}, as in pairs of records", make_pairs_remedy(what))
+    if len(clusters) == len(codes):
+        said += "; no cluster id is, as if the columns were in the other order"
+        return DataError(said, Remedy.ORDER, make_pairs_remedy(what))
+    return DataError(f"{said}; {same:,} of them repeat an earlier row" if same else said)
+
+
+def make_pairs_remedy(what: str) -> Remedy:
+    """Remedy for pairs of records instead of memberships."""
+    return Remedy.ANSWERS if what == "labels" else Remedy.LINKS
