@@ -1072,5 +1072,7 @@ def test_a_report_has_your_own_numbers_and_its_estimates_as_json(folder):
 def test_a_file_of_all_records_may_have_other_columns(folder):
     write("edges.csv", a=[1, 2], b=[2, 3])
     write("people.csv", town="Rome", id=range(9), name="x")
-    shown = run("draw", "edges.csv", *"--edges --records people.csv -d uniform-records -n 2 --seed 1 -o out".split())
+    shown = run(
+        "draw", "edges.csv", *"--edges --records people.csv -d uniform-records -n 2 --seed 1 -o out".split()
+    )
     assert "read 2 links of 9 records in 7 clusters" in shown.stderr and shown.exit_code == 0

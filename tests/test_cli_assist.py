@@ -105,7 +105,6 @@ def test_comparisons_without_help_are_refused(folder, options, message):
     [
         ("--assist both.csv", "name them: --record, --assist-cluster"),
         ("--assist slow.csv --assist-cluster z", "name them: --record, --assist-cluster"),
-        ("--assist swapped.csv", "if columns are in the other order, name them: --record, --assist-cluster"),
         (
             "--cheap answers.csv --cheap-drawn machine-drawn.csv",
             "least probability of a match: --cheap-threshold",

@@ -27,6 +27,7 @@ class Remedy(Enum):
     LINKS = "if rows are links between records, Clustering.from_pairs makes clusters of them"
     ANSWERS = "if rows are answers about pairs of records, labels.read_stars makes entities of them"
     SCORE = "choose the rows that are links and two columns, or score='column' and threshold=x"
+    BLANK = "fill them in, such as by clusters.fillna(records), or leave these rows out"
     WHICH_SCORE = "say which: score='match_probability' or score='match_weight'"
     WHICH_LIST = (
         "list all records if they are of one list: records=ids; if they are of two tables, give the table of "

@@ -1,8 +1,16 @@
 """The command line: `erbayes estimate PREDICTION LABELS --design uniform-records`."""
 
-from . import commands, impact, labelling, pairs, planning, thresholds  # each registers its commands
+from . import (
+    clusters,
+    commands,
+    impact,
+    labelling,
+    pairs,
+    planning,
+    thresholds,
+)  # each registers its commands
 from .designs import TAKES, DesignName
 from .options import REMEDIES, app
 
-_OF_COMMANDS = [commands, impact, labelling, pairs, planning, thresholds]
+_OF_COMMANDS = [clusters, commands, impact, labelling, pairs, planning, thresholds]
 __all__ = ["REMEDIES", "TAKES", "DesignName", "app"]

@@ -299,7 +299,7 @@ class Several(Inputs):
         axes = (self.prediction, tables, columns)
         several = [len(values) > 1 for values in axes]
         optional = len(columns) == 1 and len(self.prediction) > 1
-        parts = [Part(*values, optional) for values in product(*axes)]
+        parts = [Part(path, table, cluster, optional) for path, table, cluster in product(*axes)]
         if len(parts) < 2:
             raise DataError(
                 "a comparison needs two predictions or more, not 1: give LABELS last, after two files, or "

@@ -27,7 +27,7 @@ WORDS = {
 """What a library says of values that it refuses, and what is said instead."""
 COLOURS = {Grade.NOTE: None, Grade.CAUTION: "yellow", Grade.FAULT: "red"}
 """Colours of alarms in a terminal."""
-ORDER = "draw labels estimate compare thresholds pairs impact check plan report metrics demo help".split()
+ORDER = "clusters draw labels estimate compare thresholds pairs impact check plan report metrics demo help"
 """Commands in the order of the work."""
 OUTPUTS = ("output", "picture", "problems")
 """Options that name a file to write."""
@@ -78,7 +78,7 @@ class Shell(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the commands in the order of the work."""
-        return sorted(self.commands, key=ORDER.index)
+        return sorted(self.commands, key=ORDER.split().index)
 
     def get_help_option(self, ctx: Any) -> Any:
         """Return --help as not given, unless it is: None would be checked."""
@@ -135,6 +135,10 @@ REMEDIES = {
         "Python"
     ),
     Remedy.SCORE: "name those of the two records and of scores: --left, --right, --score with --threshold",
+    Remedy.BLANK: (
+        "erbayes clusters FILE --blank own -o clusters.csv makes each a cluster of its own, and --blank omit "
+        "leaves them out"
+    ),
     Remedy.WHICH_SCORE: "say which: --score match_probability or --score match_weight",
     Remedy.WHICH_LIST: (
         "list all records if they are of one list: --records FILE; if they are of two tables, give the table "

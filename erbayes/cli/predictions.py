@@ -145,8 +145,14 @@ class Reading:
         if self.record is not None and not self.bound:
             raise DataError(f"no file that was read has a column {self.record!r}, which --record names")
 
-    def read(self, part: Part, what: str, sample: pd.Index | None = None) -> tuple[eb.Clustering, str]:
-        """Read a prediction, with a sentence about what was read; `sample`: some of its records."""
+    def read(
+        self, part: Part, what: str, sample: pd.Index | None = None, own: bool | None = None
+    ) -> tuple[eb.Clustering, str]:
+        """Read a prediction, with a sentence about what was read.
+
+        `sample`: some of its records; `own`: whether records without a cluster are clusters of their own, or
+        are left out.
+        """
         table = disk.read_table(part.path)
         links = self.links.given
         cluster = part.cluster if not part.optional or part.cluster in table else None
@@ -160,6 +166,8 @@ class Reading:
                 f"{part.path} has records and clusters, which no threshold makes links: write the threshold "
                 "behind the file that has scores, such as edges.csv@0.9"
             )
+        if own is not None and not taken.of_links:
+            taken = taken.fill(own)
         return self.clustering_of(taken, part.path, CLUSTERS)
 
     def read_labels(
@@ -181,7 +189,8 @@ class Reading:
         rest = "records that are in no pair are not known: --records lists them"
         left, right = taken.key(0), taken.key(1)
         # memberships name each record once and a cluster of several records again
-        if not clustering.complete and left.is_unique and not (right.is_unique or left.isin(right).any()):
+        bare = not (taken.sources or clustering.complete or readings.pair_columns([left.name, right.name]))
+        if bare and left.is_unique and not (right.is_unique or left.isin(right).any()):
             message(
                 f"caution: {path} has each {left.name} once, and none of them as {right.name}: if these are "
                 "records and their clusters, leave out --edges"

@@ -10,9 +10,18 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import BoolArray, IntArray, label_components
-from .._internal.errors import DataError, Remedy, number, refuse_cases
+from .._internal.errors import DataError, Remedy, head, number, refuse_cases
 from .._internal.tables import need_table
-from .ids import are_listed, as_index, ids, is_unique, kind, no_cluster_ids, standing_for_none
+from .ids import (
+    are_listed,
+    as_index,
+    ids,
+    is_unique,
+    kind,
+    no_cluster_ids,
+    refuse_no_records,
+    standing_for_none,
+)
 from .reading import Named, Reading, explain_repeats, read_prediction, read_records, to_links_table
 
 
@@ -64,14 +73,18 @@ def _is_number_among_others(clusters: pd.Index, sizes: IntArray) -> bool:
     return bool(numbers and sizes[~others].max() <= sizes[others].max())
 
 
-def read_ends(one: pd.Series, other: pd.Series, what: str) -> tuple[IntArray, IntArray, pd.Index]:
+def read_ends(
+    one: pd.Series, other: pd.Series, what: str, any_id: bool = False
+) -> tuple[IntArray, IntArray, pd.Index]:
     """Return the two records of each pair, (pairs,), as positions among the distinct ones."""
-    left, right = (ids(end, f"column {end.name!r} of the {what}") for end in (one, other))
+    left, right = (ids(end, f"column {end.name!r} of the {what}", any_id=any_id) for end in (one, other))
     if len(one) and kind(left) != kind(right):
         raise DataError(
             f"ids of the {what} are of type {kind(left)} in one column, {kind(right)} in the other"
         )
     codes, distinct = pd.factorize(left.append(right))
+    if not any_id:
+        refuse_no_records(pd.Index(distinct), f"column {one.name!r} or {other.name!r} of the {what}")
     return codes[: len(one)], codes[len(one) :], pd.Index(distinct)
 
 
@@ -173,7 +186,7 @@ class Clustering:
         if not reading.of_links:
             records = ids(reading.key(), f"record ids of the {what}", any_id=any_id)
             return cls._code(records, reading.table[reading.other], what, any_id)
-        left, right, every = read_ends(reading.key(0), reading.key(1), what)
+        left, right, every = read_ends(reading.key(0), reading.key(1), what, any_id)
         if listed is not None:
             every, position = list_all_records(listed, every, what)
             left, right = position[left], position[right]
@@ -185,6 +198,10 @@ class Clustering:
     @classmethod
     def _code(cls, records: pd.Index, cluster: Any, what: str, any_id: bool) -> Clustering:
         """Make a clustering of unique records and the cluster of each."""
+        blank = pd.isna(cluster)
+        if missing := int(np.count_nonzero(blank)):
+            said = f"cluster ids of the {what}: {missing:,} of {len(records):,} are missing, the first in row"
+            raise DataError(f"{said} {int(np.argmax(blank)) + 1:,} of the data", Remedy.BLANK)
         codes, clusters = _encode_ids(cluster, f"cluster ids of the {what}", any_id)
         if not any_id:
             _refuse_unclustered(records, codes, clusters, what)

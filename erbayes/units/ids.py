@@ -172,6 +172,14 @@ def no_cluster_ids(kind: str) -> pd.Index:
     return pd.Index([*sorted("".join(letters) for text in cased for letters in text), *DIGITS])
 
 
+def refuse_no_records(distinct: pd.Index, what: str) -> None:
+    """Refuse distinct ids of records of links that stand for none; any number from 0 on may be one."""
+    if len(distinct):
+        none = no_cluster_ids(kind(distinct)).difference([*DIGITS, "0"], sort=False)
+        said = f"{what}: {{n}} of {len(distinct):,} ids stand for no record, and would join all that have it:"
+        refuse_cases(distinct[are_listed(distinct, none)], said, "", Remedy.ANY_ID)
+
+
 def standing_for_none(sizes: Mapping[Any, int]) -> dict[Any, int]:
     """Return those of several clusters that hold records without a cluster, with their sizes."""
     numbered = not sizes.keys().isdisjoint(DIGITS)

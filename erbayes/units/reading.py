@@ -105,6 +105,15 @@ class Reading:
         column = self.table[self.ids[end]]
         return join_source(self.table[self.sources[end]], column) if self.sources else column
 
+    def fill(self, own: bool) -> Reading:
+        """Return records without a cluster as clusters of their own, or without them."""
+        blank = self.table[self.other].isna()
+        if not own:
+            return replace(self, table=self.table[~blank])
+        texts = self.table[self.other].astype("str")
+        filled = texts.mask(blank, "own " + self.key().astype("str"))
+        return replace(self, table=self.table.assign(**{self.other: filled}))
+
     def scores(self) -> FloatArray:
         """Return scores, (rows,), in single precision if the table has them so."""
         column = self.table[self.other]
@@ -374,12 +383,14 @@ class _Table:
         numbers = {c: n for c in free if (n := read_numbers(self.table[c])) is not None}
         rules = [
             [c for c in find_known(free, "score") if c in numbers],
-            [c for c in numbers if self.listed is not None and not self.holds_records(c)],
             [c for c, n in numbers.items() if (n % 1 != 0).any()],
-            [c for c in numbers if mark_answers(self.table[c]) is not None],
-            # those who say that rows are links give both ends, then the score
-            list(free[2:]) if self.named.links else [],
         ]
+        if self.named.links:  # or the number may be that of a cluster
+            rules += [
+                [c for c in numbers if self.listed is not None and not self.holds_records(c)],
+                [c for c in numbers if mark_answers(self.table[c]) is not None],
+                list(free[2:]),  # who says that rows are links gives both ends, then the score
+            ]
         return next((measures for measures in rules if len(free) - len(measures) == 2), [])
 
     def holds_records(self, column: Any) -> bool:
@@ -397,21 +408,33 @@ class _Table:
     def _cut_sources(self) -> pd.Index:
         """Return the known ids without their sources."""
         assert self.known is not None
-        return pd.Index(self.known.str.rpartition(JOIN, expand=True).get_level_values(2).unique())
+        ends: pd.Index = self.known.str.rpartition(JOIN, expand=True).get_level_values(2).unique()
+        return ends
 
     def read_clusters(self, clusters: Sequence[Any]) -> list[Reading]:
         """Return readings of columns that have clusters."""
         free = [c for c in self.columns if c not in clusters]
         free = [c for c in free if c not in self.list_sources()] or free
-        if self.named.record is not None:
-            record: list[Any] = [self.named.record]
-        else:
-            held = [c for c in free if self.known is not None and self.holds_records(c)]
-            once = [c for c in free if self.read_memberships(c, clusters[0])]
-            texts = [c for c in once if read_numbers(self.table[c]) is None]
-            record = [c for c in held if c in once] or held or find_known(free, "record") or texts or once
-            record = record or (free if len(free) == 1 else [])
-        return [r for c in clusters for r in self.read_memberships(record[0], c)] if record else []
+        record = self._choose_record(free, clusters[0])
+        return [r for c in clusters for r in self.read_memberships(record, c)] if record is not None else []
+
+    def _choose_record(self, free: Sequence[Any], cluster: Any) -> Any:
+        """Return the column of records beside clusters, None if there is none."""
+        if self.named.record is not None or len(free) == 1:
+            return self.named.record if self.named.record is not None else free[0]
+        known = find_known(free, "record")
+        if self.known is None and known:
+            return known[0]
+
+        def names_once(column: Any) -> bool:
+            return any(not reading.repeats for reading in self.read_memberships(column, cluster))
+
+        held = [c for c in free if self.known is not None and self.holds_records(c)]
+        if held or known:
+            return next(filter(names_once, held), (held or known)[0])
+        once = list(filter(names_once, free))
+        # numbers that occur once may be those of a phone
+        return next((c for c in once if read_numbers(self.table[c]) is None), next(iter(once), None))
 
     def read_memberships(self, record: Any, cluster: Any) -> list[Reading]:
         """Return readings as records and clusters: each id once, or once inside its source."""
@@ -452,7 +475,8 @@ class _Table:
         origin = self.find_origin()
 
         def stack(left: Any, right: Any) -> pd.Series:
-            return pd.concat([rows[left], rows[right]], ignore_index=True).astype(str)
+            stacked: pd.Series = pd.concat([rows[left], rows[right]], ignore_index=True).astype("str")
+            return stacked
 
         key = stack(pair.left, pair.right)
         key = key if origin is None else key + JOIN + stack(*origin)
