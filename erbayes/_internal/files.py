@@ -49,7 +49,8 @@ NEW, OLD = "new", "old"
 HEADER = 2**16
 """Bytes in which the first line of a file must end to be read by pyarrow."""
 LINE = 2**20
-"""Characters in which the line of names must end, since that of a file without ends of lines may never."""
+ENDLESS = f"its first line, which names the columns, is over {LINE:,} letters"
+"""Why a file is refused whose first line may never end."""
 LINKS = 40
 """Number of symbolic links that may lead from one to the next, as in Linux."""
 
@@ -154,7 +155,7 @@ def _read(path: Path) -> pd.DataFrame:
         with get_handle(path, "rb", compression="infer", is_text=False) as opened:
             content: bytes = opened.handle.read()
         if len(content) > LINE and not re.search(rb"[\r\n]", content[:LINE]):
-            raise no_header(path)
+            raise ValueError(ENDLESS)
         if (plain := _read_plain(content, separator)) is not None:
             return plain
         _refuse_text_after_quotes(path, content, separator)
@@ -179,13 +180,6 @@ def _read(path: Path) -> pd.DataFrame:
 def not_utf8(path: Path, error: UnicodeDecodeError) -> DataError:
     """Error for text in another encoding."""
     return DataError(f"cannot read {path}: {error}: it is not text in UTF-8, save it as such")
-
-
-def no_header(path: Path) -> DataError:
-    """Error for a first line that is too long to be one of names."""
-    return DataError(
-        f"cannot read {path}: its first line, which names the columns, is over {LINE:,} characters"
-    )
 
 
 def _read_plain(content: bytes, separator: str) -> pd.DataFrame | None:

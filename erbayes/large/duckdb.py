@@ -21,14 +21,10 @@ from .._internal.progress import track
 from .database import Hashing, legible
 from .quoting import STANDARD
 
-CONFIG = {
-    # results are counts, so that the order of rows may be given up for less memory
-    "preserve_insertion_order": "false",
+SETTINGS = {
     # or a statement would download code, and run it
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
-}
-SETTINGS = {
     "enable_progress_bar": "true",  # or the progress is not known
     "enable_progress_bar_print": "false",
     # or an unknown table would be looked for among the caller's variables
@@ -93,7 +89,8 @@ class DuckDB:
         """Open a connection that reads these files, and no others if it is closed."""
         duckdb = import_extra("duckdb", "scanning needs DuckDB", "scale")
         with terminable(), _make_spill_folder(self.folder) as folder:
-            config: dict[str, Any] = CONFIG | {"temp_directory": str(folder)}
+            # results are counts, so that the order of rows may be given up for less memory
+            config: dict[str, Any] = {"temp_directory": str(folder), "preserve_insertion_order": "false"}
             if self.memory_limit is not None:
                 config["memory_limit"] = self.memory_limit
             if self.threads is not None:
@@ -186,6 +183,14 @@ class DuckTable(Hashing):
             # since DuckDB 2.0.1 a hash follows the collation, which would make one cluster of two
             return f'({id} COLLATE "binary")' if type == "VARCHAR" else f"CAST({id} AS VARCHAR)"
         return id if type in INTEGERS else f"CAST({id} AS HUGEINT)"
+
+    def number(self, column: str) -> str:
+        value, none = self.quote(column), "CAST('NaN' AS DOUBLE)"
+        if self.kind(column) != "string":
+            return f"NULLIF(CAST({value} AS DOUBLE), {none})"
+        # DuckDB takes 1_000 for a number, and a text that is none is not missing
+        number = f"TRY_CAST(REPLACE(CAST({value} AS VARCHAR), '_', '?') AS DOUBLE)"
+        return f"CASE WHEN {value} IS NOT NULL THEN COALESCE({number}, {none}) END"
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = self._run(sql, lambda result: result.fetchall())

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from .._internal.errors import DataError, head
-from .._internal.files import LINE, PARQUET, holds, no_header, not_utf8
+from .._internal.files import ENDLESS, LINE, PARQUET, holds, not_utf8
 from .database import legible
 from .duckdb import DuckTable, family, quote_string, quote_strings
 
@@ -190,11 +190,9 @@ def _read_header(kind: str, path: Path) -> tuple[list[str], list[str], set[str]]
         packed = PACKED.get(path.suffix.lower())
         with TextIOWrapper(pa.input_stream(path, packed), "utf-8-sig", newline="") as text:
             if len(first := text.readline(LINE)) == LINE:
-                raise no_header(path)
+                raise ValueError(ENDLESS)
             # a field in quotes may go on in the next line
             names = next(csv.reader(chain([first], text), delimiter=SEPARATORS.get(kind, ",")), [])
-    except DataError:
-        raise
     except UnicodeDecodeError as error:
         raise not_utf8(path, error) from error
     except (OSError, ValueError, csv.Error, pa.ArrowException) as error:
@@ -246,6 +244,9 @@ class FilesTable(DuckTable):
         self.by_folder = {*self.by_folder, *unnamed}
         if kind in PARQUET:
             self.parquet = quote_strings(paths)
+            # DuckDB reads durations as integers, whose unit nobody says
+            spans = {f.name for f in parquet.read_schema(files[0]) if pa.types.is_duration(f.type)}
+            self.types |= {name: "INTERVAL" for name in spans & self.types.keys()}
         else:
             self.headings = {name: (name,) for name in self.types}
 

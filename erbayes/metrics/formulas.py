@@ -19,14 +19,12 @@ import pandas as pd
 from .._internal.errors import DataError, import_extra
 
 FUNCTIONS = ("log", "sqrt", "exp", "center", "scale", "poly", "bs", "C")
-ARGUMENTS = ("df", "degree")
-"""Names that a number may have in a function, as in bs(size, df=4)."""
 SIGNS = {"+": 1, "-": 1, "*": 2, "/": 2, ":": 3, "**": 4}
 """Signs between items, with how tightly they bind."""
 NAME, NUMBER = r"[^\W\d]\w*", r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?!\w)"
 TOKEN = re.compile(rf"\s*({NAME}|{NUMBER}|\*\*|\Z|.)", re.DOTALL)
 LETTERS, COLUMNS, POWER = 1000, 200, 9
-"""Most letters, columns and power of a formula, which bound the time and memory that it can take."""
+"""Most letters, columns and power of a formula, which bound the time and memory that it takes."""
 KNOWN = (
     f"a formula is y ~ x, of names of features, numbers, + - * / : ** ( ) and {', '.join(FUNCTIONS)}; a "
     "feature is named in letters, digits and _"
@@ -91,30 +89,30 @@ class Formula:
         """Read a number, a feature, a side in brackets or a call, and return its columns."""
         if self.token != "(" and not re.fullmatch(f"{NAME}|{NUMBER}", self.token):
             raise self._refuse()
-        item = self._take()
+        item, columns = self._take(), 1
         if item == "(":
             columns = self._read()
         elif item in FUNCTIONS and self.token == "(":
             self._take()
             columns = self._read_arguments(item)
         else:
-            if re.match(NAME, item):
-                self.names[item] = None
+            self.names |= {item: None} if re.match(NAME, item) else {}
             return 1
         self._take(")")
         return columns
 
     def _read_arguments(self, function: str) -> int:
         """Read what is between the brackets of a call, and return the columns that it makes."""
-        columns, first = 1, self.token
+        if function == "C":  # of a feature, since values of others are not counted
+            if not re.fullmatch(NAME, self.token):
+                raise self._refuse()
+            self.names[self.token] = None
+            return self.levels.get(self._take(), 1)
         self._read()
-        if function == "C":
-            if self.token != ")" or first not in self.names:
-                raise self._refuse("C is of one feature, C(size)")
-            columns = self.levels.get(first, 1)
+        columns = 1
         while self.token == ",":
             self._take()
-            if self.token in ARGUMENTS:
+            if self.token in ("df", "degree"):
                 self._take()
                 self._take("=")
             columns *= self._read_whole(COLUMNS)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .._internal.arrays import BoolArray, IntArray, label_components
+from .._internal.arrays import EXACT, BoolArray, IntArray, label_components
 from .._internal.errors import DataError, Remedy, head, number, refuse_cases
 from .._internal.known_columns import fill_known
 from .._internal.tables import is_whole_decimal, need_table, refuse_columns, refuse_names
@@ -276,6 +276,17 @@ def refuse_datasets(frame: pd.DataFrame, datasets: Sequence[Any], what: str) -> 
         )
 
 
+def need_scores(scores: pd.Series, what: str, binary: bool = True) -> None:
+    """Refuse scores that are no numbers, or integers of which floating point would make equal ones."""
+    types, said = pd.api.types, f"{what}: scores {scores.name!r} must be numbers"
+    others = types.is_complex_dtype(scores) or (types.is_bool_dtype(scores) and not binary)
+    if others or not types.is_numeric_dtype(scores):
+        raise DataError(f"{said}, not such as {head(scores.dropna())}")
+    if types.is_integer_dtype(scores) and (large := (scores >= EXACT) | (scores <= -EXACT)).any():
+        many = f"{int(large.sum()):,} of {len(scores):,} are integers from 2**53 on"
+        raise DataError(f"{said} in their order, and {many}, which lose it: subtract one number from all")
+
+
 def _mark_links(frame: pd.DataFrame, score: str | None, threshold: float | None, what: str) -> BoolArray:
     """Return True for each pair that is a link, (pairs,)."""
     if score is None and threshold is not None:
@@ -291,8 +302,7 @@ def _mark_links(frame: pd.DataFrame, score: str | None, threshold: float | None,
             f"{what}: without a threshold, scores {score!r} of any size would be links", Remedy.THRESHOLD
         )
     scores = frame[score]
-    if not pd.api.types.is_numeric_dtype(scores):
-        raise DataError(f"{what}: scores {score!r} must be numbers, not such as {head(scores.dropna())}")
+    need_scores(scores, what)
     if missing := int(scores.isna().sum()):
         raise DataError(f"{what}: {missing:,} of {len(scores):,} scores {score!r} are missing")
     return np.asarray(scores >= threshold, dtype=bool)

@@ -17,7 +17,7 @@ import pandas as pd
 from .._internal.arrays import FloatArray, IntArray, label_components
 from .._internal.errors import DataError, Grade, Sentence, head, number, refuse_cases, whole
 from .._internal.tables import need_table
-from .clustering import Clustering, choose_names, list_all_records, read_ends, refuse_datasets
+from .clustering import Clustering, choose_names, list_all_records, need_scores, read_ends, refuse_datasets
 from .lookup import look_up
 from .measuring import assemble
 from .units import KnownTotals, Units
@@ -134,8 +134,7 @@ def _choose_columns(frame: pd.DataFrame, score: str | None, what: str) -> tuple[
     if not len(frame):
         raise DataError(f"the table of the {what} has no row: without an edge there is no threshold")
     scores = frame[score]
-    if not pd.api.types.is_numeric_dtype(scores) or pd.api.types.is_bool_dtype(scores):
-        raise DataError(f"{what}: scores {score!r} must be numbers, not such as {head(scores.dropna())}")
+    need_scores(scores, what, binary=False)
     if missing := int(scores.isna().sum()):
         raise DataError(
             f"{what}: {missing:,} of {len(scores):,} scores {score!r} are missing: leave these rows out if "
