@@ -767,10 +767,13 @@ def test_what_is_no_number_is_refused_at_both_doors(folder, tmp_path, kind):
         folder / "clusters.parquet": tmp_path / "a.parquet",
         None: pd.read_parquet(tmp_path / "a.parquet"),
     }
+    said = (
+        "cannot be used"
+        if kind == "endless"
+        else r"needs finite numbers below 2\*\*53|lists or|no finite number"
+    )
     for place, attributes in ways.items():
-        with pytest.raises(
-            eb.DataError, match=r"needs finite numbers below 2\*\*53|lists or structs|no finite number"
-        ):
+        with pytest.raises(eb.DataError, match=said):
             eb.impact(
                 PREDICTION if place is None else place,
                 LABELS,
@@ -846,3 +849,19 @@ def test_the_shell_says_what_is_aggregated(folder, tmp_path):
         found = run(folder, "clusters.csv", *words, *more)
         assert found.exit_code == 0, found.output
         assert "'pay' is the sum of the values that are there." in found.stderr
+
+
+def test_a_column_of_the_matcher_is_recognised_if_some_clusters_lack_it(folder, tmp_path):
+    pytest.importorskip("duckdb")
+    code = pd.Series(pd.factorize(PREDICTION)[0].astype(float), PREDICTION.index)
+    table = TABLE.assign(golden=code.where(code % 3 > 0).loc[TABLE["record"]].to_numpy())
+    table.to_parquet(tmp_path / "a.parquet")
+    given = {"features": {"x": ("golden", "known-sum")}}
+    for prediction, attributes in (
+        (PREDICTION, table),
+        (folder / "clusters.parquet", tmp_path / "a.parquet"),
+    ):
+        with pytest.raises(eb.DataError, match="as if the matcher wrote it"):
+            eb.impact(
+                prediction, LABELS, eb.UniformRecords(list(DRAWN)), "mean(x)", attributes=attributes, **given
+            )

@@ -230,7 +230,9 @@ class Featured:
             for name, values in rows.items():
                 if wrong := int((~np.isfinite(values)).sum()):
                     what = f"the feature {name!r} is no finite number"
-                    raise DataError(f"{what} for {wrong:,} of {len(rows):,} entities or clusters")
+                    raise DataError(
+                        f"{what} for {wrong:,} of {len(rows):,} entities or clusters: no value, or too large"
+                    )
 
     @classmethod
     def of(cls, units: Units, prediction: Clustering, labels: Clustering, table: Attributes) -> Featured:
