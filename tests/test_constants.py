@@ -14,6 +14,7 @@ PACKAGE = TESTS.parent / "erbayes"
 
 GUARDED = {
     "answers.FEWEST": "test_pairs.py::TestEstimates::test_fewer_than_two_labelled_pairs_of_a_part_are_no_estimate",
+    "arrays.EXACT": "test_edges.py::test_integers_that_floating_point_would_round_are_no_scores",
     "beforehand.WITHIN": "test_bayes_prior.py::test_answers_hold_nine_tenths_of_the_prior",
     "bounded_means.CAP": "test_stopping.py::test_bets_are_those_of_a_plain_loop",
     "bounded_means.GREATEST": "test_thresholds.py::test_single_draws_hold_at_most_twice_the_mean_share",
@@ -37,6 +38,8 @@ GUARDED = {
     "drawn.EACH": "test_draws_that_count.py::test_more_draws_than_anybody_needs_are_refused",
     "drawn.MOST": "test_draws_that_count.py::test_more_draws_than_anybody_needs_are_refused",
     "drawn.RUN": "test_thresholds.py::test_runs_of_tasks_have_thirty_resolved_ones",
+    "duckdb.ONE_IN": "test_sources.py::test_options_of_duckdb_are_checked_before_it_starts",
+    "duckdb.THREADS": "test_sources.py::test_options_of_duckdb_are_checked_before_it_starts",
     "edges.SURE": "test_edges.py::test_distances_raise_an_alarm_beyond_four_and_a_half_standard_errors",
     "effective.FEWEST": "test_thresholds.py::test_a_domain_has_an_interval_from_ten_effective_draws",
     "estimates.BY_CHANCE": "test_assisted.py::test_draws_that_differ_once_in_ten_thousand_samples",
@@ -47,7 +50,11 @@ GUARDED = {
     "explained.SURE": "test_bayes_laws.py::test_an_interval_far_shorter_than_the_unseen_links_is_disowned",
     "explained.UNSEEN": "test_bayes_laws.py::test_an_interval_far_shorter_than_the_unseen_links_is_disowned",
     "features.WRITTEN": "test_impact.py::TestGuards::test_ten_clusters_of_several_records_are_suspect",
+    "files.LINE": "test_sources.py::test_a_first_line_without_an_end_is_refused_early",
     "fit.MODEL": "test_pool.py::test_a_fit_pools_with_the_closed_form",
+    "formulas.COLUMNS": "test_statistics.py::test_what_is_no_statistic_is_refused_with_what_to_do",
+    "formulas.LETTERS": "test_statistics.py::test_what_is_no_statistic_is_refused_with_what_to_do",
+    "formulas.POWER": "test_statistics.py::test_what_is_no_statistic_is_refused_with_what_to_do",
     "grid.LENGTH": "test_bayes_sizes.py::test_basis_has_the_covariance_of_the_process",
     "grid.PER_DOUBLING": "test_bayes_sizes.py::test_larger_bins_are_thirds_of_a_doubling_from_eight_on",
     "grid.SINGLE": "test_bayes_sizes.py::test_larger_bins_are_thirds_of_a_doubling_from_eight_on",

@@ -198,3 +198,31 @@ def test_distances_raise_an_alarm_beyond_four_and_a_half_standard_errors():
     for true, false in ((range(14, 28), range(14)), ([1] * 14, [1] * 14), (range(14), [])):
         edges, labels = chain(true, false)
         assert edges.doubts(labels) == []
+
+
+def test_integers_that_floating_point_would_round_are_no_scores():
+    frame = pd.DataFrame({"l": ["a", "b"], "r": ["b", "c"], "score": [2, 5]})
+    for kind, more in (("int64", 2**60), ("uint64", 2**63)):
+        large = frame.assign(score=frame["score"].astype(kind) + np.array(more, dtype=kind))
+        with pytest.raises(eb.DataError, match=r"2 of 2 are integers from 2\*\*53 on, which lose it"):
+            eb.thresholds(large, {"a": "x"}, eb.UniformClusters(population=3), records=list("abc"))
+        with pytest.raises(eb.DataError, match=r"2 of 2 are integers from 2\*\*53 on, which lose it"):
+            eb.Clustering.from_pairs(large, score="score", threshold=3.0, records=list("abc"))
+    for most, refused in ((2**53 - 1, False), (2**53, True)):
+        edge = frame.assign(score=[2, most])
+        try:
+            assert (
+                len(eb.Clustering.from_pairs(edge, score="score", threshold=3.0, records=list("abc")).sizes)
+                == 2
+            )
+        except eb.DataError as error:
+            assert refused and "1 of 2 are integers from 2**53 on" in str(error)
+        else:
+            assert not refused
+    with pytest.raises(eb.DataError, match="must be numbers, not such as 2j"):
+        eb.thresholds(
+            frame.assign(score=frame["score"] * 1j),
+            {"a": "x"},
+            eb.UniformClusters(population=3),
+            records=list("abc"),
+        )

@@ -585,10 +585,10 @@ class TestFeatures:
             ({"attributes": TABLE.iloc[:-2]}, "2 of .* records of the prediction have no attributes"),
             ({"attributes": pd.concat([TABLE, TABLE[:3]])}, "3 rows of the attributes repeat a record"),
             ({"attributes": TABLE.assign(year=TABLE["year"].where(TABLE.index > 4))}, "missing for 5 of"),
-            ({"attributes": TABLE.assign(year="then")}, "are no numbers, such as 'then'"),
+            ({"attributes": TABLE.assign(year="then")}, "cannot be used, such as 'then'"),
             (
                 {"attributes": TABLE.assign(year=TABLE["year"].astype(str).where(TABLE.index != 3, "then"))},
-                "1 of .* are no numbers, such as 'then'",
+                "1 of .* cannot be used, such as 'then'",
             ),
             ({"attributes": TABLE.assign(record=[f"r{i}" for i in range(N)])}, "are of type"),
             ({"attributes": 3}, "a DataFrame or an Arrow table"),
@@ -670,7 +670,7 @@ def test_a_scan_is_as_in_memory(folder, by):
     [
         ({"features": {"own": ("year", np.ptp)}}, "no database runs"),
         ({"features": {"x": ("when", "sum")}}, "has no column 'when'"),
-        ({"attributes": TABLE.iloc[3:]}, "'year' is missing for 3 of"),
+        ({"attributes": TABLE.iloc[3:]}, "3 of .* records of the prediction have no attributes"),
         ({"attributes": pd.concat([TABLE, TABLE[:2]])}, "2 rows of the attributes repeat a record"),
         ({"frame": [1, 2]}, "takes no frame here"),
     ],
@@ -732,3 +732,136 @@ def test_numbers_as_text_in_another_order_of_records_are_the_same_numbers():
             PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), STATISTICS, **GIVEN | {"attributes": table}
         )
         pd.testing.assert_frame_equal(found.table(), plain, rtol=1e-12)
+
+
+# Attributes that are no numbers, or that some records lack
+
+COUNT = np.arange(len(TABLE))
+DAYS = pd.Timestamp("2020-01-01") + pd.to_timedelta(COUNT % 50, "D")
+UNSUITABLE = {
+    **{f"timestamp[{unit}]": (DAYS.astype(f"datetime64[{unit}]"), "range") for unit in ("ms", "us", "ns")},
+    "timestamp with a zone": (DAYS.tz_localize("UTC"), "mean"),
+    "duration": (pd.to_timedelta(COUNT % 50, "D"), "sum"),
+    "date": (DAYS.date, "max"),
+    "endless": (np.where(COUNT == 5, np.inf, 1.0), "max"),
+    "texts of none": (np.where(COUNT == 5, "nan", "1"), "sum"),
+    "texts of endless": (np.where(COUNT == 5, "inf", "1"), "max"),
+    "texts with _": (np.where(COUNT == 5, "1_000", "1"), "sum"),
+    "empty texts": (np.where(COUNT == 5, "", "1"), "sum"),
+    "large integers": (COUNT % 3 + 2**60, "range"),
+    "largest integers": (np.uint64(2**64 - 1) - COUNT.astype("uint64"), "max"),
+    "texts of large integers": ((COUNT % 3 + 2**60).astype(str), "range"),
+    "lists": ([[i] for i in COUNT], "distinct"),
+    "structs": ([{"a": i} for i in COUNT], "distinct"),
+    "sums of lists": ([[i] for i in COUNT], "sum"),
+    "sums without end": (np.full(len(COUNT), 1.7e308), "sum"),
+}
+
+
+@pytest.mark.parametrize("kind", UNSUITABLE)
+def test_what_is_no_number_is_refused_at_both_doors(folder, tmp_path, kind):
+    pytest.importorskip("duckdb")
+    values, how = UNSUITABLE[kind]
+    pd.DataFrame({"record": TABLE["record"], "x": values}).to_parquet(tmp_path / "a.parquet", index=False)
+    ways = {
+        folder / "clusters.parquet": tmp_path / "a.parquet",
+        None: pd.read_parquet(tmp_path / "a.parquet"),
+    }
+    said = (
+        "cannot be used"
+        if kind == "endless"
+        else r"needs finite numbers below 2\*\*53|lists or|no finite number"
+    )
+    for place, attributes in ways.items():
+        with pytest.raises(eb.DataError, match=said):
+            eb.impact(
+                PREDICTION if place is None else place,
+                LABELS,
+                eb.UniformRecords(list(DRAWN)),
+                "mean(s)",
+                attributes=attributes,
+                features={"s": ("x", how)},
+            )
+
+
+@pytest.mark.parametrize(
+    "values", [COUNT.astype(complex), pd.period_range("2020", periods=len(COUNT), freq="D")]
+)
+def test_complex_numbers_and_periods_are_no_numbers(values):
+    given = {"attributes": TABLE.assign(x=values), "features": {"s": ("x", "sum")}}
+    with pytest.raises(eb.DataError, match="cannot be used"):
+        eb.impact(PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), "mean(s)", **given)
+
+
+def test_a_column_that_is_there_twice_is_refused():
+    twice = pd.concat([TABLE, TABLE[["year"]]], axis=1)
+    given = {"attributes": twice, "features": {"s": ("year", "sum")}}
+    with pytest.raises(eb.DataError, match="has several columns 'year': rename all but one"):
+        eb.impact(PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), "mean(s)", **given)
+
+
+KNOWN = {"pay": ("wages", "known-sum"), "employers": ("wages", "known-distinct")}
+PARTLY = TABLE.assign(wages=(TABLE["year"] % 7 + 1.0).where(COUNT % 2 == 0))
+
+
+@pytest.mark.parametrize("place", ["memory", "scan", "text"])
+def test_values_that_are_there_are_aggregated_if_that_is_asked_for(folder, tmp_path, place):
+    pytest.importorskip("duckdb")
+    table, prediction = PARTLY, PREDICTION
+    if place != "memory":
+        prediction, table = folder / "clusters.parquet", tmp_path / "a.parquet"
+        wages = PARTLY["wages"].astype("Int64").astype("string") if place == "text" else PARTLY["wages"]
+        PARTLY.assign(wages=wages).to_parquet(table)
+    design = eb.UniformRecords(list(DRAWN))
+    asked = ["mean(pay)", "mean(employers)"]
+    found = eb.impact(prediction, LABELS, design, asked, attributes=table, features=KNOWN)
+    groups = PARTLY.set_index("record")["wages"].groupby(PREDICTION)
+    np.testing.assert_allclose(found.predicted, [groups.sum().mean(), groups.nunique().mean()])
+    # as with the zeros that the missing values add to a sum
+    filled = PARTLY.assign(wages=PARTLY["wages"].fillna(0))
+    zero = eb.impact(
+        PREDICTION, LABELS, design, "mean(pay)", attributes=filled, features={"pay": ("wages", "sum")}
+    )
+    np.testing.assert_allclose(found.fit.mean[0], zero.fit.mean[0])
+    missing = f"'wages' is missing for {len(TABLE) // 2:,} of {len(TABLE):,} records"
+    assert [note.grade.value for note in found.notes] == ["note", "note"]
+    assert f"{missing}, and 'pay' is the sum of the values that are there." in found.sentences()[-2]
+    with pytest.raises(eb.DataError, match=f"{missing}.*: fill it in, or aggregate .* by known-sum"):
+        eb.impact(
+            prediction, LABELS, design, "mean(pay)", attributes=table, features={"pay": ("wages", "sum")}
+        )
+    with pytest.raises(eb.DataError, match="the feature 'pay' is no finite number for"):
+        eb.impact(
+            prediction,
+            LABELS,
+            design,
+            "mean(pay)",
+            attributes=table,
+            features={"pay": ("wages", "known-mean")},
+        )
+
+
+def test_the_shell_says_what_is_aggregated(folder, tmp_path):
+    PARTLY.to_csv(tmp_path / "partly.csv", index=False)
+    words = [*SHELL[:5], "--feature", "pay=wages:known-sum", "--statistic", "mean(pay)"]
+    words += ["--attributes", str(tmp_path / "partly.csv")]
+    for more in ((), ("--format", "csv"), ("--memory-limit", "1GB")):
+        found = run(folder, "clusters.csv", *words, *more)
+        assert found.exit_code == 0, found.output
+        assert "'pay' is the sum of the values that are there." in found.stderr
+
+
+def test_a_column_of_the_matcher_is_recognised_if_some_clusters_lack_it(folder, tmp_path):
+    pytest.importorskip("duckdb")
+    code = pd.Series(pd.factorize(PREDICTION)[0].astype(float), PREDICTION.index)
+    table = TABLE.assign(golden=code.where(code % 3 > 0).loc[TABLE["record"]].to_numpy())
+    table.to_parquet(tmp_path / "a.parquet")
+    given = {"features": {"x": ("golden", "known-sum")}}
+    for prediction, attributes in (
+        (PREDICTION, table),
+        (folder / "clusters.parquet", tmp_path / "a.parquet"),
+    ):
+        with pytest.raises(eb.DataError, match="as if the matcher wrote it"):
+            eb.impact(
+                prediction, LABELS, eb.UniformRecords(list(DRAWN)), "mean(x)", attributes=attributes, **given
+            )

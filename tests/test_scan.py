@@ -486,7 +486,7 @@ def broken(records, clusters, **options):
         ),
         (broken(["a"], ["x"], columns=Columns("no")), r"the prediction has no column 'no'; it has 'r', 'c'"),
         (broken(["a"], ["x"], columns=Columns("r", "r")), r"one column cannot serve twice: 'r', 'r'"),
-        (broken(["a"], ["x"], database=DuckDB(memory_limit="much")), r"DuckDB does not start"),
+        (broken(["a"], ["x"], database=DuckDB(memory_limit="9" * 30 + "GB")), r"DuckDB does not start"),
         (
             lambda: scan(pd.DataFrame({"r": ["a"]}), {"a": "e"}),
             r"the prediction needs a column of records and one of clusters; it has 'r'; name them",

@@ -18,6 +18,7 @@ import pytest
 from test_scan import duckdb, frame_of, population, postgres, same, sqlite  # noqa: F401
 
 import erbayes as eb
+from erbayes._internal.files import read_table
 from erbayes.large import (
     Columns,
     DatabaseTable,
@@ -720,3 +721,102 @@ def test_common_records_of_ids_that_are_cast(tmp_path):
     found = scan({"old": old, "new": new}, labels)
     for name, clusters in (("old", [1, 1, 2]), ("new", [1, 1, 1])):
         same(found[name], eb.measure(pd.Series(clusters, new.index), labels))
+
+
+@pytest.fixture
+def foreign(tmp_path):
+    """A database with a table, and a view of a file beside it."""
+    (tmp_path / "secret.csv").write_text("record,cluster\na,x\nb,y\n")
+    with duckdb.connect(tmp_path / "f.duckdb") as connection:
+        connection.execute(f"CREATE TABLE t AS SELECT * FROM read_csv('{tmp_path / 'secret.csv'}')")
+        connection.execute(f"CREATE VIEW v AS SELECT * FROM read_csv('{tmp_path / 'secret.csv'}')")
+    return tmp_path / "f.duckdb"
+
+
+def test_a_view_reads_files_only_if_that_is_asked_for(foreign):
+    with pytest.raises(eb.DataError, match=r"a view reads a file of its own.*reads_files=True"):
+        scan(DatabaseTable(foreign, "v"), {"a": "e"})
+    for trusted in (DatabaseTable(foreign, "t"), DatabaseTable(foreign, "v", reads_files=True)):
+        assert scan(trusted, {"a": "e"}).rows == 2
+    (foreign.parent / "link.duckdb").symlink_to(foreign)
+    assert scan(DatabaseTable(foreign.parent / "link.duckdb", "t"), {"a": "e"}).rows == 2
+
+
+def test_the_shell_names_a_remedy_of_its_own_for_a_view(foreign):
+    from typer.testing import CliRunner
+
+    from erbayes.cli import app
+
+    words = [
+        "draw",
+        foreign,
+        "--table",
+        "v",
+        "-d",
+        "uniform-records",
+        "-n",
+        1,
+        "--seed",
+        1,
+        "-o",
+        foreign.parent / "d",
+    ]
+    found = CliRunner().invoke(app, [str(word) for word in words])
+    assert found.exit_code == 2 and "make a table of its view" in found.stderr
+    assert not (foreign.parent / "d").exists()
+
+
+def test_no_connection_fetches_code_or_reads_other_files(tmp_path):
+    written(tmp_path, FRAME)
+    (file,) = tmp_path.iterdir()
+    with DuckDB(progress=False).connected([str(file)]) as connection:
+        kept = dict(connection.execute("SELECT name, value FROM duckdb_settings()").fetchall())
+        assert connection.execute(f"SELECT COUNT(*) FROM read_parquet('{file}')").fetchall() == [
+            (len(FRAME),)
+        ]
+        for sql in (
+            f"FROM read_csv('{__file__}')",
+            "SET threads = 1",
+            f"COPY (SELECT 1) TO '{tmp_path}/x.csv'",
+            "INSTALL httpfs",
+        ):
+            with pytest.raises(duckdb.Error):
+                connection.execute(sql)
+    for name in ("autoinstall_known_extensions", "autoload_known_extensions", "enable_external_access"):
+        assert kept[name] == "false"
+
+
+@pytest.mark.parametrize("url", ["https://u:password@h/x.parquet", "s3://bucket/x.csv"])
+def test_nothing_is_downloaded(url):
+    with pytest.raises(eb.DataError, match=r"nothing is downloaded: download the file") as told:
+        scan(url, {"a": "e"})
+    assert "password" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        *(({"threads": n}, "1 to 1,024") for n in (0, -1, 1.5, 1025, 10**6, "2", True)),
+        *(({"one_in": n}, "1 to 1,000,000") for n in (0, -1, 1.5, 10**12, True)),
+        *(
+            ({"memory_limit": x}, "is not an amount of memory")
+            for x in ("-1GB", "0GB", "1", "much", "٣GB", "", 4)
+        ),
+    ],
+)
+def test_options_of_duckdb_are_checked_before_it_starts(option, said):
+    with pytest.raises(eb.DataError, match=said):
+        DuckDB(**option)
+
+
+@pytest.mark.parametrize("name", ["wide.csv", "wide.csv.gz"])
+def test_a_first_line_without_an_end_is_refused_early(tmp_path, name):
+    import gzip
+
+    with (gzip.open if name.endswith("gz") else open)(tmp_path / name, "wb") as file:
+        file.write(b"record," + b"c" * 1_100_000)
+    for read in (lambda: scan(tmp_path / name, {"a": "e"}), lambda: read_table(tmp_path / name)):
+        with pytest.raises(
+            eb.DataError, match="its first line, which names the columns, is over 1,048,576 letters"
+        ):
+            read()

@@ -175,8 +175,21 @@ def test_levels_of_a_formula_come_from_the_population():
         ("top(size)", "a number of entities, or their share"),
         ("quantile_share(2)", "between 0 and 1"),
         ("top", "'top'"),
-        ("a ~ b ~ c", "a regression is a formula"),
-        (" ~ size", "a regression is a formula"),
+        ("a ~ b ~ c", r"'a ~ b ~ c' is not read at position 7, '~': a formula is y ~ x"),
+        (" ~ size", "is not read at position 1, '~'"),
+        ("size ~", "is not read at its end"),
+        ("size ~ x.y", r"at position 9, '\.'"),
+        ("x + size ~ 1", "one number is explained"),
+        ("size ~ C(log(x))", r"at position 13, '\('"),
+        ("size ~ x + C(x + size)", r"at position 16, '\+'"),
+        ("size ~ poly(x, 1000000000)", "'1000000000': here is a whole number from 1 to 200"),
+        ("size ~ bs(x, df=1e9)", "'e9'"),
+        ("size ~ x**99", "a whole number from 1 to 9"),
+        ("size ~ log(9**9**9)", "more than 200 columns"),
+        ("size ~ (a + b + c + d)**5", "more than 200 columns"),
+        ("size ~ " + "a*b*c*d*e*f*g*h", "more than 200 columns"),
+        ("size ~ " + "(" * 990, "brackets are too many"),
+        ("size ~ " + " + ".join(f"x{i}" for i in range(10_000)), "at most 1,000 letters"),
         (st.gini, "call it"),
         (3, "a statistic is an object"),
     ],
@@ -184,6 +197,92 @@ def test_levels_of_a_formula_come_from_the_population():
 def test_what_is_no_statistic_is_refused_with_what_to_do(wanted, said):
     with pytest.raises(DataError, match=said):
         st.statistics_of(wanted)
+
+
+PAYLOADS = (
+    "size ~ __import__('os').system('touch ran')",
+    "{__import__('os').system('touch ran')} ~ size",
+    "size ~ {[c for c in ().__class__.__base__.__subclasses__() if c.__name__=='Popen'][0](['touch','ran'])}",
+    "size ~ open('ran','w').close()",
+    "size ~ log(open('ran','w'))",
+    "size ~ log(x.__class__.__init__.__globals__)",
+    "size ~ np.load('x.npy', allow_pickle=True)",
+    "size ~ I(x.to_csv('ran'))",
+    "size ~ x.to_pickle('ran')",
+    "size ~ x # {open('ran', 'w')}",
+    "size ~ `x` + {open('ran', 'w')}",
+    "size ~ log(x, out=open)",
+    "size ~ x[open]",
+    "size ~ log (open)",
+    "size ~ (log)(x)",
+    "size ~ ｏｐｅｎ(x)",
+)
+
+
+@pytest.mark.parametrize("text", PAYLOADS)
+def test_nothing_of_a_formula_is_run(text, tmp_path, monkeypatch):
+    pytest.importorskip("formulaic")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError):
+        st.parse(text).fit(ROWS)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_any_formula_is_fitted_or_refused(monkeypatch):
+    pytest.importorskip("formulaic")
+    import builtins
+    import os
+
+    import formulaic
+
+    run, given, fit = [], [], formulaic.model_matrix
+    st.parse("x ~ bs(x, df=4) + poly(x, 2)").fit(ROWS)  # which imports what it needs
+    monkeypatch.setattr(os, "system", run.append)
+    monkeypatch.setattr(builtins, "open", lambda *a, **k: run.append(a))
+    monkeypatch.setattr(pd.Series, "to_csv", lambda *a, **k: run.append(a))
+    monkeypatch.setattr(
+        formulaic, "model_matrix", lambda spec, *a, **k: given.append(spec) or fit(spec, *a, **k)
+    )
+    monkeypatch.setitem(builtins.__dict__, "evil", lambda *a, **k: run.append(a))
+    sound = [
+        *"+-*/:()",
+        "**",
+        "size",
+        "x",
+        "1",
+        "0",
+        "2.5",
+        "2",
+        "log(",
+        ")",
+        "poly(x, 2)",
+        "C(size)",
+        "bs(x, df=4)",
+    ]
+    hostile = [
+        *"~,=.[]{}|&%^@;\"'`#\\ \n",
+        "9",
+        "df=",
+        "evil",
+        "evil(x)",
+        "x.to_csv(1)",
+        "open('f')",
+        "os",
+        "ｅvil(x)",
+    ]
+    rng, fitted = np.random.default_rng(0), 0
+    for i in range(3000):
+        own = rng.choice(sound + hostile * (i % 3 == 0), rng.integers(1, 9))
+        try:
+            text = f"size ~ x {rng.choice(list('+*:/'))} {''.join(own)}"
+            values = st.parse(text).fit(ROWS).value(ROWS, W)
+        except DataError:
+            continue
+        assert values.dtype == float and len(values)
+        fitted += 1
+    assert fitted > 50 and not run
+    texts = [spec for spec in given if isinstance(spec, str)]
+    assert all(set(text) <= set("+-*/:()~,=. 0123456789sizexlogpyCbdf") for text in texts)
 
 
 def test_statistics_have_names_of_their_own():

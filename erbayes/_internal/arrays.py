@@ -41,3 +41,7 @@ def floats(values: Any, what: str) -> FloatArray:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"{what} must be numbers, not {head([values])}") from error
+
+
+EXACT = 2**53
+"""Number from which on neighbouring integers are one number in floating point."""

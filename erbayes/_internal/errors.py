@@ -46,6 +46,7 @@ class Remedy(Enum):
         "be linked to nothing, missing=Missing.SINGLETON"
     )
     DATABASE = "scan it: erbayes.large.DatabaseTable(path, table)"
+    VIEW = "if you trust the database, let it: DatabaseTable(path, table, reads_files=True)"
     DISTINCT = (
         "if repeats were dropped, the design is DistinctEntities; if records were drawn without replacement, "
         "list the entity of every draw in draws=, with population="
@@ -185,11 +186,12 @@ def refuse_cases(cases: Any, said: str, then: str = "", *remedies: Remedy) -> No
         raise DataError(f"{said.replace('{n}', f'{len(cases):,}')} {head(cases)}{then}", *remedies)
 
 
-def whole(value: Any, what: str, least: int = 1) -> int:
-    """Return a whole number of `least` or more as an int; `what` names it in the message."""
+def whole(value: Any, what: str, least: int = 1, most: int | None = None) -> int:
+    """Return a whole number from `least` to `most` as an int; `what` names it in the message."""
     numeric = isinstance(value, Real) and not isinstance(value, bool)
-    if not numeric or value % 1 != 0 or value < least:
-        raise DataError(f"{what} must be a whole number, {least} or more, not {value!r}")
+    if not numeric or value % 1 != 0 or value < least or (most is not None and value > most):
+        ends = f"{least} or more" if most is None else f"{least:,} to {most:,}"
+        raise DataError(f"{what} must be a whole number, {ends}, not {value!r}")
     return int(value)
 
 

@@ -50,6 +50,9 @@ HEADER = 2**16
 """Bytes in which the first line of a file must end to be read by pyarrow."""
 SEPARATORS = ",;\t|"
 """Characters between columns; the first is taken if it gives each line as many fields."""
+LINE = 2**20
+ENDLESS = f"its first line, which names the columns, is over {LINE:,} letters"
+"""Why a file is refused whose first line may never end."""
 LINKS = 40
 """Number of symbolic links that may lead from one to the next, as in Linux."""
 
@@ -166,7 +169,10 @@ def _read(path: Path) -> pd.DataFrame:
             frame = pd.read_parquet(path)
             return frame if frame.index.names == [None] else frame.reset_index()
         with get_handle(path, "rb", compression="infer", is_text=False) as opened:
-            content = _find_table(opened.handle.read())
+            content: bytes = opened.handle.read()
+        if len(content) > LINE and not re.search(rb"[\r\n]", content[:LINE]):
+            raise ValueError(ENDLESS)
+        content = _find_table(content)
         separator = "\t" if ".tsv" in suffixes[-2:] else _find_separator(content)
         if (plain := _read_plain(content, separator)) is not None:
             return plain

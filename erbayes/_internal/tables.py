@@ -106,6 +106,8 @@ def refuse_names(
     if lacking := [name for name in named if name not in columns]:
         remedies = dict.fromkeys(choices[name] for name in lacking if name in choices) if choices else ()
         raise DataError(f"{what} has no column {head(lacking)}; it has {head(columns, 20)}", *remedies)
+    if twice := [name for name in named if list(columns).count(name) > 1]:
+        raise DataError(f"{what} has several columns {head(twice)}: rename all but one")
     if len(set(named)) < len(named):
         raise DataError(f"{what}: one column cannot serve twice: {head(named)}")
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.digits import text
-from .._internal.errors import DataError
+from .._internal.errors import DataError, Sentence
 from .._internal.policies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample
@@ -79,7 +79,8 @@ class Impact(Tabled):
 
     `predicted` (k,): those of the predicted clusters, which are known; `fit`, `plain`: those of the true
     entities, with the help of the prediction and without; `weights` (k,): λ of each, how far the prediction
-    is followed, NaN for gains less losses; `effective`, `domains` (k,): effective draws and domain of each.
+    is followed, NaN for gains less losses; `effective`, `domains` (k,): effective draws and domain of each;
+    `notes`: sentences about missing attributes.
     """
 
     kind: ClassVar[Kind] = DEFAULT
@@ -90,6 +91,7 @@ class Impact(Tabled):
     effective: FloatArray
     domains: tuple[str, ...]
     draws: int
+    notes: tuple[Sentence, ...] = ()
 
     @property
     def worth(self) -> FloatArray:
@@ -119,7 +121,7 @@ class Impact(Tabled):
 
     def sentences(self, level: float = 0.95) -> list[str]:
         """Return a sentence about each statistic, which a reader without statistics understands."""
-        return [_describe(row) for _, row in self.table(level).reset_index().iterrows()]
+        return [*(_describe(row) for _, row in self.table(level).reset_index().iterrows()), *self.notes]
 
 
 def _describe(row: pd.Series) -> str:
@@ -171,6 +173,7 @@ def impact(
         Attributes of all records, whose ids are in the first column.
     features : mapping, name -> (column, aggregate), optional
         Features of entities: sum, mean, min, max, range or distinct of a column, or a function of its values.
+        Missing values are refused, except by known-sum and so on, which take the values that are there.
     by : str, optional
         A column of `attributes`: each statistic is estimated for each of its values too. An entity with
         records of several counts in each by its share of records.
@@ -267,7 +270,7 @@ def estimate_impact(sample: Sample, known: Known, featured: Featured) -> Impact:
         fit = put_in_place(fit, help.moved, list(find_better(sample, fit, dict(enumerate(of_each)))), sample)
     weights = np.where(fit.moves.there, np.nan, help.weight)
     domains = tuple(np.repeat(list(known.values), len(truth) // len(known.values)).tolist())
-    return Impact(predicted, fit, plain, weights, help.effective, domains, len(d))
+    return Impact(predicted, fit, plain, weights, help.effective, domains, len(d), featured.notes)
 
 
 def _take_sides(sample: Sample, featured: Featured) -> tuple[Side, Side]:

@@ -26,8 +26,8 @@ class Numbers:
         "top(0.01), gini(x), or a formula y ~ x. Several are allowed. By default: count."
     )
     feature: list[str] | None = option(
-        "A feature of entities, such as span=year:range. HOW is sum, mean, min, max, range or "
-        "distinct. Several are allowed; size is always there.",
+        "A feature of entities, such as span=year:range. HOW is sum, mean, min, max, range or distinct, or "
+        "known-sum and so on if values are missing. Several are allowed.",
         metavar="NAME=COLUMN:HOW",
     )
 
@@ -131,4 +131,7 @@ def impact_command(
     if printing.format is Format.TABLE and printing.output is None:
         for sentence in found.sentences(inputs.level):
             message(sentence)
+    else:
+        for note in found.notes:
+            say(note)
     printing.show(table)

@@ -205,10 +205,12 @@ class Inputs:
     def sample_of_records(self) -> pd.Index | None:
         """Return records that are labelled, as far as they can be told without the prediction."""
         if self.returned is not None:
-            return pd.Index(self.returned.labels.index)
+            index: pd.Index = self.returned.labels.index
+            return index
         table, said = disk.read_table(self.labels), name_columns(self.labels)
         record = said.record or (self.reading.record if self.reading.record in table else None)
-        return readings.find_records(table, record)
+        records: pd.Index | None = readings.find_records(table, record)
+        return records
 
     def labelled(self, records: pd.Index | None = None) -> tuple[dict[str, Any], str]:
         """Read the arguments that all predictions share, with a sentence; `records` of a prediction."""

@@ -157,6 +157,7 @@ REMEDIES = {
         "--missing singleton"
     ),
     Remedy.DATABASE: "name its table: --table NAME",
+    Remedy.VIEW: "if you trust the database, make a table of its view, or name the files of the view",
     Remedy.DISTINCT: (
         "if repeats were dropped, choose --design distinct-entities with --draws; if records were drawn "
         "without replacement, list the entity of every draw in --drawn, with --population"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,8 +9,6 @@ from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-
-import typer
 
 import erbayes as eb
 
@@ -74,14 +71,6 @@ def read_ids(path: Path, record: str | None) -> pd.Index:
     return readings.read_records(table, str(path), known)
 
 
-def _check_limit(limit: str | None) -> str | None:
-    """Refuse a limit that is not an amount of memory above 0."""
-    number = None if limit is None else re.match(r"\s*(\d+(\.\d+)?)", limit)
-    if limit is not None and (number is None or float(number[1]) == 0):
-        raise typer.BadParameter(f"{limit!r} is not an amount of memory such as 4GB")
-    return limit
-
-
 @panel("Files")
 class Reading:
     """Options of the way in which predictions are read."""
@@ -89,7 +78,7 @@ class Reading:
     record: str | None = option("Record column, in each file that has records.", metavar="COLUMN")
     links: Links
     memory_limit: str | None = option(
-        "Scan PREDICTION, within this memory, such as 4GB.", rare=True, panel="Scans", callback=_check_limit
+        "Scan PREDICTION, within this memory, such as 4GB.", rare=True, panel="Scans"
     )
     any_id: bool = flag(
         'Take ids such as -1, "NULL" and "NA" for ids of real clusters.', rare=True, panel="Scans"

@@ -78,6 +78,10 @@ class Database(Protocol):
         """SQL of an id, as a string or a number."""
         return self.quote(column)
 
+    def number(self, column: str) -> str:
+        """SQL of a column as numbers, NULL where it has none."""
+        return f"CAST({self.quote(column)} AS DOUBLE PRECISION)"
+
     def value(self, column: str) -> str:
         """SQL of a column of any type, whose strings are compared as those of ids are."""
         plain = self.kind(column) in {"string", "integer", None}

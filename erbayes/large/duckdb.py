@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
@@ -15,13 +15,16 @@ from uuid import uuid4
 import pandas as pd
 import pyarrow as pa
 
-from .._internal.errors import DataError, Remedy, head, import_extra
+from .._internal.errors import DataError, Remedy, head, import_extra, whole
 from .._internal.files import locked, terminable
 from .._internal.progress import track
 from .database import Hashing, legible
 from .quoting import STANDARD
 
 SETTINGS = {
+    # or a statement would download code, and run it
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
     "enable_progress_bar": "true",  # or the progress is not known
     "enable_progress_bar_print": "false",
     # or an unknown table would be looked for among the caller's variables
@@ -29,6 +32,10 @@ SETTINGS = {
 }
 PART = 4_000_000
 """Largest number of rows of a part that is counted at once, because counting pieces takes memory per row."""
+THREADS, ONE_IN = 1024, 10**6
+"""Largest number of threads, since a million never end, and of ids of which one is looked at."""
+MEMORY = re.compile(r"\s*(?=[0-9.]*[1-9])[0-9]+(\.[0-9]+)?\s*[KMGT]i?B\s*", re.IGNORECASE)
+"""An amount of memory above 0. DuckDB takes one below 0 for its default."""
 INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 
 
@@ -42,7 +49,7 @@ class DuckDB:
         Memory for a scan, such as "4GB". Data that do not fit go to a temporary folder. By default DuckDB
         takes 80 % of memory.
     threads : int, optional
-        The number of threads; by default one per processor.
+        The number of threads, at most 1,024; by default one per processor.
     folder : str or Path, optional
         The folder in which the temporary folder is made; by default that of the system.
     keep : bool
@@ -69,9 +76,17 @@ class DuckDB:
     one_in: int = 64
     progress: bool = True
 
+    def __post_init__(self) -> None:
+        limit = self.memory_limit
+        if limit is not None and not (isinstance(limit, str) and MEMORY.fullmatch(limit)):
+            raise DataError(f"{limit!r} is not an amount of memory such as 4GB")
+        if self.threads is not None:
+            whole(self.threads, "the number of threads", most=THREADS)
+        whole(self.one_in, "one_in", most=ONE_IN)
+
     @contextmanager
-    def connected(self) -> Iterator[Any]:
-        """Open a connection, whose temporary files are removed at the end."""
+    def connected(self, files: Sequence[str], closed: bool = True) -> Iterator[Any]:
+        """Open a connection that reads these files, and no others if it is closed."""
         duckdb = import_extra("duckdb", "scanning needs DuckDB", "scale")
         with terminable(), _make_spill_folder(self.folder) as folder:
             # results are counts, so that the order of rows may be given up for less memory
@@ -79,14 +94,18 @@ class DuckDB:
             if self.memory_limit is not None:
                 config["memory_limit"] = self.memory_limit
             if self.threads is not None:
-                config["threads"] = str(self.threads)
-            try:
-                connection = duckdb.connect(config=config)
-            except duckdb.Error as error:
-                raise DataError(f"DuckDB does not start: {legible(error)}") from error
-            with connection:
-                for setting, value in SETTINGS.items():
-                    connection.execute(f"SET {setting} = {value}")
+                config["threads"] = str(int(self.threads))
+            with ExitStack() as stack:
+                try:
+                    connection = stack.enter_context(duckdb.connect(config=config))
+                    for setting, value in SETTINGS.items():
+                        connection.execute(f"SET {setting} = {value}")
+                    if closed:
+                        connection.execute(f"SET allowed_paths = {quote_strings(files)}")
+                        connection.execute("SET enable_external_access = false")
+                    connection.execute("SET lock_configuration = true")
+                except duckdb.Error as error:
+                    raise DataError(f"DuckDB does not start: {legible(error)}") from error
                 yield connection
 
 
@@ -130,6 +149,11 @@ class DuckTable(Hashing):
     def __post_init__(self) -> None:
         self.one_in = self.options.one_in
 
+    @classmethod
+    def reads(cls, source: Any) -> list[str]:
+        """Return the paths that DuckDB itself opens for a source."""
+        return []
+
     def attach(self) -> None:
         """Make the source a table of the connection, and read its columns."""
         self.describe()
@@ -160,6 +184,14 @@ class DuckTable(Hashing):
             return f'({id} COLLATE "binary")' if type == "VARCHAR" else f"CAST({id} AS VARCHAR)"
         return id if type in INTEGERS else f"CAST({id} AS HUGEINT)"
 
+    def number(self, column: str) -> str:
+        value, none = self.quote(column), "CAST('NaN' AS DOUBLE)"
+        if self.kind(column) != "string":
+            return f"NULLIF(CAST({value} AS DOUBLE), {none})"
+        # DuckDB takes 1_000 for a number, and a text that is none is not missing
+        number = f"TRY_CAST(REPLACE(CAST({value} AS VARCHAR), '_', '?') AS DOUBLE)"
+        return f"CASE WHEN {value} IS NOT NULL THEN COALESCE({number}, {none}) END"
+
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = self._run(sql, lambda result: result.fetchall())
         return rows
@@ -189,6 +221,8 @@ class DuckTable(Hashing):
                     self.connection.interrupt()
                     raise
             return running.result()
+        except duckdb.PermissionException as error:
+            raise DataError(f"a view reads a file of its own: {legible(error)}", Remedy.VIEW) from error
         except duckdb.OutOfMemoryException as error:
             raise DataError(f"DuckDB cannot scan the prediction: {legible(error)}", Remedy.MEMORY) from error
         except duckdb.Error as error:
@@ -225,6 +259,16 @@ class DuckTable(Hashing):
     def forget(self, table: str, column: str | None = None) -> None:
         if self.options.keep:
             self.rows(f"ALTER TABLE {table} DROP COLUMN {column}" if column else f"DROP TABLE {table}")
+
+
+def quote_string(text: str) -> str:
+    """Return a string in DuckDB's SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def quote_strings(texts: Iterable[str]) -> str:
+    """Return a list of strings in DuckDB's SQL."""
+    return f"[{', '.join(map(quote_string, texts))}]"
 
 
 def integers(values: Any) -> pa.Array:

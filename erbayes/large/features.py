@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .._internal.errors import DataError, head
+from .._internal.arrays import EXACT
+from .._internal.errors import DataError, Sentence, head
 from .._internal.tables import refuse_names
 from ..units.clustering import Clustering
-from ..units.features import SIZE, Attributes, Feature, Featured, features_of, locate_pieces
+from ..units.features import SIZE, Attributes, Feature, Featured, features_of, locate_pieces, take_values
 from .counted import Scanned
 from .database import Database, refuse_unlike
 from .duckdb import DuckDB
@@ -18,7 +20,7 @@ from .scanning import EMBEDDED
 from .sources import has_own_database, opened
 
 AGGREGATES = {
-    "sum": "SUM({0})",
+    "sum": "COALESCE(SUM({0}), 0)",
     "mean": "AVG({0})",
     "min": "MIN({0})",
     "max": "MAX({0})",
@@ -26,6 +28,9 @@ AGGREGATES = {
     "distinct": "COUNT(DISTINCT {0})",
 }
 """SQL of the aggregates of `erbayes.units.features`."""
+FLOATING = re.compile("float|double|real", re.IGNORECASE)
+NUMERIC = re.compile(rf"{FLOATING.pattern}|string|integer|mixed|decimal|bool", re.IGNORECASE)
+"""Kinds of columns (`Database.kind`) that are numbers, or may be."""
 
 
 def scan_features(
@@ -46,7 +51,7 @@ def scan_features(
     if attributes is not None and has_own_database(source):
         raise DataError("a table with a database of its own takes no second table: make a view of both")
     with opened([source] if attributes is None else [source, attributes], database) as tables:
-        joined = _join_attributes(tables, units, features, by)
+        joined, notes = _join_attributes(tables, units, features, by)
         values = [f"x{i}" for i in range(len(features))]
         names = [feature.name for feature in features]
         clusters, differs = _aggregate(tables[0], joined, features, values)
@@ -59,7 +64,7 @@ def scan_features(
     place = pd.Index(clusters["c"])
     records = pd.Index(labelled["r"].map(keys))
     entity = pd.factorize(labels.codes[labels.records.get_indexer(records)])[0]
-    of_record = {name: labelled[x].to_numpy() for name, x in zip(names, values, strict=True)}
+    of_record = {f.name: take_values(labelled[x], f) for f, x in zip(features, values, strict=True)}
     codes = np.asarray(pd.Index(domains).get_indexer(labelled["g"]))
     of_labelled = Attributes(features, of_record, codes, tuple(domains))
     of_labelled.refuse_written_by_matcher(entity, clusters[SIZE], differs)
@@ -74,6 +79,7 @@ def scan_features(
         of_labelled.rows(entity, E),
         shares,
         of_labelled.shares(entity, E),
+        tuple(notes),
         *locate_pieces(units, records, place.get_indexer(labelled["c"]), entity),
     )
 
@@ -83,7 +89,7 @@ def _aggregate(
 ) -> tuple[pd.DataFrame, dict[str, bool]]:
     """Return the size and features of each cluster c, and which features differ within a cluster."""
     names = [feature.name for feature in features]
-    sums = [AGGREGATES[str(f.how)].format(x) for f, x in zip(features, values, strict=True)]
+    sums = [AGGREGATES[f.aggregate].format(x) for f, x in zip(features, values, strict=True)]
     differ = [f"CASE WHEN MIN({x}) < MAX({x}) THEN 1 ELSE 0 END" for x in values]
     flags = [f"{name} differs" for name in names]
     clusters = table.fetched(
@@ -95,8 +101,8 @@ def _aggregate(
 
 def _join_attributes(
     tables: list[Database], units: Scanned, features: tuple[Feature, ...], by: str | None
-) -> str:
-    """Return SQL of keys r and c, the domain g and the values x0, x1, … of each record."""
+) -> tuple[str, list[Sentence]]:
+    """Return SQL of keys r and c, the domain g and the values x0, x1, … of each record, and notes."""
     table, holder = tables[0], tables[-1]
     record, cluster = units.columns
     wanted = [*(f.column for f in features), *([] if by is None else [by])]
@@ -107,11 +113,10 @@ def _join_attributes(
     if holder is not table:
         holder.use(own, *dict.fromkeys(wanted))
         refuse_unlike(table.kind(record), holder.kind(own), "attributes")
-    number = "CAST({} AS DOUBLE PRECISION)"
-    values = [("{}" if f.how == "distinct" else number).format(holder.quote(f.column)) for f in features]
+    written = [_write_value(holder, feature) for feature in features]
     group = "''" if by is None else f"CAST({holder.quote(by)} AS VARCHAR)"
-    listed = ", ".join([f"{group} AS g", *(f"{x} AS x{i}" for i, x in enumerate(values))])
-    names = ["g", *(f"x{i}" for i in range(len(values)))]
+    listed = ", ".join([f"{group} AS g", *(f"{x} AS x{i}" for i, (x, _) in enumerate(written))])
+    names = ["g", *(f"x{i}" for i in range(len(written)))]
     keys = f"SELECT {table.key(record)} AS r, {table.key(cluster)} AS c"
     if holder is table:
         select = f"{keys}, {listed} FROM {table.table}"
@@ -121,14 +126,31 @@ def _join_attributes(
         both = f"({keys} FROM {table.table}) AS p LEFT JOIN ({rows}) AS a ON p.r = a.r"
         select = f"SELECT {taken} FROM {both}"
     joined = table.keep(select)
-    counts = ", ".join(["COUNT(*)", *(f"COUNT({name})" for name in names)])
-    total, *there = table.rows(f"SELECT {counts} FROM {joined}")[0]
+    fine = [condition.format(f"x{i}") for i, (_, condition) in enumerate(written)]
+    wrong = [f"COUNT(CASE WHEN {held} THEN NULL ELSE x{i} END)" for i, held in enumerate(fine)]
+    counts = ", ".join(["COUNT(*)", *(f"COUNT({name})" for name in names), *wrong])
+    total, grouped, *numbers = table.rows(f"SELECT {counts} FROM {joined}")[0]
     if total != units.rows:
         raise DataError(f"{total - units.rows:,} rows of the attributes repeat a record of the prediction")
-    for name, known in zip([by, *(f.column for f in features)], there, strict=True):
-        if name is not None and known < total:
-            what = f"attribute {name!r} is missing for {total - known:,} of {total:,} records"
-            raise DataError(
-                f"{what}: fill it in, or leave these records out of the prediction and the labels"
-            )
-    return joined
+    if grouped < total:
+        of = f"{total - grouped:,} of {total:,} records"
+        none = f"{of} of the prediction have no attributes: the table must list every record"
+        raise DataError(none if by is None else f"attribute {by!r} is missing for {of}: fill it in")
+    notes = list[Sentence]()
+    for feature, there, others in zip(features, numbers, numbers[len(features) :], strict=False):
+        notes += feature.settle_missing(total - there, total)
+        if others:
+            raise feature.refuse(f"{others:,} of {total:,} values of {feature.column!r} cannot be used")
+    return joined, notes
+
+
+def _write_value(holder: Database, feature: Feature) -> tuple[str, str]:
+    """Return SQL of an attribute as a feature needs it, and of what holds for the values it can take."""
+    kind = holder.kind(feature.column) or ""
+    floating = FLOATING.match(kind)
+    if feature.aggregate == "distinct":
+        return holder.number(feature.column) if floating else holder.quote(feature.column), "1 = 1"
+    if kind and not NUMERIC.match(kind):
+        raise feature.refuse(f"{feature.column!r} is of type {kind}")
+    # an endless number less itself is not 0
+    return holder.number(feature.column), "{0} - {0} = 0" if floating else f"ABS({{0}}) < {EXACT}"

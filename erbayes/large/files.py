@@ -8,16 +8,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from glob import escape, glob, has_magic
 from io import TextIOWrapper
+from itertools import chain
 from operator import itemgetter
-from pathlib import Path, PurePath, PurePosixPath
+from pathlib import Path, PurePath
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import parquet
 
 from .._internal.errors import DataError, head
-from .._internal.files import PARQUET, holds, not_utf8
+from .._internal.files import ENDLESS, LINE, PARQUET, holds, not_utf8
 from .database import legible
-from .duckdb import DuckTable, family
+from .duckdb import DuckTable, family, quote_string, quote_strings
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 PACKED = {".gz": "gzip", ".zst": "zstd"}
@@ -34,8 +36,8 @@ class Files:
     Parameters
     ----------
     path : str or Path
-        A file, a folder with all files in it, a pattern such as "release/*.parquet", or a URL that
-        DuckDB reads. Ids in CSV and TSV files are text.
+        A file, a folder with all files in it, or a pattern such as "release/*.parquet". Ids in CSV and TSV
+        files are text. Nothing is downloaded, so that URLs are refused, except those of file://.
     text : bool
         True reads integers of Parquet files as text too.
 
@@ -53,7 +55,7 @@ class Files:
 
     def paths(self) -> list[Path]:
         """Paths of the files, without names in folders and patterns that start with . or _."""
-        path = Path(self.path)
+        path = self.place
         paths = [path]
         if path.is_dir():
             paths = _list_files(path)
@@ -80,10 +82,26 @@ class Files:
         return paths
 
     @property
+    def place(self) -> Path:
+        """Return the path, refusing a URL of another machine."""
+        path = str(self.path).removeprefix("file://")
+        if "://" in path:
+            raise DataError(
+                f"{path.partition('://')[0]}:// is not read, since nothing is downloaded: download the file, "
+                "or give the relation of a connection of DuckDB on which you have loaded httpfs"
+            )
+        return Path(path)
+
+    @property
     def root(self) -> Path:
         """Return the folder below which names of folders make columns, such as release=2021."""
-        path = Path(self.path)
+        path = self.place
         return path if path.exists() else next(p for p in path.parents if not has_magic(str(p)))
+
+
+def as_files(source: Any) -> Files:
+    """Return files as they are, and a path as its files."""
+    return source if isinstance(source, Files) else Files(source)
 
 
 def _list_files(folder: Path) -> list[Path]:
@@ -139,16 +157,6 @@ def _list_partitions(paths: Iterable[PurePath]) -> set[str]:
     return {part.partition("=")[0].lower() for path in paths for part in path.parts[:-1] if "=" in part}
 
 
-def _quote_string(text: str) -> str:
-    """Return a string in DuckDB's SQL."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _quote_strings(texts: Iterable[str]) -> str:
-    """Return a list of strings in DuckDB's SQL."""
-    return f"[{', '.join(map(_quote_string, texts))}]"
-
-
 def _write_reader(kind: str, paths: Sequence[str], partitioned: bool, names: Sequence[str] = ()) -> str:
     """SQL that reads files whose columns have `names`, with every option, so that DuckDB guesses nothing."""
     # every option is named, because DuckDB guesses from the first rows, and later ones may be different
@@ -157,13 +165,13 @@ def _write_reader(kind: str, paths: Sequence[str], partitioned: bool, names: Seq
         f"union_by_name = {not names}"  # which reads the first rows, also if columns are stated
     )
     if kind in PARQUET:
-        files = _quote_strings(paths)
+        files = quote_strings(paths)
         return f"read_parquet({files}, binary_as_string = false, file_row_number = false, {common})"
-    columns = ", ".join(f"{_quote_string(name)}: 'VARCHAR'" for name in names)
+    columns = ", ".join(f"{quote_string(name)}: 'VARCHAR'" for name in names)
     # without names DuckDB reads the first rows for them, and what it says of a fault there names no row
     types = f"auto_detect = false, columns = {{{columns}}}" if names else "all_varchar = true"
     return (
-        f"read_csv({_quote_strings(paths)}, delim = '{SEPARATORS.get(kind, ',')}', "
+        f"read_csv({quote_strings(paths)}, delim = '{SEPARATORS.get(kind, ',')}', "
         "quote = '\"', escape = '\"', "
         f"comment = '', header = true, skip = 0, {types}, nullstr = '', allow_quoted_nulls = true, "
         "null_padding = false, ignore_errors = false, store_rejects = false, normalize_names = false, "
@@ -181,7 +189,10 @@ def _read_header(kind: str, path: Path) -> tuple[list[str], list[str], set[str]]
             return schema.names, [c for c in index if isinstance(c, str) and c not in unnamed], unnamed
         packed = PACKED.get(path.suffix.lower())
         with TextIOWrapper(pa.input_stream(path, packed), "utf-8-sig", newline="") as text:
-            names = next(csv.reader(text, delimiter=SEPARATORS.get(kind, ",")), [])
+            if len(first := text.readline(LINE)) == LINE:
+                raise ValueError(ENDLESS)
+            # a field in quotes may go on in the next line
+            names = next(csv.reader(chain([first], text), delimiter=SEPARATORS.get(kind, ",")), [])
     except UnicodeDecodeError as error:
         raise not_utf8(path, error) from error
     except (OSError, ValueError, csv.Error, pa.ArrowException) as error:
@@ -205,23 +216,23 @@ class FilesTable(DuckTable):
     parquet: str = ""
     """SQL of the paths, if the files are Parquet."""
 
+    @classmethod
+    def reads(cls, source: Any) -> list[str]:
+        paths = [str(path) for path in as_files(source).paths()]
+        return [*paths, *map(escape, paths)]
+
     def attach(self) -> None:
-        source = self.source if isinstance(self.source, Files) else Files(self.source)
+        source = as_files(self.source)
         self.text = source.text
         names, unnamed = list[str](), set[str]()
         stated = names
-        if "://" in str(source.path):
-            url = str(source.path)
-            kind, paths = _find_suffix(Path(url)), [url]
-            partitions = anywhere = _list_partitions([PurePosixPath(url.partition("?")[0])])
-        else:
-            files = source.paths()
-            kind, paths = _recognise_kind(files[0]), [escape(str(p)) for p in files]
-            partitions = _list_partitions(p.relative_to(source.root) for p in files)
-            anywhere = _list_partitions(files)
-            if files[0].is_file():
-                names, self.first, unnamed = _read_header(kind, files[0])
-                stated = _read_common_names(kind, names, files[1:])
+        files = source.paths()
+        kind, paths = _recognise_kind(files[0]), [escape(str(p)) for p in files]
+        partitions = _list_partitions(p.relative_to(source.root) for p in files)
+        anywhere = _list_partitions(files)
+        if files[0].is_file():
+            names, self.first, unnamed = _read_header(kind, files[0])
+            stated = _read_common_names(kind, names, files[1:])
         self.table = _write_reader(kind, paths, False, stated)
         self.describe(names)
         # DuckDB also takes folders above the root for columns, which may hide columns of the files
@@ -232,7 +243,10 @@ class FilesTable(DuckTable):
             self.by_folder = set(self.types) - own
         self.by_folder = {*self.by_folder, *unnamed}
         if kind in PARQUET:
-            self.parquet = _quote_strings(paths)
+            self.parquet = quote_strings(paths)
+            # DuckDB reads durations as integers, whose unit nobody says
+            spans = {f.name for f in parquet.read_schema(files[0]) if pa.types.is_duration(f.type)}
+            self.types |= {name: "INTERVAL" for name in spans & self.types.keys()}
         else:
             self.headings = {name: (name,) for name in self.types}
 

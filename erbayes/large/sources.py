@@ -62,8 +62,11 @@ def _with_database(source: Any) -> RunSQL | Spark:
 @contextmanager
 def opened_together(sources: Sequence[Any], database: DuckDB) -> Iterator[list[DuckTable]]:
     """Open several sources that `database` reads, as tables of one connection."""
-    with database.connected() as connection:
-        tables = [_choose_table(source)(connection, database, source) for source in sources]
+    kinds = [_choose_table(source) for source in sources]
+    files = [path for kind, source in zip(kinds, sources, strict=True) for path in kind.reads(source)]
+    trusted = any(isinstance(source, DatabaseTable) and source.reads_files for source in sources)
+    with database.connected(files, closed=not trusted) as connection:
+        tables = [kind(connection, database, source) for kind, source in zip(kinds, sources, strict=True)]
         for table in tables:
             table.attach()
         yield tables

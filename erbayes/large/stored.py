@@ -21,6 +21,8 @@ class DatabaseTable:
         Name of the table, or the names of schema and table. They are quoted: any character may occur.
     text : bool
         True reads integers as text.
+    reads_files : bool
+        True lets a view of the database read files of its own. It then reads any file that you may read.
 
     Examples
     --------
@@ -31,12 +33,19 @@ class DatabaseTable:
     path: str | Path
     table: str | tuple[str, ...]
     text: bool = False
+    reads_files: bool = False
 
 
 class StoredTable(DuckTable):
     """An opened `DatabaseTable`."""
 
     source: DatabaseTable
+
+    @classmethod
+    def reads(cls, source: DatabaseTable) -> list[str]:
+        # DuckDB looks beside the file that a link leads to
+        paths = (source.path, Path(source.path).resolve())
+        return [f"{path}{end}" for path in paths for end in ("", ".wal")]
 
     def attach(self) -> None:
         path = str(self.source.path)

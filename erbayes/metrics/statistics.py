@@ -20,8 +20,9 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray
-from .._internal.errors import DataError, Remedy, head, import_extra
+from .._internal.errors import DataError, Remedy, head
 from .definitions import POSITIVE, UNIT, Metric, entities, mean_cluster_size
+from .formulas import Formula, make_matrices
 from .intervals import Support
 
 __all__ = ["count", "gini", "mean", "quantile_share", "ratio", "regression", "share", "top", "total"]
@@ -335,17 +336,20 @@ def regression(formula: str) -> Statistic:
     """Return the coefficients of a linear regression over entities by least squares, B = (X'WX)⁻¹ X'Wy.
 
     Their influences are (X'WX)⁻¹ x (y - x'B). A formula such as "span ~ log(size)" is one of the library
-    formulaic, of the extra `formulas`. What it learns from data comes from all predicted clusters.
+    formulaic, of the extra `formulas`, with numbers, features, + - * / : ** ( ) and log, sqrt, exp, center,
+    scale, poly, bs and C alone. What it learns from data comes from all predicted clusters.
     """
-    if not isinstance(formula, str) or formula.count("~") != 1 or not formula.partition("~")[0].strip():
+    if not isinstance(formula, str):
         raise DataError(f"a regression is a formula such as 'span ~ log(size)', not {formula!r}")
+    features = tuple(Formula(formula, {}).names)
 
     def fitted(rows: pd.DataFrame) -> Statistic:
-        spec = _make_matrices(formula, rows).model_spec
+        text = Formula(formula, {name: rows[name].nunique() for name in features}).text
+        spec = make_matrices(formula, text, rows).model_spec
         names = tuple(f"{formula}: {name}" for name in spec.rhs.column_names)
 
         def solve(rows: pd.DataFrame, w: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-            found = _make_matrices(spec, rows)
+            found = make_matrices(formula, spec, rows)
             y, X = (np.asarray(part, dtype=float) for part in (found.lhs, found.rhs))
             squares = X.T @ (w[:, None] * X)
             known = np.linalg.matrix_rank(squares) == len(names)  # or collinear in these rows
@@ -362,23 +366,7 @@ def regression(formula: str) -> Statistic:
 
         return Statistic(names, function, leverage=leverage)
 
-    return Statistic((formula,), lambda rows, w: fitted(rows).function(rows, w), fitted=fitted)
-
-
-def _make_matrices(spec: Any, rows: pd.DataFrame) -> Any:
-    """Return the matrices y and X of a formula, or of what another fit has learned from it."""
-    formulaic = import_extra("formulaic", "regressions need formulaic", "formulas")
-    from formulaic.errors import FormulaicError
-
-    try:
-        with np.errstate(divide="ignore", invalid="ignore"):  # refused below
-            found = formulaic.model_matrix(spec, rows, na_action="ignore", context={})
-    except FormulaicError as error:
-        features = head(rows.columns, 20)
-        raise DataError(f"{spec}: {error}; the features are {features}", Remedy.FEATURE) from error
-    if not all(np.isfinite(np.asarray(part, dtype=float)).all() for part in (found.lhs, found.rhs)):
-        raise DataError(f"{spec}: some entities or clusters have no finite value, such as the log of 0")
-    return found
+    return Statistic((formula,), lambda rows, w: fitted(rows).function(rows, w), ANY, features, fitted=fitted)
 
 
 MAKERS: dict[str, Callable[..., Statistic]] = {

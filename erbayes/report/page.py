@@ -161,6 +161,7 @@ def report(
     # the intervals that are quoted, which are those of the first engine
     printed = next((r.table(level, suitable(kinds, r)[0]) for r in first.values()), None)
     warnings = [*alarms(sample, metrics, printed), *made.doubts, *cautions]
+    warnings += [note for found in impacts.values() for note in found.notes]
     contents = {
         "title": title or "How good is this entity resolution?",
         "headline": _write_headline(sample, metrics, results, level, kinds, made.doubts, printed),

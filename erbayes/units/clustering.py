@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import BoolArray, IntArray, label_components
-from .._internal.errors import DataError, Remedy, head, number, refuse_cases
+from .._internal.errors import DataError, Remedy, number, refuse_cases
 from .._internal.tables import need_table
 from .ids import (
     are_listed,

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import DataError, Remedy, head, refuse_cases
+from .._internal.arrays import EXACT, FloatArray, IntArray
+from .._internal.errors import DataError, Grade, Remedy, Sentence, head, refuse_cases
 from .._internal.tables import need_table, refuse_names
 from .clustering import Clustering
 from .ids import ids, is_unique
@@ -36,9 +36,16 @@ def _find_ends(codes: IntArray, x: FloatArray, groups: int) -> tuple[FloatArray,
     return least, most
 
 
+def _take_there(codes: IntArray, x: Any) -> tuple[IntArray, Any]:
+    """Return the group and the value of the records that have a value."""
+    there = ~pd.isna(x)
+    return (codes, x) if there.all() else (codes[there], x[there])
+
+
 def _find_varying(codes: IntArray, x: Any) -> IntArray:
     """Return the group of each record whose value differs from another of its group, from groups, (N,)."""
     last = np.empty(int(codes.max()) + 1, dtype=x.dtype)
+    codes, x = _take_there(codes, x)
     last[codes] = x
     return np.asarray(codes[x != last[codes]])
 
@@ -58,6 +65,8 @@ AGGREGATES: dict[str, Callable[[IntArray, FloatArray, int], FloatArray]] = {
     "distinct": _count_distinct,
 }
 """Aggregates of the values of records by name, of which `distinct` is the number of different values."""
+KNOWN = "known-"
+"""Beginning of the names of aggregates of the values that are there, whose sum is 0 if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +80,30 @@ class Feature:
     def __post_init__(self) -> None:
         if self.name == SIZE:
             raise DataError(f"{SIZE!r} is the number of records of an entity: give the feature another name")
-        if not callable(self.how) and self.how not in AGGREGATES:
-            known = ", ".join(AGGREGATES)
+        if not callable(self.how) and self.aggregate not in AGGREGATES:
+            known = f"{', '.join(AGGREGATES)}, and of values that are there {KNOWN}sum and so on"
             raise DataError(f"the feature {self.name!r} is no {self.how!r}: aggregates are {known}")
+
+    @property
+    def aggregate(self) -> str:
+        """Return the name of the aggregate, whether or not it is of the values that are there alone."""
+        return str(self.how).removeprefix(KNOWN)
+
+    def settle_missing(self, missing: int, records: int, such: str = "") -> list[Sentence]:
+        """Return a sentence about missing values, if there are any, or refuse those that `how` needs."""
+        said = f"attribute {self.column!r} is missing for {missing:,} of {records:,} records"
+        if missing and not str(self.how).startswith(KNOWN):
+            other = f"fill it in, or aggregate the values that are there, as by {KNOWN}sum"
+            raise DataError(f"{said}{such}: {other}")
+        about = f"{self.name!r} is the {self.aggregate} of the values that are there"
+        return [Sentence(f"{said}, and {about}.", Grade.NOTE)] if missing else []
+
+    def refuse(self, what: str) -> DataError:
+        """Return the error of values that are no numbers."""
+        return DataError(
+            f"{what}: {self.name!r} needs finite numbers below 2**53. Make numbers of dates and times, such "
+            "as their year, subtract one number from all large ones, or count different values by 'distinct'"
+        )
 
     @classmethod
     def parse(cls, text: str) -> Feature:
@@ -108,6 +138,7 @@ class Attributes:
     values: Mapping[str, Any]
     domain: IntArray
     domains: tuple[str, ...] = ("",)
+    notes: tuple[Sentence, ...] = ()
 
     @classmethod
     def of(cls, table: Any, features: Any, by: str | None, records: pd.Index) -> Attributes:
@@ -122,13 +153,16 @@ class Attributes:
         frame = need_table(table, "attributes are a DataFrame or an Arrow table")
         refuse_names([*wanted], list(frame.columns), "the table of attributes")
         at = _locate(ids(frame.iloc[:, 0], "records of the attributes"), records)
-        remedy = ": fill it in, or leave these records out of the prediction and the labels"
-        for name in wanted:
-            said = f"attribute {name!r} is missing for {{n}} of {len(records):,} records, such as"
-            refuse_cases(records[frame[name].isna().to_numpy()[at]], said, remedy)
-        found = replace(none, values={f.name: _take_values(frame[f.column], f, at) for f in features})
+        notes = list[Sentence]()
+        for feature in features:
+            lacking = records[frame[feature.column].isna().to_numpy()[at]]
+            notes += feature.settle_missing(len(lacking), len(records), f", such as {head(lacking)}")
+        values = {f.name: take_values(frame[f.column], f, at) for f in features}
+        found = replace(none, values=values, notes=tuple(notes))
         if by is None:
             return found
+        said = f"attribute {by!r} is missing for {{n}} of {len(records):,} records, such as"
+        refuse_cases(records[frame[by].isna().to_numpy()[at]], said, ": fill it in")
         domain, names = pd.factorize(frame[by].iloc[at].astype(str), sort=True)
         return replace(found, domain=domain, domains=tuple(names))
 
@@ -143,13 +177,11 @@ class Attributes:
         for feature in self.features:
             x = self.values[feature.name]
             if isinstance(feature.how, str):
-                rows[feature.name] = AGGREGATES[feature.how](codes, x, groups)
+                with np.errstate(invalid="ignore", over="ignore"):  # `Featured` refuses what is no number
+                    rows[feature.name] = AGGREGATES[feature.aggregate](*_take_there(codes, x), groups)
             else:  # one call for each group
                 of_group = pd.Series(x).groupby(codes).agg(feature.how)
                 rows[feature.name] = np.asarray(of_group.reindex(range(groups)), dtype=float)
-            if wrong := int((~np.isfinite(rows[feature.name])).sum()):
-                what = f"the feature {feature.name!r} is no finite number"
-                raise DataError(f"{what} for {wrong:,} of {groups:,} entities or clusters")
         return pd.DataFrame(rows)
 
     def shares(self, codes: IntArray, groups: int) -> dict[str, FloatArray]:
@@ -190,8 +222,18 @@ class Featured:
     entities: pd.DataFrame
     cluster_shares: Mapping[str, FloatArray]
     entity_shares: Mapping[str, FloatArray]
+    notes: tuple[Sentence, ...]
     cluster_of: IntArray
     entity_of: IntArray
+
+    def __post_init__(self) -> None:
+        for rows in (self.clusters, self.entities):
+            for name, values in rows.items():
+                if wrong := int((~np.isfinite(values)).sum()):
+                    what = f"the feature {name!r} is no finite number"
+                    raise DataError(
+                        f"{what} for {wrong:,} of {len(rows):,} entities or clusters: no value, or too large"
+                    )
 
     @classmethod
     def of(cls, units: Units, prediction: Clustering, labels: Clustering, table: Attributes) -> Featured:
@@ -212,6 +254,7 @@ class Featured:
             labelled.rows(*own),
             table.shares(*every),
             labelled.shares(*own),
+            table.notes,
             *locate_pieces(units, records, prediction.codes[at], entity),
         )
 
@@ -236,25 +279,36 @@ def _locate(listed: pd.Index, records: pd.Index) -> Any:
     return position
 
 
-def _take_values(column: pd.Series, feature: Feature, at: Any) -> Any:
+def take_values(column: pd.Series, feature: Feature, at: Any = slice(None)) -> Any:
     """Return the values of an attribute in some rows: numbers, unless the aggregate is a function."""
     if callable(feature.how):
         return column.array[at]
-    if feature.how == "distinct":
-        return pd.factorize(column)[0][at]
+    if feature.aggregate == "distinct":
+        try:
+            codes = pd.factorize(column)[0][at]
+        except (TypeError, NotImplementedError, pa.ArrowException) as error:
+            said = f"{feature.column!r} has lists or structs, which are not counted: make texts of them"
+            raise DataError(said) from error
+        return np.where(codes < 0, np.nan, codes)
     numbers = _read_numbers(column)[at]  # before rows are taken, since numbers are moved sooner than texts
-    said = f"{{n}} of {len(numbers):,} values of {feature.column!r} are no numbers, such as"
-    remedy = "make numbers of dates, such as their year, or count different values by 'distinct'"
-    needs = f", and {feature.name!r} needs numbers: {remedy}"
-    if (unread := np.isnan(numbers)).any():
-        refuse_cases(column.iloc[at].to_numpy()[unread], said, needs)
+    most = np.inf if pd.api.types.is_float_dtype(column) else EXACT
+    others = column.notna().to_numpy()[at] & ~(np.abs(numbers) < most)
+    if others.any():
+        said = f"{others.sum():,} of {len(numbers):,} values of {feature.column!r} cannot be used, such as"
+        raise feature.refuse(f"{said} {head(column.iloc[at][others].tolist())}")
     return numbers
 
 
 def _read_numbers(column: pd.Series) -> FloatArray:
-    """Return a column as numbers, NaN for values that are none."""
+    """Return a column as numbers, NaN for values that are none, as dates and complex numbers are not."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(column.cat.categories.dtype)
     if pd.api.types.is_string_dtype(column):
         # Arrow reads texts many times faster than pandas, and none if one is no number
         with suppress(pa.ArrowException, UnicodeEncodeError):
             return np.asarray(pa.array(column).cast(pa.float64()), dtype=float)
-    return pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    if column.dtype.kind in "iufbO" and not isinstance(column.dtype, pd.PeriodDtype):
+        numbers = pd.to_numeric(column, errors="coerce")
+        if not pd.api.types.is_complex_dtype(numbers):
+            return numbers.to_numpy(dtype=float, na_value=np.nan)
+    return np.full(len(column), np.nan)

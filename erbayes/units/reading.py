@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import BoolArray, FloatArray, IntArray, label_components
+from .._internal.arrays import EXACT, BoolArray, FloatArray, IntArray, label_components
 from .._internal.errors import DataError, Remedy, head
 from .._internal.known_columns import JOIN, NAMES, find_known, plain
 from .._internal.tables import (
@@ -127,6 +127,11 @@ class Reading:
                 f"{self.what}: {missing:,} of {len(scores):,} scores {self.other!r} are missing: leave these "
                 "rows out if the matcher rejected them, or score them"
             )
+        if pd.api.types.is_integer_dtype(scores) and (large := (scores >= EXACT) | (scores <= -EXACT)).any():
+            raise DataError(
+                f"{self.what}: scores {self.other!r} must keep their order, and {int(large.sum()):,} of "
+                f"{len(scores):,} are integers from 2**53 on, which lose it: subtract one number from all"
+            )
         return scores.to_numpy(dtype=np.float32 if scores.dtype == np.float32 else float)
 
     def links(self) -> BoolArray:
@@ -200,7 +205,7 @@ def join_source(source: pd.Series, column: pd.Series) -> pd.Series:
 def read_numbers(column: pd.Series) -> pd.Series | None:
     """Return a column as numbers, also with decimal commas, NaN if missing; None if it has others."""
     if pd.api.types.is_numeric_dtype(column):
-        return column
+        return None if pd.api.types.is_complex_dtype(column) else column
     texts = column.dropna().astype(str)
     if texts.str.fullmatch(r"-?\d+(,\d+)?").all() and texts.str.contains(",").any():
         # 1,234 may be thousands
