@@ -88,9 +88,13 @@ def ids(values: Any, what: str) -> pd.Index:
 
 
 def _describe_other_kind(index: pd.Index) -> str:
-    """Return what ids are that are neither strings nor integers, with the remedy if they are objects."""
-    types = {type(id).__name__ for id in index} if kind(index) == "mixed" else set()
-    return f"{types.pop()} objects: make text of each, str(id)" if len(types) == 1 else kind(index)
+    """Return what ids are that are neither strings nor integers, with the remedy if there is one."""
+    if (known := kind(index)) == "floating":
+        return "floating: make integers or text of them (with pandas, ids.astype('Int64'))"
+    types = {type(id).__name__ for id in index} if known == "mixed" else set()
+    if types == {"tuple"}:
+        return "tuple objects: of pairs of records, Clustering.from_pairs makes clusters"
+    return f"{types.pop()} objects: make text of each, str(id)" if len(types) == 1 else known
 
 
 def kind(index: pd.Index) -> str:
@@ -223,7 +227,8 @@ def _explain_repeats(records: pd.Index, codes: IntArray, clusters: pd.Index, wha
     """Error for repeated records, with a likely cause: equal rows, pairs, or columns in the other order."""
     again = records.duplicated()
     twice = records[again]
-    same = int(pd.DataFrame({"r": records, "c": codes}).duplicated().sum())
+    rows = pd.DataFrame({"record": records, "code": codes})
+    same = int(rows.duplicated().sum())
     said = f"record ids of the {what}: {len(twice):,} duplicates, such as {head(twice)}"
     if same == len(twice):
         return DataError(f"{said}; each repeats an earlier row with the same cluster, and can be dropped")
@@ -234,7 +239,12 @@ def _explain_repeats(records: pd.Index, codes: IntArray, clusters: pd.Index, wha
     if len(clusters) == len(codes):
         said += "; no cluster id is, as if the columns were in the other order"
         return DataError(said, Remedy.ORDER, _make_pairs_remedy(what))
-    return DataError(f"{said}; {same:,} of them repeat an earlier row" if same else said)
+    rows = rows.drop_duplicates()
+    one = rows["record"][rows["record"].duplicated()].iloc[:1]
+    both = clusters[rows["code"][rows["record"].isin(one)]]
+    said += f"; {same:,} of them repeat an earlier row" * (same > 0)
+    said += f"; {head(one)} is in {head(both, 2)}: keep one row of each record, or give both clusters one id"
+    return DataError(said)
 
 
 def _make_pairs_remedy(what: str) -> Remedy:
@@ -386,7 +396,8 @@ class Clustering:
         elif isinstance(memberships, Mapping):
             record, cluster = list(memberships), list(memberships.values())  # type: ignore[assignment]
         else:
-            said = f"{what}: expected a Series, a mapping, a DataFrame or an Arrow table"
+            said = f"{what}: expected a Series, a mapping, a DataFrame or an Arrow table (of pairs, "
+            said += "Clustering.from_pairs makes clusters)"
             frame = need_table(memberships, said)
             refuse_columns(frame, f"the table of the {what}", Remedy.COLUMNS, pairs=_make_pairs_remedy(what))
             record, cluster = frame.iloc[:, 0], frame.iloc[:, 1]  # type: ignore[assignment]
