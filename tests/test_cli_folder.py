@@ -584,15 +584,14 @@ def begun(folder, tasks=12):
     return read_labels(folder)
 
 
-@pytest.mark.parametrize("design", ["uniform-records", "predicted-links", "mixture", "root-size"])
 @pytest.mark.parametrize(
-    "options",
+    "design, options",
     [
-        "",
-        "--annotators 2",
-        "--blind",
-        "--controls 0.2",
-        "--annotators 3 --blind --controls 0.2 --attributes a.csv",
+        ("uniform-records", ""),
+        ("predicted-links", "--annotators 2"),
+        ("root-size", "--blind"),
+        ("mixture", "--controls 0.2"),
+        ("mixture", "--annotators 3 --blind --controls 0.2 --attributes a.csv"),
     ],
 )
 def test_more_draws_keep_every_answer(files, design, options):

@@ -180,16 +180,15 @@ def test_an_edited_call_is_a_fault(folder):
         (folder / "to-label" / "drawn.json").write_text(original)
 
 
-@pytest.mark.parametrize(
-    "value", [{"a": 1}, [1], None, "x" * 5000, "a\0b", 5, True, "nope"], ids=lambda v: repr(v)[:9]
-)
+@pytest.mark.parametrize("value", [{"a": 1}, None, "x" * 5000, "a\0b", 5, "nope"], ids=lambda v: repr(v)[:9])
 def test_no_value_of_a_call_ends_in_another_error(folder, value):
     """Also if somebody has made its fingerprint fit."""
     original = (folder / "to-label" / "drawn.json").read_text()
     keys = "prediction record cluster records attributes top_up threshold edges stored left any_id".split()
     for key in keys:
         rewritten(folder / "to-label", lambda about, k=key: about["call"].update({k: value}), fits=True)
-        for command in (("estimate", "to-label", "-m", "recall"), ("draw", "--more", "5", "to-label")):
+        more = [("draw", "--more", "5", "to-label")] * (key in {"prediction", "top_up", "threshold"})
+        for command in [("estimate", "to-label", "-m", "recall"), *more]:
             found = run(*command)
             assert found.exit_code == 0 or (found.stderr.count("erbayes: ") == 1 and found.exit_code == 2), (
                 key
