@@ -1019,7 +1019,7 @@ def test_labels_of_answers_are_refused_with_their_remedy(folder):
     write("stars.csv", l=LABELS.index[:2], r=LABELS.index[2:4], clerical_match_score=[1.0, 0.0])
     message = refused("estimate", "p.csv", "stars.csv", "--design", "uniform-clusters")
     assert "'clerical_match_score' looks like scores or answers about pairs" in message
-    assert "erbayes.labels.read_stars makes entities of them, in Python" in message
+    assert "erbayes.labels.read_stars makes entities of them, and of a list of true pairs" in message
 
 
 def test_a_database_needs_its_table(folder):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from test_cli import refused, run
-from test_folder import HOSTILE, answered, fill, world
+from test_folder import HOSTILE, answered, fill, rewritten, saved, world
 
 import erbayes as eb
 from erbayes import labels as sampling
@@ -21,6 +21,7 @@ from erbayes.labels import read_labels, worst_cases
 from erbayes.labels.drawing.folder import read_folder
 from erbayes.labels.drawing.plans import PLANS
 from erbayes.labels.drawing.sheets import read_sheet, write_sheet
+from erbayes.labels.reading.faults import Fault
 
 PRED, TRUE, ATTRIBUTES = world()
 DRAW = ("draw", "p.csv", "--n", 40, "--seed", 3)
@@ -561,3 +562,169 @@ def test_a_prediction_without_links_draws_uniform_records(files):
     for design in ("mixture", "predicted-links"):
         message = refused("draw", "s.csv", "--n", 2, "--seed", 1, "--design", design, "--output", "g")
         assert "no record has a chance to be drawn" in message and "draw uniform records" in message
+
+
+# more draws
+
+
+def begun(folder, tasks=12):
+    """Answer the first tasks of A in the sheet, with a record that nobody showed, and those of others in pages."""
+    folder = read_folder(folder)
+    for annotator in folder.dealt:
+        path = folder.path / f"sheet-{annotator}.csv"
+        sheet = answered(read_sheet(path), TRUE)
+        sheet = sheet[sheet["task"].astype(int) <= tasks]
+        if annotator != "A":
+            saved(folder, annotator, sheet)
+            continue
+        rest = read_sheet(path)
+        rest = rest[rest["task"].astype(int) > tasks]
+        noted = sheet.iloc[:1].assign(record="", role="", same="y", note="where is its id?")
+        write_sheet(pd.concat([sheet, noted, rest]).fillna(""), path, ())
+    return read_labels(folder)
+
+
+@pytest.mark.parametrize(
+    "design, options",
+    [
+        ("uniform-records", ""),
+        ("predicted-links", "--annotators 2"),
+        ("root-size", "--blind"),
+        ("mixture", "--controls 0.2"),
+        ("mixture", "--annotators 3 --blind --controls 0.2 --attributes a.csv"),
+    ],
+)
+def test_more_draws_keep_every_answer(files, design, options):
+    drawn(*options.split(), design=design)
+    before = begun("f")
+    pages = {path.name: path.read_bytes() for path in Path("f").glob("answers-*.json")}
+    done("draw", "--more", 20, "f")
+    after = read_labels("f")
+    old, new = before.folder, after.folder
+    assert (len(new.drawn.table), new.drawn.n, new.blind) == (60, 60, old.blind)
+    pd.testing.assert_frame_equal(new.drawn.table.head(40), old.drawn.table)
+    pd.testing.assert_frame_equal(new.tasks.head(len(old.tasks)), old.tasks)
+    pd.testing.assert_frame_equal(after.answers, before.answers)
+    pd.testing.assert_frame_equal(after.stars.answers, before.stars.answers)
+    told = [
+        one.problems[one.problems["fault"] != Fault.UNANSWERED].reset_index(drop=True)
+        for one in (before, after)
+    ]
+    pd.testing.assert_frame_equal(*told)
+    assert {path.name: path.read_bytes() for path in Path("f").glob("answers-*.json")} == pages
+    last = old.tasks["task"].max()
+    assert {who: [t for t in numbers if t <= last] for who, numbers in new.dealt.items()} == old.dealt
+    assert {t for numbers in new.dealt.values() for t in numbers} == set(new.tasks["task"])
+
+
+@pytest.mark.parametrize(
+    "options", ["", "--blind --attributes a.csv", "--design given-chances --values v.csv"]
+)
+def test_more_draws_make_the_folder_of_the_larger_number(files, options):
+    """With one annotator and no controls, which are dealt among the tasks that are there."""
+    pd.DataFrame({"record": PRED.index, "value": np.arange(1, len(PRED) + 1) / 7}).to_csv(
+        "v.csv", index=False
+    )
+    options = [*("" if "--design" in options else "--design root-size").split(), *options.split()]
+    done(*DRAW, *options, "--output", "f")
+    done("draw", "--more", 7, "f")
+    done("draw", "--more", 13, "f")
+    done("draw", "p.csv", "--n", 60, "--seed", 3, *options, "--output", "g")
+    names = {path.name for path in Path("g").iterdir()}
+    assert {path.name for path in Path("f").iterdir()} == names
+    for name in names - {"sheet-A.xlsx"}:  # in which is the time
+        assert (files / "f" / name).read_bytes() == (files / "g" / name).read_bytes(), name
+    pd.testing.assert_frame_equal(read_sheet(files / "f/sheet-A.xlsx"), read_sheet(files / "g/sheet-A.xlsx"))
+
+
+def test_answers_of_a_page_are_read_wherever_their_tasks_are(files):
+    drawn()
+    short = read_folder("f")
+    saved(short, "A", answered(read_sheet(files / "f/sheet-A.csv"), TRUE))
+    done(
+        "draw",
+        "p.csv",
+        "-d",
+        "uniform-records",
+        "--candidates",
+        "pairs.csv",
+        "--n",
+        60,
+        "--seed",
+        3,
+        "-o",
+        "h",
+    )
+    shutil.copy("f/answers-A.json", "h")
+    assert len(read_labels("h").answers) == len(short.tasks)
+    content = json.loads(Path("f/answers-A.json").read_text())
+    for answer in content["answers"][:2]:
+        answer["record"] = "another"
+    Path("h/answers-A.json").write_text(json.dumps(content))
+    (where,) = read_labels("h").problems["where"].pipe(lambda w: w[w.str.contains("answers-A.json")])
+    assert (
+        f"2 of {short.tasks['task'].max()} answers are of another draw: task 1 of record 'another'" in where
+    )
+    Path("p.csv").write_text(Path("q.csv").read_text())
+    done("draw", "p.csv", "-d", "uniform-records", "--n", 60, "--seed", 3, "-o", "i")
+    shutil.copy("f/answers-A.json", "i")
+    assert (
+        read_labels("i").problems["where"].str.contains("belong to another draw or another prediction").any()
+    )
+
+
+OF_MORE = {
+    "stratified --starts 1,3": "under stratified a larger number is another sample, or has its tasks in another",
+    "pps": "under pps a larger number",
+    "poisson": "under poisson a larger number",
+    "predicted-clusters": "under predicted-clusters a larger number",
+}
+
+
+@pytest.mark.parametrize("design", OF_MORE)
+def test_designs_without_more_draws_say_so(files, design):
+    name, *options = design.split()
+    drawn(*options, design=name)
+    before = {path.name: path.read_bytes() for path in Path("f").iterdir()}
+    assert f"f: {OF_MORE[design]}" in refused("draw", "--more", 20, "f")
+    assert {path.name: path.read_bytes() for path in Path("f").iterdir()} == before
+
+
+def test_folders_that_get_no_more_draws(files):
+    drawn("--attributes", "a.csv")
+    begun("f")
+    before = {path.name: path.read_bytes() for path in Path("f").iterdir()}
+    more = ("draw", "--more", 20)
+    assert "p.csv is no folder that erbayes draw has written" in refused(*more, "p.csv")
+    assert "--more takes f and no option but --format" in refused(*more, "f", "--seed", 0)
+    assert "--more takes f and no option but --format" in refused(*more, "f", "--annotators", 2)
+    assert "Missing: PREDICTION." in refused(*more)
+    assert "Missing: --design, --n, --seed, --output" in refused("draw", "p.csv")
+    table, prediction = Path("a.csv").read_text(), Path("p.csv").read_text()
+    ATTRIBUTES.rename(columns={"name": "other"}).to_csv("a.csv", index=False)
+    assert "its tasks have the columns 'task', 'record'" in refused(*more, "f")
+    Path("a.csv").unlink()
+    assert "'a.csv', from which f was drawn, is not there: put it back" in refused(*more, "f")
+    Path("a.csv").write_text(table)
+    Path("p.csv").write_text(Path("q.csv").read_text())
+    assert "this is not the prediction that was drawn from" in refused(*more, "f")
+    Path("p.csv").write_text(prediction)
+    (files / "f" / "notes.txt").write_text("mine")
+    assert "it holds other files, such as 'notes.txt'" in refused(*more, "f")
+    (files / "f" / "notes.txt").unlink()
+    sheet = read_sheet(files / "f/sheet-A.csv")
+    write_sheet(sheet.rename(columns={"role": "part"}), files / "f/sheet-A.csv", ())
+    assert "was written with 'task', 'record', 'role'" in refused(*more, "f")
+    (files / "f/sheet-A.csv").write_bytes(before["sheet-A.csv"])
+    assert {path.name: path.read_bytes() for path in Path("f").iterdir()} == before
+    drawn(to="g")
+    rewritten(files / "g", lambda about: about.pop("call"), fits=True)
+    assert "g does not say what was drawn from: draw the larger number anew" in refused(*more, "g")
+
+
+def test_other_values_are_not_added_to(files):
+    values = pd.DataFrame({"record": PRED.index, "value": np.arange(1, len(PRED) + 1) / 7})
+    values.to_csv("v.csv", index=False)
+    done(*DRAW, "-d", "given-chances", "--values", "v.csv", "-o", "f")
+    values.assign(value=values["value"].to_numpy()[::-1]).to_csv("v.csv", index=False)
+    assert "f: the values of its records have changed since" in refused("draw", "--more", 5, "f")

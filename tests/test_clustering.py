@@ -328,7 +328,11 @@ def test_a_third_column_of_scores_or_answers_means_pairs(values, told):
             [("a", "x"), ("b", "x"), ("a", "x"), ("a", "y")],
             "2 duplicates, .*; 1 of them repeat an earlier row",
         ),
-        ([("a", "x"), ("b", "x"), ("a", "y")], "1 duplicates, such as 'a'$"),
+        (
+            [("b", "z"), ("a", "x"), ("a", "x"), ("b", "x"), ("b", "y")],
+            "3 duplicates, .*; 'b' is in 'z', 'x', …: keep one row of each record, or give both clusters one id",
+        ),
+        ([("a", "x"), ("b", "x"), ("a", "y")], "1 duplicates, such as 'a'; 'a' is in 'x', 'y': keep one row"),
     ],
 )
 def test_why_records_are_repeated(rows, message):

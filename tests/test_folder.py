@@ -700,6 +700,8 @@ CASES = {
     "no such task": (dict(more=[(9, "a1", "drawn", "y", "")]), [("9", "", Fault.UNKNOWN_TASK)], {}),
     "no task": (dict(more=[("", "q", "", "y", "")]), [("", "", Fault.UNKNOWN_TASK)], {}),
     "a task of another draw": (dict(more=[(2, "zz", "drawn", "y", "")]), [(2, "zz", Fault.OTHER_RECORD), (2, "b1", Fault.UNANSWERED)], {2: State.UNANSWERED}),
+    "another spelling of the record": (dict(more=[(2, "B1 ", "drawn", "y", "")]), [(2, "B1 ", Fault.CHANGED), (2, "b1", Fault.UNANSWERED)], {2: State.UNANSWERED}),
+    "a spreadsheet rounded": (dict(more=[(2, "1.00001E+11", "drawn", "y", "")]), [(2, "1.00001E+11", Fault.CHANGED), (2, "b1", Fault.UNANSWERED)], {2: State.UNANSWERED}),
     "a record that is not shown": (dict(more=[(1, "q", "", "", "")]), [(1, "q", Fault.NOT_SHOWN)], {}),
     "an unknown record": (dict(more=[(1, "zz", "", "y", "")]), [(1, "zz", Fault.UNKNOWN_RECORD)], {}),
     "two entities": (dict(answers=but(1, x1="y"), more=[(2, "x1", "", "y", "")]), [(1, "x1", Fault.IN_TWO_ENTITIES), (2, "x1", Fault.IN_TWO_ENTITIES)], {}),
@@ -993,6 +995,7 @@ def test_the_plan_and_the_types_of_a_draw_are_in_its_fingerprint(tmp_path):
         "n": lambda about: about["drawn"].update(n=7),
         "sizes": lambda about: about["drawn"]["sizes"].update({"1": 1}),
         "types": lambda about: about["types"].update(record="string"),
+        "overlap": lambda about: about.update(overlap=0.5),
     }
     for change in changes.values():
         rewritten(tmp_path / "f", change)
@@ -1043,13 +1046,48 @@ def test_brackets_within_brackets_and_tasks_that_do_not_exist_are_refused(tmp_pa
     rewritten(tmp_path / "f", lambda about: about["annotators"].update(A=[1, 999]))
     with pytest.raises(DataError, match=r"drawn\.json has changed since the draw"):
         read_labels(tmp_path / "f")
-    (tmp_path / "f" / "drawn.json").write_text("[" * 200_000)
-    with pytest.raises(DataError, match="is no folder that erbayes draw has written"):
+    for text in ("[" * 200_000, '{"a":' * 50 + "1" + "}" * 50):
+        (tmp_path / "f" / "drawn.json").write_text(text)
+        with pytest.raises(
+            DataError, match=r"cannot read .*drawn\.json: it has brackets in brackets, over 40"
+        ):
+            read_labels(tmp_path / "f")
+        with pytest.raises(DataError, match="cannot read the description of draws: it has brackets"):
+            sampling.Drawn.from_json(text, pd.DataFrame())
+    (tmp_path / "f" / "drawn.json").write_text("[]")
+    with pytest.raises(DataError, match=r"drawn\.json: it is list, and no object in braces"):
         read_labels(tmp_path / "f")
-    with pytest.raises(DataError, match="this is no description of draws"):
-        sampling.Drawn.from_json("[" * 200_000, pd.DataFrame())
     (tmp_path / "f" / "drawn.json").write_text(original)
     assert read_labels(tmp_path / "f").folder.dealt
+
+
+HOSTILE_ANSWERS = {
+    "deep": "[" * 100_000,
+    "deep in a field": '{"version": 1, "answers": ' + "[" * 500 + "]" * 500 + "}",
+    "a long number": '{"version": 1, "answers": [' + "9" * 5000 + "]}",
+    "no number": '{"version": NaN}',
+    "empty": "",
+    "null": "null",
+    "a list": "[]",
+    "a prototype": '{"__proto__": {"a": 1}}',
+    "half of a pair": '{"version": "\\ud800"}',
+    "a long version": '{"version": "' + "x" * 10**6 + '", "answers": []}',
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_ANSWERS)
+def test_hostile_files_of_answers_are_faults_in_a_short_sentence(small, name):
+    (small.path / "answers-A.json").write_text(HOSTILE_ANSWERS[name])
+    problems = read_labels(small).problems
+    (where,) = problems["where"][problems["fault"] == Fault.UNREAD]
+    assert "answers-A.json: " in where and len(where) < 400
+
+
+def test_files_of_answers_that_no_page_has_written_are_not_read(small, monkeypatch):
+    monkeypatch.setattr("erbayes._internal.outside_json.LARGEST", 9)
+    (small.path / "answers-A.json").write_text('{"a": 123}')
+    problems = read_labels(small).problems
+    assert problems["where"].str.contains("it has 10 bytes, and 9 are the most that is read").any()
 
 
 def test_xlsx_sheets_that_are_no_xml_are_told(tmp_path):
@@ -1071,12 +1109,24 @@ def test_xlsx_sheets_that_are_no_xml_are_told(tmp_path):
 # folders that killed processes have left
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="folders are exchanged at one stroke on Linux")
+def test_a_folder_is_there_at_every_moment_while_it_is_replaced(tmp_path):
+    """A process that is killed between any two calls of the system leaves the old folder or the new one."""
+    made(tmp_path / "f")
+    moved, real = [], Path.replace
+    with pytest.MonkeyPatch.context() as patch:  # nothing moves the folder away
+        patch.setattr(Path, "replace", lambda one, other: (moved.append(one), real(one, other))[1])
+        made(tmp_path / "f", n=10)
+    assert tmp_path / "f" not in moved
+    assert len(read_labels(tmp_path / "f").folder.drawn.table) == 10
+
+
 def test_the_next_draw_removes_what_a_killed_one_has_left(tmp_path):
     code = f"""
 import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
 from pathlib import Path
-from erbayes.labels.drawing.folder import _replace_folder
-with _replace_folder(Path({str(tmp_path / "g")!r})) as new:
+from erbayes.labels.drawing.folder import replacing_folder
+with replacing_folder(Path({str(tmp_path / "g")!r})) as new:
     (new / "attributes.csv").write_text("Ann")
     print("ready", flush=True)
     sys.stdin.read()

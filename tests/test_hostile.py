@@ -111,7 +111,14 @@ REFUSED = {
         }.items()
         for seed in ("x", -1, 1.5)
     },
-    "missing as a name": (lambda: by(eb.UniformClusters(), missing="omit"), "missing must be one of Missing.ERROR, .*, not 'omit'"),
+    "another policy": (lambda: by(eb.UniformClusters(), missing="drop"), "missing must be one of 'error', 'singleton', .*, not 'drop'"),
+    "policies in a list": (lambda: by(eb.UniformClusters(), missing=["omit"]), r"missing must be one of .*, not \['omit'\]"),
+    # ids of other types
+    "draws in text": (lambda: eb.estimate(P, L.map({"x": 1, "y": 2, "z": 3}), eb.UniformRecords(["1", "2"]), PR), "of type string, labelled units of type integer: make text of both"),
+    "draws in floats": (lambda: by(eb.UniformRecords([1.0, 2.0])), r"of type floating, labelled units of type string: .*Int64'\)\.astype\(str\)"),
+    "records in floats": (lambda: eb.measure(P, {1.0: "x"}), r"not floating: make integers or text of them .*astype\('Int64'\)"),
+    "pairs as an index": (lambda: eb.measure(P, pd.Series(1, pd.MultiIndex.from_tuples([("a", "b")]))), "tuple objects: of pairs of records, Clustering.from_pairs"),
+    "pairs in a list": (lambda: eb.measure(P, [("a", "b")]), "of pairs, Clustering.from_pairs makes clusters.*not list"),
     # weights
     "weights in a list": (lambda: by(eb.KnownWeights([1, 2, 3])), "weights must be a Series or a mapping by id, not list"),
     "weights in an array": (lambda: by(eb.KnownWeights(np.ones(3))), "weights must be a Series or a mapping by id, not ndarray"),
@@ -154,7 +161,7 @@ REFUSED = {
     "a stratum of negative size": (lambda: by(eb.Stratified(STRATA, {0: -5, 1: 1})), "population of stratum 0 must be a whole number, 0 or more, not -5"),
     "sizes of strata in a list": (lambda: by(eb.Stratified(STRATA, [5, 1])), r"population must map strata to numbers of units, not be \[5, 1\]"),
     "strata in a list": (lambda: by(eb.Stratified([0, 0, 1], {0: 3, 1: 1})), "strata must be a Series or a mapping by id, not list"),
-    "a rule as a name": (lambda: by(eb.Stratified(STRATA, {0: 5, 1: 5}, "adjust")), "single_unit must be one of SingleUnit.ERROR, .* not 'adjust'"),
+    "a rule as a name": (lambda: by(eb.Stratified(STRATA, {0: 5, 1: 5}, "adjusted")), "single_unit must be one of 'error', .* not 'adjusted'"),
     # calibration
     "no total": (lambda: by(eb.design.Calibrated(eb.UniformClusters(), totals=lambda *_: ())), "totals must return one ClusterSum or more, .* not none"),
     "a total that is not known": (lambda: by(eb.design.Calibrated(eb.UniformClusters(), totals=lambda *_: (TRUE_LINKS,), fewest=0)), "totals must return one ClusterSum or more, .* not 'true_links'"),
@@ -169,7 +176,7 @@ REFUSED = {
     # comparisons
     "records by number and by name": (lambda: eb.compare({"a": P, "b": dict(enumerate(PREDICTION.values()))}, L, eb.UniformClusters(), PR), "record ids of the predictions differ in type: those of 'a' of type string, those of 'b' of type integer"),
     "predictions in a list": (lambda: eb.compare([P, P], L, eb.UniformClusters(), PR), "predictions must map names to memberships, .* not be a list"),
-    "coverage as a name": (lambda: eb.compare({"a": P, "b": P}, L, eb.UniformClusters(), PR, missing="common"), "missing must be one of Missing.ERROR, .*, Missing.COMMON, not 'common'"),
+    "coverage as a name": (lambda: eb.compare({"a": P, "b": P}, L, eb.UniformClusters(), PR, missing="shared"), "missing must be one of .*'common', not 'shared'"),
     # bootstrap
     "half a replicate": (lambda: bootstrap(SAMPLE, PR, replicates=2.5), "replicates must be a whole number, 1 or more, not 2.5"),
     "a class of schemes": (lambda: bootstrap(SAMPLE, PR, RaoWu), r"RaoWu is a class: pass an object of it, RaoWu\(\.\.\.\)"),
@@ -340,6 +347,28 @@ def test_own_designs_by_size_are_planned_where_the_formula_is_theirs():
     for other in (Own(True, True), Own(False, False)):
         with pytest.raises(eb.DataError, match="r: Own cannot be planned"):
             plan(other)
+
+
+@pytest.mark.parametrize("missing", eb.Missing)
+def test_a_policy_is_taken_by_its_word(missing):
+    """One labelled record is in no prediction, so that policies differ."""
+    more = pd.concat([L, pd.Series({"absent": L.iloc[0]})])
+    calls = {
+        "estimate": lambda policy: eb.estimate(P, more, eb.UniformClusters(), PR, missing=policy).table(),
+        "scan": lambda policy: eb.large.scan(P.reset_index(), more, missing=policy).table(),
+        "compare": lambda policy: eb.compare(
+            {"a": P, "b": P}, more, eb.UniformClusters(), PR, missing=policy
+        ).table(),
+    }
+    for name, call in calls.items():
+        told = []
+        for policy in (missing, missing.value):
+            try:
+                told.append(call(policy).to_string())
+            except eb.DataError as error:
+                told.append(str(error))
+        assert told[0] == told[1], name
+    assert ("must be one of" in told[0]) is False
 
 
 @pytest.mark.parametrize("correction", [eb.design.drawn.sampling_fraction, eb.design.paper_theta])

@@ -155,6 +155,11 @@ def test_what_is_likely_is_asked_where_nearly_all_are_missing(labels, message):
     "prediction, labels, message",
     [
         (["007", "08"], ["7", "8"], "2 of them are there with other leading zeros"),
+        (
+            ["\u00e9", "a\u0301"],
+            ["e\u0301", "\u00e1"],
+            r"2 of them are there in another form of Unicode \(NFC or NFD\)",
+        ),
         (["7", "8"], ["7.0", "8.0"], r"2 of them are there with or without '\.0' at the end"),
         (["0", "1", "2"], ["p", "q"], "its records are 0, 1, 2, …: are they the index of a table"),
     ],

@@ -1,12 +1,12 @@
 """The folder of a draw remembers what was drawn from, so that later commands need nothing else."""
 
-import json
 import shutil
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from test_cli import refused, run
+from test_folder import rewritten
 
 TRUTH = {f"r{i}": i // 3 for i in range(240)}
 COMMANDS = {
@@ -154,9 +154,7 @@ def test_what_cannot_be_recalled(folder):
     begin = told.strip().rpartition(": erbayes ")[2].replace("to-label", "pilot").split()
     assert run(*begin, "--record", "customer", "--cluster", "found").exit_code == 0
     assert "is no folder that erbayes draw has written" in refused("estimate", ".")
-    facts = json.loads((folder / "to-label" / "drawn.json").read_text())
-    del facts["call"]
-    (folder / "to-label" / "drawn.json").write_text(json.dumps(facts))
+    rewritten(folder / "to-label", lambda about: about.pop("call"), fits=True)
     assert "to-label does not say what was drawn from: name PREDICTION before it" in refused(
         "estimate", "to-label"
     )
@@ -171,3 +169,30 @@ def test_messages_name_options_that_the_command_has_and_that_are_missing(folder)
     assert "name them: --record, --cluster" in refused("draw", "own.csv", "--cluster", "fund", *end)
     labels = ("new.csv", "--design", "uniform-records", "--record", "customer")
     assert refused("estimate", "own.csv", *labels).endswith("name them: --cluster, --entity\n")
+
+
+def test_an_edited_call_is_a_fault(folder):
+    """Another column would give another number, which no note excuses."""
+    for key, value in {"cluster": "person", "prediction": "new.csv", "attributes": "own.csv"}.items():
+        original = (folder / "to-label" / "drawn.json").read_text()
+        rewritten(folder / "to-label", lambda about, k=key, v=value: about["call"].update({k: v}))
+        assert "drawn.json has changed since the draw" in refused("estimate", "to-label")
+        (folder / "to-label" / "drawn.json").write_text(original)
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, None, "x" * 5000, "a\0b", 5, "nope"], ids=lambda v: repr(v)[:9])
+def test_no_value_of_a_call_ends_in_another_error(folder, value):
+    """Also if somebody has made its fingerprint fit."""
+    original = (folder / "to-label" / "drawn.json").read_text()
+    keys = "prediction record cluster records attributes top_up threshold edges stored left any_id".split()
+    for key in keys:
+        rewritten(folder / "to-label", lambda about, k=key: about["call"].update({k: value}), fits=True)
+        more = [("draw", "--more", "5", "to-label")] * (key in {"prediction", "top_up", "threshold"})
+        for command in [("estimate", "to-label", "-m", "recall"), *more]:
+            found = run(*command)
+            assert found.exit_code == 0 or (found.stderr.count("erbayes: ") == 1 and found.exit_code == 2), (
+                key
+            )
+            if isinstance(value, dict | list | None) or len(str(value)) > 9 or "\0" in str(value):
+                assert f"'call' has a '{key}' that draw never writes" in found.stderr
+        (folder / "to-label" / "drawn.json").write_text(original)

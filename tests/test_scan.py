@@ -456,11 +456,11 @@ def broken(records, clusters, **options):
         ),
         (
             broken(["A", "b ", "a"], ["x", "y", "x"]),
-            r"1 labelled records are not in the prediction, such as 'b'; but 1 ids there differ from these in case or blanks only, such as 'b '",
+            r"1 labelled records are not in the prediction, such as 'b'; but 1 ids there differ from these in case or blanks, or in the form of Unicode only, such as 'b '",
         ),
         (
             lambda: scan(pd.DataFrame({"r": ["a", "b"], "c": ["x", "y"]}), {"a": "e", "z": "e", " B ": "e"}),
-            r"not in the prediction, such as 'z', ' B '; but 1 ids there differ from these in case or blanks only, such as 'b'",
+            r"not in the prediction, such as 'z', ' B '; but 1 ids there differ from these in case or blanks, or in the form of Unicode only, such as 'b'",
         ),
         (broken(["k"], ["x"], missing=eb.Missing.OMIT), r"none of the labelled records is in the prediction"),
         (broken([1, 2], ["x", "x"]), r"of type integer, those of the labels of type string"),

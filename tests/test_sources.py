@@ -155,7 +155,8 @@ def test_collations_and_types_of_postgresql(postgres, kind):  # noqa: F811
     same(told("uuid", *rows, labels=labels), eb.measure(dict(rows), labels))
     if kind == "record":
         with pytest.raises(
-            eb.DataError, match=f"differ from these in case or blanks only, such as '{ids['a']}'"
+            eb.DataError,
+            match=f"differ from these in case or blanks, or in the form of Unicode only, such as '{ids['a']}'",
         ):
             told("uuid", *rows, labels={ids["a"].upper(): "e"})
     for type, value in (("bytea", b"a"), ("boolean", True), ("numeric", Decimal("1.5"))):

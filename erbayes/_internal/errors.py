@@ -25,7 +25,10 @@ class Remedy(Enum):
     )
     LEAVE_OUT = "leave them out: missing=Missing.OMIT"
     LINKS = "if rows are links between records, Clustering.from_pairs makes clusters of them"
-    ANSWERS = "if rows are answers about pairs of records, labels.read_stars makes entities of them"
+    ANSWERS = (
+        "if rows are answers about pairs of records, labels.read_stars makes entities of them, and of a list "
+        "of true pairs Clustering.from_pairs"
+    )
     SCORE = "choose the rows that are links and two columns, or score='column' and threshold=x"
     BLANK = "fill them in, such as by clusters.fillna(records), or leave these rows out"
     WHICH_SCORE = "say which: score='match_probability' or score='match_weight'"
@@ -196,10 +199,12 @@ def whole(value: Any, what: str, least: int = 1, most: int | None = None) -> int
 
 
 def member[Choice: Enum](value: Any, of: type[Choice], argument: str) -> Choice:
-    """Return `value` if it is a member of the enumeration `of`, and refuse all else, such as its name."""
-    if not isinstance(value, of):
-        raise DataError(f"{argument} must be one of {', '.join(map(str, of))}, not {value!r}")
-    return value
+    """Return the member of the enumeration `of` that `value` is or is a word for, and refuse all else."""
+    try:
+        return of(value)
+    except ValueError as error:
+        words = ", ".join(repr(choice.value) for choice in of)
+        raise DataError(f"{argument} must be one of {words}, not {value!r}") from error
 
 
 def need(value: Any, of: type, what: str) -> None:

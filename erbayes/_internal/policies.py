@@ -1,4 +1,7 @@
-"""Policies that a user chooses by name. The shell lists them, so that they come without any other module."""
+"""Policies that a user chooses. The shell lists them, so that they come without any other module.
+
+Functions take a policy or its word, such as "omit" for `Missing.OMIT`.
+"""
 
 from enum import Enum
 
@@ -8,9 +11,9 @@ class Missing(Enum):
 
     Examples
     --------
-    >>> from erbayes import Missing, measure
+    >>> from erbayes import measure
     >>> prediction, labels = {1: "a", 2: "a"}, {1: "x", 2: "x", 3: "x"}
-    >>> units = measure(prediction, labels, missing=Missing.OMIT)
+    >>> units = measure(prediction, labels, missing="omit")
     >>> units.size, units.unmatched
     (array([2.]), 1)
     """

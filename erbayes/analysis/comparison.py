@@ -133,7 +133,7 @@ def compare(
     metrics: Wanted = USUAL,
     *,
     blocks: Any = None,
-    missing: Missing = Missing.ERROR,
+    missing: Missing | str = Missing.ERROR,
     frame: Any = None,
     engine: Engine | str | None = None,
     rng: Seed = None,
@@ -205,14 +205,14 @@ def estimate_jointly(
     metrics: Wanted,
     *,
     blocks: Any = None,
-    missing: Missing = Missing.ERROR,
+    missing: Missing | str = Missing.ERROR,
     frame: Any = None,
     engine: Engine | str | None = None,
     rng: Seed = None,
 ) -> Comparison:
     """Return what `compare` does, without its alarms, for those who say them in words of their own."""
     need_names(predictions)
-    member(missing, Missing, "missing")
+    missing = member(missing, Missing, "missing")
     if len(predictions) < 2:
         raise DataError(f"a comparison needs two predictions or more, not {len(predictions)}")
     metrics = chosen(metrics)

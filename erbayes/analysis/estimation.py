@@ -29,7 +29,7 @@ def estimate(
     *,
     engine: Engine | str | None = None,
     blocks: Any = None,
-    missing: Missing = Missing.ERROR,
+    missing: Missing | str = Missing.ERROR,
     frame: Any = None,
     rng: Seed = None,
 ) -> Estimates:

@@ -152,7 +152,7 @@ def impact(
     attributes: Any = None,
     features: Mapping[str, Any] | None = None,
     by: str | None = None,
-    missing: Missing = Missing.ERROR,
+    missing: Missing | str = Missing.ERROR,
     frame: Any = None,
 ) -> Impact:
     """Estimate statistics of the true entities, and how wrong those of the predicted clusters are.

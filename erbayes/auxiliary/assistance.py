@@ -30,7 +30,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray, Seed
-from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, head, need
+from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, head, member, need
 from .._internal.policies import Missing
 from .._internal.tables import is_table
 from ..analysis.comparison import need_names, on_shared_records
@@ -112,7 +112,7 @@ class Assisted:
         by: Mapping[str, Any] | None = None,
         *,
         blocks: Any = None,
-        missing: Missing = Missing.ERROR,
+        missing: Missing | str = Missing.ERROR,
         frame: Any = None,
     ) -> Assisted:
         """Make the engine of a comparison: each prediction is helped by others.
@@ -153,7 +153,7 @@ class Assisted:
                 f"{head(elsewhere)} lies in files or tables: scan each prediction by erbayes.large.scan(..., "
                 "seconds=...), pass Second.scanned of all scans to Assisted, and the scans to compare"
             )
-        labels = sampled_labels(labels)
+        labels, missing = sampled_labels(labels), member(missing, Missing, "missing")
         within = {n: framed(p, labels, frame, f"prediction {n!r}")[0] for n, p in predictions.items()}
         shared = on_shared_records(within, missing is Missing.COMMON)
         if missing is Missing.COMMON:
@@ -235,7 +235,7 @@ def assisted(
     *,
     by: Any,
     blocks: Any = None,
-    missing: Missing = Missing.ERROR,
+    missing: Missing | str = Missing.ERROR,
     frame: Any = None,
 ) -> AssistedEstimates:
     """Estimate metrics of a prediction from a labelled sample, with the help of a second clustering.

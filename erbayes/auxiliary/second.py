@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.special import betainc
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
-from .._internal.errors import DataError, head
+from .._internal.errors import DataError, head, member
 from .._internal.policies import Missing
 from ..design.sample import Sample
 from ..design.variance import kish
@@ -74,7 +74,7 @@ class Second:
         *,
         name: str = "second",
         blocks: Any = None,
-        missing: Missing = Missing.ERROR,
+        missing: Missing | str = Missing.ERROR,
         frame: Any = None,
     ) -> Second:
         """Count a second clustering with a prediction and the labelled units.
@@ -91,8 +91,8 @@ class Second:
         missing : Missing
             `Missing.ERROR` or `Missing.OMIT`. The other policies add records that no full count has.
         """
+        labels, missing = sampled_labels(labels), member(missing, Missing, "missing")
         refuse_kept(missing)
-        labels = sampled_labels(labels)
         prediction, _ = framed(prediction, labels, frame)
         second = Clustering.of(by, f"second clustering {name!r}")
         of_record = _number_clusters(prediction, second, name)

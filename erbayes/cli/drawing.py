@@ -60,6 +60,10 @@ class Planned:
         file_okay=False,
     )
 
+    more: int | None = option(
+        "Further draws for the folder that is named as PREDICTION, which keeps its answers.", min=1
+    )
+
     def plan(self) -> plans.Plan:
         """Return the plan that the options name."""
         name = self.design.value

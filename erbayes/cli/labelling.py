@@ -11,7 +11,7 @@ import typer
 import erbayes as eb
 
 from .drawing import PlanName, Planned, Shown, refuse_strange_candidates
-from .lazily import answer_faults, calibration, disk, folders, pd, sheets
+from .lazily import answer_faults, calibration, disk, folders, more, pd, plans, sheets
 from .options import REQUIRED, argument, command, files_of, flag, message, option
 from .pairs import draw_pairs
 from .predictions import Predicted
@@ -48,16 +48,25 @@ def draw_command(
       predicted-clusters  predicted clusters without repeats
       pairs               pairs of records, by bands of their score (--edges)
 
-    Example: erbayes draw clusters.csv -d mixture -n 200 --seed 7 --attributes customers.csv -o to-label
+    \b
+    Examples:
+      erbayes draw clusters.csv -d mixture -n 200 --seed 7 --attributes customers.csv -o to-label
+      erbayes draw --more 100 to-label
     """
     if planned.design is PlanName.PAIRS:
         draw_pairs(inputs, planned, shown, replace_answers, folder)
         return
-    plan = planned.plan()
-    folders.refuse_folder(folder, replace_answers)
+    older = None if planned.more is None else folders.read_folder(folder)
+    if older is None:
+        plan = planned.plan()
+        folders.refuse_folder(folder, replace_answers)
+    else:
+        plan, planned = older.drawn.plan, _add_to(older, planned)
     values = planned.values_of_records()
     with inputs.reading.opened(inputs.part) as (prediction, read):
         message(f"read {read}")
+        if older is not None:
+            older.drawn.refuse_another(prediction)
         if planned.top_up is not None:
             values = flag_new(planned.top_up, prediction)
         drawn = eb.labels.draw(prediction, plan, planned.n, planned.seed, values=values)
@@ -65,16 +74,20 @@ def draw_command(
             drawn = replace(drawn, values=None)  # which records are new is not for the tasks
         table = shown.tasks(drawn, inputs.reading.record, inputs.reading.any_id)
         refuse_strange_candidates(table, prediction)
-    written = eb.labels.write_folder(
-        folder,
-        drawn,
-        table,
-        annotators=shown.annotators,
-        overlap=shown.overlap,
-        blind=shown.blind,
-        replace=replace_answers,
-        facts={"read": read} | _list_facts(inputs, planned, shown, folder),
-    )
+    facts = {"read": read} | _list_facts(inputs, planned, shown, folder)
+    if older is not None:
+        written = more.add_draws(older, drawn, table, facts)
+    else:
+        written = eb.labels.write_folder(
+            folder,
+            drawn,
+            table,
+            annotators=shown.annotators,
+            overlap=shown.overlap,
+            blind=shown.blind,
+            replace=replace_answers,
+            facts=facts,
+        )
     _show_folder(written, formatted)
     _note_candidates(table)
     _note_large(drawn)
@@ -82,12 +95,20 @@ def draw_command(
         message("note: no XLSX sheets, which need: pip install 'erbayes[sheets]'")
 
 
+def _add_to(older: folders.Folder, planned: Planned) -> Planned:
+    """Return the plan of an older folder with more draws."""
+    more.refuse_dependent(older)
+    assert planned.more is not None
+    design = PlanName(plans.to_plain(older.drawn.plan)["name"])
+    return replace(planned, design=design, n=older.drawn.n + planned.more, seed=older.drawn.seed)
+
+
 def _list_facts(inputs: Predicted, planned: Planned, shown: Shown, folder: Path) -> dict[str, Any]:
     """Return what a folder keeps: the files that it was made of, and the call that drew it."""
     files = {name: str(path) for options in (inputs, shown, planned) for name, path in files_of(options)}
     groups = (inputs, inputs.reading, inputs.reading.links, shown)
     values = {name: value for options in groups for name, value in vars(options).items()}
-    return files | {CALL: remembered(values | {"top_up": planned.top_up}, folder)}
+    return files | {CALL: remembered(values | vars(planned), folder)}
 
 
 def _show_folder(folder: folders.Folder, formatted: Formatted) -> None:
@@ -145,7 +166,8 @@ def labels_command(
     Faults that leave an entity in doubt must be decided before anything is estimated: in the sheets, or all
     together in sheet-decided, which --decide writes. Its answers replace those of the annotators. A task
     without a complete answer leaves its draws unresolved, and other tasks stand for it (not under poisson,
-    pps and predicted-clusters --of, which need each).
+    pps and predicted-clusters --of, which need each). Faults are no failure of this command, which ends with
+    0, as sheets have them while people label; commands that estimate refuse them.
 
     \b
     Example:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from ..design import calibration
     from ..engine import named as named_engines
     from ..labels.drawing import folder as folders
+    from ..labels.drawing import more, plans, sheets, stopping
     from ..labels.drawing import page as pages
-    from ..labels.drawing import plans, sheets, stopping
     from ..labels.drawing import source as sources
     from ..labels.reading import faults as answer_faults
     from ..labels.reading import returned as returned_answers
@@ -40,7 +40,7 @@ else:
     _NAMED = """
     np=numpy pd=pandas digits=.._internal.digits disk=.._internal.files impacts=..analysis.impact
     curves=..analysis.thresholds two_phases=..auxiliary.two_phases calibration=..design.calibration
-    named_engines=..engine.named folders=..labels.drawing.folder
+    named_engines=..engine.named folders=..labels.drawing.folder more=..labels.drawing.more
     pages=..labels.drawing.page plans=..labels.drawing.plans sheets=..labels.drawing.sheets
     sources=..labels.drawing.source stopping=..labels.drawing.stopping
     answer_faults=..labels.reading.faults returned_answers=..labels.reading.returned

@@ -48,7 +48,10 @@ class Explained(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read arguments, and say what is wrong with them in the words of the shell."""
         ctx.allow_extra_args = True  # which are refused below, with the command that takes them
+        needed = [p for p in self.params if p.required and p.opts[0].startswith("-")]
         try:
+            for p in needed:  # a folder that gets more draws knows how it was drawn
+                p.required = not any(argument.partition("=")[0] == "--more" for argument in args)
             rest = super().parse_args(ctx, list(args))
         except typer.BadParameter as error:
             given = self.make_parser(ctx).parse_args(args=list(args))[0]
@@ -60,6 +63,9 @@ class Explained(TyperCommand):
             for theirs, ours in WORDS.items():
                 error.message = error.message.replace(theirs, ours)
             raise
+        finally:
+            for p in needed:
+                p.required = True
         if rest and not ctx.resilient_parsing:
             one = any(p.name == "prediction" for p in self.get_params(ctx))
             several = f": {self.name} takes one PREDICTION, and erbayes compare several" if one else ""
@@ -131,8 +137,8 @@ REMEDIES = {
     Remedy.ALONE: Remedy.ALONE.value,
     Remedy.LINKS: "if rows are links between records, --edges makes clusters of them",
     Remedy.ANSWERS: (
-        "if rows are answers about pairs of records, erbayes.labels.read_stars makes entities of them, in "
-        "Python"
+        "if rows are answers about pairs of records, erbayes.labels.read_stars makes entities of them, and "
+        "of a list of true pairs erbayes.Clustering.from_pairs, in Python"
     ),
     Remedy.SCORE: "name those of the two records and of scores: --left, --right, --score with --threshold",
     Remedy.BLANK: (

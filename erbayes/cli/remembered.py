@@ -7,14 +7,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .._internal.errors import DataError
+from .._internal.errors import DataError, head
 from .lazily import disk, folders, pd
 from .tables import File
 
 READING = "record cluster stored edges left right score threshold records any_id".split()
 """Options of draw that say how the prediction is read."""
-KEPT = ["prediction", *READING, "attributes", "top_up"]
-"""Options of draw that say what was drawn from, and how it is read."""
+SHOWN = "attributes candidates looser search limit controls values".split()
+"""Options of draw that say what tasks show, for more draws of the same kind."""
+KEPT = ["prediction", *READING, *SHOWN, "top_up"]
+"""Options of draw that say what was drawn from, how it is read, and what was shown."""
+FILES = {"prediction", "records", "attributes", "candidates", "looser", "values", "top_up"}
+"""Those that name files."""
+LONGEST = 4000
+"""Characters of the longest value of an option, as no path is longer."""
 CALL = "call"
 """Where they stand in the facts of a folder."""
 TABLE = "pairs.csv"
@@ -31,7 +37,11 @@ def remembered(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 def take_call(folder: folders.Folder) -> dict[str, Any]:
     """Return what a folder keeps of the options that drew it; nothing if Python wrote it."""
     call = folder.facts.get(CALL)
-    return call if isinstance(call, dict) else {}
+    call = call if isinstance(call, dict) else {}
+    for name, value in call.items():
+        if not isinstance(value, str | float | int) or len(text := str(value)) > LONGEST or "\0" in text:
+            raise DataError(f"{folder.path / folders.FACTS}: {CALL!r} has a {name!r} that draw never writes")
+    return call
 
 
 def locate(folder: Path, path: Any) -> Path:
@@ -67,6 +77,8 @@ def _recall_records(values: dict[str, Any], labels: Path) -> dict[str, Any]:
 
 def recall(values: dict[str, Any]) -> dict[str, Any]:
     """Fill in what a folder remembers: the prediction if none is named, and how that is read."""
+    if values.get("more") is not None:
+        return _recall_draw(values)
     if isinstance(values.get("edges"), Path) and "labels" in values:
         return _recall_records(values, values["labels"])
     if not {"prediction", "labels"} <= set(values):
@@ -104,6 +116,22 @@ def _hint(path: Path, call: Mapping[str, Any]) -> Path:
     if isinstance(path, File):
         path.hints = {name: call[name] for name in ("record", "cluster") if name in call}
     return path
+
+
+def _recall_draw(values: dict[str, Any]) -> dict[str, Any]:
+    """Fill in what a folder that is to get more draws remembers of the options that drew it."""
+    folder, usual = values["prediction"], {"annotators": 1, "overlap": 0.2}
+    given = {k: v for k, v in values.items() if v is not None and v is not False}
+    if given.keys() - {"prediction", "more", "format", *usual} or not usual.items() <= given.items():
+        raise DataError(f"--more takes {folder} and no option but --format: it remembers how it was drawn")
+    if (folder / TABLE).is_file():
+        raise DataError(f"--more: {folder} has pairs of bands, of which more draws are another sample")
+    if not (call := take_call(folders.read_folder(folder))):
+        raise DataError(f"{folder} does not say what was drawn from: draw the larger number anew")
+    found = {name: locate(folder, value) if name in FILES else value for name, value in call.items()}
+    if gone := [str(path) for path in found.values() if isinstance(path, Path) and not path.exists()]:
+        raise DataError(f"{head(gone)}, from which {folder} was drawn, is not there: put it back")
+    return values | found | {"folder": folder}
 
 
 def _read_call(labels: Path, given: bool) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, head, need, need_object, number, refuse_cases, whole
-from ..units.ids import as_index
+from ..units.ids import as_index, kind
 from ..units.units import Units
 from .variance import StratifiedDraws
 
@@ -48,6 +48,9 @@ def unit_of_draws(units: Units, draws: Any) -> IntArray:
     if (unit < 0).any():
         lacking = listed[unit < 0]
         said = f"{len(lacking)} draws name units without labels: {head(lacking)}"
+        if (own := kind(units.ids)) != (other := kind(lacking)):
+            text = ".astype('Int64')" * (other == "floating") + ".astype(str)"
+            said += f"; they are of type {other}, labelled units of type {own}: make text of both, {text}"
         if units.piece_of is not None and lacking.isin(units.piece_of.index).any():
             said += ", which are labelled records; list the entity of each drawn record instead"
         raise DataError(said)

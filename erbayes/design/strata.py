@@ -61,27 +61,27 @@ class Stratified:
 
     stratum: pd.Series | Mapping[Any, Any]
     population: Mapping[Any, int]
-    single_unit: SingleUnit = SingleUnit.ERROR
+    single_unit: SingleUnit | str = SingleUnit.ERROR
     correction: Correction = sampling_fraction
 
     weights_follow_labels: ClassVar[bool] = False
 
     def expand(self, units: Units) -> Expansion:
-        member(self.single_unit, SingleUnit, "single_unit")
+        rule = member(self.single_unit, SingleUnit, "single_unit")
         codes, names = self._code_strata(units)
         n, T = np.bincount(codes), self._find_sizes(names)
         if (n > T).any():
             raise DataError(f"more units drawn than there are in strata {head(names[n > T])}")
         need_room(int(T.sum()), units)
         single = (n == 1) & (T > 1)
-        if self.single_unit is SingleUnit.ERROR:
+        if rule is SingleUnit.ERROR:
             said = "{n} strata hold a single draw, such as"
             refuse_cases(names[single], said, ": merge strata or choose a rule of SingleUnit")
         theta = np.array(
             # a stratum that is drawn as a whole adds no variance, whatever the correction
             [0.0 if t == k else theta_of(int(k), int(t), self.correction) for k, t in zip(n, T, strict=True)]
         )
-        variance = StratifiedDraws(codes, theta, self.single_unit is SingleUnit.ADJUST, T.astype(float))
+        variance = StratifiedDraws(codes, theta, rule is SingleUnit.ADJUST, T.astype(float))
         return Expansion(np.arange(len(units)), (T / n)[codes], True, variance)
 
     def _code_strata(self, units: Units) -> tuple[IntArray, pd.Index]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
+from unicodedata import normalize
 
 import pandas as pd
 
@@ -153,15 +154,16 @@ def refuse_duplicates(prediction: Prediction, within: Iterable[str], which: str)
 
 
 def refuse_other_writing(prediction: Prediction, lacking: pd.Index) -> None:
-    """Refuse labelled records that the prediction has in another case or with other blanks."""
+    """Refuse labelled records that the prediction has in another case or form, or with other blanks."""
     if not len(lacking) or not isinstance(lacking[0], str):
         return
-    plain_ids = [r.strip().lower() for r in lacking[:HINTED]]
+    forms = [normalize(form, record) for record in lacking[:HINTED] for form in ("NFC", "NFD")]
+    plain_ids = [record.strip().lower() for record in [*lacking[:HINTED], *forms]]
     plain = f"LOWER(TRIM({prediction.database.id(prediction.record)}))"
     # an id that is there to the letter is of another release, and no other writing
     if alike := [id for id in prediction.ids_with(plain, plain_ids) if id not in set(lacking)]:
         raise DataError(
             f"{len(lacking)} labelled records are not in the prediction, such as {head(lacking)}; but "
-            f"{len(alike)} ids there differ from these in case or blanks only, such as {head(alike)}: "
-            "bring both to one form"
+            f"{len(alike)} ids there differ from these in case or blanks, or in the form of Unicode only, "
+            f"such as {head(alike)}: bring both to one form"
         )

@@ -13,7 +13,7 @@ from typing import Any, overload
 from .._internal.errors import DataError, Remedy, head, need
 from .._internal.policies import Missing
 from ..units.clustering import Clustering
-from ..units.measuring import refuse_policy, sampled_labels
+from ..units.measuring import need_policy, sampled_labels
 from .choice import Columns, chosen_columns, refuse_another_kind, refuse_kinds
 from .counted import Scanned, count_units
 from .database import Database
@@ -64,7 +64,7 @@ def scan(
     columns: Columns = ...,
     *,
     blocks: Any = ...,
-    missing: Missing = ...,
+    missing: Missing | str = ...,
     frame: Any = ...,
     groups: str | GroupSource | None = ...,
     seconds: Mapping[str, SecondSource] | None = ...,
@@ -77,7 +77,7 @@ def scan(
     columns: Columns = ...,
     *,
     blocks: Any = ...,
-    missing: Missing = ...,
+    missing: Missing | str = ...,
     frame: Any = ...,
     groups: str | GroupSource | None = ...,
     seconds: Mapping[str, SecondSource] | None = ...,
@@ -89,7 +89,7 @@ def scan(
     columns: Columns = TWO_COLUMNS,
     *,
     blocks: Any = None,
-    missing: Missing = Missing.ERROR,
+    missing: Missing | str = Missing.ERROR,
     frame: Any = None,
     groups: str | GroupSource | None = None,
     seconds: Mapping[str, SecondSource] | None = None,
@@ -149,9 +149,9 @@ def scan(
     {'old': (2, 1), 'new': (2, 1)}
     """
     need(columns, Columns, "columns must be Columns(record=..., cluster=...)")
-    if missing is Missing.COMMON and isinstance(source, Mapping):
-        missing = Missing.ERROR  # a mapping is judged on common records in any case
-    refuse_policy(missing)
+    common = missing in (Missing.COMMON, Missing.COMMON.value) and isinstance(source, Mapping)
+    # a mapping is judged on common records in any case
+    missing = need_policy(Missing.ERROR if common else missing)
     wanted = _need_seconds(seconds, missing)
     asked = _Asked(
         sampled_labels(labels), columns, blocks, missing, frame, GroupSource.of(groups), wanted, database

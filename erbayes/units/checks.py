@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from math import log
 
@@ -11,7 +12,7 @@ import pandas as pd
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, Remedy, head
 from .clustering import Clustering
-from .ids import kind
+from .ids import ROUNDED, kind
 
 CHANCE = 1e-6
 """Probability below which equal ids are not a coincidence, as it costs a user a refusal of sound input."""
@@ -99,6 +100,7 @@ UNPAIRED = (
 WRITTEN: dict[str, Callable[[pd.Series], pd.Series]] = {
     "in another case or with other blanks": lambda ids: ids.str.strip().str.lower(),
     "with other leading zeros": lambda ids: ids.str.strip().str.lstrip("0"),
+    "in another form of Unicode (NFC or NFD)": lambda ids: ids.str.normalize("NFC"),
     "with or without '.0' at the end": lambda ids: ids.str.strip().str.removesuffix(".0"),
 }
 """Other ways to write ids, and the form that they share."""
@@ -138,6 +140,13 @@ def written_otherwise(unmatched: pd.Index, records: pd.Index) -> str:
             if 2 * (number := int(ids.isin(known).sum())) >= len(ids):
                 return f"{number:,} of them are there {otherwise}: bring both to one form"
     return ""
+
+
+def are_written_otherwise(ids: pd.Series, others: pd.Series) -> BoolArray:
+    """Return whether each text is the other one as somebody else or a spreadsheet writes it, (n,)."""
+    ids, others = ids.astype(object), others.astype(object)
+    same = [form(ids).to_numpy() == form(others).to_numpy() for form in WRITTEN.values() if len(ids)]
+    return np.any([*same, [re.fullmatch(ROUNDED, id) is not None for id in ids]], axis=0)
 
 
 def missing_records(prediction: Clustering, labels: Clustering, lacking: BoolArray) -> DataError:

@@ -137,8 +137,11 @@ class Clustering:
     def of(cls, memberships: Any, what: str = "clustering", *, any_id: bool = False) -> Clustering:
         """Make a clustering from memberships.
 
-        Memberships are a Series (index = records), a mapping record -> cluster, or a table of two columns,
-        record and cluster. A table is a DataFrame or any object with an Arrow C stream (polars, pyarrow).
+        Memberships are a Series (index = records), a mapping record -> cluster, or a table as a matcher
+        writes it: a DataFrame or any object with an Arrow C stream (polars, pyarrow). Its columns are found
+        by names of matchers, such as unique_id and cluster_id. Of two columns with other names, records are
+        those that occur once, in the first column if both do. If ids are unique inside their source alone
+        (source_dataset and the like), records are called like "a-__-5".
 
         Parameters
         ----------
@@ -151,7 +154,7 @@ class Clustering:
         Raises
         ------
         DataError
-            A table of other than two columns, repeated record ids (equal rows too), missing values, ids
+            A table in which it is not clear which columns are meant, repeated record ids (equal rows too), missing values, ids
             that are neither strings nor integers, or two or more records that share an id which stands for no
             cluster: -1, "", "nan", "NULL", "NA" and the like, in any case, and the text "0" unless one of "1"
             to "9" is a cluster too. Among "labels" it may also be one of other numbers, the largest of which
@@ -169,7 +172,8 @@ class Clustering:
         elif isinstance(memberships, Mapping):
             record, cluster = list(memberships), list(memberships.values())  # type: ignore[assignment]
         else:
-            said = f"{what}: expected a Series, a mapping, a DataFrame or an Arrow table"
+            said = f"{what}: expected a Series, a mapping, a DataFrame or an Arrow table (of pairs, "
+            said += "Clustering.from_pairs makes clusters)"
             groups = "entity" if what == "labels" else "cluster"
             reading = read_prediction(need_table(memberships, said), RECORDS, groups=groups, what=what)
             if reading.repeats:
@@ -216,24 +220,29 @@ class Clustering:
         threshold: float | None = None,
         records: Any = None,
         what: str = "pairs",
+        any_id: bool = False,
     ) -> Clustering:
         """Make a clustering of connected components of links, each with the id of its first record.
 
         Parameters
         ----------
-        pairs : DataFrame or Arrow table
-            Two columns of record ids, one row per pair. The two records may be the same. Of tables with
-            columns unique_id_l and unique_id_r, as Splink writes them, others than scores are ignored.
+        pairs : DataFrame or Arrow table, MultiIndex of recordlinkage, array of dedupe
+            Two columns of record ids, one row per pair, and others, as matchers write them: names such as
+            unique_id_l and unique_id_r tell the two records. The two may be the same. If ids are unique
+            inside their source alone, records are called like "a-__-5".
         score : str, optional
-            A third column, of numbers. Without it every pair is a link.
+            The column of scores. By default it is found, and without one every pair is a link.
         threshold : float, optional
-            Pairs with a score of `threshold` or more are links. A score needs a threshold.
-        records : sequence of ids, optional
-            All records. Those without a link become clusters of one record. By default the records are those
+            Pairs with a score of `threshold` or more are links. A score needs a threshold, and two scores
+            whose links make other clusters need `score`.
+        records : sequence of ids or table, optional
+            All records, in a table with their source if ids need it. Those without a link become clusters of one record. By default the records are those
             of all pairs, also below the threshold. Labelled records in no pair then cannot be left out
             (`Missing.OMIT`), since every missed link of theirs would be left out with them.
         what : str
             How messages name this input.
+        any_id : bool
+            True takes every id for that of a real record, as in `of`.
 
         Examples
         --------
@@ -247,7 +256,8 @@ class Clustering:
         frame = to_links_table(pairs, f"{what}: expected a DataFrame or an Arrow table")
         listed = None if records is None else read_records(records, what)
         named = Named(links=True, score=score, threshold=threshold, one_list=True)
-        return cls.read(read_prediction(frame, named, listed=listed, what=what), listed)
+        reading = read_prediction(frame, named, listed=listed, what=what)
+        return cls.read(reading, listed, any_id=any_id)
 
     @property
     def sizes(self) -> IntArray:

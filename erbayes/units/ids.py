@@ -97,9 +97,13 @@ def _refuse_rounded(index: pd.Index, what: str) -> None:
 
 
 def _describe_other_kind(index: pd.Index) -> str:
-    """Return what ids are that are neither strings nor integers, with the remedy if they are objects."""
-    types = {type(id).__name__ for id in index} if kind(index) == "mixed" else set()
-    return f"{types.pop()} objects: make text of each, str(id)" if len(types) == 1 else kind(index)
+    """Return what ids are that are neither strings nor integers, with the remedy if there is one."""
+    if (known := kind(index)) == "floating":
+        return "floating: make integers or text of them (with pandas, ids.astype('Int64'))"
+    types = {type(id).__name__ for id in index} if known == "mixed" else set()
+    if types == {"tuple"}:
+        return "tuple objects: of pairs of records, Clustering.from_pairs makes clusters"
+    return f"{types.pop()} objects: make text of each, str(id)" if len(types) == 1 else known
 
 
 def kind(index: pd.Index) -> str:

@@ -22,8 +22,8 @@ def same_kind(
     """Refuse ids of different types, those of the prediction, or other `ids`, and those of `what`."""
     if first != other:
         raise DataError(
-            f"{ids} are of type {first}, those of the {what} of type {other}: none could match; convert one "
-            "of them"
+            f"{ids} are of type {first}, those of the {what} of type {other}: none could match; make text "
+            "of both, ids.astype(str)"
         )
 
 

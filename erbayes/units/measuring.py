@@ -20,7 +20,12 @@ from .units import KnownTotals, Units, histogram
 
 
 def measure(
-    prediction: Any, labels: Any, *, blocks: Any = None, missing: Missing = Missing.ERROR, frame: Any = None
+    prediction: Any,
+    labels: Any,
+    *,
+    blocks: Any = None,
+    missing: Missing | str = Missing.ERROR,
+    frame: Any = None,
 ) -> Units:
     """Make units of the labelled entities, or of the blocks that they fill, to estimate from.
 
@@ -33,7 +38,7 @@ def measure(
     blocks : memberships, optional
         Block of every labelled record, or of every record; blocks then are the units. `labels` must list
         every record of each sampled block, as far as `blocks` lists them.
-    missing : Missing
+    missing : Missing or its word, such as "omit"
         What to do with labelled records that are missing in the prediction.
     frame : record ids or an older prediction, optional
         The records that existed when the labels were made, if the prediction has newer ones: ids or
@@ -53,7 +58,7 @@ def measure(
        records  true_links  common_links  predicted_links
     x      3.0         3.0           1.0              1.5
     """
-    labels = sampled_labels(labels)
+    labels, missing = sampled_labels(labels), need_policy(missing)
     prediction, facts = framed(prediction, labels, frame)
     sizes = prediction.sizes
     cluster = _find_clusters(prediction, labels)
@@ -147,13 +152,14 @@ def _check_sampled(sampled: Any, prediction: Clustering, absent: str) -> pd.Inde
     return wanted
 
 
-def refuse_policy(missing: Missing) -> None:
-    """Refuse what is no policy for the records that one prediction is missing."""
-    member(missing, Missing, "missing")
-    if missing is Missing.COMMON:
+def need_policy(missing: Missing | str) -> Missing:
+    """Return a policy for the records that one prediction is missing, and refuse all else."""
+    policy = member(missing, Missing, "missing")
+    if policy is Missing.COMMON:
         raise DataError(
             "the policy 'common' is for several predictions: choose error, omit, singleton or together"
         )
+    return policy
 
 
 def assemble(
@@ -166,7 +172,6 @@ def assemble(
     missing: Missing = Missing.ERROR,
 ) -> Units:
     """Make units from predicted clusters of labelled records by position in `sizes`, -1 if missing."""
-    refuse_policy(missing)
     lacking = cluster < 0
     unmatched = int(lacking.sum())
     if unmatched and missing is Missing.ERROR:

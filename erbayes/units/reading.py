@@ -712,7 +712,8 @@ def explain_repeats(record: pd.Series, cluster: pd.Series, what: str) -> DataErr
     records, (codes, clusters) = pd.Index(record), pd.factorize(cluster)
     again = records.duplicated()
     twice = records[again]
-    same = int(pd.DataFrame({"r": records, "c": codes}).duplicated().sum())
+    rows = pd.DataFrame({"record": records, "code": codes})
+    same = int(rows.duplicated().sum())
     said = f"record ids of the {what}: {len(twice):,} duplicates, such as {head(twice)}"
     if same == len(twice):
         return DataError(f"{said}; each repeats an earlier row with the same cluster, and can be dropped")
@@ -724,7 +725,12 @@ def explain_repeats(record: pd.Series, cluster: pd.Series, what: str) -> DataErr
     if len(clusters) == len(codes):
         said += "; no cluster id is, as if the columns were in the other order"
         return DataError(said, Remedy.ORDER, make_pairs_remedy(what))
-    return DataError(f"{said}; {same:,} of them repeat an earlier row" if same else said)
+    rows = rows.drop_duplicates()
+    one = rows["record"][rows["record"].duplicated()].iloc[:1]
+    both = clusters[rows["code"][rows["record"].isin(one)]]
+    said += f"; {same:,} of them repeat an earlier row" * (same > 0)
+    said += f"; {head(one)} is in {head(both, 2)}: keep one row of each record, or give both clusters one id"
+    return DataError(said)
 
 
 def make_pairs_remedy(what: str) -> Remedy:

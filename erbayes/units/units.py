@@ -157,7 +157,7 @@ class Units:
         return _take_units(self, chosen)
 
     def grouped(
-        self, groups: Any, *, of: Of = Of.RECORDS, prediction: Any = None, name: str | None = None
+        self, groups: Any, *, of: Of | str = Of.RECORDS, prediction: Any = None, name: str | None = None
     ) -> Units:
         """Split the pieces by a variable of records or of entities, for columns of domains.
 
@@ -331,9 +331,9 @@ def _renumber_pieces(piece_of: pd.Series, taken: IntArray, pieces: int) -> pd.Se
     return pd.Series(moved[kept], piece_of.index[kept])
 
 
-def _make_grouping(units: Units, groups: Any, of: Of, prediction: Any, name: str | None) -> Grouping:
+def _make_grouping(units: Units, groups: Any, of: Of | str, prediction: Any, name: str | None) -> Grouping:
     """Return how a variable of records or entities splits the pieces, and the prediction if there is one."""
-    member(of, Of, "of")
+    of = member(of, Of, "of")
     variable = Variable.of(groups, name, of)
     counted = piece_values(variable, of, units)
     predicted = None

@@ -166,7 +166,7 @@ def by_domain(
     groups: Any,
     metrics: Wanted = USUAL,
     *,
-    of: Of = Of.RECORDS,
+    of: Of | str = Of.RECORDS,
     prediction: Any = None,
     links: Links = Links.SHARED,
     fewest: float = FEWEST,
@@ -271,7 +271,7 @@ def by_pair(
     return _estimate_domains(sample, pairs, settings)
 
 
-def grouped(sample: Sample, groups: Any, of: Of, prediction: Any) -> tuple[Sample, Grouping]:
+def grouped(sample: Sample, groups: Any, of: Of | str, prediction: Any) -> tuple[Sample, Grouping]:
     """Return the sample with grouped units, and their grouping."""
     if isinstance(groups, str):
         return sample, sample.units.grouping(groups)
@@ -292,7 +292,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         number(self.fewest, "fewest effective draws", lambda x: x >= 0, "be 0 or more")
-        member(self.links, Links, "links")
+        object.__setattr__(self, "links", member(self.links, Links, "links"))
         need_engine(self.engine)
 
     def list_places(self, domains: Sequence[Domain]) -> tuple[Place, ...]:

@@ -75,7 +75,7 @@ def compare_by_domain(
     groups: Any,
     metrics: Wanted = USUAL,
     *,
-    of: Of = Of.RECORDS,
+    of: Of | str = Of.RECORDS,
     predictions: Mapping[str, Any] | None = None,
     links: Links = Links.SHARED,
     fewest: float = FEWEST,

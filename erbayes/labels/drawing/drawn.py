@@ -12,6 +12,7 @@ import pandas as pd
 
 from ..._internal.arrays import BoolArray, IntArray
 from ..._internal.errors import DataError, Remedy, need, need_object, refuse_cases, whole
+from ..._internal.outside_json import read_object
 from ...design.contract import Design
 from ...design.drawn import series_by_id
 from ...design.nonresponse import Responding, size_classes
@@ -177,12 +178,12 @@ class Drawn:
     @classmethod
     def from_json(cls, text: str, table: pd.DataFrame, members: pd.DataFrame = NO_MEMBERS) -> Drawn:
         """Make the draws again from what `to_json` wrote, and from their table; refuse other texts."""
+        values = read_object(text, "the description of draws")
         try:
-            values = json.loads(text)
             sizes = {int(size): int(count) for size, count in values["sizes"].items()}
             n, seed, fingerprint = int(values["n"]), int(values["seed"]), str(values["fingerprint"])
             plan, version = values["plan"], values["version"]
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise DataError(f"this is no description of draws: {error!r}") from error
         n, seed = whole(n, "n of the draws"), whole(seed, "seed of the draws", 0)
         if not sizes or min(*sizes, *sizes.values(), 1) < 1:

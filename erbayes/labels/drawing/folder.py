@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ import pandas as pd
 
 from ..._internal.errors import DataError, Remedy, head, need
 from ..._internal.files import HIDDEN, NEW, OLD, locked, refuse_output, terminable
+from ..._internal.outside_json import read_object
 from ...units.ids import as_index, kind
 from .drawn import Drawn
 from .labelling_tasks import ASKED, as_sent, asked, dealt
@@ -33,6 +35,8 @@ IDS = ("record", "cluster")
 """Columns of the draws that hold ids."""
 FACTS, DRAWS, TASKS = "drawn.json", "drawn.csv", "tasks.csv"
 """Files of the draw."""
+UNTOLD = frozenset({"fingerprint", "date", "erbayes"})
+"""Facts that the fingerprint of the others leaves out, because they decide nothing."""
 README = "README.txt"
 """The file that says which file goes to whom."""
 DECIDED = "decided"
@@ -41,7 +45,7 @@ DECIDED = "decided"
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Folder:
-    """A folder with a draw and its labelling tasks, and its `facts` in words. `write_folder` makes one."""
+    """A folder with a draw, by whose `fingerprint` pages know it, its tasks, and its `facts` in words."""
 
     path: Path
     drawn: Drawn
@@ -108,43 +112,54 @@ def write_folder(
     path = Path(path)
     need(tasks, pd.DataFrame, "tasks are a DataFrame, as sampling.tasks returns them")
     refuse_folder(path, replace)
-    sheets = _assign_tasks(drawn, int(tasks["task"].max()), annotators, overlap)
-    with _replace_folder(path) as new:
-        blank = [column for column in tasks.columns if column not in ASKED]
-        write_sheet(drawn.table, new / DRAWS, ("record", "cluster"))
-        values = {} if drawn.values is None else {"value": drawn.values.reindex(tasks["record"]).to_numpy()}
-        write_sheet(tasks[blank].assign(**values), new / TASKS)
-        about = {
-            "version": VERSION,
-            "erbayes": version("erbayes"),
-            "date": date.today().isoformat(),
-            "fingerprint": "",
-            **(facts or {}),
-            "overlap": overlap if annotators > 1 else 0.0,
-            "annotators": sheets,
-            "blind": blind,
-            "types": {c: kind(as_index(drawn.table[c])) for c in IDS},
-            "drawn": json.loads(drawn.to_json()),
-        }
-        # of bytes, so that a file that a spreadsheet program saved again is noticed
-        fingerprint = _compute_fingerprint([(new / name).read_bytes() for name in (DRAWS, TASKS)], about)
-        about["fingerprint"] = fingerprint
-        # one fact a line, for people who open the file
-        lines = (f"{json.dumps(name)}: {json.dumps(value)}" for name, value in about.items())
-        (new / FACTS).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-        settling = None
-        if isinstance(drawn.plan, PredictedClusters):
-            settling = dict(enumerate(asked(drawn)["cluster"], 1))
-        sent = as_sent(tasks, drawn.seed, blind)
-        for annotator, numbers in sheets.items():
-            mine = sent[sent["task"].isin(numbers)].reset_index(drop=True)
-            page = labelling_page(mine, annotator, fingerprint, settling=settling)
-            (new / f"label-{annotator}.html").write_text(page, encoding="utf-8")
-            for suffix in (".csv", ".xlsx") if HAS_XLSX else (".csv",):
-                write_sheet(mine.assign(note=""), new / f"sheet-{annotator}{suffix}")
-        text = _write_readme(sheets, {file.name for file in new.iterdir()}, about["date"])
-        (new / README).write_text(text, encoding="utf-8")
+    hands = _assign_tasks(drawn, int(tasks["task"].max()), annotators, overlap)
+    shared = overlap if annotators > 1 else 0.0
+    with replacing_folder(path) as new:
+        write_files(new, drawn, tasks, hands, blind, {**(facts or {}), "overlap": shared})
     return read_folder(path)
+
+
+def write_files(
+    new: Path,
+    drawn: Drawn,
+    tasks: pd.DataFrame,
+    hands: Mapping[str, Sequence[int]],
+    blind: bool,
+    facts: Mapping[str, Any],
+) -> None:
+    """Write the files of a folder, whose tasks are in the `hands` of annotators."""
+    blank = [column for column in tasks.columns if column not in ASKED]
+    write_sheet(drawn.table, new / DRAWS, ("record", "cluster"))
+    values = {} if drawn.values is None else {"value": drawn.values.reindex(tasks["record"]).to_numpy()}
+    write_sheet(tasks[blank].assign(**values), new / TASKS)
+    about = {
+        "version": VERSION,
+        "erbayes": version("erbayes"),
+        "date": date.today().isoformat(),
+        "fingerprint": "",
+        **facts,
+        "annotators": hands,
+        "blind": blind,
+        "types": {c: kind(as_index(drawn.table[c])) for c in IDS},
+        "drawn": json.loads(drawn.to_json()),
+    }
+    # of bytes, so that a file that a spreadsheet program saved again is noticed
+    about["fingerprint"] = _compute_fingerprint([(new / name).read_bytes() for name in (DRAWS, TASKS)], about)
+    # one fact a line, for people who open the file
+    lines = (f"{json.dumps(name)}: {json.dumps(value)}" for name, value in about.items())
+    (new / FACTS).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    settling = None
+    if isinstance(drawn.plan, PredictedClusters):
+        settling = dict(enumerate(asked(drawn)["cluster"], 1))
+    sent = as_sent(tasks, drawn.seed, blind)
+    for annotator, numbers in hands.items():
+        mine = sent[sent["task"].isin(numbers)].reset_index(drop=True)
+        page = labelling_page(mine, annotator, _name_draw(about), settling=settling)
+        (new / f"label-{annotator}.html").write_text(page, encoding="utf-8")
+        for suffix in (".csv", ".xlsx") if HAS_XLSX else (".csv",):
+            write_sheet(mine.assign(note=""), new / f"sheet-{annotator}{suffix}")
+    text = _write_readme(hands, {file.name for file in new.iterdir()}, about["date"])
+    (new / README).write_text(text, encoding="utf-8")
 
 
 def read_folder(path: str | Path) -> Folder:
@@ -174,7 +189,7 @@ def read_folder(path: str | Path) -> Folder:
         dataclasses.replace(drawn, values=values),
         shown,
         about["annotators"],
-        about["fingerprint"],
+        _name_draw(about),
         stated,
         about["blind"],
     )
@@ -192,16 +207,15 @@ def _find_members(table: pd.DataFrame, shown: pd.DataFrame) -> pd.DataFrame:
 
 def _read_facts(path: Path) -> dict[str, Any]:
     """Return what the folder of a draw says of it, refusing other folders and files that have changed."""
+    files = [path / name for name in (FACTS, DRAWS, TASKS)]
+    if lacking := [file.name for file in files if not file.is_file()]:
+        raise DataError(f"{path} is no folder that erbayes draw has written: it has no {lacking[0]}")
+    about = read_object(files[0], str(files[0]))
     try:
-        about: dict[str, Any] = json.loads((path / FACTS).read_text(encoding="utf-8"))
         written = about["version"]
-        tables = [(path / name).read_bytes() for name in (DRAWS, TASKS)]
+        tables = [file.read_bytes() for file in files[1:]]
         intact = written == VERSION and about["fingerprint"] == _compute_fingerprint(tables, about)
-    except FileNotFoundError as error:
-        lacking = Path(error.filename).name
-        raise DataError(f"{path} is no folder that erbayes draw has written: it has no {lacking}") from error
-    # RecursionError: brackets within brackets
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, KeyError) as error:
         raise DataError(f"{path} is no folder that erbayes draw has written: {error!r}") from error
     if written != VERSION:
         raise DataError(f"{path / FACTS} is not of version {VERSION}: read it with the erbayes that wrote it")
@@ -226,9 +240,16 @@ def _write_readme(dealt: Mapping[str, Sequence[int]], files: Set[str], day: str)
 
 
 def _compute_fingerprint(tables: Sequence[bytes], facts: Mapping[str, Any]) -> str:
-    """Return a text that names a draw: its tables, its weights, who got which task, and whether blindly."""
-    told = [facts[name] for name in ("types", "drawn", "blind", "annotators")]
+    """Return a text that changes with the tables of a folder and with each fact that decides a number."""
+    told = {name: value for name, value in facts.items() if name not in UNTOLD}
     return sha256(b"".join([*tables, json.dumps(told, sort_keys=True).encode()])).hexdigest()[:16]
+
+
+def _name_draw(facts: Mapping[str, Any]) -> str:
+    """Return a text that names a draw on its pages, the same for more draws of it."""
+    drawn = facts["drawn"]
+    told = [facts["types"], facts["blind"], *(drawn[name] for name in ("plan", "seed", "sizes"))]
+    return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _assign_tasks(drawn: Drawn, count: int, annotators: int, overlap: float) -> dict[str, list[int]]:
@@ -288,7 +309,8 @@ def refuse_folder(path: Path, replace: bool) -> None:
         return
     # replacing a folder deletes it, so that it may hold only a draw and its answers
     own = re.compile(rf"{README}|{FACTS}|{DRAWS}|{TASKS}|sheet-.*\.(csv|xlsx)|label-.*\.html|.*\.json")
-    others = [file.name for file in path.iterdir() if not own.fullmatch(file.name)]
+    others = [file.name for file in path.iterdir() if not (own.fullmatch(file.name) and file.is_file())]
+    others = [name for name in others if not name.startswith(HIDDEN)]  # which a killed process has left
     if not (path / FACTS).exists() or others:
         raise DataError(
             f"cannot write {path}: it holds other files, such as {head(others)}: name a new folder"
@@ -299,8 +321,19 @@ def refuse_folder(path: Path, replace: bool) -> None:
         )
 
 
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two folders at one stroke, and return whether the system can."""
+    if sys.platform != "linux":
+        return False
+    from ctypes import CDLL  # not above, since only writers of folders need it
+
+    exchange = getattr(CDLL(None), "renameat2", None)  # which Python does not have
+    here, exchanging = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    return exchange is not None and exchange(here, bytes(one), here, bytes(other), exchanging) == 0
+
+
 @contextmanager
-def _replace_folder(path: Path) -> Iterator[Path]:
+def replacing_folder(path: Path) -> Iterator[Path]:
     """Make a new folder that takes the place of `path` if the block ends without error."""
     target = path.resolve()
     try:
@@ -312,6 +345,8 @@ def _replace_folder(path: Path) -> Iterator[Path]:
             new, old = Path(temporary) / NEW, Path(temporary) / OLD
             new.mkdir()
             yield new
+            if target.exists() and _exchange(new, target):
+                return
             # the old folder is moved back if the new one cannot take its place, so that no answer is lost
             if target.exists():
                 target.replace(old)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence, Set
 from hashlib import sha256
 from html import escape
 from pathlib import Path
+from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import pandas as pd
 
 from ..._internal.arrays import FloatArray, IntArray
 from ..._internal.errors import DataError, head, need
+from ..._internal.outside_json import read_object
 from ..._internal.tables import as_text, refuse_names
 from ...units.ids import ids, kind
 
@@ -196,9 +198,9 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
     seen: set[int] = set()
     for number, answer in enumerate(saved["answers"], 1):
         _check_fields(answer, f"{what}: answer {number}")
+    _refuse_other_tasks(saved["answers"], drawn, what)
+    for answer in saved["answers"]:
         task, record = answer["task"], answer["record"]
-        if task not in drawn.index or drawn[task] != record:
-            raise DataError(f"{what}: task {task} of record {record!r} is not among the {len(drawn):,} tasks")
         if task in seen:
             raise DataError(f"{what}: task {task} is answered twice")
         seen.add(task)
@@ -213,6 +215,17 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
     table = pd.concat([frame.drop(columns=ANSWERS, errors="ignore"), cells], axis=1)
     _refuse_open_records(table, what)
     return _append_added(table, added, what) if added else table
+
+
+def _refuse_other_tasks(answers: Sequence[Mapping[str, Any]], drawn: pd.Series, what: str) -> None:
+    """Refuse answers to tasks that are not there, or that have another drawn record (task -> record)."""
+    others = [a for a in answers if a["task"] not in drawn.index or drawn[a["task"]] != a["record"]]
+    if others:
+        task, record = others[0]["task"], shortened(others[0]["record"])
+        raise DataError(
+            f"{what}: {len(others):,} of {len(answers):,} answers are of another draw: task {task} of record "
+            f"{record} is not among the {len(drawn):,} tasks"
+        )
 
 
 def _refuse_open_records(table: pd.DataFrame, what: str) -> None:
@@ -340,20 +353,17 @@ def _render_page(title: str, data: Mapping[str, Any]) -> str:
 
 def _parse_answers(answers: Path | str, what: str, fingerprint: str) -> dict[str, Any]:
     """Return the content of a file of answers, if it is one and belongs to the fingerprint."""
-    try:
-        text = answers.read_text(encoding="utf-8") if isinstance(answers, Path) else answers
-        saved = json.loads(text)
-    except (OSError, ValueError) as error:
-        hint = "" if isinstance(answers, Path) else "; a file needs its Path"
-        raise DataError(f"cannot read {what}: {error}{hint}") from error
-    if not isinstance(saved, dict) or "version" not in saved or not isinstance(saved.get("answers"), list):
+    saved = read_object(answers, what if isinstance(answers, Path) else f"{what} (a file needs its Path)")
+    if "version" not in saved or not isinstance(saved.get("answers"), list):
         raise DataError(f"{what}: this is no file of answers of a labelling page")
     if saved["version"] != VERSION:
-        raise DataError(f"{what}: the file is of version {saved['version']!r}; this erbayes reads {VERSION}")
+        raise DataError(
+            f"{what}: it is of version {shortened(saved['version'])}; this erbayes reads {VERSION}"
+        )
     if saved.get("fingerprint") != fingerprint:
         raise DataError(
             f"{what}: the answers belong to another draw or another prediction: their fingerprint is "
-            f"{saved.get('fingerprint')!r}, not {fingerprint!r}"
+            f"{shortened(saved.get('fingerprint'))}, not {fingerprint!r}"
         )
     if not isinstance(saved.get("annotator"), str):
         raise DataError(f"{what}: the file names no annotator")
@@ -372,9 +382,8 @@ def _check_fields(answer: Any, where: str) -> None:
         value = answer[name]
         # the exact type, because a bool is an int for isinstance
         if type(value) is not wanted or (type(value) is list and any(type(x) is not str for x in value)):
-            raise DataError(
-                f"{where}: {name!r} is {value!r}, not {'texts' if wanted is list else wanted.__name__}"
-            )
+            must = "texts" if wanted is list else wanted.__name__
+            raise DataError(f"{where}: {name!r} is {shortened(value)}, not {must}")
     seconds = answer.get(SECONDS, 0)
     if type(seconds) not in {int, float} or not 0 <= seconds < LONGEST:
-        raise DataError(f"{where}: {SECONDS!r} is {seconds!r}, not a number from 0 to {LONGEST:,}")
+        raise DataError(f"{where}: {SECONDS!r} is {shortened(seconds)}, not a number from 0 to {LONGEST:,}")

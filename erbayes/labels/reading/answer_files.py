@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from ..._internal.errors import DataError, head
+from ...units.checks import are_written_otherwise
 from ...units.clustering import Clustering
 from ..drawing.folder import DECIDED, Folder, answer_files, read_folder
 from ..drawing.labelling_tasks import ASKED
@@ -140,7 +141,9 @@ def _take_tasks(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> pd
     rows = rows.assign(task=number)[known]
     drawn = tasks.drawn[rows["task"]].map(str).to_numpy()
     other = rows[(rows["role"] == DRAWN) & (rows["record"] != drawn)].drop_duplicates(KEY)
-    problems.note(Fault.OTHER_RECORD, other)
+    same = are_written_otherwise(other["record"], tasks.drawn[other["task"]].map(str))
+    problems.note(Fault.CHANGED, other[same])
+    problems.note(Fault.OTHER_RECORD, other[~same])
     return rows[~occurs(rows, other, KEY)]
 
 

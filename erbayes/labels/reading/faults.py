@@ -17,6 +17,7 @@ class Fault(Enum):
     UNREAD = "the file is not read"
     UNKNOWN_TASK = "the draw has no such task"
     OTHER_RECORD = "the task has another drawn record in this folder, so the row may be of another draw"
+    CHANGED = "the id of the drawn record is changed, as a spreadsheet makes 7 of 007: write it as it was"
     NOT_SHOWN = "the task does not show the record, and the row says neither y nor n"
     NO_ID = "the id that is added is no integer, as ids of records are"
     ROW_MISSING = "the task shows the record, and its row is missing"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..._internal.errors import DataError, Remedy, refuse_cases
+from ..._internal.errors import DataError, Remedy, member, refuse_cases
 from ..._internal.files import replacing
 from ..._internal.policies import Missing
 from ...design import KeptWeights
@@ -184,7 +184,7 @@ class Labels:
         return path
 
     def design(
-        self, drawn_from: Any = None, *, missing: Missing = Missing.ERROR, values: Any = None
+        self, drawn_from: Any = None, *, missing: Missing | str = Missing.ERROR, values: Any = None
     ) -> Design:
         """Return the design of the draws.
 
@@ -223,7 +223,7 @@ class Labels:
         count = scan if lies_elsewhere(drawn_from) else measure
         return KeptWeights(design, count(drawn_from, labels, missing=missing))
 
-    def units(self, prediction: Any, *, missing: Missing = Missing.ERROR) -> Units:
+    def units(self, prediction: Any, *, missing: Missing | str = Missing.ERROR) -> Units:
         """Return the units of the draws, for `erbayes.Sample` with `design`.
 
         Units are the labelled entities. If predicted clusters were drawn, units are those with a complete
@@ -241,6 +241,7 @@ class Labels:
         DataError
             As `labels` and `erbayes.measure`. If predicted clusters were drawn, from another prediction.
         """
+        missing = member(missing, Missing, "missing")
         if not self.of_clusters:
             count = scan if lies_elsewhere(prediction) else measure
             return count(prediction, self.labels, missing=missing)

@@ -110,7 +110,7 @@ def read_stars(
 
     matches = stars[(stars["min"] == 1) & (stars["sampled"] != stars["record"])]
     links = matches[matches["record"].isin(drawn)][["sampled", "record"]]
-    joined = Clustering.from_pairs(links, records=drawn.unique())
+    joined = Clustering.from_pairs(links, records=drawn.unique(), any_id=True)
     entity = pd.Series(joined.clusters.take(joined.codes), index=joined.records)
     drawn_alone = pd.DataFrame({"entity": entity.to_numpy(), "record": entity.index})
     matched = matches[["record"]].assign(entity=entity[matches["sampled"]].to_numpy())
