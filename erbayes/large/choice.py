@@ -65,6 +65,26 @@ def refuse_another_kind(labels: Clustering, record: str | None) -> None:
     same_kind(record or labelled, labelled)
 
 
+def use_columns(
+    database: Database, record: str | None, cluster: str | None, others: tuple[str, ...] = ()
+) -> tuple[str, str]:
+    """Choose the columns of records and clusters, and prepare these and others.
+
+    Ids that are unique inside their source alone become one id with it.
+    """
+    chosen = chosen_columns(database, record, cluster, others)
+    sources = [c for c in find_known(database.columns(), "source") if c not in chosen][:1]
+    database.use(*dict.fromkeys([*chosen, *others, *sources]))
+    for source in sources:
+        key, share = database.key(chosen[0]), database.share(database.key(chosen[0]))
+        where = "" if share is None else f" WHERE {share}"
+        ids = f"SELECT {key} AS r, {database.value(source)} AS s FROM {database.table}{where}"
+        twice = f"SELECT r FROM ({ids}) AS i GROUP BY r HAVING COUNT(DISTINCT s) > 1"
+        if database.rows(f"SELECT COUNT(*) FROM ({twice}) AS t")[0][0]:
+            database.join_source(chosen[0], source)
+    return chosen
+
+
 def chosen_columns(
     database: Database,
     record: str | None,

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import pandas as pd
 
 from .._internal.errors import DataError
+from .._internal.known_columns import JOIN
 from ..units.ids import no_cluster_ids
 from ..units.lookup import same_kind
 
@@ -73,6 +74,13 @@ class Database(Protocol):
     def use(self, *columns: str) -> None:
         """Prepare the columns that the scan reads: first that of records, then that of clusters."""
         return
+
+    def join_source(self, record: str, source: str) -> None:
+        """Make one id of source and id of each record."""
+        raise DataError(
+            f"ids in {record!r} are in several sources of {source!r}: make a view with one id, such as "
+            f"{source} || '{JOIN}' || {record}, and the cluster"
+        )
 
     def id(self, column: str) -> str:
         """SQL of an id, as a string or a number."""

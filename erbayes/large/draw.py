@@ -18,7 +18,7 @@ import pandas as pd
 from .._internal.arrays import IntArray
 from .._internal.errors import DataError
 from ..units.units import KnownTotals
-from .choice import Columns, chosen_columns, refuse_kinds
+from .choice import Columns, refuse_kinds, use_columns
 from .database import Database, changed
 from .duckdb import DuckDB
 from .faults import refuse_duplicates, refuse_headings, refuse_missing, refuse_unclustered
@@ -182,8 +182,7 @@ def drawing(
     """
     others = () if value is None else (value,)
     with opened([source, *frame_sources(frame, [source])], database) as (table, *listed):
-        chosen = chosen_columns(table, columns.record, columns.cluster_of(""), others)
-        table.use(*chosen, *others)
+        chosen = use_columns(table, columns.record, columns.cluster_of(""), others)
         refuse_kinds(*(table.kind(column) for column in chosen))
         _refuse_other_md5(table)
         rows = table.table

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from .._internal.errors import DataError, Remedy, head, import_extra, whole
 from .._internal.files import locked, terminable
+from .._internal.known_columns import JOIN
 from .._internal.progress import track
 from .database import Hashing, legible
 from .quoting import STANDARD
@@ -183,6 +184,14 @@ class DuckTable(Hashing):
             # since DuckDB 2.0.1 a hash follows the collation, which would make one cluster of two
             return f'({id} COLLATE "binary")' if type == "VARCHAR" else f"CAST({id} AS VARCHAR)"
         return id if type in INTEGERS else f"CAST({id} AS HUGEINT)"
+
+    def join_source(self, record: str, source: str) -> None:
+        own, other = (f"CAST({self.quote(column)} AS VARCHAR)" for column in (record, source))
+        joined = f"{other} || '{JOIN}' || {own} AS {self.quote(record)}"
+        self.table = f"(SELECT * REPLACE ({joined}) FROM {self.table}) AS joined"
+        self.types = {**self.types, record: "VARCHAR"}
+        if record in self.headings:
+            self.headings = {**self.headings, record: (f"{source}{JOIN}{record}",)}
 
     def number(self, column: str) -> str:
         value, none = self.quote(column), "CAST('NaN' AS DOUBLE)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,11 +10,11 @@ from unicodedata import normalize
 
 import pandas as pd
 
-from .._internal.errors import DataError, Remedy, head
+from .._internal.errors import DataError, Remedy, head, refuse_cases
 from ..units.clustering import refuse_none
-from ..units.ids import standing_for_none
+from ..units.ids import ROUNDED, standing_for_none
 from ..units.units import KnownTotals
-from .database import changed
+from .database import Database, changed
 from .joint import refuse_lacking, refuse_repeated_heading
 from .keys import Prediction
 
@@ -42,7 +43,12 @@ def refuse_missing(prediction: Prediction, total: int, records: int, clusters: i
 
 
 def refuse_unclustered(prediction: Prediction) -> None:
-    """Refuse records that share a cluster id which stands for none, also in second clusterings."""
+    """Refuse records that share a cluster id which stands for none, also in second clusterings.
+
+    Ids that a spreadsheet rounded are refused too.
+    """
+    for column, whose in ((prediction.record, "record"), (prediction.cluster, "cluster")):
+        _refuse_rounded(prediction.database, column, f"{whose} ids of the prediction")
     clusters = prediction.cluster, "c", prediction.database.no_clusters(prediction.cluster)
     seconds = [(second.name, second.column, second.no_clusters) for second in prediction.seconds]
     for i, (name, column, nones) in enumerate([clusters, *seconds]):
@@ -55,6 +61,17 @@ def refuse_unclustered(prediction: Prediction) -> None:
             release = prediction.called(v)
             whose = what if release is None else f"{what}, in {release}"
             refuse_none(whose, shared, rows, Remedy.SCANNED_ANY_ID)
+
+
+def _refuse_rounded(database: Database, column: str, what: str) -> None:
+    """Refuse a column with texts such as 1.00001E+11."""
+    if database.kind(column) == "string":
+        id = database.id(column)
+        alike = f"SELECT DISTINCT {id} AS id FROM {database.table} WHERE {id} LIKE '%E+%' OR {id} LIKE '%e+%'"
+        texts = [text for (text,) in database.rows(f"SELECT id FROM ({alike}) AS t LIMIT {HINTED}")]
+        said = f"{what}: {{n}} ids are numbers that a spreadsheet rounded, such as"
+        rounded = [text for text in texts if re.search(ROUNDED, text)]
+        refuse_cases(rounded, said, ": export them as text", Remedy.SCANNED_ANY_ID)
 
 
 def _count_rows(prediction: Prediction) -> dict[Any, int]:

@@ -14,7 +14,7 @@ from .._internal.errors import DataError, Remedy, head, need
 from .._internal.policies import Missing
 from ..units.clustering import Clustering
 from ..units.measuring import need_policy, sampled_labels
-from .choice import Columns, chosen_columns, refuse_another_kind, refuse_kinds
+from .choice import Columns, refuse_another_kind, refuse_kinds, use_columns
 from .counted import Scanned, count_units
 from .database import Database
 from .duckdb import DuckDB, united
@@ -216,8 +216,7 @@ class _Asked:
         others = self.list_columns(release, self.own_groups)
         sources = self.list_sources([releases.source])
         with opened([releases.source, *sources.values()], self.database) as (table, *further):
-            chosen = chosen_columns(table, self.columns.record, self.columns.cluster_of(""), others)
-            table.use(*chosen, *others)
+            chosen = use_columns(table, self.columns.record, self.columns.cluster_of(""), others)
             places = dict(zip(sources, further, strict=True))
             return self._count(table, (*chosen, release), places, (table, chosen[0]), releases.common)
 
@@ -234,8 +233,7 @@ class _Asked:
                 # the groups of the first prediction serve all, whether others have them too or not
                 grouped = [self.own_groups] if i == 0 or self.own_groups in table.columns() else []
                 taken = self.list_columns(*grouped)
-                chosen = chosen_columns(table, self.columns.record, self.columns.cluster_of(name), taken)
-                table.use(*chosen, *others)
+                chosen = use_columns(table, self.columns.record, self.columns.cluster_of(name), taken)
                 refuse_kinds(*(table.kind(column) for column in chosen))
                 refuse_another_kind(self.labels, table.kind(chosen[0]))
                 parts.append((table, *chosen))

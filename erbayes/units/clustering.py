@@ -51,7 +51,10 @@ def refuse_none(what: str, sizes: Mapping[Any, int], records: int, remedy: Remed
 def _refuse_unclustered(records: pd.Index, codes: IntArray, clusters: pd.Index, what: str) -> None:
     """Refuse records that share an id which stands for no cluster, unless it is the id of one of them."""
     known = kind(clusters) if len(clusters) else ""
-    at = np.flatnonzero(are_listed(clusters, no_cluster_ids(known)))
+    none = no_cluster_ids(known)
+    if isinstance(clusters.dtype, np.dtype) and clusters.dtype.kind == "u":
+        none = pd.Index([2 ** (8 * clusters.dtype.itemsize) - 1])  # what becomes of -1
+    at = np.flatnonzero(are_listed(clusters, none))
     if not len(at):
         return
     sizes = np.bincount(codes, minlength=len(clusters))
@@ -154,11 +157,12 @@ class Clustering:
         Raises
         ------
         DataError
-            A table in which it is not clear which columns are meant, repeated record ids (equal rows too), missing values, ids
-            that are neither strings nor integers, or two or more records that share an id which stands for no
-            cluster: -1, "", "nan", "NULL", "NA" and the like, in any case, and the text "0" unless one of "1"
-            to "9" is a cluster too. Among "labels" it may also be one of other numbers, the largest of which
-            has as many records. A cluster may have the id of one of its records.
+            A table in which it is not clear which columns are meant, repeated record ids (equal rows too),
+            missing values, ids that are neither strings nor integers or that a spreadsheet rounded, or two or
+            more records that share an id which stands for no cluster: -1, "", "nan", "NULL", "NA" and the
+            like, in any case, and the text "0" unless one of "1" to "9" is a cluster too. Among "labels" it
+            may also be one of other numbers, the largest of which has as many records. A cluster may have the
+            id of one of its records.
 
         Examples
         --------
@@ -236,9 +240,10 @@ class Clustering:
             Pairs with a score of `threshold` or more are links. A score needs a threshold, and two scores
             whose links make other clusters need `score`.
         records : sequence of ids or table, optional
-            All records, in a table with their source if ids need it. Those without a link become clusters of one record. By default the records are those
-            of all pairs, also below the threshold. Labelled records in no pair then cannot be left out
-            (`Missing.OMIT`), since every missed link of theirs would be left out with them.
+            All records, in a table with their source if ids need it. Those without a link become clusters of
+            one record. By default the records are those of all pairs, also below the threshold. Labelled
+            records in no pair then cannot be left out (`Missing.OMIT`), since every missed link of theirs
+            would be left out with them.
         what : str
             How messages name this input.
         any_id : bool

@@ -22,7 +22,9 @@ LONGEST = 64
 """Bytes of the longest strings that have digests; pandas is as quick with longer ones."""
 CHUNK = 2**15
 """Number of strings whose digests are computed at once, as many as fit in the processor's cache."""
-NO_CLUSTER = (-1, -2, -3)
+CAST = (-(2**63), -(2**31))
+"""What NumPy makes of a missing value that is cast to an integer."""
+NO_CLUSTER = (-1, -2, -3, *CAST)
 """Integers that stand for no cluster, such as noise of scikit-learn's DBSCAN and HDBSCAN, and pandas' code of
 a missing value (-1); records with infinite (-2) and with missing attributes (-3) in scikit-learn's HDBSCAN.
 No library writes 0 for it, since k-means, connected components and pandas' codes number clusters from 0."""
@@ -35,9 +37,10 @@ NO_CLUSTER_TEXTS = (
     # and MySQL, and the nil UUID
     *("nat", "nil", "(null)", "\\n", "00000000-0000-0000-0000-000000000000"),
     # what SAS (.), Weka (?) and tables for people (a blank, dashes) show for a missing value
-    *(" ", ".", "?", "-", "--"),
+    *(".", "?", "-", "--"),
     # `NO_CLUSTER` as text, also of a column that was made of floats
-    *(f"{n}{end}" for n in NO_CLUSTER for end in ("", ".0")),
+    *(f"{n}{end}" for n in (-1, -2, -3) for end in ("", ".0")),
+    *map(str, CAST),
     "0",  # what old databases write for a key to no row; among numbers it is ordinary, see `DIGITS`
 )
 """Texts that stand for no cluster, in lower case."""
@@ -168,12 +171,17 @@ def are_listed(records: pd.Index, listed: pd.Index) -> BoolArray:
 
 @cache
 def no_cluster_ids(kind: str) -> pd.Index:
-    """Return the ids of a type that stand for no cluster, texts in every mixture of cases, and `DIGITS`."""
+    """Return the ids of a type that stand for no cluster, texts in every mixture of cases, and `DIGITS`.
+
+    Texts are there with a blank around them too, as in files with a blank behind each comma.
+    """
     if kind == "integer":
         return pd.Index(NO_CLUSTER)
     # every mixture of cases is a short list, which a database can look up among hashes of clusters
-    cased = (product(*({c, c.upper()} for c in text)) for text in NO_CLUSTER_TEXTS)
-    return pd.Index([*sorted("".join(letters) for text in cased for letters in text), *DIGITS])
+    cased = (product(*({c, c.upper()} for c in text)) for text in NO_CLUSTER_TEXTS if text != "0")
+    texts = {"".join(letters) for text in cased for letters in text}
+    blanks = {f"{before}{text}{after}" for text in texts for before in ("", " ") for after in ("", " ")}
+    return pd.Index([*sorted(blanks), "0", *DIGITS])
 
 
 def refuse_no_records(distinct: pd.Index, what: str) -> None:
