@@ -392,7 +392,7 @@ REFUSED = {
         "one of scores: write these alone into a file"
     ),
     "--design uniform-records --attributes short.csv": "shown records have no attributes",
-    "--design uniform-records --attributes p.csv --record id": "has no column 'id'",
+    "--design uniform-records --attributes p.csv --record id": "no file that was read has a column 'id'",
     "--design uniform-records --output p.csv": "cannot write p.csv: it is a file, not a folder",
     "--design uniform-records --output .": "cannot write .: it holds other files",
 }

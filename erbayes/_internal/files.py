@@ -113,7 +113,7 @@ def read_rows(path: Path, record: str | None, wanted: pd.Index | None = None) ->
             # source and id may be one id, which a look-up of ids alone does not find
             sources = find_known(names, "source")
             frame: pd.DataFrame = rows.to_table(
-                filter=None if wanted is None or sources else field(key).cast("string").isin(list(wanted))
+                filter=None if wanted is None or sources else field(key).cast("string").isin(pa.array(wanted, pa.string()))
             ).to_pandas()
         except (OSError, ArrowException) as error:
             raise DataError(f"cannot read {path}: {error}") from error

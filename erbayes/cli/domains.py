@@ -9,6 +9,7 @@ from typing import Any
 import erbayes as eb
 
 from .._internal.errors import DataError
+from .._internal.tables import refuse_names
 from .analyses import Analysis, Result
 from .asked import Asked, Metrics
 from .inputs import Inputs, One
@@ -91,18 +92,27 @@ class Domains(Analysis):
             self._note_without_group(known.unknown)
         if units[0].groupings:
             return units[0].groupings[0].variable
-        if self.attributes is None and inputs.reading.links.edges:
-            raise DataError(f"{self.column} is a column of --attributes if PREDICTION is links")
         with within("" if self.attributes else "--attributes TABLE, if another table has it"):
-            table = disk.read_columns(
-                path, {"record": inputs.reading.record, "group": self.column}, spare=SPARE
-            )
-        column = table.iloc[:, 1]
+            records, column = self._read(path, inputs, str(self.column))
         message(
             f"read {column.notna().sum():,} values of {self.column} ({column.nunique():,} groups; "
-            f"{in_words(table.columns, path)})"
+            f"{in_words([records.name, self.column], path)})"
         )
-        return column.set_axis(pd.Index(table.iloc[:, 0])).rename(self.column)
+        return column.set_axis(pd.Index(records)).rename(self.column)
+
+    def _read(self, path: Path, inputs: Inputs, column: str) -> tuple[pd.Series, pd.Series]:
+        """Return the records and the groups of a file."""
+        table, reading = disk.read_table(path), inputs.reading
+        refuse_names([column], list(table.columns), str(path))
+        if self.attributes is None:  # the prediction itself, whose records are read as it is
+            part = next(iter(inputs.parts().values()))
+            taken = reading.take(part, "prediction", inputs.sample_of_records)
+            if taken.of_links:
+                raise DataError(f"{column} is a column of --attributes if PREDICTION is links")
+            return taken.key(), taken.table[column]
+        table = disk.read_rows(path, reading.record)
+        table = disk.key_by_source(table, inputs.labelled()[0]["labels"].records)
+        return table.iloc[:, 0], table[column]
 
     def known(self, inputs: Inputs, groups: pd.Series | str) -> dict[str, eb.Clustering]:
         """Read the predictions again if totals by group are known: if every record of theirs has a group."""

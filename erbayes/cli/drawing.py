@@ -143,7 +143,10 @@ class Shown:
         """Return the table of tasks, with candidates, and with attributes of the records that it shows."""
         found = []
         if self.search is not None and self.attributes is not None:
-            found.append(eb.labels.by_text(drawn, disk.read_rows(self.attributes, record), limit=self.search))
+            rows = disk.key_by_source(
+                disk.read_rows(self.attributes, record), pd.Index(drawn.table["record"])
+            )
+            found.append(eb.labels.by_text(drawn, rows, limit=self.search))
         if self.candidates is not None:
             found.append(_read_candidate_pairs(drawn, self.candidates))
         if self.looser is not None:

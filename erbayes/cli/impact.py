@@ -70,10 +70,8 @@ class Numbers:
             return impacts.estimate_impact(sample, impacts.Known.of(featured, statistics), featured)
         table: Any = None
         if attributes is not None:
-            table = disk.read_table(attributes)
-            ids = reading.record if reading.record in table else table.columns[0]
-            table.insert(0, ids, table.pop(ids).astype(str))
-            message(f"read {len(table):,} rows of {attributes}, with records in {ids}")
+            table = disk.key_by_source(disk.read_rows(attributes, reading.record), inputs.memory[0].records)
+            message(f"read {len(table):,} rows of {attributes}, with records in {table.columns[0]}")
         prediction, shared, _ = inputs.memory
         prediction, _ = frames.framed(prediction, shared["labels"], shared["frame"])
         return impacts.impact_of(

@@ -74,6 +74,8 @@ def draw_command(
             drawn = replace(drawn, values=None)  # which records are new is not for the tasks
         table = shown.tasks(drawn, inputs.reading.record, inputs.reading.any_id)
         refuse_strange_candidates(table, prediction)
+        if isinstance(prediction, eb.Clustering):
+            inputs.reading.refuse_unbound(shown.attributes)
     facts = {"read": read} | _list_facts(inputs, planned, shown, folder)
     if older is not None:
         written = more.add_draws(older, drawn, table, facts)

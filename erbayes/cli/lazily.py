@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from .._internal import digits
+    from .._internal import digits, outside_json
     from .._internal import files as disk
     from ..analysis import impact as impacts
     from ..analysis import thresholds as curves
@@ -38,7 +38,8 @@ else:
             return getattr(import_module(self._path, __package__), name)
 
     _NAMED = """
-    np=numpy pd=pandas digits=.._internal.digits disk=.._internal.files impacts=..analysis.impact
+    np=numpy pd=pandas digits=.._internal.digits disk=.._internal.files
+    outside_json=.._internal.outside_json impacts=..analysis.impact
     curves=..analysis.thresholds two_phases=..auxiliary.two_phases calibration=..design.calibration
     named_engines=..engine.named folders=..labels.drawing.folder more=..labels.drawing.more
     pages=..labels.drawing.page plans=..labels.drawing.plans sheets=..labels.drawing.sheets

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import fields
@@ -19,7 +20,7 @@ from .lazily import disk, ids, pages, pd, stopping
 from .options import argument, command, flag, message, option, panel, say
 from .predictions import Predicted
 from .printing import Printing
-from .remembered import TABLE
+from .remembered import PAIRS_CALL, TABLE, remembered
 from .thresholds import EdgeTable, read_thresholds, save_picture
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def draw_pairs(inputs: Predicted, planned: Planned, shown: Shown, replace: bool,
     if others := [f"--{name}" for name in named if name not in ("attributes", "design", "n", "seed")]:
         raise DataError(f"--design pairs does not take {', '.join(others)}")
     given, table = _read_edges(inputs), output / TABLE
-    if output.exists() and any(file.name not in (TABLE, PAGE) for file in output.glob("*")):
+    if output.exists() and any(file.name not in (TABLE, PAGE, PAIRS_CALL) for file in output.glob("*")):
         raise DataError(f"cannot write {output}: it holds other files: name a new folder")
     if table.exists() and not replace:
         raise DataError(f"cannot write {output}: it may hold answers; name a new folder, or --replace them")
@@ -55,6 +56,9 @@ def draw_pairs(inputs: Predicted, planned: Planned, shown: Shown, replace: bool,
     )
     with disk.replacing(output / PAGE) as new:
         new.write_text(page, encoding="utf-8")
+    call = remembered({k: v for one in (inputs, reading, links, shown) for k, v in vars(one).items()}, output)
+    with disk.replacing(output / PAIRS_CALL) as new:
+        new.write_text(json.dumps(call, indent=1), encoding="utf-8")
     counts = f"{len(drawn):,} pairs of {drawn['band'].nunique():,} bands"
     typer.echo(f"wrote {output}: {counts}, to answer in {PAGE} or in the column same of {TABLE}")
 
@@ -122,7 +126,7 @@ def _read_answers(path: Path) -> pd.DataFrame:
     if not path.is_dir():
         return disk.read_table(path)
     table = disk.read_table(path / TABLE)
-    for file in sorted(path.glob("*.json")):
+    for file in sorted(file for file in path.glob("*.json") if file.name != PAIRS_CALL):
         read = pages.read_answers(file, _make_tasks(table), _name_draw(table))
         read = read[read["role"] != pages.ADDED]
         right, unknown = read["same"][1::2].to_numpy(), read["cannot_tell"][::2].to_numpy() == "x"
@@ -150,7 +154,10 @@ class Asked:
 def pairs_command(
     *,
     table: EdgeTable,
-    answers: Path = argument("Folder of erbayes draw --design pairs, or its table with answers."),
+    answers: Path = argument(
+        "Folder of erbayes draw --design pairs, which knows its edges, or its table with answers.",
+        default=None,
+    ),
     asked: Asked,
     printing: Printing,
 ) -> None:
@@ -164,7 +171,7 @@ def pairs_command(
     Examples:
       erbayes draw edges.csv --edges --design pairs -n 300 --seed 1 \\
           --records ids.csv --threshold 1.5 -o pairs
-      erbayes pairs edges.csv pairs --records ids.csv --threshold 1.5
+      erbayes pairs pairs --threshold 1.5
     """
     at = None if asked.threshold is None else read_thresholds(asked.threshold, "--threshold")
     found = _judge(eb.pairs.scored_edges if asked.of_edges else eb.pairs.estimate, answers, table.given())

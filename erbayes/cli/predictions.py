@@ -129,19 +129,15 @@ class Reading:
         self.bound.add(str(path))
         return self.record
 
-    def refuse_unbound(self) -> None:
-        """Refuse a column of --record that no file has."""
+    def refuse_unbound(self, attributes: Path | None = None) -> None:
+        """Refuse a column of --record that no file has, not even that of attributes."""
+        if attributes is not None:
+            self.bind(disk.read_rows(attributes, None, pd.Index([], dtype=str)), attributes)
         if self.record is not None and not self.bound:
             raise DataError(f"no file that was read has a column {self.record!r}, which --record names")
 
-    def read(
-        self, part: Part, what: str, sample: pd.Index | None = None, own: bool | None = None
-    ) -> tuple[eb.Clustering, str]:
-        """Read a prediction, with a sentence about what was read.
-
-        `sample`: some of its records; `own`: whether records without a cluster are clusters of their own, or
-        are left out.
-        """
+    def take(self, part: Part, what: str, sample: pd.Index | None = None) -> readings.Reading:
+        """Return what the columns of a prediction mean; `sample`: some of its records."""
         table = disk.read_table(part.path)
         links = self.links.given
         cluster = part.cluster if not part.optional or part.cluster in table else None
@@ -155,6 +151,17 @@ class Reading:
                 f"{part.path} has records and clusters, which no threshold makes links: write the threshold "
                 "behind the file that has scores, such as edges.csv@0.9"
             )
+        return taken
+
+    def read(
+        self, part: Part, what: str, sample: pd.Index | None = None, own: bool | None = None
+    ) -> tuple[eb.Clustering, str]:
+        """Read a prediction, with a sentence about what was read.
+
+        `sample`: some of its records; `own`: whether records without a cluster are clusters of their own, or
+        are left out.
+        """
+        taken = self.take(part, what, sample)
         if own is not None and not taken.of_links:
             taken = taken.fill(own)
         return self.clustering_of(taken, part.path, CLUSTERS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,8 @@ from .lazily import reading
 if TYPE_CHECKING:
     from ..units.reading import Named
 
-SAID = re.compile(r"(?P<path>.+?)(:(?P<columns>[^@]+))?(@(?P<threshold>[-+\d.eE]+))?", re.DOTALL)
-"""A file with its columns, such as edges.csv:left,right,score, and the least score of a link: @14.7."""
+SAID = re.compile(r"(:(?P<columns>.+?))?(@(?P<threshold>[-+\d.eE]+))?", re.DOTALL)
+"""What stands behind a file: its columns, such as :left,right,score, and the least score of a link: @14.7."""
 
 
 class File(Path):
@@ -31,19 +32,35 @@ class File(Path):
     hints: dict[str, Any] = {}  # noqa: RUF012  it is replaced, and never changed
 
     @classmethod
+    def of(cls, path: str, words: str) -> File:
+        """Return a path with what words say of its columns, such as :left,right,score@14.7."""
+        file, match = cls(path), SAID.fullmatch(words)
+        if match is None:
+            raise typer.BadParameter(f"{words!r} behind {path!r} is not :COLUMNS, @THRESHOLD or both")
+        file.said = tuple(next(csv.reader([match["columns"]]))) if match["columns"] else ()
+        try:
+            file.threshold = float(match["threshold"]) if match["threshold"] else None
+        except ValueError as error:
+            raise typer.BadParameter(f"{match['threshold']!r} behind {path!r} is not a number") from error
+        return file
+
+    @classmethod
     def parse(cls, text: str) -> File:
         """Return a file or folder that exists, with what the text says of its columns."""
         file = cls(text)
-        if not file.exists() and (match := SAID.fullmatch(text)) and (match["columns"] or match["threshold"]):
-            file = cls(match["path"])
-            file.said = tuple(next(csv.reader([match["columns"]]))) if match["columns"] else ()
-            try:
-                file.threshold = float(match["threshold"]) if match["threshold"] else None
-            except ValueError as error:
-                raise typer.BadParameter(f"{match['threshold']!r} in {text!r} is not a number") from error
         if not file.exists():
+            for start in (i for i, letter in enumerate(text) if letter in ":@"):
+                if start and cls(text[:start]).exists() and SAID.fullmatch(text[start:]):
+                    return cls.of(text[:start], text[start:])
             raise typer.BadParameter(f"Path {text!r} does not exist.")
         return file
+
+    def in_words(self) -> str:
+        """Return what is said of the columns, as `of` reads it."""
+        line = StringIO()
+        csv.writer(line, lineterminator="").writerow(self.said)
+        columns = f":{line.getvalue()}" if self.said else ""
+        return columns if self.threshold is None else f"{columns}@{self.threshold!r}"
 
     @classmethod
     def parse_file(cls, text: str) -> File:

@@ -24,7 +24,7 @@ from .options import (
 )
 from .predictions import Links, Reading, read_ids
 from .printing import Format, Printing, show_cautions
-from .tables import File, name_columns
+from .tables import name_columns
 from .top_up import read_both, read_drawn_from
 
 SHOWN = 20
@@ -35,7 +35,7 @@ SHOWN = 20
 class EdgeTable:
     """Options of scored edges."""
 
-    edges: Path = argument("Two records and a score per row.", parser=File.parse_file)
+    edges: Path = argument("Two records and a score per row.")
     records: Path | None = file_option("All records, some of which may be in no edge: ids, or a prediction.")
     score: str | None = option("Column of scores.")
     left: str | None = option("Column of one record.")
@@ -47,6 +47,8 @@ class EdgeTable:
         """Read what the options name, as arguments of `erbayes.thresholds` and others."""
         if self.records is None:
             raise DataError("a record without a match is in no edge: list all records by --records FILE")
+        if self.edges.is_dir():
+            raise DataError(f"{self.edges} is a folder: name a file of edges")
         stored = self.stored or disk.is_database(self.edges)
         table = self._read_stored() if stored else disk.read_table(self.edges)
         records = read_ids(self.records, self.record)

@@ -12,7 +12,7 @@ from .._internal.errors import DataError, head
 from .lazily import folders, pd, plans
 from .options import message
 from .predictions import Links, Part, Reading
-from .remembered import locate, take_call
+from .remembered import COLUMNS, locate, take_call
 
 
 def read_drawn_from(folder: folders.Folder) -> eb.Clustering:
@@ -20,12 +20,12 @@ def read_drawn_from(folder: folders.Folder) -> eb.Clustering:
     call = take_call(folder)
     if not call or "stored" in call:
         raise DataError(f"{folder.path} remembers no file that it was drawn from: draw it from a file")
-    path = locate(folder.path, call["prediction"])
+    path = locate(folder.path, call["prediction"], call.get(f"prediction{COLUMNS}"))
     if not path.is_file():
         raise DataError(f"{path}, from which {folder.path} was drawn, is not there: put it back")
     kept = {one.name: call[one.name] for one in fields(Links) if one.name in call}
     if "records" in kept:
-        kept["records"] = locate(folder.path, kept["records"])
+        kept["records"] = locate(folder.path, kept["records"], call.get(f"records{COLUMNS}"))
     reading = Reading(record=call.get("record"), links=Links(**kept), any_id=call.get("any_id", False))
     prediction, _ = reading.read(Part(path, None, call.get("cluster")), f"prediction {path}")
     if not folder.drawn.is_from(prediction):

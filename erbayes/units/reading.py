@@ -20,7 +20,6 @@ from .._internal.errors import DataError, Remedy, head
 from .._internal.known_columns import JOIN, NAMES, find_known, plain
 from .._internal.tables import (
     INDEX,
-    is_table,
     looks_like_answers,
     need_table,
     refuse_names,
@@ -273,7 +272,7 @@ def read_prediction(
 
 def read_records(records: Any, what: str = "prediction", record: Any = None) -> pd.Index:
     """Return the ids of a list of all records, which may be a column or a table with one record a row."""
-    if not is_table(records):
+    if not (hasattr(records, "columns") or hasattr(records, "column_names")):
         return ids(records, f"all records of the {what}")
     table = to_frame(records)
     columns = [c for c in table.columns if not INDEX.fullmatch(str(c))]
