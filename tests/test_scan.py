@@ -886,7 +886,7 @@ def test_the_command_line_compares_scans(tmp_path, monkeypatch, args, large):
         == ("new: 300 records scanned" in found.stderr)
         == (large or args in COMPARED[:4])
     )
-    (row,) = [row for row in json.loads(found.stdout) if " - " in row["prediction"]]
+    (row,) = [row for row in json.loads(found.stdout)["estimates"] if " - " in row["prediction"]]
     wanted = (
         eb.compare(
             {"old": old, "new": new},
@@ -932,7 +932,7 @@ def test_the_command_line_compares_on_common_records(tmp_path, monkeypatch, args
     scanned = [line for line in found.stderr.splitlines() if "scanned" in line]
     assert [line.split(" records")[0] for line in scanned] in ([], ["old: 268", "new: 268"])
     assert scanned or not (large or args in COMPARED[:4])
-    (row,) = [row for row in json.loads(found.stdout) if " - " in row["prediction"]]
+    (row,) = [row for row in json.loads(found.stdout)["estimates"] if " - " in row["prediction"]]
     wanted = eb.compare(
         {"old": old, "new": new},
         labels,

@@ -9,13 +9,13 @@ from typing import Any
 
 import erbayes as eb
 
-from .._internal.errors import DataError, head
+from .._internal.errors import DataError, Sentence, head
 from .._internal.policies import Missing
 from .designs import Drawing
 from .lazily import answer_faults, counted, disk, large_files, pd, plans, returned_answers
 from .options import argument, message, option, panel, refuse_same_file, within
 from .predictions import CLUSTERS, Part, Predicted, Reading, in_words
-from .printing import show_cautions
+from .printing import find_cautions, show_cautions
 from .remembered import TABLE
 from .top_up import read_both
 
@@ -58,13 +58,14 @@ def _describe_count(units: counted.Scanned) -> str:
     return f"{units.rows:,} records{'' if units.frame is None else ' of the frame'}"
 
 
-def _print_scan(units: counted.Scanned, path: Path, name: str = "") -> None:
-    """Print what was scanned."""
+def _print_scan(units: counted.Scanned, path: Path, name: str = "") -> str:
+    """Print what was scanned, and return its number of records with its columns."""
     clusters = "" if units.known is None else f", in {units.known.count.sum():,.0f} clusters"
     message(
         f"{name}{_describe_count(units)} scanned{clusters} ({in_words(units.columns, path)}); "
         f"no duplicates among {units.checked}"
     )
+    return f"{_describe_count(units)} ({in_words(units.columns, path)})"
 
 
 @panel("Files")
@@ -133,6 +134,11 @@ class Inputs:
         labels = eb.labels.read_labels(self.labels)
         show_cautions(labels)
         return labels
+
+    @property
+    def cautions(self) -> list[Sentence]:
+        """Return the reasons to doubt the work of annotators, which are printed when a folder is read."""
+        return [] if self.returned is None else find_cautions(self.returned)
 
     @property
     def of_clusters(self) -> bool:
@@ -231,8 +237,7 @@ class One(Predicted, Inputs):
             shared, labels_read = self.labelled()
             message(f"read {labels_read}")
             units = self.reading.scan(part, shared | grouped)
-            _print_scan(units, part.path)
-            read = f"{_describe_count(units)} ({in_words(units.columns, part.path)}); {labels_read}"
+            read = f"{_print_scan(units, part.path)}; {labels_read}"
         else:
             prediction, shared, read = self.memory
             units = eb.measure(prediction, **shared)
@@ -313,16 +318,20 @@ class Several(Inputs):
                     return part
         return None
 
-    def predictions(self, **grouped: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Read or scan (with `grouped`) the predictions, by name, with the arguments that they share."""
+    def predictions(self, **grouped: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
+        """Read or scan (with `grouped`) the predictions, by name, with the arguments that they share.
+
+        The last is what was read, by name of the prediction; that of the labels has no name.
+        """
         parts = self.parts()
         shared, labels_read = self.labelled()
         message(f"read {labels_read}")
         predictions: dict[str, Any] = {}
+        read = {"": labels_read}
         if not self.scanned:
             for name, part in parts.items():
-                predictions[name], read = self.reading.read(part, f"prediction {name!r}")
-                message(f"{name}: read {read}")
+                predictions[name], read[name] = self.reading.read(part, f"prediction {name!r}")
+                message(f"{name}: read {read[name]}")
                 self.name_added(predictions[name])
         elif self.missing is Missing.COMMON:
             predictions = dict(self.reading.scan(parts, shared | grouped))
@@ -330,8 +339,8 @@ class Several(Inputs):
             predictions = {name: self.reading.scan(part, shared | grouped) for name, part in parts.items()}
         if self.scanned:
             for name, units in predictions.items():
-                _print_scan(units, parts[name].path, f"{name}: ")
-        return predictions, shared
+                read[name] = _print_scan(units, parts[name].path, f"{name}: ")
+        return predictions, shared, read
 
 
 def stem(path: Path) -> str:

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from .._internal import digits
+    from .._internal import digits, formulas
     from .._internal import files as disk
     from ..analysis import impact as impacts
     from ..analysis import thresholds as curves
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..large import counted, joint
     from ..large import features as large_features
     from ..large import files as large_files
+    from ..report import page as reports
     from ..units import clustering as clusterings
     from ..units import features
     from ..units import frame as frames
@@ -38,7 +39,8 @@ else:
             return getattr(import_module(self._path, __package__), name)
 
     _NAMED = """
-    np=numpy pd=pandas digits=.._internal.digits disk=.._internal.files impacts=..analysis.impact
+    np=numpy pd=pandas digits=.._internal.digits disk=.._internal.files
+    formulas=.._internal.formulas reports=..report.page impacts=..analysis.impact
     curves=..analysis.thresholds two_phases=..auxiliary.two_phases calibration=..design.calibration
     named_engines=..engine.named folders=..labels.drawing.folder
     pages=..labels.drawing.page plans=..labels.drawing.plans sheets=..labels.drawing.sheets
