@@ -102,6 +102,7 @@ GUARDED = {
 
 NEEDS_NONE = {
     "analyses.SEED": "a seed",
+    "answers.GAP": "a limit of display: the blanks that rich puts between columns",
     "answers.WIDTH": "a limit of display: no table is as wide",
     "bounded_means.HALVINGS": "a limit of work: further halvings change no digit",
     "bounded_means.ROUNDING": "a limit of rounding",
