@@ -214,7 +214,7 @@ def report_command(
         "Page to write; an old one is replaced once it is complete.",
         "-o",
         default=Path("report.html"),
-        ends=("html", "htm"),
+        ends=("html", "htm", ""),
     ),
 ) -> None:
     """Write a page about PREDICTION: sentences to quote, estimates, pictures.
