@@ -870,7 +870,7 @@ SHELL = (
 def test_the_shell_is_python(folder, files):
     shown = run(*SHELL, "--format", "json", "--assist", *files)
     assert shown.exit_code == 0, shown.output
-    rows = json.loads(shown.stdout)
+    rows = json.loads(shown.stdout)["estimates"]
     found = helped().table()
     assert [row["method"] for row in rows] == ["assisted"] * 2
     for name in ("estimate", "lower", "upper", "lambda", "worth"):

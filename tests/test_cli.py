@@ -61,13 +61,13 @@ def run(*args):
 def paired(shown):
     """Rows of a comparison, in JSON, that are differences."""
     assert shown.exit_code == 0, shown.output
-    return [row for row in json.loads(shown.stdout) if " - " in row["prediction"]]
+    return [row for row in json.loads(shown.stdout)["estimates"] if " - " in row["prediction"]]
 
 
 def estimated(*args, files=("p.csv", "l.parquet")):
     shown = run("estimate", *files, "--metrics", "pairwise-f1", "--format", "json", *args)
     assert shown.exit_code == 0, shown.output
-    (row,) = json.loads(shown.stdout)
+    (row,) = json.loads(shown.stdout)["estimates"]
     return row
 
 
@@ -316,7 +316,7 @@ def test_json_has_the_estimates_at_full_precision(folder):
     wanted = eb.estimate(
         PRED, LABELS, eb.UniformRecords(), [eb.metrics.pairwise_precision, eb.metrics.b3_recall]
     ).table(0.9)
-    rows = json.loads(shown.stdout)
+    rows = json.loads(shown.stdout)["estimates"]
     assert [r["metric"] for r in rows] == list(wanted.index)
     for row in rows:
         for key in ("estimate", "se", "lower", "upper", "level"):
@@ -349,7 +349,7 @@ def test_every_command_has_the_kind_of_interval(folder):
     sample = eb.Sample(eb.measure(PRED, LABELS), eb.UniformClusters())
     planned = json.loads(
         run("plan", "p.csv", "l.parquet", *wald, "--half-width", "0.05", "--format", "json").stdout
-    )
+    )["estimates"]
     designs = {"uniform-records": eb.UniformRecords(), "uniform-clusters": eb.UniformClusters()}
     needed = forecast(sample, "b3-recall", designs, kind=eb.intervals.WALD).needed(0.05)
     assert [r["n"] for r in planned] == needed["n"].tolist()
@@ -374,14 +374,16 @@ def test_json_says_null_for_what_a_single_draw_cannot_tell(folder):
         "--format",
         "json",
     )
-    (row,) = json.loads(shown.stdout, parse_constant=pytest.fail)
+    (row,) = json.loads(shown.stdout, parse_constant=pytest.fail)["estimates"]
     assert row["se"] is None and row["lower"] is None and row["estimate"] == 1
     assert "fault: A single draw gives no variance" in shown.stderr
 
 
 def test_csv_and_html(folder):
     fit = eb.estimate(PRED, LABELS, eb.UniformClusters(), eb.metrics.ALL).table()
-    table = pd.read_csv(io.StringIO(run(*ESTIMATE, "uniform-clusters", "--all", "--format", "csv").stdout))
+    table = pd.read_csv(
+        io.StringIO(run(*ESTIMATE, "uniform-clusters", "--metrics", "all", "--format", "csv").stdout)
+    )
     assert list(table.metric) == [m.name for m in eb.metrics.ALL]
     np.testing.assert_allclose(table.estimate, fit.estimate, rtol=1e-15)
     shown = run(*ESTIMATE, "uniform-clusters", "--format", "html").stdout
@@ -392,19 +394,17 @@ def test_csv_and_html(folder):
 def test_metrics_are_the_usual_ones_those_named_or_all(folder):
     def listed(*options):
         shown = run(*ESTIMATE, "uniform-clusters", "--format", "json", *options)
-        return [row["metric"] for row in json.loads(shown.stdout)]
+        return [row["metric"] for row in json.loads(shown.stdout)["estimates"]]
 
     assert listed() == [m.name for m in eb.metrics.USUAL]
     assert listed("--metrics", "jaccard,hill0.5") == ["jaccard", "hill0.5"]
-    assert listed("--all") == [m.name for m in eb.metrics.ALL]
-    refused = run(*ESTIMATE, "uniform-clusters", "--all", "--metrics", "jaccard")
-    assert refused.exit_code == 2
-    assert "--all names every metric and --metrics names some: leave out one" in refused.stderr
+    assert listed("--metrics", "all") == [m.name for m in eb.metrics.ALL]
 
 
 def test_the_plain_table_is_whole(folder):
     shown = run(*ESTIMATE, "uniform-clusters", "--level", "0.9").stdout
-    head, _, *rows = shown.splitlines()
+    sentence, blank, head, _, *rows = shown.splitlines()
+    assert sentence == eb.estimate(PRED, LABELS, eb.UniformClusters()).sentence(0.9) and not blank
     assert re.split(r" {2,}", head) == ["metric", "estimate", "se", "df", "lower 90 %", "upper 90 %", "kind"]
     assert [r.split()[0] for r in rows] == [m.name for m in eb.metrics.USUAL]
     fit = digits.shown(eb.estimate(PRED, LABELS, eb.UniformClusters()).table(0.9))
@@ -424,6 +424,82 @@ def test_the_plain_table_is_whole(folder):
         "b3-recall,b3-precision",
     ).stdout
     assert re.findall(rf"b3-(\w+) +{name} - p ", shown) == ["recall", "precision"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("thresholds", "--records", "p.csv", "--picture", "x.csv"), "ends in .svg, .png"),
+        (("estimate", "--output", "x.foo"), "ends in .csv, .json, .html, .txt"),
+        (("estimate", "--output", "x.csv", "--format", "json"), "ends in .csv: leave out --format"),
+        (("report", "--output", "x.pdf"), "ends in .html, .htm"),
+    ],
+)
+def test_formats_of_outputs_are_checked_before_anything_is_read(folder, options, said):
+    write("p.csv", wrong=[1], table=[2], of=[3], columns=[4])
+    command, *more = options
+    told = refused(command, "p.csv", "l.parquet", "--design", "uniform-clusters", *more)
+    assert told.startswith("erbayes: ") and said in told and "columns" not in told
+
+
+def test_the_ending_of_a_file_is_its_format(folder):
+    args = (*ESTIMATE, "uniform-clusters")
+    for ending in ("csv", "json", "html"):
+        assert run(*args, "--output", f"x.{ending}").exit_code == 0
+        assert (folder / f"x.{ending}").read_text("utf-8") == run(*args, "--format", ending).stdout
+
+
+def test_cells_that_begin_like_a_formula_are_guarded_in_csv(folder):
+    groups = ["=cmd|'/C calc'!A0" if i % 2 else "-5" for i in range(len(PRED))]
+    write("a.csv", record=PRED.index, region=groups)
+    by = ("--by", "region", "--attributes", "a.csv", "--metrics", "b3-recall", "--format")
+    args = ("compare", "q.csv", "p.csv", "l.parquet", "--design", "uniform-clusters", *by)
+    shown = run(*args, "csv")
+    found = pd.read_csv(io.StringIO(shown.stdout), dtype={"domain": str})
+    assert sorted(found["domain"]) == ["'=cmd|'/C calc'!A0", "-5"]
+    assert "note: 1 cells begin like a formula, such as \"=cmd|'/C calc'!A0\"" in shown.stderr
+    rows = json.loads(run(*args, "json").stdout)["estimates"]
+    assert found["estimate"].tolist() == pytest.approx([row["estimate"] for row in rows])
+    assert {row["domain"] for row in rows} == {"=cmd|'/C calc'!A0", "-5"}
+
+
+def test_a_program_gets_alarms_and_what_was_read_and_may_stop_at_a_fault(folder):
+    write("single.csv", record=["r0", "r1"], entity=["x", "x"])
+    args = ("estimate", "p.csv", "single.csv", "--design", "uniform-clusters", "--metrics", "b3-recall")
+    shown = run(*args, "--format", "json")
+    found = json.loads(shown.stdout)
+    assert shown.exit_code == 0
+    assert list(found) == ["sentences", "estimates", "alarms", "read"]
+    grades = [alarm["grade"] for alarm in found["alarms"]]
+    assert "fault" in grades and all(alarm["text"] in shown.stderr for alarm in found["alarms"])
+    faults = f"{grades.count('fault')} faults" if grades.count("fault") > 1 else "a fault"
+    assert found["sentences"] == [f"Do not quote these numbers yet: {faults} must be mended first."]
+    counts = {"draws": 1, "labelled_units": 1, "labelled_records": 2, "records": len(PRED)}
+    assert counts.items() <= found["read"].items() and "cluster of p.csv" in found["read"]["text"]
+    strict = run(*args, "--strict")
+    assert strict.exit_code == 1 and "b3-recall" in strict.stdout
+    assert run(*ESTIMATE, "uniform-clusters", "--strict").exit_code == 0
+
+
+def test_keys_are_never_cut_in_a_terminal(monkeypatch, folder):
+    monkeypatch.setattr("erbayes.cli.printing.Printing._width", 80)
+    long = "a-long-release"
+    (folder / f"{long}.csv").write_text((folder / "q.csv").read_text())
+    args = ("compare", f"{long}.csv", "p.csv", "l.parquet", "--design", "uniform-clusters")
+    shown = run(*args, "--metrics", "pairwise-precision")
+    *_, head, _, old, new, difference = shown.stdout.splitlines()
+    assert head.split() == "metric prediction estimate lower 95 % upper 95 %".split()
+    assert [old.split()[:2], new.split()[:2]] == [["pairwise-precision", long], ["pairwise-precision", "p"]]
+    assert f"p - {long}" in difference and max(map(len, (head, difference))) <= 80
+    assert "note: 80 characters have no room for se, df, kind: see --format csv" in shown.stderr
+    monkeypatch.setattr("erbayes.cli.printing.Printing._width", 30)
+    assert f"pairwise-precision   {long} " in run(*args).stdout
+
+
+def test_html_has_the_style_of_reports(folder):
+    page = run(*ESTIMATE, "uniform-clusters", "--format", "html").stdout
+    assert ".alarms.fault {" in page and 'border="1"' not in page
+    assert page.count('<p class="headline">Of the links that the matcher made, ') == 1
 
 
 @pytest.mark.parametrize("format", ["table", "csv", "json", "html"])
@@ -490,7 +566,8 @@ def test_compare_three_in_every_format(folder):
     found = found[3:]
     np.testing.assert_allclose(found[["estimate", "se"]], wanted[["estimate", "se"]], rtol=1e-12)
     assert run(*args, "html").stdout.count("<tr") == 7
-    assert len(run(*args, "table").stdout.splitlines()) == 8
+    sentence, blank, *table = run(*args, "table").stdout.splitlines()
+    assert len(table) == 8 and not blank and sentence.startswith("In b3-recall, q and p cannot be told apart")
 
 
 def test_compare_what_predictions_share(folder):
@@ -686,12 +763,15 @@ def test_alarms_have_colours_in_a_terminal_alone(monkeypatch, capsys):
     told = []
     monkeypatch.setattr("erbayes.cli.options.typer.echo", lambda text, err: told.append(text))
     for grade in Grade:
-        say(Sentence("few draws", grade), "old: ")
-    assert [text.partition("old: few")[0] for text in told] == [
+        say(Sentence("few draws", grade))
+    assert [text.partition("few")[0] for text in told] == [
         "note:\x1b[0m ",
         "\x1b[33mcaution:\x1b[0m ",
         "\x1b[31m\x1b[1mfault:\x1b[0m ",
     ]
+    monkeypatch.setenv("NO_COLOR", "1")
+    say(Sentence("few draws", Grade.FAULT))
+    assert told[-1] == "\x1b[1mfault:\x1b[0m few draws"  # bold is no colour
 
 
 def test_long_cells_are_folded_in_a_terminal_alone(monkeypatch, folder):
@@ -794,9 +874,9 @@ def test_plan(folder):
     pilot = eb.Sample(eb.measure(PRED, LABELS), eb.UniformClusters())
     planned = {"uniform-records": eb.UniformRecords(), "uniform-clusters": eb.UniformClusters()}
     wanted = forecast(pilot, eb.metrics.USUAL, planned, cost=lambda size: 4 + size / 2).needed(0.04, 0.9)
-    for found, row in zip(json.loads(shown.stdout), wanted.to_dict("records"), strict=True):
+    for found, row in zip(json.loads(shown.stdout)["estimates"], wanted.to_dict("records"), strict=True):
         assert found == pytest.approx(row)
-    (row,) = json.loads(run(*args, "--metrics", "b3-recall").stdout)[:1]
+    (row,) = json.loads(run(*args, "--metrics", "b3-recall").stdout)["estimates"][:1]
     assert row["metric"] == "b3-recall"
     assert "half widths must be above 0" in refused(*args[:6], "0")
     assert "a half width of 2 says nothing: write 0.02 for 2 points" in refused(*args[:6], "2")
@@ -831,7 +911,7 @@ def test_the_frame_of_older_labels(framed, frame, scanned):
     given = ("new.csv", "old-labels.csv", "--design", "uniform-records", "--frame", frame)
     shown = run("estimate", *given, "--metrics", "pairwise-f1", "--format", "json", *scanned.split())
     assert shown.exit_code == 0, shown.output
-    (row,) = json.loads(shown.stdout)
+    (row,) = json.loads(shown.stdout)["estimates"]
     for key in ("estimate", "se", "lower", "upper"):
         assert row[key] == pytest.approx(wanted[key], rel=1e-12)
     outside = len(PRED) - len(OLD)
@@ -870,7 +950,7 @@ def test_a_frame_in_a_folder_is_scanned(framed):
     given = ("old-labels.csv", "--design", "uniform-records", "--metrics", "pairwise-f1", "--frame", "older")
     wanted = eb.estimate(OLD, OLD_LABELS, eb.UniformRecords(), F1).mean[0]
     shown = run("estimate", "new.csv", *given, "--format", "json")
-    assert json.loads(shown.stdout)[0]["estimate"] == pytest.approx(wanted, rel=1e-12)
+    assert json.loads(shown.stdout)["estimates"][0]["estimate"] == pytest.approx(wanted, rel=1e-12)
     assert f"{len(OLD)} records of the frame scanned" in shown.stderr
     compared = run("compare", "new.csv", "p.csv", *given)
     assert compared.exit_code == 0 and "p: records outside the frame" in compared.stderr
@@ -891,7 +971,7 @@ def test_every_run_says_what_it_read(folder):
     )
     common = ("l.parquet", "--design", "uniform-clusters", "--metrics", "b3-recall")
     shown = run("estimate", "p.csv", *common, "--format", "json")
-    assert shown.stderr.splitlines()[0] == read and json.loads(shown.stdout)
+    assert shown.stderr.splitlines()[0] == read and json.loads(shown.stdout)["estimates"]
     assert run("plan", "p.csv", *common, "--half-width", "0.1").stderr.splitlines()[0] == read
     assert run("report", "p.csv", *common).stderr.splitlines()[0] == read
     assert read.removeprefix("read ") in (folder / "report.html").read_text(encoding="utf-8")
@@ -1052,20 +1132,18 @@ def test_contents_of_files_send_no_commands_to_a_terminal(folder):
         assert "\\x1b]0;title\\x07" in shown.stderr and "\x1b" not in shown.stderr
 
 
-def test_a_report_has_your_own_numbers_and_its_estimates_as_json(folder):
+def test_a_report_has_your_own_numbers(folder):
     write("orders.csv", record=PRED.index, amount=np.arange(len(PRED)) % 7)
     given = ("p.csv", "l.parquet", "--design", "uniform-records", "--drawn", "drawn.csv")
     wanted = ("--statistic", "mean(sales)", "--feature", "sales=amount:sum", "--attributes", "orders.csv")
-    shown = run("report", *given, *wanted, "--metrics", "b3", "--format", "json")
-    assert shown.exit_code == 0, shown.output
+    shown = run("report", *given, *wanted, "--metrics", "b3")
+    assert shown.exit_code == 0 and shown.stdout == "wrote report.html\n", shown.output
     page = (folder / "report.html").read_text(encoding="utf-8")
-    ((row,),) = (json.loads(run("impact", *given, *wanted, "--format", "json").stdout),)
+    (row,) = json.loads(run("impact", *given, *wanted, "--format", "json").stdout)["estimates"]
     assert "Your own numbers" in page and "mean(sales)" in page
     assert digits.text(row["predicted"]) in page and digits.text(row["estimate"]) in page
     digest = hashlib.sha256((folder / "orders.csv").read_bytes()).hexdigest()
     assert f"orders.csv, {(folder / 'orders.csv').stat().st_size:,} bytes, SHA-256 {digest}" in page
-    alone = json.loads(run("estimate", *given, "--metrics", "b3", "--format", "json").stdout)
-    assert json.loads(shown.stdout) == [{k: v for k, v in r.items() if k != "method"} for r in alone]
     assert "--attributes needs --by" in refused("report", *given, "--attributes", "orders.csv")
 
 

@@ -144,7 +144,7 @@ def test_answers_are_read_by_name(folder, table):
     wanted = eb.two_phase(
         OLD, LABELS, DESIGN, METRICS, cheap=machine.labels, cheap_design=machine.design
     ).table()
-    found = pd.DataFrame(json.loads(shown.stdout)).set_index("metric")
+    found = pd.DataFrame(json.loads(shown.stdout)["estimates"]).set_index("metric")
     np.testing.assert_allclose(found["estimate"], wanted["estimate"])
     assert (wanted["lambda"] > 0).any()
 

@@ -80,7 +80,7 @@ def labelled(*options, design="uniform-records"):
 
 
 def rows(*args):
-    return pd.DataFrame(json.loads(done(*args, "--format", "json").stdout))
+    return pd.DataFrame(json.loads(done(*args, "--format", "json").stdout)["estimates"])
 
 
 @pytest.mark.parametrize(
@@ -363,7 +363,7 @@ def test_worst_cases_need_a_design_that_allows_for_unresolved_draws(files):
 def test_a_plan_takes_the_design_of_a_folder(files, design):
     labelled(design=design)
     shown = done("plan", "p.csv", "f", "--half-width", "0.1", "--metrics", "b3-recall", "--format", "json")
-    found = pd.DataFrame(json.loads(shown.stdout))
+    found = pd.DataFrame(json.loads(shown.stdout)["estimates"])
     own = [design] if design in ("mixture", "root-size") else []
     assert found["design"].tolist() == ["uniform-records", "uniform-clusters", *own]
     note = f"note: the plan is for uniform draws, and not for those of f, {design}"
@@ -728,3 +728,36 @@ def test_other_values_are_not_added_to(files):
     done(*DRAW, "-d", "given-chances", "--values", "v.csv", "-o", "f")
     values.assign(value=values["value"].to_numpy()[::-1]).to_csv("v.csv", index=False)
     assert "f: the values of its records have changed since" in refused("draw", "--more", 5, "f")
+
+
+def test_side_by_side_shows_the_engines_that_can_before_it_speaks_of_compiling(files):
+    pytest.importorskip("pymc")
+    labelled(design="mixture")
+    shown = run("estimate", "f", "--side-by-side", "--metrics", "precision", "--format", "json")
+    assert shown.exit_code == 0, shown.output
+    found = json.loads(shown.stdout)
+    assert [row["method"] for row in found["estimates"]] == ["closed-form", "bootstrap"]
+    assert "compiles" not in shown.stderr and "UniformRecords" not in shown.stderr
+    said = "size-model has no estimate of pairwise-precision: the chance of an entity is no known function"
+    assert any(alarm["text"].startswith(said) for alarm in found["alarms"])
+    alone = refused("estimate", "f", "--engine", "size-model")
+    assert "erbayes draw --design uniform-records" in alone and "compiles" not in alone
+
+
+def test_a_report_shows_records_only_if_asked_and_repeats_its_bytes(files):
+    labelled("--attributes", "a.csv", design="mixture")
+    page = files / "report.html"
+    done("report", "f")
+    bare = page.read_bytes()
+    done("report", "f")
+    assert page.read_bytes() == bare
+    text = bare.decode()
+    assert "lambda" not in text and "records were drawn at random, with chances by" in text.lower()
+    assert "erbayes draw --design mixture</td>" in text and "a record of it" not in text
+    done("report", "f", "--with-records", "name")
+    assert "a record of it" in page.read_text(encoding="utf-8")
+    told = refused("report", "f", "--with-records", "secret")
+    assert "f has no column 'secret' for --with-records; it has 'name'" in told
+    TRUE.rename_axis("record").rename("entity").to_csv("l.csv")
+    call = ("report", "p.csv", "l.csv", "-d", "uniform-records", "--with-records", "all")
+    assert "needs a folder" in refused(*call)

@@ -38,8 +38,9 @@ def test_the_table_is_that_of_python_with_notes_of_the_best_and_the_certified(fi
     )
     pd.testing.assert_frame_equal(table_of(result), curve.table(), check_dtype=False)
     (best,) = curve.best("pairwise-f1").threshold
-    assert f"note: {best:g} has the best estimate of pairwise-f1; the other 5 thresholds are" in result.stderr
-    assert f"note: {curve.certified('pairwise-precision', 0.5)}" in result.stderr
+    said = f"A threshold of {best:g} has the best estimate of pairwise-f1; the other 5 thresholds are"
+    assert said in result.stderr
+    assert str(curve.certified("pairwise-precision", 0.5)) in result.stderr
     assert "read " in result.stderr and "scores: score of edges.csv" in result.stderr
     with open("c.svg", encoding="utf-8") as picture:
         assert "<svg" in picture.read()

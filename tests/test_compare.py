@@ -160,3 +160,16 @@ def test_alarms_are_raised_under_the_name_of_each_prediction():
     expected = [f"{name}: {alarm}" for name, sample in alone for alarm in eb.alarms(sample, CHOSEN)]
     assert {text.split(":")[0] for text in expected} == {"old", "new"}
     assert [str(w.message) for w in raised if w.category is eb.Alarm] == expected
+
+
+def test_a_sentence_says_which_prediction_is_above():
+    labels = {i: i // 4 for i in range(400)}
+    by = {name: {i: i // size for i in range(400)} for name, size in (("old", 2), ("new", 3), ("same", 2))}
+    found = eb.compare(by, labels, eb.UniformClusters(), ["b3-recall", "cluster-recall"])
+    first, second, third, _ = found.sentence(0.9).split(". ")[:4]
+    row = found.differences(0.9).iloc[0]
+    assert first.startswith(f"In b3-recall, new is above old by {row.estimate:.4f} (90 % interval ")
+    assert second.startswith("In cluster-recall, new and old cannot be told apart (difference ")
+    assert third.startswith("In b3-recall, same and old cannot be told apart (difference ")
+    backwards = eb.compare({n: by[n] for n in ("new", "old")}, labels, eb.UniformClusters(), "b3-recall")
+    assert backwards.sentence().startswith(f"In b3-recall, old is below new by {row.estimate:.4f} ")

@@ -111,6 +111,8 @@ GUARDED = {
 
 NEEDS_NONE = {
     "analyses.SEED": "a seed",
+    "answers.GAP": "a limit of display: the blanks that rich puts between columns",
+    "answers.WIDTH": "a limit of display: no table is as wide",
     "bounded_means.HALVINGS": "a limit of work: further halvings change no digit",
     "bounded_means.ROUNDING": "a limit of rounding",
     "candidates.CELLS": "a limit of memory: tests compare it with a smaller one",
@@ -154,7 +156,6 @@ NEEDS_NONE = {
     "places.ORDER": "a stream of random numbers",
     "predictions.LARGE": "a limit of speed: both ways count the same, and tests set 0",
     "printing.FAULTS": "a limit of display",
-    "printing.WIDTH": "a limit of display: no table is as wide",
     "priors.NEAREST": "a limit of floats",
     "priors.NEVER": "a limit of floats",
     "priors.RAREST": "a limit of floats",

@@ -165,7 +165,7 @@ def refused(picture):
 
 def test_the_demo_says_what_is_missing(tmp_path, monkeypatch):
     picture = tmp_path / "found.png"
-    assert "found.docx: the name of a picture ends in ." in refused(tmp_path / "found.docx")
+    assert "found.docx: the name of this file ends in .svg, .png" in refused(tmp_path / "found.docx")
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "matplotlib.figure", None)
         assert "the picture needs matplotlib: pip install 'erbayes[plots]'" in refused(picture)

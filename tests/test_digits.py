@@ -81,3 +81,11 @@ def test_what_is_shown_is_a_copy():
     before = table.copy()
     digits.shown(table)
     pd.testing.assert_frame_equal(table, before)
+
+
+def test_thresholds_have_the_digits_by_which_they_differ():
+    assert digits.tell_apart([1.5, 2.0, 2.0]) == 6
+    close = [0.99999991, 0.99999994, 1.0]
+    n = digits.tell_apart(close)
+    assert n == 8 and len({f"{x:.{n}g}" for x in close}) == 3 > len({f"{x:.{n - 1}g}" for x in close})
+    assert digits.tell_apart([0.1, np.nextafter(0.1, 1)]) == 17

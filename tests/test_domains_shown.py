@@ -40,7 +40,7 @@ def shown(*args, command="estimate", prediction=("p.csv",)):
     )
     found = run(command, *prediction, "l.parquet", *always, *args)
     assert found.exit_code == 0, found.output
-    return pd.DataFrame(json.loads(found.stdout)), found.stderr
+    return pd.DataFrame(json.loads(found.stdout)["estimates"]), found.stderr
 
 
 def sample():
@@ -88,11 +88,11 @@ def test_links_across_sources(files):
     )
     for more in ((), SCANNED):
         found = pd.DataFrame(
-            json.loads(run("estimate", "p.csv", *given, "--attributes", "a.csv", *more).stdout)
+            json.loads(run("estimate", "p.csv", *given, "--attributes", "a.csv", *more).stdout)["estimates"]
         )
         same(found, wanted)
     compared = run("compare", "q.csv", "p.csv", *given, "--attributes", "a.csv")
-    assert [row["metric"] for row in json.loads(compared.stdout)] == ACROSS
+    assert [row["metric"] for row in json.loads(compared.stdout)["estimates"]] == ACROSS
     assert "ask for two results" in refused("estimate", "p.csv", *given, "--by", "region")
 
 

@@ -141,8 +141,8 @@ def test_what_an_engine_lacks_is_listed():
         ("bootstrap", "mean-cluster-size"): "not among its metrics",
     }
     for line in (
-        "a < b has no estimate of b3-recall, mean-cluster-size",
-        "bootstrap has no estimate of mean-cluster-size",
+        "a < b has no estimate of b3-recall, mean-cluster-size: nothing <but> precision.",
+        "bootstrap has no estimate of mean-cluster-size: not among its metrics.",
     ):
         assert line in repr(found) and f"<p>{html.escape(line)}</p>" in found._repr_html_()
     assert "<table" in found._repr_html_()

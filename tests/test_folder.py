@@ -15,6 +15,7 @@ import pytest
 
 import erbayes as eb
 from erbayes import labels as sampling
+from erbayes._internal import cells
 from erbayes._internal.errors import DataError
 from erbayes.labels import read_labels
 from erbayes.labels.drawing.sheets import guarded, read_sheet, unguarded, write_sheet
@@ -188,6 +189,10 @@ def test_guards_are_taken_off_only_if_they_were_put_on():
     texts = ["".join(rng.choice(letters, rng.integers(1, 6))) for _ in range(5000)]
     assert [unguarded(guarded(t)) for t in texts] == texts
     assert len({guarded(t) for t in texts}) == len(set(texts))
+    table, found = cells.guard(pd.DataFrame({"left": [*texts, "-5", "+1e3", "007"], "n": -1.5}))
+    assert table["left"].map(cells.unguard).tolist() == [*texts, "-5", "+1e3", "007"]
+    assert table["left"].tolist()[-3:] == ["-5", "+1e3", "007"] and (table["n"] == -1.5).all()
+    assert found and all(f"'{text}" in set(table["left"]) for text in found)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

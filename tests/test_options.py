@@ -30,13 +30,13 @@ ASSIST = {"assist", "assist-cluster"}
 BY = {"by", "across", "attributes"}
 CHEAP = {"cheap", "cheap-drawn", "cheap-threshold"}
 OWN = {
-    "estimate": {"worst-cases", "engine", "side-by-side", "format", "output"} | ASSIST | BY | CHEAP,
-    "compare": {"format", "output"} | ASSIST | BY,
-    "report": {"title", "statistic", "feature", "format", "output"} | ASSIST | BY,
+    "estimate": {"worst-cases", "engine", "side-by-side", "format", "output", "strict"} | ASSIST | BY | CHEAP,
+    "compare": {"format", "output", "strict"} | ASSIST | BY,
+    "report": {"title", "with-records", "statistic", "feature", "output"} | ASSIST | BY,
     "plan": {"half-width", "per-unit", "per-record", "per-cheap", "budget", "format", "output"} | CHEAP,
     "check": {"min-precision", "min-recall", "min", "once", "format", "output"},
 }
-LACKS = {"check": {"metrics", "all", "interval"}}
+LACKS = {"check": {"metrics", "interval"}}
 """Shared options that a command does not take: those of class `Asked`."""
 COMMANDS = {c.name: c.callback for c in app.registered_commands if c.name in OWN}
 

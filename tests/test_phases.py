@@ -290,7 +290,7 @@ def test_the_shell_is_python(folder, scanned):
     shown = run("estimate", *SHELL, *BOTH, *CHEAPLY, *(["--memory-limit", "1GB"] if scanned else []))
     assert shown.exit_code == 0, shown.output
     found = two_phases.TwoPhase(sample_of(CHEAP, RECORDS))(SAMPLE, PR).table()
-    rows = json.loads(shown.stdout)
+    rows = json.loads(shown.stdout)["estimates"]
     assert [row["method"] for row in rows] == ["two phases"] * 2
     for name in ("estimate", "lower", "upper", "lambda", "worth"):
         np.testing.assert_allclose([row[name] for row in rows], found[name])
@@ -312,7 +312,10 @@ def test_a_plan_splits_a_budget(folder):
     costs = ("--budget", "2400", "--per-cheap", "0.1", "--per-unit", "4", "--per-record", "0.5")
     shown = run("plan", *SHELL, *BOTH, *CHEAPLY, *costs)
     assert shown.exit_code == 0, shown.output
-    rows, found = json.loads(shown.stdout), two_phases.TwoPhase(sample_of(CHEAP, RECORDS))(SAMPLE, PR)
+    rows, found = (
+        json.loads(shown.stdout)["estimates"],
+        two_phases.TwoPhase(sample_of(CHEAP, RECORDS))(SAMPLE, PR),
+    )
     cost = 4 + 0.5 * TRUTH.map(TRUTH.value_counts()).iloc[RECORDS[:150]].mean()
     for row, correlation in zip(rows, found.correlation, strict=True):
         best = phases(2400, correlation, careful=cost, cheap=0.1)
@@ -339,7 +342,7 @@ def test_a_metric_that_cheap_labels_do_not_help_is_planned_alone(folder):
         "1",
     )
     assert shown.exit_code == 0, shown.output
-    for row in json.loads(shown.stdout):
+    for row in json.loads(shown.stdout)["estimates"]:
         assert (row["careful"], row["cheap"], row["width"], row["correlation"]) == (100, 0, 1, None)
         assert row["note"]
 

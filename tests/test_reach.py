@@ -381,7 +381,7 @@ def test_the_shell_leaves_it_open_with_the_reason(tmp_path, monkeypatch):
         shown = run(*words, option, "0.3")
         assert shown.exit_code == 3
         assert "but 14.3% of all predicted links lie in predicted clusters larger" in shown.stdout
-    (row,) = json.loads(run(*words, "--min-precision", "0.3", "--format", "json").stdout)
+    (row,) = json.loads(run(*words, "--min-precision", "0.3", "--format", "json").stdout)["estimates"]
     assert row["verdict"] == "open" and row["reason"].startswith("14.3% of all") and row["further"] is None
     shown = run(*words, "--min", "b3-recall=0.3")
     assert shown.exit_code == 0 and "reason" not in shown.stdout

@@ -767,6 +767,11 @@ def shell(*args, command="estimate"):
     return CliRunner().invoke(app, [command, *map(str, args), *options])
 
 
+def rows_of(answer):
+    """Rows of an answer in JSON, without the files that were read."""
+    return json.loads(answer.stdout)["estimates"]
+
+
 @pytest.mark.parametrize("kind", ["strings", "integers"])
 def test_the_command_line_scans_folders_databases_and_large_files(tmp_path, monkeypatch, kind):
     prediction, labels, _ = population(2, kind=kind)
@@ -782,21 +787,21 @@ def test_the_command_line_scans_folders_databases_and_large_files(tmp_path, monk
     for args in (("p",), ("x.duckdb", "--table", "a b"), ("p.parquet", "--memory-limit", "1GB")):
         found = shell(tmp_path / args[0], path, *args[1:])
         assert found.exit_code == 0, found.stderr
-        assert found.stdout == wanted.stdout
+        assert rows_of(found) == rows_of(wanted)
         assert "; no duplicates among all records of the" in found.stderr
     monkeypatch.setattr("erbayes.cli.predictions.LARGE", 0)
     for name in ("p.parquet", "p.csv.gz"):
         found = shell(tmp_path / name, path)
-        assert found.stdout == wanted.stdout and "scanned" in found.stderr
+        assert rows_of(found) == rows_of(wanted) and "scanned" in found.stderr
     monkeypatch.setattr("erbayes.cli.predictions.find_spec", lambda name: None)
     found = shell(tmp_path / "p.parquet", path)
-    assert found.stdout == wanted.stdout and "scanned" not in found.stderr
+    assert rows_of(found) == rows_of(wanted) and "scanned" not in found.stderr
     found = shell(tmp_path / "x.duckdb", path, "--table", "none")
     assert (
         found.exit_code == 2 and "x.duckdb has no table 'none'; it has 'a b', 's.1.p\"; --'" in found.stderr
     )
     found = shell(tmp_path / "x.duckdb", path, "--table", 's.1.p"; --')
-    assert found.stdout == wanted.stdout
+    assert rows_of(found) == rows_of(wanted)
 
 
 @pytest.mark.parametrize("command", [["report", "--metrics", "pairwise-f1"], ["plan", "--half-width", "0.1"]])
@@ -827,11 +832,11 @@ def test_what_duckdb_cannot_unpack_is_read(tmp_path, monkeypatch, packing):
     path, packed = tmp_path / "l.csv", tmp_path / f"p.csv.{packing}"
     pd.DataFrame({"record": labels.index, "entity": labels.to_numpy()}).to_csv(path, index=False)
     frame_of(prediction).to_csv(packed, index=False)
-    wanted = shell(parquet(frame_of(prediction), tmp_path), path).stdout
+    wanted = rows_of(shell(parquet(frame_of(prediction), tmp_path), path))
     monkeypatch.setattr("erbayes.cli.predictions.LARGE", 0)
     found = shell(packed, path)
     scanned = shell(packed, path, "--memory-limit", "1GB").stderr.splitlines()
-    assert found.stdout == wanted and found.stderr.splitlines()[1:] == scanned[2:]
+    assert rows_of(found) == wanted and found.stderr.splitlines()[1:] == scanned[2:]
     with pytest.raises(
         eb.DataError, match=rf"cannot scan .*p.csv.{packing}: DuckDB unpacks '.gz', '.zst' only"
     ):
@@ -886,7 +891,7 @@ def test_the_command_line_compares_scans(tmp_path, monkeypatch, args, large):
         == ("new: 300 records scanned" in found.stderr)
         == (large or args in COMPARED[:4])
     )
-    (row,) = [row for row in json.loads(found.stdout) if " - " in row["prediction"]]
+    (row,) = [row for row in json.loads(found.stdout)["estimates"] if " - " in row["prediction"]]
     wanted = (
         eb.compare(
             {"old": old, "new": new},
@@ -932,7 +937,7 @@ def test_the_command_line_compares_on_common_records(tmp_path, monkeypatch, args
     scanned = [line for line in found.stderr.splitlines() if "scanned" in line]
     assert [line.split(" records")[0] for line in scanned] in ([], ["old: 268", "new: 268"])
     assert scanned or not (large or args in COMPARED[:4])
-    (row,) = [row for row in json.loads(found.stdout) if " - " in row["prediction"]]
+    (row,) = [row for row in json.loads(found.stdout)["estimates"] if " - " in row["prediction"]]
     wanted = eb.compare(
         {"old": old, "new": new},
         labels,

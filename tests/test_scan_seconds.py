@@ -404,7 +404,17 @@ def test_scans_are_compared_with_help(files):
 
 # In the shell
 
-SHELL = ("labels.csv", "--design", "uniform-records", "--drawn", "drawn.csv", "--all", "--format", "json")
+SHELL = (
+    "labels.csv",
+    "--design",
+    "uniform-records",
+    "--drawn",
+    "drawn.csv",
+    "--metrics",
+    "all",
+    "--format",
+    "json",
+)
 
 
 @pytest.mark.parametrize(
@@ -428,7 +438,7 @@ def test_the_shell_is_python(files, prediction, options):
         named += ["--cluster", "cluster"]
     shown = run("estimate", prediction, *SHELL, *options, *named)
     assert shown.exit_code == 0, shown.output
-    rows = pd.DataFrame(json.loads(shown.stdout))
+    rows = pd.DataFrame(json.loads(shown.stdout)["estimates"])
     wanted = eb.assisted(clusters, labels, design, eb.metrics.ALL, by=second).table()
     for name in ("estimate", "lower", "upper", "lambda"):
         np.testing.assert_allclose(rows[name].to_numpy(dtype=float), wanted[name], rtol=1e-9)

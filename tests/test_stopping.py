@@ -655,7 +655,7 @@ def test_a_fault_or_a_wrong_order_leaves_the_shell_undecided(tmp_path, monkeypat
     words = ("check", "p.csv", "l.csv", "--design", "uniform-clusters", "--drawn", "drawn.csv")
     shown = run(*words, "--min", "cluster-recall=0.4")
     assert shown.exit_code == 3 and "its draws contradict each other" in shown.stdout
-    (row,) = json.loads(run(*words, "--min", "cluster-recall=0.4", "--format", "json").stdout)
+    (row,) = json.loads(run(*words, "--min", "cluster-recall=0.4", "--format", "json").stdout)["estimates"]
     assert row["lower"] is None and row["upper"] is None and row["verdict"] == "open"
 
 
@@ -671,7 +671,7 @@ def test_the_shell_checks_what_python_checks(folder):  # noqa: F811
     ):
         wanted = check(sample, minimum, rule)
         assert run(*CHECK, *words, *once).stdout.splitlines() == wanted.sentences()
-        rows = json.loads(run(*CHECK, *words, *once, "--format", "json").stdout)
+        rows = json.loads(run(*CHECK, *words, *once, "--format", "json").stdout)["estimates"]
         table = wanted.table().reset_index()
         assert [row["verdict"] for row in rows] == table["verdict"].tolist()
         assert [row["lower"] for row in rows] == pytest.approx(table["lower"].tolist())

@@ -1,5 +1,6 @@
 """The curve of thresholds: its estimates, bands, sets of the best and certificates."""
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -461,3 +462,14 @@ def test_the_size_model_tells_the_probability_of_each_threshold_to_be_best():
         truth.append(predicted - common + true - common)
     table = curve.loss(1, 1, level=0.99)
     assert ((table.lower <= truth) & (truth <= table.upper)).all()
+
+
+def test_thresholds_close_to_1_are_told_apart_in_words():
+    edges = EDGES.assign(score=1 - 1e-7 / (10 + EDGES["score"] - EDGES["score"].min()))
+    curve = eb.thresholds(edges, LABELS, DESIGN, "pairwise-precision", records=TRUTH.index)
+    said = str(curve.certified("pairwise-precision", 0.5))
+    at, text = (
+        curve.certified("pairwise-precision", 0.5).threshold,
+        re.search(r"threshold of (\S+),", said)[1],
+    )
+    assert text != "1" and np.abs(curve.thresholds - float(text)).argmin() == list(curve.thresholds).index(at)

@@ -219,6 +219,17 @@ def test_a_domain_without_draws_beside_others(engine, names):
         assert (table["reason"].eq("no labelled record is in this domain") == of_last).all()
 
 
+@pytest.mark.parametrize("engine", [None, Resampled(replicates=60)])
+def test_a_domain_whose_denominator_is_0_is_not_without_labels(engine):
+    """Records of y are predicted singletons: they make no link that could be right, and have labels."""
+    groups = {i: "x" if i < 60 else "y" for i in range(120)}
+    prediction, labels = {i: i // 2 if i < 60 else i for i in range(120)}, {i: i // 3 for i in range(120)}
+    sample = eb.Sample(eb.measure(prediction, labels), eb.UniformClusters())
+    found = eb.by_domain(sample, groups, ["pairwise-precision", "b3-recall"], engine=engine, rng=1).table()
+    reason = found.set_index(["domain", "metric"])["reason"]
+    assert reason["y", "pairwise-precision"] == EMPTY and not reason["y", "b3-recall"]
+
+
 def test_the_page_says_why():
     page = report(SAMPLE, [m.pairwise_recall, m.b3_precision])
     for engine in ("closed form", "jackknife"):
@@ -233,12 +244,12 @@ def test_the_shell_prints_null_and_why(tmp_path):
         files.append(str(tmp_path / f"{name}.csv"))
         pd.Series(rows).rename_axis("record").rename("cluster").reset_index().to_csv(files[-1], index=False)
     call = ["estimate", *files, "--design", "uniform-clusters", "--metrics", "b3-precision,pairwise-recall"]
-    rows = json.loads(CliRunner().invoke(app, [*call, "--format", "json"]).stdout)
+    rows = json.loads(CliRunner().invoke(app, [*call, "--format", "json"]).stdout)["estimates"]
     assert [row["reason"] for row in rows] == ["", EMPTY]
     assert [rows[1][c] for c in ("estimate", "se", "lower", "upper")] == [None] * 4
     assert isinstance(rows[0]["estimate"], float)
     call = ["plan", *call[1:], "--half-width", "0.1"]
-    rows = json.loads(CliRunner().invoke(app, [*call, "--format", "json"]).stdout)
+    rows = json.loads(CliRunner().invoke(app, [*call, "--format", "json"]).stdout)["estimates"]
     assert [row["reason"] for row in rows] == ["", EMPTY] * 2
     assert [rows[1][c] for c in ("n", "n_low", "n_high", "cost")] == [None] * 4
     assert isinstance(rows[0]["n"], int)

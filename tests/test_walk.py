@@ -85,15 +85,24 @@ def test_columns_that_a_folder_knows_are_not_asked_for(files):  # noqa: F811
 def test_a_person_reads_twenty_thresholds_and_a_program_all(files):  # noqa: F811
     call = ("thresholds", "edges.csv", "labels.csv", "--records", "ids.csv")
     call += tuple(shlex.split("--design uniform-records --drawn drawn.csv -m f1"))
-    everything = json.loads(run(*call, "--at", "45", "--format", "json").stdout)
+    everything = json.loads(run(*call, "--at", "45", "--format", "json").stdout)["estimates"]
     shown = run(*call, "--at", "45")
-    assert shown.stdout.count("pairwise-f1") == 20
+    answer, bands, blank, head, _, *rows = shown.stdout.splitlines()
+    assert answer.startswith("A threshold of ") and "cover a metric at all thresholds" in bands and not blank
+    assert head.split() == ["threshold", "pairwise-f1"] and len(rows) == 20
     assert f"note: 20 of {len(everything)} thresholds are shown; --format csv has all" in shown.stderr
     few = run(*call, "--at", "3")
     assert "are shown" not in few.stderr
 
 
-@pytest.mark.parametrize("engine, told", [(named.Resampled(), True), (named.ClosedForm(), False)])
+class Compiled(named.Resampled):
+    """An engine that compiles a model first, as those with a method `refuse_sample` do."""
+
+    def refuse_sample(self, sample):
+        """Refuse nothing."""
+
+
+@pytest.mark.parametrize("engine, told", [(Compiled(), True), (named.ClosedForm(), False)])
 def test_a_line_while_the_advised_model_compiles(folder, monkeypatch, engine, told):  # noqa: F811
     monkeypatch.setattr(named, "advise", lambda sample, metrics: (engine, "because"))
     shown = run("estimate", "p.csv", "l.parquet", "-d", *SEEN, "--engine", "advised")

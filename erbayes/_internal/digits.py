@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,13 @@ def error(value: float, places: int) -> str:
     """Return the text of a standard error, which is "0" only if the standard error is 0."""
     rounds_away = np.isfinite(value) and 0 < value < 0.5 * 10.0**-places
     return "0" if value == 0 else f"{value:.1g}" if rounds_away else text(value, places)
+
+
+def tell_apart(values: Iterable[float], least: int = 6) -> int:
+    """Return the number of significant digits, `least` or more, by which different values differ."""
+    different = set(values)
+    rounded = (len({f"{x:.{n}g}" for x in different}) for n in range(least, 17))
+    return next((n for n, left in enumerate(rounded, least) if left == len(different)), 17)
 
 
 def shorten_id(x: Any) -> str:

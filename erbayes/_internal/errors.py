@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import Enum
 from importlib import import_module
 from numbers import Real
+from types import MappingProxyType
 from typing import Any
 
 
 class Remedy(Enum):
-    """Remedies of errors, in the words of Python. The command line has its own words for them."""
+    """Remedies of errors, in the words of Python. The command line has its own words (see `speaking`)."""
 
     MISSING = "choose a policy to go on: missing=Missing.OMIT, Missing.SINGLETON or Missing.TOGETHER"
     DIFFERING = "choose Missing.COMMON to compare them on the records that they share"
@@ -74,7 +77,26 @@ class Remedy(Enum):
         "look at these answers again, or draw pairs of bands that end higher: pairs.draw(..., bands=[...])"
     )
     THRESHOLD = "choose the rows that are links and two columns, or threshold=x"
+    SIZE_MODEL = "a size model needs UniformRecords, UniformClusters, DistinctEntities or BySize"
     WORST_CASES = "ask more annotators, and report labels.worst_cases next to the estimates"
+
+
+_WORDS: ContextVar[Mapping[Remedy, str]] = ContextVar("words", default=MappingProxyType({}))
+
+
+@contextmanager
+def speaking(words: Mapping[Remedy, str]) -> Iterator[None]:
+    """Name remedies of errors and alarms that are made inside in other words than those of Python."""
+    token = _WORDS.set({**_WORDS.get(), **words})
+    try:
+        yield
+    finally:
+        _WORDS.reset(token)
+
+
+def _in_words(remedies: Sequence[Remedy]) -> list[str]:
+    """Return remedies in the words of the door that the user came through."""
+    return [_WORDS.get().get(remedy, remedy.value) for remedy in remedies]
 
 
 class DataError(ValueError):
@@ -88,7 +110,7 @@ class DataError(ValueError):
         The message without remedies. Control characters are escaped, so that no file can send commands to a
         terminal.
     *remedies : Remedy
-        Their values end the message. Both are attributes too.
+        They end the message, in the words of Python or of the shell. Both are attributes too.
 
     Examples
     --------
@@ -101,7 +123,7 @@ class DataError(ValueError):
 
     def __init__(self, what: str, *remedies: Remedy) -> None:
         self.what, self.remedies = printable(what), remedies
-        super().__init__("; ".join([self.what, *(remedy.value for remedy in remedies)]))
+        super().__init__("; ".join([self.what, *_in_words(remedies)]))
 
 
 class NotIdentified(DataError):
@@ -127,8 +149,7 @@ class Sentence(str):
     remedies: tuple[Remedy, ...]
 
     def __new__(cls, what: str, grade: Grade, *remedies: Remedy) -> Sentence:
-        words = [remedy.value for remedy in remedies]
-        sentence = super().__new__(cls, in_one(what, words))
+        sentence = super().__new__(cls, f"{'; '.join([what, *_in_words(remedies)])}." if remedies else what)
         sentence.what, sentence.grade, sentence.remedies = what, grade, remedies
         return sentence
 
@@ -139,11 +160,6 @@ class Sentence(str):
     def about(self, place: str) -> Sentence:
         """Return the sentence with `place` in front, such as the name of a domain or an engine."""
         return Sentence(f"{place}{self.what}", self.grade, *self.remedies)
-
-
-def in_one(what: str, remedies: Sequence[str]) -> str:
-    """Return one sentence of an alarm and its remedies in words."""
-    return f"{'; '.join([what, *remedies])}." if remedies else what
 
 
 def grade_of(sentence: str) -> Grade:

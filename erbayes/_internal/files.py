@@ -27,6 +27,7 @@ from pyarrow.compute import field
 from pyarrow.csv import ConvertOptions, ParseOptions, read_csv
 from pyarrow.dataset import dataset
 
+from .cells import unguard
 from .errors import DataError, Remedy
 from .known_columns import JOIN, find_known
 from .tables import is_whole_decimal, refuse_columns, refuse_names
@@ -113,7 +114,9 @@ def read_rows(path: Path, record: str | None, wanted: pd.Index | None = None) ->
             # source and id may be one id, which a look-up of ids alone does not find
             sources = find_known(names, "source")
             frame: pd.DataFrame = rows.to_table(
-                filter=None if wanted is None or sources else field(key).cast("string").isin(pa.array(wanted, pa.string()))
+                filter=None
+                if wanted is None or sources
+                else field(key).cast("string").isin(pa.array(wanted, pa.string()))
             ).to_pandas()
         except (OSError, ArrowException) as error:
             raise DataError(f"cannot read {path}: {error}") from error
@@ -149,6 +152,12 @@ def _add_text(frame: pd.DataFrame) -> pd.DataFrame:
     frame = frame.copy(deep=False)
     # before pandas 3 astype makes the text "<NA>" of what is missing
     frame[columns] = frame[columns].astype("str").where(frame[columns].notna())
+    # cells that were guarded when they were written are what they were
+    for name, column in frame.items():
+        if pd.api.types.infer_dtype(column.head(), skipna=True) == "string":
+            guarded = column.str.startswith("'", na=False).astype(bool)
+            if guarded.any():
+                frame[name] = column.where(~guarded, column[guarded].map(unguard))
     return frame
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from .._internal.arrays import Seed
+from .._internal.digits import shown
 from .._internal.errors import Alarm, DataError, Remedy, head, member
 from .._internal.policies import Missing
 from ..design.contract import Design
@@ -26,6 +27,7 @@ from ..large.scanning import refuse_different_records
 from ..large.sources import lies_elsewhere
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..metrics.intervals import Kind, check_level
+from ..metrics.sentences import choose_quoted, describe_difference
 from ..metrics.simultaneous import simultaneous_level
 from ..metrics.uncertain import Draws, Normal, Pictured
 from ..units.clustering import Clustering
@@ -82,6 +84,26 @@ class Comparison(Pictured):
         return table.sort_values(
             "difference", key=lambda d: pd.factorize(d)[0], kind="stable", ignore_index=True
         )
+
+    def sentence(self, level: float = 0.95, kind: Kind | None = None) -> str:
+        """Return in words how predictions differ from the first, by precision and recall or the first two.
+
+        Examples
+        --------
+        >>> import erbayes as eb
+        >>> labels, old, new = ({i: i // size for i in range(120)} for size in (4, 2, 3))
+        >>> print(compare({"old": old, "new": new}, labels, eb.UniformClusters(), "b3-recall").sentence())
+        In b3-recall, new is above old by 0.083 (95 % interval 0.054 to 0.113).
+        """
+        table = self.differences(level, kind)
+        first, *others = self.predictions
+        sentences = []
+        for new, name in product(others, choose_quoted([m.name for m in self.metrics])):
+            rows = table[(table["difference"] == f"{new} - {first}") & (table["metric"] == name)]
+            said = {str(column): cell for column, (cell,) in shown(rows).items()}
+            bounds = rows[["lower", "upper"]].to_numpy()[0].tolist()
+            sentences.append(describe_difference(name, first, new, bounds, f"{100 * level:g}", said))
+        return " ".join(sentences)
 
     def levels(
         self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, Seed
+from .._internal.digits import tell_apart
 from .._internal.errors import Alarm, DataError, NotIdentified, number
 from ..design.contract import Design
 from ..design.sample import Sample
@@ -63,7 +64,8 @@ class Certificate:
 
     `threshold`, `lower`: the certified threshold, and the lower limit there; None if none is certified;
     `next`: the threshold at which the order stopped; None if it did not; `draws`: about how many further
-    draws would certify the next one, if their labels are like those there are; `skipped`, `effective`: if
+    draws would certify the next one, if their labels are like those there are; `digits`: significant digits
+    that tell thresholds apart; `skipped`, `effective`: if
     none is certified, the threshold with most effective draws of those that have too few and an estimate of
     `least` or more, and their number; None if there is none.
     """
@@ -75,30 +77,35 @@ class Certificate:
     lower: float | None
     next: float | None
     draws: float | None
+    digits: int
     skipped: float | None = None
     effective: float | None = None
 
     def __str__(self) -> str:
         said = f"No threshold is certified to have {self.metric} of {self.least:g} or more"
         if self.threshold is not None:
-            said = f"At a threshold of {self.threshold:g}, {self.metric} is {self.least:g} or more"
+            at = self._write(self.threshold)
+            said = f"At a threshold of {at}, {self.metric} is {self.least:g} or more"
         said += f" ({self.level:.0%} confidence)."
         if self.threshold is None and self.next is None:
             said += " Even without an error, the effective draws would be too few at every threshold."
         elif self.draws is not None and np.isinf(self.draws):
             unsure = self.skipped is not None
             where = "first threshold with enough effective draws" if unsure else "next threshold"
-            said += f" The {where}, {self.next:g}, has an estimate below that."
+            said += f" The {where}, {self._write(self.next)}, has an estimate below that."
         elif self.draws is not None:
-            said += f" About {self.draws:,.0f} further draws would certify {self.next:g}."
+            said += f" About {self.draws:,.0f} further draws would certify {self._write(self.next)}."
         if self.skipped is not None and self.effective is not None:
             needed, there = np.ceil(_count_needed(self.least, self.level)), np.floor(self.effective)
             said += (
-                f" It takes {needed:.0f} effective draws, and {self.skipped:g}, whose estimate is not below, "
-                f"has {there:.0f}: label more records, or draw them by the design mixture, which meets links "
-                "sooner."
+                f" It takes {needed:.0f} effective draws, and {self._write(self.skipped)}, whose estimate is "
+                f"not below, has {there:.0f}: label more records, or draw them by the design mixture, which "
+                "meets links sooner."
             )
         return said
+
+    def _write(self, threshold: float | None) -> str:
+        return f"{threshold:.{self.digits}g}"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -182,10 +189,11 @@ class Curve(Pictured):
             draws = float(np.ceil(n * (((x[passed] - lower[passed]) / gap) ** 2 - 1))) if gap > 0 else np.inf
         at, limit, name = [*self.thresholds.tolist(), None], lower.tolist(), self.metrics[place].name
         if passed > begin:
-            return Certificate(name, least, level, at[passed - 1], limit[passed - 1], at[passed], draws)
+            best = at[passed - 1], limit[passed - 1], at[passed]
+            return Certificate(name, least, level, *best, draws, self.digits)
         few = np.where(x[:begin] >= least, effective[:begin], 0.0)
         skipped = (at[int(few.argmax())], float(few.max())) if few.any() else (None, None)
-        return Certificate(name, least, level, None, None, at[passed], draws, *skipped)
+        return Certificate(name, least, level, None, None, at[passed], draws, self.digits, *skipped)
 
     def loss(self, false: float, missed: float, level: float = 0.95) -> pd.DataFrame:
         """Return the expected loss of each threshold, if a false and a missed link have these costs.
@@ -216,6 +224,11 @@ class Curve(Pictured):
         table["best"] = (least / least.sum(axis=1, keepdims=True)).mean(axis=0)
         table["regret"] = table["loss"] - loss.min(axis=1).mean()
         return pd.DataFrame(table)
+
+    @property
+    def digits(self) -> int:
+        """Return the number of significant digits by which all thresholds differ."""
+        return tell_apart(self.thresholds.tolist())
 
     @property
     def _census(self) -> bool:

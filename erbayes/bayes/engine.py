@@ -13,6 +13,7 @@ from ..engine import PooledDraws
 from ..metrics.columns import TRUE_LINKS
 from ..metrics.definitions import Metric
 from ..metrics.uncertain import Draws
+from .evidence import need_design
 from .fit import Fit, fast
 from .model import SizeModel
 from .totals import identifies
@@ -38,6 +39,10 @@ class Modelled:
 
     model: SizeModel = field(default_factory=SizeModel)
     draws: int = 1000
+
+    def refuse_sample(self, sample: Sample) -> None:
+        """Refuse a sample that no size model can use, before anything is compiled."""
+        need_design(sample)
 
     def fitted(self, sample: Sample, rng: Seed = None) -> Fit:
         """Return the fit of a sample."""
@@ -86,6 +91,10 @@ class Pooled:
     """
 
     modelled: Modelled = field(default_factory=Modelled)
+
+    def refuse_sample(self, sample: Sample) -> None:
+        """Refuse a sample that no size model can use, before anything is compiled."""
+        need_design(sample)
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> PooledDraws:
         """Return pooled draws of metrics, (chain, draw, k)."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
-from .._internal.errors import NotIdentified
+from .._internal.errors import NotIdentified, Remedy
 from ..auxiliary.second import Second
 from ..design.contract import SelectedBySize
 from ..design.sample import Sample, need_sample
@@ -81,7 +81,7 @@ class Evidence:
     @classmethod
     def of(cls, sample: Sample, second: Second | None = None) -> Evidence:
         """Count the evidence of a sample of entities, and refuse units without it."""
-        design, units = _need_design(sample), sample.units
+        design, units = need_design(sample), sample.units
         draws = np.bincount(sample.expansion.unit, minlength=len(units))
         known, size, common = units.known, units.size, units.column(COMMON_LINKS)
         assert known is not None
@@ -139,7 +139,7 @@ def _count_entities(grid: SizeGrid, known: KnownTotals, entities: Entities) -> d
     }
 
 
-def _need_design(sample: Sample) -> SelectedBySize:
+def need_design(sample: Sample) -> SelectedBySize:
     """Return the design of a sample, and refuse a sample that no size model can use."""
     need_sample(sample)
     units, design = sample.units, sample.design
@@ -150,8 +150,7 @@ def _need_design(sample: Sample) -> SelectedBySize:
         )
     if not isinstance(design, SelectedBySize):
         raise NotIdentified(
-            f"under {type(design).__name__} the chance of an entity is no known function of its size; "
-            "a size model needs UniformRecords, UniformClusters, DistinctEntities or BySize"
+            "the chance of an entity is no known function of its size under this design", Remedy.SIZE_MODEL
         )
     if units.known is None or not units.known.singletons:
         raise NotIdentified(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import erbayes as eb
 
-from .._internal.errors import DataError
+from .._internal.errors import DataError, Grade, NotIdentified, Sentence
 from .asked import Asked, KindName, Metrics
 from .inputs import One
 from .lazily import named_engines, pd
@@ -20,11 +20,12 @@ SEED = 1
 
 
 class Result(NamedTuple):
-    """What `erbayes estimate` prints: a table that a method made, after alarms."""
+    """What `erbayes estimate` prints: a table that a method made, alarms, and a sentence to quote."""
 
     table: pd.DataFrame
     method: str
     alarms: Sequence[str]
+    sentence: str = ""
 
 
 class Analysis:
@@ -121,25 +122,41 @@ class Engines(Analysis):
 
     def run(self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Metrics) -> Result:
         """Run the engines, with the alarms that they have of their own."""
-        three = [EngineName.CLOSED_FORM, EngineName.BOOTSTRAP, EngineName.SIZE_MODEL]
-        names = three if self.side_by_side else [self.engine or EngineName.CLOSED_FORM]
-        made = {name.value: named_engines.find_engine(name.value) for name in names}
-        if any(name in (EngineName.SIZE_MODEL, EngineName.POOL) for name in names):
-            message(COMPILES)
-        if self.engine is EngineName.ADVISED:  # whether it has a model, the sample decides
-            taken, _ = named_engines.advise(sample, metrics)
-            if named_engines.fits_a_model(taken):
-                message(COMPILES)
-        found = {name: engine(sample, metrics, SEED) for name, engine in made.items()}
         if self.side_by_side:
-            name, table = "", eb.side_by_side(found, metrics, level=inputs.level).table()
-        else:
-            ((name, result),) = found.items()
-            # an engine that draws has an interval of its own, unless one is asked for
-            own = self.option is not None and asked.interval is KindName.BETA_GAMMA
-            table = result.table(inputs.level, None if own else asked.kind).reset_index()
-        doubts = [doubt for result in found.values() for doubt in result.doubts]
-        return Result(table, name, [*eb.alarms(sample, metrics, table), *doubts])
+            return _set_side_by_side(sample, metrics, inputs.level)
+        name = self.engine or EngineName.CLOSED_FORM
+        result = _run_engine(name, sample, metrics)
+        # an engine that draws has an interval of its own, unless one is asked for
+        own = self.option is not None and asked.interval is KindName.BETA_GAMMA
+        kind = None if own else asked.kind
+        table = result.table(inputs.level, kind).reset_index()
+        alarms = [*eb.alarms(sample, metrics, table), *result.doubts]
+        return Result(table, name.value, alarms, result.sentence(inputs.level, kind))
+
+
+def _run_engine(name: EngineName, sample: eb.Sample, metrics: Metrics) -> Any:
+    """Return the result of an engine for a sample that suits it, after a note if it compiles a model."""
+    engine = named_engines.find_engine(name.value)
+    taken = named_engines.advise(sample, metrics)[0] if name is EngineName.ADVISED else engine
+    if isinstance(taken, named_engines.Modelling):
+        taken.refuse_sample(sample)
+        message(COMPILES)
+    return engine(sample, metrics, SEED)
+
+
+def _set_side_by_side(sample: eb.Sample, metrics: Metrics, level: float) -> Result:
+    """Return the results of three engines in one table, with a sentence for an engine without a result."""
+    found: dict[str, Any] = {}
+    for name in (EngineName.CLOSED_FORM, EngineName.BOOTSTRAP, EngineName.SIZE_MODEL):
+        try:
+            found[name.value] = _run_engine(name, sample, metrics)
+        except NotIdentified as why:
+            found[name.value] = why
+    both = eb.side_by_side(found, metrics, level=level)
+    results = [result for result in found.values() if not isinstance(result, NotIdentified)]
+    alarms = [*eb.alarms(sample, metrics, both.table()), *(doubt for one in results for doubt in one.doubts)]
+    lacking = [Sentence(said, Grade.NOTE) for said in both.describe_lacking()]
+    return Result(both.table(), "", [*alarms, *lacking], results[0].sentence(level))
 
 
 def choose_analysis(*analyses: Analysis) -> Analysis:

@@ -8,7 +8,7 @@ from enum import Enum
 import erbayes as eb
 
 from .._internal.errors import DataError, head
-from .options import flag, option, panel
+from .options import option, panel
 
 type Metrics = Sequence[eb.metrics.Metric]
 
@@ -26,8 +26,9 @@ class KindName(Enum):
 class Asked:
     """Options of the metrics and their kind of interval."""
 
-    metrics: str | None = option("Names with commas, such as precision,recall: see erbayes metrics.", "-m")
-    every: bool = flag("Estimate every metric, instead of --metrics.", "--all")
+    metrics: str | None = option(
+        "Names with commas, such as precision,recall, or all: see erbayes metrics.", "-m"
+    )
     interval: KindName = option(
         "Kind of interval. symmetric: on the logit scale for shares, on the log scale for counts. "
         "anytime: valid if labels are looked at again and again.",
@@ -49,9 +50,9 @@ class Asked:
     def chosen_metrics(self) -> Metrics:
         """Return the metrics that the options name."""
         if self.metrics is None:
-            return eb.metrics.ALL if self.every else eb.metrics.USUAL
-        if self.every:
-            raise DataError("--all names every metric and --metrics names some: leave out one of the two")
+            return eb.metrics.USUAL
+        if self.metrics == "all":
+            return eb.metrics.ALL
         return eb.metrics.chosen(name.strip() for name in self.metrics.split(","))
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import erbayes as eb
 
-from .._internal.errors import DataError, Remedy, head
+from .._internal.errors import DataError, Remedy, head, speaking
 from .analyses import Analysis, Result
 from .asked import Asked, Metrics
 from .inputs import Inputs, One, stem
 from .lazily import counted, disk
-from .options import message, option, panel, refuse_same_file, remedies
+from .options import message, option, panel, refuse_same_file
 from .predictions import CLUSTERS, Links, Part, in_words
 
 COLUMNS = "name them: --record, --assist-cluster"
@@ -80,7 +80,8 @@ class Assist(Analysis):
         engine = self.engine_of_one(inputs, sample.units)
         found = engine(sample, metrics)
         alarms = engine.of_prediction(sample) + found.alarms(sample, metrics)
-        return Result(found.table(inputs.level, asked.kind).reset_index(), "assisted", alarms)
+        table, said = found.table(inputs.level, asked.kind), found.sentence(inputs.level, asked.kind)
+        return Result(table.reset_index(), "assisted", alarms, said)
 
     @property
     def parts(self) -> dict[str, Part]:
@@ -166,7 +167,7 @@ class Assist(Analysis):
                     f"--assist {part.path} is a folder, and PREDICTION is read into memory: name a file, or "
                     "scan both by --memory-limit, such as 4GB"
                 )
-            with remedies(REMEDIES):
+            with speaking(REMEDIES):
                 own = replace(inputs.reading, links=Links())
                 seconds[name], read = own.read(part, f"second clustering {name!r}")
             message(f"assist: read {read}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from .._internal.errors import DataError
+from .answers import Answer
 from .lazily import pd
 from .options import command, message, option
 from .predictions import Predicted
@@ -45,6 +46,7 @@ def clusters_command(
     clustering, read = inputs.reading.read(inputs.part, "prediction", own=own)
     inputs.reading.refuse_unbound()
     message(f"read {read}")
-    printing.show(
-        pd.DataFrame({"record": clustering.records, "cluster": clustering.clusters.take(clustering.codes)})
+    table = pd.DataFrame(
+        {"record": clustering.records, "cluster": clustering.clusters.take(clustering.codes)}
     )
+    printing.show(Answer(table=table))

@@ -14,19 +14,20 @@ import typer
 
 import erbayes as eb
 
-from .._internal.errors import DataError
+from .._internal.errors import DataError, Grade, Sentence, head, speaking
 from .._internal.policies import Missing
-from .analyses import Engines, WorstCases, choose_analysis
+from .analyses import Engines, Result, WorstCases, choose_analysis
+from .answers import Answer, count_read
 from .asked import Asked, Metrics, Minima
 from .assist import Assist, in_words_of
 from .domains import Domains
 from .impact import Numbers
 from .inputs import One, Several, note_frame, note_unresolved
-from .lazily import disk, pd, returned_answers, stopping
-from .options import app, argument, command, files_of, flag, message, option, remedies, say, within
+from .lazily import disk, pd, plans, reports, returned_answers, stopping
+from .options import app, argument, command, files_of, flag, message, option, picture_option, say, within
 from .pairs import check_pairs, has_pairs
 from .phases import Cheap
-from .printing import Formatted, Printing
+from .printing import Judging, Printing
 from .topics import explain
 
 MISSING = {
@@ -62,7 +63,7 @@ def estimate_command(
     cheap: Cheap,
     by_engine: Engines,
     worst: WorstCases,
-    printing: Printing,
+    printing: Judging,
 ) -> None:
     """Estimate metrics of PREDICTION from a labelled sample, with intervals.
 
@@ -87,15 +88,28 @@ def estimate_command(
     metrics = domains.chosen_metrics(asked)
     analysis = choose_analysis(worst, domains, helped, cheap, by_engine)
     analysis.refuse(inputs, asked)
-    sample, _ = inputs.sample(**analysis.of_scan(inputs))
+    sample, read = inputs.sample(**analysis.of_scan(inputs))
     if (unmatched := _describe_unmatched(inputs, sample)) is not None:
         message(
             f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing {unmatched}"
         )
     found = analysis.run(inputs, asked, sample, metrics)
-    for alarm in found.alarms:
-        say(alarm)
-    printing.show_estimates(found.table, inputs.level, found.method)
+    alarms = [*inputs.cautions, *map(say, found.alarms)]
+    _show_estimates(printing, found, alarms, count_read(sample, text=read))
+
+
+def _show_estimates(
+    printing: Judging, found: Result, alarms: Sequence[Sentence], read: dict[str, Any]
+) -> None:
+    """Print estimates that a method made, after the sentence that may be quoted."""
+    shown = table = found.table
+    if "method" not in table:  # which a table of several engines has
+        table = table.copy()
+        table.insert(list(table.columns).index("metric") + 1, "method", found.method)
+    said = [found.sentence] * bool(found.sentence)
+    if faults := sum(alarm.grade is Grade.FAULT for alarm in alarms):
+        said = [eb.metrics.sentences.describe_faults(faults, "these numbers")]
+    printing.show(Answer(table=table, sentences=said, alarms=alarms, read=read, shown=shown))
 
 
 def _describe_unmatched(inputs: One, sample: eb.Sample) -> str | None:
@@ -105,7 +119,7 @@ def _describe_unmatched(inputs: One, sample: eb.Sample) -> str | None:
 
 @command("compare")
 def compare_command(
-    *, inputs: Several, asked: Asked, domains: Domains, helped: Assist, printing: Printing
+    *, inputs: Several, asked: Asked, domains: Domains, helped: Assist, printing: Judging
 ) -> None:
     """Compare predictions by the same labelled sample.
 
@@ -127,7 +141,7 @@ def compare_command(
     helped.refuse_groups(domains.column)
     helped.refuse(inputs, asked)
     design = inputs.design()
-    predictions, shared = inputs.predictions(**domains.of_scan(inputs), **helped.of_scan(inputs))
+    predictions, shared, read = inputs.predictions(**domains.of_scan(inputs), **helped.of_scan(inputs))
     note_unresolved(inputs.returned)
     design = inputs.fitted(design, shared)
     engine = helped.engine(inputs, predictions, shared) if helped.option is not None else None
@@ -135,43 +149,44 @@ def compare_command(
         comparison = eb.analysis.comparison.estimate_jointly(
             predictions, design=design, metrics=metrics, engine=engine, **shared
         )
-    levels = comparison.levels(inputs.level, asked.kind)
+    levels, alarms = comparison.levels(inputs.level, asked.kind), [*inputs.cautions]
     for name, sample in zip(predictions, comparison.samples, strict=True):
         if isinstance(predictions[name], eb.Clustering):
             inputs.notice_another(name, sample.units, predictions[name])
         note_frame(sample.units, f"{name}: ")
-        _note_doubts(name, sample, metrics, engine, levels[levels["prediction"] == name])
+        doubts = _find_doubts(name, sample, metrics, engine, levels[levels["prediction"] == name])
+        alarms += [say(doubt.about(f"{name}: ")) for doubt in doubts]
     if comparison.left_out:
         message(
             f"caution: {comparison.left_out} labelled records, which not all predictions have, are left out"
         )
-    table = comparison.table(inputs.level, asked.kind)
+    table, said = comparison.table(inputs.level, asked.kind), comparison.sentence(inputs.level, asked.kind)
     if domains.column is not None:
         groups = domains.groups(inputs, [sample.units for sample in comparison.samples])
         by = eb.analysis.domains.compare_by_domain(
             comparison, groups, metrics, predictions=domains.known(inputs, groups), links=domains.links
         )
-        table = by.table(inputs.level, asked.kind)
-    printing.show_estimates(table, inputs.level, "closed-form" if engine is None else "assisted")
+        table, said = by.table(inputs.level, asked.kind), ""
+    samples = zip(comparison.predictions, comparison.samples, strict=True)
+    about = {"labels": read.pop("")} | {name: count_read(one, text=read[name]) for name, one in samples}
+    found = Result(table, "closed-form" if engine is None else "assisted", alarms, said)
+    _show_estimates(printing, found, alarms, about)
 
 
-def _note_doubts(
+def _find_doubts(
     name: str,
     sample: eb.Sample,
     metrics: Metrics,
     engine: eb.auxiliary.Assisted | None,
     printed: pd.DataFrame,
-) -> None:
-    """Print the alarms of one of several predictions, and the weights of second clusterings if they help."""
+) -> Sequence[Sentence]:
+    """Return the alarms of one of several predictions, after weights of second clusterings are printed."""
     if engine is None:
-        alarms: Sequence[str] = eb.alarms(sample, metrics, printed)
-    else:
-        found = engine(sample, metrics)
-        weights = zip(found.names, found.weights.sum(axis=1), strict=True)
-        message(f"{name}: lambda {', '.join(f'{weight:.2f} for {metric}' for metric, weight in weights)}")
-        alarms = found.alarms(sample, metrics)
-    for alarm in alarms:
-        say(alarm, f"{name}: ")
+        return eb.alarms(sample, metrics, printed)
+    found = engine(sample, metrics)
+    weights = zip(found.names, found.weights.sum(axis=1), strict=True)
+    message(f"{name}: lambda {', '.join(f'{weight:.2f} for {metric}' for metric, weight in weights)}")
+    return found.alarms(sample, metrics)
 
 
 def _describe_file(path: Path) -> str:
@@ -192,16 +207,21 @@ def report_command(
     helped: Assist,
     numbers: Numbers,
     title: str = option("Title of the page.", default="How good is this entity resolution?"),
-    output: Path = option(
-        "Page to write; an old one is replaced once it is complete.", "-o", default=Path("report.html")
+    with_records: str | None = option(
+        "Columns of records to show, or all; none by default.", metavar="COLUMNS"
     ),
-    formatted: Formatted,
+    output: Path = option(
+        "Page to write; an old one is replaced once it is complete.",
+        "-o",
+        default=Path("report.html"),
+        ends=("html", "htm", ""),
+    ),
 ) -> None:
     """Write a page about PREDICTION: sentences to quote, estimates, pictures.
 
-    The page needs no network and runs nothing. It names the files with their SHA-256, the versions and this
-    call. Files and designs are those of erbayes estimate. With --statistic, a section says what errors do to
-    numbers of your own, as erbayes impact does. Needs the extra plots: pip install 'erbayes[plots]'
+    The page needs no network, and shows records only --with-records. It names the files with their SHA-256,
+    the versions and this call. Files and designs are those of erbayes estimate. --statistic adds what errors
+    do to numbers of your own, as erbayes impact does. Needs the extra plots: pip install 'erbayes[plots]'
 
     \b
     Examples:
@@ -217,7 +237,7 @@ def report_command(
     engine = helped.engine_of_one(inputs, sample.units) if helped.option is not None else None
     about: dict[str, Any] = _describe_files(inputs, helped, domains) | {"read": read}
     if numbers.given:
-        with remedies(numbers.words):
+        with speaking(numbers.words):
             about["Your own numbers"] = numbers.estimate(inputs, sample, domains.attributes)
     if (unmatched := _describe_unmatched(inputs, sample)) is not None:
         about["--missing"] = unmatched
@@ -237,15 +257,28 @@ def report_command(
         kinds=(asked.kind, eb.intervals.EqualTailed()),
         title=title,
         about=about,
-        records=None if inputs.returned is None else inputs.returned.records(),
+        records=_choose_records(inputs, with_records),
         call=shlex.join(["erbayes", *sys.argv[1:]]),
     )
     with disk.replacing(output) as new:
         new.write_text(page, encoding="utf-8")
-    quoted = by or (engine or eb.engine.Taylor())(sample, metrics)
-    formatted.show_sentences(
-        [f"wrote {output}"], quoted.table(inputs.level, asked.kind).reset_index(drop=by is not None)
-    )
+    typer.echo(f"wrote {output}")
+
+
+def _choose_records(inputs: One, columns: str | None) -> pd.DataFrame | None:
+    """Return the records of a folder with the columns that are asked for; None if none are."""
+    if columns is None:
+        return None
+    if inputs.returned is None:
+        raise DataError("--with-records needs a folder of erbayes draw as LABELS, which has the records")
+    records = inputs.returned.records()
+    others = records.columns.drop(reports.COLUMNS)
+    names = [*others] if columns == "all" else columns.split(",")
+    if lacking := [name for name in names if name not in others]:
+        raise DataError(
+            f"{inputs.labels} has no column {head(lacking)} for --with-records; it has {head(others, 20)}"
+        )
+    return records[[*reports.COLUMNS, *names]]
 
 
 def _describe_files(inputs: One, *others: Any) -> dict[str, str]:
@@ -263,6 +296,7 @@ def _describe_labelling(inputs: One) -> dict[str, Any]:
     people = returned.annotators()
     return {
         "drawn on": returned.folder.facts["date"],
+        "drawn by": f"erbayes draw --design {plans.to_plain(returned.folder.drawn.plan)['name']}",
         "cautions": returned.cautions(),
         "labelled by": " and ".join(people["annotator"][people["tasks"] > 0]),
     }
@@ -303,14 +337,14 @@ def check_command(
     if has_pairs(inputs):
         if not once:
             raise DataError("pairs are looked at only once, after all that were drawn: say so by --once")
-        found = check_pairs(inputs, minimum)
+        found, alarms, about = check_pairs(inputs, minimum)
     else:
-        sample, _ = inputs.sample()
+        sample, read = inputs.sample()
         rule = replace(eb.labels.ONCE if once else eb.labels.REPEATED, level=inputs.level)
         found = eb.labels.check(sample, minimum, rule)
-        for alarm in found.alarms:
-            say(alarm)
-    printing.show_sentences(found.sentences(), found.table().reset_index())
+        alarms, about = [*inputs.cautions, *map(say, found.alarms)], count_read(sample, text=read)
+    table = found.table().reset_index()
+    printing.show_sentences(Answer(table=table, sentences=found.sentences(), alarms=alarms, read=about))
     raise typer.Exit(stopping.STATUS[found.verdict])
 
 
@@ -337,11 +371,11 @@ def metrics_command(printing: Printing) -> None:
     [T07] Talburt et al. (2007).
     """
     rows = [(m.group.value, m.name, m.meaning, m.source) for m in eb.metrics.ALL]
-    printing.show(pd.DataFrame(rows, columns=["about", "metric", "meaning", "formula"]))
+    printing.show(Answer(table=pd.DataFrame(rows, columns=["about", "metric", "meaning", "formula"])))
 
 
 @command("demo")
-def demo_command(picture: Path = option("File of the picture to write.", default=Path("demo.png"))) -> None:
+def demo_command(picture: Path = picture_option("The picture to write.", default=Path("demo.png"))) -> None:
     """Show engines side by side on cases whose truth is known.
 
     The first case is the example of the README. In the second a few entities hold most links: closed form,

@@ -7,11 +7,12 @@ from typing import Any
 
 import erbayes as eb
 
-from .._internal.errors import DataError, Remedy
+from .._internal.errors import DataError, Remedy, speaking
+from .answers import Answer, count_read
 from .inputs import One
 from .lazily import disk, features, frames, impacts, large_features, large_files, pd
-from .options import command, file_option, message, option, panel, remedies, say
-from .printing import Format, Printing
+from .options import command, file_option, message, option, panel, say
+from .printing import Printing
 
 OWN = "Your own numbers"
 """The panel of the options of this command."""
@@ -120,16 +121,11 @@ def impact_command(
           --statistic 'mean(span)' --statistic 'top(100, sales)'
       erbayes impact clusters.csv to-label --attributes orders.csv --by country
     """
-    sample, _ = inputs.sample()
-    for alarm in eb.alarms(sample, [eb.metrics.entities]):
-        say(alarm)
-    with remedies(numbers.words):
+    sample, read = inputs.sample()
+    alarms = [*inputs.cautions, *map(say, eb.alarms(sample, [eb.metrics.entities]))]
+    with speaking(numbers.words):
         found = numbers.estimate(inputs, sample, attributes, by)
     table: pd.DataFrame = found.table(inputs.level).reset_index()
-    if printing.format is Format.TABLE and printing.output is None:
-        for sentence in found.sentences(inputs.level):
-            message(sentence)
-    else:
-        for note in found.notes:
-            say(note)
-    printing.show(table)
+    about = count_read(sample, text=read)
+    alarms = [*alarms, *found.notes]
+    printing.show(Answer(table=table, sentences=found.sentences(inputs.level), alarms=alarms, read=about))

@@ -9,14 +9,14 @@ from typing import Any
 
 import erbayes as eb
 
-from .._internal.errors import DataError, head
+from .._internal.errors import DataError, Sentence, head
 from .._internal.policies import Missing
 from .designs import Drawing
 from .lazily import answer_faults, counted, disk, large_files, pd, plans, returned_answers
 from .lazily import reading as readings
 from .options import argument, message, option, panel, refuse_same_file, within
 from .predictions import CLUSTERS, LABELLED, Part, Predicted, Reading, in_words, read_ids
-from .printing import show_cautions
+from .printing import find_cautions, show_cautions
 from .remembered import TABLE
 from .tables import name_columns
 from .top_up import read_both
@@ -59,13 +59,14 @@ def _describe_count(units: counted.Scanned) -> str:
     return f"{units.rows:,} records{'' if units.frame is None else ' of the frame'}"
 
 
-def _print_scan(units: counted.Scanned, path: Path, name: str = "") -> None:
-    """Print what was scanned."""
+def _print_scan(units: counted.Scanned, path: Path, name: str = "") -> str:
+    """Print what was scanned, and return its number of records with its columns."""
     clusters = "" if units.known is None else f", in {units.known.count.sum():,.0f} clusters"
     message(
         f"{name}{_describe_count(units)} scanned{clusters} ({in_words(units.columns, path)}); "
         f"no duplicates among {units.checked}"
     )
+    return f"{_describe_count(units)} ({in_words(units.columns, path)})"
 
 
 @panel("Files")
@@ -134,6 +135,11 @@ class Inputs:
         labels = eb.labels.read_labels(self.labels)
         show_cautions(labels)
         return labels
+
+    @property
+    def cautions(self) -> list[Sentence]:
+        """Return the reasons to doubt the work of annotators, which are printed when a folder is read."""
+        return [] if self.returned is None else find_cautions(self.returned)
 
     @property
     def of_clusters(self) -> bool:
@@ -242,8 +248,7 @@ class One(Predicted, Inputs):
             shared, labels_read = self.labelled()
             message(f"read {labels_read}")
             units = self.reading.scan(part, shared | grouped)
-            _print_scan(units, part.path)
-            read = f"{_describe_count(units)} ({in_words(units.columns, part.path)}); {labels_read}"
+            read = f"{_print_scan(units, part.path)}; {labels_read}"
         else:
             prediction, shared, read = self.memory
             units = eb.measure(prediction, **shared)
@@ -326,32 +331,37 @@ class Several(Inputs):
                     return part
         return None
 
-    def predictions(self, **grouped: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Read or scan (with `grouped`) the predictions, by name, with the arguments that they share."""
+    def predictions(self, **grouped: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
+        """Read or scan (with `grouped`) the predictions, by name, with the arguments that they share.
+
+        The last is what was read, by name of the prediction; that of the labels has no name.
+        """
         parts = self.parts()
         if self.scanned:
-            shared, read = self.labelled()
-            message(f"read {read}")
-            return self._scan(parts, shared | grouped), shared
-        predictions, sample = dict[str, Any](), self.sample_of_records
+            shared, labels_read = self.labelled()
+            message(f"read {labels_read}")
+            predictions, read = self._scan(parts, shared | grouped)
+            return predictions, shared, {"": labels_read} | read
+        predictions, read, sample = dict[str, Any](), dict[str, str](), self.sample_of_records
         for name, part in parts.items():
-            predictions[name], read = self.reading.read(part, f"prediction {name!r}", sample)
-            message(f"{name}: read {read}")
+            predictions[name], read[name] = self.reading.read(part, f"prediction {name!r}", sample)
+            message(f"{name}: read {read[name]}")
             self.name_added(predictions[name])
-        shared, read = self.labelled(next(iter(predictions.values())).records)
+        shared, labels_read = self.labelled(next(iter(predictions.values())).records)
         self.reading.refuse_unbound()
-        message(f"read {read}")
-        return predictions, shared
+        message(f"read {labels_read}")
+        return predictions, shared, {"": labels_read} | read
 
-    def _scan(self, parts: dict[str, Part], shared: dict[str, Any]) -> dict[str, Any]:
-        """Scan the predictions, by name."""
+    def _scan(self, parts: dict[str, Part], shared: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+        """Scan the predictions, by name, and say what was read of each."""
         if self.missing is Missing.COMMON:
             predictions = dict(self.reading.scan(parts, shared))
         else:
             predictions = {name: self.reading.scan(part, shared) for name, part in parts.items()}
-        for name, units in predictions.items():
-            _print_scan(units, parts[name].path, f"{name}: ")
-        return predictions
+        read = {
+            name: _print_scan(units, parts[name].path, f"{name}: ") for name, units in predictions.items()
+        }
+        return predictions, read
 
 
 def stem(path: Path) -> str:

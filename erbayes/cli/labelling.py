@@ -10,12 +10,13 @@ import typer
 
 import erbayes as eb
 
+from .answers import Answer, Format, render_csv
 from .drawing import PlanName, Planned, Shown, refuse_strange_candidates
 from .lazily import answer_faults, calibration, disk, folders, more, pd, plans, sheets
 from .options import REQUIRED, argument, command, files_of, flag, message, option
 from .pairs import draw_pairs
 from .predictions import Predicted
-from .printing import Format, Formatted, show_cautions, show_labels, tabulate_labels
+from .printing import Formatted, show_cautions, show_labels, tabulate_labels
 from .remembered import CALL, remembered
 from .top_up import flag_new
 
@@ -120,15 +121,13 @@ def _show_folder(folder: folders.Folder, formatted: Formatted) -> None:
         for who, numbers in folder.dealt.items()
     ]
     draws, tasks, records = len(folder.drawn.table), folder.tasks["task"].max(), len(folder.tasks)
-    formatted.show_sentences(
-        [
-            f"wrote {folder.path}: {draws:,} draws, {tasks:,} tasks, {records:,} records shown",
-            *(f"{who}: {number:,} tasks in {files}" for who, number, files in dealt),
-        ],
-        pd.DataFrame(dealt, columns=["annotator", "tasks", "files"]).assign(
-            folder=str(folder.path), draws=draws, records=records
-        ),
-    )
+    sentences = [
+        f"wrote {folder.path}: {draws:,} draws, {tasks:,} tasks, {records:,} records shown",
+        *(f"{who}: {number:,} tasks in {files}" for who, number, files in dealt),
+    ]
+    table = pd.DataFrame(dealt, columns=["annotator", "tasks", "files"])
+    table = table.assign(folder=str(folder.path), draws=draws, records=records)
+    formatted.show_sentences(Answer(table=table, sentences=sentences))
 
 
 def _note_candidates(table: pd.DataFrame) -> None:
@@ -159,8 +158,10 @@ def labels_command(
     *,
     folder: Path = argument("Folder of erbayes draw."),
     decide: bool = flag("Write sheet-decided into FOLDER, with the tasks to decide."),
-    problems: Path | None = option("CSV file to write, with every fault in the answers."),
-    output: Path | None = option("CSV file to write, with record and entity of every label."),
+    problems: Path | None = option(
+        "CSV file to write, with every fault in the answers.", ends=("csv", "xlsx")
+    ),
+    output: Path | None = option("CSV file to write, with record and entity of every label.", ends=("csv",)),
     formatted: Formatted,
 ) -> None:
     """Read the answers in FOLDER: what came back, faults, agreement.
@@ -176,12 +177,12 @@ def labels_command(
       erbayes labels to-label --problems problems.csv
     """
     labels = eb.labels.read_labels(folder)
-    plain = formatted.format is Format.TABLE
+    plain = formatted.chosen is Format.TABLE
     if plain:
         show_labels(labels)
     else:
         show_cautions(labels)
-        formatted.show(tabulate_labels(labels))
+        formatted.show(Answer(table=tabulate_labels(labels)))
     wrong = int((~labels.problems["fault"].isin(answer_faults.HARMLESS)).sum())
     if wrong and not decide:
         message(
@@ -199,7 +200,7 @@ def labels_command(
     if output is not None:
         table = labels.labels.rename_axis("record").rename("entity").reset_index()
         with disk.replacing(output) as new:
-            table.to_csv(new, index=False)
+            new.write_text(render_csv(table), encoding="utf-8")
         written.append(output)
     for path in written:
         typer.echo(f"wrote {path}", err=not plain)

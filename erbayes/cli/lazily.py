@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
-    from .._internal import digits, outside_json
+    from .._internal import cells, digits, outside_json
     from .._internal import files as disk
     from ..analysis import impact as impacts
     from ..analysis import thresholds as curves
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..large import counted, joint
     from ..large import features as large_features
     from ..large import files as large_files
+    from ..report import page as reports
     from ..units import clustering as clusterings
     from ..units import features, ids, reading
     from ..units import frame as frames
@@ -40,6 +41,7 @@ else:
     _NAMED = """
     np=numpy pd=pandas digits=.._internal.digits disk=.._internal.files
     outside_json=.._internal.outside_json impacts=..analysis.impact
+    cells=.._internal.cells reports=..report.page
     curves=..analysis.thresholds two_phases=..auxiliary.two_phases calibration=..design.calibration
     named_engines=..engine.named folders=..labels.drawing.folder more=..labels.drawing.more
     pages=..labels.drawing.page plans=..labels.drawing.plans sheets=..labels.drawing.sheets

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
@@ -14,7 +15,16 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import ArgumentInfo
 
-from .._internal.errors import DataError, Grade, NotIdentified, Remedy, Sentence, grade_of, in_one, printable
+from .._internal.errors import (
+    DataError,
+    Grade,
+    NotIdentified,
+    Remedy,
+    Sentence,
+    grade_of,
+    printable,
+    speaking,
+)
 from .lazily import disk
 from .remembered import recall
 from .tables import File
@@ -181,6 +191,7 @@ REMEDIES = {
     Remedy.FEATURE: "name it: --feature span=year:range",
     Remedy.BANDS: "look at these answers again, or draw pairs from a file without the lowest scores",
     Remedy.THRESHOLD: "name the least score of a link by --threshold, or give links alone, in two columns",
+    Remedy.SIZE_MODEL: "a size model needs other draws: erbayes draw --design uniform-records",
     Remedy.WORST_CASES: "ask more annotators, and report the bounds of --worst-cases next to the estimates",
     Remedy.ALL_RECORDS: (
         "give the prediction all records, by --records FILE if it is made of edges, or choose --missing "
@@ -188,16 +199,6 @@ REMEDIES = {
     ),
 }
 """Each remedy in the words of the shell, for PREDICTION and LABELS."""
-
-
-@contextmanager
-def remedies(words: Mapping[Remedy, str]) -> Iterator[None]:
-    """Name remedies of errors inside in the words of other files' options. `REMEDIES` has those that lack."""
-    try:
-        yield
-    except DataError as error:
-        own = (words.get(remedy, REMEDIES[remedy]) for remedy in error.remedies)
-        raise DataError("; ".join([error.what, *own])) from error
 
 
 @contextmanager
@@ -230,14 +231,22 @@ REQUIRED: Any = MISSING
 
 
 def option(
-    help: str, *names: str, default: Any = None, panel: str | None = None, rare: bool = False, **settings: Any
+    help: str,
+    *names: str,
+    default: Any = None,
+    panel: str | None = None,
+    rare: bool = False,
+    ends: Sequence[str] | None = None,
+    **settings: Any,
 ) -> Any:
     """Return an option: a field of a class of options, or the default of a command's parameter.
 
     Its long name is that of the field, beside which `names` has a short one. A rare option is in no help but
-    that of its topic: its panel, which is that of its class unless `panel` names another.
+    that of its topic: its panel, which is that of its class unless `panel` names another. `ends` are the
+    endings, without a dot, that the name of a file to write may have.
     """
     made = typer.Option(..., *names, help=help, hidden=rare, rich_help_panel=panel, **settings)
+    made.ends = ends
     return field(default=default, metadata={"option": made})
 
 
@@ -247,6 +256,8 @@ def argument(help: str, default: Any = REQUIRED, parser: Any = File.parse, **set
     return field(default=default, metadata={"option": made})
 
 
+picture_option = partial(option, ends="svg png pdf jpg jpeg webp eps tif tiff".split())
+"""An option that names a picture to write."""
 file_option = partial(option, parser=File.parse_file, metavar="FILE")
 """An option that names an existing file."""
 flag = partial(option, default=False)
@@ -258,14 +269,13 @@ def message(text: str) -> None:
     typer.echo(printable(text), err=True)
 
 
-def say(sentence: str, place: str = "") -> None:
-    """Print an alarm on standard error: its grade, and its sentence in the words of the shell."""
-    if isinstance(sentence, Sentence):
-        own = in_one(sentence.what, [REMEDIES[remedy] for remedy in sentence.remedies])
-        sentence = Sentence(own, sentence.grade)
+def say(sentence: str) -> Sentence:
+    """Print an alarm on standard error, after its grade, and return both."""
     grade = grade_of(sentence)
-    head = typer.style(f"{grade.value}:", fg=COLOURS[grade], bold=grade is Grade.FAULT or None)
-    typer.echo(f"{head} {printable(f'{place}{sentence}')}", err=True)
+    colour = None if os.environ.get("NO_COLOR") else COLOURS[grade]
+    head = typer.style(f"{grade.value}:", fg=colour, bold=grade is Grade.FAULT or None)
+    typer.echo(f"{head} {printable(sentence)}", err=True)
+    return Sentence(printable(sentence), grade)
 
 
 def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -276,11 +286,11 @@ def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
         def run(**values: Any) -> None:
             try:
                 values = recall(values)
-                _refuse_outputs(values)
-                _call(work, values)
+                _refuse_outputs(values, options)
+                with speaking(REMEDIES):
+                    _call(work, values)
             except DataError as error:
-                words = "; ".join([f"erbayes: {error.what}", *(REMEDIES[r] for r in error.remedies)])
-                message(words.replace(COLUMNS, _name_columns(values, error.what)))
+                message(f"erbayes: {error}".replace(COLUMNS, _name_columns(values, error.what)))
                 raise typer.Exit(2) from error
 
         # required options come first, as in a signature
@@ -292,14 +302,19 @@ def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     return register
 
 
-def _refuse_outputs(values: Mapping[str, Any]) -> None:
-    """Refuse an output that is a file of other options, or cannot be written, before anything is read."""
+def _refuse_outputs(values: Mapping[str, Any], options: Sequence[Parameter]) -> None:
+    """Refuse an output before anything is read, if it is a file of other options, or cannot be written."""
     inputs = [
         value if isinstance(value, list) else [value] for k, value in values.items() if k not in OUTPUTS
     ]
     paths = [path for listed in inputs for path in listed if isinstance(path, Path)]
     for output in filter(None, map(values.get, OUTPUTS)):
         disk.refuse_output(output, paths)
+    for one in options:
+        path, ends = values[one.name], getattr(get_args(one.annotation)[1], "ends", None)
+        if path is not None and ends is not None and path.suffix.lower().removeprefix(".") not in ends:
+            known = ", ".join(f".{ending}" for ending in ends if ending)
+            raise DataError(f"cannot write {path}: the name of this file ends in {known}")
 
 
 def _name_columns(values: Mapping[str, Any], what: str) -> str:

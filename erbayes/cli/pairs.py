@@ -14,20 +14,22 @@ import typer
 
 import erbayes as eb
 
-from .._internal.errors import DataError
+from .._internal.errors import DataError, Sentence
+from .answers import Answer, render_csv
 from .drawing import Planned, Shown
 from .lazily import disk, ids, pages, pd, stopping
-from .options import argument, command, flag, message, option, panel, say
+from .options import argument, command, flag, message, option, panel, picture_option, say
 from .predictions import Predicted
 from .printing import Printing
 from .remembered import PAIRS_CALL, TABLE, remembered
-from .thresholds import EdgeTable, read_thresholds, save_picture
+from .thresholds import EdgeTable, count_edges, read_thresholds, save_picture
 
 if TYPE_CHECKING:
     from .inputs import One
 
 
 PAGE, ANNOTATOR = "label-A.html", "A"
+type Doubts = list[Sentence]
 QUESTION = "Are these two records the same person or thing?"
 
 
@@ -50,7 +52,7 @@ def draw_pairs(inputs: Predicted, planned: Planned, shown: Shown, replace: bool,
         tasks = tasks.merge(rows.rename(columns={rows.columns[0]: "record"}), on="record", how="left")
     output.mkdir(parents=True, exist_ok=True)
     with disk.replacing(table) as new:
-        drawn.to_csv(new, index=False)
+        new.write_text(render_csv(drawn), encoding="utf-8")
     page = pages.labelling_page(
         tasks, ANNOTATOR, _name_draw(drawn), title="Pairs to label", question=QUESTION, pairs=True
     )
@@ -81,29 +83,28 @@ def has_pairs(inputs: One) -> bool:
     return inputs.reading.links.edges and {"band", "same"} <= set(disk.read_table(path).columns)
 
 
-def check_pairs(inputs: One, minimum: Mapping[Any, float]) -> stopping.Check:
-    """Check the precision of links at a threshold by labelled pairs."""
-    given = [*inputs.drawing.given, *(["design"] if inputs.drawing.design else [])]
-    given += [o for o in ("cluster", "drawn_from", "entity") if getattr(inputs, o)]
-    if given:
-        option = given[0].replace("_", "-")
+def check_pairs(inputs: One, minimum: Mapping[Any, float]) -> tuple[stopping.Check, Doubts, dict[str, Any]]:
+    """Check the precision of links at a threshold by labelled pairs, with doubts and counts."""
+    named = [*inputs.drawing.given, *(["design"] if inputs.drawing.design else [])]
+    named += [o for o in ("cluster", "drawn_from", "entity") if getattr(inputs, o)]
+    if named:
+        option = named[0].replace("_", "-")
         raise DataError(f"{inputs.labels} has pairs, which take no --{option}: leave it out")
     at = inputs.reading.links.threshold
     if at is None or list(minimum) != [eb.metrics.pairwise_precision.name]:
         raise DataError("pairs tell precision of links at a threshold: give --min-precision and --threshold")
-    found: eb.pairs.LabelledPairs = _judge(eb.pairs.estimate, inputs.labels, _read_edges(inputs))
+    given = _read_edges(inputs)
+    found, alarms = _judge(eb.pairs.estimate, inputs.labels, given)
     (least,) = minimum.values()
-    return found.check(at, least, inputs.level)
+    return found.check(at, least, inputs.level), alarms, count_edges(given) | {"pairs": len(found.same)}
 
 
-def _judge(work: Any, answers: Path, given: dict[str, Any]) -> Any:
-    """Return what labelled pairs tell by a function of `erbayes.pairs`, after its doubts are printed."""
+def _judge(work: Any, answers: Path, given: dict[str, Any]) -> tuple[Any, Doubts]:
+    """Return what labelled pairs tell by a function of `erbayes.pairs`, and its doubts, which are printed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", eb.Alarm)  # which says the same in the words of Python
         found = work(answers=_read_answers(answers), **given)
-    for doubt in found.doubts():
-        say(doubt)
-    return found
+    return found, [say(doubt) for doubt in found.doubts()]
 
 
 def _make_tasks(drawn: pd.DataFrame) -> pd.DataFrame:
@@ -123,9 +124,9 @@ def _name_draw(drawn: pd.DataFrame) -> str:
 
 def _read_answers(path: Path) -> pd.DataFrame:
     """Return a table of answers; that of a folder with the answers that its page saved."""
+    table = disk.read_table(path / TABLE if path.is_dir() else path)
     if not path.is_dir():
-        return disk.read_table(path)
-    table = disk.read_table(path / TABLE)
+        return table
     for file in sorted(file for file in path.glob("*.json") if file.name != PAIRS_CALL):
         read = pages.read_answers(file, _make_tasks(table), _name_draw(table))
         read = read[read["role"] != pages.ADDED]
@@ -147,7 +148,7 @@ class Asked:
     threshold: str | None = option("Thresholds with commas between them; by default ends of bands.")
     of_edges: bool = flag("Edges were drawn by bands of their score: estimate right edges, not links.")
     level: float = option("Level of intervals, between 0 and 1.", default=0.95)
-    picture: Path | None = option("File of a picture of right pairs by band to write.")
+    picture: Path | None = picture_option("File of a picture of right pairs by band to write.")
 
 
 @command("pairs")
@@ -174,7 +175,10 @@ def pairs_command(
       erbayes pairs pairs --threshold 1.5
     """
     at = None if asked.threshold is None else read_thresholds(asked.threshold, "--threshold")
-    found = _judge(eb.pairs.scored_edges if asked.of_edges else eb.pairs.estimate, answers, table.given())
+    work = eb.pairs.scored_edges if asked.of_edges else eb.pairs.estimate
+    given = table.given()
+    found, alarms = _judge(work, answers, given)
     if asked.picture is not None:
         save_picture(eb.plots.calibration(found, level=asked.level), asked.picture)
-    printing.show(found.table(at, asked.level))
+    read = count_edges(given) | {"pairs": len(found.same)}
+    printing.show(Answer(table=found.table(at, asked.level), alarms=alarms, read=read))

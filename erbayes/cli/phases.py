@@ -7,13 +7,13 @@ from pathlib import Path
 
 import erbayes as eb
 
-from .._internal.errors import DataError, Remedy
+from .._internal.errors import DataError, Remedy, speaking
 from .analyses import Analysis, Result
 from .asked import Asked, Metrics
 from .designs import DesignName
 from .inputs import One
 from .lazily import counted, disk, joint, two_phases
-from .options import file_option, message, option, panel, refuse_same_file, remedies, within
+from .options import file_option, message, option, panel, refuse_same_file, within
 from .predictions import LABELLED, in_words
 
 ANSWERS = ("drawn", "record", "probability")
@@ -94,7 +94,8 @@ class Cheap(Analysis):
         """Estimate metrics from both kinds of labels."""
         found = self.estimates(inputs, sample, metrics)
         table = found.table(inputs.level, asked.kind).reset_index()
-        return Result(table, "two phases", found.alarms(sample, metrics))
+        said = found.sentence(inputs.level, asked.kind)
+        return Result(table, "two phases", found.alarms(sample, metrics), said)
 
     def _read_cheap_answers(
         self, prediction: eb.Clustering | None
@@ -102,7 +103,7 @@ class Cheap(Analysis):
         """Read answers of a machine as cheap labels, with their design and a sentence about what was read."""
         assert self.cheap is not None and self.cheap_drawn is not None and self.cheap_threshold is not None
         named = set(ANSWERS) <= set(disk.read_table(self.cheap).columns)
-        with remedies({Remedy.COLUMNS: NAMED}):
+        with speaking({Remedy.COLUMNS: NAMED}):
             table = disk.read_columns(self.cheap, {name: name if named else None for name in ANSWERS})
         drawn = disk.read_columns(self.cheap_drawn, {"drawn": None}).iloc[:, 0]
         untold = table.iloc[:, 2].isna()
@@ -132,7 +133,7 @@ class Cheap(Analysis):
             labels, design, read = self._read_cheap_answers(None if scanned else inputs.memory[0])
         else:
             records = None if scanned else inputs.memory[0].records
-            with remedies(REMEDIES):
+            with speaking(REMEDIES):
                 labels, read = inputs.reading.read_labels(self.cheap, inputs.entity, records, "cheap labels")
             design = replace(inputs.drawing, drawn=self.cheap_drawn).read()
         if scanned:

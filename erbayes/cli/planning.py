@@ -7,13 +7,14 @@ from collections.abc import Mapping
 import erbayes as eb
 
 from .._internal.errors import DataError
+from .answers import Answer, blank_missing, count_read
 from .asked import Asked
 from .designs import DesignName
 from .inputs import One
 from .lazily import calibration, pd, plans
 from .options import command, message, option, say
 from .phases import Cheap
-from .printing import Printing, blank_missing
+from .printing import Printing
 
 type Planned = eb.design.UniformRecords | eb.design.UniformClusters | eb.design.ByPredictedSize
 
@@ -58,17 +59,15 @@ def plan_command(
     if len({cheap.cheap is None, budget is None, per_cheap is None}) > 1:
         raise DataError("--cheap, --budget and --per-cheap go together: a budget is split by the two costs")
     cheap.refuse(inputs, asked)
-    pilot, _ = inputs.sample()
+    pilot, read = inputs.sample()
     if budget is not None and per_cheap is not None:
         found = cheap.estimates(inputs, pilot, metrics)
-        for alarm in found.alarms(pilot, metrics):
-            say(alarm)
+        alarms = [*map(say, found.alarms(pilot, metrics))]
         table = _split_budget(found, pilot, budget, per_unit, per_record, per_cheap)
     else:
         assert half_width is not None
         designs = _list_designs(inputs, pilot)
-        for alarm in eb.alarms(pilot, metrics):
-            say(alarm)
+        alarms = [*inputs.cautions, *map(say, eb.alarms(pilot, metrics))]
         plan = eb.analysis.planning.forecast(
             pilot, metrics, designs, kind=asked.kind, cost=lambda size: per_unit + per_record * size
         )
@@ -76,7 +75,8 @@ def plan_command(
         _note_unreached(pilot, designs, table)
         if not per_unit and per_record == 1:
             message("note: cost counts records to label; --per-unit and --per-record say what they cost")
-    printing.show(blank_missing(table))
+    about = count_read(pilot, text=read)
+    printing.show(Answer(table=blank_missing(table), alarms=alarms, read=about))
 
 
 def _list_designs(inputs: One, pilot: eb.Sample) -> dict[str, Planned]:

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import math
 import sys
-from collections.abc import Mapping, Sequence
-from enum import Enum
-from io import StringIO
 from pathlib import Path
 from shutil import get_terminal_size
 
@@ -15,66 +10,15 @@ import typer
 
 import erbayes as eb
 
-from .lazily import answer_faults, digits, disk, pd
-from .options import message, option, panel
+from .._internal.errors import DataError, Grade, Sentence
+from .answers import Answer, Format, render_plain
+from .lazily import answer_faults, disk, pd
+from .options import flag, message, option, panel, say
 
+ENDINGS = ("csv", "json", "html")
+"""Endings of files that tell their format; those of other files are .txt or none."""
 FAULTS = 20
 """Number of faults that are printed, so that they fit a screen; a file has all."""
-WIDTH = 10_000
-"""Characters of a line that no terminal limits, more than a table has, as rich wants some number."""
-
-
-class Format(Enum):
-    """Format of a printed table."""
-
-    TABLE = "table"
-    CSV = "csv"
-    JSON = "json"
-    HTML = "html"
-
-
-def _render_table(table: pd.DataFrame, format: Format, width: int = 0) -> str:
-    match format:
-        case Format.CSV:
-            return table.to_csv(index=False)
-        case Format.HTML:
-            with pd.option_context("display.max_colwidth", None):
-                return digits.shown(table).to_html(index=False) + "\n"
-        case Format.JSON:
-            rows = [
-                # JSON has neither NaN nor infinity
-                {k: None if isinstance(x, float) and not math.isfinite(x) else x for k, x in row.items()}
-                for row in table.to_dict("records")
-            ]
-            return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
-        case Format.TABLE:
-            return _render_plain(table, width=width)
-
-
-def _render_plain(table: pd.DataFrame, heads: Mapping[str, str] | None = None, width: int = 0) -> str:
-    """Text of a table in aligned columns. `heads` replaces names of columns."""
-    from rich import box  # rich is loaded by the first table
-    from rich.console import Console
-    from rich.table import Table
-
-    aligned = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in map(str, table):
-        text = table[name].map(lambda x: isinstance(x, str)).any()
-        aligned.add_column(
-            (heads or {}).get(name, name), justify="left" if text else "right", no_wrap=not text
-        )
-    for row in digits.shown(table).itertuples(index=False):
-        aligned.add_row(*row)
-    # long cells are folded in a terminal only, and no name is taken for markup
-    console = Console(file=StringIO(), width=width or WIDTH, markup=False, highlight=False, emoji=False)
-    with console.capture() as printed:
-        console.print(aligned)
-    return "".join(f"{line.rstrip()}\n" for line in printed.get().splitlines())
-
-
-def blank_missing(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose missing values are None, so that integers next to them are still integers."""
-    return table.astype(object).where(table.notna(), None)
 
 
 def tabulate_labels(labels: eb.labels.Labels) -> pd.DataFrame:
@@ -106,38 +50,54 @@ def show_labels(labels: eb.labels.Labels) -> None:
         f"{draws - len(labels.lost):,} of {draws:,} draws; "
         f"answers in {', '.join(labels.files) or 'no file'}\n"
     )
-    typer.echo(_render_plain(labels.summary()))
-    typer.echo(_render_plain(labels.annotators()))
+    typer.echo(render_plain(labels.summary()))
+    typer.echo(render_plain(labels.annotators()))
     if len(labels.unresolved):
         states = pd.Series([state.value for state in labels.unresolved["state"]]).value_counts()
         counts = ", ".join(f"{n:,} {state}" for state, n in states.items())
         typer.echo(f"{len(labels.unresolved):,} tasks without a complete answer: {counts}\n")
     show_cautions(labels)
     if len(labels.pairs):
-        typer.echo(_render_plain(labels.agreement()))
+        typer.echo(render_plain(labels.agreement()))
     faults = labels.problems[
         labels.problems["fault"] != answer_faults.Fault.UNANSWERED
     ]  # these are counted above
     faults = faults.assign(fault=[fault.value for fault in faults["fault"]])
     if len(faults):
         times = faults["fault"].value_counts().rename_axis("fault").rename("times").reset_index()
-        typer.echo(_render_plain(times[["times", "fault"]]))
-        typer.echo(_render_plain(faults.head(FAULTS).astype(str)))
+        typer.echo(render_plain(times[["times", "fault"]]))
+        typer.echo(render_plain(faults.head(FAULTS).astype(str)))
     if len(faults) > FAULTS:
         typer.echo(f"and {len(faults) - FAULTS:,} more, which --problems FILE lists")
 
 
-def show_cautions(labels: eb.labels.Labels) -> None:
-    """Print the reasons to doubt the work of annotators on standard error."""
-    for caution in labels.cautions():
-        message(f"caution: {caution}")
+def find_cautions(labels: eb.labels.Labels) -> list[Sentence]:
+    """Return the reasons to doubt the work of annotators, as alarms."""
+    return [Sentence(caution, Grade.CAUTION) for caution in labels.cautions()]
+
+
+def show_cautions(labels: eb.labels.Labels) -> list[Sentence]:
+    """Print the reasons to doubt the work of annotators on standard error, and return them."""
+    return [*map(say, find_cautions(labels))]
 
 
 @panel("Output")
 class Formatted:
     """Option of a table's format."""
 
-    format: Format = option("table, csv, json or html.", "-f", default=Format.TABLE, metavar="FORMAT")
+    format: Format | None = option(
+        "table (the default), csv, json or html; of a file by its ending.", "-f", metavar="FORMAT"
+    )
+
+    @property
+    def chosen(self) -> Format:
+        """Return the format to print or write in."""
+        return self.format or Format.TABLE
+
+    @property
+    def for_people(self) -> bool:
+        """Return whether people read the format, and not programs."""
+        return self.chosen in (Format.TABLE, Format.HTML)
 
     @property
     def _width(self) -> int:
@@ -147,16 +107,19 @@ class Formatted:
     def _write(self, text: str) -> None:
         typer.echo(text, nl=False)
 
-    def show(self, table: pd.DataFrame) -> None:
-        """Print or write a table."""
-        self._write(_render_table(table, self.format, self._width))
+    def show(self, answer: Answer) -> None:
+        """Print or write an answer. Sentences go to standard error if the format has no place for them."""
+        if self.chosen is Format.CSV:
+            for sentence in answer.sentences:
+                message(sentence)
+        self._write(answer.render(self.chosen, self._width))
 
-    def show_sentences(self, sentences: Sequence[str], table: pd.DataFrame) -> None:
-        """Print or write sentences. Formats other than the plain one show the table."""
-        if self.format is Format.TABLE:
-            self._write("".join(f"{sentence}\n" for sentence in sentences))
+    def show_sentences(self, answer: Answer) -> None:
+        """Print or write an answer, of which the plain format has the sentences alone."""
+        if self.chosen is Format.TABLE:
+            self._write("".join(f"{sentence}\n" for sentence in answer.sentences))
         else:
-            self.show(blank_missing(table))
+            self.show(answer)
 
 
 @panel()
@@ -164,8 +127,22 @@ class Printing(Formatted):
     """Options of a table's format and file."""
 
     output: Path | None = option(
-        "File to write instead of printing. An old one is replaced once it is complete.", "-o"
+        "File to write instead of printing. An old one is replaced once it is complete.",
+        "-o",
+        ends=(*ENDINGS, "txt", ""),
     )
+
+    def __post_init__(self) -> None:
+        if self.format not in (None, self.chosen):
+            ending = self.chosen.value
+            raise DataError(
+                f"--output {self.output} ends in .{ending}: leave out --format, or end it in .txt"
+            )
+
+    @property
+    def chosen(self) -> Format:
+        ending = "" if self.output is None else self.output.suffix[1:]
+        return Format(ending) if ending in ENDINGS else super().chosen
 
     @property
     def _width(self) -> int:
@@ -178,14 +155,15 @@ class Printing(Formatted):
         with disk.replacing(self.output) as new:
             new.write_text(text, encoding="utf-8")
 
-    def show_estimates(self, table: pd.DataFrame, level: float, method: str = "closed-form") -> None:
-        """Print or write estimates. The plain table shows the level in its heads, others show the method."""
-        if self.format is Format.TABLE:
-            bounds = {bound: f"{bound} {100 * level:g} %" for bound in ("lower", "upper")}
-            self._write(_render_plain(table.drop(columns="level"), bounds, self._width))
-            return
-        if "method" in table:  # of several engines
-            self.show(table)
-            return
-        table.insert(list(table.columns).index("metric") + 1, "method", method)
-        self.show(table)
+
+@panel()
+class Judging(Printing):
+    """Options of an answer that a program may act on."""
+
+    strict: bool = flag("Exit with status 1 if an alarm is a fault.")
+
+    def show(self, answer: Answer) -> None:
+        """Print or write an answer, and exit if a fault is asked to end the call."""
+        super().show(answer)
+        if self.strict and any(alarm.grade is Grade.FAULT for alarm in answer.alarms):
+            raise typer.Exit(1)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import erbayes as eb
 
-from .._internal.errors import DataError, Remedy
+from .._internal.errors import DataError, Remedy, Sentence
+from .answers import Answer, count_read
 from .asked import Asked, Minima
 from .designs import Drawing
-from .lazily import curves, disk, np, pd, plans, returned_answers
+from .lazily import curves, digits, disk, np, pd, plans, returned_answers
 from .lazily import reading as readings
 from .options import (
     argument,
@@ -19,11 +22,13 @@ from .options import (
     message,
     option,
     panel,
+    picture_option,
     refuse_same_file,
+    say,
     within,
 )
 from .predictions import Links, Reading, read_ids
-from .printing import Format, Printing, show_cautions
+from .printing import Judging, show_cautions
 from .tables import name_columns
 from .top_up import read_both, read_drawn_from
 
@@ -87,21 +92,21 @@ class Scored:
     def __post_init__(self) -> None:
         refuse_same_file(("EDGES", self.table.edges), ("LABELS", self.labels))
 
-    def sample(self) -> tuple[pd.Series, eb.design.contract.Design]:
-        """Read the labels, with the design by which they were drawn."""
+    def sample(self) -> tuple[pd.Series, eb.design.contract.Design, list[Sentence]]:
+        """Read the labels, with the design by which they were drawn, and doubts about annotators."""
         if self.labels.is_dir():
             returned = eb.labels.read_labels(self.labels)
-            show_cautions(returned)
+            cautions = show_cautions(returned)
             if returned.of_clusters:
                 raise DataError(f"{self.labels}: {returned_answers.OWN}")
             if (both := read_both(returned)) is not None:
-                return both
+                return *both, cautions
             free = isinstance(returned.folder.drawn.plan, plans.FREE)
             origin = None if free else read_drawn_from(returned.folder)
-            return returned.labels, returned.design(drawn_from=origin)
+            return returned.labels, returned.design(drawn_from=origin), cautions
         reading = Reading(record=self.table.record, links=Links())
         labels, _ = reading.read_labels(self.labels, self.entity)
-        return pd.Series(labels.clusters.take(labels.codes), labels.records), self.drawing.read()
+        return pd.Series(labels.clusters.take(labels.codes), labels.records), self.drawing.read(), []
 
     def thresholds(self) -> Any:
         """Return the number of thresholds, or a list of them."""
@@ -122,14 +127,14 @@ def thresholds_command(
     scored: Scored,
     asked: Asked,
     minima: Minima,
-    picture: Path | None = option("File of a picture of the curve to write."),
-    printing: Printing,
+    picture: Path | None = picture_option("File of a picture of the curve to write."),
+    printing: Judging,
 ) -> None:
     """Judge a matcher at many thresholds with one labelled sample.
 
     EDGES has a pair of records and a score in each row, as Splink, dedupe and Zingg write them. Bands cover a
-    metric at all thresholds at once. Notes name the thresholds that cannot be told from the best F1 and, for
-    each metric with a minimum, the loosest threshold at which it is certain.
+    metric at all thresholds at once. The first sentences name the thresholds that cannot be told from the
+    best F1 and, for each metric with a minimum, the loosest threshold at which it is certain.
 
     \b
     Examples:
@@ -138,44 +143,57 @@ def thresholds_command(
           --records ids.csv --score match_weight --at 50 --min-precision 0.95 \\
           --picture curve.svg
     """
-    given, (labels, design) = scored.table.given(), scored.sample()
+    given, (labels, design, alarms) = scored.table.given(), scored.sample()
     least = {} if minima == Minima() else minima.read()
     metrics = list(dict.fromkeys(eb.metrics.chosen([*asked.chosen_metrics(), *least])))
     given |= {"labels": labels, "design": design}
-    with within(scored.drawing.in_words):
+    with within(scored.drawing.in_words), warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always", eb.Alarm)
         curve = eb.thresholds(metrics=metrics, at=scored.thresholds(), **given)
+    alarms += [say(one.message.args[0]) for one in raised if isinstance(one.message, eb.Alarm)]
     table = curve.table(level=scored.level, kind=asked.kind)
-    if printing.format is Format.TABLE and printing.output is None:
-        table = _thin_out(table, curve)
-    printing.show(table)
+    shown = _spread_out(table, curve)
+    sentences = [str(curve.certified(metric, value)) for metric, value in least.items()]
     if "pairwise-f1" in [metric.name for metric in metrics]:
-        _note_best(curve, scored.level)
-    for metric, value in least.items():
-        message(f"note: {curve.certified(metric, value)}")
+        sentences.insert(0, _describe_best(curve, scored.level))
+    if printing.for_people and len(shown) < len(curve.thresholds):
+        message(f"note: {SHOWN} of {len(curve.thresholds)} thresholds are shown; --format csv has all")
+    sentences.append(f"Bands of {100 * scored.level:g} % cover a metric at all thresholds at once.")
+    about = count_read(curve.samples[0], **count_edges(given))
+    spare = [*shown][:1:-1]  # a narrow terminal has room for the first metrics
+    found = Answer(table=table, sentences=sentences, alarms=alarms, read=about, shown=shown, spare=spare)
+    printing.show(found)
     if picture is not None:
         save_picture(curve.plot(level=scored.level), picture)
 
 
-def _thin_out(table: pd.DataFrame, curve: curves.Curve) -> pd.DataFrame:
-    """Return the rows of some thresholds, if there are more than a person reads."""
+def _spread_out(table: pd.DataFrame, curve: curves.Curve) -> pd.DataFrame:
+    """Return one row per threshold, of some if they are more than a person reads, and a column per metric."""
     number = len(curve.thresholds)
-    if number <= SHOWN:
-        return table
-    message(f"note: {SHOWN} of {number} thresholds are shown; --format csv has all")
-    some = np.linspace(0, number - 1, SHOWN).round().astype(int)
-    return table[table["threshold"].isin(curve.thresholds[some])]
+    wide = {"threshold": [f"{x:.{curve.digits}g}" for x in curve.thresholds]}
+    for metric in curve.metrics:
+        rows = table[table["metric"] == metric.name]
+        shares = rows[["estimate", "lower", "upper"]].map("{:.3f}".format)
+        text = shares if metric.support == (0, 1) else digits.shown(rows)
+        band = " [" + text["lower"] + ", " + text["upper"] + "]"
+        wide[metric.name] = (text["estimate"] + band.where(rows["lower"].notna(), "")).tolist()
+    some = np.linspace(0, number - 1, min(number, SHOWN)).round().astype(int)
+    return pd.DataFrame(wide).iloc[some]
 
 
-def _note_best(curve: curves.Curve, level: float) -> None:
-    """Say which threshold has the best F1, and which others cannot be told from it."""
+def _describe_best(curve: curves.Curve, level: float) -> str:
+    """Return a sentence with the threshold of the best F1, and those that cannot be told from it."""
     best, number = curve.best("pairwise-f1", level)["threshold"], len(curve.thresholds)
+    first, least, most = (f"{x:.{curve.digits}g}" for x in (best[0], best.min(), best.max()))
     others = f"the other {number - 1} thresholds are worse"
     if len(best) > 1:
-        others = (
-            f"{len(best)} of {number} thresholds, from {best.min():g} to {best.max():g}, cannot be told from "
-            "the best"
-        )
-    message(f"note: {best[0]:g} has the best estimate of pairwise-f1; {others}")
+        others = f"{len(best)} of {number} thresholds, from {least} to {most}, cannot be told from the best"
+    return f"A threshold of {first} has the best estimate of pairwise-f1; {others}."
+
+
+def count_edges(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers of edges and records that were read, with the column of scores."""
+    return {"edges": len(given["edges"]), "records": len(given["records"]), "score": given["score"]}
 
 
 def save_picture(axes: Any, path: Path) -> None:

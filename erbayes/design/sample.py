@@ -161,6 +161,8 @@ def _describe_design(design: Any) -> str:
     def shown(value: Any) -> str:
         if callable(value):
             return str(getattr(value, "__name__", type(value).__name__))
+        if isinstance(value, ClusterSum):
+            return value.name
         return f"{len(value):,} values" if hasattr(value, "__len__") else str(value)
 
     values = {f.name: getattr(design, f.name) for f in fields(design)} if is_dataclass(design) else {}

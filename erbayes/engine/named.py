@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from .._internal.arrays import Seed
 from .._internal.errors import DataError, Grade, Sentence, import_extra
@@ -37,6 +37,14 @@ def make_pool() -> Any:
     return _import_bayes().Pooled()
 
 
+@runtime_checkable
+class Modelling(Protocol):
+    """An engine that fits a size model, which compiles first."""
+
+    def refuse_sample(self, sample: Sample) -> None:
+        """Refuse a sample that no size model can use, before anything is compiled."""
+
+
 @dataclass(frozen=True, slots=True)
 class Advised:
     """Engine that takes the engine which `advise` names for a sample, and remarks which and why."""
@@ -66,11 +74,6 @@ def advise(sample: Sample, metrics: Sequence[Metric]) -> tuple[Engine, Sentence]
 
 def _say_taken(engine: str, reason: str) -> Sentence:
     return Sentence(f"The {engine} was taken, since {reason}.", Grade.NOTE)
-
-
-def fits_a_model(engine: Engine) -> bool:
-    """Return whether an engine that `advise` has taken fits a size model, which compiles first."""
-    return not isinstance(engine, ClosedForm | Jackknife)
 
 
 def _has_heavy_tail(sample: Sample, metrics: Sequence[Metric]) -> bool:

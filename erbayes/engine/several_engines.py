@@ -45,24 +45,25 @@ class SideBySide(Pictured):
         """Return the rows, metric by metric."""
         return self.rows
 
-    def _describe_lacking(self) -> list[str]:
-        """Return a sentence for each method that lacks metrics."""
-        metrics: dict[str, list[str]] = {}
-        for method, metric in self.lacking:
-            metrics.setdefault(method, []).append(metric)
-        return [f"{method} has no estimate of {', '.join(names)}" for method, names in metrics.items()]
+    def describe_lacking(self) -> list[str]:
+        """Return a sentence for each method that lacks metrics, and why."""
+        metrics: dict[tuple[str, str], list[str]] = {}
+        for (method, metric), why in self.lacking.items():
+            metrics.setdefault((method, why), []).append(metric)
+        lacking = ((method, ", ".join(names), why) for (method, why), names in metrics.items())
+        return [f"{method} has no estimate of {names}: {why}." for method, names, why in lacking]
 
     def __repr__(self) -> str:
-        return "\n".join([Pictured.__repr__(self), *self._describe_lacking()])
+        return "\n".join([Pictured.__repr__(self), *self.describe_lacking()])
 
     def _repr_html_(self) -> str:
         return Pictured._repr_html_(self) + "".join(
-            f"<p>{escape(line)}</p>" for line in self._describe_lacking()
+            f"<p>{escape(line)}</p>" for line in self.describe_lacking()
         )
 
 
 def side_by_side(
-    results: Sample | Mapping[str, Applied | Normal | Draws | pd.Series],
+    results: Sample | Mapping[str, Applied | Normal | Draws | pd.Series | NotIdentified],
     metrics: Wanted = USUAL,
     *,
     engines: Iterable[str] | None = None,
@@ -77,7 +78,8 @@ def side_by_side(
     results : Sample, or mapping, name of the method -> result
         A sample, which each of `engines` estimates. Or results as engines return them, `Totals` or a Bayesian
         fit, to which the metrics are applied, or a Series of estimates without standard errors, such as
-        `naive` returns. A Bayesian fit has the intervals of `fit.quoted`.
+        `naive` returns, or the NotIdentified that an engine raised. A Bayesian fit has the intervals of
+        `fit.quoted`. An engine that cannot use a sample has no row, and its reason is printed.
     metrics : Metric or str, or several
     engines : names, optional
         Engines of `erbayes.estimate`. By default the closed form, the bootstrap and the size model, which
@@ -132,17 +134,25 @@ def side_by_side(
 def _run_engines(
     sample: Sample, metrics: Sequence[Metric], engines: Iterable[str], rng: int
 ) -> dict[str, Any]:
-    """Return the result of each engine for a sample: its fit, if the engine has one."""
+    """Return the result of each engine for a sample: its fit if it has one, or why it has no result."""
     found = {name: find_engine(name) for name in engines}
-    return {
-        # a fit answers metric by metric, if it lacks one of them
-        name: engine.fitted(sample, rng) if isinstance(engine, Fitting) else engine(sample, metrics, rng)
-        for name, engine in found.items()
-    }
+    results: dict[str, Any] = {}
+    for name, engine in found.items():
+        try:
+            # a fit answers metric by metric, if it lacks one of them
+            if isinstance(engine, Fitting):
+                results[name] = engine.fitted(sample, rng)
+            else:
+                results[name] = engine(sample, metrics, rng)
+        except NotIdentified as why:
+            results[name] = why
+    return results
 
 
 def _split_result(result: Any, metrics: Sequence[Metric]) -> tuple[list[Normal | Draws], dict[str, str]]:
     """Return results with the metrics that a result has, and the reasons why others are missing, by name."""
+    if isinstance(result, NotIdentified):
+        return [], {m.name: str(result) for m in metrics}
     if isinstance(result, pd.Series):
         result = _drop_errors(result)
     if isinstance(result, Normal | Draws):

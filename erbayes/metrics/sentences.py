@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -61,6 +61,26 @@ def describe_flawless(
     shown, bound = NONE_SHOWN.get((name, best), OTHER_SHOWN[best])
     what = bound.format(f"{'at least' if best else 'at most'} {written}", name=name)
     return f"{draws} {shown.format(name=name)}; with {level} % confidence {what}."
+
+
+def describe_difference(
+    of: str, old: str, new: str, bounds: Sequence[float], level: str, said: Mapping[str, str]
+) -> str:
+    """Return a sentence about the difference of a metric, new less old; `said` has its numbers as text."""
+    low, high = bounds
+    if np.isnan(low):
+        return f"In {of}, the difference of {new} and {old} has no interval: {said.get('reason')}."
+    within = f"{level} % interval {said['lower']} to {said['upper']}"
+    if low <= 0 <= high:
+        return f"In {of}, {new} and {old} cannot be told apart (difference {said['estimate']}, {within})."
+    way, size = "above" if low > 0 else "below", said["estimate"].removeprefix("-")
+    return f"In {of}, {new} is {way} {old} by {size} ({within})."
+
+
+def describe_faults(faults: int, what: str) -> str:
+    """Return the sentence that stands for numbers which are not to be quoted, because of faults."""
+    name = "a fault" if faults == 1 else f"{faults} faults"
+    return f"Do not quote {what} yet: {name} must be mended first."
 
 
 def _format_end(support: Support, end: float, error: float, best: bool) -> str:

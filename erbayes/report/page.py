@@ -126,7 +126,8 @@ def report(
         `erbayes.impact` returns has a section under its name.
     records : DataFrame, optional
         Columns record, entity (by the labels), cluster (predicted), and attributes such as a name, as
-        `erbayes.labels.Labels.records` makes it. The records of units with much influence are then shown.
+        `erbayes.labels.Labels.records` makes it. The records of units with much influence are then shown,
+        with all attributes of the table. By default no record is shown.
     call : str
         The command that makes this page again.
 
@@ -183,20 +184,26 @@ def report(
         "described": records is not None,
         "explained": made.explained,
         "balance": _tabulate_balance(sample),
-        "data": facts | sample.facts(),
+        "data": facts | _describe_data(sample),
         "call": call,
         "versions": {"Python": sys.version.split()[0], **{name: _find_version(name) for name in PACKAGES}},
     }
     return _fill_template(contents)
 
 
+def read_style() -> str:
+    """Return the style sheet of pages."""
+    return Path(__file__).with_name("style.css").read_text(encoding="utf-8")
+
+
 def _fill_template(contents: Mapping[str, Any]) -> str:
     """Return the page: the template with its contents, all text of which is escaped."""
     from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
 
     text = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    html: str = page.from_string(text).render(contents)
+    html: str = page.from_string(text).render(contents, style=Markup(read_style()))
     return html + "\n"
 
 
@@ -263,15 +270,28 @@ def _group_alarms(sentences: Sequence[Sentence]) -> list[dict[str, Any]]:
     ]
 
 
-def _tell_what_was_done(sample: Sample, about: Mapping[str, Any]) -> str:
-    """Return a sentence about draws and labels, as far as they are known, and one about the prediction."""
-    units, design, n = sample.units, sample.design, len(sample.expansion.unit)
-    what = "entities" if units.by_entity else "predicted clusters"
+def _describe_draws(sample: Sample) -> str:
+    """Return how draws were made, as the end of a sentence."""
+    design: Any = sample.design
     # wrappers, such as Responding, hold the design by which draws were made
     while type(design) not in DRAWN and hasattr(design, "design"):
         design = design.design
     how = DRAWN.get(type(design), f"draws were made at random by the design {type(design).__name__}")
-    drawn = f"{n:,} {how.format(units=what)}"
+    return how.format(units="entities" if sample.units.by_entity else "predicted clusters")
+
+
+def _describe_data(sample: Sample) -> dict[str, str]:
+    """Return facts about data and design, of which the first is how draws were made."""
+    facts, how = sample.facts(), _describe_draws(sample)
+    parameters = facts.pop("design")
+    return {"design": f"{how[0].upper()}{how[1:]}.", "design in Python": parameters} | facts
+
+
+def _tell_what_was_done(sample: Sample, about: Mapping[str, Any]) -> str:
+    """Return a sentence about draws and labels, as far as they are known, and one about the prediction."""
+    units = sample.units
+    what = "entities" if units.by_entity else "predicted clusters"
+    drawn = f"{len(sample.expansion.unit):,} {_describe_draws(sample)}"
     if sample.expansion.variance.census:
         drawn = f"all {len(units):,} {what} were taken"
     if "drawn on" in about:

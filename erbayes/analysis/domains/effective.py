@@ -12,6 +12,7 @@ from ...design.sample import Sample
 from ...design.variance import kish
 from ...engine.closed_form import columns_of, effects
 from ...metrics.definitions import Metric, coefficients_of_size
+from ...metrics.uncertain import EMPTY
 
 FEWEST = 10.0
 """Effective draws below which an estimate of a domain has no interval.
@@ -23,9 +24,14 @@ NO_DRAW = "no labelled record is in this domain"
 
 
 def few_draws(effective: float, fewest: float) -> str:
-    """Return why an estimate has no interval; "" if it depends on enough effective draws."""
+    """Return why an estimate has no interval; "" if it depends on enough effective draws.
+
+    NaN stands for a domain without a labelled record, and 0 for a metric in which none of it counts.
+    """
     if np.isnan(effective):
         return NO_DRAW
+    if not effective:
+        return EMPTY
     if effective >= fewest:
         return ""
     return f"it depends on {effective:.3g} effective draws, fewer than {fewest:g}: join domains"

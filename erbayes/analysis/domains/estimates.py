@@ -15,13 +15,13 @@ from ..._internal.errors import DataError, Grade, Sentence, member, number
 from ...design.sample import Sample, need_sample
 from ...engine.closed_form import Taylor
 from ...engine.contract import Engine, need_engine
-from ...metrics.columns import Domain, Links
+from ...metrics.columns import RECORDS, Domain, InDomain, Links
 from ...metrics.definitions import USUAL, Metric, Wanted, chosen
 from ...metrics.intervals import Kind
-from ...metrics.uncertain import Draws, Normal, Tabled
+from ...metrics.uncertain import EMPTY, Draws, Normal, Tabled
 from ...metrics.unseen import map_components
 from ...units.grouping import Grouping, Of
-from .effective import FEWEST, NO_DRAW, degrees, effective_draws, few_draws
+from .effective import FEWEST, degrees, effective_draws, few_draws
 from .known_links import balance, domains_out_of_balance
 from .metric import Place, in_domain, text
 from .shown import differences_table, intervals_table, tidy
@@ -324,14 +324,17 @@ def _estimate_domains(sample: Sample, places: Sequence[Place], settings: Setting
     metrics = settings.of_places(sample, places)
     effective = effective_draws(sample, metrics)
     there = np.flatnonzero(~np.isnan(effective))
+    labelled = np.repeat([_has_labels(sample, place) for place in places], len(settings.metrics))
+    effective = np.where(np.isnan(effective) & labelled, 0.0, effective)
     if not len(there):
-        raise DataError(f"no labelled record is in a domain of {settings.variable!r}")
+        why = EMPTY if labelled.any() else "no labelled record is in one"
+        raise DataError(f"no metric of a domain of {settings.variable!r} can be estimated: {why}")
     asked = [metrics[i] for i in there]
     found = settings.engine(sample, asked, settings.rng)
     if isinstance(found, Normal):
         found = _estimate_without_links(found, effective[there], sample.expansion.variance.theta_mean)
         found = replace(found, df=np.fmin(found.df, degrees(sample, asked)))
-    joint = _expand_result(found, there, metrics)
+    joint = _expand_result(found, there, metrics, [few_draws(n, 0) for n in effective.tolist()])
     shape = (len(places), len(settings.metrics))
     return ByDomain(sample, tuple(places), settings, joint, effective.reshape(shape))
 
@@ -352,8 +355,16 @@ def _estimate_without_links(found: Normal, effective: FloatArray, theta: float) 
     return replace(found, df=np.where(unlinked, np.maximum(effective - 1, 1), found.df), unseen=unseen)
 
 
-def _expand_result(found: Normal | Draws, there: IntArray, metrics: Sequence[Metric]) -> Normal | Draws:
-    """Return a result with NaN for the metrics that it lacks; `there` are the positions of those it has."""
+def _has_labels(sample: Sample, place: Place) -> bool:
+    """Return whether each domain of a place has a labelled record."""
+    domains = place if isinstance(place, tuple) else (place,)
+    return all(sample.units.column(InDomain(RECORDS, domain, Links.SHARED)).any() for domain in domains)
+
+
+def _expand_result(
+    found: Normal | Draws, there: IntArray, metrics: Sequence[Metric], lacking: Sequence[str]
+) -> Normal | Draws:
+    """Return a result with NaN for the metrics that it lacks, and why; it has those at positions `there`."""
     if len(there) == len(metrics):
         return found
 
@@ -369,7 +380,7 @@ def _expand_result(found: Normal | Draws, there: IntArray, metrics: Sequence[Met
     names, support = tuple(m.name for m in metrics), tuple(m.support for m in metrics)
     if isinstance(found, Draws):
         return map_components(fill, found, names=names, support=support)
-    undefined = np.full(len(metrics), NO_DRAW, dtype=object)
+    undefined = np.array(lacking, dtype=object)
     undefined[there] = found.undefined
     fixed = {"names": names, "support": support, "undefined": tuple(undefined)}
     return map_components(fill, found.plain(), **fixed)

@@ -128,6 +128,7 @@ def compare_by_domain(
     if isinstance(joint, Normal):
         joint = replace(joint, df=np.fmin(joint.df, np.concatenate([degrees(s, by_metric) for s in samples])))
     shape = (len(places), len(settings.metrics))
-    effective = np.array([effective_draws(s, by_metric).reshape(shape) for s in samples])
+    # each place has labelled records, so that a metric without draws is 0/0
+    effective = np.array([np.nan_to_num(effective_draws(s, by_metric)).reshape(shape) for s in samples])
     given_metrics = settings.metrics, tuple(by_metric)
     return ComparedByDomain(comparison, places, *given_metrics, joint, tuple(samples), effective, fewest)

@@ -18,11 +18,10 @@ from zipfile import BadZipFile
 
 import pandas as pd
 
+from ..._internal.cells import begins_formula
 from ..._internal.errors import DataError, head, printable
 
-FORMULA = re.compile(r"'*(\s*[=+\-@＝＋－＠]|[\t\r\n])")
-"""The beginning of text that a spreadsheet program may take for a formula."""
-NUMBER = re.compile(r"'*\s*[.\d]")
+NUMBER = re.compile(r"'*\s*[+-]?[.\d]")
 """The beginning of text that it may take for a number or a date."""
 PLAIN = re.compile(r"0|[1-9]\d{0,14}")
 """Text that it takes for a number, and writes as it was."""
@@ -36,7 +35,7 @@ HAS_XLSX = find_spec("openpyxl") is not None
 
 def guarded(text: str) -> str:
     """Return the text of a cell of a CSV file that no spreadsheet program changes, such as '007 for 007."""
-    changed = FORMULA.match(text) or (NUMBER.match(text) and not PLAIN.fullmatch(text))
+    changed = begins_formula(text) or (NUMBER.match(text) and not PLAIN.fullmatch(text))
     return f"'{text}" if changed else text
 
 
