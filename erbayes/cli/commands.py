@@ -67,8 +67,8 @@ def estimate_command(
 ) -> None:
     """Estimate metrics of PREDICTION from a labelled sample, with intervals.
 
-    LABELS holds every record of each sampled entity, or is a folder of erbayes draw. Of two columns the
-    first is the record. Names of matchers' columns are known, and others are named by options.
+    LABELS holds every record of each sampled entity, or is a folder of erbayes draw. Columns are found by
+    names and values, and printed; erbayes help files says how to name them.
 
     \b
     --design says how the labelled entities were drawn:
