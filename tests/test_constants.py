@@ -128,7 +128,6 @@ NEEDS_NONE = {
     "diagnostics.ROUNDING": "a limit of rounding",
     "differences.ROUNDING": "a limit of rounding",
     "digits.LONGEST": "a limit of layout",
-    "domains.SPARE": "a limit of work",
     "draw.DIGITS": "digits of a key: engines in which draws agree share it",
     "duckdb.PART": "a limit of memory: tests set a smaller one",
     "explained.RESTS": "a number that is printed: nothing is decided by it",

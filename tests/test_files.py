@@ -64,13 +64,13 @@ def test_ids_are_text_and_gaps_stay_gaps(tmp_path):
     pd.DataFrame({"a": pd.array([7, None, 2**62 + 1], "Int64"), "b": [1.5, 2, 3], "c": [1, 2, 3]}).to_parquet(
         path
     )
-    found = read_columns(path, {"x": None, "y": "b", "z": None})
+    found = read_columns(path, 3)
     assert list(found.columns) == ["a", "b", "c"]
     assert found.a.isna().tolist() == [False, True, False]
     assert found.a.dropna().tolist() == ["7", str(2**62 + 1)]
     assert found.b.tolist() == [1.5, 2, 3] and found.c.tolist() == ["1", "2", "3"]
     (tmp_path / "x.csv").write_text("a,b\n007,NA\nnan,null\n,x\n")
-    found = read_columns(tmp_path / "x.csv", {"x": "b", "y": None})
+    found = read_columns(tmp_path / "x.csv", 2, ("b", "a"))
     assert found.b.tolist() == ["NA", "null", "x"] and list(found.columns) == ["b", "a"]
     assert found.a.isna().tolist() == [False, False, True] and found.a[0] == "007"
 
@@ -107,14 +107,14 @@ def test_nothing_may_follow_a_closing_quote(tmp_path, name, ending):
     with gzip.open(path, "wb") if ending == "csv.gz" else path.open("wb") as file:
         file.write(text.encode())
     with pytest.raises(eb.DataError, match=r"x\.[a-z.]+: line \d: .* nothing, not even a blank, may stand"):
-        read_columns(path, {"record": None, "cluster": None})
+        read_columns(path, 2)
 
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_quotes_as_they_are_meant(tmp_path, name):
     text, wanted = PLAIN[name]
     (tmp_path / "x.csv").write_bytes(text.encode())
-    assert read_columns(tmp_path / "x.csv", {"record": None, "cluster": None}).iloc[:, 0].to_list() == wanted
+    assert read_columns(tmp_path / "x.csv", 2).iloc[:, 0].to_list() == wanted
 
 
 @pytest.mark.parametrize("text, times", [("r0,c0\nr1,c0\nr2,c1\n", 1), ("r,c\na,x\nr,c\nb,x\n", 1)])
@@ -122,13 +122,16 @@ def test_the_first_line_and_no_other_names_columns(tmp_path, text, times):
     """Without a header the first record would be lost; with two there would be one too many."""
     (tmp_path / "x.csv").write_text(text)
     with pytest.raises(eb.DataError, match=f"x.csv: {times} rows hold '(c0|r)' in the column of this name"):
-        read_columns(tmp_path / "x.csv", {"record": None, "cluster": None})
+        read_columns(tmp_path / "x.csv", 2)
 
 
 def test_lists_beside_ids_are_columns_to_choose_from(tmp_path):
     pd.DataFrame({"r": ["a"], "c": ["x"], "tags": [["t"]]}).to_parquet(tmp_path / "x.parquet")
-    with pytest.raises(eb.DataError, match=r"x\.parquet has 3 columns, 'r', 'c', 'tags', instead of 2"):
-        read_columns(tmp_path / "x.parquet", {"record": None, "cluster": None})
+    with pytest.raises(
+        eb.DataError,
+        match=r"x\.parquet has 'r', 'c', 'tags', and 2 columns are needed: name 2 columns as .*x\.parquet:COLUMNS",
+    ):
+        read_columns(tmp_path / "x.parquet", 2)
 
 
 def test_a_scan_reads_quoted_ids_without_the_blank_after_them(tmp_path):

@@ -18,7 +18,6 @@ class Remedy(Enum):
     MISSING = "choose a policy to go on: missing=Missing.OMIT, Missing.SINGLETON or Missing.TOGETHER"
     DIFFERING = "choose Missing.COMMON to compare them on the records that they share"
     COLUMNS = "choose two, such as table[['record', 'cluster']]"
-    ALONE = "leave these alone in it"
     ORDER = "if columns are in the other order, choose them: table[['record', 'cluster']]"
     SCANNED_COLUMNS = "name them: Columns(record=..., cluster=...)"
     SECOND_COLUMNS = "name both: SecondSource(source, cluster=..., record=...)"

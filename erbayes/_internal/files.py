@@ -12,7 +12,7 @@ import threading
 import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -28,16 +28,11 @@ from pyarrow.csv import ConvertOptions, ParseOptions, read_csv
 from pyarrow.dataset import dataset
 
 from .cells import unguard
-from .errors import DataError, Remedy
+from .errors import DataError, head
 from .known_columns import JOIN, find_known
-from .tables import is_whole_decimal, refuse_columns, refuse_names
+from .tables import is_whole_decimal, refuse_names, separator_hint
 
 PARQUET = {".parquet", ".pq"}
-CHOICES = {
-    frozenset({"record", "cluster", "entity"}): Remedy.COLUMNS,
-    frozenset({"left", "right"}): Remedy.SCORE,
-}
-"""Remedies of tables with too many columns, by the meanings of columns that the caller may name."""
 DEVICES = (Path("/dev"), Path("/proc"))
 BLANK = re.compile(r"Unnamed: \d+|\s+(\.\d+)?")
 """Names that pandas gives to columns whose names are blank."""
@@ -58,45 +53,28 @@ LINKS = 40
 """Number of symbolic links that may lead from one to the next, as in Linux."""
 
 
-def read_columns(path: Path, columns: Mapping[str, str | None], spare: int = 0) -> pd.DataFrame:
-    """Read columns (meaning -> name, None for the next) of a Parquet, TSV or CSV file, with ids as text."""
-    return choose_columns(_read(path), path, columns, spare)
+def read_columns(path: Path, number: int, named: Sequence[str] = ()) -> pd.DataFrame:
+    """Read columns of a Parquet, TSV or CSV file, with ids as text: the `named` ones, or all of them."""
+    frame = _read(path)
+    columns = list(frame.columns)
+    refuse_names(named, columns, str(path))
+    if len(named or columns) != number:
+        what = f"{number} column{'s' * (number > 1)}"
+        hint = separator_hint(columns) if len(columns) < number else f": name {what} as {path}:COLUMNS"
+        raise DataError(f"{path} has {head(columns, 20) or 'no column'}, and {what} are needed{hint}")
+    chosen = frame[list(named or columns)]
+    refuse_headings(chosen, path)
+    return _add_text(chosen)
 
 
-def choose_columns(
-    frame: pd.DataFrame, path: Path, columns: Mapping[str, str | None], spare: int = 0
-) -> pd.DataFrame:
-    """Return columns of a table that was read from `path`, as `read_columns` does."""
-    named = [c for c in columns.values() if c is not None]
-    choices = {
-        name: remedy
-        for meaning, name in columns.items()
-        if name
-        for remedy in _list_column_remedies({meaning})
-    }
-    refuse_names(named, list(frame.columns), str(path), choices)
-    unnamed = {meaning for meaning, name in columns.items() if name is None}
-    refuse_columns(
-        frame,
-        str(path),
-        *_list_column_remedies(unnamed) or [Remedy.ALONE],
-        pairs=Remedy.ANSWERS if "entity" in columns else Remedy.LINKS if "cluster" in columns else None,
-        needed=len(columns),
-        spare=spare,
-        named=named,
-    )
-    if spare and unnamed and frame.columns[0] in named:
-        said = f"{path}: {frame.columns[0]!r} is its first column, which has the ids"
-        raise DataError(said, *_list_column_remedies(unnamed))
-    free = (c for c in frame.columns if c not in named)
-    chosen = frame[[c if c is not None else next(free) for c in columns.values()]]
-    for name, column in chosen.items():
+def refuse_headings(table: pd.DataFrame, path: Path) -> None:
+    """Refuse columns of a file that have their own name as a value."""
+    for name, column in table.items():
         if times := int((column == name).sum()):
             raise DataError(
                 f"{path}: {times:,} rows hold {name!r} in the column of this name: is the first line a "
                 "record, or one of several headers? The first line, and no other, must name the columns"
             )
-    return _add_text(chosen)
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -164,11 +142,6 @@ def _add_text(frame: pd.DataFrame) -> pd.DataFrame:
 def _choose_record_column(names: list[str], record: str | None) -> str:
     """Return the column of records: that of this name, one that is known, or the first."""
     return record if record in names else next(iter(find_known(names, "record")), names[0])
-
-
-def _list_column_remedies(meanings: set[str]) -> list[Remedy]:
-    """Remedies for columns of these meanings."""
-    return [remedy for affected, remedy in CHOICES.items() if affected & meanings]
 
 
 def _read(path: Path) -> pd.DataFrame:

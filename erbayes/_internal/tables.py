@@ -67,38 +67,6 @@ def looks_like_answers(column: pd.Series) -> bool:
     return {re.sub(r"[\W_]", "", v).lower() for v in set(map(str, values))} <= MATCHES
 
 
-def refuse_columns(
-    frame: pd.DataFrame,
-    what: str,
-    *remedies: Remedy,
-    pairs: Remedy | None = None,
-    needed: int = 2,
-    spare: int = 0,
-    named: Sequence[str] = (),
-) -> None:
-    """Refuse a table in which `needed` columns are missing, or with over `spare` unnamed others."""
-    columns = list(frame.columns)
-    if len(columns) < needed:
-        hint = separator_hint(columns) or _describe_index(frame)
-        raise DataError(f"{what} needs {needed} columns; it has {head(columns) or 'none'}{hint}")
-    if len(columns) <= needed + spare or len(named) == needed:
-        return
-    free = [i for i, c in enumerate(columns) if c not in named]
-    problem = f"{what} has {len(columns)} columns, {head(columns, 20)}, instead of {needed}"
-    hints = [
-        f"{columns[i]!r} looks like the index that pandas writes, which to_csv(index=False) leaves out"
-        for i in free[:1]
-        if INDEX.fullmatch(str(columns[i]))
-    ]
-    if judging := [columns[i] for i in free[needed - len(named) :] if looks_like_answers(frame.iloc[:, i])]:
-        hints.append(f"{head(judging)} looks like scores or answers about pairs")
-    raise DataError(
-        "; ".join([problem, *hints]),
-        *remedies,
-        *([pairs] if judging and pairs else []),
-    )
-
-
 def refuse_names(
     named: Sequence[str], columns: Sequence[str], what: str, choices: Mapping[str, Remedy] | None = None
 ) -> None:
@@ -110,13 +78,6 @@ def refuse_names(
         raise DataError(f"{what} has several columns {head(twice)}: rename all but one")
     if len(set(named)) < len(named):
         raise DataError(f"{what}: one column cannot serve twice: {head(named)}")
-
-
-def _describe_index(frame: pd.DataFrame) -> str:
-    """Return a hint if records may be in the index."""
-    if isinstance(frame.index, pd.RangeIndex):
-        return ""
-    return ": if records are its index, reset_index() makes them a column"
 
 
 def separator_hint(columns: Sequence[str]) -> str:

@@ -10,8 +10,9 @@ from typing import Any
 import erbayes as eb
 
 from .._internal.errors import DataError, head
-from .lazily import disk, ids, pd
+from .lazily import ids, pd
 from .options import file_option, option, panel
+from .tables import read_named
 
 
 class DesignName(Enum):
@@ -79,7 +80,7 @@ class Drawing:
             names = " and ".join(f"--{option}" for option in needed)
             raise DataError(f"--design {self.design.value} needs {names}")
         files: Any = self
-        units = None if self.drawn is None else list(disk.read_columns(self.drawn, {"unit": None}).iloc[:, 0])
+        units = None if self.drawn is None else list(read_named(self.drawn, 1).iloc[:, 0])
         match self.design:
             case DesignName.UNIFORM_RECORDS:
                 return eb.design.UniformRecords(units, self.population)
@@ -99,7 +100,7 @@ class Drawing:
 
 def keyed(path: Path, key: str, value: str) -> pd.Series:
     """Read a file of two columns as a Series of the second, indexed by the unique ids of the first."""
-    frame = disk.read_columns(path, {key: None, value: None})
+    frame = read_named(path, 2)
     key, value = frame.columns
     keys = ids.ids(frame[key], f"{path}, column {key!r}")
     if not keys.is_unique:

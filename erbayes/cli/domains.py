@@ -17,9 +17,6 @@ from .lazily import disk, pd
 from .options import file_option, message, option, panel, within
 from .predictions import in_words
 
-SPARE = 10_000
-"""Number of other columns that a table of groups may have, of which none is read."""
-
 
 @panel("Groups")
 class Domains(Analysis):
@@ -66,9 +63,7 @@ class Domains(Analysis):
             return {}
         if self.attributes is None:
             return {"groups": self.column}
-        columns = {"record": inputs.reading.record, "group": self.column}
-        source = inputs.reading.source_of(self.attributes, columns, spare=SPARE)
-        return {"groups": eb.large.GroupSource(source, self.column)}
+        return {"groups": eb.large.GroupSource(inputs.reading.source_of(self.attributes), self.column)}
 
     def run(self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Metrics) -> Result:
         """Estimate metrics of all groups jointly."""

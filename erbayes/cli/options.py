@@ -144,7 +144,6 @@ REMEDIES = {
         "--frame SECOND"
     ),
     Remedy.LEAVE_OUT: "leave them out: --missing omit",
-    Remedy.ALONE: Remedy.ALONE.value,
     Remedy.LINKS: "if rows are links between records, --edges makes clusters of them",
     Remedy.ANSWERS: (
         "if rows are answers about pairs of records, erbayes.labels.read_stars makes entities of them, and "

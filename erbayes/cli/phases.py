@@ -15,6 +15,7 @@ from .inputs import One
 from .lazily import counted, disk, joint, two_phases
 from .options import file_option, message, option, panel, refuse_same_file, within
 from .predictions import LABELLED, in_words
+from .tables import read_named
 
 ANSWERS = ("drawn", "record", "probability")
 """Columns of a machine's answers. A file without these names has them in this order, and no others."""
@@ -104,8 +105,8 @@ class Cheap(Analysis):
         assert self.cheap is not None and self.cheap_drawn is not None and self.cheap_threshold is not None
         named = set(ANSWERS) <= set(disk.read_table(self.cheap).columns)
         with speaking({Remedy.COLUMNS: NAMED}):
-            table = disk.read_columns(self.cheap, {name: name if named else None for name in ANSWERS})
-        drawn = disk.read_columns(self.cheap_drawn, {"drawn": None}).iloc[:, 0]
+            table = disk.read_columns(self.cheap, len(ANSWERS), ANSWERS if named else ())
+        drawn = read_named(self.cheap_drawn, 1).iloc[:, 0]
         untold = table.iloc[:, 2].isna()
         if prediction is None and untold.any():
             raise DataError(

@@ -102,15 +102,11 @@ class Reading:
         """Return the source to scan. A file that DuckDB cannot unpack is read into memory."""
         if part.table is not None:
             return eb.large.DatabaseTable(part.path, part.table, text=True)
-        return self.source_of(part.path, {"record": self.record, "cluster": part.cluster})
+        return self.source_of(part.path)
 
-    def source_of(self, path: Path, columns: dict[str, str | None], spare: int = 0) -> Any:
-        """Return the source to scan in a file, of which `columns` are read if it cannot be unpacked."""
-        return (
-            eb.large.Files(path, text=True)
-            if large_files.unpacks(path)
-            else disk.read_columns(path, columns, spare)
-        )
+    def source_of(self, path: Path) -> Any:
+        """Return the source to scan in a file, which is read into memory if it cannot be unpacked."""
+        return eb.large.Files(path, text=True) if large_files.unpacks(path) else disk.read_table(path)
 
     @cached_property
     def listed(self) -> pd.Index | None:
@@ -146,6 +142,7 @@ class Reading:
         taken = readings.read_prediction(
             table, named, listed=self.listed, sample=sample, hints=part.hints, what=f"{what} {part.path}"
         )
+        disk.refuse_headings(taken.chosen, part.path)
         if named.threshold is not None and not taken.of_links:
             raise DataError(
                 f"{part.path} has records and clusters, which no threshold makes links: write the threshold "
@@ -174,6 +171,7 @@ class Reading:
         record = said.record or self.bind(table.columns, path)
         named = readings.Named(record=record, cluster=said.cluster, sources=said.sources, links=False)
         taken = readings.read_prediction(table, named, listed=records, groups="entity", what=what)
+        disk.refuse_headings(taken.chosen, path)
         return self.clustering_of(taken, path, LABELLED)
 
     def clustering_of(self, taken: readings.Reading, path: Path, sizes: str) -> tuple[eb.Clustering, str]:

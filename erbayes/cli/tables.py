@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .lazily import reading
+from .lazily import disk, pd, reading
 
 if TYPE_CHECKING:
     from ..units.reading import Named
@@ -69,6 +69,11 @@ class File(Path):
         if file.is_dir():
             raise typer.BadParameter(f"File {text!r} is a directory.")
         return file
+
+
+def read_named(path: Path, number: int) -> pd.DataFrame:
+    """Read a file of so many columns, or those that are named behind it."""
+    return disk.read_columns(path, number, path.said if isinstance(path, File) else ())
 
 
 def name_columns(

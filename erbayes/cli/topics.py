@@ -11,14 +11,15 @@ from .options import slug, write_panels
 
 TOPICS = {
     "files": (
-        "Files are CSV, TSV (both may be compressed) or Parquet, as matchers write them. Columns are found by "
-        "names and values, and printed. FILE:COLUMNS names them for one file, such as p.csv:id,cluster, "
-        "shop+id joins a source, and edges.csv@0.9 has the least score of a link. Ids are text: 7 is not 007."
+        "Files are CSV, TSV (both may be compressed) or Parquet, as matchers write them. Columns are found "
+        "by names and values, and printed. FILE:COLUMNS names them for a file, such as p.csv:id,cluster, "
+        "shop+id joins a source, and edges.csv@0.9 has the least score of a link. Ids are text: 7 is not "
+        "007."
     ),
     "edges": (
         "Many matchers write pairs of records. Linked records are one cluster, directly or through others. "
-        "--edges says that rows are pairs, if columns do not. Records in no pair are known if --records lists "
-        "them."
+        "--edges says that rows are pairs, if columns do not. Records in no pair are known if --records "
+        "lists them."
     ),
     "scans": (
         "Folders of files, tables of a DuckDB database and files of 256 MiB or more are scanned where they "

@@ -12,7 +12,7 @@ import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, NotIdentified, Remedy, head, refuse_cases
-from .._internal.tables import need_table, refuse_columns
+from .._internal.tables import need_table
 from ..metrics.columns import Domain, Links, Pieces
 from .ids import ids, kind
 from .lookup import same_kind
@@ -58,7 +58,9 @@ class Variable:
         else:
             said = "groups: expected a Series, a mapping or a table that gives the value of each of the"
             frame = need_table(groups, f"{said} {of.value}")
-            refuse_columns(frame, "the table of groups", Remedy.COLUMNS)
+            if len(frame.columns) != 2:
+                columns = f"{len(frame.columns)} columns, {head(frame.columns, 20)}"
+                raise DataError(f"the table of groups has {columns}, instead of 2", Remedy.COLUMNS)
             keys, column = pd.Index(frame.iloc[:, 0]), frame.iloc[:, 1]
             what = name or str(column.name)
         there = column.notna().to_numpy()

@@ -104,6 +104,11 @@ class Reading:
         column = self.table[self.ids[end]]
         return join_source(self.table[self.sources[end]], column) if self.sources else column
 
+    @property
+    def chosen(self) -> pd.DataFrame:
+        """Return the columns that were taken."""
+        return self.table[[*self.sources, *self.ids, *([] if self.other is None else [self.other])]]
+
     def fill(self, own: bool) -> Reading:
         """Return records without a cluster as clusters of their own, or without them."""
         blank = self.table[self.other].isna()
