@@ -59,6 +59,11 @@ def read(text, records=None, sample=None, **named):
             {"sources": ("shop",), "record": "nr", "cluster": "cl"},
             "A-__-1+A-__-2 B-__-1",
         ),
+        (
+            "shop,nr,person A,1,p B,1,q A,2,p",
+            {"records": ["A-__-1", "A-__-2", "B-__-1", "B-__-2"], "links": False},
+            "A-__-1+A-__-2 B-__-1",
+        ),
         # links: by names of both ends, by a list of records, by values
         ("id_l,id_r a,b b,c d,e", {}, "a+b+c d+e"),
         ("id_l,id_r a,b b,c d,e", {"records": "abcdef"}, "a+b+c d+e f"),

@@ -282,8 +282,7 @@ def read_records(records: Any, what: str = "prediction", record: Any = None) -> 
     table = to_frame(records)
     columns = [c for c in table.columns if not INDEX.fullmatch(str(c))]
     known = [record] if record is not None else find_known(columns, "record")
-    once = [c for c in columns if is_unique_column(table[c])]
-    chosen = known[0] if known else once[0] if once else columns[0]
+    chosen = known[0] if known else next((c for c in columns if is_unique_column(table[c])), columns[0])
     sources = [c for c in find_known(columns, "source") if c != chosen]
     key = table[chosen]
     if sources and not is_unique_column(key) and not table.duplicated([sources[0], chosen]).any():
@@ -293,9 +292,10 @@ def read_records(records: Any, what: str = "prediction", record: Any = None) -> 
 
 def find_records(table: pd.DataFrame, record: Any = None) -> pd.Index | None:
     """Return the ids of records of labels, as far as names or repeats tell which column has them."""
-    once = [c for c in table.columns if is_unique_column(table[c])]
-    known = [record] if record is not None else find_known(table.columns, "record")
-    chosen = known or (once if len(once) == 1 and len(table.columns) == 2 else [])
+    chosen = [record] if record is not None else find_known(table.columns, "record")
+    if not chosen and len(table.columns) == 2:
+        once = [c for c in table.columns if is_unique_column(table[c])]
+        chosen = once if len(once) == 1 else []
     return pd.Index(table[chosen[0]].dropna()) if chosen else None
 
 
@@ -339,8 +339,8 @@ def _ask(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Table:
-    """A table whose columns are to be read, as in `read_prediction`."""
+class _Facts:
+    """What names and values say of the columns of a table, as in `read_prediction`."""
 
     table: pd.DataFrame
     named: Named
@@ -365,27 +365,17 @@ class _Table:
         known = self.known
         return known is not None and len(known) > 0 and JOIN in str(known[0])
 
-    def list_readings(self) -> list[Reading]:
-        """Return the readings that names and values leave, the likeliest first."""
-        named, ends = self.named, self.list_ends()
-        clusters = [named.cluster] if named.cluster is not None else find_known(self.columns, self.groups)
-        only_ends = ends and named.cluster is None and not find_known(self.columns, "record")
-        if named.links is not True and not named.ends and clusters and not only_ends:
-            return self.read_clusters(clusters)
-        if ends and named.links is not False:
-            return [reading for pair in ends for reading in self.read_links(pair)]
-        free = [c for c in self.columns if c not in (*self.list_sources(), self.named.score)]
-        record = [named.record] if named.record is not None else find_known(free, "record")
-        if len(record) == 1 and len(free) == 2 and named.links is not True:
-            (cluster,) = (c for c in free if c != record[0])
-            return self.read_memberships(record[0], cluster)
-        if len(free) > 2 and named.score is None and named.links is not False:
-            free = [c for c in free if c not in self.list_measures(free)]
-        return self.read_bare(free[0], free[1]) if len(free) == 2 else []
-
     def list_sources(self) -> list[Any]:
-        """Return the columns of the source of records."""
-        return list(self.named.sources) or find_known(self.columns, "source")
+        """Return the columns of the source of records, by name or by the sources in joined ids."""
+        known = list(self.named.sources) or find_known(self.columns, "source")
+        if known or not self.joined or self.known is None:
+            return known
+        sources = self.known.str.partition(JOIN, expand=True).get_level_values(0).unique()
+        return [
+            c
+            for c in self.columns
+            if pd.Index(self.table[c].dropna().astype("str").unique()).isin(sources).all()
+        ]
 
     def list_measures(self, free: Sequence[Any]) -> list[Any]:
         """Return the columns that measure how alike two records are."""
@@ -419,6 +409,66 @@ class _Table:
         assert self.known is not None
         ends: pd.Index = self.known.str.rpartition(JOIN, expand=True).get_level_values(2).unique()
         return ends
+
+    def list_ends(self) -> list[tuple[Any, Any, bool]]:
+        """Return pairs of columns that can be both ends, and whether their names tell of two tables."""
+        if self.named.ends:
+            left, right = self.named.ends
+            return [(left, right, False)]
+        pairs = [p for p in pair_columns(self.columns) if p.stem not in NAMES["source"]]
+        whole = [p for p in pairs if self.table[[p.left, p.right]].notna().all(axis=None)]
+        if self.listed is not None:
+            # if no pair is of listed records, whoever looks these up says so
+            whole = [p for p in whole if self.holds_records(p.left) and self.holds_records(p.right)] or whole
+        chosen = [p for p in whole if p.stem in ("", *NAMES["record"])]
+        if not chosen and len(pairs) > 1:
+            for rows in (self.table.head(HEAD), self.table):
+                whole = [p for p in whole if self._determines(p, pairs, rows)]
+        return [(p.left, p.right, p.of_two) for p in chosen or whole]
+
+    def _determines(self, pair: Pair, others: Sequence[Pair], rows: pd.DataFrame) -> bool:
+        """Return whether equal ids have equal values in each other pair of columns."""
+        origin = self.find_origin()
+
+        def stack(left: Any, right: Any) -> pd.Series:
+            stacked: pd.Series = pd.concat([rows[left], rows[right]], ignore_index=True).astype("str")
+            return stacked
+
+        key = stack(pair.left, pair.right)
+        key = key if origin is None else key + JOIN + stack(*origin)
+        several = (o for o in others if o is not pair)
+        return all(key.nunique() == (key + JOIN + stack(o.left, o.right)).nunique() for o in several)
+
+    def find_origin(self) -> tuple[Any, Any] | None:
+        """Return the columns of the sources of both ends of links."""
+        if len(self.named.sources) == 2:
+            return self.named.sources
+        return next(
+            ((p.left, p.right) for p in pair_columns(self.columns) if p.stem in NAMES["source"]), None
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Table(_Facts):
+    """A table whose columns are to be read."""
+
+    def list_readings(self) -> list[Reading]:
+        """Return the readings that names and values leave, the likeliest first."""
+        named, ends = self.named, self.list_ends()
+        clusters = [named.cluster] if named.cluster is not None else find_known(self.columns, self.groups)
+        only_ends = ends and named.cluster is None and not find_known(self.columns, "record")
+        if named.links is not True and not named.ends and clusters and not only_ends:
+            return self.read_clusters(clusters)
+        if ends and named.links is not False:
+            return [reading for pair in ends for reading in self.read_links(pair)]
+        free = [c for c in self.columns if c not in (*self.list_sources(), self.named.score)]
+        record = [named.record] if named.record is not None else find_known(free, "record")
+        if len(record) == 1 and len(free) == 2 and named.links is not True:
+            (cluster,) = (c for c in free if c != record[0])
+            return self.read_memberships(record[0], cluster)
+        if len(free) > 2 and named.score is None and named.links is not False:
+            free = [c for c in free if c not in self.list_measures(free)]
+        return self.read_bare(free[0], free[1]) if len(free) == 2 else []
 
     def read_clusters(self, clusters: Sequence[Any]) -> list[Reading]:
         """Return readings of columns that have clusters."""
@@ -462,43 +512,6 @@ class _Table:
             return [whole]
         once = (c for c in sources if not rows.duplicated([c, record]).any() and rows[c].notna().all())
         return [replace(whole, sources=(c,)) for c in once]
-
-    def list_ends(self) -> list[tuple[Any, Any, bool]]:
-        """Return pairs of columns that can be both ends, and whether their names tell of two tables."""
-        if self.named.ends:
-            left, right = self.named.ends
-            return [(left, right, False)]
-        pairs = [p for p in pair_columns(self.columns) if p.stem not in NAMES["source"]]
-        whole = [p for p in pairs if self.table[[p.left, p.right]].notna().all(axis=None)]
-        if self.listed is not None:
-            # if no pair is of listed records, whoever looks these up says so
-            whole = [p for p in whole if self.holds_records(p.left) and self.holds_records(p.right)] or whole
-        chosen = [p for p in whole if p.stem in ("", *NAMES["record"])]
-        if not chosen and len(pairs) > 1:
-            for rows in (self.table.head(HEAD), self.table):
-                whole = [p for p in whole if self._determines(p, pairs, rows)]
-        return [(p.left, p.right, p.of_two) for p in chosen or whole]
-
-    def _determines(self, pair: Pair, others: Sequence[Pair], rows: pd.DataFrame) -> bool:
-        """Return whether equal ids have equal values in each other pair of columns."""
-        origin = self.find_origin()
-
-        def stack(left: Any, right: Any) -> pd.Series:
-            stacked: pd.Series = pd.concat([rows[left], rows[right]], ignore_index=True).astype("str")
-            return stacked
-
-        key = stack(pair.left, pair.right)
-        key = key if origin is None else key + JOIN + stack(*origin)
-        several = (o for o in others if o is not pair)
-        return all(key.nunique() == (key + JOIN + stack(o.left, o.right)).nunique() for o in several)
-
-    def find_origin(self) -> tuple[Any, Any] | None:
-        """Return the columns of the sources of both ends of links."""
-        if len(self.named.sources) == 2:
-            return self.named.sources
-        return next(
-            ((p.left, p.right) for p in pair_columns(self.columns) if p.stem in NAMES["source"]), None
-        )
 
     def read_links(self, ends: tuple[Any, Any, bool]) -> list[Reading]:
         """Return readings of a pair of columns as both ends of links."""
