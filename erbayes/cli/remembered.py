@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._internal.errors import DataError, head
 from .lazily import disk, folders, outside_json, pd
-from .tables import File
+from .tables import File, name_columns
+
+if TYPE_CHECKING:
+    from ..units.reading import Named
 
 READING = "record cluster stored edges left right score threshold records any_id".split()
 """Options of draw that say how the prediction is read."""
@@ -104,7 +107,10 @@ def recall(values: dict[str, Any]) -> dict[str, Any]:
     own = locate(labels, call["prediction"], call.get(f"prediction{COLUMNS}"))
     columns = any(len(values[name] or []) > 1 for name in ("cluster", "stored"))
     named = len(given) > 1 or columns if several else bool(given)
-    hinted = [_hint(path, call) for path in given]
+    hinted = [
+        _hint(path, name_columns(own, record=call.get("record"), cluster=call.get("cluster")))
+        for path in given
+    ]
     if named and not any(path.exists() and own.exists() and path.samefile(own) for path in given):
         return values | {"prediction": hinted if several else hinted[0]} if given else values
     if not own.exists():
@@ -167,10 +173,10 @@ def take_pairs_call(folder: Path) -> dict[str, Any]:
     return _need_plain(outside_json.read_object(path, str(path)), path) if path.is_file() else {}
 
 
-def _hint(path: Path, call: Mapping[str, Any]) -> Path:
-    """Return the path of another prediction, with the names of columns that the folder remembers."""
+def _hint(path: Path, own: Named) -> Path:
+    """Return the path of another prediction, with the names of columns of the one drawn from."""
     if isinstance(path, File):
-        path.hints = {name: call[name] for name in ("record", "cluster") if name in call}
+        path.hints = {"record": own.record, "cluster": own.cluster}
     return path
 
 
