@@ -152,12 +152,13 @@ def test_records_without_a_cluster_are_told_what_to_do(files):
         assert (made["cluster"].value_counts()[made.loc[:9, "cluster"]] == 1).all() == (blank == "own")
 
 
-def test_ids_that_a_spreadsheet_would_run_come_back_as_they_were(files):
+def test_ids_stay_as_they_are_in_files_for_programs(files):
     ids = np.char.add("=", IDS)
     write("p.csv", record=ids, cluster=np.char.add("@", PREDICTED.astype(str)))
     write("l.csv", record=ids, entity=WHO)
-    assert run("clusters", "p.csv", "-o", "c.csv").exit_code == 0
-    assert "'=r0" in (files / "c.csv").read_text()
+    told = run("clusters", "p.csv", "-o", "c.csv").stderr
+    assert "1,200 cells begin like a formula, such as '=r0': they stay as they are for programs" in told
+    assert "\n=r0,@" in (files / "c.csv").read_text()
     wanted = run("estimate", "p.csv", "l.csv", *DESIGN).stdout
     assert run("estimate", "c.csv", "l.csv", *DESIGN).stdout == wanted
 
@@ -189,3 +190,130 @@ def test_a_folder_remembers_columns_and_hints_at_those_of_others(files):
     for where in (("f", "new.csv"), ("new.csv", "f")):
         told = run("compare", *where, "-m", "precision").stderr
         assert "own: read 600 records" in told and "(customer, grp of new.csv)" in told
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            "estimate own.csv:customer,grp truth.csv --cluster name",
+            "--cluster and what stands behind the file",
+        ),
+        ("estimate edges.csv@2 truth.csv --threshold 3", "--threshold and what stands behind the file"),
+        (
+            "clusters edges.csv:customer_l,customer_r,match_weight@2 --left name_l",
+            "--left and what stands behind",
+        ),
+        ("clusters edges.csv:customer_l@2", "a link has two records: name the columns of both"),
+        ("clusters edges.csv --edges --left customer_l", "a link has two records: name the columns of both"),
+        ("clusters own.csv:a,b,c,d", "takes three columns behind its name at most"),
+        ("estimate own.csv:grp truth.csv:a,b,c", "truth.csv takes 2 columns behind its name, not :a,b,c"),
+        ("estimate own.csv:grp truth.csv@0.5", "truth.csv takes 2 columns behind its name, not @0.5"),
+        ("estimate own.csv:grp truth.csv:nope,person", "has no column 'nope'"),
+        ("clusters edges.csv@2 --records own.csv:nope", "own.csv has no column 'nope'"),
+        (
+            "impact own.csv:grp truth.csv --attributes own.csv:nope --feature n=name:distinct",
+            "has no column 'nope'",
+        ),
+        ("estimate own.csv:shop+customer,grp truth.csv", "has no column 'shop'"),
+        (
+            "estimate own.csv:customer,grp truth.csv --memory-limit 1GB --cluster name",
+            "--cluster and what stands",
+        ),
+    ],
+)
+def test_what_stands_behind_a_file_is_heeded_or_refused(files, call, said):
+    design = [] if call.startswith("clusters") else ["-d", "uniform-clusters"]
+    assert said in refused(*call.split(), *design)
+
+
+def test_a_scan_heeds_what_stands_behind_a_file(files):
+    pd.DataFrame({"id": IDS, "cluster": PREDICTED, "other": OTHER}).to_csv("both.csv", index=False)
+    for words in ("id,other", "id,cluster"):
+        memory, scanned = (
+            run("estimate", f"both.csv:{words}", "truth.csv", *DESIGN, *more)
+            for more in ((), ("--memory-limit", "1GB"))
+        )
+        one, two = (pd.read_csv(pd.io.common.StringIO(shown.stdout)) for shown in (memory, scanned))
+        pd.testing.assert_frame_equal(one, two)
+    other = pd.read_csv(
+        pd.io.common.StringIO(run("estimate", "both.csv:id,other", "truth.csv", *DESIGN).stdout)
+    )
+    assert one["estimate"][1] != other["estimate"][1]
+
+
+def test_a_known_name_comes_before_another_column_of_the_same_ids(files):
+    write("p.csv", index=np.arange(RECORDS)[::-1], record_id=np.arange(RECORDS), cluster=PREDICTED)
+    write("l.csv", index=np.arange(RECORDS)[::-1], record_id=np.arange(RECORDS), entity=WHO)
+    write("plain.csv", record=np.arange(RECORDS), cluster=PREDICTED)
+    write("labels.csv", record=np.arange(RECORDS), entity=WHO)
+    wanted = run("estimate", "plain.csv", "labels.csv", *DESIGN).stdout
+    assert run("estimate", "p.csv", "l.csv", *DESIGN).stdout == wanted
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("thresholds edges.csv truth.csv --records own.csv:customer --at .9,.99", "say which: --score"),
+        (
+            "draw edges.csv --edges -d pairs -n 9 --seed 1 --records own.csv:customer --threshold .9 -o q",
+            "say which",
+        ),
+        ("estimate words.csv truth.csv", "answers 'is_match' must be 1 or 0, yes or no, not such as 'maybe'"),
+        ("estimate percent.csv@0.95 truth.csv", "lie between 96 and 99, all above 0.95: is that a share"),
+        ("estimate own.csv:grp gold.csv", "it is not clear which is the entity"),
+    ],
+)
+def test_what_would_be_another_number_is_asked(files, call, said):
+    ends = {"id_l": IDS[:-1], "id_r": IDS[1:]}
+    write("words.csv", **ends, is_match=np.where(np.arange(RECORDS - 1) % 2, "maybe", "y"))
+    write("percent.csv", **ends, similarity=96 + np.arange(RECORDS - 1) % 4)
+    write("gold.csv", cluster_id=PREDICTED, customer=IDS, golden=WHO)
+    design = (
+        []
+        if call.startswith("draw")
+        else ["-d", "uniform-records" if "thresholds" in call else "uniform-clusters"]
+    )
+    assert said in refused(*call.split(), *design)
+
+
+def test_answers_in_words_are_answers(files):
+    same = WHO[1:] == WHO[:-1]
+    write("yes.csv", id_l=IDS[:-1], id_r=IDS[1:], is_match=np.where(same, "Yes", "no"))
+    made = pd.read_csv(pd.io.common.StringIO(run("clusters", "yes.csv", "-f", "csv").stdout))
+    assert (made.set_index("record")["cluster"][IDS].groupby(WHO).nunique() == 1).all()
+    assert made["cluster"].nunique() == WHO[-1] + 1
+
+
+def test_a_name_that_the_labels_have_comes_first(files):
+    write("zingg.csv", z_zid=np.arange(RECORDS)[::-1], z_cluster=PREDICTED, nr=np.arange(RECORDS))
+    write("nr.csv", nr=np.arange(RECORDS), person=WHO)
+    write("p.csv", record=np.arange(RECORDS), cluster=PREDICTED)
+    wanted = run("estimate", "p.csv", "nr.csv", *DESIGN).stdout
+    assert run("estimate", "zingg.csv", "nr.csv", *DESIGN).stdout == wanted
+
+
+def test_heads_of_clusters_may_be_blank(files):
+    write("star.csv", Id=["a", "b", "c", "d"], canonical_id=["", "a", "", "c"])
+    made = pd.read_csv(
+        pd.io.common.StringIO(run("clusters", "star.csv", "--blank", "own", "-f", "csv").stdout)
+    )
+    assert made["cluster"].tolist() == ["a", "a", "c", "c"]
+
+
+def test_one_file_at_two_thresholds(files):
+    shown = run(
+        "compare",
+        "edges.csv@6",
+        "edges.csv@2.5",
+        "truth.csv",
+        "-d",
+        "uniform-clusters",
+        "-m",
+        "recall",
+        "-f",
+        "json",
+    )
+    assert shown.exit_code == 0, shown.stderr
+    names = {row["prediction"] for row in json.loads(shown.stdout)["estimates"]}
+    assert {"edges@6.0", "edges@2.5"} <= names

@@ -6,6 +6,7 @@ import pytest
 
 from erbayes import DataError
 from erbayes import statistics as st
+from erbayes.metrics import formulas
 
 R = np.random.default_rng(0)
 N = 200
@@ -304,3 +305,12 @@ def test_features_that_are_not_there_are_named():
         st.regression("x ~ span").fit(ROWS)
     with pytest.raises(DataError, match="no finite value"):
         st.regression("x ~ log(size - 1)").fit(ROWS)
+
+
+@pytest.mark.parametrize(
+    "call", ["log(x)", "sqrt(x)", "exp(x)", "center(x)", "scale(x)", "poly(x, 2)", "bs(x, 4)", "C(x)"]
+)
+def test_each_function_of_a_formula_is_known(call):
+    rows = pd.DataFrame({"x": np.tile([1.0, 2.0, 3.0, 4.0, 5.0], 8), "size": np.arange(1.0, 41)})
+    text = formulas.Formula(f"size ~ {call}", {"x": 5}).text
+    assert len(formulas.make_matrices(call, text, rows).rhs) == 40

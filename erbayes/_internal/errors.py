@@ -34,6 +34,7 @@ class Remedy(Enum):
     SCORE = "choose the rows that are links and two columns, or score='column' and threshold=x"
     BLANK = "fill them in, such as by clusters.fillna(records), or leave these rows out"
     WHICH_SCORE = "say which: score='match_probability' or score='match_weight'"
+    BARE_LINKS = "or, if each is a link, give the two columns of records alone"
     WHICH_LIST = (
         "list all records if they are of one list: records=ids; if they are of two tables, give the table of "
         "each id in a column, such as source_l and source_r"
@@ -231,7 +232,11 @@ def need(value: Any, of: type, what: str) -> None:
 
 def number(value: Any, what: str, allowed: Callable[[float], bool], must: str) -> float:
     """Return an allowed real number as a float; `what` names it and `must` says the condition."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not allowed(float(value)):
+    try:
+        fine = isinstance(value, Real) and not isinstance(value, bool) and allowed(float(value))
+    except OverflowError:
+        fine = False
+    if not fine:
         raise DataError(f"{what} must {must}, not {head([value])}")
     return float(value)
 

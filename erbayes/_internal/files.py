@@ -27,9 +27,8 @@ from pyarrow.compute import field
 from pyarrow.csv import ConvertOptions, ParseOptions, read_csv
 from pyarrow.dataset import dataset
 
-from .cells import unguard
 from .errors import DataError, head
-from .known_columns import JOIN, find_known
+from .known_columns import JOIN, choose_record, find_known
 from .tables import is_whole_decimal, refuse_names, separator_hint
 
 PARQUET = {".parquet", ".pq"}
@@ -88,7 +87,7 @@ def read_rows(path: Path, record: str | None, wanted: pd.Index | None = None) ->
         try:
             rows = dataset(path)
             names = rows.schema.names
-            key = _choose_record_column(names, record)
+            key = choose_record(names, record)
             # source and id may be one id, which a look-up of ids alone does not find
             sources = find_known(names, "source")
             frame: pd.DataFrame = rows.to_table(
@@ -100,7 +99,7 @@ def read_rows(path: Path, record: str | None, wanted: pd.Index | None = None) ->
             raise DataError(f"cannot read {path}: {error}") from error
     else:
         frame = _read(path)
-        key = _choose_record_column(list(frame.columns), record)
+        key = choose_record(list(frame.columns), record)
     frame = _add_text(frame[[key, *(c for c in frame.columns if c != key)]])
     if wanted is not None:
         frame = key_by_source(frame, wanted)
@@ -130,18 +129,7 @@ def _add_text(frame: pd.DataFrame) -> pd.DataFrame:
     frame = frame.copy(deep=False)
     # before pandas 3 astype makes the text "<NA>" of what is missing
     frame[columns] = frame[columns].astype("str").where(frame[columns].notna())
-    # cells that were guarded when they were written are what they were
-    for name, column in frame.items():
-        if pd.api.types.infer_dtype(column.head(), skipna=True) == "string":
-            guarded = column.str.startswith("'", na=False).astype(bool)
-            if guarded.any():
-                frame[name] = column.where(~guarded, column[guarded].map(unguard))
     return frame
-
-
-def _choose_record_column(names: list[str], record: str | None) -> str:
-    """Return the column of records: that of this name, one that is known, or the first."""
-    return record if record in names else next(iter(find_known(names, "record")), names[0])
 
 
 def _read(path: Path) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 NAMES = {
@@ -17,7 +17,7 @@ NAMES = {
     "confidencescore zscore".split(),
     # py_entitymatching and tables of answers
     "answer": "predicted prediction match ismatch samepair".split(),
-    "entity": "entity entityid person personid truth clusterid label".split(),
+    "entity": "entity entityid person personid truth".split(),
 }
 """Names of matchers for columns of each meaning, as `plain` writes them; the first is preferred."""
 JOIN = "-__-"
@@ -33,3 +33,8 @@ def find_known(columns: Iterable[Any], meaning: str) -> list[Any]:
     """Return the columns whose names matchers give to a meaning, the preferred first."""
     known = NAMES[meaning]
     return sorted((c for c in columns if plain(c) in known), key=lambda c: known.index(plain(c)))
+
+
+def choose_record(columns: Sequence[Any], record: Any = None) -> Any:
+    """Return the column of records of a table of attributes: that of this name, a known one, or the first."""
+    return record if record in columns else next(iter(find_known(columns, "record")), columns[0])

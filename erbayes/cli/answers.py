@@ -38,7 +38,8 @@ class Format(Enum):
 class Answer:
     """A table, with `sentences` that say it, `alarms`, and counts of what was `read`.
 
-    `shown`: the table for people, if theirs is another one; `spare`: what a narrow terminal does without.
+    `shown`: the table for people, if theirs is another one; `spare`: what a narrow terminal does without;
+    `ids`: the table has ids for programs.
     """
 
     table: pd.DataFrame
@@ -47,13 +48,14 @@ class Answer:
     read: Mapping[str, Any] = field(default_factory=dict)
     shown: pd.DataFrame | None = None
     spare: Sequence[str] = SPARE
+    ids: bool = False
 
     def render(self, format: Format, width: int) -> str:
         """Return all of it as text; CSV has the table alone, as has JSON if nothing was read."""
         shown = self.table if self.shown is None else self.shown
         match format:
             case Format.CSV:
-                return render_csv(self.table)
+                return render_csv(self.table, self.ids)
             case Format.JSON:
                 rows = list_rows(self.table)
                 alarms = [{"grade": alarm.grade.value, "text": alarm} for alarm in self.alarms]
@@ -114,14 +116,18 @@ def blank_missing(table: pd.DataFrame) -> pd.DataFrame:
     return table.astype(object).where(table.notna(), None)
 
 
-def render_csv(table: pd.DataFrame) -> str:
-    """Return a table as CSV in which no spreadsheet program runs a cell, and say where one would."""
+def render_csv(table: pd.DataFrame, ids: bool = False) -> str:
+    """Return a table as CSV in which no spreadsheet program runs a cell, and say where one would.
+
+    `ids`: the table is one for programs, whose ids stay as they are.
+    """
     safe, found = cells.guard(table)
     if found:
-        message(
-            f"note: {len(found):,} cells begin like a formula, such as {found[0]!r}: an apostrophe before "
-            "them keeps spreadsheet programs from running them"
-        )
+        said = "an apostrophe before them keeps spreadsheet programs from running them"
+        if ids:
+            said = "they stay as they are for programs, so that no spreadsheet program should open the file"
+        message(f"note: {len(found):,} cells begin like a formula, such as {found[0]!r}: {said}")
+    safe = table if ids else safe
     text: str = safe.to_csv(index=False)
     return text
 

@@ -49,4 +49,4 @@ def clusters_command(
     table = pd.DataFrame(
         {"record": clustering.records, "cluster": clustering.clusters.take(clustering.codes)}
     )
-    printing.show(Answer(table=table))
+    printing.show(Answer(table=table, ids=True))

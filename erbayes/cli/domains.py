@@ -9,13 +9,13 @@ from typing import Any
 import erbayes as eb
 
 from .._internal.errors import DataError
-from .._internal.tables import refuse_names
 from .analyses import Analysis, Result
 from .asked import Asked, Metrics
 from .inputs import Inputs, One
-from .lazily import disk, pd
+from .lazily import checks, disk, pd
 from .options import file_option, message, option, panel, within
 from .predictions import in_words
+from .tables import read_rows
 
 
 @panel("Groups")
@@ -98,14 +98,14 @@ class Domains(Analysis):
     def _read(self, path: Path, inputs: Inputs, column: str) -> tuple[pd.Series, pd.Series]:
         """Return the records and the groups of a file."""
         table, reading = disk.read_table(path), inputs.reading
-        refuse_names([column], list(table.columns), str(path))
+        checks.refuse_names([column], list(table.columns), str(path))
         if self.attributes is None:  # the prediction itself, whose records are read as it is
             part = next(iter(inputs.parts().values()))
             taken = reading.take(part, "prediction", inputs.sample_of_records)
             if taken.of_links:
                 raise DataError(f"{column} is a column of --attributes if PREDICTION is links")
             return taken.key(), taken.table[column]
-        table = disk.read_rows(path, reading.record)
+        table = read_rows(path, reading.record)
         table = disk.key_by_source(table, inputs.labelled()[0]["labels"].records)
         return table.iloc[:, 0], table[column]
 

@@ -13,6 +13,7 @@ from .designs import keyed, numbers
 from .lazily import disk, ids, pages, pd, plans, sources
 from .options import REQUIRED, file_option, flag, message, option, panel
 from .predictions import Links, Part, Reading
+from .tables import read_rows, said_of
 
 
 class PlanName(Enum):
@@ -143,9 +144,7 @@ class Shown:
         """Return the table of tasks, with candidates, and with attributes of the records that it shows."""
         found = []
         if self.search is not None and self.attributes is not None:
-            rows = disk.key_by_source(
-                disk.read_rows(self.attributes, record), pd.Index(drawn.table["record"])
-            )
+            rows = disk.key_by_source(read_rows(self.attributes, record), pd.Index(drawn.table["record"]))
             found.append(eb.labels.by_text(drawn, rows, limit=self.search))
         if self.candidates is not None:
             found.append(_read_candidate_pairs(drawn, self.candidates))
@@ -165,7 +164,7 @@ class Shown:
         shown = eb.labels.tasks(drawn, None, candidates, controls=self.controls)
         if self.attributes is None:
             return shown
-        attributes = disk.read_rows(self.attributes, record, ids.as_index(shown["record"].unique()))
+        attributes = read_rows(self.attributes, record, ids.as_index(shown["record"].unique()))
         return eb.labels.tasks(drawn, attributes, candidates, controls=self.controls)
 
 
@@ -186,6 +185,7 @@ def refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:
 
 def _read_candidate_pairs(drawn: eb.labels.Drawn, path: Path) -> pd.DataFrame:
     """Candidates from a file of pairs of records, with a score or without."""
+    said_of(path, 0)
     pairs = disk.read_table(path)
     if not 2 <= pairs.shape[1] <= 3:
         raise DataError(

@@ -18,7 +18,7 @@ from .options import argument, message, option, panel, refuse_same_file, within
 from .predictions import CLUSTERS, LABELLED, Part, Predicted, Reading, in_words, read_ids
 from .printing import find_cautions, show_cautions
 from .remembered import TABLE
-from .tables import name_columns
+from .tables import name_columns, words_behind
 from .top_up import read_both
 
 NAMED = 3
@@ -103,7 +103,8 @@ class Inputs:
             for path in predictions:
                 refuse_same_file(("PREDICTION", path), ("LABELS", self.labels))
         for first, second in combinations(predictions, 2):
-            refuse_same_file(("PREDICTION", first), ("PREDICTION", second))
+            if words_behind(first) == words_behind(second):
+                refuse_same_file(("PREDICTION", first), ("PREDICTION", second))
         if self.frame is not None and disk.is_database(self.frame):
             raise DataError(f"--frame {self.frame} is a DuckDB database: a frame is a file or a folder")
 
@@ -214,7 +215,8 @@ class Inputs:
             index: pd.Index = self.returned.labels.index
             return index
         table, said = disk.read_table(self.labels), name_columns(self.labels)
-        record = said.record or (self.reading.record if self.reading.record in table else None)
+        record = said.record or self.reading.record
+        record = record if record in table else None
         records: pd.Index | None = readings.find_records(table, record)
         return records
 
@@ -312,7 +314,12 @@ class Several(Inputs):
                 "a comparison needs two predictions or more, not 1: give LABELS last, after two files, or "
                 "name several --cluster or --table"
             )
-        names = [" ".join(compress((stem(p.path), str(p.table), str(p.cluster)), several)) for p in parts]
+        again = len({str(path) for path in self.prediction}) < len(self.prediction)
+        files = [f"{stem(p.path)}{words_behind(p.path) if again else ''}" for p in parts]
+        names = [
+            " ".join(compress((file, str(p.table), str(p.cluster)), several))
+            for file, p in zip(files, parts, strict=True)
+        ]
         if len(set(names)) < len(names):
             raise DataError(f"predictions go by their files' names, which must differ: {head(names, 20)}")
         return dict(zip(names, parts, strict=True))

@@ -200,7 +200,7 @@ def labels_command(
     if output is not None:
         table = labels.labels.rename_axis("record").rename("entity").reset_index()
         with disk.replacing(output) as new:
-            new.write_text(render_csv(table), encoding="utf-8")
+            new.write_text(render_csv(table, ids=True), encoding="utf-8")
         written.append(output)
     for path in written:
         typer.echo(f"wrote {path}", err=not plain)

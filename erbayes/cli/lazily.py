@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from .._internal import cells, digits, outside_json
     from .._internal import files as disk
+    from .._internal import tables as checks
     from ..analysis import impact as impacts
     from ..analysis import thresholds as curves
     from ..auxiliary import two_phases
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from ..large import files as large_files
     from ..report import page as reports
     from ..units import clustering as clusterings
-    from ..units import features, ids, reading
+    from ..units import edges, features, ids, reading
     from ..units import frame as frames
 else:
 
@@ -49,7 +50,8 @@ else:
     answer_faults=..labels.reading.faults returned_answers=..labels.reading.returned
     counted=..large.counted large_features=..large.features large_files=..large.files
     joint=..large.joint clusterings=..units.clustering features=..units.features
-    frames=..units.frame ids=..units.ids reading=..units.reading
+    frames=..units.frame ids=..units.ids edges=..units.edges checks=.._internal.tables
+    reading=..units.reading
     """
     _PATHS = dict(named.split("=") for named in _NAMED.split())
     globals().update({name: _Unloaded(path) for name, path in _PATHS.items()})

@@ -155,6 +155,7 @@ REMEDIES = {
         "leaves them out"
     ),
     Remedy.WHICH_SCORE: "say which: --score match_probability or --score match_weight",
+    Remedy.BARE_LINKS: "or, if each is a link, name both records, as in FILE:LEFT,RIGHT with --edges",
     Remedy.WHICH_LIST: (
         "list all records if they are of one list: --records FILE; if they are of two tables, give the table "
         "of each id in a column, such as source_l and source_r"

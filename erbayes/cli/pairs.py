@@ -17,11 +17,12 @@ import erbayes as eb
 from .._internal.errors import DataError, Sentence
 from .answers import Answer, render_csv
 from .drawing import Planned, Shown
-from .lazily import disk, ids, pages, pd, stopping
+from .lazily import cells, disk, ids, pages, pd, stopping
 from .options import argument, command, flag, message, option, panel, picture_option, say
 from .predictions import Predicted
 from .printing import Printing
 from .remembered import PAIRS_CALL, TABLE, remembered
+from .tables import read_rows
 from .thresholds import EdgeTable, count_edges, read_thresholds, save_picture
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def draw_pairs(inputs: Predicted, planned: Planned, shown: Shown, replace: bool,
     tasks = _make_tasks(drawn)
     if shown.attributes is not None:
         wanted = ids.as_index(tasks["record"].unique())
-        rows = disk.read_rows(shown.attributes, reading.record, wanted)
+        rows = read_rows(shown.attributes, reading.record, wanted)
         tasks = tasks.merge(rows.rename(columns={rows.columns[0]: "record"}), on="record", how="left")
     output.mkdir(parents=True, exist_ok=True)
     with disk.replacing(table) as new:
@@ -125,6 +126,8 @@ def _name_draw(drawn: pd.DataFrame) -> str:
 def _read_answers(path: Path) -> pd.DataFrame:
     """Return a table of answers; that of a folder with the answers that its page saved."""
     table = disk.read_table(path / TABLE if path.is_dir() else path)
+    # which were guarded when they were written
+    table = table.assign(**table.filter(["left", "right"]).map(cells.unguard))
     if not path.is_dir():
         return table
     for file in sorted(file for file in path.glob("*.json") if file.name != PAIRS_CALL):

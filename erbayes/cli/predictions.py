@@ -12,11 +12,11 @@ from typing import Any
 
 import erbayes as eb
 
-from .._internal.errors import DataError, Remedy
-from .lazily import disk, large_files, pd
+from .._internal.errors import DataError, Remedy, head
+from .lazily import checks, disk, large_files, pd
 from .lazily import reading as readings
 from .options import argument, file_option, flag, message, option, panel
-from .tables import File, name_columns
+from .tables import File, name_columns, read_rows, said_of
 
 CLUSTERS = "{:,} records in {:,} clusters"
 LABELLED = "{:,} labelled records of {:,} entities"
@@ -65,9 +65,9 @@ class Links:
 
 def read_ids(path: Path, record: str | None) -> pd.Index:
     """Return the ids of a file, which may be a prediction."""
-    table = disk.read_table(path)
-    said = path.said[0] if isinstance(path, File) and path.said else record
-    known = said if said in table.columns else None
+    table, said = disk.read_table(path), said_of(path, 1)
+    checks.refuse_names(said, list(table.columns), str(path))
+    known = next(iter(said), record if record in table.columns else None)
     return readings.read_records(table, str(path), known)
 
 
@@ -92,7 +92,8 @@ class Reading:
                 raise DataError(f"{part.path} is a DuckDB database", Remedy.DATABASE)
         by_option = self.memory_limit is not None or any(part.table is not None for part in parts)
         files = [*(part.path for part in parts), *([] if frame is None else [frame])]
-        if not (self.links.edges or any(getattr(file, "threshold", None) is not None for file in files)):
+        words = [file for file in files if isinstance(file, File)]
+        if not (self.links.edges or any(f.threshold is not None or "edges" in f.options for f in words)):
             return by_option or any(map(_is_large, files))
         if by_option or any(file.is_dir() for file in files):
             raise DataError("with --edges, PREDICTION and --frame are files that are read into memory")
@@ -128,7 +129,7 @@ class Reading:
     def refuse_unbound(self, attributes: Path | None = None) -> None:
         """Refuse a column of --record that no file has, not even that of attributes."""
         if attributes is not None:
-            self.bind(disk.read_rows(attributes, None, pd.Index([], dtype=str)), attributes)
+            self.bind(read_rows(attributes, None, pd.Index([], dtype=str)), attributes)
         if self.record is not None and not self.bound:
             raise DataError(f"no file that was read has a column {self.record!r}, which --record names")
 
@@ -136,7 +137,8 @@ class Reading:
         """Return what the columns of a prediction mean; `sample`: some of its records."""
         table = disk.read_table(part.path)
         links = self.links.given
-        cluster = part.cluster if not part.optional or part.cluster in table else None
+        optional = part.optional and (part.cluster not in table or bool(getattr(part.path, "said", ())))
+        cluster = None if optional else part.cluster
         record = self.bind(table.columns, part.path)
         named = name_columns(part.path, record=record, cluster=cluster, links=links)
         taken = readings.read_prediction(
@@ -168,6 +170,7 @@ class Reading:
     ) -> tuple[eb.Clustering, str]:
         """Read a file of labels, with a sentence about what was read; `records` of a prediction."""
         table, said = disk.read_table(path), name_columns(path, cluster=entity)
+        said_of(path, 2)
         record = said.record or self.bind(table.columns, path)
         named = readings.Named(record=record, cluster=said.cluster, sources=said.sources, links=False)
         taken = readings.read_prediction(table, named, listed=records, groups="entity", what=what)
@@ -200,7 +203,7 @@ class Reading:
         if not self.scanned([part]):
             yield self.read(part, what)
             return
-        columns = eb.large.Columns(self.record, part.cluster, self.any_id)
+        columns = self._name_scanned({"": part})
         with eb.large.drawing(self.source(part), columns, database=self.database) as source:
             known = source.known
             sizes = CLUSTERS.format(int(known.size @ known.count), int(known.count.sum()))
@@ -208,15 +211,31 @@ class Reading:
 
     def scan(self, part: Part | Mapping[str, Part], shared: dict[str, Any]) -> Any:
         """Scan a prediction, or several by name on the records that all of them have."""
-        source: Any
-        clusters: Any
         if isinstance(part, Part):
-            source, clusters = self.source(part), part.cluster
+            source, columns = self.source(part), self._name_scanned({"": part})
         else:
-            source = {name: self.source(one) for name, one in part.items()}
-            clusters = {name: one.cluster for name, one in part.items()}
-        columns = eb.large.Columns(self.record, clusters, self.any_id)
+            source, columns = {name: self.source(one) for name, one in part.items()}, self._name_scanned(part)
         return eb.large.scan(source, columns=columns, database=self.database, **shared)
+
+    def _name_scanned(self, parts: Mapping[str, Part]) -> eb.large.Columns:
+        """Return the columns of predictions that are scanned, of which records have one name in all."""
+        named = {
+            name: name_columns(part.path, record=self.record, cluster=part.cluster)
+            for name, part in parts.items()
+        }
+        if foreign := [parts[name].path for name, one in named.items() if one.links or one.sources]:
+            raise DataError(
+                f"{foreign[0]} is scanned where it lies, where :RECORD,CLUSTER may be behind its name"
+            )
+        records = {one.record for one in named.values()}
+        if len(records) > 1:
+            raise DataError(
+                f"files that are scanned together have one name for records, not {head(list(records))}"
+            )
+        clusters = {name: one.cluster for name, one in named.items()}
+        return eb.large.Columns(
+            records.pop(), clusters if len(parts) > 1 else clusters.popitem()[1], self.any_id
+        )
 
     @property
     def database(self) -> eb.large.DuckDB:

@@ -141,7 +141,7 @@ class Printing(Formatted):
 
     @property
     def chosen(self) -> Format:
-        ending = "" if self.output is None else self.output.suffix[1:]
+        ending = "" if self.output is None else self.output.suffix[1:].lower()
         return Format(ending) if ending in ENDINGS else super().chosen
 
     @property

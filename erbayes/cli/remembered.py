@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._internal.errors import DataError, head
-from .lazily import disk, folders, outside_json, pd
-from .tables import File, name_columns
+from .lazily import folders, outside_json, pd
+from .tables import File, name_columns, read_rows
 
 if TYPE_CHECKING:
     from ..units.reading import Named
 
-READING = "record cluster stored edges left right score threshold records any_id".split()
+NAMES = "record cluster edges left right score threshold".split()
+"""Options of draw that say what columns of the prediction mean."""
+READING = [*NAMES, "stored", "records", "any_id"]
 """Options of draw that say how the prediction is read."""
 SHOWN = "attributes candidates looser search limit controls values".split()
 """Options of draw that say what tasks show, for more draws of the same kind."""
@@ -50,6 +52,8 @@ def take_call(folder: folders.Folder) -> dict[str, Any]:
 
 def _need_plain(call: dict[str, Any], path: Path) -> dict[str, Any]:
     """Return the options of a call, and refuse values that draw never writes."""
+    if call and "prediction" not in call:
+        raise DataError(f"{path}: {CALL!r} does not name the prediction")
     for name, value in call.items():
         if not isinstance(value, str | float | int) or len(text := str(value)) > LONGEST or "\0" in text:
             raise DataError(f"{path}: {CALL!r} has a {name!r} that draw never writes")
@@ -70,9 +74,9 @@ def _recall_attributes(values: Mapping[str, Any], call: Mapping[str, Any], folde
     ]
     if "attributes" not in call or values.get("attributes") or not any(wanted):
         return {}
-    path = locate(folder, call["attributes"])
+    path = locate(folder, call["attributes"], call.get(f"attributes{COLUMNS}"))
     # of a Parquet file no row is read for this
-    columns: Any = disk.read_rows(path, call.get("record"), pd.Index([], dtype=str)) if path.exists() else []
+    columns: Any = read_rows(path, call.get("record"), pd.Index([], dtype=str)) if path.exists() else []
     return {"attributes": path} if any(name.partition(":")[0] in columns for name in wanted) else {}
 
 
@@ -111,6 +115,11 @@ def recall(values: dict[str, Any]) -> dict[str, Any]:
         _hint(path, name_columns(own, record=call.get("record"), cluster=call.get("cluster")))
         for path in given
     ]
+    options = {name: call[name] for name in NAMES if name in call}
+    for path in (own, *given):
+        # who says anew what stands in the file is not told what was said before
+        if isinstance(path, File) and path.exists() and own.exists() and path.samefile(own):
+            path.options = {} if path.in_words() and path is not own else options
     if named and not any(path.exists() and own.exists() and path.samefile(own) for path in given):
         return values | {"prediction": hinted if several else hinted[0]} if given else values
     if not own.exists():
@@ -121,11 +130,14 @@ def recall(values: dict[str, Any]) -> dict[str, Any]:
     if not named:
         found["prediction"] = [own, *hinted] if several else own
     for name in READING:
+        # names of columns travel with the file, but that of records serves other files too
+        if name in NAMES and name != "record" and not (labels / TABLE).is_file():
+            continue
         if name in call and found.get(name) in (None, False, []):
             value = call[name]
             if name == "records":
                 value = locate(labels, value, call.get(f"records{COLUMNS}"))
-            found[name] = [value] if several and name in ("cluster", "stored") else value
+            found[name] = [value] if several and name == "stored" else value
     return found
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .lazily import disk, pd, reading
+from .._internal.errors import DataError, head
+from .lazily import checks, disk, pd, reading
 
 if TYPE_CHECKING:
     from ..units.reading import Named
@@ -24,24 +25,26 @@ class File(Path):
     """A path with what is said of the columns of its table.
 
     `said`: names of columns in the order that its kind of table has; `threshold`: the least score of a link;
-    `hints`: names of columns of another table of the same matcher.
+    `hints`: names of columns of another table of the same matcher; `options`: those with which a folder was
+    drawn from this file.
     """
 
     said: tuple[str, ...] = ()
     threshold: float | None = None
     hints: dict[str, Any] = {}  # noqa: RUF012  it is replaced, and never changed
+    options: dict[str, Any] = {}  # noqa: RUF012
 
     @classmethod
     def of(cls, path: str, words: str) -> File:
         """Return a path with what words say of its columns, such as :left,right,score@14.7."""
         file, match = cls(path), SAID.fullmatch(words)
         if match is None:
-            raise typer.BadParameter(f"{words!r} behind {path!r} is not :COLUMNS, @THRESHOLD or both")
-        file.said = tuple(next(csv.reader([match["columns"]]))) if match["columns"] else ()
+            raise DataError(f"{words!r} behind {path!r} is not :COLUMNS, @THRESHOLD or both")
         try:
+            file.said = tuple(next(csv.reader([match["columns"]]))) if match["columns"] else ()
             file.threshold = float(match["threshold"]) if match["threshold"] else None
-        except ValueError as error:
-            raise typer.BadParameter(f"{match['threshold']!r} behind {path!r} is not a number") from error
+        except (ValueError, csv.Error) as error:
+            raise DataError(f"{words!r} behind {path!r} is not read: {error}") from error
         return file
 
     @classmethod
@@ -51,7 +54,10 @@ class File(Path):
         if not file.exists():
             for start in (i for i, letter in enumerate(text) if letter in ":@"):
                 if start and cls(text[:start]).exists() and SAID.fullmatch(text[start:]):
-                    return cls.of(text[:start], text[start:])
+                    try:
+                        return cls.of(text[:start], text[start:])
+                    except DataError as error:
+                        raise typer.BadParameter(error.what) from error
             raise typer.BadParameter(f"Path {text!r} does not exist.")
         return file
 
@@ -71,9 +77,31 @@ class File(Path):
         return file
 
 
+def words_behind(path: Path) -> str:
+    """Return what stands behind a file."""
+    return path.in_words() if isinstance(path, File) else ""
+
+
+def said_of(path: Path, most: int) -> tuple[str, ...]:
+    """Return the columns that are named behind a file, and refuse more of them, or a threshold."""
+    said, threshold = (path.said, path.threshold) if isinstance(path, File) else ((), None)
+    if len(said) > most or threshold is not None:
+        needed = f"{most} column{'s' * (most > 1)}" if most else "nothing"
+        raise DataError(f"{path} takes {needed} behind its name, not {words_behind(path)}")
+    return said
+
+
 def read_named(path: Path, number: int) -> pd.DataFrame:
     """Read a file of so many columns, or those that are named behind it."""
-    return disk.read_columns(path, number, path.said if isinstance(path, File) else ())
+    return disk.read_columns(path, number, said_of(path, number))
+
+
+def read_rows(path: Path, record: str | None, wanted: pd.Index | None = None) -> pd.DataFrame:
+    """Read the rows of the `wanted` records, or of all; a column may be named behind the file."""
+    said = said_of(path, 1)
+    rows = disk.read_rows(path, said[0] if said else record, wanted)
+    checks.refuse_names(said, list(rows.columns), str(path))
+    return rows
 
 
 def name_columns(
@@ -83,15 +111,26 @@ def name_columns(
 
     `links`: edges, left, right, score and threshold of --edges.
     """
-    given = dict(links or {})
-    said, threshold = (path.said, path.threshold) if isinstance(path, File) else ((), None)
-    threshold = given.get("threshold") if threshold is None else threshold
-    of_links = given.get("edges") or len(said) == 3 or (isinstance(path, File) and path.threshold is not None)
+    remembered = path.options if isinstance(path, File) else {}
+    given = remembered | {name: value for name, value in (links or {}).items() if value not in (None, False)}
+    record, cluster = record or given.get("record"), cluster or given.get("cluster")
+    said, behind = (path.said, path.threshold) if isinstance(path, File) else ((), None)
+    if len(said) > 3:
+        raise DataError(f"{path} takes three columns behind its name at most, not {head(said, 20)}")
+    options = {"threshold": behind} | ({"left": said, "right": said, "cluster": said} if said else {})
+    options |= {"score": said} if len(said) == 3 else {}
+    for name, value in options.items():
+        if value is not None and (cluster if name == "cluster" else given.get(name)) is not None:
+            raise DataError(f"{path}: --{name} and what stands behind the file both name it: leave out one")
+    threshold = given.get("threshold") if behind is None else behind
     ids = [name.rpartition("+") for name in said]
-    sources = tuple(source for source, _, _ in ids if source)
-    columns = [column for _, _, column in ids]
-    if of_links:
+    sources, columns = tuple(source for source, _, _ in ids if source), [column for _, _, column in ids]
+    if given.get("edges") or len(said) == 3 or behind is not None:
         ends = tuple(columns[:2]) or tuple(c for c in (given.get("left"), given.get("right")) if c)
+        if len(ends) == 1:
+            raise DataError(
+                f"{path}: a link has two records: name the columns of both, as in {path}:LEFT,RIGHT"
+            )
         score = columns[2] if len(columns) == 3 else given.get("score")
         return reading.Named(ends=ends, sources=sources, score=score, threshold=threshold, links=True)
     if columns:

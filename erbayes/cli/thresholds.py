@@ -14,6 +14,7 @@ from .answers import Answer, count_read
 from .asked import Asked, Minima
 from .designs import Drawing
 from .lazily import curves, digits, disk, np, pd, plans, returned_answers
+from .lazily import edges as scored_edges
 from .lazily import reading as readings
 from .options import (
     argument,
@@ -61,8 +62,8 @@ class EdgeTable:
         named = name_columns(self.edges, links=links | {"threshold": readings.SWEEP})
         taken = readings.read_prediction(table, named, listed=records, what=f"edges {self.edges}")
         message(f"read {len(table):,} edges of {len(records):,} records ({taken.in_words()} of {self.edges})")
-        edges = pd.DataFrame({"left": taken.key(0), "right": taken.key(1), "score": taken.scores()})
-        return {"edges": edges, "records": records, "score": "score"}
+        edges = scored_edges.Edges.read(taken, records, named.score is None)
+        return {"edges": edges, "records": records, "score": taken.other}
 
     def _read_stored(self) -> pd.DataFrame:
         """Read a table of a database, with ids as text."""
@@ -193,7 +194,7 @@ def _describe_best(curve: curves.Curve, level: float) -> str:
 
 def count_edges(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the numbers of edges and records that were read, with the column of scores."""
-    return {"edges": len(given["edges"]), "records": len(given["records"]), "score": given["score"]}
+    return {"edges": len(given["edges"].score), "records": len(given["records"]), "score": given["score"]}
 
 
 def save_picture(axes: Any, path: Path) -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from .._internal.arrays import EXACT
 from .._internal.errors import DataError, Sentence, head
+from .._internal.known_columns import choose_record
 from .._internal.tables import refuse_names
 from ..units.clustering import Clustering
 from ..units.features import SIZE, Attributes, Feature, Featured, features_of, locate_pieces, take_values
@@ -108,7 +109,7 @@ def _join_attributes(
     wanted = [*(f.column for f in features), *([] if by is None else [by])]
     columns = list(holder.columns())
     refuse_names(list(dict.fromkeys(wanted)), columns or wanted, "the table of attributes")
-    own = record if holder is table else columns[0]
+    own = record if holder is table else choose_record(columns)
     table.use(record, cluster, *(wanted if holder is table else []))
     if holder is not table:
         holder.use(own, *dict.fromkeys(wanted))

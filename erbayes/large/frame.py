@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from .._internal.errors import DataError
+from .._internal.known_columns import choose_record
 from ..units.clustering import Clustering
 from ..units.frame import FrameFacts, frame_ids, refuse_outside
 from .database import ByRelease, Database, refuse_unlike
@@ -27,7 +28,7 @@ class Listed:
     def of(cls, database: Database, record: str | None) -> Listed:
         """Take the ids from the column `record` of a table, or from its first."""
         columns = database.columns()
-        column = record if record is not None and record in columns else columns[0]
+        column = choose_record(columns, record)
         database.use(column)
         id = database.quote(column)
         ((rows, present),) = database.rows(f"SELECT COUNT(*), COUNT({id}) FROM {database.table}")

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.errors import DataError, head, need
+from .._internal.known_columns import choose_record
 from .._internal.tables import refuse_names
 from ..units.grouping import Predicted, discrete
 from .database import ByRelease, Database, refuse_unlike
@@ -91,11 +92,9 @@ class GroupColumn:
         """Take a column of a second table, whose records are in the column `record`, or else in its first."""
         columns = attributes.columns()
         refuse_names([name], columns, "the table of attributes")
-        own = columns[0] if record is None or record == name or record not in columns else record
+        own = choose_record(columns, None if record == name else record)
         if own == name:
-            raise DataError(
-                f"{name!r} is the first column of the table of attributes, which has the ids of records"
-            )
+            raise DataError(f"{name!r} is the column of the table of attributes that has the ids of records")
         attributes.use(own, name)
         database, of_prediction = prediction
         refuse_unlike(database.kind(of_prediction), attributes.kind(own), "table of attributes")

@@ -129,7 +129,7 @@ def make_matrices(said: str, spec: Any, rows: pd.DataFrame) -> Any:
     formulaic = import_extra("formulaic", "regressions need formulaic", "formulas")
     try:
         with np.errstate(divide="ignore", invalid="ignore"):  # refused below
-            found = formulaic.model_matrix(spec, rows, na_action="ignore", context={})
+            found = formulaic.model_matrix(spec, rows, na_action="ignore", context={"sqrt": np.sqrt})
         sides = [np.asarray(part, dtype=float) for part in (found.lhs, found.rhs)]
     except Exception as error:  # Python's own as well, since formulaic hands parts of a formula to it
         raise DataError(f"{said!r} is not read: {str(error).partition(chr(10))[0]}") from error

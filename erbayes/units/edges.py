@@ -7,7 +7,7 @@ thresholds together cost about as much as one sort of the scores.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +15,12 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray, label_components
-from .._internal.errors import DataError, Grade, Sentence, head, number, refuse_cases, whole
+from .._internal.errors import DataError, Grade, Remedy, Sentence, head, number, refuse_cases, whole
+from .._internal.known_columns import find_known
 from .clustering import Clustering, list_all_records, read_ends
 from .lookup import look_up
 from .measuring import assemble
-from .reading import SWEEP, Named, read_prediction, read_records, to_links_table
+from .reading import SWEEP, Named, Reading, read_prediction, read_records, to_links_table
 from .units import KnownTotals, Units
 
 SURE = 4.5
@@ -28,12 +29,16 @@ SURE = 4.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edges:
-    """Scored edges between `records`, (N,): ends and scores, larger for likelier matches, (E,)."""
+    """Scored edges between `records`, (N,): ends and scores, larger for likelier matches, (E,).
+
+    `unsure`: nobody has said which of several scores of the table counts.
+    """
 
     records: pd.Index
     left: IntArray
     right: IntArray
     score: FloatArray
+    unsure: bool = False
 
     @classmethod
     def of(cls, edges: Any, records: Any, score: str | None = None, what: str = "edges") -> Edges:
@@ -47,8 +52,12 @@ class Edges:
         if not len(table):
             raise DataError(f"the table of the {what} has no row: without an edge there is no threshold")
         named = Named(links=True, score=score, threshold=SWEEP, one_list=True)
-        reading = read_prediction(table, named, listed=every, what=what)
-        scores = reading.scores()
+        return cls.read(read_prediction(table, named, listed=every, what=what), every, score is None)
+
+    @classmethod
+    def read(cls, reading: Reading, every: pd.Index, unsure: bool = True) -> Edges:
+        """Make edges of what the columns of a table mean; `unsure`: nobody has named the score."""
+        what, scores = reading.what, reading.scores()
         left, right, distinct = read_ends(reading.key(0), reading.key(1), what)
         listed, position = list_all_records(every, distinct, what)
         # half the memory, as long as positions fit
@@ -56,7 +65,14 @@ class Edges:
         at = position.astype(small)
         if (left == right).all():
             raise DataError(f"{what}: every edge joins a record with itself, so that no two are compared")
-        return cls(listed, at[left], at[right], scores)
+        several = len(find_known(reading.table.columns, "score")) > 1
+        return cls(listed, at[left], at[right], scores, unsure and several)
+
+    def refuse_unsure(self, values: Sequence[float]) -> None:
+        """Refuse thresholds in [0, 1] that may be of a probability or of a weight."""
+        if self.unsure and len(values) and all(0 <= value <= 1 for value in values):
+            said = f"thresholds such as {head(list(values))} may be of a probability or of a weight"
+            raise DataError(f"{said}, which the edges have both", Remedy.WHICH_SCORE)
 
     def thresholds(self, at: Any) -> FloatArray:
         """Return falling thresholds, (K,): as many quantiles of the distinct scores, or these values."""
@@ -69,6 +85,7 @@ class Edges:
             rank = np.linspace(0, len(distinct) - 1, min(wanted, len(distinct)))
             return np.asarray(distinct[rank.round().astype(np.int64)][::-1])
         values = [number(x, "a threshold", lambda x: not np.isnan(x), "be a number") for x in at]
+        self.refuse_unsure(values)
         if not values:
             raise DataError("no threshold is given: name some, or their number, such as at=50")
         # in the precision of the scores, where .9 is as large as a score of .9

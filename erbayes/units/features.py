@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from .._internal.arrays import EXACT, FloatArray, IntArray
 from .._internal.errors import DataError, Grade, Remedy, Sentence, head, refuse_cases
+from .._internal.known_columns import choose_record
 from .._internal.tables import need_table, refuse_names
 from .clustering import Clustering
 from .ids import ids, is_unique
@@ -142,7 +143,7 @@ class Attributes:
 
     @classmethod
     def of(cls, table: Any, features: Any, by: str | None, records: pd.Index) -> Attributes:
-        """Read the columns of a table, whose first column has the ids of records."""
+        """Read the columns of a table, whose ids of records are in a known column or in the first."""
         features = features_of(features)
         wanted = dict.fromkeys([*(f.column for f in features), *([] if by is None else [by])])
         none = cls(features, {}, np.zeros(len(records), dtype=np.int64))
@@ -152,7 +153,7 @@ class Attributes:
             raise DataError(f"no table has the columns {head([*wanted])}", Remedy.ATTRIBUTES)
         frame = need_table(table, "attributes are a DataFrame or an Arrow table")
         refuse_names([*wanted], list(frame.columns), "the table of attributes")
-        at = _locate(ids(frame.iloc[:, 0], "records of the attributes"), records)
+        at = _locate(ids(frame[choose_record(list(frame.columns))], "records of the attributes"), records)
         notes = list[Sentence]()
         for feature in features:
             lacking = records[frame[feature.column].isna().to_numpy()[at]]

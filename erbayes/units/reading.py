@@ -41,6 +41,11 @@ DEDUPE = ("pairs", "score")
 """Fields of the array that dedupe's `score` returns."""
 HALF = 0.5
 """Least share of a column's ids that are listed, or of labelled records in it, for it to have records."""
+YES = frozenset("1 true t yes y match matched link linked same duplicate".split())
+NO = frozenset("0 false f no n nonmatch non-match distinct different unlinked".split())
+"""Answers about pairs of records, in small letters."""
+DENSE = 10
+"""Clusters from which on numbers without a gap are those of clusters, and not of records that lead them."""
 FEW = 0.1
 """Share of rows with a repeated id up to which rows may be records, of which a few are in two clusters."""
 NUMBER = re.compile(r"-?\d{2,}([.,]\d+)?")
@@ -114,8 +119,10 @@ class Reading:
         blank = self.table[self.other].isna()
         if not own:
             return replace(self, table=self.table[~blank])
-        texts = self.table[self.other].astype("str")
-        filled = texts.mask(blank, "own " + self.key().astype("str"))
+        texts, key = self.table[self.other].astype("str"), self.key().astype("str")
+        # a record that others are said to belong to is the head of their cluster
+        heads = bool(texts[~blank].isin(key).mean() >= HALF) and bool(key[blank].isin(texts[~blank]).any())
+        filled = texts.mask(blank, key if heads else "own " + key)
         return replace(self, table=self.table.assign(**{self.other: filled}))
 
     def scores(self) -> FloatArray:
@@ -192,7 +199,8 @@ def to_links_table(links: Any, said: str) -> pd.DataFrame:
 
 def _name_levels(index: pd.MultiIndex) -> list[Any]:
     """Return the names of levels; left and right if they have none."""
-    return ["left", "right"] if None in index.names and index.nlevels == 2 else list(index.names)
+    named = None not in index.names and len(set(index.names)) == index.nlevels
+    return list(index.names) if named or index.nlevels != 2 else ["left", "right"]
 
 
 def join_source(source: pd.Series, column: pd.Series) -> pd.Series:
@@ -216,14 +224,15 @@ def read_numbers(column: pd.Series) -> pd.Series | None:
         if texts.str.fullmatch(r"-?[1-9]\d{0,2},\d{3}|-?\d+").all():
             return None
         column = column.str.replace(",", ".")
-    numbers = pd.to_numeric(column, errors="coerce")
+    numbers = pd.to_numeric(column.astype(str).where(column.notna()), errors="coerce")
     return numbers if len(texts) and numbers.notna().sum() == len(texts) else None
 
 
 def mark_answers(column: pd.Series) -> pd.Series | None:
     """Return answers, 1 for a link and 0 for none; None if a column has others."""
-    words = column.astype(str).str.lower().str.removesuffix(".0").replace({"true": "1", "false": "0"})
-    return words.astype(float) if len(words) and words.isin(["0", "1"]).all() else None
+    words = column.astype(str).str.strip().str.lower().str.removesuffix(".0")
+    yes = words.isin(YES)
+    return yes.astype(float) if len(words) and (yes | words.isin(NO)).all() else None
 
 
 def read_prediction(
@@ -265,7 +274,12 @@ def read_prediction(
     ]
     remedy = Remedy.SCORE if named.links else Remedy.COLUMNS
     refuse_names(told, list(table.columns), f"the table of the {what}", dict.fromkeys(told, remedy))
-    asked = _Table(table=table, named=named, listed=listed, sample=sample, groups=groups, what=what)
+    columns = [c for c in table.columns if c in told or _may_be_read(c, table[c])]
+    if nested := [c for c in told if not _holds_plain(table[c])]:
+        raise DataError(f"the {what}: {head(nested)} has lists or other objects, and no ids or numbers")
+    asked = _Table(
+        table=table, columns=columns, named=named, listed=listed, sample=sample, groups=groups, what=what
+    )
     readings = asked.list_readings()
     if not readings and hints != NOTHING:
         hinted = replace(named, record=named.record or hints.record, cluster=named.cluster or hints.cluster)
@@ -275,19 +289,38 @@ def read_prediction(
     return settle(readings, listed)
 
 
+def _may_be_read(name: Any, column: pd.Series) -> bool:
+    """Return whether a column can have ids or scores: it is no index that pandas wrote, and has no lists."""
+    return not INDEX.fullmatch(str(name)) and _holds_plain(column)
+
+
+def _holds_plain(column: pd.Series) -> bool:
+    """Return whether values of a column can be compared with each other."""
+    mixed = column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "mixed"
+    return not mixed or all(isinstance(value, Hashable) for value in column)
+
+
 def read_records(records: Any, what: str = "prediction", record: Any = None) -> pd.Index:
     """Return the ids of a list of all records, which may be a column or a table with one record a row."""
     if not (hasattr(records, "columns") or hasattr(records, "column_names")):
         return ids(records, f"all records of the {what}")
     table = to_frame(records)
-    columns = [c for c in table.columns if not INDEX.fullmatch(str(c))]
-    known = [record] if record is not None else find_known(columns, "record")
-    chosen = known[0] if known else next((c for c in columns if is_unique_column(table[c])), columns[0])
-    sources = [c for c in find_known(columns, "source") if c != chosen]
+    if not table.columns.is_unique:
+        raise DataError(f"several columns are called {head(table.columns[table.columns.duplicated()])}")
+    columns = [c for c in table.columns if _may_be_read(c, table[c])]
+    if not columns:
+        raise DataError(
+            f"all records of the {what} need a column of ids; there is {head(table.columns) or 'none'}"
+        )
+    sources = find_known(columns, "source")
+    free = [c for c in columns if c not in sources] or columns
+    known = [record] if record is not None else find_known(free, "record")
+    chosen = known[0] if known else next((c for c in free if is_unique_column(table[c])), free[0])
     key = table[chosen]
-    if sources and not is_unique_column(key) and not table.duplicated([sources[0], chosen]).any():
-        key = join_source(table[sources[0]], key)
-    return ids(key, f"all records of the {what}")
+    if sources and chosen not in sources and not is_unique_column(key):
+        if not table.duplicated([sources[0], chosen]).any():
+            key = join_source(table[sources[0]], key)
+    return ids(key, f"all records of the {what}").rename(chosen)
 
 
 def find_records(table: pd.DataFrame, record: Any = None) -> pd.Index | None:
@@ -330,7 +363,8 @@ def _ask(
             f"{len(records):,} records in {len(np.unique(codes)):,} clusters ({kind}: {reading.in_words()})"
         )
 
-    said = f"columns can be read in two ways, which give {count(one, made)} or {count(other, made_otherwise)}"
+    said = f"{one.what}: columns can be read in two ways, which give {count(one, made)}"
+    said += f" or {count(other, made_otherwise)}"
     if one.of_links and other.of_links and one.other != other.other:
         return DataError(said, Remedy.WHICH_SCORE)
     if one.of_links and other.of_links:
@@ -343,16 +377,12 @@ class _Facts:
     """What names and values say of the columns of a table, as in `read_prediction`."""
 
     table: pd.DataFrame
+    columns: list[Any]
     named: Named
     listed: pd.Index | None
     sample: pd.Index | None
     groups: str
     what: str
-
-    @property
-    def columns(self) -> list[Any]:
-        """Return the columns, without an index that pandas wrote."""
-        return [c for c in self.table.columns if not INDEX.fullmatch(str(c))]
 
     @property
     def known(self) -> pd.Index | None:
@@ -461,6 +491,8 @@ class _Table(_Facts):
             return self.read_clusters(clusters)
         if ends and named.links is not False:
             return [reading for pair in ends for reading in self.read_links(pair)]
+        if ends and named.record is None and not find_known(self.columns, "record"):
+            return []  # who says that rows are records is told what they look like
         free = [c for c in self.columns if c not in (*self.list_sources(), self.named.score)]
         record = [named.record] if named.record is not None else find_known(free, "record")
         if len(record) == 1 and len(free) == 2 and named.links is not True:
@@ -489,6 +521,9 @@ class _Table(_Facts):
             return any(not reading.repeats for reading in self.read_memberships(column, cluster))
 
         held = [c for c in free if self.known is not None and self.holds_records(c)]
+        # a name that another file has for records says more than one that matchers use
+        alike = [c for c in held if self.known is not None and c == self.known.name]
+        held = alike or [c for c in known if c in held] or held
         if held or known:
             return next(filter(names_once, held), (held or known)[0])
         once = list(filter(names_once, free))
@@ -553,22 +588,30 @@ class _Table(_Facts):
             measured = [c for c in rest if read_numbers(self.table[c]) is not None]
             told = [c for c in find_known(rest, "answer") if mark_answers(self.table[c]) is not None]
             scores = [c for c in find_known(rest, "score") if c in measured] or told[:1]
+            if not scores and (named := find_known(rest, "answer")) and named[0] not in measured:
+                told = pd.Series(self.table[named[0]].unique()).dropna()
+                shown = head(told[[mark_answers(pd.Series([x])) is None for x in told]].tolist())
+                raise DataError(
+                    f"{self.what}: answers {named[0]!r} must be 1 or 0, yes or no, not such as {shown}"
+                )
             if not scores and len(measured) == 1 and (threshold is not None or len(rest) == 1):
                 scores = measured
-            if not scores and threshold is not None:
+            if not scores:
                 # words where scores should be are shown by whoever reads them
-                scores = find_known(rest, "score") or (rest if len(rest) == 1 else [])
+                scores = find_known(rest, "score") or (
+                    rest if threshold is not None and len(rest) == 1 else []
+                )
             if not scores and threshold == SWEEP:
                 columns = f"the table of the {self.what} has {head(self.columns, 20)}"
                 raise DataError(f"{columns}: it is not clear which has the scores", Remedy.SCORED)
             if not scores and threshold is not None:
                 said = f"{self.what}: a threshold of {threshold:g} needs the column of scores"
                 raise DataError(f"{said}; there is {head(rest, 20) or 'none'}", Remedy.SCORE)
-            loose = [c for c in measured if plain(c) != "matchkey"]
-            if not scores and loose:
-                raise DataError(
-                    f"{self.what}: is each row a link, or is {head(loose)} a score?", Remedy.SCORE
-                )
+            words = [c for c in rest if c not in measured and mark_answers(self.table[c]) is not None]
+            loose = [c for c in [*measured, *words] if plain(c) != "matchkey"]
+            if not scores and loose and not self.named.ends:
+                said = f"{self.what}: is each row a link, or is {head(loose)} a score or an answer?"
+                raise DataError(said, Remedy.SCORE, Remedy.BARE_LINKS)
         if not scores:
             return [(None, None)]
         if answers := [c for c in scores if mark_answers(self.table[c]) is not None]:
@@ -580,9 +623,20 @@ class _Table(_Facts):
             )
         if threshold == SWEEP:
             return [(scores[0], threshold)]
+        self._refuse_share(scores, threshold)
         # a threshold above 1 is none of probabilities, and one up to 1 may be of either
         scores.sort(key=lambda c: self._exceeds_1(c) and threshold <= 1)
         return [(c, threshold) for c in scores if threshold <= 1 or len(scores) == 1 or self._exceeds_1(c)]
+
+    def _refuse_share(self, scores: Sequence[Any], threshold: float) -> None:
+        """Refuse a threshold in [0, 1] below all of scores that go beyond 1, such as percentages."""
+        numbers = read_numbers(self.table[scores[0]]) if len(scores) == 1 and 0 <= threshold <= 1 else None
+        if numbers is not None and len(numbers) > 1 and numbers.min() >= threshold and numbers.max() > 1:
+            raise DataError(
+                f"{self.what}: scores {scores[0]!r} lie between {numbers.min():g} and {numbers.max():g}, all "
+                f"above {threshold:g}: is that a share, and scores are not?",
+                Remedy.THRESHOLD,
+            )
 
     def _exceeds_1(self, column: Any) -> bool:
         """Return whether a score is above 1 somewhere."""
@@ -615,6 +669,8 @@ class _Table(_Facts):
             return self.read_links((one, other, True))
         (record,), cluster = readings[0].ids, readings[0].other
         child, parent = self.table[record], self.table[cluster]
+        if is_dense(parent):
+            return readings
         # rows that lead from record to record in a circle, or to no head, are no links to heads
         if not is_unique_column(parent) and not ((child == parent).any() and is_forest(child, parent)):
             return readings
@@ -651,6 +707,9 @@ class _Table(_Facts):
             if not isinstance(self.table.index, pd.RangeIndex):
                 hint = ": if records are its index, reset_index() makes them a column"
             return DataError(f"{table} needs 2 columns; it has {head(columns) or 'none'}{hint}")
+        if self.named.links is False and (ends := self.list_ends()):
+            said = f"{table} has {head(columns, 20)}: {head(ends[0][:2])} look like both records of a link"
+            return DataError(said, Remedy.COLUMNS, make_pairs_remedy(self.what))
         if self.named.links is True:
             said = f"{table} has {head(columns, 20)}: it is not clear which have both records of a link"
             return DataError(said, Remedy.SCORED)
@@ -710,6 +769,16 @@ def is_unique_column(column: pd.Series) -> bool:
     return not column.isna().any() and is_unique(pd.Index(column))
 
 
+def is_dense(column: pd.Series) -> bool:
+    """Return whether a column numbers many clusters from 0 or 1 on, without a gap."""
+    numbers = pd.to_numeric(pd.Series(column.unique()).astype(str), errors="coerce")
+    return (
+        len(numbers) >= DENSE
+        and numbers.min() in (0, 1)
+        and bool((np.sort(numbers) == np.arange(len(numbers)) + numbers.min()).all())
+    )
+
+
 def is_forest(child: pd.Series, parent: pd.Series) -> bool:
     """Return whether each chain of parents ends in a record that is its own parent or has no row.
 
@@ -726,7 +795,7 @@ def is_forest(child: pd.Series, parent: pd.Series) -> bool:
 
 def explain_repeats(record: pd.Series, cluster: pd.Series, what: str) -> DataError:
     """Error for repeated records, with a likely cause: equal rows, pairs, or columns in the other order."""
-    records, (codes, clusters) = pd.Index(record), pd.factorize(cluster)
+    records, (codes, clusters) = ids(record, f"record ids of the {what}"), pd.factorize(cluster)
     again = records.duplicated()
     twice = records[again]
     rows = pd.DataFrame({"record": records, "code": codes})
