@@ -178,18 +178,24 @@ def sampled(entities, design, **how):
             lambda: eb.Sample(eb.measure_predicted(PRED, TRUE, ["a", "b"]), eb.UniformClusters()),
             "true entities as units",
         ),
-        (lambda: sampled("xy", eb.KnownWeights({"x": 1, "y": 2})), "under KnownWeights the chance"),
-        (lambda: sampled("xy", eb.Stratified({"x": 0, "y": 0}, {0: 5})), "under Stratified the chance"),
+        (
+            lambda: sampled("xy", eb.KnownWeights({"x": 1, "y": 2})),
+            "the chance of an entity is no known function of its size",
+        ),
+        (
+            lambda: sampled("xy", eb.Stratified({"x": 0, "y": 0}, {0: 5})),
+            "the chance of an entity is no known function of its size",
+        ),
         (
             lambda: sampled("xy", eb.WeightedRecords(["x", "y"], [0.1, 0.2])),
-            "under WeightedRecords the chance",
+            "the chance of an entity is no known function of its size",
         ),
         (
             lambda: sampled(
                 "xyzuv",
                 eb.design.Calibrated(eb.UniformClusters(), eb.design.calibration.links_by_size, fewest=0),
             ),
-            "under Calibrated the chance",
+            "the chance of an entity is no known function of its size",
         ),
         (
             lambda: eb.Sample(

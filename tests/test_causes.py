@@ -57,7 +57,7 @@ def links_by_entity(true, pred):
     ("table", "words"),
     [
         (lambda t: t.drop(index=t.index[:2]), "no row for 2 of"),
-        (lambda t: t.set_index(t.index.astype(str)), "convert one of them"),
+        (lambda t: t.set_index(t.index.astype(str)), "make text of both"),
         (lambda t: pd.concat([t, t.head(1)]), "several rows for 1 labelled units"),
         (lambda t: t.assign(x=np.nan), "'x' has no value for"),
         (lambda t: t.assign(x=np.inf), "not finite"),

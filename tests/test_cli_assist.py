@@ -152,7 +152,7 @@ def test_answers_are_read_by_name(folder, table):
 def test_answers_with_too_many_columns_name_the_remedy(folder):
     table = ANSWERS.set_axis(["left", "right", "p"], axis=1).assign(model="x")
     said = refused(*answered(answers=table))
-    assert "answers.csv has 4 columns" in said and "call those to read drawn, record and probability" in said
+    assert "and 3 columns are needed: name 3 columns as answers.csv:COLUMNS" in said
     assert "--record" not in said
 
 

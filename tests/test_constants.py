@@ -13,6 +13,10 @@ TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "erbayes"
 
 GUARDED = {
+    "ids.CAST": "test_doors.py::test_the_list_has_what_libraries_write",
+    "reading.DENSE": "test_reading.py::test_clusters_numbered_without_a_gap_are_no_records",
+    "reading.FEW": "test_reading.py::test_a_few_repeats_are_asked_about",
+    "reading.HALF": "test_reading.py::test_a_list_tells_which_columns_have_records",
     "answers.FEWEST": "test_pairs.py::TestEstimates::test_fewer_than_two_labelled_pairs_of_a_part_are_no_estimate",
     "arrays.EXACT": "test_edges.py::test_integers_that_floating_point_would_round_are_no_scores",
     "beforehand.WITHIN": "test_bayes_prior.py::test_answers_hold_nine_tenths_of_the_prior",
@@ -25,7 +29,6 @@ GUARDED = {
     "checks.HITS": "test_mistaken.py::test_bounds_of_what_is_taken_for_edges",
     "checks.NEARLY_ALL": "test_thresholds.py::test_no_policy_is_offered_if_nine_tenths_are_missing",
     "checks.NOWHERE": "test_mistaken.py::test_bounds_of_what_is_taken_for_edges",
-    "clustering.NO_CLUSTER": "test_doors.py::test_the_list_has_what_libraries_write",
     "correction.FEWEST_DRAWS": "test_assisted.py::test_few_draws_and_a_census_are_the_default",
     "correction.MASS": "test_assisted.py::test_the_truth_as_second_clustering_leaves_pseudo_draws_and_what_is_out_of_reach",
     "diagnostics.FELT": "test_alarms.py::test_a_discrepancy_that_no_metric_feels_is_a_note",
@@ -110,6 +113,9 @@ GUARDED = {
 """The test that fails if the constant is doubled (`python tests/mutate.py`), by `module.NAME`."""
 
 NEEDS_NONE = {
+    "ids.CHUNK": "a limit of memory, by which tests choose their lengths",
+    "ids.LONGEST": "a limit of speed: longer strings take another way to the same codes",
+    "reading.HEAD": "a limit of work: all rows are asked after these",
     "analyses.SEED": "a seed",
     "answers.GAP": "a limit of display: the blanks that rich puts between columns",
     "answers.WIDTH": "a limit of display: no table is as wide",
@@ -119,8 +125,6 @@ NEEDS_NONE = {
     "candidates.CHANCE": "a stream of random numbers",
     "candidates.STOCK": "a limit of memory: tests set a smaller one",
     "checks.EXAMINED": "a limit of work",
-    "clustering.CHUNK": "a limit of memory, by which tests choose their lengths",
-    "clustering.LONGEST": "a limit of speed: longer strings take another way to the same codes",
     "contract.ROUNDING": "a limit of rounding",
     "curves.SHOWN": "a limit of display",
     "demo.REPETITIONS": "a number of examples that is printed",

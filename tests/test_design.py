@@ -347,7 +347,7 @@ def test_missing_records():
         ),
         (lambda: eb.measure({1.5: "a"}, {1: "x"}), "must be all strings or all integers, not floating"),
         (lambda: eb.measure(PRED, {}), "empty sample"),
-        (lambda: eb.measure(PRED, {"1": "x"}), "none could match; convert one"),
+        (lambda: eb.measure(PRED, {"1": "x"}), "none could match; make text of both"),
         (lambda: eb.measure(PRED, labels("x"), blocks={1: 1, 2: 2, 3: 2}), "1 true entities cross blocks"),
         (lambda: eb.measure(PRED, labels("x"), blocks={1: 1}), "2 labelled records have no block"),
         (
@@ -362,7 +362,7 @@ def test_missing_records():
         (lambda: totals("x", eb.UniformClusters(draws=["x", "q"])), "1 draws name units without labels"),
         (
             lambda: totals("x", eb.UniformClusters(draws=[1])),
-            "1, which are labelled records; list the entity",
+            "which are labelled records; list the entity",
         ),
         (lambda: totals("xyz", eb.UniformClusters(population=2)), "3 draws without replacement"),
         (lambda: totals("xyz", eb.DistinctEntities(2)), "cannot have found 3 distinct"),

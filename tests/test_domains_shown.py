@@ -194,7 +194,7 @@ def test_a_comparison(files):
         ),
         (
             ("--by", "record", "--attributes", "a.csv"),
-            "a.csv: 'record' is its first column, which has the ids; name",
+            "a.csv: 'record' is its column of ids: name another one",
         ),
     ],
 )

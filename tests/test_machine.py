@@ -155,7 +155,7 @@ def test_the_shell_is_python(folder):
         cheap=machine.labels,
         cheap_design=machine.design,
     ).table()
-    rows = pd.DataFrame(json.loads(shown.stdout))
+    rows = pd.DataFrame(json.loads(shown.stdout)["estimates"])
     for name in ("estimate", "lower", "upper", "lambda"):
         np.testing.assert_allclose(rows[name].to_numpy(dtype=float), found[name])
     assert f"cheap: read {len(ANSWERS):,} answers (drawn, record, probability of answers.csv)" in shown.stderr

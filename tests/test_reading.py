@@ -154,3 +154,35 @@ def test_the_order_of_columns_and_rows_says_nothing(order):
     reading = read_prediction(edges, Named(threshold=5))
     assert (reading.ids, reading.other) == (("unique_id_l", "unique_id_r"), "match_weight")
     assert Clustering.read(reading).sizes.sum() == 5
+
+
+def test_clusters_numbered_without_a_gap_are_no_records():
+    """Records and clusters that are numbered by first appearance lead from record to record, by no meaning."""
+    for clusters, asked in ((9, True), (10, False), (19, False)):
+        rows = pd.DataFrame(
+            {"rec": range(1, 2 * clusters + 1), "cl": [i // 2 + 1 for i in range(2 * clusters)]}
+        )
+        if asked:
+            with pytest.raises(DataError, match="can be read in two ways"):
+                read_prediction(rows)
+        else:
+            assert not read_prediction(rows).of_links
+
+
+def test_a_few_repeats_are_asked_about():
+    """Of 40 rows, 4 or 6 repeat an id on either side, which is a record in several clusters, or links."""
+    for repeated, said in ((4, "10% are in two clusters"), (6, "share ids")):
+        rest = [str(i) for i in range(39 - repeated)]
+        left = [*["a"] * repeated, *(f"x{i}" for i in rest), "x"]
+        right = ["a", *(f"y{i}" for i in rest), *["y"] * repeated]
+        with pytest.raises(DataError, match=said):
+            read_prediction(pd.DataFrame({"l": left, "r": right}))
+
+
+def test_a_list_tells_which_columns_have_records():
+    ids = [f"r{i}" for i in range(20)]
+    rows = pd.DataFrame(
+        {"key": ids, "place": [f"p{i}" for i in range(20)], "cluster": [i // 2 for i in range(20)]}
+    )
+    for known, column in ((ids[:12], "key"), ([f"p{i}" for i in range(12)], "place")):
+        assert read_prediction(rows, sample=pd.Index(known)).ids == (column,)

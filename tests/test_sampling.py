@@ -630,7 +630,7 @@ def test_every_plan_has_a_name():
         (lambda: sa.draw(PRED, sa.Poisson(), 1, 4), "no record was drawn: 1 were expected"),
         (lambda: sa.draw(PRED, sa.Records(), 3, 1).design({1: "x"}), "drawn records have no label"),
         (lambda: sa.Drawn.from_json("{}", pd.DataFrame()), "this is no description of draws: KeyError"),
-        (lambda: sa.Drawn.from_json("[1]", pd.DataFrame()), "this is no description of draws"),
+        (lambda: sa.Drawn.from_json("[1]", pd.DataFrame()), "it is list, and no object in braces"),
         (lambda: from_plain({"name": "magic"}), "no plan of erbayes.labels is written as"),
         (lambda: to_plain(object()), "only the plans of erbayes.labels can be written, not object"),
         (lambda: eb.design.Pooled([]), "parts must be a list of designs, one or more"),

@@ -324,8 +324,8 @@ def test_clusters_that_exchange_their_groups_differ():
         ),
         ({"source": pd.DataFrame({"record": [1, 2], "country": ["FR", "US"]})}, "of type integer"),
         (
-            {"source": pd.DataFrame({"country": ["FR", "US"], "id": ["r1", "r2"]})},
-            "'country' is the first column",
+            {"source": pd.DataFrame({"country": ["FR", "US"], "nr": ["r1", "r2"]})},
+            "'country' is the column of the table of attributes that has the ids",
         ),
         ({"source": pd.DataFrame({"record": ["a", None], "country": ["F", "U"]})}, "are missing in rows"),
         ({"source": pd.DataFrame({"record": ["a"], "country": [0.5]})}, "not whole, such as 0.5"),

@@ -59,7 +59,7 @@ def test_both_folders_are_one_sample(releases):
     wanted = eb.estimate(PRED, labels, design, ["pairwise-precision", "pairwise-recall"]).table()
     for command in (("estimate", "more"), ("estimate", "new.csv", "more")):
         shown = done(*command, "--metrics", "pairwise-precision,pairwise-recall", "--format", "json")
-        found = pd.DataFrame(json.loads(shown.stdout)).set_index("metric")
+        found = pd.DataFrame(json.loads(shown.stdout)["estimates"]).set_index("metric")
         for column in ("estimate", "se", "lower", "upper"):
             np.testing.assert_allclose(found[column], wanted[column], rtol=1e-12)
     assert run("check", "more", "--min-recall", 0.01).exit_code in (0, 3)

@@ -106,6 +106,8 @@ class Domains(Analysis):
                 raise DataError(f"{column} is a column of --attributes if PREDICTION is links")
             return taken.key(), taken.table[column]
         table = read_rows(path, reading.record)
+        if table.columns[0] == column:
+            raise DataError(f"{path}: {column!r} is its column of ids: name another one")
         table = disk.key_by_source(table, inputs.labelled()[0]["labels"].records)
         return table.iloc[:, 0], table[column]
 

@@ -128,5 +128,5 @@ def impact_command(
         found = numbers.estimate(inputs, sample, attributes, by)
     table: pd.DataFrame = found.table(inputs.level).reset_index()
     about = count_read(sample, text=read)
-    alarms = [*alarms, *found.notes]
+    alarms = [*alarms, *map(say, found.notes)]
     printing.show(Answer(table=table, sentences=found.sentences(inputs.level), alarms=alarms, read=about))

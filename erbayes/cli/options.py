@@ -37,7 +37,10 @@ WORDS = {
 """What a library says of values that it refuses, and what is said instead."""
 COLOURS = {Grade.NOTE: None, Grade.CAUTION: "yellow", Grade.FAULT: "red"}
 """Colours of alarms in a terminal."""
-ORDER = "clusters draw labels estimate compare thresholds pairs impact check plan report metrics demo help"
+ORDER = [
+    *("clusters", "draw", "labels", "estimate", "compare", "thresholds", "pairs", "impact", "check", "plan"),
+    *("report", "metrics", "demo", "help"),
+]
 """Commands in the order of the work."""
 OUTPUTS = ("output", "picture", "problems")
 """Options that name a file to write."""
@@ -94,7 +97,7 @@ class Shell(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the commands in the order of the work."""
-        return sorted(self.commands, key=ORDER.split().index)
+        return sorted(self.commands, key=ORDER.index)
 
     def get_help_option(self, ctx: Any) -> Any:
         """Return --help as not given, unless it is: None would be checked."""

@@ -15,12 +15,10 @@ from .inputs import One
 from .lazily import counted, disk, joint, two_phases
 from .options import file_option, message, option, panel, refuse_same_file, within
 from .predictions import LABELLED, in_words
-from .tables import read_named
+from .tables import read_named, said_of
 
 ANSWERS = ("drawn", "record", "probability")
 """Columns of a machine's answers. A file without these names has them in this order, and no others."""
-NAMED = "call those to read drawn, record and probability"
-"""The remedy of too many columns in a file of answers."""
 THRESHOLD = (
     "if rows are answers about pairs of records, give the least probability of a match: --cheap-threshold"
 )
@@ -103,9 +101,9 @@ class Cheap(Analysis):
     ) -> tuple[eb.Clustering, eb.design.contract.Design, str]:
         """Read answers of a machine as cheap labels, with their design and a sentence about what was read."""
         assert self.cheap is not None and self.cheap_drawn is not None and self.cheap_threshold is not None
-        named = set(ANSWERS) <= set(disk.read_table(self.cheap).columns)
-        with speaking({Remedy.COLUMNS: NAMED}):
-            table = disk.read_columns(self.cheap, len(ANSWERS), ANSWERS if named else ())
+        said = said_of(self.cheap, len(ANSWERS))
+        named = ANSWERS if not said and set(ANSWERS) <= set(disk.read_table(self.cheap).columns) else said
+        table = disk.read_columns(self.cheap, len(ANSWERS), named)
         drawn = read_named(self.cheap_drawn, 1).iloc[:, 0]
         untold = table.iloc[:, 2].isna()
         if prediction is None and untold.any():

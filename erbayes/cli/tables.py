@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..units.reading import Named
 
 SAID = re.compile(r"(:(?P<columns>.+?))?(@(?P<threshold>[-+\d.eE]+))?", re.DOTALL)
-"""What stands behind a file: its columns, such as :left,right,score, and the least score of a link: @14.7."""
+"""What stands behind a file (columns, and the least score of a link)."""
 
 
 class File(Path):

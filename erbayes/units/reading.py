@@ -80,7 +80,7 @@ class Named:
 
 NOTHING = Named()
 SWEEP = -np.inf
-"""The threshold of those who ask for all thresholds: every row is a link, and scores are only chosen."""
+"""The threshold of those who ask for all thresholds, so that scores are chosen and each row is a link."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -412,7 +412,7 @@ class _Facts:
         numbers = {c: n for c in free if (n := read_numbers(self.table[c])) is not None}
         rules = [
             [c for c in find_known(free, "score") if c in numbers],
-            [c for c, n in numbers.items() if (n % 1 != 0).any()],
+            [c for c, n in numbers.items() if self.table[c].dtype.kind == "f" or (n % 1 != 0).any()],
         ]
         if self.named.links:  # or the number may be that of a cluster
             rules += [
@@ -589,8 +589,8 @@ class _Table(_Facts):
             told = [c for c in find_known(rest, "answer") if mark_answers(self.table[c]) is not None]
             scores = [c for c in find_known(rest, "score") if c in measured] or told[:1]
             if not scores and (named := find_known(rest, "answer")) and named[0] not in measured:
-                told = pd.Series(self.table[named[0]].unique()).dropna()
-                shown = head(told[[mark_answers(pd.Series([x])) is None for x in told]].tolist())
+                different = pd.Series(self.table[named[0]].unique()).dropna()
+                shown = head([word for word in different if mark_answers(pd.Series([word])) is None])
                 raise DataError(
                     f"{self.what}: answers {named[0]!r} must be 1 or 0, yes or no, not such as {shown}"
                 )
