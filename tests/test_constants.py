@@ -13,10 +13,6 @@ TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "erbayes"
 
 GUARDED = {
-    "ids.CAST": "test_doors.py::test_the_list_has_what_libraries_write",
-    "reading.DENSE": "test_reading.py::test_clusters_numbered_without_a_gap_are_no_records",
-    "reading.FEW": "test_reading.py::test_a_few_repeats_are_asked_about",
-    "reading.HALF": "test_reading.py::test_a_list_tells_which_columns_have_records",
     "answers.FEWEST": "test_pairs.py::TestEstimates::test_fewer_than_two_labelled_pairs_of_a_part_are_no_estimate",
     "arrays.EXACT": "test_edges.py::test_integers_that_floating_point_would_round_are_no_scores",
     "beforehand.WITHIN": "test_bayes_prior.py::test_answers_hold_nine_tenths_of_the_prior",
@@ -63,6 +59,7 @@ GUARDED = {
     "grid.SINGLE": "test_bayes_sizes.py::test_larger_bins_are_thirds_of_a_doubling_from_eight_on",
     "grouping.MOST": "test_domains.py::TestBadInput::test_many_values",
     "groups.LARGEST": "test_scan_groups.py::test_too_many_values_are_refused",
+    "ids.CAST": "test_doors.py::test_the_list_has_what_libraries_write",
     "impact.FEWEST": "test_impact.py::TestGuards::test_the_guard_is_at_ten",
     "impact.MASS": "test_impact.py::TestHelp::test_a_perfect_prediction_leaves_half_a_pseudo_draw",
     "importance.BEND": "test_importance.py::test_coordinates_of_heavy_tails_bend_at_six",
@@ -95,6 +92,9 @@ GUARDED = {
     "population.NEAR": "test_bayes.py::test_chosen_populations_have_the_known_number_of_links",
     "population.STEADY": "test_bayes_thresholds.py::test_sizes_that_move_links_by_three_hundredths_are_not_steady",
     "priors.TAIL": "test_bayes_sizes.py::test_densities_against_scipy",
+    "reading.DENSE": "test_reading.py::test_clusters_numbered_without_a_gap_are_no_records",
+    "reading.FEW": "test_reading.py::test_a_few_repeats_are_asked_about",
+    "reading.HALF": "test_reading.py::test_a_list_tells_which_columns_have_records",
     "remembered.LONGEST": "test_remembered.py::test_no_value_of_a_call_ends_in_another_error",
     "replicates.FEWEST": "test_unseen.py::test_a_bootstrap_has_the_interval_of_the_closed_form_where_few_draws_move_a_metric",
     "sample.ERRORS": "test_thresholds.py::test_out_of_balance",
@@ -113,9 +113,6 @@ GUARDED = {
 """The test that fails if the constant is doubled (`python tests/mutate.py`), by `module.NAME`."""
 
 NEEDS_NONE = {
-    "ids.CHUNK": "a limit of memory, by which tests choose their lengths",
-    "ids.LONGEST": "a limit of speed: longer strings take another way to the same codes",
-    "reading.HEAD": "a limit of work: all rows are asked after these",
     "analyses.SEED": "a seed",
     "answers.GAP": "a limit of display: the blanks that rich puts between columns",
     "answers.WIDTH": "a limit of display: no table is as wide",
@@ -140,6 +137,8 @@ NEEDS_NONE = {
     "files.LINKS": "a limit of the system",
     "folder.VERSION": "a version number",
     "harness.BLOCK": "a limit of memory: tests set a smaller one",
+    "ids.CHUNK": "a limit of memory, by which tests choose their lengths",
+    "ids.LONGEST": "a limit of speed: longer strings take another way to the same codes",
     "impact.ROUNDING": "a limit of rounding",
     "importance.FARTHEST": "a limit of floats",
     "importance.TINY": "a limit of floats",
@@ -162,6 +161,7 @@ NEEDS_NONE = {
     "priors.NEAREST": "a limit of floats",
     "priors.NEVER": "a limit of floats",
     "priors.RAREST": "a limit of floats",
+    "reading.HEAD": "a limit of work: all rows are asked after these",
     "replicates.ROUNDING": "a limit of rounding",
     "schemes.CHUNK": "a limit of memory: tests set a smaller one",
     "sentences.ROUNDING": "a limit of rounding",
