@@ -51,6 +51,7 @@ GUARDED = {
     "features.WRITTEN": "test_impact.py::TestGuards::test_ten_clusters_of_several_records_are_suspect",
     "files.LINE": "test_sources.py::test_a_first_line_without_an_end_is_refused_early",
     "fit.MODEL": "test_pool.py::test_a_fit_pools_with_the_closed_form",
+    "formulas.BRACKETS": "test_statistics.py::test_what_is_no_statistic_is_refused_with_what_to_do",
     "formulas.COLUMNS": "test_statistics.py::test_what_is_no_statistic_is_refused_with_what_to_do",
     "formulas.LETTERS": "test_statistics.py::test_what_is_no_statistic_is_refused_with_what_to_do",
     "formulas.POWER": "test_statistics.py::test_what_is_no_statistic_is_refused_with_what_to_do",

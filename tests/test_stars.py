@@ -122,7 +122,5 @@ def test_other_tables_are_refused():
 def test_the_table_that_a_labelling_tool_writes_is_no_labels():
     rows = table(("r0", "r2", 1.0), ("r3", "r5", 1.0), ("r4", "r6", 0.1))
     for given in (rows, pl.DataFrame(rows)):
-        with pytest.raises(
-            eb.DataError, match=r"'clerical_match_score' looks like scores or answers.*read_stars"
-        ):
+        with pytest.raises(eb.DataError, match=r"look like both records of a link.*read_stars"):
             eb.measure({f"r{i}": f"c{i // 3}" for i in range(9)}, given)

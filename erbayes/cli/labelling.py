@@ -51,7 +51,8 @@ def draw_command(
 
     \b
     Examples:
-      erbayes draw clusters.csv -d mixture -n 200 --seed 7 --attributes customers.csv -o to-label
+      erbayes draw clusters.csv -d mixture -n 200 --seed 7 \\
+          --attributes customers.csv -o to-label
       erbayes draw --more 100 to-label
     """
     if planned.design is PlanName.PAIRS:

@@ -23,8 +23,8 @@ SIGNS = {"+": 1, "-": 1, "*": 2, "/": 2, ":": 3, "**": 4}
 """Signs between items, with how tightly they bind."""
 NAME, NUMBER = r"[^\W\d]\w*", r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?!\w)"
 TOKEN = re.compile(rf"\s*({NAME}|{NUMBER}|\*\*|\Z|.)", re.DOTALL)
-LETTERS, COLUMNS, POWER = 1000, 200, 9
-"""Most letters, columns and power of a formula, which bound the time and memory that it takes."""
+LETTERS, BRACKETS, COLUMNS, POWER = 1000, 50, 200, 9
+"""Most letters, brackets, columns and power of a formula, which bound the time and memory that it takes."""
 KNOWN = (
     f"a formula is y ~ x, of names of features, numbers, + - * / : ** ( ) and {', '.join(FUNCTIONS)}; a "
     "feature is named in letters, digits and _"
@@ -42,14 +42,13 @@ class Formula:
         self.text, self.token, self.start, self.end = "", "", 0, 0
         if len(said) > LETTERS:
             raise DataError(f"a formula has at most {LETTERS:,} letters, not {len(said):,}: {said[:50]}…")
-        try:
-            self._take()
-            if self._read() > 1:
-                raise self._refuse("one number is explained: name one on the left side")
-            self._take("~")
-            self._read()
-        except RecursionError as error:
-            raise self._refuse("its brackets are too many") from error
+        if said.count("(") > BRACKETS:
+            raise DataError(f"a formula has at most {BRACKETS} brackets, not {said.count('(')}: {said[:50]}…")
+        self._take()
+        if self._read() > 1:
+            raise self._refuse("one number is explained: name one on the left side")
+        self._take("~")
+        self._read()
         if self.token:
             raise self._refuse()
 

@@ -54,7 +54,8 @@ def as_index(values: Any) -> pd.Index:
     """Make an Index of `values`, of objects if pandas cannot hold their text or floats otherwise."""
     index: pd.Index
     try:
-        index = pd.Index(values)
+        # tuples are ids of no kind, and no levels of an index
+        index = pd.Index(values, tupleize_cols=False)
     except (UnicodeEncodeError, NotImplementedError):
         # text with half of a surrogate pair, and floats of 16 bits, have no Index of their own
         index = pd.Index(values, dtype=object)
