@@ -186,3 +186,19 @@ def test_a_list_tells_which_columns_have_records():
     )
     for known, column in ((ids[:12], "key"), ([f"p{i}" for i in range(12)], "place")):
         assert read_prediction(rows, sample=pd.Index(known)).ids == (column,)
+
+
+def test_links_of_recordlinkage_are_an_index_of_pairs():
+    pairs = pd.MultiIndex.from_tuples([("a", "b"), ("b", "c")])
+    features = pd.DataFrame({"score": [0.9, 0.2]}, index=pairs.set_names(["rec_1", "rec_2"]))
+    assert Clustering.from_pairs(pairs).sizes.tolist() == [3]
+    assert Clustering.from_pairs(features, threshold=0.5).sizes.tolist() == [2, 1]
+    with pytest.raises(DataError, match="'rec_1' is a level of the index and a column"):
+        Clustering.from_pairs(features.assign(rec_1=1), threshold=0.5)
+
+
+def test_times_are_no_scores():
+    for times in (pd.to_datetime(["2020-01-01", "2021-01-01"]), pd.to_timedelta([1, 2], unit="D")):
+        links = pd.DataFrame({"id_l": ["a", "b"], "id_r": ["b", "c"], "score": times})
+        with pytest.raises(DataError, match="scores 'score' must be numbers, not such as"):
+            Clustering.from_pairs(links, threshold=1)

@@ -193,7 +193,10 @@ def to_links_table(links: Any, said: str) -> pd.DataFrame:
         return links.to_frame(index=False, name=_name_levels(links))
     table = need_table(links, said)
     if isinstance(table.index, pd.MultiIndex) and table.index.nlevels == 2:
-        return table.reset_index(names=_name_levels(table.index))
+        names = _name_levels(table.index)
+        if twice := [name for name in names if name in table.columns]:
+            raise DataError(f"{head(twice)} is a level of the index and a column: rename one of them")
+        return table.reset_index(names=names)
     return table
 
 
@@ -216,8 +219,11 @@ def join_source(source: pd.Series, column: pd.Series) -> pd.Series:
 
 def read_numbers(column: pd.Series) -> pd.Series | None:
     """Return a column as numbers, also with decimal commas, NaN if missing; None if it has others."""
-    if pd.api.types.is_numeric_dtype(column):
-        return None if pd.api.types.is_complex_dtype(column) else column
+    types = pd.api.types
+    if types.is_numeric_dtype(column):
+        return None if types.is_complex_dtype(column) else column
+    if not (types.is_object_dtype(column) or types.is_string_dtype(column)):
+        return None  # times, for instance, whose numbers are of any unit
     texts = column.dropna().astype(str)
     if texts.str.fullmatch(r"-?\d+(,\d+)?").all() and texts.str.contains(",").any():
         # 1,234 may be thousands
