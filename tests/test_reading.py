@@ -6,7 +6,9 @@ import pandas as pd
 import pytest
 
 from erbayes import Clustering, DataError
-from erbayes.units.reading import JOIN, Named, read_prediction
+from erbayes._internal.known_columns import JOIN
+from erbayes.units.facts import Named
+from erbayes.units.reading import read_prediction
 
 SPLINK = "unique_id_l,unique_id_r,match_weight,match_probability"
 TWO_SOURCES = "source_dataset_l,unique_id_l,source_dataset_r,unique_id_r"

@@ -43,8 +43,8 @@ from ..metrics.intervals import DEFAULT, BetaGamma, Kind, check_level
 from ..metrics.simultaneous import draw_paths
 from ..metrics.uncertain import EMPTY, Draws, Normal, Pictured
 from ..units.edges import Edges
+from ..units.facts import list_candidates
 from ..units.measuring import sampled_labels
-from ..units.reading import list_candidates
 from .comparison import estimate_jointly
 from .domains.effective import FEWEST, effective_draws
 from .domains.estimates import refuse_many

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..large import files as large_files
     from ..report import page as reports
     from ..units import clustering as clusterings
-    from ..units import edges, features, ids, reading
+    from ..units import edges, facts, features, ids, reading
     from ..units import frame as frames
 else:
 
@@ -50,7 +50,8 @@ else:
     answer_faults=..labels.reading.faults returned_answers=..labels.reading.returned
     counted=..large.counted large_features=..large.features large_files=..large.files
     joint=..large.joint clusterings=..units.clustering features=..units.features
-    frames=..units.frame ids=..units.ids edges=..units.edges checks=.._internal.tables
+    frames=..units.frame ids=..units.ids edges=..units.edges facts=..units.facts
+    checks=.._internal.tables
     reading=..units.reading
     """
     _PATHS = dict(named.split("=") for named in _NAMED.split())

@@ -13,7 +13,7 @@ from typing import Any
 import erbayes as eb
 
 from .._internal.errors import DataError, Remedy, head
-from .lazily import checks, disk, large_files, pd
+from .lazily import checks, disk, facts, large_files, pd
 from .lazily import reading as readings
 from .options import argument, file_option, flag, message, option, panel
 from .tables import File, name_columns, read_rows, said_of
@@ -39,9 +39,9 @@ class Part:
     optional: bool = False
 
     @property
-    def hints(self) -> readings.Named:
+    def hints(self) -> facts.Named:
         """Return the columns of another prediction of the same matcher."""
-        return readings.Named(**(self.path.hints if isinstance(self.path, File) else {}))
+        return facts.Named(**(self.path.hints if isinstance(self.path, File) else {}))
 
 
 @panel("Edges")
@@ -172,7 +172,7 @@ class Reading:
         table, said = disk.read_table(path), name_columns(path, cluster=entity)
         said_of(path, 2)
         record = said.record or self.bind(table.columns, path)
-        named = readings.Named(record=record, cluster=said.cluster, sources=said.sources, links=False)
+        named = facts.Named(record=record, cluster=said.cluster, sources=said.sources, links=False)
         taken = readings.read_prediction(table, named, listed=records, groups="entity", what=what)
         disk.refuse_headings(taken.chosen, path)
         return self.clustering_of(taken, path, LABELLED)
@@ -186,7 +186,7 @@ class Reading:
         rest = "records that are in no pair are not known: --records lists them"
         left, right = taken.key(0), taken.key(1)
         # memberships name each record once and a cluster of several records again
-        bare = not (taken.sources or clustering.complete or readings.pair_columns([left.name, right.name]))
+        bare = not (taken.sources or clustering.complete or facts.pair_columns([left.name, right.name]))
         if bare and left.is_unique and not (right.is_unique or left.isin(right).any()):
             message(
                 f"caution: {path} has each {left.name} once, and none of them as {right.name}: if these are "

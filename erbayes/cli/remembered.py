@@ -12,7 +12,7 @@ from .lazily import folders, outside_json, pd
 from .tables import File, name_columns, read_rows
 
 if TYPE_CHECKING:
-    from ..units.reading import Named
+    from ..units.facts import Named
 
 NAMES = "record cluster edges left right score threshold".split()
 """Options of draw that say what columns of the prediction mean."""

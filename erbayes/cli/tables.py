@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from .._internal.errors import DataError, head
-from .lazily import checks, disk, pd, reading
+from .lazily import checks, disk, facts, pd
 
 if TYPE_CHECKING:
-    from ..units.reading import Named
+    from ..units.facts import Named
 
 SAID = re.compile(r"(:(?P<columns>.+?))?(@(?P<threshold>[-+\d.eE]+))?", re.DOTALL)
 """What stands behind a file (columns, and the least score of a link)."""
@@ -132,9 +132,9 @@ def name_columns(
                 f"{path}: a link has two records: name the columns of both, as in {path}:LEFT,RIGHT"
             )
         score = columns[2] if len(columns) == 3 else given.get("score")
-        return reading.Named(ends=ends, sources=sources, score=score, threshold=threshold, links=True)
+        return facts.Named(ends=ends, sources=sources, score=score, threshold=threshold, links=True)
     if columns:
         record, cluster = (columns[0], columns[1]) if len(columns) == 2 else (record, columns[0])
-    return reading.Named(
+    return facts.Named(
         record=record, cluster=cluster, sources=sources, score=given.get("score"), threshold=threshold
     )

@@ -13,7 +13,7 @@ from .._internal.errors import DataError, Remedy, Sentence
 from .answers import Answer, count_read
 from .asked import Asked, Minima
 from .designs import Drawing
-from .lazily import curves, digits, disk, np, pd, plans, returned_answers
+from .lazily import curves, digits, disk, facts, np, pd, plans, returned_answers
 from .lazily import edges as scored_edges
 from .lazily import reading as readings
 from .options import (
@@ -59,7 +59,7 @@ class EdgeTable:
         table = self._read_stored() if stored else disk.read_table(self.edges)
         records = read_ids(self.records, self.record)
         links = {"edges": True, "left": self.left, "right": self.right, "score": self.score}
-        named = name_columns(self.edges, links=links | {"threshold": readings.SWEEP})
+        named = name_columns(self.edges, links=links | {"threshold": facts.SWEEP})
         taken = readings.read_prediction(table, named, listed=records, what=f"edges {self.edges}")
         message(f"read {len(table):,} edges of {len(records):,} records ({taken.in_words()} of {self.edges})")
         edges = scored_edges.Edges.read(taken, records, named.score is None)

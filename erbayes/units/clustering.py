@@ -12,6 +12,7 @@ import pandas as pd
 from .._internal.arrays import BoolArray, IntArray, label_components
 from .._internal.errors import DataError, Remedy, number, refuse_cases
 from .._internal.tables import need_table
+from .facts import Named
 from .ids import (
     are_listed,
     as_index,
@@ -22,7 +23,7 @@ from .ids import (
     refuse_no_records,
     standing_for_none,
 )
-from .reading import Named, Reading, explain_repeats, read_prediction, read_records, to_links_table
+from .reading import Reading, explain_repeats, read_prediction, read_records, to_links_table
 
 
 def _encode_ids(values: Any, what: str, any_id: bool = False) -> tuple[IntArray, pd.Index]:

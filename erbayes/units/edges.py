@@ -18,9 +18,10 @@ from .._internal.arrays import FloatArray, IntArray, label_components
 from .._internal.errors import DataError, Grade, Remedy, Sentence, head, number, refuse_cases, whole
 from .._internal.known_columns import find_known
 from .clustering import Clustering, list_all_records, read_ends
+from .facts import SWEEP, Named
 from .lookup import look_up
 from .measuring import assemble
-from .reading import SWEEP, Named, Reading, read_prediction, read_records, to_links_table
+from .reading import Reading, read_prediction, read_records, to_links_table
 from .units import KnownTotals, Units
 
 SURE = 4.5

@@ -1,0 +1,277 @@
+"""What names and values say of the columns of a table: sources, measures, both ends of links, records."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .._internal.errors import DataError, head
+from .._internal.known_columns import JOIN, NAMES, find_known, plain
+from .._internal.tables import INDEX
+from .ids import are_listed, ids, is_unique, kind
+
+SIDES = (*(("_l", "_r"), ("_left", "_right"), ("_1", "_2"), ("_a", "_b"), ("_x", "_y"), ("1", "2")),)
+"""Ends of the names of two columns that have one attribute of both records."""
+FRONTS = (
+    *(("left_", "right_"), ("left", "right"), ("l_", "r_"), ("ltable_", "rtable_"), ("source", "target")),
+    ("from", "to"),
+)
+"""Beginnings of such names."""
+TWO_TABLES = ("ltable", "source")
+"""Beginnings of names that tell of two tables, each of which may count its records from 0."""
+HALF = 0.5
+"""Least share of a column's ids that are listed, or of labelled records in it, for it to have records."""
+HEAD = 1000
+"""Rows that may refute which column determines the others, before all rows are asked."""
+YES = frozenset("1 true t yes y match matched link linked same duplicate".split())
+NO = frozenset("0 false f no n nonmatch non-match distinct different unlinked".split())
+"""Answers about pairs of records, in small letters."""
+DENSE = 10
+"""Clusters from which on numbers without a gap are those of clusters, and not of records that lead them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """What somebody has said of a table: names of columns, None if not said.
+
+    `ends`: columns of both records of a link; `sources`: of the source of each record; `links`: True if each
+    row is a link, False if it is a record, None if its columns tell; `one_list`: True if both ends are of one
+    list.
+    """
+
+    record: Any = None
+    cluster: Any = None
+    ends: tuple[Any, ...] = ()
+    score: Any = None
+    sources: tuple[Any, ...] = ()
+    threshold: float | None = None
+    links: bool | None = None
+    one_list: bool = False
+
+    def __post_init__(self) -> None:
+        for column in (self.record, self.cluster, *self.ends, self.score, *self.sources):
+            if not isinstance(column, Hashable):
+                raise DataError(f"a column is named by its name, not by {head([column])}")
+
+
+NOTHING = Named()
+SWEEP = -np.inf
+"""The threshold of those who ask for all thresholds, so that scores are chosen and each row is a link."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Facts:
+    """What names and values say of the columns of a table, as in `read_prediction`."""
+
+    table: pd.DataFrame
+    columns: list[Any]
+    named: Named
+    listed: pd.Index | None
+    sample: pd.Index | None
+    groups: str
+    what: str
+
+    @property
+    def known(self) -> pd.Index | None:
+        """Return what is known of the ids of records: all of them, or some."""
+        return self.sample if self.listed is None else self.listed
+
+    @property
+    def joined(self) -> bool:
+        """Return whether source and id are joined in the ids that are known."""
+        known = self.known
+        return known is not None and len(known) > 0 and JOIN in str(known[0])
+
+    def list_sources(self) -> list[Any]:
+        """Return the columns of the source of records, by name or by the sources in joined ids."""
+        known = list(self.named.sources) or find_known(self.columns, "source")
+        if known or not self.joined or self.known is None:
+            return known
+        sources = self.known.str.partition(JOIN, expand=True).get_level_values(0).unique()
+        return [
+            c
+            for c in self.columns
+            if pd.Index(self.table[c].dropna().astype("str").unique()).isin(sources).all()
+        ]
+
+    def list_measures(self, free: Sequence[Any]) -> list[Any]:
+        """Return the columns that measure how alike two records are."""
+        numbers = {c: n for c in free if (n := read_numbers(self.table[c])) is not None}
+        rules = [
+            [c for c in find_known(free, "score") if c in numbers],
+            [c for c, n in numbers.items() if self.table[c].dtype.kind == "f" or (n % 1 != 0).any()],
+        ]
+        if self.named.links:  # or the number may be that of a cluster
+            rules += [
+                [c for c in numbers if self.listed is not None and not self.holds_records(c)],
+                [c for c in numbers if mark_answers(self.table[c]) is not None],
+                list(free[2:]),  # who says that rows are links gives both ends, then the score
+            ]
+        return next((measures for measures in rules if len(free) - len(measures) == 2), [])
+
+    def holds_records(self, column: Any) -> bool:
+        """Return whether a column can have ids of records, by those that are known."""
+        if self.known is None:
+            return True
+        values = pd.Index(self.table[column].dropna().unique())
+        for known in (self.known, self._cut_sources()) if self.joined else (self.known,):
+            some, among, least = (values, known, HALF) if self.listed is not None else (known, values, HALF)
+            # ids of another type tell nothing, and are refused later
+            if not len(some) or kind(some) != kind(among) or are_listed(some, among).mean() >= least:
+                return True
+        return False
+
+    def _cut_sources(self) -> pd.Index:
+        """Return the known ids without their sources."""
+        assert self.known is not None
+        ends: pd.Index = self.known.str.rpartition(JOIN, expand=True).get_level_values(2).unique()
+        return ends
+
+    def list_ends(self) -> list[tuple[Any, Any, bool]]:
+        """Return pairs of columns that can be both ends, and whether their names tell of two tables."""
+        if self.named.ends:
+            left, right = self.named.ends
+            return [(left, right, False)]
+        pairs = [p for p in pair_columns(self.columns) if p.stem not in NAMES["source"]]
+        whole = [p for p in pairs if self.table[[p.left, p.right]].notna().all(axis=None)]
+        if self.listed is not None:
+            # if no pair is of listed records, whoever looks these up says so
+            whole = [p for p in whole if self.holds_records(p.left) and self.holds_records(p.right)] or whole
+        chosen = [p for p in whole if p.stem in ("", *NAMES["record"])]
+        if not chosen and len(pairs) > 1:
+            for rows in (self.table.head(HEAD), self.table):
+                whole = [p for p in whole if self._determines(p, pairs, rows)]
+        return [(p.left, p.right, p.of_two) for p in chosen or whole]
+
+    def _determines(self, pair: Pair, others: Sequence[Pair], rows: pd.DataFrame) -> bool:
+        """Return whether equal ids have equal values in each other pair of columns."""
+        origin = self.find_origin()
+
+        def stack(left: Any, right: Any) -> pd.Series:
+            stacked: pd.Series = pd.concat([rows[left], rows[right]], ignore_index=True).astype("str")
+            return stacked
+
+        key = stack(pair.left, pair.right)
+        key = key if origin is None else key + JOIN + stack(*origin)
+        several = (o for o in others if o is not pair)
+        return all(key.nunique() == (key + JOIN + stack(o.left, o.right)).nunique() for o in several)
+
+    def find_origin(self) -> tuple[Any, Any] | None:
+        """Return the columns of the sources of both ends of links."""
+        if len(self.named.sources) == 2:
+            return self.named.sources
+        return next(
+            ((p.left, p.right) for p in pair_columns(self.columns) if p.stem in NAMES["source"]), None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two columns with one attribute, `stem`, of both records; `of_two`: names tell of two tables."""
+
+    left: Any
+    right: Any
+    stem: str
+    of_two: bool
+
+
+def pair_columns(columns: Sequence[Any]) -> list[Pair]:
+    """Return the pairs of columns whose names differ by a mark of the left and the right record."""
+    by_name, pairs = {str(c).lower(): c for c in columns}, dict[tuple[Any, Any], Pair]()
+    for name, column in by_name.items():
+        for one, other in SIDES:
+            if name.endswith(one) and (mate := by_name.get(name.removesuffix(one) + other)) is not None:
+                pairs.setdefault((column, mate), Pair(column, mate, plain(name.removesuffix(one)), False))
+        for one, other in FRONTS:
+            if name.startswith(one) and (mate := by_name.get(other + name.removeprefix(one))) is not None:
+                stem = plain(name.removeprefix(one))
+                pairs.setdefault((column, mate), Pair(column, mate, stem, name.startswith(TWO_TABLES)))
+    return list(pairs.values())
+
+
+def list_candidates(columns: Sequence[Any], score: Any = None) -> list[Any]:
+    """Return the columns of a table of links that a reading may need; all if names do not tell the ends."""
+    pairs = pair_columns(columns)
+    wanted = {c for p in pairs if p.stem in NAMES["source"] for c in (p.left, p.right)}
+    ends = {c for p in pairs if p.stem in NAMES["record"] for c in (p.left, p.right)}
+    scores = [score] if score is not None else find_known(columns, "score")
+    return [c for c in columns if c in wanted | ends | set(scores)] if ends and scores else list(columns)
+
+
+def join_source(source: pd.Series, column: pd.Series) -> pd.Series:
+    """Return source and id as one text, (rows,)."""
+    texts = ids(source, f"column {source.name!r} of sources").astype(str).to_series(index=column.index)
+    if (inside := texts.str.contains(JOIN, regex=False)).any():
+        raise DataError(
+            f"{int(inside.sum()):,} sources hold {JOIN!r}, which joins source and id: call them otherwise"
+        )
+    ends = ids(column, f"column {column.name!r}").astype(str).to_series(index=column.index)
+    return pd.Series(texts + JOIN + ends, name=column.name)
+
+
+def read_numbers(column: pd.Series) -> pd.Series | None:
+    """Return a column as numbers, also with decimal commas, NaN if missing; None if it has others."""
+    types = pd.api.types
+    if types.is_numeric_dtype(column):
+        return None if types.is_complex_dtype(column) else column
+    if not (types.is_object_dtype(column) or types.is_string_dtype(column)):
+        return None  # times, for instance, whose numbers are of any unit
+    texts = column.dropna().astype(str)
+    if texts.str.fullmatch(r"-?\d+(,\d+)?").all() and texts.str.contains(",").any():
+        # 1,234 may be thousands
+        if texts.str.fullmatch(r"-?[1-9]\d{0,2},\d{3}|-?\d+").all():
+            return None
+        column = column.str.replace(",", ".")
+    numbers = pd.to_numeric(column.astype(str).where(column.notna()), errors="coerce")
+    return numbers if len(texts) and numbers.notna().sum() == len(texts) else None
+
+
+def mark_answers(column: pd.Series) -> pd.Series | None:
+    """Return answers, 1 for a link and 0 for none; None if a column has others."""
+    words = column.astype(str).str.strip().str.lower().str.removesuffix(".0")
+    yes = words.isin(YES)
+    return yes.astype(float) if len(words) and (yes | words.isin(NO)).all() else None
+
+
+def may_be_read(name: Any, column: pd.Series) -> bool:
+    """Return whether a column can have ids or scores: it is no index that pandas wrote, and has no lists."""
+    return not INDEX.fullmatch(str(name)) and holds_plain(column)
+
+
+def holds_plain(column: pd.Series) -> bool:
+    """Return whether values of a column can be compared with each other."""
+    mixed = column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "mixed"
+    return not mixed or all(isinstance(value, Hashable) for value in column)
+
+
+def is_unique_column(column: pd.Series) -> bool:
+    """Return whether each value occurs once, and none is missing."""
+    return not column.isna().any() and is_unique(pd.Index(column))
+
+
+def is_dense(column: pd.Series) -> bool:
+    """Return whether a column numbers many clusters from 0 or 1 on, without a gap."""
+    numbers = pd.to_numeric(pd.Series(column.unique()).astype(str), errors="coerce")
+    return (
+        len(numbers) >= DENSE
+        and numbers.min() in (0, 1)
+        and bool((np.sort(numbers) == np.arange(len(numbers)) + numbers.min()).all())
+    )
+
+
+def is_forest(child: pd.Series, parent: pd.Series) -> bool:
+    """Return whether each chain of parents ends in a record that is its own parent or has no row.
+
+    Clusters that are numbered as records are have a circle with a probability of about 1 - e/N.
+    """
+    codes, every = pd.factorize(pd.concat([child, parent], ignore_index=True))
+    above = np.arange(len(every))
+    above[codes[: len(child)]] = codes[len(child) :]
+    first = above
+    for _ in range(len(every).bit_length()):  # pointers doubled
+        above = above[above]
+    return bool((first[above] == above).all())
