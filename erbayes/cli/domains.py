@@ -97,15 +97,16 @@ class Domains(Analysis):
 
     def _read(self, path: Path, inputs: Inputs, column: str) -> tuple[pd.Series, pd.Series]:
         """Return the records and the groups of a file."""
-        table, reading = disk.read_table(path), inputs.reading
-        checks.refuse_names([column], list(table.columns), str(path))
+        reading = inputs.reading
         if self.attributes is None:  # the prediction itself, whose records are read as it is
             part = next(iter(inputs.parts().values()))
             taken = reading.take(part, "prediction", inputs.sample_of_records)
             if taken.of_links:
                 raise DataError(f"{column} is a column of --attributes if PREDICTION is links")
+            checks.refuse_names([column], list(taken.table.columns), str(path))
             return taken.key(), taken.table[column]
         table = read_rows(path, reading.record)
+        checks.refuse_names([column], list(table.columns), str(path))
         if table.columns[0] == column:
             raise DataError(f"{path}: {column!r} is its column of ids: name another one")
         table = disk.key_by_source(table, inputs.labelled()[0]["labels"].records)

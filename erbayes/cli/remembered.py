@@ -65,6 +65,11 @@ def locate(folder: Path, path: Any, said: Any = "") -> File:
     return File.of(os.path.relpath(folder.resolve().parent / str(path)), str(said or ""))
 
 
+def _are_one(first: Path, second: Path) -> bool:
+    """Return whether two paths lead to one file."""
+    return first.exists() and second.exists() and first.samefile(second)
+
+
 def _recall_attributes(values: Mapping[str, Any], call: Mapping[str, Any], folder: Path) -> dict[str, Path]:
     """Return the attributes that the folder shows, if an option names one of their columns."""
     wanted = [
@@ -118,9 +123,9 @@ def recall(values: dict[str, Any]) -> dict[str, Any]:
     options = {name: call[name] for name in NAMES if name in call}
     for path in (own, *given):
         # who says anew what stands in the file is not told what was said before
-        if isinstance(path, File) and path.exists() and own.exists() and path.samefile(own):
+        if isinstance(path, File) and _are_one(path, own):
             path.options = {} if path.in_words() and path is not own else options
-    if named and not any(path.exists() and own.exists() and path.samefile(own) for path in given):
+    if named and not any(_are_one(path, own) for path in given):
         return values | {"prediction": hinted if several else hinted[0]} if given else values
     if not own.exists():
         raise DataError(
@@ -163,14 +168,15 @@ def _recall_pairs(values: dict[str, Any]) -> dict[str, Any]:
                 f"ANSWERS are missing: name them after {edges}, or a folder of erbayes draw -d pairs"
             )
         return values
-    call = take_pairs_call(folder)
+    call = _take_pairs_call(folder)
     if answers is None and not call:
         raise DataError(f"{folder} does not say what was drawn from: name EDGES before it")
     if call:
         own = locate(folder, call["prediction"], call.get(f"prediction{COLUMNS}"))
         edges = own if answers is None else edges
-        same = edges.exists() and own.exists() and edges.samefile(own)
-        names = "records record stored left right score".split() if same else ["records"]
+        names = ["records"]
+        if _are_one(edges, own):
+            names += ["record", "stored", "left", "right", "score"]
         for name in names:
             if values.get(name) is None and name in call:
                 value = call[name]
@@ -179,7 +185,7 @@ def _recall_pairs(values: dict[str, Any]) -> dict[str, Any]:
     return values | {"edges": edges, "answers": folder}
 
 
-def take_pairs_call(folder: Path) -> dict[str, Any]:
+def _take_pairs_call(folder: Path) -> dict[str, Any]:
     """Return what a folder of pairs keeps of the options that drew it; nothing if it keeps none."""
     path = folder / PAIRS_CALL
     return _need_plain(outside_json.read_object(path, str(path)), path) if path.is_file() else {}
@@ -220,7 +226,7 @@ def _read_call(labels: Path | None, given: bool) -> dict[str, Any] | None:
         "--output to-label"
     )
     if labels is not None and (labels / TABLE).is_file():
-        if call := take_pairs_call(labels):
+        if call := _take_pairs_call(labels):
             return call | {"edges": True}
     elif labels is not None and labels.is_dir():
         if call := take_call(folders.read_folder(labels)):

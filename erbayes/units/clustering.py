@@ -180,9 +180,10 @@ class Clustering:
             said = f"{what}: expected a Series, a mapping, a DataFrame or an Arrow table (of pairs, "
             said += "Clustering.from_pairs makes clusters)"
             groups = "entity" if what == "labels" else "cluster"
-            reading = read_prediction(need_table(memberships, said), RECORDS, groups=groups, what=what)
+            frame = need_table(memberships, said)
+            reading = read_prediction(frame, RECORDS, groups=groups, what=what)
             if reading.repeats:
-                raise explain_repeats(memberships[reading.ids[0]], memberships[reading.other], what)
+                raise explain_repeats(frame[reading.ids[0]], frame[reading.other], what)
             return cls.read(reading, any_id=any_id)
         if not is_unique(records := ids(record, f"record ids of the {what}", any_id=any_id)):
             raise explain_repeats(pd.Series(records), pd.Series(cluster), what)

@@ -26,7 +26,7 @@ TWO_TABLES = ("ltable", "source")
 HALF = 0.5
 """Least share of a column's ids that are listed, or of labelled records in it, for it to have records."""
 HEAD = 1000
-"""Rows that may refute which column determines the others, before all rows are asked."""
+"""Rows that may refute what a column has, before all rows are asked."""
 YES = frozenset("1 true t yes y match matched link linked same duplicate".split())
 NO = frozenset("0 false f no n nonmatch non-match distinct different unlinked".split())
 """Answers about pairs of records, in small letters."""
@@ -86,6 +86,11 @@ class Facts:
         known = self.known
         return known is not None and len(known) > 0 and JOIN in str(known[0])
 
+    def list_told(self, meaning: str, columns: Sequence[Any]) -> list[Any]:
+        """Return the columns of a meaning: the one that is named, or those whose names are known."""
+        named = self.named.record if meaning == "record" else self.named.cluster
+        return [named] if named is not None else find_known(columns, meaning)
+
     def list_sources(self) -> list[Any]:
         """Return the columns of the source of records, by name or by the sources in joined ids."""
         known = list(self.named.sources) or find_known(self.columns, "source")
@@ -138,14 +143,21 @@ class Facts:
             return [(left, right, False)]
         pairs = [p for p in pair_columns(self.columns) if p.stem not in NAMES["source"]]
         whole = [p for p in pairs if self.table[[p.left, p.right]].notna().all(axis=None)]
-        if self.listed is not None:
-            # if no pair is of listed records, whoever looks these up says so
-            whole = [p for p in whole if self.holds_records(p.left) and self.holds_records(p.right)] or whole
         chosen = [p for p in whole if p.stem in ("", *NAMES["record"])]
+        if self.listed is not None:
+            # others, of which matchers write many, are looked at only if those of known names have none
+            held = self._list_held(chosen) or self._list_held([p for p in whole if p not in chosen])
+            # if no pair is of listed records, whoever looks these up says so
+            whole = held or whole
+            chosen = [p for p in chosen if p in whole]
         if not chosen and len(pairs) > 1:
             for rows in (self.table.head(HEAD), self.table):
                 whole = [p for p in whole if self._determines(p, pairs, rows)]
         return [(p.left, p.right, p.of_two) for p in chosen or whole]
+
+    def _list_held(self, pairs: Sequence[Pair]) -> list[Pair]:
+        """Return the pairs of columns of which both have listed records."""
+        return [p for p in pairs if self.holds_records(p.left) and self.holds_records(p.right)]
 
     def _determines(self, pair: Pair, others: Sequence[Pair], rows: pd.DataFrame) -> bool:
         """Return whether equal ids have equal values in each other pair of columns."""
@@ -221,7 +233,7 @@ def read_numbers(column: pd.Series) -> pd.Series | None:
     if not (types.is_object_dtype(column) or types.is_string_dtype(column)):
         return None  # times, for instance, whose numbers are of any unit
     texts = column.dropna().astype(str)
-    if texts.str.fullmatch(r"-?\d+(,\d+)?").all() and texts.str.contains(",").any():
+    if texts.str.contains(",").any() and texts.str.fullmatch(r"-?\d+(,\d+)?").all():
         # 1,234 may be thousands
         if texts.str.fullmatch(r"-?[1-9]\d{0,2},\d{3}|-?\d+").all():
             return None
@@ -232,9 +244,12 @@ def read_numbers(column: pd.Series) -> pd.Series | None:
 
 def mark_answers(column: pd.Series) -> pd.Series | None:
     """Return answers, 1 for a link and 0 for none; None if a column has others."""
-    words = column.astype(str).str.strip().str.lower().str.removesuffix(".0")
-    yes = words.isin(YES)
-    return yes.astype(float) if len(words) and (yes | words.isin(NO)).all() else None
+    for rows in (column.head(HEAD), column):  # a few rows tell most scores from answers
+        words = rows.astype(str).str.strip().str.lower().str.removesuffix(".0")
+        yes = words.isin(YES)
+        if not len(words) or not (yes | words.isin(NO)).all():
+            return None
+    return yes.astype(float)
 
 
 def may_be_read(name: Any, column: pd.Series) -> bool:

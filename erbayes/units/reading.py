@@ -117,12 +117,9 @@ class Reading:
         """Return whether each row is a link, (rows,)."""
         if self.other is None:
             return np.ones(len(self.table), dtype=bool)
-        scores = (
-            np.asarray(mark_answers(self.table[self.other]), dtype=float)
-            if self.threshold is None
-            else self.scores()
-        )
-        return np.asarray(scores >= (0.5 if self.threshold is None else self.threshold), dtype=bool)
+        if self.threshold is None:
+            return np.asarray(mark_answers(self.table[self.other]) == 1, dtype=bool)
+        return np.asarray(self.scores() >= self.threshold, dtype=bool)
 
     def partition(self, listed: pd.Index | None = None) -> tuple[pd.Index, IntArray]:
         """Return the records, (N,), of `listed` too, and the cluster of each."""
@@ -307,16 +304,16 @@ class _Table(Facts):
     def list_readings(self) -> list[Reading]:
         """Return the readings that names and values leave, the likeliest first."""
         named, ends = self.named, self.list_ends()
-        clusters = [named.cluster] if named.cluster is not None else find_known(self.columns, self.groups)
+        clusters = self.list_told(self.groups, self.columns)
         only_ends = ends and named.cluster is None and not find_known(self.columns, "record")
         if named.links is not True and not named.ends and clusters and not only_ends:
             return self.read_clusters(clusters)
         if ends and named.links is not False:
             return [reading for pair in ends for reading in self.read_links(pair)]
-        if ends and named.record is None and not find_known(self.columns, "record"):
+        if ends and not self.list_told("record", self.columns):
             return []  # who says that rows are records is told what they look like
         free = [c for c in self.columns if c not in (*self.list_sources(), self.named.score)]
-        record = [named.record] if named.record is not None else find_known(free, "record")
+        record = self.list_told("record", free)
         if len(record) == 1 and len(free) == 2 and named.links is not True:
             (cluster,) = (c for c in free if c != record[0])
             return self.read_memberships(record[0], cluster)
@@ -402,38 +399,7 @@ class _Table(Facts):
     def list_scores(self, left: Any, right: Any) -> list[tuple[Any, float | None]]:
         """Return the columns that tell which rows are links, with their thresholds."""
         threshold, rest = self.named.threshold, [c for c in self.columns if c not in (left, right)]
-        if self.named.score is not None:
-            scores = [self.named.score]
-        else:
-            sided = {c for p in pair_columns(self.columns) for c in (p.left, p.right)}
-            rest = [c for c in rest if c not in sided and c not in self.list_sources()]
-            measured = [c for c in rest if read_numbers(self.table[c]) is not None]
-            told = [c for c in find_known(rest, "answer") if mark_answers(self.table[c]) is not None]
-            scores = [c for c in find_known(rest, "score") if c in measured] or told[:1]
-            if not scores and (named := find_known(rest, "answer")) and named[0] not in measured:
-                different = pd.Series(self.table[named[0]].unique()).dropna()
-                shown = head([word for word in different if mark_answers(pd.Series([word])) is None])
-                raise DataError(
-                    f"{self.what}: answers {named[0]!r} must be 1 or 0, yes or no, not such as {shown}"
-                )
-            if not scores and len(measured) == 1 and (threshold is not None or len(rest) == 1):
-                scores = measured
-            if not scores:
-                # words where scores should be are shown by whoever reads them
-                scores = find_known(rest, "score") or (
-                    rest if threshold is not None and len(rest) == 1 else []
-                )
-            if not scores and threshold == SWEEP:
-                columns = f"the table of the {self.what} has {head(self.columns, 20)}"
-                raise DataError(f"{columns}: it is not clear which has the scores", Remedy.SCORED)
-            if not scores and threshold is not None:
-                said = f"{self.what}: a threshold of {threshold:g} needs the column of scores"
-                raise DataError(f"{said}; there is {head(rest, 20) or 'none'}", Remedy.SCORE)
-            words = [c for c in rest if c not in measured and mark_answers(self.table[c]) is not None]
-            loose = [c for c in [*measured, *words] if plain(c) != "matchkey"]
-            if not scores and loose and not self.named.ends:
-                said = f"{self.what}: is each row a link, or is {head(loose)} a score or an answer?"
-                raise DataError(said, Remedy.SCORE, Remedy.BARE_LINKS)
+        scores = [self.named.score] if self.named.score is not None else self._find_scores(rest, threshold)
         if not scores:
             return [(None, None)]
         if answers := [c for c in scores if mark_answers(self.table[c]) is not None]:
@@ -449,6 +415,40 @@ class _Table(Facts):
         # a threshold above 1 is none of probabilities, and one up to 1 may be of either
         scores.sort(key=lambda c: self._exceeds_1(c) and threshold <= 1)
         return [(c, threshold) for c in scores if threshold <= 1 or len(scores) == 1 or self._exceeds_1(c)]
+
+    def _find_scores(self, rest: Sequence[Any], threshold: float | None) -> list[Any]:
+        """Return the columns beside both ends that have scores or answers, none if each row is a link."""
+        sided = {c for p in pair_columns(self.columns) for c in (p.left, p.right)}
+        rest = [c for c in rest if c not in sided and c not in self.list_sources()]
+        if scores := [c for c in find_known(rest, "score") if read_numbers(self.table[c]) is not None]:
+            return scores  # no other column is looked at, of which matchers write many
+        answers = find_known(rest, "answer")
+        if told := [c for c in answers if mark_answers(self.table[c]) is not None]:
+            return told[:1]
+        measured = [c for c in rest if read_numbers(self.table[c]) is not None]
+        if answers and answers[0] not in measured:
+            different = pd.Series(self.table[answers[0]].unique()).dropna()
+            shown = head([word for word in different if mark_answers(pd.Series([word])) is None])
+            raise DataError(
+                f"{self.what}: answers {answers[0]!r} must be 1 or 0, yes or no, not such as {shown}"
+            )
+        if len(measured) == 1 and (threshold is not None or len(rest) == 1):
+            return measured
+        # words where scores should be are shown by whoever reads them
+        if scores := find_known(rest, "score") or (rest if threshold is not None and len(rest) == 1 else []):
+            return scores
+        if threshold == SWEEP:
+            columns = f"the table of the {self.what} has {head(self.columns, 20)}"
+            raise DataError(f"{columns}: it is not clear which has the scores", Remedy.SCORED)
+        if threshold is not None:
+            said = f"{self.what}: a threshold of {threshold:g} needs the column of scores"
+            raise DataError(f"{said}; there is {head(rest, 20) or 'none'}", Remedy.SCORE)
+        words = [c for c in rest if c not in measured and mark_answers(self.table[c]) is not None]
+        loose = [c for c in [*measured, *words] if plain(c) != "matchkey"]
+        if loose and not self.named.ends:
+            said = f"{self.what}: is each row a link, or is {head(loose)} a score or an answer?"
+            raise DataError(said, Remedy.SCORE, Remedy.BARE_LINKS)
+        return []
 
     def _refuse_share(self, scores: Sequence[Any], threshold: float) -> None:
         """Refuse a threshold in [0, 1] below all of scores that go beyond 1, such as percentages."""
@@ -535,11 +535,9 @@ class _Table(Facts):
         if self.named.links is True:
             said = f"{table} has {head(columns, 20)}: it is not clear which have both records of a link"
             return DataError(said, Remedy.SCORED)
-        clusters = (
-            [self.named.cluster] if self.named.cluster is not None else find_known(columns, self.groups)
-        )
+        clusters = self.list_told(self.groups, columns)
         free = [c for c in columns if c not in clusters and c not in self.list_sources()]
-        record = [self.named.record] if self.named.record is not None else find_known(free, "record")
+        record = self.list_told("record", free)
         record = record or [c for c in free if self.known is not None and self.holds_records(c)] or free[:1]
         others = clusters or [c for c in free if c not in record]
         if len(others) == 1 and len(record) == 1:
