@@ -362,25 +362,25 @@ def _has_labels(sample: Sample, place: Place) -> bool:
 
 
 def _expand_result(
-    found: Normal | Draws, there: IntArray, metrics: Sequence[Metric], lacking: Sequence[str]
+    result: Normal | Draws, places: IntArray, metrics: Sequence[Metric], reasons: Sequence[str]
 ) -> Normal | Draws:
-    """Return a result with NaN for the metrics that it lacks, and why; it has those at positions `there`."""
-    if len(there) == len(metrics):
-        return found
+    """Return a result of the metrics at `places` as one of all, with NaN and its reason for the others."""
+    if len(places) == len(metrics):
+        return result
 
     def fill(axes: Sequence[int], x: Any) -> Any:
         if isinstance(x, tuple):
-            return tuple(x[np.searchsorted(there, i)] if i in there else x[0] for i in range(len(metrics)))
+            return tuple(x[np.searchsorted(places, i)] if i in places else x[0] for i in range(len(metrics)))
         for axis in axes:
             full = np.full((len(metrics), *np.delete(x.shape, axis)), np.nan)
-            full[there] = np.moveaxis(x, axis, 0)
+            full[places] = np.moveaxis(x, axis, 0)
             x = np.moveaxis(full, 0, axis)
         return x
 
     names, support = tuple(m.name for m in metrics), tuple(m.support for m in metrics)
-    if isinstance(found, Draws):
-        return map_components(fill, found, names=names, support=support)
-    undefined = np.array(lacking, dtype=object)
-    undefined[there] = found.undefined
+    if isinstance(result, Draws):
+        return map_components(fill, result, names=names, support=support)
+    undefined = np.array(reasons, dtype=object)
+    undefined[places] = result.undefined
     fixed = {"names": names, "support": support, "undefined": tuple(undefined)}
-    return map_components(fill, found.plain(), **fixed)
+    return map_components(fill, result.plain(), **fixed)
