@@ -20,7 +20,7 @@ import pandas as pd
 import erbayes as eb
 from erbayes import datasets
 from erbayes.analysis.impact import Known, estimate_impact
-from erbayes.engine.closed_form import taylor
+from erbayes.engine.fitted import taylor
 from erbayes.engine.known_clusters import ClosedForm
 from erbayes.metrics import chosen
 from erbayes.metrics.statistics import count, gini, mean, regression, share, top

@@ -23,7 +23,7 @@ from erbayes._internal import digits
 from erbayes.auxiliary.correction import Linearised, fit_weights
 from erbayes.auxiliary.reference import Reference, find_reached
 from erbayes.auxiliary.second import Changes
-from erbayes.engine.closed_form import effects
+from erbayes.engine.fitted import fit_sample
 from erbayes.labels import Records
 from erbayes.metrics.unseen import Unseen
 from erbayes.report import report
@@ -508,7 +508,7 @@ def pseudo_ends(extremes, effect, weight=1.0, share=None):
 
 def test_the_truth_as_second_clustering_leaves_pseudo_draws_and_what_is_out_of_reach():
     plain, found, counted = engine.Taylor()(SAMPLE, PR), helped(TRUTH), second(TRUTH)
-    effect = effects(SAMPLE, PR)
+    effect = fit_sample(SAMPLE, PR).effects
     for j, metric in enumerate(PR):
         values = counted.reference(metric, counted.position(SAMPLE.units)).values[[0, 2]]
         pseudo = wholly_wrong(plain.unseen.reach[j], effect[:, j])
@@ -565,12 +565,12 @@ def test_pseudo_draws_are_of_an_entity_like_any_other():
     assert shares[m.cluster_recall] > 1.3 / len(DRAWS) and shares[m.pairwise_recall] == 1 / len(DRAWS)
     plain, found = engine.Taylor()(SAMPLE, metrics), helped(TRUTH, metrics)
     for j, metric in enumerate(metrics):
-        effect = effects(SAMPLE, metrics)[:, j]
+        effect = fit_sample(SAMPLE, metrics).effects[:, j]
         pseudo = wholly_wrong(plain.unseen.reach[j], effect, share=shares[metric])
         np.testing.assert_allclose(found.cov[j, j], pseudo + found.between[j].sum() ** 2 / 12, rtol=1e-9)
     clusters = eb.Sample(SAMPLE.units, eb.UniformClusters(draws=DRAWS))
     plain, found = engine.Taylor()(clusters, metrics), helped(TRUTH, metrics, clusters)
-    both = zip(plain.unseen.reach, effects(clusters, metrics).T, strict=True)
+    both = zip(plain.unseen.reach, fit_sample(clusters, metrics).effects.T, strict=True)
     pseudo = np.array([wholly_wrong(extremes, effect) for extremes, effect in both])
     np.testing.assert_allclose(np.diag(found.cov), pseudo + found.between.sum(axis=1) ** 2 / 12, rtol=1e-9)
 

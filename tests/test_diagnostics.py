@@ -230,7 +230,7 @@ def test_the_balance_of_links_is_that_of_the_table(design):
     prediction = truth.where(np.random.default_rng(0).random(len(truth)) > 0.1, -1 - np.arange(len(truth)))
     sample = eb.Sample(eb.measure(prediction, truth[truth < 60]), design)
     row = eb.balance(sample).loc["predicted_links"]
-    np.testing.assert_allclose(sample.balance_links(), [row.estimate, row.se, row.known], rtol=1e-12)
+    np.testing.assert_allclose(sample.balance_links, [row.estimate, row.se, row.known], rtol=1e-12)
 
 
 def test_an_estimate_inside_its_range_is_not_said_to_be_flawless():

@@ -19,7 +19,7 @@ from erbayes.analysis.domains import by_domain, by_pair, compare_by_domain, in_d
 from erbayes.analysis.domains.effective import degrees
 from erbayes.analysis.domains.shown import simultaneous_level
 from erbayes.engine import Jackknife, Resampled
-from erbayes.engine.closed_form import effects
+from erbayes.engine.fitted import fit_sample
 from erbayes.metrics.columns import (
     COLUMNS,
     COMMON_LINKS,
@@ -334,7 +334,7 @@ def test_degrees_of_counts_are_of_effects_less_their_mean():
     clusters = eb.Sample(sample.units, eb.UniformClusters(population=500))
     metric = in_domain(m.entities, Domain("g", ("g1",)), known=False)
     within = by_domain(clusters, group, ["entities"], fewest=0).sample
-    e = effects(within, [metric])[:, 0].tolist()
+    e = fit_sample(within, [metric]).effects[:, 0].tolist()
     mean = sum(e) / len(e)
     assert mean > 0.3 * np.std(e), "or the mean would not matter"
     second, fourth = (sum((x - mean) ** k for x in e) for k in (2, 4))

@@ -18,7 +18,7 @@ from erbayes import metrics as m
 from erbayes.auxiliary import phases, two_phases
 from erbayes.auxiliary.correction import nested
 from erbayes.auxiliary.two_phases import of_phases, subsample
-from erbayes.engine.closed_form import effects
+from erbayes.engine.fitted import fit_sample
 from erbayes.report import report
 from erbayes.study import populations as sim
 
@@ -58,7 +58,7 @@ def test_a_fixed_weight_is_unbiased_and_its_variance_too():
         samples = (sample_of(truth, records[position], prediction), subsample(every, position), every)
         own, second, first = (x.contributions(m.b3_recall.columns).sum(axis=0) for x in samples)
         found.append(own[0] / own[1] + weights * (first[0] / first[1] - second[0] / second[1]))
-        careful, part, whole = (effects(x, metric) for x in samples)
+        careful, part, whole = (fit_sample(x, metric).effects for x in samples)
         left = np.pad(careful, ((0, 2), (0, 0))) - weights * nested(part, whole, position)
         variances.append(np.diag(of_phases(2, 4).covariance(left)))
     share, other = (_recalls(clusters, prediction) for clusters in (truth, cheap))
@@ -84,7 +84,7 @@ def test_the_truth_as_cheap_labels_is_the_sample_of_all_draws():
     whole = engine.Taylor()(every, PR)
     assert (found.weights == 1).all() and (found.correlation > 0.999).all()
     np.testing.assert_allclose(found.mean, whole.mean, rtol=1e-12)
-    both = zip(plain.unseen.reach, effects(sample, PR).T, strict=True)
+    both = zip(plain.unseen.reach, fit_sample(sample, PR).effects.T, strict=True)
     pseudo = [wholly_wrong(extremes, effect) for extremes, effect in both]
     np.testing.assert_allclose(found.sd**2 - pseudo, whole.sd**2, rtol=0.1)
     assert (found.worth > 0).all() and (found.worth < 450).all()
@@ -100,9 +100,9 @@ def test_the_estimate_and_its_error_by_hand():
     weight = found.weights[0, 0]
     assert 0.5 < weight <= 1
     np.testing.assert_allclose(found.mean, plain.mean + weight * (first - second), rtol=1e-12)
-    d, e = 200 * effects(sample, metric)[:, 0], 200 * effects(part, metric)[:, 0]
+    d, e = 200 * fit_sample(sample, metric).effects[:, 0], 200 * fit_sample(part, metric).effects[:, 0]
     neyman = d.var(ddof=1) / 600 + (1 / 200 - 1 / 600) * (d - weight * e).var(ddof=1)
-    pseudo = wholly_wrong(plain.unseen.reach[0], effects(sample, metric)[:, 0], weight)
+    pseudo = wholly_wrong(plain.unseen.reach[0], fit_sample(sample, metric).effects[:, 0], weight)
     np.testing.assert_allclose(found.cov[0, 0] - pseudo, neyman, rtol=0.1)
     assert found.cov[0, 0] < plain.cov[0, 0]
 

@@ -36,7 +36,7 @@ from .._internal.tables import is_table
 from ..analysis.comparison import need_names, on_shared_records
 from ..design.contract import Design
 from ..design.sample import Sample, need_sample
-from ..engine.closed_form import columns_of
+from ..engine.fitted import columns_of
 from ..large import SecondSource, scan
 from ..large.sources import lies_elsewhere
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen

@@ -10,7 +10,7 @@ import numpy as np
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from ..design.sample import Sample
 from ..design.variance import Variance
-from ..engine.closed_form import columns_of, taylor
+from ..engine.fitted import columns_of, taylor
 from ..metrics.columns import Known
 from ..metrics.definitions import Metric
 from ..metrics.uncertain import Normal

@@ -11,7 +11,7 @@ import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError
-from ..engine.closed_form import columns_of
+from ..engine.fitted import columns_of
 from ..metrics.columns import Column
 from ..metrics.definitions import Metric, coefficients_of_size
 from ..metrics.uncertain import positions

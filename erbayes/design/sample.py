@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
 from html import escape
 from typing import Any
 
@@ -20,7 +21,7 @@ ERRORS = 3.0
 chance brings in one of 370 samples if estimates are normal."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sample:
     """Labelled units with the design by which they were drawn.
 
@@ -99,9 +100,18 @@ class Sample:
         """Return the contribution of each draw to each total, weight times column, (..., n, k)."""
         for column in columns:
             self.expansion.need_reached(column)
-        counted = np.stack([self.units.column(c)[self.expansion.unit] for c in columns], axis=-1)
-        return np.asarray(counted * self.expansion.weight[..., None])
+        return np.asarray(self.units.values(columns)[self.expansion.unit] * self.expansion.weight[..., None])
 
+    @cached_property
+    def fits(self) -> dict[Any, Any]:
+        """Fits of this sample by their metrics, which `erbayes.engine.fitted` fills."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields, without what is computed from them."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @cached_property
     def largest_touched(self) -> FloatArray:
         """Return the records of the largest predicted cluster that draws touch, (...)."""
         return np.asarray(self.units.largest_touched[self.expansion.unit].max(axis=-1))
@@ -111,8 +121,14 @@ class Sample:
         known = self.units.known
         if known is None:
             return np.zeros(self.expansion.unit.shape[:-1])
-        return known.share_above(column, self.largest_touched())
+        return known.share_above(column, self.largest_touched)
 
+    @cached_property
+    def unreached_links(self) -> FloatArray:
+        """Return the share of predicted links in clusters larger than any that draws touch, (...)."""
+        return self.out_of_reach(PREDICTED_LINKS)
+
+    @cached_property
     def balance_links(self) -> tuple[FloatArray, FloatArray, float] | None:
         """Return estimated predicted links, (...), their error, (...), and their number; None if not known.
 
@@ -132,14 +148,15 @@ class Sample:
         one = np.where(np.abs(estimate - number) <= 1e-9 * number, 0.0, one)
         return estimate, np.sqrt(np.maximum(squares, 0.0) + one**2), number
 
+    @cached_property
     def underrepresented_links(self) -> FloatArray:
         """Return the share of predicted links for which draws cannot speak, (...); 0 if it is not known.
 
         They are out of reach, or are missing in an estimate that is over three errors below their number.
         Draws of records seldom miss so many by chance: there it is rather a prediction of other records.
         """
-        share = self.out_of_reach(PREDICTED_LINKS)
-        found = None if draws_records(self.design) else self.balance_links()
+        share = self.unreached_links
+        found = None if draws_records(self.design) else self.balance_links
         if found is None or not found[-1]:
             return share
         estimate, error, number = found

@@ -8,8 +8,9 @@ with the same arguments (see `Engine`).
 """
 
 from .bounded_means import Betting, BoundedMeans, betting
-from .closed_form import Taylor, taylor
+from .closed_form import Taylor
 from .contract import Engine, Estimator
+from .fitted import taylor
 from .labelled_only import Naive, P_naive, naive
 from .leave_one_out import Jackknife, jackknife
 from .pool import PooledDraws

@@ -33,12 +33,12 @@ from ..design.known import WeightedRecords
 from ..design.sample import Sample
 from ..design.variance import StratifiedDraws
 from ..metrics.columns import ClusterSum, Column, Known
-from ..metrics.definitions import Metric, is_share
+from ..metrics.definitions import Metric
 from ..metrics.intervals import check_level
 from ..metrics.uncertain import Normal
 from ..metrics.unseen import by_component
 from ..units.units import Units
-from .closed_form import columns_of, taylor
+from .fitted import columns_of, fit_sample
 
 REFUTED = (
     "its draws contradict each other, as those do that are not independent, not listed in the order of "
@@ -263,7 +263,7 @@ def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
             f"{metric.name} has no exact interval under {design}: it needs independent draws with "
             "replacement, without strata"
         )
-    if not is_share(metric):
+    if not metric.is_share:
         raise NotIdentified(f"{metric.name} has no exact interval: it is no ratio of totals on [0, 1]")
     counted, _ = columns_of([metric])
     Z = dict(zip(counted, np.moveaxis(sample.contributions(counted), -1, 0), strict=True))
@@ -318,5 +318,5 @@ class BoundedMeans:
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Means:
         values, shares = zip(*(draws_of(sample, metric) for metric in metrics), strict=True)
-        fit = taylor(sample, metrics).apply(metrics, order=1)
+        fit = fit_sample(sample, metrics).plain
         return with_draws(fit, np.stack(values, axis=-1), np.stack(shares, axis=-1))

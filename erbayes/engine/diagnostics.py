@@ -22,7 +22,6 @@ from ..metrics.definitions import (
     N,
     Value,
     Wanted,
-    averages_predicted_links,
     chosen,
     chosen_one,
     pairwise_precision,
@@ -30,8 +29,8 @@ from ..metrics.definitions import (
 from ..metrics.sentences import is_at_an_end
 from ..metrics.uncertain import EMPTY, Normal
 from ..metrics.unseen import NOTABLE
-from .closed_form import effects, taylor
-from .leave_one_out import jackknife
+from .fitted import Fitted, fit_sample
+from .leave_one_out import jackknife_errors
 
 UNRESOLVED = 0.1
 """Share of unresolved draws above which estimates depend on an assumption about them."""
@@ -86,8 +85,7 @@ def balance(sample: Sample) -> pd.DataFrame:
     if sample.expansion.absolute:
         totals.insert(0, RECORDS)
         ratios.insert(0, Metric("records", (RECORDS,), lambda r: r, PER_RECORD, POSITIVE, "Σw records"))
-    fit = taylor(sample, ratios).apply(ratios, order=1)
-    return compare_with_known(fit, [sample.known(Known(c)) for c in totals])
+    return compare_with_known(fit_sample(sample, ratios).plain, [sample.known(Known(c)) for c in totals])
 
 
 def scale_to_records(column: ClusterSum) -> Metric:
@@ -144,7 +142,7 @@ def influence(sample: Sample, metric: Metric | str = pairwise_precision) -> pd.D
     need_sample(sample)
     units, expansion = sample.units, sample.expansion
     metric = chosen_one(metric)
-    effect = effects(sample, [metric])[:, 0]
+    effect = fit_sample(sample, metric).effects[:, 0]
     if np.isnan(effect).any():
         raise NotIdentified(f"no unit has an influence on {metric.name}: {EMPTY}")
     order = np.lexsort((units.m, units.n, units.unit))
@@ -190,22 +188,20 @@ def alarms(sample: Sample, metrics: Wanted = USUAL, printed: pd.DataFrame | None
     >>> alarms(eb.Sample(units, eb.UniformClusters()))
     ['A single draw gives no variance: label more units.']
     """
-    need_sample(sample)
-    metrics = chosen(metrics)
+    fitted = fit_sample(sample, metrics)
     if sample.expansion.variance.census:
         return _warn_left_out(sample)
     if len(sample.expansion.unit) == 1:
         single = Sentence("A single draw gives no variance: label more units.", Grade.FAULT)
         return [single, *_warn_left_out(sample)]
-    fit = taylor(sample, metrics).apply(metrics)
-    intervals = fit.table() if printed is None else printed
-    short = _find_short(sample, metrics, intervals)
-    out_of_reach = _warn_out_of_reach(sample, metrics, short)
+    intervals = fitted.estimates.table() if printed is None else printed
+    short = _find_short(fitted, intervals)
+    out_of_reach = _warn_out_of_reach(fitted, short)
     # that fewer links are seen is told by the alarm before, or allowed for by intervals
     excused = bool(out_of_reach) or short.empty
     return [
-        *_warn_no_variation(fit, intervals),
-        *warn_heavy_tail(sample, metrics, fit),
+        *_warn_no_variation(fitted.estimates, intervals),
+        *warn_heavy_tail(fitted),
         *out_of_reach,
         *out_of_balance(sample, metrics, excused),
         *_warn_unresolved(sample),
@@ -254,23 +250,23 @@ def _warn_no_variation(fit: Normal, intervals: pd.DataFrame) -> list[Sentence]:
     return sentences
 
 
-def _find_short(sample: Sample, metrics: Sequence[Metric], intervals: pd.DataFrame) -> pd.DataFrame:
+def _find_short(fitted: Fitted, intervals: pd.DataFrame) -> pd.DataFrame:
     """Return the rows whose intervals do not allow for predicted links out of reach."""
-    names = [m.name for m in metrics if averages_predicted_links(m)]
+    names = [m.name for m in fitted.metrics if m.averages_predicted_links]
     # these links may be all right or all wrong, and an interval of both is as long as their share
-    return _choose_shorter(intervals, names, float(sample.underrepresented_links()) - ROUNDING)
+    return _choose_shorter(intervals, names, float(fitted.sample.underrepresented_links) - ROUNDING)
 
 
-def _warn_out_of_reach(sample: Sample, metrics: Sequence[Metric], short: pd.DataFrame) -> list[Sentence]:
+def _warn_out_of_reach(fitted: Fitted, short: pd.DataFrame) -> list[Sentence]:
     """Return the alarm of predicted links in clusters larger than any that the sample touches."""
-    if (beyond := float(sample.out_of_reach(PREDICTED_LINKS))) <= NOTABLE:
+    if (unreached := float(fitted.sample.unreached_links)) <= NOTABLE:
         return []
-    what = f"{beyond:.0%} of all predicted links lie in clusters larger than any that the sample touches"
+    what = f"{unreached:.0%} of all predicted links lie in clusters larger than any that the sample touches"
     if len(short):
         what += f", and {_name_intervals(short)} are too short to allow for what these hold"
-    elif any(metric.group is Group.LINKS for metric in metrics):
+    elif any(metric.group is Group.LINKS for metric in fitted.metrics):
         what += ": intervals of precision allow any value there, and recall is that of what draws can reach"
-    return [Sentence(what, Grade.FAULT if len(short) else Grade.CAUTION, _describe_remedy(sample))]
+    return [Sentence(what, Grade.FAULT if len(short) else Grade.CAUTION, _describe_remedy(fitted.sample))]
 
 
 def _warn_repeats_dropped(sample: Sample) -> list[Sentence]:
@@ -330,14 +326,14 @@ def _warn_unresolved(sample: Sample) -> list[Sentence]:
     return [Sentence(what, Grade.FAULT, Remedy.WORST_CASES)]
 
 
-def warn_heavy_tail(sample: Sample, metrics: Sequence[Metric], fit: Normal) -> list[Sentence]:
+def warn_heavy_tail(fitted: Fitted) -> list[Sentence]:
     """Return the alarms of estimates that depend on few units."""
     alone = "A single unit carries an estimate ({}): label more units."
     try:
-        jack = jackknife(sample, metrics)
+        jack = jackknife_errors(fitted)
     except NotIdentified as undefined:
         return [Sentence(alone.format(undefined), Grade.CAUTION)]
-    sentences = []
+    sentences, fit = [], fitted.estimates
     reasons = zip(fit.names, fit.undefined, jack.undefined, strict=True)
     fragile = [name for name, before, after in reasons if after and not before]
     if fragile:
@@ -357,7 +353,7 @@ def _find_missed_by_chance(sample: Sample) -> float:
     by_unit = RECORDS if draws_records(design) else PREDICTED_CLUSTERS
     chance = design.chance if isinstance(design, ByPredictedSize) else by_unit
     missed = (1 - float(sample.out_of_reach(chance))) ** len(sample.expansion.unit)
-    return float(sample.out_of_reach(PREDICTED_LINKS)) if missed > MISSED else 0.0
+    return float(sample.unreached_links) if missed > MISSED else 0.0
 
 
 def out_of_balance(sample: Sample, metrics: Wanted = USUAL, excused: bool = True) -> list[Sentence]:
@@ -365,7 +361,7 @@ def out_of_balance(sample: Sample, metrics: Wanted = USUAL, excused: bool = True
 
     If `excused`, the estimate may be without links out of reach that chance can have missed.
     """
-    if (found := sample.balance_links()) is None:
+    if (found := sample.balance_links) is None:
         return []
     estimate, error, known = float(found[0]), float(found[1]), found[2]
     # the last term lets rounding pass in a census

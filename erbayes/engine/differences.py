@@ -16,16 +16,14 @@ from ..metrics.definitions import (
     b3_precision,
     b3_recall,
     cluster_precision,
-    is_share,
     pairwise_precision,
 )
 from ..metrics.moves import Moves
-from ..metrics.totals import count_clusters_in_error
 from ..metrics.uncertain import Draws, Normal, stacked
 from ..metrics.unseen import Unseen
 from ..units.shared import Overlaps, Shared
 from ..units.units import KnownTotals
-from .closed_form import columns_of, linearise
+from .fitted import Fitted, fit_sample
 from .replicates import Replicates
 
 ROUNDING = 1e-12
@@ -34,12 +32,10 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Side:
-    """One of two predictions: its sample and fit, with effects and shares of draws, (n, k) each."""
+    """One of two predictions: its fitted sample, and its metrics, (k,), as an engine estimates them."""
 
-    sample: Sample
+    draws: Fitted
     fit: Normal
-    effect: FloatArray
-    share: FloatArray
 
 
 def subtract(
@@ -59,11 +55,13 @@ def subtract(
     change = np.kron([one[second] - one[first] for first, second in pairs], np.eye(k))
 
     def move(fit: Normal) -> Normal:
-        lines = [linearise(sample, metrics) for sample in samples]
-        sides = [_Side(s, fit.part(range(i * k, i * k + k)), *lines[i]) for i, s in enumerate(samples)]
+        sides = [
+            _Side(fit_sample(sample, metrics), fit.part(range(i * k, i * k + k)))
+            for i, sample in enumerate(samples)
+        ]
         plain = fit.contrast(change, names).plain()
         of_each = [
-            _move(plain.part(range(at * k, at * k + k)), sides[i], sides[j], metrics, overlaps.find(i, j))
+            _move(plain.part(range(at * k, at * k + k)), sides[i], sides[j], overlaps.find(i, j))
             for at, (i, j) in enumerate(pairs)
         ]
         return stacked(of_each, plain.cov)
@@ -77,24 +75,22 @@ def subtract(
     return replace(drawn, centre=fit.mean, fit=fit, moving=fit.moves.moving)
 
 
-def _move(
-    difference: Normal, first: _Side, second: _Side, metrics: Sequence[Metric], shared: Shared | None
-) -> Normal:
+def _move(difference: Normal, first: _Side, second: _Side, shared: Shared | None) -> Normal:
     """Return the differences of two predictions with the gains and losses of draws."""
-    variance, effective = first.sample.expansion.variance, difference.unseen.effective
+    variance, effective = first.draws.sample.expansion.variance, difference.unseen.effective
     size = np.maximum(np.abs(first.fit.mean), 1.0)
-    certain = _find_certain_ends(first, second, metrics, shared)
+    certain = _find_certain_ends(first, second, shared)
     D = np.clip(np.where(np.abs(difference.mean) <= ROUNDING * size, 0.0, difference.mean), *certain.T)
-    a, e = (first.share + second.share) / 2, second.effect - first.effect
+    a, e = (first.draws.shares + second.draws.shares) / 2, second.draws.changes - first.draws.changes
     if np.isinf(effective).any() and not variance.census:  # an engine of a user, which counts no draws
         effective = np.minimum(effective, 1 / (variance.theta_mean * (a**2).sum(axis=0)))
     out_of_reach, parts = _measure_out_of_reach(first, second, shared)
     moves = Moves.of(
-        np.where(_find_alike(first, second, metrics), 0.0, e + a * (D - e.sum(axis=0))),
+        np.where(_find_equal(first.draws, second.draws), 0.0, e + a * (D - e.sum(axis=0))),
         a,
         lambda both: variance.covariance(variance.residuals(both)),
         variance=np.diagonal(difference.cov),
-        reach=_measure_reach(first.fit, second.fit, metrics),
+        reach=_measure_reach(first, second),
         effective=effective,
         theta=variance.theta_mean,
         df=difference.df,
@@ -104,21 +100,21 @@ def _move(
     return replace(difference, mean=D, unseen=unseen, moves=moves)
 
 
-def _find_alike(first: _Side, second: _Side, metrics: Sequence[Metric]) -> BoolArray:
-    """Return which draws count alike for both predictions, and so move no difference, (n, k)."""
-    counted, _ = columns_of(metrics)
-    one, other = (side.sample.contributions(counted) for side in (first, second))
+def _find_equal(first: Fitted, second: Fitted) -> BoolArray:
+    """Return which draws count the same for both predictions, and so move no difference, (n, k)."""
+    one, other = first.contributions, second.contributions
     same = np.abs(one - other) <= ROUNDING * np.maximum(np.abs(one), 1.0)
-    at = {column.name: i for i, column in enumerate(counted)}
-    of_each = [[at[c.name] for c in metric.columns if c.name in at] for metric in metrics]
+    at = {column.name: i for i, column in enumerate(first.counted)}
+    of_each = [[at[c.name] for c in metric.columns if c.name in at] for metric in first.metrics]
     return np.stack([same[:, columns].all(axis=1) for columns in of_each], axis=1)
 
 
-def _measure_reach(first: Normal, second: Normal, metrics: Sequence[Metric]) -> FloatArray:
+def _measure_reach(first: _Side, second: _Side) -> FloatArray:
     """Return how far an unseen draw of average size moves a difference up and down, (k, 2)."""
-    of_stock = np.maximum(*(np.abs(fit.unseen.reach).sum(axis=-1) for fit in (first, second)))
+    of_stock = np.maximum(*(np.abs(side.fit.unseen.reach).sum(axis=-1) for side in (first, second)))
+    metrics = first.draws.metrics
     # a share is 0 or 1 on an entity, and others move no further than by the stock entities
-    whole = np.where(list(map(is_share, metrics)), count_clusters_in_error(metrics), of_stock)
+    whole = np.where([m.is_share for m in metrics], [m.clusters_in_error for m in metrics], of_stock)
     return whole[:, None].repeat(2, axis=1)
 
 
@@ -131,13 +127,13 @@ def _measure_out_of_reach(
     the prediction with fewer links.
     """
     sides = first, second
-    known = [side.sample.units.known for side in sides]
+    known = [side.draws.sample.units.known for side in sides]
     links = [0.0 if totals is None else totals.total(PREDICTED_LINKS) for totals in known]
-    found = [float(side.sample.out_of_reach(PREDICTED_LINKS)) for side in sides]
+    found = [float(side.draws.sample.unreached_links) for side in sides]
     weights, common = list(found), 0.0
     if shared is not None and all(links):
         for at, (side, (size, alone)) in enumerate(zip(sides, shared.alone, strict=True)):
-            weights[at] = float((size > side.sample.largest_touched()) @ alone / links[at])
+            weights[at] = float((size > side.draws.sample.largest_touched) @ alone / links[at])
             common = max(common, (found[at] - weights[at]) * links[at])
     change = common / links[1] - common / links[0] if common else 0.0
     averaged = (first.fit.unseen.out_of_reach > 0) | (second.fit.unseen.out_of_reach > 0)
@@ -149,13 +145,11 @@ def _measure_out_of_reach(
     return np.where(averaged, max(*weights, abs(change)), 0.0), parts
 
 
-def _find_certain_ends(
-    first: _Side, second: _Side, metrics: Sequence[Metric], shared: Shared | None
-) -> FloatArray:
+def _find_certain_ends(first: _Side, second: _Side, shared: Shared | None) -> FloatArray:
     """Return ends beyond which no difference lies, whatever the truth is, (k, 2)."""
     ends = [(least - most, most - least) for least, most in first.fit.support]
-    known = first.sample.units.known, second.sample.units.known
-    for j, metric in enumerate(metrics):
+    known = first.draws.sample.units.known, second.draws.sample.units.known
+    for j, metric in enumerate(first.draws.metrics):
         if metric.group is Group.TRUTH:
             ends[j] = (0.0, 0.0)
         elif shared is not None and known[0] is not None and known[1] is not None:

@@ -19,7 +19,7 @@ from ..metrics.definitions import Metric, entities, hill1, mean_cluster_size, si
 from ..metrics.moves import Moves
 from ..metrics.uncertain import Normal, stacked
 from ..units.units import Units
-from .closed_form import effects, taylor
+from .fitted import fit_sample
 
 COUNTED = (entities, mean_cluster_size)
 HELPED = (singleton_share, hill1)
@@ -36,14 +36,14 @@ class ClosedForm:
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
         found, better = _estimate_both(sample, metrics)
-        return put_in_place(found, effects(sample, metrics), better, sample) if better else found
+        return put_in_place(found, fit_sample(sample, metrics).effects, better, sample) if better else found
 
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Normal:
         """As `Paired.paired`."""
         fits, parts = list[Normal](), list[FloatArray]()
         for sample in samples:
             found, better = _estimate_both(sample, metrics)
-            moved = effects(sample, metrics)
+            moved = fit_sample(sample, metrics).effects.copy()
             fits.append(put_in_place(found, moved, better, sample) if better else found)
             for at, _, moved_by in better:
                 moved[:, at] = moved_by
@@ -53,7 +53,7 @@ class ClosedForm:
 
 def _estimate_both(sample: Sample, metrics: Sequence[Metric]) -> tuple[Normal, list[Better]]:
     """Return metrics by totals alone, and better fits of some."""
-    found = taylor(sample, metrics).apply(metrics)
+    found = fit_sample(sample, metrics).estimates
     reasons = found.reasons
     sound = {j: metric for j, metric in enumerate(metrics) if not reasons[j]}
     return found, list(find_better(sample, found, sound))
@@ -105,7 +105,7 @@ def _count_entities(sample: Sample, metrics: Sequence[Metric | None]) -> tuple[N
     ends = np.array([least, N - units.size[drawn].sum() + least])
     K = np.clip(units.total(PREDICTED_CLUSTERS) + d.sum(axis=0), *ends)
     moved = variance.residuals(d - a * d.sum(axis=0))
-    plain, cov = taylor(sample, [entities]).apply([entities]), variance.covariance(moved)
+    plain, cov = fit_sample(sample, entities).estimates, variance.covariance(moved)
     moves = Moves.of(
         d,
         a,
@@ -133,11 +133,12 @@ def _calibrate(sample: Sample, metrics: Sequence[Metric]) -> tuple[Normal, Float
     """Return metrics with weights calibrated to the number of clusters, and what draws move them by."""
     design = Calibrated(_Drawn(sample.expansion), lambda *_: (RECORDS, PREDICTED_CLUSTERS))
     calibrated = Sample(sample.units, sample.design, design.expand(sample.units))
-    moved, own = effects(calibrated, metrics), calibrated.expansion.variance
+    fit, own = fit_sample(calibrated, metrics), calibrated.expansion.variance
+    moved = fit.effects
     while isinstance(own, CalibratedDraws) and own is not sample.expansion.variance:
         own = own.base
         moved = own.residuals(moved)
-    return taylor(calibrated, metrics).apply(metrics), moved
+    return fit.estimates, moved
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,7 +15,7 @@ from ..design.sample import Sample, need_sample
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen, pairwise_precision
 from ..metrics.uncertain import Normal
 from ..units.units import Units, need_units
-from .closed_form import taylor
+from .fitted import fit_sample
 
 
 def naive(units: Units, metrics: Wanted = USUAL) -> pd.Series:
@@ -56,7 +56,7 @@ def _as_census(units: Units, metrics: Sequence[Metric]) -> Normal:
         raise NotIdentified("naive metrics are those of labelled entities, not of predicted clusters")
     # the closed form of a census is the plain metric, so that no formula is written twice
     census = Sample(units.isolated(), UniformClusters(population=len(units)))
-    return taylor(census, metrics).apply(metrics, order=1)
+    return fit_sample(census, metrics).plain
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,31 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._internal.arrays import FloatArray, Seed
-from .._internal.errors import NotIdentified
 from ..design.sample import Sample
-from ..metrics.definitions import USUAL, Metric, Wanted, chosen
-from ..metrics.totals import Totals
+from ..metrics.definitions import USUAL, Metric, Wanted
 from ..metrics.uncertain import Normal, stacked
-from .closed_form import columns_of, taylor
+from .fitted import Fitted, fit_sample
 
 UNDEFINED = "its jackknife is 0/0 if one draw is left out"
-
-
-def leave_one_out(sample: Sample, totals: Totals, metrics: Sequence[Metric]) -> tuple[FloatArray, FloatArray]:
-    """Return the metrics without each draw in turn, (n, metrics), and the scale of each square, (n,)."""
-    counted, known = columns_of(metrics)
-    change, scale = sample.expansion.variance.jackknife(sample.contributions(counted))
-    replicates = totals.mean + np.pad(change, ((0, 0), (0, len(known))))
-    rounding = np.abs(replicates) <= 1e-12 * np.abs(totals.mean)
-    replicates[rounding] = 0.0  # 0/0 must not become a ratio of two rounding errors
-    with np.errstate(divide="ignore", invalid="ignore"):
-        values = np.column_stack([m.formula(*replicates[:, totals.positions(m)].T) for m in metrics])
-    undefined = ~np.isfinite(values).all(axis=0)
-    if undefined.all():
-        names = ", ".join(m.name for m in metrics)
-        raise NotIdentified(f"the jackknife of {names} is 0/0 if one draw is left out")
-    values[:, undefined] = np.nan
-    return values, scale
 
 
 def jackknife(sample: Sample, metrics: Wanted = USUAL) -> Normal:
@@ -54,17 +35,12 @@ def jackknife(sample: Sample, metrics: Wanted = USUAL) -> Normal:
     >>> jackknife(eb.Sample(units, eb.UniformClusters()), "mean-cluster-size").sd
     array([0.5])
     """
-    metrics = chosen(metrics)
-    totals = taylor(sample, metrics)
-    changes = scaled_changes(sample, totals, metrics)
-    return _replace_errors(totals.apply(metrics, order=1), changes)
+    return jackknife_errors(fit_sample(sample, metrics))
 
 
-def scaled_changes(sample: Sample, totals: Totals, metrics: Sequence[Metric]) -> FloatArray:
-    """Return √scale (g_(s) - g), the changes of the metrics without each draw, (n, metrics)."""
-    replicates, scale = leave_one_out(sample, totals, metrics)
-    plain = totals.apply(metrics, order=1)
-    return np.asarray((replicates - plain.mean) * np.sqrt(scale)[:, None])
+def jackknife_errors(fit: Fitted) -> Normal:
+    """Return plain estimates with the covariance of the jackknife."""
+    return _replace_errors(fit.plain, fit.jackknifed)
 
 
 def _replace_errors(fit: Normal, changes: FloatArray) -> Normal:
@@ -81,13 +57,11 @@ class Jackknife:
     """The jackknife: an engine with estimates of the closed form and the standard errors of `jackknife`."""
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
-        totals = taylor(sample, metrics)
-        return _replace_errors(totals.apply(metrics), scaled_changes(sample, totals, metrics))
+        fit = fit_sample(sample, metrics)
+        return _replace_errors(fit.estimates, fit.jackknifed)
 
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Normal:
         """As `Paired.paired`: each draw is left out of all samples at once."""
-        totals = [taylor(sample, metrics) for sample in samples]
-        changes = [scaled_changes(s, t, metrics) for s, t in zip(samples, totals, strict=True)]
-        fits = [_replace_errors(t.apply(metrics), c) for t, c in zip(totals, changes, strict=True)]
-        joint = np.hstack(changes)
-        return stacked(fits, joint.T @ joint)
+        fits = [fit_sample(sample, metrics) for sample in samples]
+        joint = np.hstack([fit.jackknifed for fit in fits])
+        return stacked([_replace_errors(fit.estimates, fit.jackknifed) for fit in fits], joint.T @ joint)

@@ -10,13 +10,12 @@ from .._internal.arrays import Seed
 from .._internal.errors import DataError, Grade, Sentence, import_extra
 from ..design.contract import draws_records
 from ..design.sample import Sample
-from ..metrics.columns import PREDICTED_LINKS
 from ..metrics.definitions import Metric
 from ..metrics.uncertain import Draws, Normal
 from ..metrics.unseen import NOTABLE
-from .closed_form import taylor
 from .contract import Engine, need_engine
 from .diagnostics import warn_heavy_tail
+from .fitted import fit_sample
 from .known_clusters import ClosedForm
 from .leave_one_out import Jackknife
 from .replicates import Resampled
@@ -78,9 +77,9 @@ def _say_taken(engine: str, reason: str) -> Sentence:
 
 def _has_heavy_tail(sample: Sample, metrics: Sequence[Metric]) -> bool:
     """Return whether a few units carry the metrics, or the sample misses the large predicted clusters."""
-    if sample.out_of_reach(PREDICTED_LINKS) > NOTABLE:
+    if sample.unreached_links > NOTABLE:
         return True
-    return bool(warn_heavy_tail(sample, metrics, taylor(sample, metrics).apply(metrics)))
+    return bool(warn_heavy_tail(fit_sample(sample, metrics)))
 
 
 NAMES: dict[str, Callable[[], Engine]] = {

@@ -23,8 +23,8 @@ from ..metrics.intervals import DEFAULT, Distribution, Kind
 from ..metrics.moves import count_moving
 from ..metrics.uncertain import Draws, Estimates, Normal
 from ..metrics.unseen import by_component
-from .closed_form import columns_of, linearise, paired_taylor, taylor
-from .leave_one_out import leave_one_out
+from .closed_form import paired_taylor
+from .fitted import fit_sample
 from .schemes import CHUNK, RaoWu, Scheme
 
 FEWEST = 5.0
@@ -124,7 +124,7 @@ class Bootstrap(Replicates):
 
     def acceleration(self) -> FloatArray:
         """Return Σ u³ / (6 (Σ u²)^1.5), (metrics,), u_s being the mean of all g_(s) minus g_(s) (Efron)."""
-        replicates, _ = leave_one_out(self.sample, taylor(self.sample, self.metrics), self.metrics)
+        replicates, _ = fit_sample(self.sample, self.metrics).left_out
         lost = np.isnan(replicates).any(axis=0) & ~np.isnan(self.mean)
         if lost.any():
             names = ", ".join(m.name for m, bad in zip(self.metrics, lost, strict=True) if bad)
@@ -192,7 +192,8 @@ def bootstrap(
     scheme = scheme or RaoWu()
     need_object(scheme, "multipliers", "a scheme is an object such as RaoWu()")
     metrics, rng = chosen(metrics), generator(rng)
-    counted, known = columns_of(metrics)
+    fitted = fit_sample(sample, metrics)
+    counted, known = fitted.counted, fitted.known
     Z = _collect_contributions(sample, scheme, counted)
     variance = sample.expansion.variance
     chunks = scheme.chunks(variance.independent, replicates, rng)
@@ -202,8 +203,7 @@ def bootstrap(
     values = np.hstack([np.vstack(sums), np.tile(constants, (replicates, 1))])
     names = tuple(c.name for c in counted) + tuple(t.name for t in known)
     totals = Draws(names, values[None], ((-np.inf, np.inf),) * len(names))
-    fit = taylor(sample, metrics).apply(metrics, order=1)
-    draws = totals.apply(metrics)
+    fit, draws = fitted.plain, totals.apply(metrics)
     given = draws.names, draws.values, draws.support, fit.mean, fit.unseen
     # a scheme with pseudo-draws shows errors that no draw has
     pseudo = len(Z) > len(sample.expansion.unit)
@@ -213,7 +213,7 @@ def bootstrap(
 
 def _count_moving_draws(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
     """Return how many draws move each metric, (k,), by their effects less that of most draws."""
-    effect, _ = linearise(sample, metrics)
+    effect = fit_sample(sample, metrics).changes
     effect = effect - np.median(effect, axis=0)
     return count_moving(np.where(np.abs(effect) < ROUNDING, 0.0, effect))[0]
 

@@ -21,7 +21,7 @@ from csv import DictReader
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
-from functools import cache
+from functools import cache, cached_property
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -110,7 +110,7 @@ class Group(Enum):
     OTHER = "Other metrics"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Metric:
     """A smooth function of totals, with its name and its meaning.
 
@@ -155,28 +155,34 @@ class Metric:
     def __repr__(self) -> str:
         return f"<{' '.join(filter(None, (f'{self.name}:', self.meaning, self.source)))}>"
 
+    @cached_property
+    def is_share(self) -> bool:
+        """Whether this is a ratio of totals on [0, 1] whose denominator is its `size`."""
+        if self.support != UNIT or any(isinstance(c, u.Known) for c in self.columns):
+            return False
+        names = list(dict.fromkeys(c.name for c in (*self.columns, *(sized for sized, _ in self.size))))
+        # metric times size is a sum over units, if it adds at two points without a pattern
+        first, second = np.sqrt(2 + np.arange(2 * len(names))).reshape(2, -1)
 
-def is_share(metric: Metric) -> bool:
-    """Return whether a metric is a ratio of totals on [0, 1] whose denominator is its `size`."""
-    if metric.support != UNIT or any(isinstance(c, u.Known) for c in metric.columns):
-        return False
-    names = list(dict.fromkeys(c.name for c in (*metric.columns, *(sized for sized, _ in metric.size))))
-    # metric times size is a sum over units, if it adds at two points without a pattern
-    first, second = np.sqrt(2 + np.arange(2 * len(names))).reshape(2, -1)
+        def top(y: FloatArray) -> float:
+            by_name = dict(zip(names, y, strict=True))
+            size = sum(coefficient * by_name[c.name] for c, coefficient in self.size)
+            return float(self.formula(*(by_name[c.name] for c in self.columns)) * size)
 
-    def top(y: FloatArray) -> float:
-        by_name = dict(zip(names, y, strict=True))
-        size = sum(coefficient * by_name[c.name] for c, coefficient in metric.size)
-        return float(metric.formula(*(by_name[c.name] for c in metric.columns)) * size)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return bool(np.isclose(top(first + second), top(first) + top(second), rtol=1e-9, atol=0))
 
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return bool(np.isclose(top(first + second), top(first) + top(second), rtol=1e-9, atol=0))
+    @cached_property
+    def averages_predicted_links(self) -> bool:
+        """Whether this is a share of predicted links, alone or with others, also in a domain."""
+        return u.PREDICTED_LINKS in (u.whole_column(c) for c, _ in self.size) and self.is_share
 
-
-def averages_predicted_links(metric: Metric) -> bool:
-    """Return whether a metric is a share of predicted links, alone or with others, also in a domain."""
-    # the columns first, since the formula takes longer
-    return u.PREDICTED_LINKS in (u.whole_column(c) for c, _ in metric.size) and is_share(metric)
+    @cached_property
+    def clusters_in_error(self) -> float:
+        """How much of what this averages over an entity in error has, over a right one."""
+        sizes = {u.whole_column(c): max(share, 0.0) for c, share in self.size}
+        # an entity that errs has two predicted clusters or more, where a right one has one
+        return 1 + sizes.get(u.PREDICTED_CLUSTERS, 0.0) / (sum(sizes.values()) or 1.0)
 
 
 def coefficients_of_size(metrics: Sequence[Metric], names: Sequence[str]) -> FloatArray:
@@ -501,6 +507,8 @@ def chosen(metrics: Wanted) -> tuple[Metric, ...]:
     >>> [metric.name for metric in chosen(["recall", "b3"])]
     ['pairwise-recall', 'b3-precision', 'b3-recall']
     """
+    if isinstance(metrics, tuple) and metrics and all(isinstance(metric, Metric) for metric in metrics):
+        return metrics
     if isinstance(metrics, Metric | str) or not isinstance(metrics, Iterable):
         return _as_metrics(metrics)
     objects = tuple(metric for each in metrics for metric in _as_metrics(each))

@@ -11,8 +11,7 @@ from scipy.sparse import csr_array
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import NotIdentified
-from .columns import PREDICTED_CLUSTERS, whole_column
-from .definitions import Metric, Wanted, averages_predicted_links, chosen, coefficients_of_size
+from .definitions import Metric, Wanted, chosen, coefficients_of_size
 from .intervals import Support
 from .uncertain import EMPTY, Normal, compute_covariance, measure_distances, positions
 from .unseen import Unseen
@@ -69,6 +68,14 @@ class Totals:
             raise NotIdentified(f"{metric.name} needs {what}")
         return positions(metric, self.names)
 
+    def evaluate(self, metrics: Sequence[Metric], totals: FloatArray) -> FloatArray:
+        """Return the metrics of other totals of the same names, (n, k), as (n, metrics)."""
+        values = np.empty((len(totals), len(metrics)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for formula, j, place in self._group_by_formula(metrics):
+                values[:, j] = formula(*np.moveaxis(totals[:, place], -1, 0))
+        return values
+
     def slopes(self, metrics: Sequence[Metric]) -> FloatArray:
         """Return the first derivatives of metrics by the totals, (metrics, k); NaN for one that is 0/0."""
         J = np.zeros((len(metrics), len(self.names)))
@@ -110,7 +117,7 @@ class Totals:
         J[empty] = np.nan
         undefined = () if batch else tuple(EMPTY if none else "" for none in empty)
         support = tuple(m.support for m in metrics)
-        in_error = np.stack([count_clusters_in_error(metrics), np.ones(len(metrics))], axis=-1)
+        in_error = np.array([(metric.clusters_in_error, 1.0) for metric in metrics])
         return Normal(
             names=names,
             mean=_snap_to_ends(mean, support),
@@ -146,7 +153,7 @@ class Totals:
         share = np.asarray(self.out_of_reach)
         if not share.any():
             return np.zeros(1)
-        return np.asarray(share[..., None] * list(map(averages_predicted_links, metrics)))
+        return np.asarray(share[..., None] * [metric.averages_predicted_links for metric in metrics])
 
     def _compute_squares(self, sized: FloatArray) -> FloatArray:
         """Return s'Ms of each row s of `sized`, (..., metrics), for M = `moment`. Rows have few entries."""
@@ -175,13 +182,3 @@ def _snap_to_ends(mean: FloatArray, support: Sequence[Support]) -> FloatArray:
     for end in np.transpose(support):
         mean = np.where(np.abs(mean - end) <= ROUNDING, end, mean)
     return mean
-
-
-def count_clusters_in_error(metrics: Sequence[Metric]) -> FloatArray:
-    """Return how much of what each metric averages over an entity in error has, over a right one, (k,)."""
-    factors = []
-    for metric in metrics:
-        sizes = {whole_column(c): max(share, 0.0) for c, share in metric.size}
-        # an entity that errs has two predicted clusters or more, where a right one has one
-        factors.append(1 + sizes.get(PREDICTED_CLUSTERS, 0.0) / (sum(sizes.values()) or 1.0))
-    return np.array(factors)

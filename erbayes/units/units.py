@@ -8,6 +8,7 @@ serve every design.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -151,6 +152,10 @@ class Units:
         if column not in self._values:
             self._values[column] = column.count(self)
         return self._values[column]
+
+    def values(self, columns: Sequence[Column]) -> FloatArray:
+        """Values of several columns on each unit, (u, k)."""
+        return np.stack([self.column(column) for column in columns], axis=-1)
 
     def take(self, chosen: IntArray) -> Units:
         """Take the units at distinct positions, with the columns that are counted already."""

@@ -18,7 +18,7 @@ import pandas as pd
 from ..._internal.arrays import BoolArray, FloatArray, IntArray, Seed, generator
 from ..._internal.errors import DataError, NotIdentified, import_extra, number, whole
 from ...design.sample import Sample, need_sample
-from ...engine.closed_form import columns_of, taylor
+from ...engine.fitted import fit_sample
 from ...metrics.columns import Domain, Known
 from ...metrics.definitions import Metric, chosen_one, coefficients_of_size
 from ...metrics.intervals import Kind
@@ -155,11 +155,11 @@ def tree(
 
 def _evaluate_draws(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
     """Return the linearised effect J z of each draw, and its part of the total averaged over, (n draws,)."""
-    slopes, (counted, _) = taylor(sample, [metric]).slopes([metric])[0], columns_of([metric])
-    if np.isnan(slopes).any():
+    fit = fit_sample(sample, metric)
+    if np.isnan(fit.slopes).any():
         raise NotIdentified(f"no unit has an effect on {metric.name}: {EMPTY}")
-    Z = sample.contributions(counted)
-    return Z @ slopes, Z @ coefficients_of_size([metric], [c.name for c in counted])[0]
+    size = coefficients_of_size([metric], [c.name for c in fit.counted])[0]
+    return fit.changes[:, 0], fit.contributions @ size
 
 
 def _grow_tree(

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from ..._internal.arrays import FloatArray
 from ...design.sample import Sample
 from ...design.variance import kish
-from ...engine.closed_form import columns_of, effects
+from ...engine.fitted import columns_of, fit_sample
 from ...metrics.definitions import Metric, coefficients_of_size
 from ...metrics.uncertain import EMPTY
 
@@ -68,7 +68,7 @@ def degrees(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
     found = np.full(len(metrics), np.inf)
     counts = [j for j, m in enumerate(metrics) if not np.isfinite(m.support).all()]
     if counts:
-        e = effects(sample, [metrics[j] for j in counts])
+        e = fit_sample(sample, [metrics[j] for j in counts]).effects
         e = e - e.mean(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             varied = (e**4).sum(axis=0) / (e**2).sum(axis=0) ** 2 - 1 / len(e)

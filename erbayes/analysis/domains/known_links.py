@@ -9,8 +9,8 @@ import pandas as pd
 from scipy.special import ndtr, stdtrit
 
 from ...design.sample import Sample
-from ...engine.closed_form import taylor
 from ...engine.diagnostics import compare_with_known, scale_to_records
+from ...engine.fitted import fit_sample
 from ...metrics.columns import PREDICTED_LINKS, Domain, InDomain, Links
 from .effective import FEWEST
 from .metric import in_domain
@@ -23,12 +23,13 @@ def balance(sample: Sample, domains: Sequence[Domain], links: Links = Links.SHAR
     clusters that have records of the domain, and its other estimates are doubtful too.
     """
     of_domains = [in_domain(scale_to_records(PREDICTED_LINKS), d, links, known=True) for d in domains]
-    totals = taylor(sample, of_domains)
+    fit = fit_sample(sample, of_domains)
+    totals = fit.totals
     columns = [InDomain(PREDICTED_LINKS, d, links) for d in domains]
     at = [totals.names.index(column.name) for column in columns]
     with np.errstate(invalid="ignore"):  # a domain without draws
         df = np.maximum(totals.mean[at] ** 2 / np.diagonal(totals.moment)[at] - 1, 1)
-    table = compare_with_known(totals.apply(of_domains, order=1), [sample.units.total(c) for c in columns])
+    table = compare_with_known(fit.plain, [sample.units.total(c) for c in columns])
     table.insert(2, "df", df)
     return table.set_axis(pd.Index(list(map(str, domains)), name="domain"))
 

@@ -19,7 +19,7 @@ from ...design import ByPredictedSize, UniformClusters
 from ...design.contract import SelectedBySize
 from ...design.drawn import unreached
 from ...design.sample import Sample
-from ...engine.closed_form import columns_of, taylor
+from ...engine.fitted import columns_of, taylor
 from ...metrics.columns import RECORDS, Known
 from ...metrics.definitions import Metric, Wanted, chosen
 from ...metrics.intervals import DEFAULT, Kind, check_level, need_suitable

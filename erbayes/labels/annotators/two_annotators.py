@@ -14,7 +14,7 @@ from ..._internal.errors import need, refuse_cases
 from ..._internal.tables import refuse_names
 from ...design import KnownWeights
 from ...design.sample import Sample
-from ...engine.closed_form import taylor
+from ...engine.fitted import taylor
 from ...metrics.columns import OfUnits
 from ...metrics.definitions import UNIT, Metric
 from ...metrics.uncertain import Normal

@@ -28,7 +28,7 @@ from ...engine.bounded_means import REFUTED, Betting, BoundedMeans, Means, with_
 from ...engine.diagnostics import alarms
 from ...engine.known_clusters import ClosedForm
 from ...metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, ClusterSum, whole_column
-from ...metrics.definitions import Metric, chosen, is_share
+from ...metrics.definitions import Metric, chosen
 from ...metrics.intervals import DEFAULT, Anytime, Kind, check_level
 from ...metrics.uncertain import Normal, Tabled, reason_column
 from ...metrics.unseen import NOTABLE
@@ -229,11 +229,11 @@ def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, le
     known = None if exact else _find_known_total(metric)
     share = 0.0
     if known is not None:
-        shares = sample.underrepresented_links() if known is PREDICTED_LINKS else sample.out_of_reach(known)
+        shares = sample.underrepresented_links if known is PREDICTED_LINKS else sample.out_of_reach(known)
         share = float(shares)
     seen, whole = (
         replace(fit, unseen=replace(fit.unseen, out_of_reach=at))
-        for at in (np.zeros(1), np.full(1, share * is_share(metric)))
+        for at in (np.zeros(1), np.full(1, share * metric.is_share))
     )
     of_seen, bounds = (f.interval(level, kind)[0] for f in (seen, whole))
     verdict = _judge_bounds(bounds, minimum)

@@ -11,7 +11,7 @@ from ..._internal.errors import DataError, NotIdentified
 from ...design.nonresponse import Responding
 from ...design.sample import Sample, need_sample
 from ...engine.bounded_means import REFUTED, Betting, draws_of, with_draws
-from ...engine.closed_form import taylor
+from ...engine.fitted import fit_sample
 from ...metrics.definitions import USUAL, Metric, Wanted, chosen
 from ...metrics.intervals import Kind
 from ...metrics.uncertain import Normal, reason_column
@@ -65,7 +65,7 @@ def worst_cases(
             "worst cases are those of unresolved draws, with the design Responding, not "
             f"{type(design).__name__}"
         )
-    fit = taylor(sample, metrics).apply(metrics)
+    fit = fit_sample(sample, metrics).estimates
     rows, reasons = [], []
     for j, metric in enumerate(metrics):
         try:

@@ -1,0 +1,174 @@
+"""A fitted sample: what engines, alarms and reports read of a sample, each number computed once.
+
+Source: Binette et al. (2022), arXiv 2210.01230.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cached_property
+
+import numpy as np
+
+from .._internal.arrays import FloatArray
+from .._internal.errors import DataError, NotIdentified
+from ..design.sample import Sample, need_sample
+from ..metrics.columns import Column, Known
+from ..metrics.definitions import USUAL, Metric, Wanted, chosen, coefficients_of_size
+from ..metrics.totals import Totals
+from ..metrics.uncertain import Normal
+
+REMEMBERED = 100
+"""Metrics up to which a sample remembers its fit. Domains have thousands, whose covariances fill memory."""
+
+
+def columns_of(metrics: Sequence[Metric]) -> tuple[list[Column], list[Known]]:
+    """Return the distinct columns that metrics need, those counted on units and those with known totals."""
+    columns: dict[str, Column | Known] = {}
+    for metric in metrics:
+        for column in (*metric.columns, *(sized for sized, _ in metric.size)):
+            if columns.setdefault(column.name, column) != column:
+                raise DataError(f"two different columns are called '{column.name}': rename one")
+    counted = [c for c in columns.values() if not isinstance(c, Known)]
+    return counted, [c for c in columns.values() if isinstance(c, Known)]
+
+
+class Fitted:
+    """A sample with the metrics that are read of it, (k,): totals, estimates and effects of draws.
+
+    Each is computed when it is first read, and kept. `fit_sample` returns the one that a sample remembers.
+    """
+
+    def __init__(self, sample: Sample, metrics: tuple[Metric, ...]) -> None:
+        self.sample, self.metrics = sample, metrics
+        self.counted, self.known = columns_of(metrics)
+
+    @cached_property
+    def contributions(self) -> FloatArray:
+        """Contributions z of draws to the counted totals, (..., n, k)."""
+        return self.sample.contributions(self.counted)
+
+    @cached_property
+    def totals(self) -> Totals:
+        """The totals, with the covariance of the design."""
+        sample, Z = self.sample, self.contributions
+        k, size, batch = len(self.counted), len(self.counted) + len(self.known), Z.shape[:-2]
+        variance = sample.expansion.variance
+        cov, moment = np.zeros((2, *batch, size, size))
+        cov[..., :k, :k] = variance.covariance(variance.residuals(Z))
+        moment[..., :k, :k] = np.swapaxes(Z, -1, -2) @ Z
+        mean = np.empty((*batch, size))
+        mean[..., :k] = Z.sum(axis=-2)
+        mean[..., k:] = [sample.known(t) for t in self.known]
+        n = sample.expansion.unit.shape[-1]
+        return Totals(
+            names=(*(c.name for c in self.counted), *(t.name for t in self.known)),
+            mean=mean,
+            cov=cov,
+            moment=moment,
+            free=max(n - variance.lost, 0) / n,
+            theta=variance.theta_mean,
+            absolute=sample.expansion.absolute,
+            stock=np.pad(self._evaluate_stock(), ((0, 0), (0, len(self.known)))),
+            out_of_reach=sample.underrepresented_links,
+        )
+
+    def _evaluate_stock(self) -> FloatArray:
+        """Return columns of the stock entities, (4, k); NaN for a column that only the sampled units have."""
+        stock = self.sample.units.stock()
+        counted = np.full((len(stock), len(self.counted)), np.nan)
+        for j, column in enumerate(self.counted):
+            with suppress(NotIdentified):
+                counted[:, j] = stock.column(column)
+        return counted
+
+    @cached_property
+    def estimates(self) -> Normal:
+        """The metrics, corrected for bias."""
+        return self.totals.apply(self.metrics)
+
+    @cached_property
+    def plain(self) -> Normal:
+        """The metrics of the totals as they are, not corrected for bias."""
+        return self.totals.apply(self.metrics, order=1)
+
+    @cached_property
+    def slopes(self) -> FloatArray:
+        """Derivatives J of metrics by the counted totals, (metrics, k)."""
+        return self.totals.slopes(self.metrics)[:, : len(self.counted)]
+
+    @cached_property
+    def changes(self) -> FloatArray:
+        """Linearised contributions J z_s of draws to metrics, (n draws, metrics)."""
+        return np.asarray(self.contributions @ self.slopes.T)
+
+    @cached_property
+    def effects(self) -> FloatArray:
+        """As `changes`, of the part of z that varies, which is less after calibration, (n draws, metrics)."""
+        residuals = self.sample.expansion.variance.residuals(self.contributions)
+        return np.asarray(residuals @ self.slopes.T)
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """Shares of draws in the totals averaged over, (n draws, metrics), which add up to 1.
+
+        If a metric averages over nothing that is counted, those of all draws are equal.
+        """
+        Z = self.contributions
+        sizes = Z @ coefficients_of_size(self.metrics, [c.name for c in self.counted]).T
+        total = sizes.sum(axis=0)
+        return np.divide(sizes, total, out=np.full_like(sizes, 1 / len(Z)), where=total != 0)
+
+    @cached_property
+    def left_out(self) -> tuple[FloatArray, FloatArray]:
+        """Metrics without each draw in turn, (n, metrics), and the scale of each square, (n,)."""
+        totals = self.totals
+        change, scale = self.sample.expansion.variance.jackknife(self.contributions)
+        replicates = totals.mean + np.pad(change, ((0, 0), (0, len(self.known))))
+        rounding = np.abs(replicates) <= 1e-12 * np.abs(totals.mean)
+        replicates[rounding] = 0.0  # 0/0 must not become a ratio of two rounding errors
+        values = totals.evaluate(self.metrics, replicates)
+        undefined = ~np.isfinite(values).all(axis=0)
+        if undefined.all():
+            names = ", ".join(m.name for m in self.metrics)
+            raise NotIdentified(f"the jackknife of {names} is 0/0 if one draw is left out")
+        values[:, undefined] = np.nan
+        return values, scale
+
+    @property
+    def jackknifed(self) -> FloatArray:
+        """Changes √scale (g_(s) - g) of the metrics without each draw, (n, metrics)."""
+        replicates, scale = self.left_out
+        return np.asarray((replicates - self.plain.mean) * np.sqrt(scale)[:, None])
+
+
+def fit_sample(sample: Sample, metrics: Wanted = USUAL) -> Fitted:
+    """Return a sample with metrics, which the sample remembers, so that whoever reads it computes no more."""
+    need_sample(sample)
+    metrics = chosen(metrics)
+    fitted: Fitted = sample.fits.get(metrics) or Fitted(sample, metrics)
+    if len(metrics) <= REMEMBERED:
+        sample.fits[metrics] = fitted
+    return fitted
+
+
+def taylor(sample: Sample, metrics: Wanted = USUAL) -> Totals:
+    """Estimate the totals that metrics need, with the covariance of the design.
+
+    `.apply(metrics)` makes metrics of them (see `Totals.apply`).
+
+    Raises
+    ------
+    NotIdentified
+        If a column is not identified on these units, or if a total is not known.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> totals = taylor(eb.Sample(units, eb.UniformClusters()), "mean-cluster-size")
+    >>> totals.apply("mean-cluster-size").estimate.round(2)
+    array([1.5])
+    """
+    return fit_sample(sample, metrics).totals

@@ -1,0 +1,77 @@
+"""A fitted sample: each number once, whoever reads it."""
+
+import pickle
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import erbayes as eb
+from erbayes.datasets import people
+from erbayes.design.sample import Sample
+from erbayes.engine import fitted
+from erbayes.engine.fitted import Fitted, fit_sample
+from erbayes.metrics import ALL, USUAL
+from erbayes.metrics.totals import Totals
+
+
+@pytest.fixture
+def sample():
+    example = people()
+    units = eb.measure(example.prediction, example.labels)
+    return eb.Sample(units, eb.UniformRecords(example.drawn))
+
+
+def test_one_estimate_with_its_alarms_computes_each_number_once(sample, monkeypatch):
+    calls = Counter()
+    counted = [(Sample, "contributions"), (Sample, "out_of_reach"), (Totals, "__init__"), (Totals, "apply")]
+
+    def counting(method, name):
+        def count(*given, **named):
+            calls[name] += 1
+            return method(*given, **named)
+
+        return count
+
+    for owner, name in counted:
+        monkeypatch.setattr(owner, name, counting(getattr(owner, name), name))
+    with pytest.warns(eb.Alarm):  # a fault, so that every alarm is looked for
+        eb.estimate(eb.Sample(sample.units, eb.UniformClusters()))
+    # of the metrics, and of the links that are known
+    assert calls == {"contributions": 2, "out_of_reach": 2, "__init__": 1, "apply": 2}
+
+
+def test_a_sample_remembers_its_fit_and_forgets_it_when_it_is_sent_elsewhere(sample):
+    fit = fit_sample(sample, USUAL)
+    assert fit_sample(sample, tuple(USUAL)) is fit and fit_sample(sample, "f1") is not fit
+    fit.jackknifed  # noqa: B018
+    sent = pickle.loads(pickle.dumps(sample))
+    assert not sent.fits
+    np.testing.assert_array_equal(fit_sample(sent, USUAL).estimates.mean, fit.estimates.mean)
+
+
+@pytest.mark.parametrize(("metrics", "remembered"), [(1, True), (2, True), (3, False)])
+def test_a_fit_of_many_metrics_is_not_remembered(sample, monkeypatch, metrics, remembered):
+    monkeypatch.setattr(fitted, "REMEMBERED", 2)
+    fit = fit_sample(sample, ALL[:metrics])
+    assert (fit_sample(sample, ALL[:metrics]) is fit) == remembered
+
+
+def test_a_fit_is_that_of_each_metric_alone(sample):
+    joint = Fitted(sample, tuple(ALL))
+    for j, metric in enumerate(ALL):
+        alone = Fitted(sample, (metric,))
+        for name in ("changes", "effects", "shares", "jackknifed"):
+            given = getattr(joint, name)[:, j], getattr(alone, name)[:, 0]
+            np.testing.assert_allclose(*given, rtol=1e-9, atol=1e-12, err_msg=f"{name} of {metric.name}")
+
+
+def test_effects_and_shares_add_up_as_their_definitions_say(sample):
+    fit = fit_sample(sample, "pairwise-precision")
+    # a ratio is homogeneous of degree 0 in its totals, so that linearised contributions add up to 0
+    np.testing.assert_allclose(fit.changes.sum(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(fit.shares.sum(axis=0), 1)
+    effect, common = fit.changes[:, 0], sample.contributions([eb.columns.COMMON_LINKS])[:, 0]
+    links = sample.contributions([eb.columns.PREDICTED_LINKS])[:, 0]
+    P = common.sum() / links.sum()
+    np.testing.assert_allclose(effect, (common - P * links) / links.sum(), atol=1e-12)
