@@ -22,8 +22,9 @@ every: export PYTENSOR_FLAGS := cxx=,traceback__limit=0
 every: .venv/test
 	$(BIN)/python -m pytest --numprocesses=2 --no-loadscope-reorder
 
+quick: export OMP_NUM_THREADS := 1
 quick: .venv/test
-	$(BIN)/python -m pytest -q $(QUICK)
+	$(BIN)/python -m pytest -q --numprocesses=2 --no-loadscope-reorder $(QUICK)
 
 # Another processor adds in another order: OpenBLAS and NumPy without AVX stand for it. Only tests of numbers can notice.
 kernel: export OMP_NUM_THREADS := 1

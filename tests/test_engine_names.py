@@ -10,6 +10,7 @@ from test_cli import F1, LABELS, PRED, folder, refused, run  # noqa: F401
 import erbayes as eb
 from erbayes import engine as engines
 from erbayes.cli.analyses import SEED
+from erbayes.metrics.intervals import WALD, Symmetric
 
 CALL = ("estimate", "p.csv", "l.parquet", "--design", "uniform-records", "-m", "f1")
 
@@ -65,3 +66,21 @@ def test_engines_side_by_side(folder):  # noqa: F811
     assert list(dict.fromkeys(found["method"]))[:2] == ["closed-form", "bootstrap"]
     assert "size-model" in set(found["method"]) and set(found["metric"]) == {"pairwise-f1"}
     assert "note: the size model compiles first" in shown.stderr
+
+
+@pytest.mark.parametrize("kind", ["wald", "symmetric"])
+def test_an_interval_that_is_asked_for_is_given_beside_an_engine(folder, kind):  # noqa: F811
+    def read(*options):
+        shown = run(*CALL, *options, "--format", "csv")
+        assert shown.exit_code == 0, shown.output
+        return pd.read_csv(io.StringIO(shown.stdout)).iloc[0]
+
+    engine = ("--engine", "jackknife")
+    own, given = read(*engine), read(*engine, "--interval", kind)
+    sample = eb.Sample(
+        eb.measure(PRED.astype(str).rename(index=str), LABELS.rename(index=str)), eb.UniformRecords()
+    )
+    fit = engines.Jackknife()(sample, F1)
+    bounds = {"wald": WALD, "symmetric": Symmetric()}[kind].bounds(fit, 0.95)[0]
+    np.testing.assert_allclose(given[["lower", "upper"]].astype(float), bounds, rtol=1e-12)
+    assert abs(own["lower"] - given["lower"]) > 1e-6 and own["kind"] != given["kind"]

@@ -187,6 +187,7 @@ def test_neither_pymc_nor_arviz_is_loaded_before_it_is_needed():
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_fitted_model_stands_beside_the_closed_form():
     from erbayes.bayes import fast
