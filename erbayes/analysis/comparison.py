@@ -135,7 +135,7 @@ class Comparison(Pictured):
         """Return the estimates of each prediction and below them their differences, metric by metric.
 
         A difference is often much more certain than its parts, since all predictions are judged by the same
-        draws. Two intervals that overlap are therefore no sign that the predictions are alike.
+        draws. Two intervals that overlap are therefore no sign that the predictions are equal.
 
         Parameters are those of `differences`.
         """
@@ -165,7 +165,7 @@ def compare(
     Parameters
     ----------
     predictions : mapping, name -> memberships, or files and tables, or results of `erbayes.large.scan`
-        If one lies in files or tables, `erbayes.large.scan` counts all of them.
+        If one is in files or tables, `erbayes.large.scan` counts all of them.
     labels, design, metrics, blocks, frame
         As in `erbayes.estimate`. A finished scan has its own labels, blocks, policy and frame. A frame leaves
         releases of different dates the same records.
@@ -279,7 +279,7 @@ def need_names(predictions: Any) -> None:
 
 
 def on_shared_records(clusterings: Mapping[str, Clustering], common: bool) -> dict[str, Clustering]:
-    """Restrict predictions to the records that all of them cover, if that is asked for."""
+    """Restrict predictions to the records that all of them cover, if `common`, or refuse others."""
     _need_one_kind(clusterings)
     first, *others = clusterings.values()
     shared = first.records

@@ -40,15 +40,16 @@ def estimate(
     prediction : memberships, files or tables, or Sample
         The cluster of *every* record: a Series or a dict from record to cluster, or a table of two columns
         (pandas, polars, Arrow). If it does not fit in memory, the name of a file or folder of Parquet or CSV,
-        or a table of a database (see `erbayes.large.scan`), which is counted where it lies. A `Sample` has
+        or a table of a database (see `erbayes.large.scan`), which is counted there. A `Sample` has
         its labels and its design: `estimate(sample)`.
     labels : memberships
         The true entity of each labelled record, with *all* records of each sampled entity.
     design : Design
         How the labelled entities were drawn. The usual ones are
 
-        - `UniformRecords(drawn)`: records were drawn, each with the same chance, and the whole entity of each
-          was labelled. `drawn` is the entity of each draw, so that repeats count twice.
+        - `UniformRecords(drawn)`: records were drawn, each with the same chance, and all records of its
+        entity
+          were labelled. `drawn` is the entity of each draw, so that repeats count twice.
         - `DistinctEntities(n)`: the same with n draws, if nobody noted which entities were drawn twice.
         - `UniformClusters()`: entities were drawn, each with the same chance.
         - `KnownWeights(1 / p)`: entities were drawn with probabilities p.
@@ -63,7 +64,7 @@ def estimate(
         and closed form, as `erbayes.bayes.Pooled`), or `"advised"`, which takes the one that suits the sample
         and says why. Or an object of `erbayes.engine` or `erbayes.bayes` with settings of its own.
     blocks : memberships, optional
-        The block of each record, if whole blocks were labelled.
+        The block of each record, if all records of blocks were labelled.
     missing : Missing
         What to do with labelled records that the prediction does not have.
     frame : record ids or memberships, optional
@@ -124,7 +125,7 @@ def estimate(
 
 
 def _refuse_second_sample(*others: Any) -> None:
-    """Refuse labels, a design, blocks or a frame beside a sample, which has its own."""
+    """Refuse labels, a design, blocks or a frame together with a sample, which has its own."""
     if any(other is not None for other in others):
         raise DataError(
             "a Sample has its labels and its design: give it alone, as in estimate(sample, metrics=[...])"

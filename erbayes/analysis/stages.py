@@ -153,7 +153,7 @@ def _add_candidates(edges: Edges, candidates: Any) -> Edges:
 
 
 def _find_doubts(edges: Edges, linked: BoolArray, labels: Clustering, compared: bool) -> list[Sentence]:
-    """Return sentences about files that keep too few edges to tell stages apart."""
+    """Return sentences about files that have too few edges to distinguish stages."""
     doubts = []
     if linked.all() and not compared:
         said = (

@@ -1,7 +1,7 @@
 """Thresholds of one matcher, judged together by one labelled sample.
 
 A matcher's edges make a clustering at each threshold. All of them are judged by the same draws, so that their
-estimates have a joint covariance, from which three answers follow: bands that hold at all thresholds at once,
+estimates have a joint covariance, from which three answers follow: simultaneous bands over all thresholds,
 the set of thresholds that contains the best one, and the loosest threshold that is certified.
 
 Sources: Mogstad, Romano, Shaikh and Wilhelm (2024), The Review of Economic Studies 91, 476-518 (sets of the
@@ -145,7 +145,7 @@ class Curve(Pictured):
         return tidy(pd.concat(tables))
 
     def best(self, metric: Metric | str, level: float = 0.95) -> pd.DataFrame:
-        """Return the thresholds that cannot be told from the best one, which is among them at `level`.
+        """Return a confidence set of the best threshold, which is among them at `level`.
 
         Threshold k stays unless another is better by more than chance explains: max_j (x_j - x_k)/s_jk > q_k,
         with s_jk the standard error of the difference and q_k a quantile of the largest of (Z_j - Z_k)/s_jk
@@ -311,7 +311,7 @@ def thresholds(
     Parameters
     ----------
     edges : table, files, or mapping
-        Two columns of record ids and one of scores, as a DataFrame or Arrow table, or where it lies: a path
+        Two columns of record ids and one of scores, as a DataFrame or Arrow table, or a path
         of CSV or Parquet files, a table or relation of DuckDB. An edge may be there twice. Of tables with
         columns unique_id_l and unique_id_r, as Splink writes them, others are ignored. The array of dedupe's
         `score` is taken too. For clusters that are no connected components, such as one-to-one matches: a
@@ -368,7 +368,7 @@ def thresholds(
 
 
 def load_edges(edges: Any, score: str | None) -> Any:
-    """Return edges that lie elsewhere as a table of the columns that are needed; others as they are."""
+    """Return edges of files and databases as a table of the columns that are needed; others as they are."""
     if not lies_elsewhere(edges):
         return edges
     with opened([edges], DuckDB()) as (source,):

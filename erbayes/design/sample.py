@@ -152,7 +152,7 @@ class Sample:
     def underrepresented_links(self) -> FloatArray:
         """Return the share of predicted links for which draws cannot speak, (...); 0 if it is not known.
 
-        They are out of reach, or are missing in an estimate that is over three errors below their number.
+        They are unreached, or are missing in an estimate that is over three errors below their number.
         Draws of records seldom miss so many by chance: there it is rather a prediction of other records.
         """
         share = self.unreached_links

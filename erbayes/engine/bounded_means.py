@@ -1,13 +1,13 @@
 """Bets on the order of draws: exact intervals for metrics that are means of bounded numbers.
 
 A metric is the mean of ratios x in [0, 1], in which a draw has a share u in [0, 1]: E[u (x - p)] = 0 if p is
-the metric. A gambler starts with wealth 1 and bets, before each draw, that the metric lies above p:
+the metric. A gambler starts with wealth 1 and bets, before each draw, that the metric exceeds p:
 
     W_t(p) = Π_{s ≤ t} (1 + λ_s(p) u_s (x_s - p)),   λ_s(p) = min(λ_s, c/p)
 
 If p is the metric, the wealth ever reaches 1/a with probability a at most (Ville's inequality). Values p at
 which it has reached 2/α are therefore too low, except with probability α/2, and a second gambler bets that
-the metric lies below p. W_t falls in p, since each factor does, so that bisection finds both ends.
+it is less. W_t falls in p, since each factor does, so that bisection finds both ends.
 
 The bets λ_s follow from the draws before s. Their variance σ²_{s-1} counts ¼ as one draw:
 
@@ -95,7 +95,7 @@ def betting(values: Any, level: float = 0.95, anytime: bool = False, shares: Any
     Parameters
     ----------
     values : float array, (..., n)
-        The draws x in their order. Leading axes hold many samples.
+        The draws x in their order. Leading axes are samples.
     level : float in (0, 1)
         The interval covers the mean with at least this probability, whatever the distribution of the draws.
     anytime : bool

@@ -19,8 +19,8 @@ class Engine(Protocol):
 
     Studies, reports, sensitivity analyses and comparisons take any engine, also a function of a user. With an
     attribute `batched = True` it takes many samples of a study in one call, along a leading axis of the
-    expansion. Each method raises `DataError` if the engine does not suit the sample. An engine that doubts
-    its result says so in `remarks`, as in `replace(result, remarks=("...",))`.
+    expansion. Each method raises `DataError` if the engine does not suit the sample. An engine reports alarms
+    about its result in `remarks`, as in `replace(result, remarks=("...",))`.
 
     Examples
     --------

@@ -162,7 +162,7 @@ def influence(sample: Sample, metric: Metric | str = pairwise_precision) -> pd.D
 
 
 def alarms(sample: Sample, metrics: Wanted = USUAL, printed: pd.DataFrame | None = None) -> list[Sentence]:
-    """Return the alarms of a sample: sentences about doubtful estimates, each with its grade and remedy.
+    """Return the alarms of a sample: sentences about unreliable estimates, each with its grade and remedy.
 
     The list is empty if there are none. The grade of each sentence says what it means for those who quote a
     number (its `Grade`). These bounds are conventions, not tests of a stated size. A table of all alarms,
@@ -251,7 +251,7 @@ def _warn_no_variation(fit: Normal, intervals: pd.DataFrame) -> list[Sentence]:
 
 
 def _find_short(fitted: Fitted, intervals: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows whose intervals do not allow for predicted links out of reach."""
+    """Return the rows whose intervals do not allow for unreached predicted links."""
     names = [m.name for m in fitted.metrics if m.averages_predicted_links]
     # these links may be all right or all wrong, and an interval of both is as long as their share
     return _choose_shorter(intervals, names, float(fitted.sample.underrepresented_links) - ROUNDING)
@@ -347,7 +347,7 @@ def warn_heavy_tail(fitted: Fitted) -> list[Sentence]:
 
 
 def _find_missed_by_chance(sample: Sample) -> float:
-    """Return the share of predicted links out of reach if chance may have missed them, else 0."""
+    """Return the share of unreached predicted links if chance may have missed them, else 0."""
     design = sample.design
     # a draw reaches a record, or an entity, which is in a cluster at least and in few as a rule
     by_unit = RECORDS if draws_records(design) else PREDICTED_CLUSTERS
@@ -359,7 +359,7 @@ def _find_missed_by_chance(sample: Sample) -> float:
 def out_of_balance(sample: Sample, metrics: Wanted = USUAL, excused: bool = True) -> list[Sentence]:
     """Return the alarm if estimated predicted links are over 3 errors off their known number.
 
-    If `excused`, the estimate may be without links out of reach that chance can have missed.
+    If `excused`, the estimate may leave out unreached links that chance can have missed.
     """
     if (found := sample.balance_links) is None:
         return []

@@ -121,7 +121,7 @@ def _measure_reach(first: _Side, second: _Side) -> FloatArray:
 def _measure_out_of_reach(
     first: _Side, second: _Side, shared: Shared | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the largest share of links out of reach, (k,), and parts of what they can move, (k, 2, 3).
+    """Return the largest share of unreached links, (k,), and parts of what they can move, (k, 2, 3).
 
     Links of one prediction may all be right or all be wrong. Those of both are so in both, but weigh more in
     the prediction with fewer links.
@@ -146,7 +146,7 @@ def _measure_out_of_reach(
 
 
 def _find_certain_ends(first: _Side, second: _Side, shared: Shared | None) -> FloatArray:
-    """Return ends beyond which no difference lies, whatever the truth is, (k, 2)."""
+    """Return the least and the largest possible difference, whatever the truth is, (k, 2)."""
     ends = [(least - most, most - least) for least, most in first.fit.support]
     known = first.draws.sample.units.known, second.draws.sample.units.known
     for j, metric in enumerate(first.draws.metrics):

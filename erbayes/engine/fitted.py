@@ -37,7 +37,7 @@ def columns_of(metrics: Sequence[Metric]) -> tuple[list[Column], list[Known]]:
 class Fitted:
     """A sample with the metrics that are read of it, (k,): totals, estimates and effects of draws.
 
-    Each is computed when it is first read, and kept. `fit_sample` returns the one that a sample remembers.
+    Each is computed when it is first read. `fit_sample` returns the one that a sample remembers.
     """
 
     def __init__(self, sample: Sample, metrics: tuple[Metric, ...]) -> None:

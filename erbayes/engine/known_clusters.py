@@ -32,7 +32,7 @@ Better = tuple[list[int], Normal, FloatArray]
 
 @dataclass(frozen=True, slots=True)
 class ClosedForm:
-    """The closed form, with what the known number of predicted clusters tells of `COUNTED` and `HELPED`."""
+    """The closed form, in which the known number of predicted clusters improves `COUNTED` and `HELPED`."""
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
         found, better = _estimate_both(sample, metrics)

@@ -50,7 +50,7 @@ def P_naive(units: Units) -> float:
 
 
 def _as_census(units: Units, metrics: Sequence[Metric]) -> Normal:
-    """Return the metrics of a census, as if the labelled records were the whole population."""
+    """Return the metrics of a census, as if the labelled records were the population."""
     need_units(units)
     if not units.by_entity:
         raise NotIdentified("naive metrics are those of labelled entities, not of predicted clusters")

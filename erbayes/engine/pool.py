@@ -41,9 +41,9 @@ def pool_quantiles(
     """Return the pool of results for the same metrics, whose quantiles are Q(p) = Σ w_i Q_i(p), Σ w_i = 1.
 
     Where results disagree, the pool is about as long as they are on average, and a mixture of them longer
-    than both (Lichtendahl et al. 2013). Each draw of the first result is moved to the quantile of the pool at
-    its rank, which keeps chains and the dependence of metrics. Quantiles of a `Normal` are the ends of its
-    default intervals, and what is out of reach for it is so for the pool. For metrics in `outer` no result is
+    than both (Lichtendahl et al. 2013). Each draw of the first result becomes the quantile of the pool at its
+    rank, which keeps chains and the dependence of metrics. Quantiles of a `Normal` are the ends of its
+    default intervals, and its unreached share is that of the pool. For metrics in `outer` no result is
     trusted to know its own error: their intervals span those of all results.
     """
     results = list(results)

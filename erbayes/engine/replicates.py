@@ -95,7 +95,8 @@ class Replicates(Draws):
 
     @property
     def _few(self) -> BoolArray:
-        """Return which metrics few draws move, or all alike, of those with values in all replicates, (k,)."""
+        """Return which metrics few draws move, or all by the same, of those with values in all replicates,
+        (k,)."""
         return ((self.moving < FEWEST) | (self.sd <= ROUNDING)) & ~np.isnan(self.mean)
 
     def contrast(self, weights: FloatArray, names: Sequence[str]) -> Replicates:

@@ -101,8 +101,8 @@ class RaoWu(Scheme):
 class PseudoDraws(Scheme):
     """Bayesian bootstrap with two pseudo-draws: an entity that is all right, and one that is all wrong.
 
-    If a sample holds almost no error, other bootstrap intervals have almost no width. The pseudo-draws stand
-    for errors that no draw has shown. One entity is predicted exactly, and of the other each record is alone
+    If a sample shows almost no error, other bootstrap intervals have almost no width. The pseudo-draws are
+    errors that no draw has shown. One entity is predicted exactly, and of the other each record is alone
     in a predicted cluster as large as the entity. Each has the records and true links of an average draw.
 
     Parameters

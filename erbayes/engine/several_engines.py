@@ -34,7 +34,7 @@ class Applied(Protocol):
 class SideBySide(Pictured):
     """Results of several engines for the same metrics: one row per method, metric and kind of interval.
 
-    `lacking` (method, metric): the reasons why a method lacks a metric.
+    `lacking` (method, metric): the reasons why a method has no estimate of a metric.
     """
 
     picture: ClassVar[str] = "side_by_side"
@@ -46,7 +46,7 @@ class SideBySide(Pictured):
         return self.rows
 
     def describe_lacking(self) -> list[str]:
-        """Return a sentence for each method that lacks metrics, and why."""
+        """Return a sentence for each method without an estimate of some metrics, and why."""
         metrics: dict[tuple[str, str], list[str]] = {}
         for (method, metric), why in self.lacking.items():
             metrics.setdefault((method, why), []).append(metric)

@@ -76,7 +76,7 @@ class Column(Protocol):
     def __hash__(self) -> int: ...
 
     def identified(self, units: Pieces) -> bool:
-        """Return whether these units hold all that the column needs."""
+        """Return whether these units have all that the column needs."""
 
     def count(self, units: Pieces) -> FloatArray:
         """Return the quantity of each unit, (units,)."""
@@ -261,7 +261,8 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class InDomain:
-    """A column that counts another one on the records of a domain, by `links`. Units and draws stay whole."""
+    """A column that counts another one on the records of a domain, by `links`. Units and draws stay
+    complete."""
 
     column: Column
     domain: Domain
@@ -326,7 +327,7 @@ def pairs(x: FloatArray) -> FloatArray:
 
 
 def _mark_exact(n: FloatArray, N: FloatArray, m: FloatArray) -> FloatArray:
-    """Return 1 for a piece that is its whole entity and its whole predicted cluster, else 0."""
+    """Return 1 for a piece that equals its entity and its predicted cluster, else 0."""
     return np.where(np.isnan(N), np.nan, ((n == N) & (n == m)).astype(float))
 
 

@@ -498,7 +498,7 @@ def chosen(metrics: Wanted) -> tuple[Metric, ...]:
     ----------
     metrics : Metric or str, or several
         Names are those that tables print, such as `pairwise-precision`, `pairwise-f2` or `hill0.5`. The short
-        names `precision`, `recall` and `f1` stand for the pairwise metrics, and `b3` for both of B-cubed.
+        names `precision`, `recall` and `f1` mean the pairwise metrics, and `b3` for both of B-cubed.
 
     Examples
     --------

@@ -2,8 +2,8 @@
 
 `BetaGamma`, `Symmetric` and `WALD` are distributions about a closed-form estimate. `Anytime` makes a
 confidence sequence of each of them. `EqualTailed` and `HighestDensity` are intervals of draws: bootstrap
-replicates or posterior draws. Others are in `erbayes.engine`: `BCa` needs a whole bootstrap, and `Betting`
-the value of each draw.
+replicates or posterior draws. Others are in `erbayes.engine`: `BCa` needs a bootstrap with its sample, and
+`Betting` the value of each draw.
 
 Sources: Korn and Graubard (1998), Survey Methodology 24, 193-201 (effective sample size, Beta quantiles,
 adjustment by t quantiles). Agresti and Coull (1998), The American Statistician 52, 119-126 (pseudo-draws).
@@ -89,7 +89,7 @@ def interval(result: Any, level: float, kind: Kind) -> FloatArray:
 
 
 def allow_out_of_reach(result: Any, bounds: FloatArray) -> FloatArray:
-    """Return intervals (..., k, 2) in which what is out of reach may have any value of the support."""
+    """Return intervals (..., k, 2) in which the unreached share may have any value of the support."""
     share, support = result.unseen.out_of_reach, np.array(result.support)
     x = np.clip(result.estimate, support[:, 0], support[:, 1])
     with np.errstate(invalid="ignore"):  # 0 × ∞, for a support without bounds
@@ -131,7 +131,7 @@ class Distribution(ABC):
         return isinstance(result, Estimated)
 
     def bounds(self, result: Estimated, level: float) -> FloatArray:
-        """Return the quantiles of both tails, widened to the estimate if it lies outside them."""
+        """Return the quantiles of both tails, widened to the estimate if it is outside them."""
         shape = (1,) * result.mean.ndim
         low, high = (self.quantile(result, np.full(shape, p)) for p in ((1 - level) / 2, (1 + level) / 2))
         bounds = np.stack([np.minimum(low, result.mean), np.maximum(high, result.mean)], axis=-1)
@@ -202,11 +202,11 @@ def check_level(level: float, what: str = "level") -> None:
 class BetaGamma(Distribution):
     """The default kind of interval: Beta quantiles for shares, Gamma quantiles for counts.
 
-    It adds two pseudo-draws to the sample, which stand for errors that no draw has shown: an entity that
+    It adds two pseudo-draws to the sample, for errors that no draw has shown: an entity that
     raises the metric as far as any can, and one that lowers it as far. The mass of each fades from the ends
     of the scale to its middle (`Unseen.weigh_pseudo_draws`).
 
-    Let x be the estimate with the pseudo-draws, and V its variance. On [0, 1], to which any [a, b] is moved,
+    Let x be the estimate with the pseudo-draws, and V its variance. On [0, 1], to which any [a, b] is mapped,
     quantiles are those of Beta(n* x, n* (1 - x)), n* = x (1 - x)/V. On [a, ∞) they are those of a plus a
     Gamma variable with mean x - a and variance V, and elsewhere x + √V t_df(p). Few degrees of freedom widen
     the first two: V is multiplied by (t_df(p)/z(p))² at probability p, with t and z the quantiles of
@@ -261,7 +261,7 @@ class BetaGamma(Distribution):
         return np.where(there, fit.moves.quantile(fit.mean, p, self.mass), quantiles)
 
     def widened(self, fit: Estimated, bounds: FloatArray) -> FloatArray:
-        """Return intervals (..., k, 2) that allow for what is out of reach, cut to ends that are certain."""
+        """Return intervals (..., k, 2) that allow for the unreached share, cut to ends that are certain."""
         widened = allow_out_of_reach(fit, bounds)
         there = fit.moves.there
         if not there.any():
@@ -390,7 +390,7 @@ class Anytime:
 
     Here n is the effective number of draws, 1 - α the level, which is that of large samples, and W the lower
     branch of Lambert's function. K is smallest at n = `draws`, where it is 3.03 for level .95. With about two
-    effective draws or fewer, the interval is the whole range of the metric.
+    effective draws or fewer, the interval is the range of the metric.
 
     Parameters
     ----------

@@ -39,9 +39,9 @@ class Moves:
 
     `sums` (k, 2): G and Λ; `variance` (k, 2) and `covariance` (k,): theirs under the design; `step` (k, 2):
     how far an unseen draw moves each of them; `df` (k, 2): degrees of freedom; `moving` (k,): draws that move
-    x; `certain` (k, 2): ends beyond which x cannot lie; `parts` (k, 2, 3): how far what is out of reach can
-    move x down and up. A component that is no such sum is NaN throughout. One that is a known total T over
-    such a sum, as a mean size is, has T in `over` (k,), which is NaN for the others.
+    x; `certain` (k, 2): the least and the largest possible x; `parts` (k, 2, 3): how far the unreached share
+    can move x down and up. A component that is no such sum is NaN throughout. One that is a known total T
+    over such a sum, as a mean size is, has T in `over` (k,), which is NaN for the others.
     """
 
     sums: FloatArray = by_component(-2)
@@ -78,7 +78,7 @@ class Moves:
         theta: float,
         df: FloatArray,
     ) -> Moves:
-        """Return gains and losses of draws that move sums by d, (n, k), with nothing certain or out of reach.
+        """Return gains and losses of draws that move sums by d, (n, k), with nothing certain or unreached.
 
         `a` (n, k): shares of draws in the total that is averaged over, Σa = 1; `covariance` maps
         contributions (n, 2) to their covariance (2, 2) under the design; `variance` (k,): that of x by the

@@ -1,4 +1,4 @@
-"""Quantiles of distributions, whole arrays at once, also where a distribution is a point."""
+"""Quantiles of distributions, arrays at once, also where a distribution is a point."""
 
 from __future__ import annotations
 

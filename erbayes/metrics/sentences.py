@@ -78,7 +78,7 @@ def describe_difference(
 
 
 def describe_faults(faults: int, what: str) -> str:
-    """Return the sentence that stands for numbers which are not to be quoted, because of faults."""
+    """Return the sentence in place of numbers that are not to be quoted, because of faults."""
     name = "a fault" if faults == 1 else f"{faults} faults"
     return f"Do not quote {what} yet: {name} must be mended first."
 

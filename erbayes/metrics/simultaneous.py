@@ -1,4 +1,4 @@
-"""Intervals that hold for several components at once: the sup-t band.
+"""Simultaneous intervals of several components: the sup-t band.
 
 Source: Montiel Olea and Plagborg-Møller (2019), Journal of Applied Econometrics 34, 1-17.
 """
@@ -28,7 +28,7 @@ def draw_paths(cov: FloatArray) -> FloatArray:
 
 
 def simultaneous_level(result: Normal | Draws, level: float) -> float:
-    """Return the level of single intervals of which all hold at once at `level`: the sup-t band.
+    """Return the pointwise level at which all intervals cover together at `level`: the sup-t band.
 
     It is 2 Φ(c) - 1, with c the quantile of the largest of |z_1|, ..., |z_k|, correlated as the components.
     """

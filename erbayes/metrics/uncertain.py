@@ -214,7 +214,7 @@ class Estimates(Pictured):
 class Normal(Estimates):
     """An uncertain vector as a mean and a covariance.
 
-    Leading axes hold many samples of a study. All methods take them except `contrast` and `as_draws`.
+    Leading axes are samples of a study. All methods take them except `contrast` and `as_draws`.
 
     Attributes
     ----------
@@ -228,7 +228,7 @@ class Normal(Estimates):
     undefined : tuple of str, (k,)
         Why a component is NaN; "" if it is not.
     unseen : Unseen
-        What no draw has shown of each component. By default nothing is out of reach, and draws are without
+        What no draw has shown of each component. By default nothing is unreached, and draws are without
         number.
     moves : Moves, optional
         Gains and losses of draws, for components that are such sums.
@@ -265,7 +265,7 @@ class Normal(Estimates):
 
     @property
     def _variance(self) -> FloatArray:
-        """Return variances, (..., k), with 0 for those that hold rounding only."""
+        """Return variances, (..., k), with 0 for those that are rounding."""
         variance = np.diagonal(self.cov, axis1=-2, axis2=-1)
         # a variance of 0 marks an estimate without errors in the sample, which rounding must not hide
         return np.where(np.abs(variance) <= 1e-24 * np.maximum(self.mean**2, 1), 0.0, variance)
@@ -384,7 +384,7 @@ class Draws(Estimates):
     centre : float array, (k,), optional
         The estimates. By default the means of the draws.
     unseen : Unseen
-        What no draw has shown of each component; by default nothing is out of reach.
+        What no draw has shown of each component; by default nothing is unreached.
 
     Examples
     --------
@@ -435,7 +435,7 @@ class Draws(Estimates):
         return np.asarray(self.flat.std(axis=0, ddof=1))
 
     def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
-        """As `Estimates.interval`, also for what is out of reach."""
+        """As `Estimates.interval`, also for the unreached share."""
         return allow_out_of_reach(self, Estimates.interval(self, level, kind))
 
     def spread(self) -> dict[str, FloatArray]:
@@ -508,7 +508,7 @@ def reason_column(reasons: Iterable[str]) -> dict[str, list[str]]:
 
 
 def compute_covariance(J: FloatArray, V: FloatArray, rounding: float = 1e-14) -> FloatArray:
-    """Return J V J', the covariance of linear forms J, with 0 for entries that hold rounding only."""
+    """Return J V J', the covariance of linear forms J, with 0 for entries that are rounding."""
     sparse = J if J.ndim > 2 or np.isnan(V).any() else csr_array(J)  # a metric has few totals
     cov, size = _compute_form(sparse, V), _compute_form(abs(sparse), np.abs(V))
     # entries that cancel are 0, so that no interval has the length of rounding
@@ -521,7 +521,7 @@ def _compute_form(J: Any, V: FloatArray) -> FloatArray:
 
 
 def _locate_names(at: Any, names: Sequence[str]) -> list[int]:
-    """Return positions among `names` as a list, (j,), refusing names and those beyond the end."""
+    """Return positions among `names` as a list, (j,), refusing names and those past the end."""
     j = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else [at]
     k = len(names)
     bad = [i for i in j if isinstance(i, bool) or not isinstance(i, int | np.integer) or not -k <= i < k]

@@ -2,7 +2,7 @@
 
 Errors of a good matcher are rare and come in lumps, so that most samples show none of them. Results of
 engines therefore know of each metric how far a draw that was not made could move it, how many draws there
-are, and which share of it lies in clusters larger than any that a draw touches. Intervals, differences,
+are, and which share of it is in clusters larger than any that a draw touches. Intervals, differences,
 certificates, verdicts and tests of balance take it from there (docs/unseen.md has proofs and studies).
 """
 
@@ -101,7 +101,7 @@ class Unseen:
 def widen(x: FloatArray, bounds: FloatArray, share: FloatArray, parts: FloatArray) -> FloatArray:
     """Return intervals (..., k, 2) that allow any value for a `share` φ, (..., k), that no draw reaches.
 
-    With arms δ of the interval of the rest, and `parts` f (..., k, 2, j) by which what is out of reach can
+    With arms δ of the interval of the rest, and `parts` f (..., k, 2, j) by which the unreached share can
     move the metric x down and up, arms are √(((1-φ)δ)² + Σf²) up to a tenth, where it is chance like any
     other error (Zou and Donner 2008, Statistics in Medicine 27, 1693-1702), and (1-φ)δ + Σf above, an
     identified set (Manski 2003, Partial Identification of Probability Distributions).

@@ -84,11 +84,11 @@ def tree(
     """Find groups of units with different values of a metric, and estimate the metric in each.
 
     Half of the labelled units, by chance, choose the splits. The other half estimates the metric in each
-    leaf by the design, as a domain. So intervals hold although the leaves were searched for. In a census,
+    leaf by the design, as a domain. So intervals cover although the leaves were searched for. In a census,
     all units do both, since nothing is left to chance.
 
     The leaves are domains of a random half of all entities. Their intervals do not include how this half
-    differs from the whole, which matters only if most entities are labelled.
+    differs from all units, which matters only if most entities are labelled.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ def aggregated(
     Raises
     ------
     DataError
-        If labelled records have no row or several, if they lack a value, or if a text has no rule.
+        If labelled records have no row or several, if a value is missing, or if a text has no rule.
 
     Examples
     --------

@@ -2,9 +2,9 @@
 
     by_domain(sample, country).table()
 
-Estimates of a domain keep the whole sample, in which other records count 0. The number of draws that fall
-into the domain is random, and part of the variance. Weights of draws and sizes of units stay those of whole
-units.
+Estimates of a domain use the complete sample, in which other records count 0. The number of draws that fall
+into the domain is random, and part of the variance. Weights of draws and sizes of units stay those of
+complete units.
 
 Source: Särndal, Swensson and Wretman (1992), Model Assisted Survey Sampling, chapter 10.
 """

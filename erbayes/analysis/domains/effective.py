@@ -26,7 +26,7 @@ NO_DRAW = "no labelled record is in this domain"
 def few_draws(effective: float, fewest: float) -> str:
     """Return why an estimate has no interval; "" if it depends on enough effective draws.
 
-    NaN stands for a domain without a labelled record, and 0 for a metric in which none of it counts.
+    NaN means a domain without a labelled record, and 0 a metric in which none of it counts.
     """
     if np.isnan(effective):
         return NO_DRAW

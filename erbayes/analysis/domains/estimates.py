@@ -178,7 +178,7 @@ def by_domain(
     Parameters
     ----------
     sample : Sample
-        The whole sample. Labels must not be filtered by group.
+        The complete sample. Labels must not be filtered by group.
     groups : Series, mapping, table of two columns, or str
         The value of each labelled record, or of all records. A str is the name of a variable by which the
         units are grouped already (`Units.grouped`). The variable has the name of the Series or the column.
@@ -281,7 +281,7 @@ def grouped(sample: Sample, groups: Any, of: Of | str, prediction: Any) -> tuple
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Settings:
-    """All that estimates by domain need beside the sample."""
+    """All that estimates by domain need in addition to the sample."""
 
     metrics: tuple[Metric, ...]
     variable: str
@@ -296,7 +296,7 @@ class Settings:
         need_engine(self.engine)
 
     def list_places(self, domains: Sequence[Domain]) -> tuple[Place, ...]:
-        """Return the domains, or all of them as one place if links across them are asked for."""
+        """Return the domains, or all of them as one place for links across them."""
         if self.links is not Links.ACROSS:
             return tuple(domains)
         if len(domains) < 2:

@@ -20,7 +20,7 @@ def balance(sample: Sample, domains: Sequence[Domain], links: Links = Links.SHAR
     """Compare the estimated predicted links of each domain with their known number.
 
     The estimate is N_g Σwy/Σw records of the domain. Far below the known number, the sample missed large
-    clusters that have records of the domain, and its other estimates are doubtful too.
+    clusters that have records of the domain, and its other estimates are unreliable too.
     """
     of_domains = [in_domain(scale_to_records(PREDICTED_LINKS), d, links, known=True) for d in domains]
     fit = fit_sample(sample, of_domains)

@@ -1,4 +1,4 @@
-"""Tables of domains: intervals that hold at once, and differences."""
+"""Tables of domains: simultaneous intervals, and differences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def intervals_table(
     few: Sequence[str],
     families: Sequence[Sequence[int]] = (),
 ) -> pd.DataFrame:
-    """Return the table of a result, without intervals of `few` rows; those of a family hold at once."""
+    """Return the table of a result, without intervals of `few` rows; those of a family are simultaneous."""
     table = fit.table(level, kind)
     refused = np.array([bool(why) for why in few], dtype=bool)
     bounds = table[["lower", "upper"]].to_numpy(copy=True)

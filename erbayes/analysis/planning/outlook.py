@@ -9,7 +9,7 @@ have another function of size, or of the sizes of predicted clusters. Source: Ha
 Cochran (1977), theorem 9A.1.
 
 A pilot estimates the width w with an error, and so the number of draws n. The bounds n_low and n_high are the
-numbers at which w has the required value if it is moved by t of its standard errors:
+numbers at which w has the required value t of its standard errors away:
 
     log w(n) ± t √(g' C g)
 
@@ -92,7 +92,7 @@ class Outlook:
         return self._shift_widths(np.full(len(self.metrics), n), level, np.zeros(1), 0)
 
     def _shift_widths(self, n: IntArray, level: float, t: FloatArray, fresh: int) -> FloatArray:
-        """Return half widths of n draws, (k,), moved by t of their standard errors on the log scale."""
+        """Return half widths of n draws, (k,), t of their standard errors away on the log scale."""
         scale = np.sqrt(np.where(self.variance > 0, self.variance, 1.0))
         # numerical slopes of the log width by the estimate, its log variance and its log effective draws
         step = 1e-4 * np.column_stack([scale, np.ones((len(n), 2))])
@@ -124,7 +124,7 @@ class Outlook:
     ) -> FloatArray:
         """Return the smallest numbers of draws, (k,), whose intervals have the required half widths, (k,).
 
-        Half widths are first moved by t of their standard errors on the log scale. A number is ∞ if all
+        Half widths are taken t of their standard errors away on the log scale. A number is ∞ if all
         possible draws are not enough, and NaN for a metric that is 0/0 or has no standard error.
         """
         most, t, k = frame(self.design) or MOST, np.asarray(t, dtype=float), len(self.metrics)

@@ -203,7 +203,7 @@ def forecast(
     Returns
     -------
     Forecast
-        `.smallest(half_width)` is the answer, and `.half_widths(sizes)` the whole curve. A metric that is 0/0
+        `.smallest(half_width)` is the answer, and `.half_widths(sizes)` the curve. A metric that is 0/0
         in the pilot has NaN and the reason.
 
     Raises

@@ -56,7 +56,7 @@ def restored_analysis(
     """Adjust metrics for errors of labelling by multiple imputation of the true entities.
 
     Rates are drawn from their priors, and true entities behind the labels under these rates (see
-    `erbayes.labels.restore`). The engine estimates metrics from each restored sample. One result holds the
+    `erbayes.labels.restore`). The engine estimates metrics from each restored sample. One result has the
     uncertainty of rates, of restored labels and of the engine. The rates keep their priors.
 
     Parameters

@@ -34,7 +34,7 @@ PARTS = ("estimate", "lower", "upper")
 class Restored:
     """An engine that estimates as if labelling errors were undone, by several draws of the true entities.
 
-    `u`: share missed of whole pieces; `v`: share kept of single foreign records.
+    `u`: share missed of pieces; `v`: share of single foreign records that were included.
     """
 
     u: float
