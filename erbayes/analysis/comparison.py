@@ -191,6 +191,16 @@ def compare(
     NotIdentified
         If the sample cannot estimate a metric.
 
+    See Also
+    --------
+    estimate : one prediction.
+    thresholds : one matcher at many thresholds.
+    stages : steps of one matcher.
+
+    References
+    ----------
+    Zou and Donner (2008), Statistics in Medicine 27, 1693-1702.
+
     Examples
     --------
     >>> import erbayes as eb

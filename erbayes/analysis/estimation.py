@@ -90,6 +90,17 @@ def estimate(
     DataError, NotIdentified
         If the input cannot be used, or if the sample cannot estimate a metric.
 
+    See Also
+    --------
+    compare : several predictions, by the same draws.
+    by_domain : groups of records.
+    side_by_side : several engines.
+    impact : numbers of your own that rest on the clusters.
+
+    References
+    ----------
+    Binette et al. (2022), arXiv 2210.01230.
+
     Examples
     --------
     >>> import erbayes as eb

@@ -336,6 +336,15 @@ def thresholds(
     DataError
         If edges, records, thresholds or labels cannot be used, or if the engine has no method `paired`.
 
+    See Also
+    --------
+    compare : a few predictions.
+    stages : steps of one matcher.
+
+    References
+    ----------
+    Mogstad, Romano, Shaikh and Wilhelm (2024), The Review of Economic Studies 91, 476-518.
+
     Examples
     --------
     >>> import erbayes as eb

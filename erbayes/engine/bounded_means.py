@@ -109,6 +109,14 @@ def betting(values: Any, level: float = 0.95, anytime: bool = False, shares: Any
     float array, (..., 2)
         The lower end is above the upper one if the draws refute every value.
 
+    See Also
+    --------
+    Betting : the same as a kind of interval.
+
+    References
+    ----------
+    Waudby-Smith and Ramdas (2024), Journal of the Royal Statistical Society B 86, 1-27.
+
     Examples
     --------
     Of 100 partners, 96 are right:

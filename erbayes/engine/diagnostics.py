@@ -70,6 +70,10 @@ def balance(sample: Sample) -> pd.DataFrame:
     NotIdentified
         If the totals of the prediction are not known.
 
+    See Also
+    --------
+    alarms : which says when the balance is off.
+
     Examples
     --------
     >>> import erbayes as eb
@@ -130,6 +134,10 @@ def influence(sample: Sample, metric: Metric | str = pairwise_precision) -> pd.D
     NotIdentified
         If the metric is 0/0 in the sample.
 
+    See Also
+    --------
+    erbayes.analysis.causes.features : what units with large influence have in common.
+
     Examples
     --------
     >>> import erbayes as eb
@@ -180,6 +188,11 @@ def alarms(sample: Sample, metrics: Wanted = USUAL, printed: pd.DataFrame | None
     ------
     NotIdentified
         If the sample cannot estimate a metric.
+
+    See Also
+    --------
+    balance : known totals against estimated ones.
+    influence : the units that carry an estimate.
 
     Examples
     --------

@@ -1,7 +1,4 @@
-"""A fitted sample: what engines, alarms and reports read of a sample, each number computed once.
-
-Source: Binette et al. (2022), arXiv 2210.01230.
-"""
+"""A fitted sample: what engines, alarms and reports read of a sample, each number computed once."""
 
 from __future__ import annotations
 
@@ -162,6 +159,17 @@ def taylor(sample: Sample, metrics: Wanted = USUAL) -> Totals:
     ------
     NotIdentified
         If a column is not identified on these units, or if a total is not known.
+
+    See Also
+    --------
+    jackknife : standard errors without derivatives.
+    bootstrap : replicates of the draws.
+
+    References
+    ----------
+    Binette et al. (2022), arXiv 2210.01230, section 3.
+
+    Särndal, Swensson and Wretman (1992), Model Assisted Survey Sampling, section 5.5.
 
     Examples
     --------

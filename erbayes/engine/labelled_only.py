@@ -30,6 +30,14 @@ def naive(units: Units, metrics: Wanted = USUAL) -> pd.Series:
     NotIdentified
         If the units are predicted clusters, for which the paper has no naive estimators.
 
+    See Also
+    --------
+    erbayes.estimate : the metrics of all records.
+
+    References
+    ----------
+    Binette et al. (2022), arXiv 2210.01230, section 2.
+
     Examples
     --------
     >>> import erbayes as eb

@@ -28,6 +28,15 @@ def jackknife(sample: Sample, metrics: Wanted = USUAL) -> Normal:
     DataError, NotIdentified
         If there is a single draw, or if every metric is 0/0 without one of the draws.
 
+    See Also
+    --------
+    taylor : the closed form, which is linear in the draws.
+    bootstrap : replicates of the draws.
+
+    References
+    ----------
+    Wolter (2007), Introduction to Variance Estimation, chapter 4.
+
     Examples
     --------
     >>> import erbayes as eb

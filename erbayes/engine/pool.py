@@ -45,6 +45,16 @@ def pool_quantiles(
     rank, which keeps chains and the dependence of metrics. Quantiles of a `Normal` are the ends of its
     default intervals, and its unreached share is that of the pool. For metrics in `outer` no result is
     trusted to know its own error: their intervals span those of all results.
+
+    See Also
+    --------
+    erbayes.bayes.Pooled : the pool of size model and closed form.
+
+    References
+    ----------
+    Vincent (1912), Behavior Monographs 1 (5).
+
+    Lichtendahl, Grushka-Cockayne and Winkler (2013), Management Science 59, 1594-1611.
     """
     results = list(results)
     if len(results) < 2:

@@ -175,6 +175,18 @@ def bootstrap(
         If draws are not independent, if a stratum has a single draw, or if every metric is 0/0 in some
         replicates.
 
+    See Also
+    --------
+    RaoWu : the default scheme.
+    PseudoDraws : a scheme with errors that no draw has shown.
+    BCa : the default interval.
+
+    References
+    ----------
+    Rao and Wu (1988), JASA 83, 231-241.
+
+    Efron (1987), JASA 82, 171-185.
+
     Examples
     --------
     >>> import erbayes as eb

@@ -90,6 +90,11 @@ def side_by_side(
     rng : Generator, int or None
         With a seed, each row is what `erbayes.estimate` returns with this seed.
 
+    See Also
+    --------
+    erbayes.estimate : one engine, with its alarms.
+    erbayes.plots.draw_side_by_side : the picture.
+
     Examples
     --------
     >>> import erbayes as eb

@@ -1,7 +1,4 @@
-"""Simultaneous intervals of several components: the sup-t band.
-
-Source: Montiel Olea and Plagborg-Møller (2019), Journal of Applied Econometrics 34, 1-17.
-"""
+"""Simultaneous intervals of several components: the sup-t band."""
 
 from __future__ import annotations
 
@@ -31,6 +28,10 @@ def simultaneous_level(result: Normal | Draws, level: float) -> float:
     """Return the pointwise level at which all intervals cover together at `level`: the sup-t band.
 
     It is 2 Φ(c) - 1, with c the quantile of the largest of |z_1|, ..., |z_k|, correlated as the components.
+
+    References
+    ----------
+    Montiel Olea and Plagborg-Møller (2019), Journal of Applied Econometrics 34, 1-17.
     """
     check_level(level)
     cov = np.atleast_2d(result.cov)

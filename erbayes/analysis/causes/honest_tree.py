@@ -3,8 +3,6 @@
 A metric is close to an average over units. Each unit counts by its part of the total that the metric averages
 over, such as its predicted links for pairwise precision. Its value is then its effect on the metric, over
 that part. The tree explains these values by features.
-
-Source: Athey and Imbens (2016), PNAS 113, 7353-7360.
 """
 
 from __future__ import annotations
@@ -109,6 +107,15 @@ def tree(
     DataError, NotIdentified
         If scikit-learn or features are missing, if there are fewer than 4 `least` draws, if the metric needs
         known totals, or if it is 0/0 in the sample.
+
+    See Also
+    --------
+    features : the table in which it searches.
+    erbayes.by_domain : groups that you know before.
+
+    References
+    ----------
+    Athey and Imbens (2016), PNAS 113, 7353-7360.
 
     Examples
     --------

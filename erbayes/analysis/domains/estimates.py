@@ -205,6 +205,15 @@ def by_domain(
     NotIdentified
         If the sample or the engine cannot estimate a metric of a domain.
 
+    See Also
+    --------
+    by_pair : links between every two groups.
+    compare : several predictions.
+
+    References
+    ----------
+    Särndal, Swensson and Wretman (1992), Model Assisted Survey Sampling, chapter 10.
+
     Examples
     --------
     >>> import erbayes as eb

@@ -220,6 +220,16 @@ def forecast(
     pilots. An `assurance` is too high if a metric depends on a few large entities that most pilots miss, as
     under uniform clusters with a heavy tail: in the worst case .8 held for 35 % of samples.
 
+    See Also
+    --------
+    erbayes.labels.check : whether the labels at hand are enough.
+
+    References
+    ----------
+    Hansen and Hurwitz (1943), The Annals of Mathematical Statistics 14, 333-362.
+
+    Cochran (1977), Sampling Techniques, theorem 9A.1.
+
     Examples
     --------
     >>> from erbayes import UniformClusters, UniformRecords, metrics
