@@ -22,8 +22,8 @@ from ...metrics.uncertain import EMPTY, Draws, Normal, Tabled
 from ...metrics.unseen import map_components
 from ...units.grouping import Grouping, Of
 from .effective import FEWEST, degrees, effective_draws, few_draws
-from .known_links import balance, domains_out_of_balance
-from .metric import Place, in_domain, text
+from .known_links import balance_domains, domains_out_of_balance
+from .metric import Place, in_domain, name_place
 from .shown import differences_table, intervals_table, tidy
 
 LARGEST = 4000
@@ -58,7 +58,7 @@ class ByDomain(Tabled):
     @property
     def names(self) -> list[str]:
         """Return the text of each domain."""
-        return [text(d) for d in self.domains]
+        return [name_place(d) for d in self.domains]
 
     def _locate_estimates(self, metric: int) -> list[int]:
         """Return the positions of a metric's estimates in `joint`, one per domain."""
@@ -141,8 +141,8 @@ class ByDomain(Tabled):
         )
 
     def balance(self) -> pd.DataFrame:
-        """Compare estimated with known predicted links of each domain (see `domains.balance`)."""
-        return balance(self.sample, self._single, self.settings.links)
+        """Compare estimated with known predicted links of each domain (see `balance_domains`)."""
+        return balance_domains(self.sample, self._single, self.settings.links)
 
     def alarms(self) -> list[Sentence]:
         """Return an alarm for each domain that is out of balance, if predicted links by domain are known."""

@@ -16,7 +16,7 @@ from .effective import FEWEST
 from .metric import in_domain
 
 
-def balance(sample: Sample, domains: Sequence[Domain], links: Links = Links.SHARED) -> pd.DataFrame:
+def balance_domains(sample: Sample, domains: Sequence[Domain], links: Links = Links.SHARED) -> pd.DataFrame:
     """Compare the estimated predicted links of each domain with their known number.
 
     The estimate is N_g Σwy/Σw records of the domain. Far below the known number, the sample missed large
@@ -42,7 +42,7 @@ def domains_out_of_balance(
     A single domain is far if it is over 3 standard errors off. Several have the same chance of a false alarm
     together (Bonferroni), and few draws count by Student's t.
     """
-    table = balance(sample, domains, links)
+    table = balance_domains(sample, domains, links)
     table = table[table["df"] + 1 >= fewest]
     # three standard errors for one domain, and a smaller chance of each if many are looked at
     limit = -stdtrit(table["df"], ndtr(-3) / max(len(table), 1))

@@ -66,7 +66,7 @@ def in_domain(metric: Metric, domain: Place, links: Links = Links.SHARED, *, kno
         formula = _estimate_known_totals(formula, len(metric.columns), tuple(scaled))
     return replace(
         metric,
-        name=f"{metric.name}, {text(domain)}",
+        name=f"{metric.name}, {name_place(domain)}",
         columns=tuple(columns),
         formula=formula,
         size=tuple((counted(column), coefficient) for column, coefficient in metric.size),
@@ -96,7 +96,7 @@ def _estimate_known_totals(
     return estimating
 
 
-def text(domain: Place) -> str:
+def name_place(domain: Place) -> str:
     """Return the text of a domain in tables."""
     if not isinstance(domain, tuple):
         return str(domain)

@@ -24,7 +24,7 @@ from ...units.grouping import Of
 from ..comparison import Comparison
 from .effective import FEWEST, degrees, effective_draws, few_draws
 from .estimates import Settings, grouped
-from .metric import Place, text
+from .metric import Place, name_place
 from .shown import intervals_table, tidy
 
 
@@ -53,7 +53,7 @@ class ComparedByDomain(Tabled):
         k, tables = len(self.metrics), []
         census = self.samples[0].expansion.variance.census
         for (i, first), (j, second) in combinations(enumerate(self.comparison.predictions), 2):
-            names = [text(domain) for domain in self.domains for _ in self.metrics]
+            names = [name_place(domain) for domain in self.domains for _ in self.metrics]
             moved = subtract(
                 self.joint, self.samples, self.by_metric, [(i, j)], names, self.comparison.overlaps
             )
