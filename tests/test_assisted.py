@@ -807,11 +807,13 @@ def test_by_of_a_comparison_is_a_mapping_of_names(by, said):
         eb.auxiliary.Assisted.of(PREDICTION, LABELS)
 
 
-def test_the_text_of_a_path_is_no_cluster_of_a_record(tmp_path):
-    file = tmp_path / "good.csv"
-    file.touch()
-    with pytest.raises(eb.DataError, match=r"write by={'new': Path\('.*good.csv'\)}"):
-        eb.assisted(PREDICTION, LABELS, DESIGN, PR, by={"new": str(file)})
+def test_files_are_read_into_memory_first(tmp_path):
+    GOOD.to_frame("cluster").to_csv(tmp_path / "good.csv")
+    for by in (tmp_path / "good.csv", {"new": tmp_path / "good.csv"}):
+        with pytest.raises(
+            eb.DataError, match="in memory, and these are files or tables: read the two columns"
+        ):
+            eb.assisted(PREDICTION, LABELS, DESIGN, PR, by=by)
 
 
 def test_records_beyond_the_prediction_are_counted():
@@ -889,36 +891,30 @@ def test_refusals_of_the_shell(folder):
     said = refused_by_the_shell(*SHELL, "--assist", "good.csv", "--output", "good.csv")
     assert "cannot write good.csv" in said
     assert "must differ" in refused_by_the_shell(*SHELL, "--assist", "good.csv", "--assist", "good.csv")
+    said = refused_by_the_shell(*SHELL, "--assist", "good.csv", "--memory-limit", "1GB")
+    assert "--assist compares clusterings in memory, and PREDICTION is scanned where it lies" in said
 
 
-@pytest.mark.parametrize("scanned", [False, True])
-def test_records_beyond_the_prediction_are_said(folder, scanned):
-    if scanned:
-        pytest.importorskip("duckdb")
-    scan = ["--memory-limit", "1GB"] * scanned
+def test_records_beyond_the_prediction_are_said(folder):
     more = pd.concat([GOOD, pd.Series(0, range(4000, 4070))])
     pd.DataFrame({"record": more.index, "cluster": more}).to_csv("more.csv", index=False)
-    shown = run(*SHELL, "--assist", "more.csv", *scan)
+    shown = run(*SHELL, "--assist", "more.csv")
     assert shown.exit_code == 0, shown.output
     assert "note: 70 records of more.csv are not in PREDICTION and are left out" in shown.stderr
-    assert "are left out" not in run(*SHELL, "--assist", "good.csv", *scan).stderr
-    shown = run(*SHELL, "--assist", "more.csv", "--frame", "p.csv", *scan)
+    assert "are left out" not in run(*SHELL, "--assist", "good.csv").stderr
+    shown = run(*SHELL, "--assist", "more.csv", "--frame", "p.csv")
     assert "70 records of more.csv are not in PREDICTION inside the frame" in shown.stderr
-    shown = run("compare", "p.csv", "bad.csv", *SHELL[2:], "--assist", "more.csv", *scan)
+    shown = run("compare", "p.csv", "bad.csv", *SHELL[2:], "--assist", "more.csv")
     assert shown.stderr.count("are left out") == 1, shown.output
 
 
-@pytest.mark.parametrize("scanned", [False, True])
-def test_gaps_and_strangers_in_the_words_of_the_shell(folder, scanned):
-    if scanned:
-        pytest.importorskip("duckdb")
-    scan = ["--memory-limit", "1GB"] * scanned
+def test_gaps_and_strangers_in_the_words_of_the_shell(folder):
     pd.DataFrame({"record": GOOD.index[9:], "cluster": GOOD[9:]}).to_csv("gaps.csv", index=False)
-    said = refused_by_the_shell(*SHELL, "--assist", "gaps.csv", *scan)
+    said = refused_by_the_shell(*SHELL, "--assist", "gaps.csv")
     assert "'gaps' is missing 9 of 4,000 records" in said and "leave them out: --frame SECOND" in said
-    said = refused_by_the_shell(*SHELL, "--assist", "good.csv", "--missing", "together", *scan)
+    said = refused_by_the_shell(*SHELL, "--assist", "good.csv", "--missing", "together")
     assert "as the policy 'together' does; leave them out: --missing omit" in said
-    shown = run(*SHELL, "--assist", "p.csv", *scan)
+    shown = run(*SHELL, "--assist", "p.csv")
     assert "note: The second clustering 'p' is the prediction itself" in shown.stderr
     assert "'p' is the prediction itself" in shown.stdout
 

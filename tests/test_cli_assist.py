@@ -57,15 +57,12 @@ WAYS = {
         ("both.csv",),
         "--cluster old --cluster new --assist-cluster slow --record record",
     ),
-    "where they lie": (TWO, "--assist slow.csv --memory-limit 1GB"),
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_comparison_in_the_shell_is_that_of_python(folder, way):
     predictions, options = WAYS[way]
-    if "--memory-limit" in options:
-        pytest.importorskip("duckdb")
     shown = run("compare", *predictions, "labels.csv", *DRAWING, "--format", "json", *options.split())
     assert shown.exit_code == 0, shown.output
     engine = eb.auxiliary.Assisted.of({"old": OLD, "new": NEW}, LABELS, by={"slow": SLOW})

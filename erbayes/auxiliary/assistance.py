@@ -23,7 +23,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,6 @@ from ..analysis.comparison import need_names, on_shared_records
 from ..design.contract import Design
 from ..design.sample import Sample, need_sample
 from ..engine.fitted import columns_of
-from ..large import SecondSource, scan
 from ..large.sources import lies_elsewhere
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..metrics.uncertain import Normal, stacked
@@ -47,7 +45,7 @@ from ..units.measuring import measure, sampled_labels
 from ..units.units import Units
 from .correction import ControlVariate, Linearised, correct
 from .estimates import AssistedEstimates
-from .second import Second
+from .second import Second, refuse_elsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +146,7 @@ class Assisted:
                 f"by must map names to second clusterings, as in by={{'slow': slow}}, {_describe_other(by)}"
             )
         helpers = dict(predictions) if by is None else by
-        if elsewhere := [n for n, c in [*predictions.items(), *helpers.items()] if _is_elsewhere(c)]:
-            raise DataError(
-                f"{head(elsewhere)} lies in files or tables: scan each prediction by erbayes.large.scan(..., "
-                "seconds=...), pass Second.scanned of all scans to Assisted, and the scans to compare"
-            )
+        refuse_elsewhere(*predictions.values(), *helpers.values())
         labels, missing = sampled_labels(labels), member(missing, Missing, "missing")
         within = {n: framed(p, labels, frame, f"prediction {n!r}")[0] for n, p in predictions.items()}
         shared = on_shared_records(within, missing is Missing.COMMON)
@@ -246,9 +240,7 @@ def assisted(
         As in `erbayes.estimate`.
     by : memberships, or mapping of name -> memberships
         One or several second clusterings of the same records, such as the next release. None of them needs
-        to be good. If one of them or the prediction lies in files or tables, a database counts them together.
-        They are then files (a mapping has a `pathlib.Path`), tables or frames of two columns, or
-        `erbayes.large.SecondSource`.
+        to be good. Files and tables are read into memory first.
     missing : Missing
         `Missing.ERROR` or `Missing.OMIT`.
 
@@ -283,16 +275,10 @@ def assisted(
     """
     metrics = chosen(metrics)
     options = {"blocks": blocks, "missing": missing, "frame": frame}
-    _refuse_paths(by)
     helpers = {str(name): c for name, c in (by if _is_named(by) else {"second": by}).items()}
-    units: Units
-    if any(map(_is_elsewhere, [prediction, *helpers.values()])):
-        sources = {n: c if isinstance(c, SecondSource) else SecondSource(c) for n, c in helpers.items()}
-        units = scanned = scan(prediction, labels, seconds=sources, **options)
-        seconds = Second.scanned(scanned)
-    else:
-        seconds = tuple(Second.of(prediction, labels, c, name=n, **options) for n, c in helpers.items())
-        units = measure(prediction, labels, **options)
+    refuse_elsewhere(prediction, *helpers.values())
+    seconds = tuple(Second.of(prediction, labels, c, name=n, **options) for n, c in helpers.items())
+    units = measure(prediction, labels, **options)
     sample = Sample(units, design)
     engine = Assisted(seconds)
     estimates = engine(sample, metrics)
@@ -309,7 +295,7 @@ def _is_named(by: Any) -> bool:
         and all(
             isinstance(c, Mapping | pd.Series | Clustering)
             or is_table(c)
-            or (_is_elsewhere(c) and not isinstance(c, str))
+            or (lies_elsewhere(c) and not isinstance(c, str))
             for c in by.values()
         )
     )
@@ -321,20 +307,3 @@ def _describe_other(by: Any) -> str:
         values = {type(value).__name__ for value in by.values()}
         return f"not to {head(sorted(values))}" if values else "and it is empty"
     return f"not be a {type(by).__name__}"
-
-
-def _refuse_paths(by: Any) -> None:
-    """Refuse a mapping of names to files as text, which would be a mapping of records to clusters."""
-    if not isinstance(by, Mapping) or not by or not all(isinstance(value, str) for value in by.values()):
-        return
-    name, path = next(iter(by.items()))
-    if Path(path).exists():
-        raise DataError(
-            f"by has the text {path!r} for {name!r}, which would be the cluster of a record: for a file, "
-            f"write by={{{name!r}: Path({path!r})}}, with pathlib.Path"
-        )
-
-
-def _is_elsewhere(clusters: Any) -> bool:
-    """Return whether a database counts a clustering."""
-    return isinstance(clusters, SecondSource) or lies_elsewhere(clusters)

@@ -12,15 +12,14 @@ import pandas as pd
 from scipy.special import betainc
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
-from .._internal.errors import DataError, head, member
+from .._internal.errors import DataError, Remedy, head, member
 from .._internal.policies import Missing
 from ..design.sample import Sample
 from ..design.variance import kish
-from ..large.counted import Scanned
-from ..large.joint import refuse_kept, refuse_lacking
+from ..large.sources import lies_elsewhere
 from ..metrics.columns import EXACT, PREDICTED_LINKS, RECORDS
 from ..metrics.definitions import Metric, chosen_one
-from ..units.checks import written_otherwise
+from ..units.checks import NEARLY_ALL, written_otherwise
 from ..units.clustering import Clustering
 from ..units.frame import framed
 from ..units.ids import kind
@@ -91,6 +90,7 @@ class Second:
         missing : Missing
             `Missing.ERROR` or `Missing.OMIT`. The other policies add records that no full count has.
         """
+        refuse_elsewhere(prediction, by)
         labels, missing = sampled_labels(labels), member(missing, Missing, "missing")
         refuse_kept(missing)
         prediction, _ = framed(prediction, labels, frame)
@@ -104,42 +104,6 @@ class Second:
         unit = code[labels.codes[~lacking]]
         units = _make_labelled_units(unit_ids, unit, pair[position[~lacking]], whole)
         return cls(name, units, whole, np.ones(len(whole)), len(second.records) - len(prediction.records))
-
-    @classmethod
-    def scanned(cls, units: Scanned) -> tuple[Second, ...]:
-        """Make the second clusterings that a scan has counted together with the prediction.
-
-        Parameters
-        ----------
-        units : Scanned
-            The result of `erbayes.large.scan(..., seconds=...)`.
-
-        Returns
-        -------
-        tuple of Second
-            One per second clustering of the scan, in order.
-
-        Examples
-        --------
-        >>> from erbayes.large import Columns, SecondSource, scan
-        >>> both = pd.DataFrame({"record": [1, 2, 3], "old": ["a", "a", "b"], "new": ["c", "c", "c"]})
-        >>> units = scan(both, {1: "x", 2: "x"}, Columns("record", "old"),
-        ...              seconds={"new": SecondSource(cluster="new")})
-        >>> Second.scanned(units)
-        (Second('new' e8dd6759d8d5: 3 records in 1 clusters, 1 labelled units),)
-        """
-        if not isinstance(units, Scanned) or not units.seconds or units.piece_of is None:
-            raise DataError(
-                "no second clustering was counted with these units: scan them by erbayes.large.scan(source, "
-                "labels, seconds={'new': SecondSource('new.parquet')})"
-            )
-        unit, found = units.unit[units.piece_of], []
-        for joint in units.seconds:
-            whole = _make_whole_units(joint.unit, joint.cluster, joint.n, joint.m, units.known)
-            piece = joint.piece_of.loc[units.piece_of.index].to_numpy()
-            labelled = _make_labelled_units(units.ids, unit, piece, whole)
-            found.append(cls(joint.name, labelled, whole, joint.count, joint.left_out))
-        return tuple(found)
 
     def __repr__(self) -> str:
         left_out = f", {self.left_out:,} records left out" if self.left_out else ""
@@ -232,6 +196,39 @@ class Second:
         prediction were right about their records.
         """
         return self._full.reference(self.name, self.units, metric, position)
+
+
+def refuse_elsewhere(*clusterings: Any) -> None:
+    """Refuse clusterings in files or tables, with what to read instead."""
+    if any(map(lies_elsewhere, clusterings)):
+        raise DataError(
+            "a second clustering is compared with the prediction in memory, and these are files or tables: "
+            "read the two columns of each, as in pandas.read_parquet(path).set_index('record')['cluster']"
+        )
+
+
+def refuse_kept(missing: Missing) -> None:
+    """Refuse policies other than `Missing.ERROR` and `OMIT`: they add records, which no full count has."""
+    if missing not in {Missing.ERROR, Missing.OMIT}:
+        raise DataError(
+            "estimates with the help of other clusterings cannot keep labelled records that are missing in "
+            f"the prediction, as the policy {missing.value!r} does",
+            Remedy.LEAVE_OUT,
+        )
+
+
+def refuse_lacking(lacking: int, rows: int, name: str, examples: Any) -> None:
+    """Refuse a second clustering that lacks records of the prediction."""
+    if not lacking:
+        return
+    of = f"{lacking:,} of {rows:,} records of the prediction"
+    lacks = f"the second clustering {name!r} is missing {of}, such as "
+    if lacking >= NEARLY_ALL * rows:
+        raise DataError(
+            f"{lacks}{head(examples)}: are its ids written in another way, or are its columns in the other "
+            "order?"
+        )
+    raise DataError(f"{lacks}{head(examples)}, and must cover all of them", Remedy.COVER)
 
 
 def _cross_clusters(prediction: Clustering, of_record: IntArray) -> tuple[Units, IntArray]:

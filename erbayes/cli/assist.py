@@ -13,9 +13,9 @@ from .._internal.errors import DataError, Remedy, head, speaking
 from .analyses import Analysis, Result
 from .asked import Asked, Metrics
 from .inputs import Inputs, One, stem
-from .lazily import counted, disk
+from .lazily import disk
 from .options import message, option, panel, refuse_same_file
-from .predictions import CLUSTERS, Links, Part, in_words
+from .predictions import Links, Part
 
 COLUMNS = "name them: --record, --assist-cluster"
 REMEDIES = {
@@ -98,33 +98,25 @@ class Assist(Analysis):
         return {name: Part(path, None, self.assist_cluster) for name, path in zip(names, paths, strict=True)}
 
     def of_scan(self, inputs: Inputs) -> dict[str, Any]:
-        """Return arguments of a scan that counts second clusterings; none if they are read into memory."""
-        if self.option is None or not inputs.scanned:
-            return {}
-        reading, column = inputs.reading, self.assist_cluster
-        if not self.assist:
-            return {"seconds": {str(column): eb.large.SecondSource(cluster=column)}}
-        return {
-            "seconds": {
-                name: eb.large.SecondSource(reading.source(part), column, reading.record)
-                for name, part in self.parts.items()
-            }
-        }
+        """Refuse a prediction that is scanned where it lies, and return no arguments of a scan."""
+        if self.option is not None and inputs.scanned:
+            raise DataError(
+                f"{self.option} compares clusterings in memory, and PREDICTION is scanned where it lies: "
+                "leave out --table and --memory-limit, or name a file of two columns"
+            )
+        return {}
 
     def engine(
         self, inputs: Inputs, predictions: Mapping[str, Any], shared: dict[str, Any]
     ) -> eb.auxiliary.Assisted:
         """Return the engine of predictions, by name, with second clusterings as scans or files have them."""
-        if inputs.scanned:
-            engine = self._take_scanned(inputs, predictions)
-        else:
-            engine = eb.auxiliary.Assisted.of(predictions, by=self._read(inputs), **shared)
+        engine = eb.auxiliary.Assisted.of(predictions, by=self._read(inputs), **shared)
         self._print_left_out(engine, inputs)
         return engine
 
     def engine_of_one(self, inputs: One, units: eb.units.Units) -> eb.auxiliary.Assisted:
         """Return the engine of one prediction, whose units are known."""
-        prediction, shared = (units, {}) if inputs.scanned else inputs.memory[:2]
+        prediction, shared, _ = inputs.memory
         return self.engine(inputs, {"": prediction}, shared)
 
     def _print_left_out(self, engine: eb.auxiliary.Assisted, inputs: Inputs) -> None:
@@ -135,18 +127,6 @@ class Assist(Analysis):
                     f"note: {left_out:,} records of {self.parts[name].path} are not in "
                     f"PREDICTION{'' if inputs.frame is None else ' inside the frame'} and are left out"
                 )
-
-    def _take_scanned(self, inputs: Inputs, scans: Mapping[str, counted.Scanned]) -> eb.auxiliary.Assisted:
-        """Return the engine of second clusterings that scans have counted."""
-        for name, units in scans.items():
-            for second in units.seconds:
-                sizes = CLUSTERS.format(units.rows, int(second.count.sum()))
-                path = self.parts[second.name].path if self.assist else inputs.parts()[name].path
-                of = in_words([self.assist_cluster or "clusters"], path)
-                message(f"assist{f' {name}' if name else ''}: scanned {sizes} ({of})")
-        return eb.auxiliary.Assisted(
-            tuple(second for units in scans.values() for second in eb.auxiliary.Second.scanned(units))
-        )
 
     def _read(self, inputs: Inputs) -> dict[str, eb.Clustering]:
         """Read second clusterings into memory, by name."""

@@ -64,7 +64,7 @@ def _print_scan(units: counted.Scanned, path: Path, name: str = "") -> str:
     clusters = "" if units.known is None else f", in {units.known.count.sum():,.0f} clusters"
     message(
         f"{name}{_describe_count(units)} scanned{clusters} ({in_words(units.columns, path)}); "
-        f"no duplicates among {units.checked}"
+        "no duplicates among all record ids"
     )
     return f"{_describe_count(units)} ({in_words(units.columns, path)})"
 

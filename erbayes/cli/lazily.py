@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .._internal import tables as checks
     from ..analysis import impact as impacts
     from ..analysis import thresholds as curves
-    from ..auxiliary import two_phases
+    from ..auxiliary import second, two_phases
     from ..design import calibration
     from ..engine import named as named_engines
     from ..labels.drawing import folder as folders
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from ..labels.drawing import source as sources
     from ..labels.reading import faults as answer_faults
     from ..labels.reading import returned as returned_answers
-    from ..large import counted, joint
-    from ..large import features as large_features
+    from ..large import counted
     from ..large import files as large_files
+    from ..large import sums as large_sums
     from ..report import page as reports
     from ..units import clustering as clusterings
     from ..units import edges, facts, features, ids, reading
@@ -48,8 +48,8 @@ else:
     pages=..labels.drawing.page plans=..labels.drawing.plans sheets=..labels.drawing.sheets
     sources=..labels.drawing.source stopping=..labels.drawing.stopping
     answer_faults=..labels.reading.faults returned_answers=..labels.reading.returned
-    counted=..large.counted large_features=..large.features large_files=..large.files
-    joint=..large.joint clusterings=..units.clustering features=..units.features
+    counted=..large.counted large_sums=..large.sums large_files=..large.files
+    second=..auxiliary.second clusterings=..units.clustering features=..units.features
     frames=..units.frame ids=..units.ids edges=..units.edges facts=..units.facts
     checks=.._internal.tables
     reading=..units.reading

@@ -5,12 +5,11 @@ from .draw import drawing
 from .duckdb import DuckDB
 from .files import Files
 from .groups import GroupSource
-from .joint import SecondSource
 from .quoting import Dialect
 from .runsql import RunSQL
-from .scanning import Releases, scan
+from .scanning import scan
 from .spark import Spark
-from .stored import DatabaseTable
+from .tables import DatabaseTable
 
 __all__ = [
     "Columns",
@@ -19,9 +18,7 @@ __all__ = [
     "DuckDB",
     "Files",
     "GroupSource",
-    "Releases",
     "RunSQL",
-    "SecondSource",
     "Spark",
     "drawing",
     "scan",

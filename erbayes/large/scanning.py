@@ -1,4 +1,4 @@
-"""Units of a prediction too large for memory, counted where it lies.
+"""Units of predictions too large for memory, counted where they lie.
 
 Every database runs the same SQL of COUNT, GROUP BY and IN. It returns only the labelled records, the sizes of
 the clusters that they touch, and the histogram of all predicted cluster sizes.
@@ -6,60 +6,32 @@ the clusters that they touch, and the histogram of all predicted cluster sizes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, overload
 
-from .._internal.errors import DataError, Remedy, head, need
+from .._internal.errors import DataError, Remedy, need
 from .._internal.policies import Missing
-from ..units.clustering import Clustering
+from ..units.frame import FrameFacts
 from ..units.measuring import need_policy, sampled_labels
-from .choice import Columns, refuse_another_kind, refuse_kinds, use_columns
-from .counted import Scanned, count_units
+from ..units.units import KnownTotals
+from .choice import Columns, use_columns
+from .counted import Scanned, count_rows, count_sizes, count_units
 from .database import Database
-from .duckdb import DuckDB, united
-from .frame import Listed, frame_sources
+from .duckdb import DuckDB
+from .faults import refuse_duplicates
 from .groups import GroupColumn, GroupSource
-from .joint import SecondColumn, SecondSource, refuse_kept
-from .keys import Prediction
-from .sources import has_own_database, opened, opened_together
+from .prediction import FrameIds, Prediction, frame_sources
+from .sources import has_own_database, opened
 
 EMBEDDED = DuckDB()
 TWO_COLUMNS = Columns()
-FRAME, GROUPS, SECOND = ("frame", ""), ("groups", ""), "second clustering"
-"""Roles of sources next to predictions. That of a second clustering goes with its name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Releases:
-    """Several predictions in one table, by the value of a column.
-
-    Parameters
-    ----------
-    source : as in `scan`
-    column : str
-        Names the prediction of each row. Folders called "release=2021" make such a column, of text.
-    common : bool
-        True restricts the predictions to the records that they share (`erbayes.Missing.COMMON`). Other
-        labelled records are left out.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> table = pd.DataFrame({"r": [1, 2, 1, 2], "c": ["a", "a", "a", "b"], "year": [1, 1, 2, 2]})
-    >>> years = scan(Releases(table, "year"), {1: "x", 2: "x"})
-    >>> {year: float(units.table().common_links.sum()) for year, units in years.items()}
-    {1: 1.0, 2: 0.0}
-    """
-
-    source: Any
-    column: str
-    common: bool = False
 
 
 @overload
 def scan(
-    source: Releases | Mapping[str, Any],
+    source: Mapping[str, Any],
     labels: Any,
     columns: Columns = ...,
     *,
@@ -67,9 +39,8 @@ def scan(
     missing: Missing | str = ...,
     frame: Any = ...,
     groups: str | GroupSource | None = ...,
-    seconds: Mapping[str, SecondSource] | None = ...,
     database: DuckDB = ...,
-) -> dict[Any, Scanned]: ...
+) -> dict[str, Scanned]: ...
 @overload
 def scan(
     source: Any,
@@ -80,7 +51,6 @@ def scan(
     missing: Missing | str = ...,
     frame: Any = ...,
     groups: str | GroupSource | None = ...,
-    seconds: Mapping[str, SecondSource] | None = ...,
     database: DuckDB = ...,
 ) -> Scanned: ...
 def scan(
@@ -92,7 +62,6 @@ def scan(
     missing: Missing | str = Missing.ERROR,
     frame: Any = None,
     groups: str | GroupSource | None = None,
-    seconds: Mapping[str, SecondSource] | None = None,
     database: DuckDB = EMBEDDED,
 ) -> Any:
     """Make units as `erbayes.measure` does, from predictions that need not fit in memory.
@@ -100,9 +69,9 @@ def scan(
     Parameters
     ----------
     source : path, `Files`, `DatabaseTable`, frame, dataset, DuckDB relation, table of Spark or Ibis, `RunSQL`
-        One row per record of the population. A path is a file, a folder or a pattern. `Releases` has several
-        predictions in one table. A mapping of names to sources that DuckDB reads restricts them to the
-        records that they share: labelled records that not all of them have are left out.
+        One row per record of the population. A path is a file, a folder or a pattern. A mapping of names to
+        sources of one database restricts them to the records that they share: labelled records that some of
+        them do not have are left out.
     columns : Columns
         Columns of the source; by default its only two.
     labels, blocks, missing
@@ -114,10 +83,6 @@ def scan(
         Column with the group of each record, for `erbayes.by_domain(sample, groups)`, in the source (the
         first of several) or in a second table. Totals of groups are then known. If records have no group,
         their number is in `Grouping.unknown`, and totals are estimated.
-    seconds : mapping, name -> SecondSource, optional
-        Second clusterings of the same records, counted together with the prediction (see
-        `erbayes.auxiliary.Second.scanned`). A second table serves every prediction, and a column is one of
-        each. A source with a database of its own takes columns only.
     database : DuckDB
         The database that reads files, database tables, frames and datasets. A relation, tables of Ibis and
         Spark, and `RunSQL` have databases of their own.
@@ -125,14 +90,13 @@ def scan(
     Returns
     -------
     Scanned, or dict of Scanned
-        A dict has the releases in increasing order, or the names of the mapping.
+        A dict has the names of the mapping.
 
     Raises
     ------
     DataError
-        As `erbayes.measure`, if groups or second clusterings do not fit the records, or if several
-        predictions have no common record. Duplicate record ids are looked for among all records of the
-        clusters that the labels touch, and among a share of the others (`Scanned.checked`).
+        As `erbayes.measure`, if groups do not fit the records, if several predictions have no common record,
+        or if a table changes while it is read.
 
     Examples
     --------
@@ -149,146 +113,107 @@ def scan(
     {'old': (2, 1), 'new': (2, 1)}
     """
     need(columns, Columns, "columns must be Columns(record=..., cluster=...)")
-    common = missing in (Missing.COMMON, Missing.COMMON.value) and isinstance(source, Mapping)
+    several = isinstance(source, Mapping)
     # a mapping is judged on common records in any case
+    common = several and missing in (Missing.COMMON, Missing.COMMON.value)
     missing = need_policy(Missing.ERROR if common else missing)
-    wanted = _need_seconds(seconds, missing)
-    asked = _Asked(
-        sampled_labels(labels), columns, blocks, missing, frame, GroupSource.of(groups), wanted, database
-    )
-    if isinstance(source, Mapping):
-        return asked.count_shared(source)
-    if isinstance(source, Releases):
-        return asked.count_table(source)
-    (units,) = asked.count_table(Releases(source, "")).values()
-    return units
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a scan was asked for, as in `scan`."""
-
-    labels: Clustering
-    columns: Columns
-    blocks: Any
-    missing: Missing
-    frame: Any
-    groups: GroupSource | None
-    seconds: dict[str, SecondSource]
-    database: DuckDB
-
-    def list_columns(self, *further: str | None) -> tuple[str, ...]:
-        """Return the columns of a prediction that are read too: further ones, second clusterings."""
-        seconds = (second.cluster for second in self.seconds.values() if second.source is None)
-        columns = (*further, *seconds)
-        return tuple(dict.fromkeys(column for column in columns if column is not None))
-
-    @property
-    def own_groups(self) -> str | None:
-        """Return the column of predictions that has groups, None if there is none."""
-        return None if self.groups is None or self.groups.source is not None else self.groups.group
-
-    def list_sources(self, predictions: Iterable[Any]) -> dict[tuple[str, str], Any]:
-        """Return what is opened next to the predictions, by its role and name."""
-        predictions = list(predictions)
-        sources: dict[tuple[str, str], Any] = {}
-        for ids in frame_sources(self.frame, predictions):
-            sources[FRAME] = ids
-        if self.groups is not None and self.groups.source is not None:
-            if any(map(has_own_database, predictions)):
-                raise DataError(
-                    "a table with a database of its own takes no second table of attributes: make a view of "
-                    "the prediction that has the column of groups"
-                )
-            sources[GROUPS] = self.groups.source
-        seconds = {name: second.source for name, second in self.seconds.items() if second.source is not None}
-        if seconds and any(map(has_own_database, [*predictions, *seconds.values()])):
-            raise DataError(
-                "a table with a database of its own takes no second table, such as that of "
-                f"{head([*seconds])}: make a view of the prediction that has the clusters as a column, "
-                "SecondSource(cluster=...)"
-            )
-        return sources | {(SECOND, name): source for name, source in seconds.items()}
-
-    def count_table(self, releases: Releases) -> dict[Any, Scanned]:
-        """Count the releases of one table; their column is "" if the table is one prediction."""
-        release = releases.column or None
-        others = self.list_columns(release, self.own_groups)
-        sources = self.list_sources([releases.source])
-        with opened([releases.source, *sources.values()], self.database) as (table, *further):
-            chosen = use_columns(table, self.columns.record, self.columns.cluster_of(""), others)
-            places = dict(zip(sources, further, strict=True))
-            return self._count(table, (*chosen, release), places, (table, chosen[0]), releases.common)
-
-    def count_shared(self, predictions: Mapping[str, Any]) -> dict[str, Scanned]:
-        """Count several predictions, restricted to the records that they share."""
-        if foreign := [name for name, source in predictions.items() if has_own_database(source)]:
-            raise DataError(
-                f"{head(foreign)} has a database of its own: bring all predictions into one table or "
-                "view with a column of releases, and scan Releases(view, column, common=True)"
-            )
-        sources, others, parts = self.list_sources([]), self.list_columns(), []
-        with opened_together([*predictions.values(), *sources.values()], self.database) as tables:
-            for i, (name, table) in enumerate(zip(predictions, tables, strict=False)):
-                # the groups of the first prediction serve all, whether others have them too or not
-                grouped = [self.own_groups] if i == 0 or self.own_groups in table.columns() else []
-                taken = self.list_columns(*grouped)
-                chosen = use_columns(table, self.columns.record, self.columns.cluster_of(name), taken)
-                refuse_kinds(*(table.kind(column) for column in chosen))
-                refuse_another_kind(self.labels, table.kind(chosen[0]))
-                parts.append((table, *chosen))
-            places: dict[tuple[str, str], Database] = dict(
-                zip(sources, tables[len(predictions) :], strict=True)
-            )
-            first = parts[0][0], parts[0][1]
-            if self.own_groups is not None:
-                places[GROUPS] = replace(first[0])
-            whole, columns = united(parts, others)
-            names = dict(enumerate(predictions))
-            releases = self._count(whole, columns, places, first, True, names)
-        return {name: replace(releases[i], columns=parts[i][1:]) for i, name in names.items()}
-
-    def _count(
-        self,
-        table: Database,
-        columns: tuple[str, str, str | None],
-        places: Mapping[tuple[str, str], Database],
-        like: tuple[Database, str],
-        common: bool,
-        names: Mapping[Any, str] | None = None,
-    ) -> dict[Any, Scanned]:
-        """Count the releases of an opened table. Record ids at `places` have the type of a column `like`."""
-        frame = Listed.of(places[FRAME], self.columns.record) if FRAME in places else None
-        groups = None
-        if GROUPS in places and self.groups is not None:
-            record = self.columns.record if self.groups.source is not None else like[1]
-            groups = GroupColumn.of_attributes(places[GROUPS], self.groups.group, record, like)
-        elif self.groups is not None:
-            groups = GroupColumn.of(table, self.groups.group)
-        seconds = tuple(
-            SecondColumn.of(table, name, str(second.cluster), i)
-            if second.source is None
-            else SecondColumn.of_table(places[SECOND, name], name, second, i, like)
-            for i, (name, second) in enumerate(self.seconds.items())
+    labels = sampled_labels(labels)
+    sources = dict(source) if several else {"": source}
+    second = None if groups is None or isinstance(groups, str) else groups
+    if second is not None and any(map(has_own_database, sources.values())):
+        raise DataError(
+            "a table with a database of its own takes no second table of attributes: make a view of "
+            "the prediction that has the column of groups"
         )
-        prediction = Prediction.of(
-            table, self.labels, columns, frame=frame, groups=groups, seconds=seconds, names=names
-        )
-        any_id = self.columns.any_id
-        return count_units(prediction, self.labels, self.blocks, self.missing, common=common, any_id=any_id)
+    of_frame = frame_sources(frame, sources.values())
+    further = [*of_frame, *([] if second is None else [second.source])]
+    with opened([*sources.values(), *further], database) as tables:
+        named, others = dict(zip(sources, tables, strict=False)), tables[len(sources) :]
+        predictions, column = _select(named, columns, groups, others[-1:])
+        for prediction in predictions.values():
+            prediction.refuse_another_kind(labels)
+        ids = FrameIds.of(others[0], columns.record) if of_frame else None
+        if ids is not None:
+            ids.refuse_outside(next(iter(predictions.values())), labels)
+        counts = {name: _Count.of(p, name, ids, columns.any_id) for name, p in predictions.items()}
+        if several:
+            before, counts = counts, _count_shared(counts)
+            if any(count.content[0] != before[name].content[0] for name, count in counts.items()):
+                missing = Missing.OMIT
+        units = {
+            name: count_units(
+                count.prediction if column is None else column.join(count.prediction),
+                count.known,
+                labels,
+                blocks=blocks,
+                missing=missing,
+                groups=column,
+                facts=count.facts,
+                content=count.content,
+            )
+            for name, count in counts.items()
+        }
+    return units if several else units[""]
 
 
-def _need_seconds(seconds: Mapping[str, SecondSource] | None, missing: Missing) -> dict[str, SecondSource]:
-    """Refuse second clusterings that are none."""
-    if seconds is None:
-        return {}
-    said = "seconds must map names to second clusterings, as in {'new': SecondSource('new.parquet')}"
-    need(seconds, Mapping, said)
-    for name, second in seconds.items():
-        need(second, SecondSource, f"seconds[{name!r}] must be a SecondSource(source, cluster=...)")
-    if seconds:
-        refuse_kept(missing)
-    return {str(name): second for name, second in seconds.items()}
+def _select(
+    tables: Mapping[str, Database], columns: Columns, groups: str | GroupSource | None, second: list[Database]
+) -> tuple[dict[str, Prediction], GroupColumn | None]:
+    """Select the columns of each table, and the column of groups of the first or of a second table."""
+    in_table = groups if isinstance(groups, str) else None
+    chosen, (first, *_) = {}, tables.values()
+    for name, table in tables.items():
+        # the groups of the first prediction serve all, whether others have them too or not
+        further = () if in_table is None or table is not first else (in_table,)
+        chosen[name] = use_columns(table, columns.record, columns.cluster_of(name), further)
+    record, _ = chosen[next(iter(tables))]
+    column = None
+    if in_table is not None and len(tables) == 1:
+        column = GroupColumn.of(first, in_table)
+    elif groups is not None:
+        name, of_records = (groups, record) if isinstance(groups, str) else (groups.group, columns.record)
+        place = copy(first) if isinstance(groups, str) else second[0]
+        column = GroupColumn.of_second(place, name, of_records, first.kind(record))
+    key = {} if column is None or column.second is not None else {"g": column.key}
+    return {name: Prediction.of(table, chosen[name], key) for name, table in tables.items()}, column
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Count:
+    """A prediction with its number of records and their digest, its sizes, and facts of its frame."""
+
+    prediction: Prediction
+    content: tuple[int, int | None]
+    known: KnownTotals
+    facts: FrameFacts | None = None
+
+    @classmethod
+    def of(cls, prediction: Prediction, name: str, frame: FrameIds | None, any_id: bool) -> _Count:
+        """Count a prediction, inside the frame if there is one, and refuse its faults."""
+        content, facts = count_rows(prediction, any_id), None
+        if frame is not None:
+            facts = frame.count_inside(prediction, name)
+            prediction = frame.restrict(prediction)
+            content = count_rows(prediction, any_id)
+        if not name:  # of several predictions, the records that they share are looked at
+            refuse_duplicates(prediction, content[0])
+        whose = f", in {name!r}" if name else ""
+        return cls(prediction, content, count_sizes(prediction, content[0], any_id, whose), facts)
+
+
+def _count_shared(counts: Mapping[str, _Count]) -> dict[str, _Count]:
+    """Count predictions on the records that all of them have."""
+    shared = {}
+    for name, count in counts.items():
+        others = [f"SELECT r FROM {other.prediction.table}" for n, other in counts.items() if n != name]
+        prediction = count.prediction.within(*others)
+        if not prediction.database.rows(f"SELECT COUNT(*) FROM {prediction.table}")[0][0]:
+            raise DataError("no record is in every prediction")
+        content = count_rows(prediction, True)
+        refuse_duplicates(prediction, content[0])
+        known = count_sizes(prediction, content[0], True)
+        shared[name] = replace(count, prediction=prediction, content=content, known=known)
+    return shared
 
 
 def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
