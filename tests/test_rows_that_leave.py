@@ -193,3 +193,24 @@ def test_the_same_rows_leave_postgresql(postgres, collected):  # noqa: F811
         for row in table.itertuples(index=False):
             copy.write_row(row)
     same_rows(RunSQL(lambda sql: postgres.execute(sql).fetchall(), "p", names=[*table.columns]), collected)
+
+
+@pytest.mark.parametrize("dialect", ["bigquery", "snowflake", "databricks", "redshift", "trino"])
+def test_statements_parse_in_warehouses(dialect):
+    """They are not run there. BigQuery and Databricks quote names as Spark does."""
+    sqlglot = pytest.importorskip("sqlglot", reason="sqlglot is not installed")
+    table, labels, draws = population(3000)
+    database, sent = sqlite3.connect(":memory:"), []
+    table.to_sql("p", database, index=False)
+
+    def run(sql):
+        sent.append(sql)
+        return database.execute(sql).fetchall()
+
+    source = RunSQL(run, "p", names=[*table.columns])
+    for ask, _ in QUESTIONS.values():
+        ask(source, labels, DESIGN(draws))
+    for sql in sent:
+        sqlglot.parse_one(
+            sql.replace('"', "`") if dialect in {"bigquery", "databricks"} else sql, dialect=dialect
+        )
