@@ -120,6 +120,13 @@ def of_known_inclusion():
         yield 1 / 10, drawn, eb.design.KnownInclusion(dict.fromkeys("xyzuv", 3 / 5))
 
 
+def of_certain_units():
+    """One unit that is always drawn, and simple random samples of two of the other four."""
+    inclusion = dict.fromkeys("xyzuv", 1 / 2) | {"y": 1.0}
+    for drawn in combinations("xzuv", 2):
+        yield 1 / 6, ("y", *drawn), eb.design.KnownInclusion(inclusion)
+
+
 def of_independent_units():
     for taken in product([False, True], repeat=5):
         p = [UNEQUAL[e] if t else 1 - UNEQUAL[e] for e, t in zip("xyzuv", taken, strict=True)]
@@ -196,6 +203,7 @@ ALL_SAMPLES = {
 MORE_SAMPLES = [
     *ALL_SAMPLES.items(),
     (eb.design.PoissonRecords, lambda: of_poisson_records(8)),
+    (eb.design.KnownInclusion, of_certain_units),
     (eb.design.KnownInclusion, of_independent_units),
     (eb.design.Pooled, of_pooled_strata),
 ]
