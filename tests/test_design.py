@@ -168,12 +168,12 @@ def of_another_prediction():
         yield (
             orders * np.prod([p[r] for r in drawn]),
             owners,
-            eb.design.KeptWeights(eb.design.ByPredictedSize(ROOTS, owners), older),
+            eb.design.FrozenWeights(eb.design.ByPredictedSize(ROOTS, owners), older),
         )
 
 
 ALL_SAMPLES = {
-    eb.design.KeptWeights: of_another_prediction,
+    eb.design.FrozenWeights: of_another_prediction,
     eb.UniformClusters: lambda: [
         (1 / 10, s, eb.UniformClusters(population=5)) for s in combinations("xyzuv", 3)
     ],
@@ -231,7 +231,7 @@ def test_unbiased_over_all_samples(cls, samples):
 
 
 SAYS_NOTHING = {
-    eb.design.KeptWeights,
+    eb.design.FrozenWeights,
     eb.KnownWeights,
     eb.design.BySize,
     eb.design.ByPredictedSize,

@@ -287,7 +287,7 @@ LINKED = CENSUS.take(np.flatnonzero(CENSUS.column(LINKS) > 0))
         (lambda ids: eb.UniformRecords(ids), m.b3_recall),
         (lambda ids: eb.UniformClusters(draws=ids), m.cluster_recall),
         (lambda ids: eb.design.ByPredictedSize(LINKS, ids), P),
-        (lambda ids: eb.design.KeptWeights(eb.design.ByPredictedSize(LINKS, ids), LINKED), P),
+        (lambda ids: eb.design.FrozenWeights(eb.design.ByPredictedSize(LINKS, ids), LINKED), P),
     ],
     ids=["records", "entities", "link ends", "kept weights"],
 )

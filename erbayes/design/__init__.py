@@ -10,7 +10,7 @@ Source: [B22] Binette et al. (2022), arXiv 2210.01230.
 from .._internal.policies import SingleUnit
 from .calibration import ByGroup, Calibrated, raking
 from .drawn import paper_theta
-from .kept import KeptWeights
+from .frozen import FrozenWeights
 from .known import BySize, KnownChances, KnownInclusion, KnownWeights, WeightedRecords
 from .nonresponse import Responding, size_classes
 from .predicted import ByPredictedSize, PoissonRecords, SystematicRecords
@@ -23,7 +23,7 @@ __all__ = [
     "BySize",
     "Calibrated",
     "DistinctEntities",
-    "KeptWeights",
+    "FrozenWeights",
     "KnownChances",
     "KnownInclusion",
     "KnownWeights",

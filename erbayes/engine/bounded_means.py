@@ -248,7 +248,7 @@ def _bound_share(sample: Sample, metric: Metric, size: FloatArray) -> float:
 def _lists_draws(sample: Sample) -> bool:
     """Return whether draws are in the order of drawing: a design lists them, or a study has made them."""
     design: Any = sample.design
-    while hasattr(design, "design"):  # wrappers, such as KeptWeights, have the design of the draws
+    while hasattr(design, "design"):  # wrappers, such as FrozenWeights, have the design of the draws
         design = design.design
     # labelled units that stand for draws are sorted by id, and early ids may be better than later ones
     listed = isinstance(design, WeightedRecords) or getattr(design, "draws", None) is not None

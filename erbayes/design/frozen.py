@@ -13,7 +13,7 @@ from .drawn import unreached
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KeptWeights:
+class FrozenWeights:
     """The draws of a design with their weights on the prediction that was drawn from.
 
     They judge another prediction of the same records if the chance of an entity depends on the predicted
@@ -38,7 +38,7 @@ class KeptWeights:
     >>> old, new = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b"}, {1: "a", 2: "b", 3: "b", 4: "b", 5: "b"}
     >>> labels = {1: "x", 2: "x", 3: "y"}
     >>> design = eb.design.ByPredictedSize(eb.columns.RECORDS)
-    >>> eb.design.KeptWeights(design, eb.measure(old, labels)).expand(eb.measure(new, labels)).weight
+    >>> eb.design.FrozenWeights(design, eb.measure(old, labels)).expand(eb.measure(new, labels)).weight
     array([1.25, 2.5 ])
     """
 
