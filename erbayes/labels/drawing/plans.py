@@ -164,7 +164,7 @@ class Records(_WithReplacement):
 class NewRecords:
     """Plan: uniform records among the new ones, whose value is 1 and not 0, with replacement.
 
-    It has no design of its own, since entities without a new record cannot be drawn: `erbayes.topped_up`
+    It has no design of its own, since entities without a new record cannot be drawn: `erbayes.top_up`
     makes one of these draws and those from the older release.
     """
 
@@ -176,7 +176,7 @@ class NewRecords:
     def design(self, drawn: Labelled) -> Design:
         raise DataError(
             "these draws are of new records alone, and tell nothing without those that they top up: "
-            "erbayes.topped_up makes one design of both, and so does erbayes estimate FOLDER"
+            "erbayes.top_up makes one design of both, and so does erbayes estimate FOLDER"
         )
 
 

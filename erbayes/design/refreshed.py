@@ -16,7 +16,7 @@ from .known import KnownChances
 from .strata import Pooled
 
 
-def topped_up(labels: Any, old: tuple[Any, Ids], new: tuple[Any, Ids]) -> Pooled:
+def top_up(labels: Any, old: tuple[Any, Ids], new: tuple[Any, Ids]) -> Pooled:
     """Return the design of labels of an old release and of further draws among the records that came since.
 
     A draw of an entity with f of the F old records and a of the A new ones has weight 1/(n f/F + m a/A), for
@@ -40,7 +40,7 @@ def topped_up(labels: Any, old: tuple[Any, Ids], new: tuple[Any, Ids]) -> Pooled
     --------
     >>> import erbayes as eb
     >>> labels = {1: "x", 2: "x", 3: "y", 4: "z"}
-    >>> design = topped_up(labels, old=([1, 2, 5], ["x", "x"]), new=(range(1, 7), ["y", "z"]))
+    >>> design = top_up(labels, old=([1, 2, 5], ["x", "x"]), new=(range(1, 7), ["y", "z"]))
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b", 5: "c", 6: "c"}, labels)
     >>> eb.Sample(units, design).expansion.weight.round(2)
     array([0.75, 0.75, 1.5 , 1.5 ])
