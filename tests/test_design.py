@@ -254,9 +254,9 @@ def test_weights_follow_labels_as_a_design_says(cls):
     before, after = (design.expand(eb.measure(PRED, some)).weight for some in (fewer, more))
     changes = not np.allclose(before / before.sum(), after / after.sum())
     if cls in SAYS_NOTHING:
-        assert not hasattr(design, "weights_follow_labels")
+        assert not hasattr(design, "depends_on_labels")
     else:
-        assert design.weights_follow_labels == changes
+        assert design.depends_on_labels == changes
 
 
 def test_single_unit_strata():

@@ -84,14 +84,14 @@ class WithChances(Protocol):
 
 
 @runtime_checkable
-class WithLaw(Protocol):
+class SizeDependentWeights(Protocol):
     """A design whose weights change with labelling errors in a known way (`erbayes.analysis.sensitivity`)."""
 
     @property
-    def weights_follow_labels(self) -> bool:
+    def depends_on_labels(self) -> bool:
         """True if a unit weighs less the more records its labels give it; False if weights ignore labels."""
 
 
 def draws_records(design: Design) -> bool:
     """Return whether units are known to be reached by draws of their records."""
-    return isinstance(design, WithLaw) and design.weights_follow_labels
+    return isinstance(design, SizeDependentWeights) and design.depends_on_labels

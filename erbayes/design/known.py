@@ -162,7 +162,7 @@ class WeightedRecords:
     absolute: bool = False
     summed: bool = False
 
-    weights_follow_labels: ClassVar[bool] = True
+    depends_on_labels: ClassVar[bool] = True
 
     @classmethod
     def of(cls, labels: Any, drawn: Ids, probability: Any, absolute: bool = False) -> WeightedRecords:

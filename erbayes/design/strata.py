@@ -64,7 +64,7 @@ class Stratified:
     single_unit: SingleUnit | str = SingleUnit.ERROR
     correction: Correction = sampling_fraction
 
-    weights_follow_labels: ClassVar[bool] = False
+    depends_on_labels: ClassVar[bool] = False
 
     def expand(self, units: Units) -> Expansion:
         rule = member(self.single_unit, SingleUnit, "single_unit")

@@ -58,7 +58,7 @@ class UniformRecords:
     correction: Correction = sampling_fraction
     records: int | None = None
 
-    weights_follow_labels: ClassVar[bool] = True
+    depends_on_labels: ClassVar[bool] = True
     without_repeats: ClassVar[bool] = False
     fixed_size: ClassVar[bool] = True
 
@@ -121,7 +121,7 @@ class DistinctEntities:
     draws: int
     records: int | None = None
 
-    weights_follow_labels: ClassVar[bool] = True
+    depends_on_labels: ClassVar[bool] = True
     without_repeats: ClassVar[bool] = True
     fixed_size: ClassVar[bool] = False
 
@@ -181,7 +181,7 @@ class UniformClusters:
     draws: Ids | None = None
     correction: Correction = sampling_fraction
 
-    weights_follow_labels: ClassVar[bool] = False
+    depends_on_labels: ClassVar[bool] = False
     fixed_size: ClassVar[bool] = True
 
     @property

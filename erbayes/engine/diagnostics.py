@@ -9,7 +9,7 @@ import pandas as pd
 
 from .._internal.errors import Grade, NotIdentified, Remedy, Sentence
 from ..design import ByPredictedSize, UniformRecords
-from ..design.contract import WithChances, WithLaw, draws_records
+from ..design.contract import WithChances, SizeDependentWeights, draws_records
 from ..design.nonresponse import Responding
 from ..design.sample import ERRORS, Sample, need_sample
 from ..metrics.columns import PIECES, PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS, ClusterSum, Known, pairs
@@ -395,7 +395,7 @@ def out_of_balance(sample: Sample, metrics: Wanted = USUAL, excused: bool = True
 
 def _describe_remedy(sample: Sample) -> Remedy:
     """Return how to reach large clusters, for a sample that missed them."""
-    by_entity = isinstance(sample.design, WithLaw) and not draws_records(sample.design)
+    by_entity = isinstance(sample.design, SizeDependentWeights) and not draws_records(sample.design)
     return Remedy.BY_SIZE if by_entity else Remedy.LARGE
 
 
