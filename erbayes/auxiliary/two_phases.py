@@ -105,7 +105,7 @@ class TwoPhase:
 def _need_ordered(sample: Sample, which: str) -> None:
     """Refuse draws that are not independent, or that have no order."""
     variance, name = sample.expansion.variance, type(sample.design).__name__
-    if not isinstance(variance, StratifiedDraws) or variance.lost > 1:
+    if not isinstance(variance, StratifiedDraws) or variance.df_lost > 1:
         raise DataError(f"two phases need independent draws of one stratum, and those of {name} are not")
     if variance.theta_mean < 1:
         raise DataError(

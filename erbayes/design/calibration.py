@@ -65,8 +65,8 @@ class CalibratedDraws(Variance):
     slope: FloatArray
 
     @property
-    def lost(self) -> int:
-        return self.base.lost + int(self.x.shape[1]) - 1
+    def df_lost(self) -> int:
+        return self.base.df_lost + int(self.x.shape[1]) - 1
 
     @property
     def census(self) -> bool:

@@ -47,8 +47,8 @@ class RespondingDraws(Variance):
         return int(self.code.max()) + 1
 
     @property
-    def lost(self) -> int:
-        return self.base.lost + self.classes - 1
+    def df_lost(self) -> int:
+        return self.base.df_lost + self.classes - 1
 
     @property
     def census(self) -> bool:
@@ -245,7 +245,7 @@ class Responding:
                 f"{name} takes no unresolved draws: resolve each draw, list draws with their repeats "
                 "(UniformRecords), or draw records with replacement"
             )
-        if variance.lost > 1 and not isinstance(self.design, Pooled):
+        if variance.df_lost > 1 and not isinstance(self.design, Pooled):
             raise DataError(
                 f"{name} takes no unresolved draws: make the design of the resolved draws alone, since "
                 "strata are classes themselves"

@@ -31,7 +31,7 @@ class Variance(Protocol):
     __slots__ = ()
 
     @property
-    def lost(self) -> int:
+    def df_lost(self) -> int:
         """Return the degrees of freedom that means of strata and calibration take."""
 
     @property
@@ -71,7 +71,7 @@ class StratifiedDraws(Variance):
     units: FloatArray | None = None
 
     @property
-    def lost(self) -> int:
+    def df_lost(self) -> int:
         return len(self.theta)
 
     @property
@@ -84,12 +84,12 @@ class StratifiedDraws(Variance):
 
     def _centre_in_strata(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return Z about the means of strata, and n_h/(n_h - 1) of each draw."""
-        n = np.bincount(self.stratum, minlength=self.lost).astype(float)
+        n = np.bincount(self.stratum, minlength=self.df_lost).astype(float)
         factor = np.where(n > 1, n / np.maximum(n - 1, 1), 1.0)
-        if self.lost == 1:
+        if self.df_lost == 1:
             centred = Z - Z.mean(axis=-2, keepdims=True) if n[0] > 1 else Z
             return centred * (self.theta[0] > 0), factor
-        means = np.column_stack([np.bincount(self.stratum, z, self.lost) for z in Z.T]) / n[:, None]
+        means = np.column_stack([np.bincount(self.stratum, z, self.df_lost) for z in Z.T]) / n[:, None]
         if self.adjust:
             means[n == 1] = Z.mean(axis=0)
         centred = Z - means[self.stratum]
@@ -135,7 +135,7 @@ class _OnceDrawn(Variance):
     """The remedy that the error names."""
 
     @property
-    def lost(self) -> int:
+    def df_lost(self) -> int:
         return 1
 
     @property

@@ -64,7 +64,7 @@ def taylor(sample: Sample, metrics: Wanted = USUAL) -> Totals:
     names = tuple(c.name for c in counted) + tuple(t.name for t in known)
     n = sample.expansion.unit.shape[-1]
     stock = np.pad(_evaluate_stock(sample, counted), ((0, 0), (0, len(known))))
-    free = max(n - variance.lost, 0) / n
+    free = max(n - variance.df_lost, 0) / n
     absolute, beyond = sample.expansion.absolute, sample.underrepresented_links()
     return Totals(names, mean, cov, moment, free, variance.theta_mean, absolute, stock, beyond)
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from .._internal.errors import Grade, NotIdentified, Remedy, Sentence
 from ..design import ByPredictedSize, UniformRecords
-from ..design.contract import WithChances, SizeDependentWeights, draws_records
+from ..design.contract import SizeDependentWeights, WithChances, draws_records
 from ..design.nonresponse import Responding
 from ..design.sample import ERRORS, Sample, need_sample
 from ..metrics.columns import PIECES, PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS, ClusterSum, Known, pairs

@@ -131,7 +131,7 @@ class PseudoDraws(Scheme):
 
     def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
         _, root = _number_strata(draws)
-        if draws.lost > 1 or draws.theta[0] < 1:
+        if draws.df_lost > 1 or draws.theta[0] < 1:
             raise NotIdentified("pseudo-draws are made for one stratum drawn with replacement")
         n = len(root)
         own = rng.standard_exponential((replicates, n))

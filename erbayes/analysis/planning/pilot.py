@@ -259,7 +259,7 @@ def _need_pilot(source: Sample | Population) -> Sample:
     if isinstance(source, Population):
         source = Sample(source.units, UniformClusters(population=len(source.units)))
     variance, draws = source.expansion.variance, len(source.expansion.unit)
-    if draws <= variance.lost and not variance.census:
+    if draws <= variance.df_lost and not variance.census:
         raise DataError(f"a pilot of {draws} draws gives no variance: label more units")
     return source
 
@@ -279,7 +279,7 @@ def _look_ahead(
     parts = [_compute_one_draw(source, totals, m, a) for m in metrics]
     S2, effective, covariance = (np.array(part) for part in zip(*parts, strict=True))
     if not variance.census:
-        S2 = S2 * len(unit) / (len(unit) - variance.lost)
+        S2 = S2 * len(unit) / (len(unit) - variance.df_lost)
     size = source.units.size[unit]
     T = frame(design) or (source.units.population or np.inf) * (w @ a) / (w @ size)
     return Outlook(
