@@ -711,19 +711,19 @@ class TestFinitePopulationCorrection:
         ],
     )
     def test_equal_chances_give_the_sampling_fraction(self, variance):
-        assert variance(np.full(20, 0.25)).theta_mean == pytest.approx(0.75, rel=1e-15)
-        assert variance(np.ones(3)).theta_mean == 0
+        assert variance(np.full(20, 0.25)).mean_fpc == pytest.approx(0.75, rel=1e-15)
+        assert variance(np.ones(3)).mean_fpc == 0
 
     def test_distinct_entities_of_one_size(self):
         """Each of 10 entities of one size is missed by 4 records with probability .9⁴."""
-        assert DistinctDraws(np.full(3, 0.1), 4).theta_mean == pytest.approx(0.9**4, rel=1e-12)
+        assert DistinctDraws(np.full(3, 0.1), 4).mean_fpc == pytest.approx(0.9**4, rel=1e-12)
 
     def test_strata_count_by_their_units(self):
         """A stratum of 10 in the sample whole, and 10 of 90: 80 of 100 units are missed."""
         strata = StratifiedDraws(
             np.repeat([0, 1], 10), np.array([0.0, 80 / 90]), False, np.array([10.0, 90.0])
         )
-        assert strata.theta_mean == pytest.approx(0.8, rel=1e-15)
+        assert strata.mean_fpc == pytest.approx(0.8, rel=1e-15)
 
     def test_both_sums_of_unequal_chances_are_unbiased(self):
         """Over all Poisson samples of five units: Σ 1/π has mean 5, and θ Σ 1/π that of the missed units."""
@@ -735,5 +735,5 @@ class TestFinitePopulationCorrection:
             if weight > 0 and taken.any():
                 total = (1 / chance[taken]).sum()
                 units += weight * total
-                missed += weight * PoissonDraws(chance[taken]).theta_mean * total
+                missed += weight * PoissonDraws(chance[taken]).mean_fpc * total
         assert units == pytest.approx(5) and missed == pytest.approx((1 - chance).sum())

@@ -73,8 +73,8 @@ class CalibratedDraws(Variance):
         return self.base.census
 
     @property
-    def theta_mean(self) -> float:
-        return self.base.theta_mean
+    def mean_fpc(self) -> float:
+        return self.base.mean_fpc
 
     def residuals(self, Z: FloatArray) -> FloatArray:
         """Return g w (y - x'B) for each column y, (n, k), with B of least squares with weights w q."""

@@ -14,21 +14,21 @@ from ..units.ids import as_index, kind
 from ..units.units import Units
 from .variance import StratifiedDraws
 
-Correction = Callable[[int, int], float]
+FPC = Callable[[int, int], float]
 Ids = Sequence[Any] | pd.Index
 
 
-def sampling_fraction(n: int, T: int) -> float:
+def unbiased_fpc(n: int, T: int) -> float:
     """Return θ = 1 - n/T, which makes the variance unbiased for n of T units without replacement."""
     return 1 - n / T
 
 
-def paper_theta(n: int, T: int) -> float:
+def paper_fpc(n: int, T: int) -> float:
     """Return θ = 1 - (n-1)/(T-1), the factor of [B22] for n units drawn without replacement from T.
 
     Examples
     --------
-    >>> paper_theta(34, 100)
+    >>> paper_fpc(34, 100)
     0.6666666666666667
     """
     return 1 - (n - 1) / (T - 1)
@@ -60,22 +60,20 @@ def unit_of_draws(units: Units, draws: Any) -> IntArray:
     return unit
 
 
-def theta_of(n: int, T: int, correction: Correction) -> float:
-    """Return θ of n draws without replacement from T, refusing one outside [0, 1]."""
-    need_object(correction, "__call__", "a correction is a function such as sampling_fraction")
-    return number(correction(n, T), f"correction({n}, {T})", lambda theta: 0 <= theta <= 1, "lie in [0, 1]")
+def need_fpc(n: int, T: int, fpc: FPC) -> float:
+    """Return the fpc θ of n draws without replacement from T, refusing one outside [0, 1]."""
+    need_object(fpc, "__call__", "the fpc is a function such as unbiased_fpc")
+    return number(fpc(n, T), f"fpc({n}, {T})", lambda theta: 0 <= theta <= 1, "lie in [0, 1]")
 
 
-def single_stratum(
-    n: int, population: int | None = None, correction: Correction = sampling_fraction
-) -> StratifiedDraws:
+def single_stratum(n: int, population: int | None = None, fpc: FPC = unbiased_fpc) -> StratifiedDraws:
     """Return the variance of n draws from one stratum, with replacement if `population` is None."""
     if population is not None:
         population = whole(population, "population")
         if n > population:
             raise DataError(f"{n} draws without replacement from a population of {population}")
-    # the only unit of a population is a census, for which `paper_theta` is 0/0
-    theta = 1.0 if population is None else theta_of(n, population, correction) if population > 1 else 0.0
+    # the only unit of a population is a census, for which `paper_fpc` is 0/0
+    theta = 1.0 if population is None else need_fpc(n, population, fpc) if population > 1 else 0.0
     return StratifiedDraws(np.zeros(n, dtype=np.int64), np.array([theta]))
 
 

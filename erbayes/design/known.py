@@ -17,14 +17,14 @@ from ..units.ids import as_index
 from ..units.units import Units
 from .contract import Expansion
 from .drawn import (
-    Correction,
+    FPC,
     Ids,
     need_chance,
     need_distinct,
     numbers_by_id,
     real_numbers,
-    sampling_fraction,
     single_stratum,
+    unbiased_fpc,
     unit_of_draws,
     unreached,
 )
@@ -54,7 +54,7 @@ class KnownWeights:
     ----------
     weights : Series or mapping, unit id -> weight
         Positive, finite, for every labelled unit.
-    draws, population, correction
+    draws, population, fpc
         As in `UniformClusters`.
     absolute : bool
         True if Σ weight × column over draws estimates the total itself, False if only up to a factor.
@@ -70,14 +70,14 @@ class KnownWeights:
     weights: pd.Series | Mapping[Any, float]
     draws: Ids | None = None
     population: int | None = None
-    correction: Correction = sampling_fraction
+    fpc: FPC = unbiased_fpc
     absolute: bool = False
 
     def expand(self, units: Units) -> Expansion:
         unit = unit_of_draws(units, self.draws)
         need_distinct(unit, units, self.population)
         weight = _check_weights(units, self.weights)[unit]
-        variance = single_stratum(len(unit), self.population, self.correction)
+        variance = single_stratum(len(unit), self.population, self.fpc)
         return Expansion(unit, weight, self.absolute, variance)
 
 

@@ -55,8 +55,8 @@ class RespondingDraws(Variance):
         return False
 
     @property
-    def theta_mean(self) -> float:
-        return self.base.theta_mean
+    def mean_fpc(self) -> float:
+        return self.base.mean_fpc
 
     @property
     def independent(self) -> StratifiedDraws:
@@ -131,7 +131,7 @@ class RespondingDraws(Variance):
         change = self.replicates(Z, without) - Z.sum(axis=0)
         together, factor = self._sum_by_record(Z)
         # repeated records are left out as a whole too, with the scale of their part in `covariance`
-        return np.vstack([change, -together]), np.append(self.base.theta[stratum] * (n - 1) / n, factor)
+        return np.vstack([change, -together]), np.append(self.base.fpc[stratum] * (n - 1) / n, factor)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -223,7 +223,7 @@ class Responding:
         if isinstance(self.design, Pooled):
             weight = 1 / self.design.expected(units, np.bincount(stratum))[base.unit]
         record = np.arange(n) if self.records is None else pd.factorize(pd.Series(list(self.records)))[0]
-        of_all = StratifiedDraws(stratum, variance.theta)
+        of_all = StratifiedDraws(stratum, variance.fpc)
         responding = RespondingDraws(of_all, np.flatnonzero(resolved), code, record)
         return replace(base, weight=weight / share, variance=responding)
 

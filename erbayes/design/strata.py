@@ -16,12 +16,12 @@ from ..units.ids import as_index
 from ..units.units import Units
 from .contract import Expansion, WithChances
 from .drawn import (
-    Correction,
+    FPC,
     need_chance,
+    need_fpc,
     need_room,
-    sampling_fraction,
     series_by_id,
-    theta_of,
+    unbiased_fpc,
     unit_of_draws,
     unreached,
 )
@@ -40,7 +40,7 @@ class Stratified:
         Every stratum of the population.
     single_unit : SingleUnit
         The rule for strata with one draw. A stratum whose only unit was drawn adds nothing under each rule.
-    correction : callable (n, T) -> θ
+    fpc : callable (n, T) -> θ
         Finite-population correction, in [0, 1].
 
     Raises
@@ -62,7 +62,7 @@ class Stratified:
     stratum: pd.Series | Mapping[Any, Any]
     population: Mapping[Any, int]
     single_unit: SingleUnit | str = SingleUnit.ERROR
-    correction: Correction = sampling_fraction
+    fpc: FPC = unbiased_fpc
 
     depends_on_labels: ClassVar[bool] = False
 
@@ -77,11 +77,11 @@ class Stratified:
         if rule is SingleUnit.ERROR:
             said = "{n} strata hold a single draw, such as"
             refuse_cases(names[single], said, ": merge strata or choose a rule of SingleUnit")
-        theta = np.array(
-            # a stratum that is drawn as a whole adds no variance, whatever the correction
-            [0.0 if t == k else theta_of(int(k), int(t), self.correction) for k, t in zip(n, T, strict=True)]
+        fpc = np.array(
+            # a stratum that is drawn as a whole adds no variance, whatever the fpc
+            [0.0 if t == k else need_fpc(int(k), int(t), self.fpc) for k, t in zip(n, T, strict=True)]
         )
-        variance = StratifiedDraws(codes, theta, rule is SingleUnit.ADJUST, T.astype(float))
+        variance = StratifiedDraws(codes, fpc, rule is SingleUnit.ADJUST, T.astype(float))
         return Expansion(np.arange(len(units)), (T / n)[codes], True, variance)
 
     def _code_strata(self, units: Units) -> tuple[IntArray, pd.Index]:

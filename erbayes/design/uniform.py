@@ -13,12 +13,12 @@ from ..metrics.columns import RECORDS
 from ..units.units import Units
 from .contract import Expansion
 from .drawn import (
-    Correction,
+    FPC,
     Ids,
     need_distinct,
     need_frame,
-    sampling_fraction,
     single_stratum,
+    unbiased_fpc,
     unit_of_draws,
 )
 from .variance import DistinctDraws
@@ -32,7 +32,7 @@ class UniformRecords:
 
     Parameters
     ----------
-    draws, correction
+    draws, fpc
         As in `UniformClusters`.
     population : int, optional
         Number of records in the frame, if they were drawn without replacement.
@@ -55,7 +55,7 @@ class UniformRecords:
 
     draws: Ids | None = None
     population: int | None = None
-    correction: Correction = sampling_fraction
+    fpc: FPC = unbiased_fpc
     records: int | None = None
 
     depends_on_labels: ClassVar[bool] = True
@@ -91,7 +91,7 @@ class UniformRecords:
         records, n = units.population, unit.shape[-1]
         # without N, weights are known up to a factor, which suffices for ratios
         weight = (1.0 if records is None else records) / (n * units.size[unit])
-        variance = single_stratum(n, self.population, self.correction)
+        variance = single_stratum(n, self.population, self.fpc)
         return Expansion(unit, weight, records is not None, variance)
 
 
@@ -160,7 +160,7 @@ class UniformClusters:
     draws : sequence of unit ids, optional
         The unit of each draw, with repeats, if units were drawn with replacement. By default each labelled
         unit is one draw.
-    correction : callable (n, T) -> θ
+    fpc : callable (n, T) -> θ
         Finite-population correction, in [0, 1].
 
     Raises
@@ -179,7 +179,7 @@ class UniformClusters:
 
     population: int | None = None
     draws: Ids | None = None
-    correction: Correction = sampling_fraction
+    fpc: FPC = unbiased_fpc
 
     depends_on_labels: ClassVar[bool] = False
     fixed_size: ClassVar[bool] = True
@@ -199,6 +199,6 @@ class UniformClusters:
     def expand_draws(self, units: Units, unit: IntArray) -> Expansion:
         """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
         n = unit.shape[-1]
-        variance = single_stratum(n, self.population, self.correction)
+        variance = single_stratum(n, self.population, self.fpc)
         total = 1 if self.population is None else self.population
         return Expansion(unit, np.full(unit.shape, total / n), self.population is not None, variance)

@@ -258,7 +258,7 @@ def _lists_draws(sample: Sample) -> bool:
 def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
     """Return the ratios y_c/x_c and the shares x_c/p_c of draws, whose mean the metric is, both (..., n)."""
     design, variance = type(sample.design).__name__, sample.expansion.variance
-    if not isinstance(variance, StratifiedDraws) or len(variance.theta) > 1 or variance.theta[0] < 1:
+    if not isinstance(variance, StratifiedDraws) or len(variance.fpc) > 1 or variance.fpc[0] < 1:
         raise NotIdentified(
             f"{metric.name} has no exact interval under {design}: it needs independent draws with "
             "replacement, without strata"

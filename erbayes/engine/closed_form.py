@@ -66,7 +66,7 @@ def taylor(sample: Sample, metrics: Wanted = USUAL) -> Totals:
     stock = np.pad(_evaluate_stock(sample, counted), ((0, 0), (0, len(known))))
     free = max(n - variance.df_lost, 0) / n
     absolute, beyond = sample.expansion.absolute, sample.underrepresented_links()
-    return Totals(names, mean, cov, moment, free, variance.theta_mean, absolute, stock, beyond)
+    return Totals(names, mean, cov, moment, free, variance.mean_fpc, absolute, stock, beyond)
 
 
 def _evaluate_stock(sample: Sample, columns: Sequence[Column]) -> FloatArray:

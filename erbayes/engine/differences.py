@@ -87,7 +87,7 @@ def _move(
     D = np.clip(np.where(np.abs(difference.mean) <= ROUNDING * size, 0.0, difference.mean), *certain.T)
     a, e = (first.share + second.share) / 2, second.effect - first.effect
     if np.isinf(effective).any() and not variance.census:  # an engine of a user, which counts no draws
-        effective = np.minimum(effective, 1 / (variance.theta_mean * (a**2).sum(axis=0)))
+        effective = np.minimum(effective, 1 / (variance.mean_fpc * (a**2).sum(axis=0)))
     out_of_reach, parts = _measure_out_of_reach(first, second, shared)
     moves = Moves.of(
         np.where(_find_alike(first, second, metrics), 0.0, e + a * (D - e.sum(axis=0))),
@@ -96,7 +96,7 @@ def _move(
         variance=np.diagonal(difference.cov),
         reach=_measure_reach(first.fit, second.fit, metrics),
         effective=effective,
-        theta=variance.theta_mean,
+        theta=variance.mean_fpc,
         df=difference.df,
     )
     unseen = Unseen(effective=effective, out_of_reach=out_of_reach)
