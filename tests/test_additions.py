@@ -80,7 +80,7 @@ DESIGNS = {
     eb.design.FrozenWeights: eb.design.FrozenWeights(eb.design.ByPredictedSize(ROOT), UNITS),
     eb.design.PoissonRecords: eb.design.PoissonRecords(ROOT, 120),
     eb.design.SystematicRecords: eb.design.SystematicRecords(ROOT, LABELLED, [0.1] * len(LABELLED)),
-    eb.design.KnownChances: eb.design.KnownChances(dict.fromkeys(LABELLED, 0.002)),
+    eb.design.KnownSelection: eb.design.KnownSelection(dict.fromkeys(LABELLED, 0.002)),
     eb.design.KnownInclusion: eb.design.KnownInclusion(dict.fromkeys(LABELLED, 0.2)),
     eb.design.Pooled: eb.design.Pooled(
         [eb.UniformRecords(LABELLED[:40]), eb.design.ByPredictedSize(ROOT, LABELLED[40:])]
@@ -95,7 +95,7 @@ NOT_IN_THE_SHELL = {
     eb.design.FrozenWeights: "another design; --drawn-from makes it",
     eb.design.PoissonRecords: DRAWN,
     eb.design.SystematicRecords: DRAWN,
-    eb.design.KnownChances: "chances of units; use known-weights",
+    eb.design.KnownSelection: "chances of units; use known-weights",
     eb.design.KnownInclusion: DRAWN,
     eb.design.Pooled: DRAWN,
 }
@@ -117,7 +117,7 @@ NOT_STUDIED = {
     eb.design.SystematicRecords: "draws need an order of all records",
     eb.design.FrozenWeights: "weights belong to a sample",
     eb.design.Responding: "responses belong to a sample",
-    eb.design.KnownChances: "chances belong to a sample",
+    eb.design.KnownSelection: "chances belong to a sample",
     eb.design.KnownInclusion: "probabilities belong to a sample",
     eb.design.Pooled: "no plan yet: a plan of your own draws it",
 }
@@ -128,10 +128,10 @@ DRAWN_BY = {
     eb.design.ByPredictedSize: sampling.RootSize(),
     eb.design.PoissonRecords: sampling.Poisson(sampling.RootSize()),
     eb.design.SystematicRecords: sampling.Systematic(),
-    eb.WeightedRecords: sampling.GivenChances(),
+    eb.WeightedRecords: sampling.GivenProbabilities(),
     eb.design.KnownInclusion: sampling.PredictedClusters(sampling.Records()),
     eb.design.Pooled: sampling.Strata((1, 3)),
-    eb.design.KnownChances: "a part of Pooled under Strata()",
+    eb.design.KnownSelection: "a part of Pooled under Strata()",
     eb.DistinctEntities: "a form of labels, not of draws",
     eb.KnownWeights: "draws made elsewhere",
     eb.design.BySize: "draws of entities, which a prediction does not hold",

@@ -111,7 +111,7 @@ def of_systematic_records():
 
 def of_known_chances():
     for orders, drawn in in_any_order(UNEQUAL, 3):
-        yield orders * np.prod([UNEQUAL[e] for e in drawn]), drawn, eb.design.KnownChances(UNEQUAL, drawn)
+        yield orders * np.prod([UNEQUAL[e] for e in drawn]), drawn, eb.design.KnownSelection(UNEQUAL, drawn)
 
 
 def of_known_inclusion():
@@ -151,7 +151,7 @@ def of_pooled_strata():
     share = [{e: sum(TRUE[r] == e for r in stratum) / len(stratum) for e in "xyzuv"} for stratum in strata]
     for (orders, odd), (more, even) in product(*([*in_any_order(stratum, 2)] for stratum in strata)):
         owners = [[TRUE[r] for r in drawn] for drawn in (odd, even)]
-        parts = [eb.design.KnownChances(p, drawn) for p, drawn in zip(share, owners, strict=True)]
+        parts = [eb.design.KnownSelection(p, drawn) for p, drawn in zip(share, owners, strict=True)]
         yield orders * more / 25 / 16, owners[0] + owners[1], eb.design.Pooled(parts)
 
 
@@ -194,7 +194,7 @@ ALL_SAMPLES = {
     eb.design.ByPredictedSize: of_predicted_size,
     eb.design.PoissonRecords: lambda: of_poisson_records(2.5),
     eb.design.SystematicRecords: of_systematic_records,
-    eb.design.KnownChances: of_known_chances,
+    eb.design.KnownSelection: of_known_chances,
     eb.design.KnownInclusion: of_known_inclusion,
     eb.design.Pooled: of_pooled,
 }
@@ -237,7 +237,7 @@ SAYS_NOTHING = {
     eb.design.ByPredictedSize,
     eb.design.PoissonRecords,
     eb.design.SystematicRecords,
-    eb.design.KnownChances,
+    eb.design.KnownSelection,
     eb.design.KnownInclusion,
     eb.design.Pooled,
 }

@@ -134,8 +134,8 @@ def expecting_repeats(records):
         (150, eb.UniformRecords([*range(25), 0]), False),
         (150, eb.UniformRecords(population=150), False),
         (150, eb.UniformClusters(), False),
-        (150, eb.design.KnownChances(dict.fromkeys(range(25), 5 / 174)), False),
-        (150, eb.design.KnownChances(dict.fromkeys(range(25), 5 / 173)), True),
+        (150, eb.design.KnownSelection(dict.fromkeys(range(25), 5 / 174)), False),
+        (150, eb.design.KnownSelection(dict.fromkeys(range(25), 5 / 173)), True),
     ],
 )
 def test_repeats_that_should_have_been_drawn(records, design, missed):

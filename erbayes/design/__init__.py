@@ -11,7 +11,7 @@ from .._internal.policies import SingleUnit
 from .calibration import ByGroup, Calibrated, raking
 from .drawn import paper_fpc
 from .frozen import FrozenWeights
-from .known import BySize, KnownChances, KnownInclusion, KnownWeights, WeightedRecords
+from .known import BySize, KnownInclusion, KnownSelection, KnownWeights, WeightedRecords
 from .nonresponse import Responding, size_classes
 from .predicted import ByPredictedSize, PoissonRecords, SystematicRecords
 from .strata import Pooled, Stratified
@@ -24,8 +24,8 @@ __all__ = [
     "Calibrated",
     "DistinctEntities",
     "FrozenWeights",
-    "KnownChances",
     "KnownInclusion",
+    "KnownSelection",
     "KnownWeights",
     "PoissonRecords",
     "Pooled",

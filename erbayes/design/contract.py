@@ -67,10 +67,10 @@ class SelectedBySize(Protocol):
 
 
 @runtime_checkable
-class WithChances(Protocol):
+class IndependentDraws(Protocol):
     """A design of independent draws, each of which selects a unit with a known chance."""
 
-    def chances(self, units: Units) -> FloatArray:
+    def selection_probabilities(self, units: Units) -> FloatArray:
         """Return the probability that one draw selects each unit, (units,)."""
 
     @property

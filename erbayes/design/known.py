@@ -19,8 +19,8 @@ from .contract import Expansion
 from .drawn import (
     FPC,
     Ids,
-    need_chance,
     need_distinct,
+    need_positive,
     numbers_by_id,
     real_numbers,
     single_stratum,
@@ -228,14 +228,14 @@ def _order_by_draws(probability: Any, units: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KnownChances:
+class KnownSelection:
     """Units drawn with replacement, whose chances at one draw are known (Hansen and Hurwitz 1943).
 
     A draw of a unit with chance p_c has weight 1/(n p_c).
 
     Parameters
     ----------
-    chance : Series or mapping, unit id -> p
+    probability : Series or mapping, unit id -> p
         The chance of every labelled unit, in [0, 1]. The chances of all units of the population sum to 1.
     draws
         As in `UniformClusters`.
@@ -246,16 +246,16 @@ class KnownChances:
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> eb.design.KnownChances({"x": 0.5, "y": 0.25}).expand(units).weight
+    >>> eb.design.KnownSelection({"x": 0.5, "y": 0.25}).expand(units).weight
     array([1., 2.])
     """
 
-    chance: pd.Series | Mapping[Any, float]
+    probability: pd.Series | Mapping[Any, float]
     draws: Ids | None = None
     never: Sequence[int] = ()
 
-    def chances(self, units: Units) -> FloatArray:
-        p = numbers_by_id(self.chance, units.ids, "chances", "units")
+    def selection_probabilities(self, units: Units) -> FloatArray:
+        p = numbers_by_id(self.probability, units.ids, "chances", "units")
         refuse_cases(p[~((p >= 0) & (p <= 1 + 1e-12))], "chances must lie in [0, 1]; {n} do not:")
         # a chance is a quotient of two sums over records, each of which rounds once per record
         rounding = np.finfo(float).eps * max(units.population or 0, units.size.sum())
@@ -271,8 +271,8 @@ class KnownChances:
         return np.asarray(self.never, dtype=float)
 
     def expand(self, units: Units) -> Expansion:
-        unit, p = unit_of_draws(units, self.draws), self.chances(units)
-        need_chance(p, unit, units)
+        unit, p = unit_of_draws(units, self.draws), self.selection_probabilities(units)
+        need_positive(p, unit, units)
         never = unreached(self.undrawn_sizes(units), units)
         return Expansion(unit, 1 / (len(unit) * p[unit]), True, single_stratum(len(unit)), never)
 

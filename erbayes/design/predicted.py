@@ -20,7 +20,7 @@ from .._internal.errors import DataError, NotIdentified, Remedy, need, number, r
 from ..metrics.columns import ClusterSum
 from ..units.units import KnownTotals, Units
 from .contract import Expansion
-from .drawn import Ids, need_chance, real_numbers, single_stratum, unit_of_draws, unreached
+from .drawn import Ids, need_positive, real_numbers, single_stratum, unit_of_draws, unreached
 from .variance import HartleyRaoDraws, PoissonDraws
 
 
@@ -51,7 +51,7 @@ class ByPredictedSize:
 
     Parameters
     ----------
-    chance : ClusterSum
+    probability : ClusterSum
         The column whose φ is the chance of a record, up to a factor: 0 or more.
     draws : sequence of unit ids, optional
         The unit of each drawn record, with repeats. By default each labelled unit is one draw.
@@ -72,26 +72,26 @@ class ByPredictedSize:
     array([2., 2.])
     """
 
-    chance: ClusterSum
+    probability: ClusterSum
     draws: Ids | None = None
     drawn_from: KnownTotals | None = None
 
-    def chances(self, units: Units) -> FloatArray:
-        need_column(self.chance)
-        total = known_sizes(units, self.drawn_from).total(self.chance)
-        return np.asarray(units.column(self.chance) / total)
+    def selection_probabilities(self, units: Units) -> FloatArray:
+        need_column(self.probability)
+        total = known_sizes(units, self.drawn_from).total(self.probability)
+        return np.asarray(units.column(self.probability) / total)
 
     def undrawn_sizes(self, units: Units) -> FloatArray:
-        need_column(self.chance)
-        return undrawn_sizes(self.chance, known_sizes(units, self.drawn_from))
+        need_column(self.probability)
+        return undrawn_sizes(self.probability, known_sizes(units, self.drawn_from))
 
     def expand(self, units: Units) -> Expansion:
         return self.expand_draws(units, unit_of_draws(units, self.draws))
 
     def expand_draws(self, units: Units, unit: IntArray) -> Expansion:
         """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
-        n, p = unit.shape[-1], self.chances(units)
-        need_chance(p, unit, units)
+        n, p = unit.shape[-1], self.selection_probabilities(units)
+        need_positive(p, unit, units)
         never = unreached(self.undrawn_sizes(units), units)
         return Expansion(unit, 1 / (n * p[unit]), True, single_stratum(n), never)
 
@@ -117,7 +117,7 @@ class PoissonRecords:
 
     Parameters
     ----------
-    chance, drawn_from
+    probability, drawn_from
         As in `ByPredictedSize`.
     expected : float
         Expected number n of drawn records, above 0.
@@ -133,7 +133,7 @@ class PoissonRecords:
     array([1.333, 2.   ])
     """
 
-    chance: ClusterSum
+    probability: ClusterSum
     expected: float
     drawn_from: KnownTotals | None = None
     kept: float = 1.0
@@ -142,9 +142,9 @@ class PoissonRecords:
         """Return the function that gives π_i of a record by the size of its predicted cluster."""
         number(self.expected, "expected", lambda n: 0 < n < np.inf, "be above 0 and finite")
         number(self.kept, "kept", lambda share: 0 < share <= 1, "lie in (0, 1]")
-        need_column(self.chance)
-        factor = self.expected / known.total(self.chance)
-        return lambda m: self.kept * np.minimum(factor * self.chance.phi(m), 1.0)
+        need_column(self.probability)
+        factor = self.expected / known.total(self.probability)
+        return lambda m: self.kept * np.minimum(factor * self.probability.phi(m), 1.0)
 
     def included(self, units: Units) -> FloatArray:
         """Return the probability π_c of each unit to be in the sample, (units,)."""
@@ -158,8 +158,8 @@ class PoissonRecords:
 
     def expand(self, units: Units) -> Expansion:
         unit, p = unit_of_draws(units, None), self.included(units)
-        need_chance(p, unit, units)
-        never = undrawn_sizes(self.chance, known_sizes(units, self.drawn_from))
+        need_positive(p, unit, units)
+        never = undrawn_sizes(self.probability, known_sizes(units, self.drawn_from))
         return Expansion(unit, 1 / p, True, PoissonDraws(p), unreached(never, units))
 
 
@@ -173,7 +173,7 @@ class SystematicRecords:
 
     Parameters
     ----------
-    chance, drawn_from
+    probability, drawn_from
         As in `ByPredictedSize`.
     draws : sequence of unit ids, (n,)
         The unit of each drawn record.
@@ -189,23 +189,23 @@ class SystematicRecords:
     array([1., 2.])
     """
 
-    chance: ClusterSum
+    probability: ClusterSum
     draws: Ids
     inclusion: Sequence[float] | FloatArray
     drawn_from: KnownTotals | None = None
 
     def expand(self, units: Units) -> Expansion:
-        need_column(self.chance)
+        need_column(self.probability)
         unit, known = unit_of_draws(units, self.draws), known_sizes(units, self.drawn_from)
         inclusion = real_numbers(self.inclusion, "inclusion")
-        n, total = len(unit), known.total(self.chance)
+        n, total = len(unit), known.total(self.probability)
         if len(inclusion) != n:
             raise DataError(f"{len(inclusion)} probabilities for {n} drawn records")
         outside = ~((inclusion > 0) & (inclusion <= 1))
         refuse_cases(inclusion[outside], "inclusion must lie in (0, 1]; {n} do not:")
-        p = n * units.column(self.chance) / total
-        need_chance(p, unit, units)
-        of_size = n * self.chance.phi(known.size) / total
+        p = n * units.column(self.probability) / total
+        need_positive(p, unit, units)
+        of_size = n * self.probability.phi(known.size) / total
         variance = HartleyRaoDraws(inclusion, float((known.size * known.count) @ of_size**2))
-        never = unreached(undrawn_sizes(self.chance, known), units)
+        never = unreached(undrawn_sizes(self.probability, known), units)
         return Expansion(unit, 1 / p[unit], True, variance, never)

@@ -12,7 +12,7 @@ from ..units.clustering import Clustering, list_all_records
 from ..units.ids import ids
 from ..units.lookup import look_up
 from .drawn import Ids
-from .known import KnownChances
+from .known import KnownSelection
 from .strata import Pooled
 
 
@@ -68,5 +68,5 @@ def top_up(labels: Any, old: tuple[Any, Ids], new: tuple[Any, Ids]) -> Pooled:
         strange = ~drawn.isin(known.clusters[count > 0])
         remedy = ": label every record of each drawn entity"
         refuse_cases(drawn[strange], f"{{n}} of {len(drawn):,} {said}", remedy)
-        parts.append(KnownChances(pd.Series(count / len(records), known.clusters), drawn))
+        parts.append(KnownSelection(pd.Series(count / len(records), known.clusters), drawn))
     return Pooled(parts)

@@ -14,11 +14,11 @@ from .._internal.errors import DataError, head, member, refuse_cases, whole
 from .._internal.policies import SingleUnit
 from ..units.ids import as_index
 from ..units.units import Units
-from .contract import Expansion, WithChances
+from .contract import Expansion, IndependentDraws
 from .drawn import (
     FPC,
-    need_chance,
     need_fpc,
+    need_positive,
     need_room,
     series_by_id,
     unbiased_fpc,
@@ -119,8 +119,8 @@ class Pooled:
     Parameters
     ----------
     parts : sequence of designs
-        Designs with replacement and with known chances: `UniformRecords`, `ByPredictedSize` or `KnownChances`
-        (see `WithChances`). Each has its `draws`, two or more.
+        Designs with replacement whose selection probabilities are known (`IndependentDraws`):
+        `UniformRecords`, `ByPredictedSize` or `KnownSelection`, each with its `draws`, two or more.
 
     Examples
     --------
@@ -132,25 +132,26 @@ class Pooled:
     array([0.5, 1. , 0.5, 0.5])
     """
 
-    parts: Sequence[WithChances]
+    parts: Sequence[IndependentDraws]
 
     def __post_init__(self) -> None:
-        if isinstance(self.parts, WithChances) or not isinstance(self.parts, Sequence) or not self.parts:
+        if isinstance(self.parts, IndependentDraws) or not isinstance(self.parts, Sequence) or not self.parts:
             raise DataError("parts must be a list of designs, one or more")
         for part in self.parts:
-            if isinstance(part, type) or not isinstance(part, WithChances):
+            if isinstance(part, type) or not isinstance(part, IndependentDraws):
                 raise DataError(
                     f"draws by {getattr(part, '__name__', type(part).__name__)} cannot be pooled: the chance "
                     "of a unit at one draw must be known, as under UniformRecords, ByPredictedSize or "
-                    "KnownChances"
+                    "KnownSelection"
                 )
             if part.draws is None:
                 raise DataError(f"{type(part).__name__} in a pool needs its draws")
 
-    def chances(self, units: Units) -> FloatArray:
+    def selection_probabilities(self, units: Units) -> FloatArray:
         """Return the expected number of draws of each unit, (units,), over that of all draws."""
         n = np.array([len(part.draws) for part in self.parts])
-        return np.asarray(n @ np.array([part.chances(units) for part in self.parts]) / n.sum())
+        p = np.array([part.selection_probabilities(units) for part in self.parts])
+        return np.asarray(n @ p / n.sum())
 
     def _keep_strata(self, units: Units) -> list[pd.Index]:
         """Return the draws of each part, without those of omitted units."""
@@ -161,7 +162,7 @@ class Pooled:
         """Return the expected number of draws of each unit, (units,), if the parts that hold draws had n."""
         held = np.array([len(draws) for draws in self._keep_strata(units)])
         held[np.flatnonzero(held)] = n
-        return np.asarray(held @ np.array([part.chances(units) for part in self.parts]))
+        return np.asarray(held @ np.array([part.selection_probabilities(units) for part in self.parts]))
 
     def expand(self, units: Units) -> Expansion:
         kept = self._keep_strata(units)
@@ -173,7 +174,7 @@ class Pooled:
         unit = unit_of_draws(units, [u for draws in kept for u in draws])
         parts = np.flatnonzero(n)
         expected = self.expected(units, n[parts])
-        need_chance(expected, unit, units)
+        need_positive(expected, unit, units)
         stratum = np.repeat(np.arange(len(parts)), n[parts])
         # a size is out of reach only if no part draws it
         never = set.intersection(*(set(self.parts[int(t)].undrawn_sizes(units).tolist()) for t in parts))

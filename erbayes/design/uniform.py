@@ -65,7 +65,7 @@ class UniformRecords:
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
         return size
 
-    def chances(self, units: Units) -> FloatArray:
+    def selection_probabilities(self, units: Units) -> FloatArray:
         if self.population is not None:
             raise DataError("draws without replacement have no chance of one draw: omit population")
         if units.population is None:

@@ -28,7 +28,7 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray, Seed, floats
 from .._internal.errors import DataError, NotIdentified
-from ..design.contract import SelectedBySize, WithChances
+from ..design.contract import IndependentDraws, SelectedBySize
 from ..design.known import WeightedRecords
 from ..design.sample import Sample
 from ..design.variance import StratifiedDraws
@@ -236,11 +236,11 @@ def _bound_share(sample: Sample, metric: Metric, size: FloatArray) -> float:
     total = _find_known_per(sample, metric)
     if total is None:
         return np.inf
-    if isinstance(design, WithChances):
+    if isinstance(design, IndependentDraws):
         # a single record in a cluster of the size with the largest share is the worst case
         single = _make_single_records(units)
         with np.errstate(invalid="ignore", divide="ignore"):
-            shares = _evaluate_per(metric, single.column) / total / design.chances(single)
+            shares = _evaluate_per(metric, single.column) / total / design.selection_probabilities(single)
         return float(np.nanmax(shares))
     return 1.0 if _is_constant(size) and np.allclose(size.sum(axis=-1), total, rtol=1e-9, atol=0) else np.inf
 

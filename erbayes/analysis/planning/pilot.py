@@ -60,11 +60,11 @@ def _compute_chances(
     if isinstance(design, SelectedBySize):
         source.expansion.need_reached(RECORDS)
         return design.selection(units.size, units)
-    source.expansion.need_reached(design.chance)
+    source.expansion.need_reached(design.probability)
     planned = replace(source.expansion, unreached=unreached(design.undrawn_sizes(units), units))
     for column in columns_of(metrics)[0]:
         planned.need_reached(column)
-    return design.chances(units)
+    return design.selection_probabilities(units)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
