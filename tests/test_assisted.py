@@ -734,7 +734,7 @@ def test_pictures_reports_and_tables_take_them():
     table = engine.side_by_side({"default": eb.engine.taylor(SAMPLE, PR), "assisted": found}, PR).table()
     np.testing.assert_allclose(table[table["method"] == "assisted"]["sd"], found.sd)
     assert "<th>assisted</th>" in report(SAMPLE, PR, engines={"assisted": one})
-    plots.forest(found, ax=Figure().subplots())
+    plots.draw_forest(found, ax=Figure().subplots())
     assert (found.interval(kind=eb.intervals.WALD) != found.interval()).all()
     assert repr(one) == repr(eb.auxiliary.Assisted(second())) != repr(eb.auxiliary.Assisted(second(TRUTH)))
 

@@ -24,7 +24,7 @@ SHOWN = 3
 """Metrics of a curve that are drawn by default, since bands of more hide each other."""
 
 
-def curve(
+def draw_curve(
     result: Curve, metrics: Wanted | None = None, *, level: float = 0.95, ax: Axes | None = None
 ) -> Axes:
     """Draw metrics over thresholds, each with the band that covers all its thresholds at once.
@@ -44,7 +44,7 @@ def curve(
     return ax
 
 
-def track(
+def draw_track(
     result: Comparison, metrics: Wanted | None = None, *, level: float = 0.95, ax: Axes | None = None
 ) -> Axes:
     """Draw metrics over releases in order, each with the band that covers all releases at once.
@@ -54,7 +54,7 @@ def track(
     result : Comparison
         From `erbayes.compare`, whose predictions are the releases.
     metrics, level, ax
-        As in `curve`.
+        As in `draw_curve`.
     """
     names, p = [metric.name for metric in result.metrics], len(result.predictions)
     tables = {}
@@ -66,7 +66,7 @@ def track(
     return ax
 
 
-def stages(result: Stages, *, ax: Axes | None = None) -> Axes:
+def draw_stages(result: Stages, *, ax: Axes | None = None) -> Axes:
     """Draw one bar of all true links, by what becomes of them (see `erbayes.stages`)."""
     ax, start = axes_of(ax, 1.3), 0.0
     for i, (name, share) in enumerate(zip(FOUND, result.joint.estimate.tolist(), strict=False)):
@@ -91,7 +91,9 @@ def _draw_bands(x: FloatArray, tables: Mapping[str, pd.DataFrame], level: float,
     return ax
 
 
-def calibration(result: LabelledPairs | ScoredEdges, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
+def draw_calibration(
+    result: LabelledPairs | ScoredEdges, *, level: float = 0.95, ax: Axes | None = None
+) -> Axes:
     """Draw the share of right pairs in each band, the loosest first (see `erbayes.pairs`).
 
     Grey bars are the scores of each band if they lie between 0 and 1, as probabilities do. Points beside
@@ -104,7 +106,7 @@ def calibration(result: LabelledPairs | ScoredEdges, *, level: float = 0.95, ax:
     >>> edges = pd.DataFrame({"l": ["a", "b", "d"], "r": ["b", "c", "e"], "weight": [9.0, 2.0, 4.0]})
     >>> answers = eb.pairs.draw(edges, 4, records=list("abcdef"), seed=1, bands=[9, 2])
     >>> found = eb.pairs.estimate(edges, answers.assign(same=answers.band > 2), records=list("abcdef"))
-    >>> calibration(found, ax=Figure().subplots()).get_lines()[0].get_ydata()
+    >>> draw_calibration(found, ax=Figure().subplots()).get_lines()[0].get_ydata()
     array([0., 1.])
     """
     table, ax = result.bands(level)[::-1], axes_of(ax)

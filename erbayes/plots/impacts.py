@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def errors(found: Impact, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
+def draw_errors(found: Impact, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
     """Draw how far each number of the predicted clusters is from the truth, in percent of the estimate."""
     table = found.table(level)
     percent = 100 / table["estimate"].abs()

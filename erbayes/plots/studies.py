@@ -24,11 +24,11 @@ def _name_cells(table: pd.DataFrame) -> pd.Series:
     return first.str.cat(pd.concat(others, axis=1), sep=", ") if others else first
 
 
-def estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
+def draw_estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
     """Draw the estimates of each estimator in every cell of a study, and the truth of the cell.
 
     Thin lines hold the middle 95 % of the estimates, thick ones the middle half; markers are medians.
-    For a single cell `sampling_distribution` shows more. Failures are left out.
+    For a single cell `draw_sampling_distribution` shows more. Failures are left out.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def coverage(table: pd.DataFrame, level: float = 0.95, ax: Axes | None = None) -> Axes:
+def draw_coverage(table: pd.DataFrame, level: float = 0.95, ax: Axes | None = None) -> Axes:
     """Draw the coverage of each estimator's intervals in every cell, with 2 Monte Carlo standard errors.
 
     Estimators without an interval are left out.
@@ -88,7 +88,7 @@ def coverage(table: pd.DataFrame, level: float = 0.95, ax: Axes | None = None) -
     return ax
 
 
-def tipping(grid: Grid, metric: str, under: float, *, ax: Axes | None = None) -> Axes:
+def draw_tipping(grid: Grid, metric: str, under: float, *, ax: Axes | None = None) -> Axes:
     """Draw a metric over shares missed and kept, as contours. It is under a value beyond the bold line.
 
     Parameters
