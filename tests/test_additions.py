@@ -30,7 +30,7 @@ from erbayes.labels import Poisson, Records
 from erbayes.metrics import intervals
 from erbayes.metrics.unseen import Unseen
 from erbayes.report import report
-from erbayes.study import Entities, draw_samples, study
+from erbayes.study import UniformEntities, draw_samples, study
 from erbayes.study import populations as sim
 
 bootstrap_room = import_module("erbayes.engine.replicates")
@@ -103,7 +103,7 @@ PLANNED = {eb.UniformRecords, eb.UniformClusters, eb.design.BySize, eb.design.By
 WITH_MODEL = {eb.UniformRecords, eb.UniformClusters, eb.DistinctEntities, eb.design.BySize}
 STUDIED = {
     eb.UniformRecords: Records(),
-    eb.UniformClusters: Entities(),
+    eb.UniformClusters: UniformEntities(),
     eb.design.ByPredictedSize: sampling.RootSize(),
     eb.design.PoissonRecords: Poisson(sampling.RootSize()),
 }

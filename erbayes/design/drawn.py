@@ -140,7 +140,7 @@ def real_numbers(values: Any, what: str) -> FloatArray:
         raise DataError(f"{what} must be numbers: {error}") from error
 
 
-def need_positive(p: FloatArray, unit: IntArray, units: Units) -> None:
+def refuse_unreachable(p: FloatArray, unit: IntArray, units: Units) -> None:
     """Refuse draws of units that have chance 0."""
     if len(never := np.unique(unit[p[unit] <= 0])):
         raise DataError(

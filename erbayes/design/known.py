@@ -20,9 +20,9 @@ from .drawn import (
     FPC,
     Ids,
     need_distinct,
-    need_positive,
     numbers_by_id,
     real_numbers,
+    refuse_unreachable,
     single_stratum,
     unbiased_fpc,
     unit_of_draws,
@@ -272,7 +272,7 @@ class KnownSelection:
 
     def expand(self, units: Units) -> Expansion:
         unit, p = unit_of_draws(units, self.draws), self.selection_probabilities(units)
-        need_positive(p, unit, units)
+        refuse_unreachable(p, unit, units)
         never = unreached(self.undrawn_sizes(units), units)
         return Expansion(unit, 1 / (len(unit) * p[unit]), True, single_stratum(len(unit)), never)
 

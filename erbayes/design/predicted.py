@@ -20,7 +20,7 @@ from .._internal.errors import DataError, NotIdentified, Remedy, need, number, r
 from ..metrics.columns import ClusterSum
 from ..units.units import KnownTotals, Units
 from .contract import Expansion
-from .drawn import Ids, need_positive, real_numbers, single_stratum, unit_of_draws, unreached
+from .drawn import Ids, real_numbers, refuse_unreachable, single_stratum, unit_of_draws, unreached
 from .variance import HartleyRaoDraws, PoissonDraws
 
 
@@ -91,7 +91,7 @@ class ByPredictedSize:
     def expand_draws(self, units: Units, unit: IntArray) -> Expansion:
         """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
         n, p = unit.shape[-1], self.selection_probabilities(units)
-        need_positive(p, unit, units)
+        refuse_unreachable(p, unit, units)
         never = unreached(self.undrawn_sizes(units), units)
         return Expansion(unit, 1 / (n * p[unit]), True, single_stratum(n), never)
 
@@ -158,7 +158,7 @@ class PoissonRecords:
 
     def expand(self, units: Units) -> Expansion:
         unit, p = unit_of_draws(units, None), self.included(units)
-        need_positive(p, unit, units)
+        refuse_unreachable(p, unit, units)
         never = undrawn_sizes(self.probability, known_sizes(units, self.drawn_from))
         return Expansion(unit, 1 / p, True, PoissonDraws(p), unreached(never, units))
 
@@ -204,7 +204,7 @@ class SystematicRecords:
         outside = ~((inclusion > 0) & (inclusion <= 1))
         refuse_cases(inclusion[outside], "inclusion must lie in (0, 1]; {n} do not:")
         p = n * units.column(self.probability) / total
-        need_positive(p, unit, units)
+        refuse_unreachable(p, unit, units)
         of_size = n * self.probability.phi(known.size) / total
         variance = HartleyRaoDraws(inclusion, float((known.size * known.count) @ of_size**2))
         never = unreached(undrawn_sizes(self.probability, known), units)

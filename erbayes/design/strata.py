@@ -18,8 +18,8 @@ from .contract import Expansion, IndependentDraws
 from .drawn import (
     FPC,
     need_fpc,
-    need_positive,
     need_room,
+    refuse_unreachable,
     series_by_id,
     unbiased_fpc,
     unit_of_draws,
@@ -174,7 +174,7 @@ class Pooled:
         unit = unit_of_draws(units, [u for draws in kept for u in draws])
         parts = np.flatnonzero(n)
         expected = self.expected(units, n[parts])
-        need_positive(expected, unit, units)
+        refuse_unreachable(expected, unit, units)
         stratum = np.repeat(np.arange(len(parts)), n[parts])
         # a size is out of reach only if no part draws it
         never = set.intersection(*(set(self.parts[int(t)].undrawn_sizes(units).tolist()) for t in parts))

@@ -23,7 +23,7 @@ from ..metrics.moves import Moves
 from ..metrics.totals import count_clusters_in_error
 from ..metrics.uncertain import Draws, Normal, stacked
 from ..metrics.unseen import Unseen
-from ..units.shared import Overlaps, Shared
+from ..units.shared import Overlap, Overlaps
 from ..units.units import KnownTotals
 from .closed_form import columns_of, linearise
 from .replicates import Replicates
@@ -78,7 +78,7 @@ def subtract(
 
 
 def _move(
-    difference: Normal, first: _Side, second: _Side, metrics: Sequence[Metric], shared: Shared | None
+    difference: Normal, first: _Side, second: _Side, metrics: Sequence[Metric], shared: Overlap | None
 ) -> Normal:
     """Return the differences of two predictions with the gains and losses of draws."""
     variance, effective = first.sample.expansion.variance, difference.unseen.effective
@@ -123,7 +123,7 @@ def _measure_reach(first: Normal, second: Normal, metrics: Sequence[Metric]) -> 
 
 
 def _measure_out_of_reach(
-    first: _Side, second: _Side, shared: Shared | None
+    first: _Side, second: _Side, shared: Overlap | None
 ) -> tuple[FloatArray, FloatArray]:
     """Return the largest share of links out of reach, (k,), and parts of what they can move, (k, 2, 3).
 
@@ -150,7 +150,7 @@ def _measure_out_of_reach(
 
 
 def _find_certain_ends(
-    first: _Side, second: _Side, metrics: Sequence[Metric], shared: Shared | None
+    first: _Side, second: _Side, metrics: Sequence[Metric], shared: Overlap | None
 ) -> FloatArray:
     """Return ends beyond which no difference lies, whatever the truth is, (k, 2)."""
     ends = [(least - most, most - least) for least, most in first.fit.support]
@@ -164,7 +164,7 @@ def _find_certain_ends(
 
 
 def _bound_by_shared(
-    metric: Metric, first: KnownTotals, second: KnownTotals, shared: Shared
+    metric: Metric, first: KnownTotals, second: KnownTotals, shared: Overlap
 ) -> tuple[float, float] | None:
     """Return the ends of a difference that what both predictions share allows; None if it allows any."""
     # records in clusters that are in both predictions have the same values

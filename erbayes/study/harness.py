@@ -85,7 +85,7 @@ class OwnPlan(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Entities:
+class UniformEntities:
     """Plan of a study: entities drawn uniformly, which takes a population whose entities are known.
 
     They are drawn with replacement, so that repeats stay draws.
@@ -94,7 +94,7 @@ class Entities:
     --------
     >>> from erbayes.study import populations
     >>> people = populations.simulate(populations.Zeta(2.5, 30), populations.Splits(0.2), 100, rng=1)
-    >>> (sample,) = draw_samples(Entities(), people.units, 5, 1, np.random.default_rng(1)).separate
+    >>> (sample,) = draw_samples(UniformEntities(), people.units, 5, 1, np.random.default_rng(1)).separate
     >>> len(sample.design.draws)
     5
     """
@@ -110,7 +110,7 @@ def draw_samples(
 
     Parameters
     ----------
-    plan : plan of `erbayes.labels`, Entities or OwnPlan
+    plan : plan of `erbayes.labels`, UniformEntities or OwnPlan
         `Records()` and other plans with chances by predicted size draw records with replacement, and take the
         entity of each. `Poisson` draws each record independently, n in expectation.
     units : Units
@@ -133,7 +133,7 @@ def draw_samples(
     if isinstance(plan, type) or not (isinstance(plan, Poisson | BySize) or hasattr(plan, "draw_samples")):
         raise DataError(
             f"a study draws by chances of predicted size, such as Records() or RootSize(), by Poisson(), by "
-            f"Entities(), or by an object with a method draw_samples, not by {plan!r}"
+            f"UniformEntities(), or by an object with a method draw_samples, not by {plan!r}"
         )
     if isinstance(plan, Poisson):
         design = PoissonRecords(_find_chance_column(plan.of, units), n)
@@ -220,7 +220,7 @@ def study(
     Parameters
     ----------
     populations : mapping, name -> Population
-    plans : mapping, name -> plan of `erbayes.labels`, Entities or OwnPlan
+    plans : mapping, name -> plan of `erbayes.labels`, UniformEntities or OwnPlan
         See `draw_samples`.
     sizes : sequence of int
         Numbers of draws.

@@ -155,11 +155,11 @@ class Facts:
                 whole = [p for p in whole if self._determines(p, pairs, rows)]
         return [(p.left, p.right, p.of_two) for p in chosen or whole]
 
-    def _list_held(self, pairs: Sequence[Pair]) -> list[Pair]:
+    def _list_held(self, pairs: Sequence[ColumnPair]) -> list[ColumnPair]:
         """Return the pairs of columns of which both have listed records."""
         return [p for p in pairs if self.holds_records(p.left) and self.holds_records(p.right)]
 
-    def _determines(self, pair: Pair, others: Sequence[Pair], rows: pd.DataFrame) -> bool:
+    def _determines(self, pair: ColumnPair, others: Sequence[ColumnPair], rows: pd.DataFrame) -> bool:
         """Return whether equal ids have equal values in each other pair of columns."""
         origin = self.find_origin()
 
@@ -182,7 +182,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ColumnPair:
     """Two columns with one attribute, `stem`, of both records; `of_two`: names tell of two tables."""
 
     left: Any
@@ -191,17 +191,19 @@ class Pair:
     of_two: bool
 
 
-def pair_columns(columns: Sequence[Any]) -> list[Pair]:
+def pair_columns(columns: Sequence[Any]) -> list[ColumnPair]:
     """Return the pairs of columns whose names differ by a mark of the left and the right record."""
-    by_name, pairs = {str(c).lower(): c for c in columns}, dict[tuple[Any, Any], Pair]()
+    by_name, pairs = {str(c).lower(): c for c in columns}, dict[tuple[Any, Any], ColumnPair]()
     for name, column in by_name.items():
         for one, other in SIDES:
             if name.endswith(one) and (mate := by_name.get(name.removesuffix(one) + other)) is not None:
-                pairs.setdefault((column, mate), Pair(column, mate, plain(name.removesuffix(one)), False))
+                pairs.setdefault(
+                    (column, mate), ColumnPair(column, mate, plain(name.removesuffix(one)), False)
+                )
         for one, other in FRONTS:
             if name.startswith(one) and (mate := by_name.get(other + name.removeprefix(one))) is not None:
                 stem = plain(name.removeprefix(one))
-                pairs.setdefault((column, mate), Pair(column, mate, stem, name.startswith(TWO_TABLES)))
+                pairs.setdefault((column, mate), ColumnPair(column, mate, stem, name.startswith(TWO_TABLES)))
     return list(pairs.values())
 
 

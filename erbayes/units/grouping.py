@@ -134,7 +134,7 @@ def piece_values(variable: Variable, of: Of, units: Grouped) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Predicted:
+class GroupedClusters:
     """The records of each group in each predicted cluster, (t,), or in `count` clusters that are alike.
 
     `m`, `count` (clusters,); `place` (p,): predicted cluster of each piece.
@@ -148,7 +148,7 @@ class Predicted:
     place: IntArray
 
     @classmethod
-    def of(cls, cluster: IntArray, group: IntArray, groups: int, place: IntArray) -> Predicted:
+    def of(cls, cluster: IntArray, group: IntArray, groups: int, place: IntArray) -> GroupedClusters:
         """Count records, each of which has a predicted cluster and a group."""
         key, n = np.unique(cluster * groups + group, return_counts=True)
         m = np.bincount(cluster).astype(float)
@@ -171,7 +171,7 @@ class Grouping:
     variable: str
     values: pd.Index
     counted: FloatArray
-    predicted: Predicted | None = None
+    predicted: GroupedClusters | None = None
     unknown: int = 0
 
     def take(self, piece: IntArray) -> Grouping:
@@ -188,7 +188,7 @@ class Grouping:
         place = np.unique(cluster, return_inverse=True)[1]
         n = self.counted[group, piece]
         m = np.bincount(place[piece], n)
-        return replace(self, predicted=Predicted(place[piece], group, n, m, np.ones(len(m)), place))
+        return replace(self, predicted=GroupedClusters(place[piece], group, n, m, np.ones(len(m)), place))
 
     def domains(self) -> list[Domain]:
         """Return each value as a domain."""
@@ -207,7 +207,7 @@ class Grouping:
         """Return the records of a domain in each piece, (p,)."""
         return np.asarray(self.counted[self._mark_members(domain)].sum(axis=0))
 
-    def _count_all_records(self) -> Predicted:
+    def _count_all_records(self) -> GroupedClusters:
         what = f"totals by {self.variable}, and links inside its groups, need"
         if self.unknown:
             raise NotIdentified(

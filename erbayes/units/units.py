@@ -20,7 +20,7 @@ from .._internal.errors import DataError, NotIdentified, member, need
 from ..metrics.columns import COLUMNS, RECORDS, ClusterSum, Column, Domain, InDomain, Links
 from .clustering import Clustering
 from .frame import FrameFacts
-from .grouping import Grouping, Of, Predicted, Variable, piece_values
+from .grouping import GroupedClusters, Grouping, Of, Variable, piece_values
 from .lookup import look_up
 
 
@@ -347,7 +347,7 @@ def _make_grouping(units: Units, groups: Any, of: Of | str, prediction: Any, nam
     return Grouping(variable.name, variable.values, counted, predicted)
 
 
-def _count_predicted(units: Units, variable: Variable, prediction: Any) -> Predicted:
+def _count_predicted(units: Units, variable: Variable, prediction: Any) -> GroupedClusters:
     """Return the records of each group in each predicted cluster."""
     clustering = units.whole_prediction(
         prediction,
@@ -360,7 +360,7 @@ def _count_predicted(units: Units, variable: Variable, prediction: Any) -> Predi
     place[units.piece_of] = clustering.codes[position]
     if (position < 0).any() or (clustering.sizes[place] != units.m).any():
         raise DataError("this prediction is not the one that the sample was counted on")
-    return Predicted.of(clustering.codes, codes, len(variable.values), place)
+    return GroupedClusters.of(clustering.codes, codes, len(variable.values), place)
 
 
 def _restrict_units(units: Units, domain: Domain, links: Links) -> Units:
