@@ -9,7 +9,7 @@ import numpy as np
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import NotIdentified, head
-from ..metrics.columns import Column
+from ..metrics.columns import Column, Pieces
 from ..units.units import Units
 from .variance import Variance
 
@@ -19,7 +19,7 @@ class Expansion:
     """Draws with their weights and their variance. The sum of weight × column over draws estimates a total.
 
     `unit`, `weight` (..., n): position of the unit of each draw, and the units that it stands for;
-    `absolute`: false if weights are known only up to a common factor; `unreached`: imagined units of every
+    `absolute`: false if weights are known only up to a common factor; `unreached`: pseudo-units of every
     kind that the design never draws, or None.
     """
 
@@ -27,7 +27,7 @@ class Expansion:
     weight: FloatArray
     absolute: bool
     variance: Variance
-    unreached: Units | None = None
+    unreached: Pieces | None = None
 
     def need_reached(self, column: Column) -> None:
         """Refuse a column that counts on units which the design never draws."""

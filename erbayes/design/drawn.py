@@ -10,6 +10,7 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, head, need, need_object, number, refuse_cases, whole
+from ..metrics.columns import Pieces
 from ..units.ids import as_index, kind
 from ..units.units import Units
 from .variance import StratifiedDraws
@@ -149,21 +150,17 @@ def refuse_unreachable(p: FloatArray, unit: IntArray, units: Units) -> None:
         )
 
 
-def imagined(size: Sequence[float] | FloatArray, by_entity: bool) -> Units:
-    """Make units of every kind whose records are all in predicted clusters of these sizes, (s,)."""
+def make_unreached(sizes: FloatArray, units: Units) -> Pieces | None:
+    """Return pseudo-units of every kind in predicted clusters of `sizes`, which are never drawn, or None."""
+    if not len(sizes):
+        return None
     rows = list[tuple[float, float, float, int]]()  # records of piece, entity and cluster; number of pieces
-    for s in size:
-        if by_entity:  # a whole cluster, a single record, and two and three records in as many clusters
+    for s in sizes:
+        if units.by_entity:
+            # an entity of all s records, a singleton, and two and three records in as many clusters
             rows += [(s, s, s, 1), (1, 1, s, 1), (1, 2, s, 2), (1, 3, s, 3)]
         else:  # one entity, as many as there are records, and a part of a larger one
             rows += [(s, s, s, 1), (1, 1, s, int(s)), (s, s + 1, s, 1)]
-    pieces = np.array([row[3] for row in rows])
-    unit = np.repeat(np.arange(len(rows)), pieces)
+    unit = np.repeat(np.arange(len(rows)), [row[3] for row in rows])
     n, N, m = np.array([row[:3] for row in rows], dtype=float)[unit].T
-    ids, cluster = pd.RangeIndex(len(rows)), np.arange(len(unit))
-    return Units(ids, unit, unit, n, N, m, cluster, None, by_entity, imagined=True)
-
-
-def unreached(sizes: FloatArray, units: Units) -> Units | None:
-    """Return imagined units of the predicted sizes that are never drawn, or None if there is no such size."""
-    return imagined(sizes, units.by_entity) if len(sizes) else None
+    return Pieces(None, unit, unit, n, N, m, by_entity=units.by_entity)

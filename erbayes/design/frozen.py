@@ -9,7 +9,7 @@ import numpy as np
 from .._internal.errors import DataError, Remedy, need, refuse_cases
 from ..units.units import Units
 from .contract import Design, Expansion
-from .drawn import unreached
+from .drawn import make_unreached
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +64,7 @@ class FrozenWeights:
         if never is not None and not _is_same(units, self.drawn_from):
             # records that are never drawn may be in clusters of any size here
             sizes = np.unique(units.m) if units.known is None else units.known.size
-            never = unreached(sizes, units)
+            never = make_unreached(sizes, units)
         return replace(expansion, unit=position[expansion.unit], unreached=never)
 
 

@@ -19,6 +19,7 @@ from .contract import Expansion
 from .drawn import (
     FPC,
     Ids,
+    make_unreached,
     need_distinct,
     numbers_by_id,
     real_numbers,
@@ -26,7 +27,6 @@ from .drawn import (
     single_stratum,
     unbiased_fpc,
     unit_of_draws,
-    unreached,
 )
 from .variance import HartleyRaoDraws, PoissonDraws, Variance
 
@@ -273,7 +273,7 @@ class KnownSelection:
     def expand(self, units: Units) -> Expansion:
         unit, p = unit_of_draws(units, self.draws), self.selection_probabilities(units)
         refuse_unreachable(p, unit, units)
-        never = unreached(self.undrawn_sizes(units), units)
+        never = make_unreached(self.undrawn_sizes(units), units)
         return Expansion(unit, 1 / (len(unit) * p[unit]), True, single_stratum(len(unit)), never)
 
 
@@ -318,7 +318,7 @@ class KnownInclusion:
             raise DataError(f"{repeats} units are listed twice, but the design has no repeats")
         p = numbers_by_id(self.inclusion, units.ids[unit], "inclusion", "units")
         refuse_cases(p[~((p > 0) & (p <= 1))], "inclusion must lie in (0, 1]; {n} do not:")
-        never = unreached(np.asarray(self.never, dtype=float), units)
+        never = make_unreached(np.asarray(self.never, dtype=float), units)
         return Expansion(unit, 1 / p, True, self._make_variance(p), never)
 
     def _make_variance(self, p: FloatArray) -> Variance:

@@ -20,7 +20,7 @@ from .._internal.errors import DataError, NotIdentified, Remedy, need, number, r
 from ..metrics.columns import ClusterSum
 from ..units.units import KnownTotals, Units
 from .contract import Expansion
-from .drawn import Ids, real_numbers, refuse_unreachable, single_stratum, unit_of_draws, unreached
+from .drawn import Ids, make_unreached, real_numbers, refuse_unreachable, single_stratum, unit_of_draws
 from .variance import HartleyRaoDraws, PoissonDraws
 
 
@@ -92,7 +92,7 @@ class ByPredictedSize:
         """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
         n, p = unit.shape[-1], self.selection_probabilities(units)
         refuse_unreachable(p, unit, units)
-        never = unreached(self.undrawn_sizes(units), units)
+        never = make_unreached(self.undrawn_sizes(units), units)
         return Expansion(unit, 1 / (n * p[unit]), True, single_stratum(n), never)
 
 
@@ -160,7 +160,7 @@ class PoissonRecords:
         unit, p = unit_of_draws(units, None), self.included(units)
         refuse_unreachable(p, unit, units)
         never = undrawn_sizes(self.probability, known_sizes(units, self.drawn_from))
-        return Expansion(unit, 1 / p, True, PoissonDraws(p), unreached(never, units))
+        return Expansion(unit, 1 / p, True, PoissonDraws(p), make_unreached(never, units))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -207,5 +207,5 @@ class SystematicRecords:
         refuse_unreachable(p, unit, units)
         of_size = n * self.probability.phi(known.size) / total
         variance = HartleyRaoDraws(inclusion, float((known.size * known.count) @ of_size**2))
-        never = unreached(undrawn_sizes(self.probability, known), units)
+        never = make_unreached(undrawn_sizes(self.probability, known), units)
         return Expansion(unit, 1 / p[unit], True, variance, never)

@@ -17,13 +17,13 @@ from ..units.units import Units
 from .contract import Expansion, IndependentDraws
 from .drawn import (
     FPC,
+    make_unreached,
     need_fpc,
     need_room,
     refuse_unreachable,
     series_by_id,
     unbiased_fpc,
     unit_of_draws,
-    unreached,
 )
 from .variance import StratifiedDraws
 
@@ -179,4 +179,5 @@ class Pooled:
         # a size is out of reach only if no part draws it
         never = set.intersection(*(set(self.parts[int(t)].undrawn_sizes(units).tolist()) for t in parts))
         variance = StratifiedDraws(stratum, np.ones(len(parts)))
-        return Expansion(unit, 1 / expected[unit], True, variance, unreached(np.array(sorted(never)), units))
+        unreached = make_unreached(np.array(sorted(never)), units)
+        return Expansion(unit, 1 / expected[unit], True, variance, unreached)

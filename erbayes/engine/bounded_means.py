@@ -217,7 +217,7 @@ def _find_known_per(sample: Sample, metric: Metric) -> float | None:
 
 
 def _make_single_records(units: Units) -> Units:
-    """Return imagined units of one record, one in a cluster of each predicted size."""
+    """Return units of one record, which nobody drew, one in a cluster of each predicted size."""
     m = units.m if units.known is None else units.known.size
     at, one = np.arange(len(m)), np.ones(len(m))
     return replace(
@@ -229,8 +229,8 @@ def _bound_share(sample: Sample, metric: Metric, size: FloatArray) -> float:
     """Return the largest share that a draw can have, over the mean share; ∞ if it is not known."""
     units, design = sample.units, sample.design
     if isinstance(design, SelectedBySize):
-        # sampled units may have equal shares by chance, so that imagined ones must have them too
-        stock = units.stock()
+        # sampled units may have equal shares by chance, so that pseudo-units must have them too
+        stock = units.pseudo_units()
         equal = _is_constant(_evaluate_per(metric, stock.column) / design.selection(stock.size, units))
         return 1.0 if equal and _is_constant(size) else np.inf
     total = _find_known_per(sample, metric)

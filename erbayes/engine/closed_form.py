@@ -71,7 +71,7 @@ def taylor(sample: Sample, metrics: Wanted = USUAL) -> Totals:
 
 def _evaluate_stock(sample: Sample, columns: Sequence[Column]) -> FloatArray:
     """Return columns of the stock entities, (4, k); NaN for a column that only the sampled units have."""
-    stock = sample.units.stock()
+    stock = sample.units.pseudo_units()
     counted = np.full((len(stock), len(columns)), np.nan)
     for j, column in enumerate(columns):
         with suppress(NotIdentified):

@@ -228,7 +228,7 @@ def _make_grouping(
     name = prediction.groups.name
     codes = np.array(list(values.values()), dtype=np.int64)
     variable = Variable(name, pd.Index(list(values)), codes, prediction.groups.values)
-    counted, predicted = piece_values(variable, Of.RECORDS, units), None
+    counted, predicted = piece_values(variable, Of.RECORDS, units, units.piece_of), None
     if found.predicted is not None and units.population is not None:
         place = np.zeros(len(units.n), dtype=np.int64)
         place[units.piece_of] = kinds.loc[units.piece_of.index]

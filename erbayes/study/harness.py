@@ -140,7 +140,7 @@ def draw_samples(
         taken = rng.random((samples, len(units))) < design.included(units)
         return Samples(units, design, [np.flatnonzero(row) for row in taken])
     if isinstance(plan, Records):
-        before = units.records_before
+        before = np.append(0, np.cumsum(units.size.astype(np.int64)))  # records in the units before each one
         record = rng.integers(before[-1], size=(samples, n))
         return Samples(units, UniformRecords(), np.searchsorted(before, record, side="right") - 1)
     if isinstance(plan, BySize):

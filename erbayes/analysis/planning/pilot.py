@@ -17,7 +17,7 @@ from ..._internal.arrays import FloatArray, floats
 from ..._internal.errors import DataError, need, need_object
 from ...design import ByPredictedSize, UniformClusters
 from ...design.contract import SelectedBySize
-from ...design.drawn import unreached
+from ...design.drawn import make_unreached
 from ...design.sample import Sample
 from ...engine.closed_form import columns_of, taylor
 from ...metrics.columns import RECORDS, Known
@@ -61,7 +61,7 @@ def _compute_chances(
         source.expansion.need_reached(RECORDS)
         return design.selection(units.size, units)
     source.expansion.need_reached(design.probability)
-    planned = replace(source.expansion, unreached=unreached(design.undrawn_sizes(units), units))
+    planned = replace(source.expansion, unreached=make_unreached(design.undrawn_sizes(units), units))
     for column in columns_of(metrics)[0]:
         planned.need_reached(column)
     return design.selection_probabilities(units)
