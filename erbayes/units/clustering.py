@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -49,8 +50,9 @@ def refuse_none(what: str, sizes: Mapping[Any, int], records: int, remedy: Remed
         )
 
 
-def _refuse_unclustered(records: pd.Index, codes: IntArray, clusters: pd.Index, what: str) -> None:
+def _refuse_unclustered(clustering: Clustering, what: str) -> None:
     """Refuse records that share an id which stands for no cluster, unless it is the id of one of them."""
+    records, clusters = clustering.records, clustering.clusters
     known = kind(clusters) if len(clusters) else ""
     none = no_cluster_ids(known)
     if isinstance(clusters.dtype, np.dtype) and clusters.dtype.kind == "u":
@@ -58,15 +60,15 @@ def _refuse_unclustered(records: pd.Index, codes: IntArray, clusters: pd.Index, 
     at = np.flatnonzero(are_listed(clusters, none))
     if not len(at):
         return
-    sizes = np.bincount(codes, minlength=len(clusters))
-    found = standing_for_none(dict(zip(clusters[at].tolist(), sizes[at].tolist(), strict=True)))
-    if "0" in found and what.endswith("labels") and _is_number_among_others(clusters, sizes):
-        del found["0"]
-    if found and kind(records) == known:
-        named = np.flatnonzero(records.isin(list(found)))
-        own = clusters[codes[named]][clusters[codes[named]] == records[named]]
-        found = {id: size for id, size in found.items() if id not in own}
-    refuse_none(f"cluster ids of the {what}", found, len(records), Remedy.ANY_ID)
+    sizes = clustering.sizes
+    nulls = standing_for_none(dict(zip(clusters[at].tolist(), sizes[at].tolist(), strict=True)))
+    if "0" in nulls and what.endswith("labels") and _is_number_among_others(clusters, sizes):
+        del nulls["0"]
+    if nulls and kind(records) == known:
+        named = np.flatnonzero(records.isin(list(nulls)))
+        cluster = clusters[clustering.codes[named]]
+        nulls = {id: size for id, size in nulls.items() if id not in cluster[cluster == records[named]]}
+    refuse_none(f"cluster ids of the {what}", nulls, len(records), Remedy.ANY_ID)
 
 
 def _is_number_among_others(clusters: pd.Index, sizes: IntArray) -> bool:
@@ -112,7 +114,7 @@ RECORDS = Named(links=False)
 """What is said of a table by those who give it as a clustering."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Clustering:
     """A partition of records into clusters.
 
@@ -213,9 +215,10 @@ class Clustering:
             said = f"cluster ids of the {what}: {missing:,} of {len(records):,} are missing, the first in row"
             raise DataError(f"{said} {int(np.argmax(blank)) + 1:,} of the data", Remedy.BLANK)
         codes, clusters = _encode_ids(cluster, f"cluster ids of the {what}", any_id)
+        clustering = cls(records, codes, clusters)
         if not any_id:
-            _refuse_unclustered(records, codes, clusters, what)
-        return cls(records, codes, clusters)
+            _refuse_unclustered(clustering, what)
+        return clustering
 
     @classmethod
     def from_pairs(
@@ -266,10 +269,12 @@ class Clustering:
         reading = read_prediction(frame, named, listed=listed, what=what)
         return cls.read(reading, listed, any_id=any_id)
 
-    @property
+    @cached_property
     def sizes(self) -> IntArray:
-        """Return the number of records of each cluster, (K,)."""
-        return np.bincount(self.codes, minlength=len(self.clusters))
+        """Records of each cluster, (K,), counted once, since a pass over all records takes long."""
+        sizes = np.bincount(self.codes, minlength=len(self.clusters))
+        sizes.flags.writeable = False
+        return sizes
 
     def restrict(self, records: pd.Index) -> Clustering:
         """This partition of those of its records that are among `records`."""
