@@ -257,7 +257,7 @@ REFUSED = {
             ("count", lambda: labelling.annotators.rates.Recaptured("x", 1, 1), "counts must be 0 or more and finite"),
             ("share of splits", lambda: simulate.Splits("x"), r"Splits must lie in \[0, 1\]"),
             ("records", lambda: simulate.population(simulate.Zeta(2.5, 9), "x"), "records of a population must be a whole number, 1 or more"),
-            ("law", lambda: simulate.population("x", 9), "a law of sizes is an object such as Zeta.2.5, 60."),
+            ("law", lambda: simulate.population("x", 9), "a distribution of sizes is an object such as Zeta.2.5, 60."),
             ("errors", lambda: simulate.simulate(simulate.Zeta(2.5, 9), "x", 9), "errors are made by an object such as Misattribution.0.1."),
             ("missed", lambda: labelling.Annotator("x"), "missed is an object such as MissedPieces.0.1."),
         )

@@ -1,10 +1,7 @@
 """Studies by repeated sampling: how far estimates and intervals can be trusted.
 
-    study(populations, plans, sizes, estimators, metrics, repetitions=..., seed=...)
-
-`study` draws samples from populations whose truth is known, and gives each sample to every estimator. A
-*plan* of `erbayes.labels` draws the samples. An *estimator* is an engine (see
-`erbayes.engine`) with a kind of interval.
+`study` draws samples from populations whose truth is known by a *plan* of `erbayes.labels`, and gives each
+sample to every *estimator*, an engine of `erbayes.engine` with a kind of interval.
 """
 
 from __future__ import annotations
@@ -81,7 +78,7 @@ class OwnPlan(Protocol):
     """A way of drawing samples of n units from a population."""
 
     def draw_samples(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples:
-        """Draw samples of n draws each from the units of a whole population."""
+        """Draw samples of n draws each from all units of a population."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +111,7 @@ def draw_samples(
         `Records()` and other plans with chances by predicted size draw records with replacement, and take the
         entity of each. `Poisson` draws each record independently, n in expectation.
     units : Units
-        The whole population.
+        All units of the population.
 
     Raises
     ------
@@ -214,8 +211,8 @@ def study(
     """Draw samples from known populations repeatedly, and compare every estimator with the truth.
 
     All estimators receive the same samples. Each cell (population, plan, size) has its own stream of random
-    numbers, derived from `seed` and the names. Results therefore do not depend on the number of workers, or
-    on the other cells and estimators.
+    numbers, derived from `seed` and the names, so that results depend neither on the number of workers nor on
+    other cells and estimators.
 
     Parameters
     ----------
@@ -231,9 +228,8 @@ def study(
         Samples of each cell, 1 or more.
     level : float in (0, 1)
     folder : path, optional
-        Folder that keeps finished blocks of 250 repetitions, one file each. A study that was stopped
-        continues from it. A block is used again only if everything that it depends on is the same (see
-        Notes).
+        Folder of finished blocks of 250 repetitions, one file each, from which a study that was stopped
+        continues. A block is used again only if everything that it depends on is the same (see Notes).
 
     Raises
     ------
@@ -243,7 +239,7 @@ def study(
     Warns
     -----
     UserWarning
-        The folder holds finished blocks of this study that other code made.
+        The folder has finished blocks of this study that other code made.
 
     Notes
     -----
@@ -252,7 +248,7 @@ def study(
     the estimator refer. Code is compared in its compiled form, so that comments do not matter. An estimator
     that counts its calls needs a field with `repr=False`.
 
-    It runs in one process, or in as many as joblib is told: `with joblib.parallel_config(n_jobs=2): ...`.
+    Several processes share the work in a block of `with joblib.parallel_config(n_jobs=2)`.
 
     Examples
     --------
@@ -280,7 +276,7 @@ def study(
     blocks = [
         (c, first, min(BLOCK, repetitions - first)) for c in cells for first in range(0, repetitions, BLOCK)
     ]
-    keys = _key_blocks(blocks, answering, kept=folder is not None)
+    keys = _key_blocks(blocks, answering, stored=folder is not None)
     finished = _run_missing(blocks, keys, answering, StudyFolder(folder))
     truths = {name: [p.value(m) for m in metrics] for name, p in populations.items()}
     frames = [
@@ -314,9 +310,9 @@ class _Cell:
 
     def question(self, first: int, count: int, name: str, estimator: Estimator) -> str:
         """Make a digest of all that fixes a block of one estimator's runs, except code."""
-        asked = (self.population, self.content, self.plan_name, plain_repr(self.plan), self.n)
+        cell = (self.population, self.content, self.plan_name, plain_repr(self.plan), self.n)
         answering = (name, plain_repr(estimator), [m.name for m in self.metrics], self.level)
-        parts = (*asked, *answering, self.seed, first, count)
+        parts = (*cell, *answering, self.seed, first, count)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def frame(self, first: int, name: str, runs: FloatArray, truth: Sequence[float]) -> pd.DataFrame:
@@ -337,12 +333,12 @@ class _Cell:
 
 
 def _key_blocks(
-    blocks: Sequence[tuple[_Cell, int, int]], estimators: Mapping[str, Estimator], kept: bool
+    blocks: Sequence[tuple[_Cell, int, int]], estimators: Mapping[str, Estimator], stored: bool
 ) -> list[dict[str, str]]:
-    """Return the key of each estimator in each block: all that its runs depend on, and code if it is kept."""
+    """Return the key of each estimator in each block: all that its runs depend on, and its code."""
     plans = {cell.plan_name: cell for cell, _, _ in blocks}
     code = {
-        (p, e): code_of(plans[p].plan, plans[p].metrics, estimators[e]) if kept else ""
+        (p, e): code_of(plans[p].plan, plans[p].metrics, estimators[e]) if stored else ""
         for p, e in product(plans, estimators)
     }
     return [
