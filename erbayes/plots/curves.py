@@ -27,7 +27,7 @@ SHOWN = 3
 def draw_curve(
     result: Curve, metrics: Wanted | None = None, *, level: float = 0.95, ax: Axes | None = None
 ) -> Axes:
-    """Draw metrics over thresholds, each with the band that covers all its thresholds at once.
+    """Draw metrics over thresholds, each with a simultaneous confidence band.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def draw_curve(
         Those of the curve to draw. By default its first three.
     level : float in (0, 1)
     """
-    wanted = result.metrics[:SHOWN] if metrics is None else chosen(metrics)
-    tables = {metric.name: result.table(metric, level) for metric in wanted}
+    drawn = result.metrics[:SHOWN] if metrics is None else chosen(metrics)
+    tables = {metric.name: result.table(metric, level) for metric in drawn}
     ax = _draw_bands(result.thresholds, tables, level, ax)
     ax.set_xlabel("threshold")
     return ax
@@ -47,7 +47,7 @@ def draw_curve(
 def draw_track(
     result: Comparison, metrics: Wanted | None = None, *, level: float = 0.95, ax: Axes | None = None
 ) -> Axes:
-    """Draw metrics over releases in order, each with the band that covers all releases at once.
+    """Draw metrics over releases in order, each with a simultaneous confidence band.
 
     Parameters
     ----------
@@ -96,8 +96,8 @@ def draw_calibration(
 ) -> Axes:
     """Draw the share of right pairs in each band, the loosest first (see `erbayes.pairs`).
 
-    Grey bars are the scores of each band if they lie between 0 and 1, as probabilities do. Points beside
-    their bar are those of scores that promise too much or too little.
+    Grey bars are the scores of each band if all are between 0 and 1, as probabilities are. A point outside
+    its bar is the share of a band whose scores are too high or too low.
 
     Examples
     --------

@@ -105,10 +105,10 @@ def _draw_forest(
         style = style_of(i + skipped, len(results) + skipped, label)
         offset = offsets_of(len(results))[i]
         for panel, block in zip(panels, blocks, strict=True):
-            own = table[table.index.isin(block)]
-            y = np.array([block.index(name) for name in own.index]) + offset
-            panel.hlines(y, own["lower"], own["upper"], color=style["color"])
-            panel.plot(own["estimate"], y, **style)
+            rows = table[table.index.isin(block)]
+            y = np.array([block.index(name) for name in rows.index]) + offset
+            panel.hlines(y, rows["lower"], rows["upper"], color=style["color"])
+            panel.plot(rows["estimate"], y, **style)
     for panel in panels:
         round_ticks(panel)
     panels[-1].set_xlabel(f"estimate and {100 * level:g} % interval")
