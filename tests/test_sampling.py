@@ -308,7 +308,7 @@ def test_the_first_third_of_the_draws_estimates_without_bias(plan, n):
 def test_poisson_draws_that_were_left_out_by_chance():
     units = eb.measure(PRED, TRUE)
     total = sum(s - 1 for s in M.values())
-    design = eb.design.PoissonRecords(eb.columns.PREDICTED_LINKS, 8, kept=0.5)
+    design = eb.design.PoissonRecords(eb.columns.PREDICTED_LINKS, 8, labelled=0.5)
     reached = {
         unit: 1 - np.prod([1 - 0.5 * min(1, 8 * (M[r] - 1) / total) for r, x in TRUE.items() if x == unit])
         for unit in units.ids

@@ -18,7 +18,7 @@ from .variance import Variance
 class Expansion:
     """Draws with their weights and their variance. The sum of weight × column over draws estimates a total.
 
-    `unit`, `weight` (..., n): position of the unit of each draw, and the units that it stands for;
+    `unit`, `weight` (..., n): position of the unit of each draw, and the units that it represents;
     `absolute`: false if weights are known only up to a common factor; `unreached`: pseudo-units of every
     kind that the design never draws, or None.
     """
@@ -50,7 +50,7 @@ class Design(Protocol):
 
 @runtime_checkable
 class SelectedBySize(Protocol):
-    """A design under which the chance to draw a unit depends on its size alone."""
+    """A design under which the selection probability of a unit depends on its size alone."""
 
     @property
     def without_repeats(self) -> bool:
@@ -58,17 +58,17 @@ class SelectedBySize(Protocol):
 
     @property
     def fixed_size(self) -> bool:
-        """True if the design fixes the number of draws. Else `selection` returns the chances themselves."""
+        """True if the design fixes the number of draws. Else `selection` returns inclusion probabilities."""
 
     def expand(self, units: Units) -> Expansion: ...
 
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
-        """Return the chance to draw a unit of each size, (k,), up to a factor."""
+        """Return the selection probability of a unit of each size, (k,), up to a factor."""
 
 
 @runtime_checkable
 class IndependentDraws(Protocol):
-    """A design of independent draws, each of which selects a unit with a known chance."""
+    """A design of independent draws, each of which selects a unit with a known probability."""
 
     def selection_probabilities(self, units: Units) -> FloatArray:
         """Return the probability that one draw selects each unit, (units,)."""

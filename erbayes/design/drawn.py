@@ -47,12 +47,12 @@ def unit_of_draws(units: Units, draws: Any) -> IntArray:
     listed = listed[~listed.isin(units.omitted)]
     unit = units.ids.get_indexer(listed).astype(np.int64)
     if (unit < 0).any():
-        lacking = listed[unit < 0]
-        said = f"{len(lacking)} draws name units without labels: {head(lacking)}"
-        if (own := kind(units.ids)) != (other := kind(lacking)):
+        unlabelled = listed[unit < 0]
+        said = f"{len(unlabelled)} draws name units without labels: {head(unlabelled)}"
+        if (own := kind(units.ids)) != (other := kind(unlabelled)):
             text = ".astype('Int64')" * (other == "floating") + ".astype(str)"
             said += f"; they are of type {other}, labelled units of type {own}: make text of both, {text}"
-        if units.piece_of is not None and lacking.isin(units.piece_of.index).any():
+        if units.piece_of is not None and unlabelled.isin(units.piece_of.index).any():
             said += ", which are labelled records; list the entity of each drawn record instead"
         raise DataError(said)
     undrawn = np.setdiff1d(np.arange(len(units)), unit)
@@ -142,7 +142,7 @@ def real_numbers(values: Any, what: str) -> FloatArray:
 
 
 def refuse_unreachable(p: FloatArray, unit: IntArray, units: Units) -> None:
-    """Refuse draws of units that have chance 0."""
+    """Refuse draws of units whose selection probability is 0."""
     if len(never := np.unique(unit[p[unit] <= 0])):
         raise DataError(
             f"{len(never)} drawn units have chance 0 under the design: {head(units.ids[never])}; the "

@@ -1,4 +1,4 @@
-"""Weights that stay those of the prediction which was drawn from, if another one is judged."""
+"""Weights that stay those of the prediction which was drawn from when another one is evaluated."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .drawn import make_unreached
 class FrozenWeights:
     """The draws of a design with their weights on the prediction that was drawn from.
 
-    They judge another prediction of the same records if the chance of an entity depends on the predicted
-    clusters of its records, as under `erbayes.labels.LinkEnds`.
+    They evaluate another prediction of the same records if the selection probability of an entity depends on
+    the predicted clusters of its records, as under `erbayes.labels.LinkEnds`.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class FrozenWeights:
     Raises
     ------
     DataError
-        In `expand`, if the prediction holds more records than the one that was drawn from, or if labelled
+        In `expand`, if the prediction has more records than the one that was drawn from, or if labelled
         units are in one of the two only.
 
     Examples

@@ -1,4 +1,4 @@
-"""Designs of draws with known chances: weights, functions of size, probabilities of records."""
+"""Designs of draws with known probabilities: of units, by size, or of records."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def _check_weights(units: Units, weights: Any) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownWeights:
-    """Units drawn with known chances; the weight of a unit is proportional to 1/chance.
+    """Units drawn with known probabilities, to whose inverse weights are proportional.
 
     With `population` the variance has the factor θ = 1 - n/T, which is right only for uniform draws whose
-    weights differ for another reason. `KnownInclusion` is for unequal chances without replacement.
+    weights differ for another reason. `KnownInclusion` is for unequal probabilities without replacement.
 
     Parameters
     ----------
@@ -83,18 +83,18 @@ class KnownWeights:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BySize:
-    """Units drawn with replacement, with a chance that is a known function of their size.
+    """Units drawn with replacement, with a probability that is a known function of their size.
 
     Parameters
     ----------
-    probability : callable, sizes in records -> chance up to a factor
+    probability : callable, sizes in records -> probability up to a factor
         Vectorised, positive.
     draws
         As in `UniformClusters`.
 
     Examples
     --------
-    A chance proportional to the square root of the size:
+    A probability proportional to the square root of the size:
 
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "x", 4: "x"})
@@ -131,7 +131,7 @@ class BySize:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedRecords:
-    """Records drawn with known probabilities, each with its whole unit ([B22] lemma 1).
+    """Records drawn with known probabilities, each of which leads to its unit ([B22] lemma 1).
 
     If a record of probability p_i leads to a unit of N_c records, the draw has weight 1/(n p_i N_c). If the
     probabilities of all records of the unit are known, `WeightedRecords.of` makes the weight 1/(n p_c), with
@@ -147,7 +147,7 @@ class WeightedRecords:
     absolute : bool
         True if the p_i of all records sum to 1, False if they are known only up to a factor.
     summed : bool
-        True if each probability is p_c, that of the whole unit.
+        True if each probability is p_c, that of the unit.
 
     Examples
     --------
@@ -229,14 +229,14 @@ def _order_by_draws(probability: Any, units: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownSelection:
-    """Units drawn with replacement, whose chances at one draw are known (Hansen and Hurwitz 1943).
+    """Units drawn with replacement, whose selection probabilities are known (Hansen and Hurwitz 1943).
 
-    A draw of a unit with chance p_c has weight 1/(n p_c).
+    A draw of a unit with probability p_c at one draw has weight 1/(n p_c).
 
     Parameters
     ----------
     probability : Series or mapping, unit id -> p
-        The chance of every labelled unit, in [0, 1]. The chances of all units of the population sum to 1.
+        That of every labelled unit at one draw, in [0, 1]. Those of all units of the population sum to 1.
     draws
         As in `UniformClusters`.
     never : sequence of int
@@ -257,7 +257,7 @@ class KnownSelection:
     def selection_probabilities(self, units: Units) -> FloatArray:
         p = numbers_by_id(self.probability, units.ids, "chances", "units")
         refuse_cases(p[~((p >= 0) & (p <= 1 + 1e-12))], "chances must lie in [0, 1]; {n} do not:")
-        # a chance is a quotient of two sums over records, each of which rounds once per record
+        # a probability is a quotient of two sums over records, each of which rounds once per record
         rounding = np.finfo(float).eps * max(units.population or 0, units.size.sum())
         if (total := fsum(p)) > 1 + max(rounding, 1e-12):
             raise DataError(

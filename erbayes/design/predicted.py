@@ -1,7 +1,7 @@
-"""Designs of records whose chance depends on the size of their predicted cluster alone.
+"""Designs of records whose selection probability depends on the size of their predicted cluster alone.
 
 A record in a predicted cluster of m records is drawn with probability φ(m) over the total of φ, so that the
-chance of a unit, the sum over its records, needs no more than its pieces and a column of the prediction:
+probability of a unit, the sum over its records, needs no more than its pieces and a column of the prediction:
 `RECORDS` for uniform records, `PREDICTED_LINKS` for the ends of predicted links.
 
 Sources: Hansen and Hurwitz (1943) for draws with replacement; Hájek (1964) for Poisson draws; Lavallée and
@@ -25,7 +25,7 @@ from .variance import HartleyRaoDraws, PoissonDraws
 
 
 def known_sizes(units: Units, drawn_from: KnownTotals | None) -> KnownTotals:
-    """Return the sizes of all predicted clusters, and refuse kept extra records or another prediction."""
+    """Return the sizes of all predicted clusters, refusing records outside of them and another prediction."""
     known = units.known
     if known is None or not known.singletons:
         raise NotIdentified(
@@ -43,16 +43,16 @@ def known_sizes(units: Units, drawn_from: KnownTotals | None) -> KnownTotals:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByPredictedSize:
-    """Records drawn with replacement, with a chance that depends on the size of their predicted cluster.
+    """Records drawn with replacement, with a probability by the size of their predicted cluster.
 
-    A draw of a unit has weight 1/(n p_c). Its chance p_c is the sum of φ(m) over its records, divided by the
-    total of φ over all records (Hansen and Hurwitz 1943). With `columns.PREDICTED_LINKS`, records are the
+    A draw of a unit has weight 1/(n p_c), with p_c the sum of φ(m) over its records, divided by the total
+    of φ over all records (Hansen and Hurwitz 1943). With `columns.PREDICTED_LINKS`, records are the
     ends of uniformly drawn predicted links, and pairwise precision is a plain mean of numbers in [0, 1].
 
     Parameters
     ----------
     probability : ClusterSum
-        The column whose φ is the chance of a record, up to a factor: 0 or more.
+        The column whose φ is the probability of a record, up to a factor: 0 or more.
     draws : sequence of unit ids, optional
         The unit of each drawn record, with repeats. By default each labelled unit is one draw.
     drawn_from : KnownTotals, optional
@@ -62,7 +62,7 @@ class ByPredictedSize:
     ------
     DataError, NotIdentified
         In `expand`, if a drawn unit has chance 0, if the prediction is not the one that was drawn from, or if
-        labelled records were kept that are missing in it.
+        labelled records that are missing in it were not omitted.
 
     Examples
     --------
@@ -97,18 +97,18 @@ class ByPredictedSize:
 
 
 def undrawn_sizes(chance: ClusterSum, known: KnownTotals) -> FloatArray:
-    """Return the predicted sizes whose records have chance 0."""
+    """Return the predicted sizes whose records have probability 0."""
     return np.asarray(known.size[chance.phi(known.size) == 0])
 
 
 def need_column(chance: object) -> None:
-    """Refuse a chance that is no column which the prediction fixes."""
-    need(chance, ClusterSum, "a chance is a ClusterSum, such as columns.PREDICTED_LINKS")
+    """Refuse a probability that is no column which the prediction fixes."""
+    need(chance, ClusterSum, "a probability is a ClusterSum, such as columns.PREDICTED_LINKS")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PoissonRecords:
-    """Records drawn independently, each at most once (Poisson draws), with a chance by predicted size.
+    """Records drawn independently, each at most once (Poisson draws), with a probability by predicted size.
 
     A record has the probability π_i = min(1, n φ(m)/Σφ) to be drawn, for n expected records. An entity is in
     the sample with probability π_c = 1 - Π(1 - π_i), and then has weight 1/π_c. Entities are independent, so
@@ -121,8 +121,8 @@ class PoissonRecords:
         As in `ByPredictedSize`.
     expected : float
         Expected number n of drawn records, above 0.
-    kept : float in (0, 1]
-        Share of the drawn records that were labelled, if chance alone left out the others. Each π_i is
+    labelled : float in (0, 1]
+        Share of the drawn records that were labelled, if the others were left out at random. Each π_i is
         multiplied by it.
 
     Examples
@@ -136,15 +136,15 @@ class PoissonRecords:
     probability: ClusterSum
     expected: float
     drawn_from: KnownTotals | None = None
-    kept: float = 1.0
+    labelled: float = 1.0
 
     def of_record(self, known: KnownTotals) -> Callable[[FloatArray], FloatArray]:
         """Return the function that gives π_i of a record by the size of its predicted cluster."""
         number(self.expected, "expected", lambda n: 0 < n < np.inf, "be above 0 and finite")
-        number(self.kept, "kept", lambda share: 0 < share <= 1, "lie in (0, 1]")
+        number(self.labelled, "labelled", lambda share: 0 < share <= 1, "lie in (0, 1]")
         need_column(self.probability)
         factor = self.expected / known.total(self.probability)
-        return lambda m: self.kept * np.minimum(factor * self.probability.phi(m), 1.0)
+        return lambda m: self.labelled * np.minimum(factor * self.probability.phi(m), 1.0)
 
     def included(self, units: Units) -> FloatArray:
         """Return the probability π_c of each unit to be in the sample, (units,)."""
@@ -165,7 +165,7 @@ class PoissonRecords:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SystematicRecords:
-    """Records drawn without replacement, systematically in random order, with a chance by predicted size.
+    """Records drawn systematically in random order, each once, with a probability by predicted size.
 
     A record has the probability π_i = n φ(m)/Σφ to be drawn. A draw of a unit has weight 1/Π_c, with Π_c, the
     sum of π_i over its records, the expected number of its draws. Each total is then a Horvitz-Thompson sum

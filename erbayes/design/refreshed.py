@@ -1,4 +1,4 @@
-"""Labels of an old release, topped up by a few draws among its new records."""
+"""Labels of an old release, topped up by a few draws among the records that came since."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def top_up(labels: Any, old: tuple[Any, Ids], new: tuple[Any, Ids]) -> Pooled:
             f"all {len(now):,} records of the new part are old ones: no draw was made among new ones"
         )
     inside = [look_up(records, known.records, of="part") >= 0 for records in (before, after)]
-    lost = ~(inside[0] | inside[1])
-    said = f"{{n}} of {len(lost):,} labelled records are neither old nor new, such as"
-    refuse_cases(known.records[lost], said, ": list all records, old=(ids, draws), new=(ids, draws)")
+    outside = ~(inside[0] | inside[1])
+    said = f"{{n}} of {len(outside):,} labelled records are neither old nor new, such as"
+    refuse_cases(known.records[outside], said, ": list all records, old=(ids, draws), new=(ids, draws)")
     parts = []
     for what, draws, part, records in zip(
         ("old", "new"), (old[1], new[1]), inside, (before, after), strict=True

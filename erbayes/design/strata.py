@@ -78,7 +78,7 @@ class Stratified:
             said = "{n} strata hold a single draw, such as"
             refuse_cases(names[single], said, ": merge strata or choose a rule of SingleUnit")
         fpc = np.array(
-            # a stratum that is drawn as a whole adds no variance, whatever the fpc
+            # a stratum that is drawn completely adds no variance, whatever the fpc
             [0.0 if t == k else need_fpc(int(k), int(t), self.fpc) for k, t in zip(n, T, strict=True)]
         )
         variance = StratifiedDraws(codes, fpc, rule is SingleUnit.ADJUST, T.astype(float))
@@ -112,9 +112,9 @@ class Stratified:
 class Pooled:
     """Independent draws of several parts, such as strata of records or rounds, pooled.
 
-    Each part draws with replacement and with chances of its own. A draw of a unit, which may be drawn in
-    every part, has weight 1/Σ_t n_t p_c^(t), with n_t the draws of part t, and p_c^(t) its chance at one of
-    them.
+    Each part draws with replacement and with probabilities of its own. A draw of a unit, which may be drawn
+    in every part, has weight 1/Σ_t n_t p_c^(t), with n_t the draws of part t, and p_c^(t) its probability at
+    one of them.
 
     Parameters
     ----------
@@ -153,30 +153,30 @@ class Pooled:
         p = np.array([part.selection_probabilities(units) for part in self.parts])
         return np.asarray(n @ p / n.sum())
 
-    def _keep_strata(self, units: Units) -> list[pd.Index]:
+    def _list_draws(self, units: Units) -> list[pd.Index]:
         """Return the draws of each part, without those of omitted units."""
         draws = [as_index(part.draws) for part in self.parts]
         return [of_part[~of_part.isin(units.omitted)] for of_part in draws]
 
     def expected(self, units: Units, n: IntArray) -> FloatArray:
-        """Return the expected number of draws of each unit, (units,), if the parts that hold draws had n."""
-        held = np.array([len(draws) for draws in self._keep_strata(units)])
-        held[np.flatnonzero(held)] = n
-        return np.asarray(held @ np.array([part.selection_probabilities(units) for part in self.parts]))
+        """Return the expected draws of each unit, (units,), if the parts that have draws had n."""
+        draws = np.array([len(of_part) for of_part in self._list_draws(units)])
+        draws[draws > 0] = n
+        return np.asarray(draws @ np.array([part.selection_probabilities(units) for part in self.parts]))
 
     def expand(self, units: Units) -> Expansion:
-        kept = self._keep_strata(units)
-        n = np.array([len(draws) for draws in kept])
+        draws = self._list_draws(units)
+        n = np.array([len(of_part) for of_part in draws])
         if (n == 1).any():
             raise DataError(
                 f"{int((n == 1).sum())} of {len(n)} parts hold a single draw: draw more, or merge them"
             )
-        unit = unit_of_draws(units, [u for draws in kept for u in draws])
+        unit = unit_of_draws(units, [unit for of_part in draws for unit in of_part])
         parts = np.flatnonzero(n)
         expected = self.expected(units, n[parts])
         refuse_unreachable(expected, unit, units)
         stratum = np.repeat(np.arange(len(parts)), n[parts])
-        # a size is out of reach only if no part draws it
+        # a size has probability 0 only if no part draws it
         never = set.intersection(*(set(self.parts[int(t)].undrawn_sizes(units).tolist()) for t in parts))
         variance = StratifiedDraws(stratum, np.ones(len(parts)))
         unreached = make_unreached(np.array(sorted(never)), units)

@@ -26,7 +26,7 @@ from .variance import DistinctDraws
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UniformRecords:
-    """Records drawn uniformly, each with its whole unit: a chance proportional to size.
+    """Records drawn uniformly, each of which leads to its unit, with probability proportional to size.
 
     A draw of a unit of N_c records has weight N/(n N_c), for n draws from N records ([B22]).
 
@@ -43,7 +43,7 @@ class UniformRecords:
     ------
     DataError
         In `expand`, if draws and labelled units differ, if `population` is not the number of records, or if
-        the prediction holds more than `records`.
+        the prediction has more than `records`.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Variances of designs: the covariance of totals over repeated sampling, replicates, and the jackknife.
 
-Z holds the contributions of draws to totals, one row per draw and one column per total.
+Z are the contributions of draws to totals, one row per draw and one column per total.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Variance(Protocol):
 
     @property
     def census(self) -> bool:
-        """Return whether the sample holds every unit."""
+        """Return whether all units are in the sample."""
 
     @property
     def mean_fpc(self) -> float:
@@ -232,14 +232,14 @@ class HartleyRaoDraws(_OnceDrawn):
 
     def covariance(self, residuals: FloatArray) -> FloatArray:
         """Return the covariance of totals, (k, k); NaN for a single uncertain draw."""
-        chance = self.inclusion < 1
-        z, p = residuals[chance], self.inclusion[chance]
+        uncertain = self.inclusion < 1
+        z, p = residuals[uncertain], self.inclusion[uncertain]
         n, k = z.shape
         if n == 0:
             return np.zeros((k, k))
         if n == 1:
             return np.full((k, k), np.nan)
-        half = (1 + (self.squares - (~chance).sum()) / n) / 2 - p  # 1 - π_s - π_t + Q/n as a sum of two
+        half = (1 + (self.squares - (~uncertain).sum()) / n) / 2 - p  # 1 - π_s - π_t + Q/n as a sum of two
         z = z - z.mean(axis=0)  # differences do not change, and sums of z vanish
         squares = z.T @ z
         return np.asarray((n * z.T @ (half[:, None] * z) + half.sum() * squares) / (n - 1))
