@@ -43,7 +43,7 @@ def refuse_missing(prediction: Prediction, total: int, records: int, clusters: i
 
 
 def refuse_unclustered(prediction: Prediction) -> None:
-    """Refuse records that share a cluster id which stands for none, also in second clusterings.
+    """Refuse records that share a null id as cluster, also in second clusterings.
 
     Ids that a spreadsheet rounded are refused too.
     """
@@ -67,8 +67,10 @@ def _refuse_rounded(database: Database, column: str, what: str) -> None:
     """Refuse a column with texts such as 1.00001E+11."""
     if database.kind(column) == "string":
         id = database.id(column)
-        alike = f"SELECT DISTINCT {id} AS id FROM {database.table} WHERE {id} LIKE '%E+%' OR {id} LIKE '%e+%'"
-        texts = [text for (text,) in database.rows(f"SELECT id FROM ({alike}) AS t LIMIT {HINTED}")]
+        written = (
+            f"SELECT DISTINCT {id} AS id FROM {database.table} WHERE {id} LIKE '%E+%' OR {id} LIKE '%e+%'"
+        )
+        texts = [text for (text,) in database.rows(f"SELECT id FROM ({written}) AS t LIMIT {HINTED}")]
         said = f"{what}: {{n}} ids are numbers that a spreadsheet rounded, such as"
         rounded = [text for text in texts if re.search(ROUNDED, text)]
         refuse_cases(rounded, said, ": export them as text", Remedy.SCANNED_ANY_ID)
@@ -178,9 +180,9 @@ def refuse_other_writing(prediction: Prediction, lacking: pd.Index) -> None:
     plain_ids = [record.strip().lower() for record in [*lacking[:HINTED], *forms]]
     plain = f"LOWER(TRIM({prediction.database.id(prediction.record)}))"
     # an id that is there to the letter is of another release, and no other writing
-    if alike := [id for id in prediction.ids_with(plain, plain_ids) if id not in set(lacking)]:
+    if similar := [id for id in prediction.ids_with(plain, plain_ids) if id not in set(lacking)]:
         raise DataError(
             f"{len(lacking)} labelled records are not in the prediction, such as {head(lacking)}; but "
-            f"{len(alike)} ids there differ from these in case or blanks, or in the form of Unicode only, "
-            f"such as {head(alike)}: bring both to one form"
+            f"{len(similar)} ids there differ from these in case or blanks, or in the form of Unicode only, "
+            f"such as {head(similar)}: bring both to one form"
         )
