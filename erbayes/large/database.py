@@ -11,7 +11,7 @@ import pandas as pd
 
 from .._internal.errors import DataError
 from .._internal.known_columns import JOIN
-from ..units.ids import no_cluster_ids
+from ..units.ids import list_null_ids
 from ..units.lookup import same_kind
 
 Row = tuple[Any, ...]
@@ -110,7 +110,7 @@ class Database(Protocol):
     def no_clusters(self, column: str) -> dict[Any, Any]:
         """Return the null ids of a column, those of no cluster, by their keys."""
         kind = self.kind(column)
-        return {} if kind is None else self.keys(column, list(no_cluster_ids(kind)))
+        return {} if kind is None else self.keys(column, list(list_null_ids(kind)))
 
     def repeats_heading(self, columns: Mapping[str, str]) -> str | None:
         """Condition of rows that have the name of a column as its id, by keys of `columns`, or None."""

@@ -11,8 +11,8 @@ from unicodedata import normalize
 import pandas as pd
 
 from .._internal.errors import DataError, Remedy, head, refuse_cases
-from ..units.clustering import refuse_none
-from ..units.ids import ROUNDED, standing_for_none
+from ..units.clustering import refuse_nulls
+from ..units.ids import ROUNDED, find_nulls
 from ..units.units import KnownTotals
 from .database import Database, changed
 from .joint import refuse_lacking, refuse_repeated_heading
@@ -54,13 +54,13 @@ def refuse_unclustered(prediction: Prediction) -> None:
     for i, (name, column, nones) in enumerate([clusters, *seconds]):
         what = f"cluster ids of the second clustering {name!r}" if i else "cluster ids of the prediction"
         for v, sizes in prediction.count_keys(column, nones).items():
-            found = standing_for_none({nones[key]: size for key, size in sizes.items()})
+            found = find_nulls({nones[key]: size for key, size in sizes.items()})
             named = _mark_named_after_records(prediction, column, nones, list(found))
             shared = {id: size for id, size in found.items() if id not in named}
             rows = _count_rows(prediction)[v] if shared else 0
             release = prediction.called(v)
             whose = what if release is None else f"{what}, in {release}"
-            refuse_none(whose, shared, rows, Remedy.SCANNED_ANY_ID)
+            refuse_nulls(whose, shared, rows, Remedy.SCANNED_ANY_ID)
 
 
 def _refuse_rounded(database: Database, column: str, what: str) -> None:
