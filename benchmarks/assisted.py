@@ -112,14 +112,16 @@ def shuffled(case: Case) -> Case:
     return "no use", truth, prediction, np.random.default_rng(4).permutation(truth)
 
 
-def simulated(kind: str, law: sim.SizeLaw, errors: sim.Mechanism, second: sim.Mechanism, seed: int) -> Case:
+def simulated(
+    kind: str, law: sim.EntitySizes, errors: sim.Mechanism, second: sim.Mechanism, seed: int
+) -> Case:
     """Return a simulated prediction, and a second clustering with errors of its own."""
     rng = np.random.default_rng(seed)
     truth, prediction = sim.of_codes(law, errors, 50_000, rng)
     return kind, truth, prediction, second.apply(truth, rng)
 
 
-def looser(kind: str, law: sim.SizeLaw, errors: sim.Mechanism, further: sim.Mechanism, seed: int) -> Case:
+def looser(kind: str, law: sim.EntitySizes, errors: sim.Mechanism, further: sim.Mechanism, seed: int) -> Case:
     """Return a simulated prediction, and a looser clustering: with all its errors and more."""
     rng = np.random.default_rng(seed)
     truth, prediction = sim.of_codes(law, errors, 50_000, rng)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         UniformRecords,
         WeightedRecords,
     )
-    from .design.renewed import topped_up
+    from .design.refreshed import top_up
     from .design.sample import Sample
     from .engine import side_by_side
     from .engine.diagnostics import alarms, balance, influence
@@ -76,7 +76,7 @@ __all__ = [
     "side_by_side",
     "stages",
     "thresholds",
-    "topped_up",
+    "top_up",
     "two_phase",
 ]
 
@@ -92,7 +92,7 @@ _HOMES = {
     "auxiliary.assistance": "assisted",
     "auxiliary.two_phases": "two_phase",
     "design": "DistinctEntities KnownWeights Stratified UniformClusters UniformRecords WeightedRecords",
-    "design.renewed": "topped_up",
+    "design.refreshed": "top_up",
     "design.sample": "Sample",
     "engine": "side_by_side",
     "engine.diagnostics": "alarms balance influence",

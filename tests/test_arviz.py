@@ -444,18 +444,18 @@ def test_nothing_shown_is_no_variable():
     assert np.isfinite(az.loo(whole.tree).elpd)
     assert "unbroken" in whole.tree["posterior"], "no entity is broken: it may be that none is"
     tree = whole.predictive(draws=50, rng=rng())
-    assert plots.predicted_retention(tree, ax=Figure().subplots()).lines[-1].get_ydata().max() == 0
+    assert plots.draw_predicted_retention(tree, ax=Figure().subplots()).lines[-1].get_ydata().max() == 0
 
 
 def test_pictures_of_predictions(checks, fit):
-    ax = plots.predicted_sizes(checks, ax=Figure().subplots())
+    ax = plots.draw_predicted_sizes(checks, ax=Figure().subplots())
     sampled = ax.lines[-1].get_ydata()
     wanted = [(fit.sample.units.size >= lower).sum() for lower in fit.evidence.grid.lower]
     np.testing.assert_array_equal(np.nan_to_num(sampled), wanted)
     drawn = checks["posterior_predictive"]["size"].to_numpy()
     middle = [np.median((drawn >= s).sum(axis=-1)) for s in fit.evidence.grid.lower]
     np.testing.assert_array_equal(ax.lines[-2].get_ydata(), middle)
-    ax = plots.predicted_retention(checks, ax=Figure().subplots())
+    ax = plots.draw_predicted_retention(checks, ax=Figure().subplots())
     sizes, e = fit.sample.units.size, fit.evidence.entities
     share = [e.broken[(sizes >= 2**d) & (sizes < 2 ** (d + 1))].mean() for d in ax.get_xticks()]
     np.testing.assert_allclose(ax.lines[-1].get_ydata(), share)

@@ -27,7 +27,7 @@ from erbayes.engine.fitted import fit_sample
 from erbayes.labels import Records
 from erbayes.metrics.unseen import Unseen
 from erbayes.report import report
-from erbayes.study import Entities, study
+from erbayes.study import UniformEntities, study
 from erbayes.study import populations as sim
 
 pytestmark = pytest.mark.slow
@@ -332,7 +332,7 @@ def test_rare_errors_of_the_second_clustering_are_held():
     people = sim.Population(prediction, truth)
     engines = {"assisted": eb.auxiliary.Assisted(eb.auxiliary.Second.of(prediction, truth, by))}
     runs = study(
-        {"p": people}, {"plan": Entities()}, [400], engines, m.cluster_recall, repetitions=150, seed=2,
+        {"p": people}, {"plan": UniformEntities()}, [400], engines, m.cluster_recall, repetitions=150, seed=2,
     ).runs  # fmt: skip
     high, low = (runs.lower > runs.truth).mean(), (runs.upper < runs.truth).mean()
     assert high <= 0.05 and low <= 0.05
@@ -672,7 +672,7 @@ def test_the_table_tells_the_gain():
     assert several["lambda of good"].min() > 0.8 and (several["lambda of useless"] == 0).all()
 
 
-@pytest.mark.parametrize("plan", [Records(), Entities()])
+@pytest.mark.parametrize("plan", [Records(), UniformEntities()])
 def test_a_good_second_clustering_shortens_intervals_that_keep_their_promise(plan):
     truth = pd.Series(TRUTH.to_numpy())
     people = sim.Population(pd.Series(PREDICTION.to_numpy()), truth)
@@ -734,7 +734,7 @@ def test_pictures_reports_and_tables_take_them():
     table = engine.side_by_side({"default": eb.engine.taylor(SAMPLE, PR), "assisted": found}, PR).table()
     np.testing.assert_allclose(table[table["method"] == "assisted"]["sd"], found.sd)
     assert "<th>assisted</th>" in report(SAMPLE, PR, engines={"assisted": one})
-    plots.forest(found, ax=Figure().subplots())
+    plots.draw_forest(found, ax=Figure().subplots())
     assert (found.interval(kind=eb.intervals.WALD) != found.interval()).all()
     assert repr(one) == repr(eb.auxiliary.Assisted(second())) != repr(eb.auxiliary.Assisted(second(TRUTH)))
 

@@ -27,7 +27,7 @@ from erbayes.large import (
     drawing,
     scan,
 )
-from erbayes.units.ids import NO_CLUSTER, NO_CLUSTER_TEXTS, no_cluster_ids
+from erbayes.units.ids import NULL_NUMBERS, NULL_TEXTS, list_null_ids
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 
@@ -90,15 +90,15 @@ def test_the_list_has_what_libraries_write():
     written = {
         str(x) for x in (None, np.nan, pd.NA, pd.NaT, float("nan"), np.float32("nan"), uuid.UUID(int=0))
     }
-    assert (written | STR_NA_VALUES) <= set(no_cluster_ids("string"))
-    texts = set(no_cluster_ids("string"))
-    assert {str(n) for n in NO_CLUSTER} | {"-1.0", "-2.0", "-3.0", " NULL", "  ", "nan "} <= texts
+    assert (written | STR_NA_VALUES) <= set(list_null_ids("string"))
+    texts = set(list_null_ids("string"))
+    assert {str(n) for n in NULL_NUMBERS} | {"-1.0", "-2.0", "-3.0", " NULL", "  ", "nan "} <= texts
     for dtype in (np.int64, np.int32):
         with np.errstate(invalid="ignore"):
-            assert int(np.array([np.nan]).astype(dtype)[0]) in NO_CLUSTER
-    assert pd.factorize(pd.Series([None, "a"]))[0][0] in no_cluster_ids("integer")
-    assert not {0, 1} & set(no_cluster_ids("integer"))
-    assert all(text == text.lower() for text in NO_CLUSTER_TEXTS)
+            assert int(np.array([np.nan]).astype(dtype)[0]) in NULL_NUMBERS
+    assert pd.factorize(pd.Series([None, "a"]))[0][0] in list_null_ids("integer")
+    assert not {0, 1} & set(list_null_ids("integer"))
+    assert all(text == text.lower() for text in NULL_TEXTS)
 
 
 NONES = [

@@ -128,7 +128,7 @@ def test_sentences_without_an_error_in_the_sample_and_of_a_census():
 
 
 def test_the_picture_of_a_result():
-    drawn, wanted = FOUND.plot(ax=Figure().subplots()), plots.forest(FOUND, ax=Figure().subplots())
+    drawn, wanted = FOUND.plot(ax=Figure().subplots()), plots.draw_forest(FOUND, ax=Figure().subplots())
     assert [t.get_text() for t in drawn.get_yticklabels()] == [t.get_text() for t in wanted.get_yticklabels()]
 
 

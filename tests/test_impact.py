@@ -358,7 +358,7 @@ class TestDesigns:
     @pytest.mark.parametrize(
         "design",
         [
-            eb.design.KnownChances(TRUTH.groupby(TRUTH).size() / N, list(DRAWN)),
+            eb.design.KnownSelection(TRUTH.groupby(TRUTH).size() / N, list(DRAWN)),
             eb.design.BySize(lambda size: size / N, list(DRAWN)),
             eb.WeightedRecords(list(DRAWN), np.full(len(DRAWN), 1 / N), absolute=True),
         ],

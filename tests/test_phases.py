@@ -204,7 +204,7 @@ def test_the_door_reports_and_pictures_take_them():
     pd.testing.assert_frame_equal(found.table(), one(sample, PR).table())
     assert {"lambda", "correlation", "worth"} <= set(found.table())
     assert "<th>two phases</th>" in report(sample, PR, engines={"two phases": one})
-    plots.forest(found, ax=Figure().subplots())
+    plots.draw_forest(found, ax=Figure().subplots())
 
 
 @pytest.mark.parametrize(

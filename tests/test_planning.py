@@ -16,7 +16,7 @@ from erbayes.analysis.planning.pilot import UNREACHED
 from erbayes.auxiliary import phases
 from erbayes.engine import Taylor
 from erbayes.labels import LinkEnds, Records, RootSize
-from erbayes.study import Entities, draw_samples, study
+from erbayes.study import UniformEntities, draw_samples, study
 from erbayes.study import populations as sim
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ K = len(PEOPLE.units)
 N = len(PEOPLE.true)
 PLANS = {
     "records": (eb.UniformRecords(), Records()),
-    "clusters": (eb.UniformClusters(), Entities()),
+    "clusters": (eb.UniformClusters(), UniformEntities()),
     "distinct clusters": (eb.UniformClusters(population=K), Distinct()),
 }
 DESIGNS = {name: design for name, (design, _) in PLANS.items()}

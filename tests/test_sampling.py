@@ -48,14 +48,14 @@ CHANCES = {
     sa.Mixture(0.5, sa.RootSize()): {
         r: 0.5 / 9 + 0.5 * s**0.5 / sum(k**0.5 for k in M.values()) for r, s in M.items()
     },
-    sa.GivenChances(): shares(ODDS),
+    sa.GivenProbabilities(): shares(ODDS),
 }
 """The chance of each record under each plan with replacement, in plain Python."""
 
 
 def values_of(plan):
     return (
-        {sa.GivenChances: ODDS, sa.Strata: KIND}.get(type(plan))
+        {sa.GivenProbabilities: ODDS, sa.Strata: KIND}.get(type(plan))
         if getattr(plan, "starts", None) is None
         else None
     )
@@ -96,7 +96,7 @@ def by_size(chance, n, seed):
 @pytest.mark.parametrize("seed", [0, 7])
 def test_draws_are_those_made_by_hand(plan, seed):
     drawn = sa.draw(PRED, plan, 30, seed, values=values_of(plan))
-    wanted = (on_a_line if isinstance(plan, sa.GivenChances) else by_size)(CHANCES[plan], 30, seed)
+    wanted = (on_a_line if isinstance(plan, sa.GivenProbabilities) else by_size)(CHANCES[plan], 30, seed)
     assert drawn.table["record"].tolist() == wanted
     assert drawn.table["cluster"].tolist() == [PRED[r] for r in wanted]
     assert drawn.table["size"].tolist() == [M[r] for r in wanted]
@@ -308,7 +308,7 @@ def test_the_first_third_of_the_draws_estimates_without_bias(plan, n):
 def test_poisson_draws_that_were_left_out_by_chance():
     units = eb.measure(PRED, TRUE)
     total = sum(s - 1 for s in M.values())
-    design = eb.design.PoissonRecords(eb.columns.PREDICTED_LINKS, 8, kept=0.5)
+    design = eb.design.PoissonRecords(eb.columns.PREDICTED_LINKS, 8, labelled=0.5)
     reached = {
         unit: 1 - np.prod([1 - 0.5 * min(1, 8 * (M[r] - 1) / total) for r, x in TRUE.items() if x == unit])
         for unit in units.ids
@@ -386,7 +386,7 @@ def test_totals_are_unbiased_over_all_draws(plan):
     # the order of two draws says nothing: each pair of different records comes in two
     for records in combinations_with_replacement(PRED, 2):
         if p[records[0]] * p[records[1]]:
-            extra = {"value": [ODDS[r] for r in records]} if isinstance(plan, sa.GivenChances) else {}
+            extra = {"value": [ODDS[r] for r in records]} if isinstance(plan, sa.GivenProbabilities) else {}
             chance.append(p[records[0]] * p[records[1]] * len(set(records)))
             samples.append(designed(plan, list(records), [p[r] for r in records], **extra))
     columns = [eb.columns.COMMON_LINKS, eb.columns.PREDICTED_LINKS] if plan == sa.LinkEnds() else ANY
@@ -610,10 +610,10 @@ def test_every_plan_has_a_name():
         (lambda: sa.draw(PRED, sa.Records(), 5, -1), "seed must be a whole number, 0 or more"),
         (lambda: sa.draw({}, sa.Records(), 5, 1), "the prediction holds no record"),
         (lambda: sa.draw({1: 1, 2: 2}, sa.LinkEnds(), 5, 1), "the total of 'predicted_links' is 0 in this prediction"),
-        (lambda: sa.draw(PRED, sa.GivenChances(), 5, 1), "GivenChances needs a value of every record"),
-        (lambda: sa.draw(PRED, sa.GivenChances(), 5, 1, values={1: 1}), "8 of 9 records have no value, such as 2, 3, 4"),
-        (lambda: sa.draw(PRED, sa.GivenChances(), 5, 1, values=ODDS | {1: 0}), "1 of 9 chances are not above 0 and finite"),
-        (lambda: sa.draw(PRED, sa.GivenChances(), 5, 1, values=KIND), "chances must be numbers"),
+        (lambda: sa.draw(PRED, sa.GivenProbabilities(), 5, 1), "GivenProbabilities needs a value of every record"),
+        (lambda: sa.draw(PRED, sa.GivenProbabilities(), 5, 1, values={1: 1}), "8 of 9 records have no value, such as 2, 3, 4"),
+        (lambda: sa.draw(PRED, sa.GivenProbabilities(), 5, 1, values=ODDS | {1: 0}), "1 of 9 chances are not above 0 and finite"),
+        (lambda: sa.draw(PRED, sa.GivenProbabilities(), 5, 1, values=KIND), "chances must be numbers"),
         (lambda: sa.draw(PRED, sa.Strata(), 5, 1), "Strata needs a value of every record"),
         (lambda: sa.draw(PRED, sa.Strata((1, 2)), 3, 1), "3 draws do not give each of 2 strata two draws"),
         (lambda: sa.draw(PRED, sa.Strata((1, 2), {"1": 2, "3": 2}), 4, 1), "must name the strata, '1', '2'"),
@@ -622,7 +622,7 @@ def test_every_plan_has_a_name():
         (lambda: sa.Strata((2, 3)), "must rise from 1"),
         (lambda: sa.Strata((1, 3, 3)), "must rise from 1"),
         (lambda: sa.Mixture(0), r"alpha must lie in \(0, 1\), not 0"),
-        (lambda: sa.Mixture(0.5, sa.GivenChances()), "of must be a plan whose chances depend on predicted size"),
+        (lambda: sa.Mixture(0.5, sa.GivenProbabilities()), "of must be a plan whose chances depend on predicted size"),
         (lambda: sa.Poisson(sa.Records), "of must be a plan whose chances depend on predicted size"),
         (lambda: sa.draw(PRED, sa.Systematic(sa.LinkEnds()), 6, 1), "records of clusters of 3 records or more a probability"),
         (lambda: sa.draw(PRED, sa.PredictedClusters(), 6, 1), "6 draws without replacement of 5 predicted clusters"),

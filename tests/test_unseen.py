@@ -25,7 +25,7 @@ from erbayes.metrics.moves import Moves
 from erbayes.metrics.uncertain import Draws, Normal, stacked
 from erbayes.metrics.unseen import Unseen, widen
 from erbayes.units.clustering import Clustering
-from erbayes.units.shared import Overlaps, Shared
+from erbayes.units.shared import Overlap, Overlaps
 
 pytestmark = pytest.mark.kernel
 P, R, F1, CP = m.pairwise_precision, m.pairwise_recall, m.pairwise_f1, m.cluster_precision
@@ -282,7 +282,7 @@ def test_what_is_shared_by_brute_force(seed):
     a = rng.integers(0, 12, 40)
     b = np.where(a < 5, a, rng.integers(5, 14, 40))
     order = rng.permutation(40)
-    found = Shared.of(
+    found = Overlap.of(
         *(Clustering.of(pd.Series(of, at), "p") for of, at in ((a, range(40)), (b[order], order)))
     )
     clusters = [set(group(codes).values()) for codes in (a, b)]

@@ -299,7 +299,7 @@ def _estimate_plainly(
         names=tuple(names * domains),
         mean=truth,
         cov=variance.covariance(variance.residuals(d)),
-        df=np.full(len(truth), max(float(len(d) - variance.lost), 1.0)),
+        df=np.full(len(truth), max(float(len(d) - variance.df_lost), 1.0)),
         support=tuple(support * domains),
     )
 

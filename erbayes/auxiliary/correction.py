@@ -67,7 +67,7 @@ class Linearised:
 
         Each is an average entity for which the control variate is wrong in one or the other direction.
         """
-        reach, theta = np.asarray(self.fit.unseen.reach)[j], self.sample.expansion.variance.theta_mean
+        reach, theta = np.asarray(self.fit.unseen.reach)[j], self.sample.expansion.variance.mean_fpc
         # at least 1/n, by the rule of three (Korn and Graubard 1998)
         each = max(self.share_of_average(j), 1 / len(self.effect)) * np.sqrt(theta)
         # an error that no draw shows moves the metric no further than a draw without help does

@@ -105,9 +105,9 @@ class TwoPhase:
 def _need_ordered(sample: Sample, which: str) -> None:
     """Refuse draws that are not independent, or that have no order."""
     variance, name = sample.expansion.variance, type(sample.design).__name__
-    if not isinstance(variance, StratifiedDraws) or variance.lost > 1:
+    if not isinstance(variance, StratifiedDraws) or variance.df_lost > 1:
         raise DataError(f"two phases need independent draws of one stratum, and those of {name} are not")
-    if variance.theta_mean < 1:
+    if variance.mean_fpc < 1:
         raise DataError(
             f"two phases need draws with replacement: leave out population= of the {which} design. Intervals "
             "are then a little longer"

@@ -39,7 +39,7 @@ def prior(
 
     Sizes and errors are drawn from the prior, and weighted by the known number of predicted links. If the
     interval leaves out what you think possible, or has what you know to be wrong, change the priors of the
-    model. `erbayes.plots.forest({"prior": before})` draws it, also next to the posterior.
+    model. `erbayes.plots.draw_forest({"prior": before})` draws it, also next to the posterior.
 
     Parameters
     ----------

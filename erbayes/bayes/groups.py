@@ -198,11 +198,11 @@ def together(
     --------
     >>> import erbayes as eb
     >>> from erbayes import bayes
-    >>> from erbayes.study import Entities, draw_samples, populations as sim
+    >>> from erbayes.study import UniformEntities, draw_samples, populations as sim
     >>> releases = [sim.simulate(sim.Zeta(2.5, 30), sim.Splits(0.2), 2000, rng=i) for i in range(2)]
     >>> rng = np.random.default_rng(1)
     >>> samples = {
-    ...     name: draw_samples(Entities(), release.units, 50, 1, rng).separate[0]
+    ...     name: draw_samples(UniformEntities(), release.units, 50, 1, rng).separate[0]
     ...     for name, release in zip(["spring", "autumn"], releases)
     ... }
     >>> found = bayes.together(samples, draws=200, rng=1)

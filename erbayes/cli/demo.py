@@ -45,7 +45,7 @@ def demo(picture: Path) -> None:
     make_size_model()  # says what is missing before anything is simulated
     world, sample = _make_heavy_tail()
     found = _show_heavy_tail(world, sample)
-    axes = plots.side_by_side(found, ax=figure.subplots())
+    axes = plots.draw_side_by_side(found, ax=figure.subplots())
     _mark_truth(axes, found, {metric.name: world.value(metric) for metric in LINKS})
     with replacing(picture) as new:
         figure.savefig(new, dpi=120)

@@ -206,7 +206,7 @@ class Inputs:
             self.returned.folder.drawn.refuse_another(prediction)
             in_memory = isinstance(prediction, eb.Clustering)
             units = eb.measure(prediction, **shared) if in_memory else self.reading.scan(part, shared)
-        return eb.design.KeptWeights(design, units)
+        return eb.design.FrozenWeights(design, units)
 
     @property
     def sample_of_records(self) -> pd.Index | None:

@@ -182,6 +182,6 @@ def pairs_command(
     given = table.given()
     found, alarms = _judge(work, answers, given)
     if asked.picture is not None:
-        save_picture(eb.plots.calibration(found, level=asked.level), asked.picture)
+        save_picture(eb.plots.draw_calibration(found, level=asked.level), asked.picture)
     read = count_edges(given) | {"pairs": len(found.same)}
     printing.show(Answer(table=found.table(at, asked.level), alarms=alarms, read=read))

@@ -131,7 +131,9 @@ def _note_unreached(pilot: eb.Sample, designs: Mapping[str, Planned], table: pd.
     for name, design in designs.items():
         if not (n := table.loc[table["design"] == name, "n"].max()) > 0:
             continue
-        chance = design.chance if isinstance(design, eb.design.ByPredictedSize) else chances[type(design)]
+        chance = (
+            design.probability if isinstance(design, eb.design.ByPredictedSize) else chances[type(design)]
+        )
         if (beyond := calibration.links_expected_beyond(known, chance, n)) > calibration.NOTABLE:
             message(
                 f"note: {name}: {n:,} draws are expected to leave {beyond:.0%} of the predicted links in "

@@ -70,7 +70,7 @@ def read_both(labels: eb.labels.Labels) -> tuple[pd.Series, eb.design.contract.D
     united = unite(older.labels, labels.labels, before.records, now.records, what)
     _warn_incomplete(united, older, before, now)
     draws = [united[one.folder.drawn.table["record"]].tolist() for one in (older, labels)]
-    return united, eb.topped_up(united, (before.records, draws[0]), (now.records, draws[1]))
+    return united, eb.top_up(united, (before.records, draws[0]), (now.records, draws[1]))
 
 
 def unite(old: pd.Series, new: pd.Series, before: pd.Index, now: pd.Index, what: str) -> pd.Series:

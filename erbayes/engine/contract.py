@@ -53,7 +53,7 @@ class Paired(Engine, Protocol):
 class Fitting(Engine, Protocol):
     """An engine with a fit, which its results have too, and whose method `quoted` returns these.
 
-    Reports explain the fit of a result by its method `explain(level)` and `erbayes.plots.retention`.
+    Reports explain the fit of a result by its method `explain(level)` and `erbayes.plots.draw_retention`.
     """
 
     def fitted(self, sample: Sample, rng: Seed = None) -> Any:

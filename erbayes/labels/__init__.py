@@ -14,7 +14,7 @@ from .drawing.folder import write_folder
 from .drawing.labelling_tasks import tasks
 from .drawing.page import labelling_page, read_answers
 from .drawing.plans import (
-    GivenChances,
+    GivenProbabilities,
     LinkEnds,
     Mixture,
     Poisson,
@@ -37,7 +37,7 @@ __all__ = [
     "Annotator",
     "Beta",
     "Drawn",
-    "GivenChances",
+    "GivenProbabilities",
     "KeptRecords",
     "Labels",
     "LinkEnds",

@@ -24,7 +24,7 @@ class Columns:
         Columns of record and cluster ids; by default the only two of a table. If predictions are a mapping of
         names to sources, `cluster` may be one too, of names to columns.
     any_id : bool
-        True takes every id for that of a real cluster, also ids such as -1 and "NULL" that usually stand for
+        True takes every id for that of a real cluster, also ids such as -1 and "NULL" that usually mean
         none (see `erbayes.Clustering.of`). Labels have their own: `Clustering.of(labels, any_id=True)`.
 
     Examples

@@ -143,7 +143,7 @@ def _read_counts(prediction: Prediction, labels: Clustering, records: Records) -
 def _make_scanned(
     prediction: Prediction, counted: Units, release: _Release, cluster: pd.Series, checked: str
 ) -> Scanned:
-    """Return counted units with what the scan knows beside; `cluster` is that of each labelled record."""
+    """Return counted units with the facts of the scan; `cluster` is that of each labelled record."""
     groupings = counted.groupings
     if release.composed is not None:
         place = [release.composed.place.get(c, -1) for c in release.sizes]
@@ -161,7 +161,7 @@ def _make_scanned(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _LabelledRecords:
-    """Labelled records as a prediction names them, to tell clusters and entities that are called like one."""
+    """Labelled records as a prediction names them, to find clusters and entities that have the id of one."""
 
     labels: Clustering
     position: Mapping[Any, int]
@@ -228,7 +228,7 @@ def _make_grouping(
     name = prediction.groups.name
     codes = np.array(list(values.values()), dtype=np.int64)
     variable = Variable(name, pd.Index(list(values)), codes, prediction.groups.values)
-    counted, predicted = piece_values(variable, Of.RECORDS, units), None
+    counted, predicted = piece_values(variable, Of.RECORDS, units, units.piece_of), None
     if found.predicted is not None and units.population is not None:
         place = np.zeros(len(units.n), dtype=np.int64)
         place[units.piece_of] = kinds.loc[units.piece_of.index]

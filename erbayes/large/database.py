@@ -11,7 +11,7 @@ import pandas as pd
 
 from .._internal.errors import DataError
 from .._internal.known_columns import JOIN
-from ..units.ids import no_cluster_ids
+from ..units.ids import list_null_ids
 from ..units.lookup import same_kind
 
 Row = tuple[Any, ...]
@@ -96,11 +96,11 @@ class Database(Protocol):
         return self.id(column) if plain else self.quote(column)
 
     def key_of(self, column: str, id: str) -> str:
-        """SQL of the key that stands for an id of a column."""
+        """SQL of the key of an id of a column."""
         return id
 
     def key(self, column: str) -> str:
-        """SQL of the key that stands for the id in a row."""
+        """SQL of the key of the id in a row."""
         return self.key_of(column, self.id(column))
 
     def keys(self, column: str, ids: Sequence[Any]) -> dict[Any, Any]:
@@ -108,9 +108,9 @@ class Database(Protocol):
         return {id: id for id in ids}
 
     def no_clusters(self, column: str) -> dict[Any, Any]:
-        """Return the ids that stand for no cluster in a column, by their keys."""
+        """Return the null ids of a column, those of no cluster, by their keys."""
         kind = self.kind(column)
-        return {} if kind is None else self.keys(column, list(no_cluster_ids(kind)))
+        return {} if kind is None else self.keys(column, list(list_null_ids(kind)))
 
     def repeats_heading(self, columns: Mapping[str, str]) -> str | None:
         """Condition of rows that have the name of a column as its id, by keys of `columns`, or None."""
@@ -126,11 +126,11 @@ class Database(Protocol):
         return f"({select}) AS p"
 
     def forget(self, table: str, column: str | None = None) -> None:
-        """Drop a table that was kept, or a column of it."""
+        """Drop a stored table, or a column of it."""
         return
 
     def share(self, key: str) -> str | None:
-        """Condition that holds for a pseudo-random share of keys; None to take all keys."""
+        """Condition that selects a pseudo-random share of keys; None to take all keys."""
         return None
 
     def parts(self, key: str, rows: int) -> list[str]:
@@ -148,7 +148,7 @@ class Database(Protocol):
 
 
 class Hashing(Database, Protocol):
-    """A database whose 64-bit `hash` stands for string ids, after a cast of integers to the `widest` type."""
+    """A database that groups string ids by their 64-bit `hash`, and integers of the `widest` type."""
 
     hash: str
     widest: str
@@ -171,7 +171,7 @@ class Hashing(Database, Protocol):
         return f"BIT_XOR({self.hash}(CAST({key} AS {self.widest})))"
 
     def alike(self, cluster: str, *values: str) -> str:
-        # the hash of a pair may be a sum of two, which would not tell (g, n), (h, k) from (g, k), (h, n)
+        # the hash of a pair may be a sum of two, which would be equal for (g, n), (h, k) and (g, k), (h, n)
         return f"BIT_XOR({self.hash}({self.hash}({', '.join(values)})))"
 
 

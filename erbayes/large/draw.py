@@ -1,4 +1,4 @@
-"""Predictions that lie elsewhere, as sources of draws (see `erbayes.labels.drawing.source`).
+"""Predictions outside of memory, as sources of draws (see `erbayes.labels.drawing.source`).
 
 Every database runs the same SQL of COUNT, GROUP BY, JOIN, IN and MD5. It returns the histogram of all
 predicted cluster sizes, the records near the start of a random order, and the members of the drawn clusters.
@@ -223,7 +223,7 @@ def _count_sizes(
 
 def _refuse_other_md5(database: Database) -> None:
     """Refuse a database whose MD5 is not that of hexadecimal digits of UTF-8 text."""
-    # one letter beyond ASCII tells UTF-8 from other encodings
+    # one letter that is not ASCII distinguishes UTF-8 from other encodings
     text = "na\u00efve"
     sql = f"SELECT MD5(CONCAT('{text}:', r)) FROM (SELECT 1 AS r) AS t"
     ((found,),) = database.rows(sql)

@@ -162,7 +162,7 @@ class DuckTable(Hashing):
     def describe(self, names: Sequence[str] = ()) -> None:
         """Read the columns from DuckDB; `names` are those of the source, in order."""
         self.named, self.types = {}, {}
-        # a name that occurs twice does not tell which column is meant
+        # a name that occurs twice leaves open which column is meant
         unique = {i: name for i, name in enumerate(names) if name and names.count(name) == 1}
         for i, (name, type, *_) in enumerate(self.rows(f"DESCRIBE SELECT * FROM {self.table}")):
             own = unique.get(i, name)
@@ -282,7 +282,7 @@ def quote_strings(texts: Iterable[str]) -> str:
 
 def integers(values: Any) -> pa.Array:
     """Return an array of integers of any size up to 38 digits."""
-    # the narrowest type that holds all of them, because narrow keys take less memory to group
+    # the narrowest type that can have all of them, because narrow keys take less memory to group
     for type in (pa.int64(), pa.uint64(), pa.decimal128(38, 0)):
         with suppress(OverflowError, pa.ArrowInvalid):
             return pa.array(values, type, from_pandas=True)

@@ -11,8 +11,8 @@ from unicodedata import normalize
 import pandas as pd
 
 from .._internal.errors import DataError, Remedy, head, refuse_cases
-from ..units.clustering import refuse_none
-from ..units.ids import ROUNDED, standing_for_none
+from ..units.clustering import refuse_nulls
+from ..units.ids import ROUNDED, find_nulls
 from ..units.units import KnownTotals
 from .database import Database, changed
 from .joint import refuse_lacking, refuse_repeated_heading
@@ -43,7 +43,7 @@ def refuse_missing(prediction: Prediction, total: int, records: int, clusters: i
 
 
 def refuse_unclustered(prediction: Prediction) -> None:
-    """Refuse records that share a cluster id which stands for none, also in second clusterings.
+    """Refuse records that share a null id as cluster, also in second clusterings.
 
     Ids that a spreadsheet rounded are refused too.
     """
@@ -54,21 +54,23 @@ def refuse_unclustered(prediction: Prediction) -> None:
     for i, (name, column, nones) in enumerate([clusters, *seconds]):
         what = f"cluster ids of the second clustering {name!r}" if i else "cluster ids of the prediction"
         for v, sizes in prediction.count_keys(column, nones).items():
-            found = standing_for_none({nones[key]: size for key, size in sizes.items()})
+            found = find_nulls({nones[key]: size for key, size in sizes.items()})
             named = _mark_named_after_records(prediction, column, nones, list(found))
             shared = {id: size for id, size in found.items() if id not in named}
             rows = _count_rows(prediction)[v] if shared else 0
             release = prediction.called(v)
             whose = what if release is None else f"{what}, in {release}"
-            refuse_none(whose, shared, rows, Remedy.SCANNED_ANY_ID)
+            refuse_nulls(whose, shared, rows, Remedy.SCANNED_ANY_ID)
 
 
 def _refuse_rounded(database: Database, column: str, what: str) -> None:
     """Refuse a column with texts such as 1.00001E+11."""
     if database.kind(column) == "string":
         id = database.id(column)
-        alike = f"SELECT DISTINCT {id} AS id FROM {database.table} WHERE {id} LIKE '%E+%' OR {id} LIKE '%e+%'"
-        texts = [text for (text,) in database.rows(f"SELECT id FROM ({alike}) AS t LIMIT {HINTED}")]
+        written = (
+            f"SELECT DISTINCT {id} AS id FROM {database.table} WHERE {id} LIKE '%E+%' OR {id} LIKE '%e+%'"
+        )
+        texts = [text for (text,) in database.rows(f"SELECT id FROM ({written}) AS t LIMIT {HINTED}")]
         said = f"{what}: {{n}} ids are numbers that a spreadsheet rounded, such as"
         rounded = [text for text in texts if re.search(ROUNDED, text)]
         refuse_cases(rounded, said, ": export them as text", Remedy.SCANNED_ANY_ID)
@@ -178,9 +180,9 @@ def refuse_other_writing(prediction: Prediction, lacking: pd.Index) -> None:
     plain_ids = [record.strip().lower() for record in [*lacking[:HINTED], *forms]]
     plain = f"LOWER(TRIM({prediction.database.id(prediction.record)}))"
     # an id that is there to the letter is of another release, and no other writing
-    if alike := [id for id in prediction.ids_with(plain, plain_ids) if id not in set(lacking)]:
+    if similar := [id for id in prediction.ids_with(plain, plain_ids) if id not in set(lacking)]:
         raise DataError(
             f"{len(lacking)} labelled records are not in the prediction, such as {head(lacking)}; but "
-            f"{len(alike)} ids there differ from these in case or blanks, or in the form of Unicode only, "
-            f"such as {head(alike)}: bring both to one form"
+            f"{len(similar)} ids there differ from these in case or blanks, or in the form of Unicode only, "
+            f"such as {head(similar)}: bring both to one form"
         )

@@ -1,4 +1,4 @@
-"""Features of predicted clusters by GROUP BY, where a prediction and the attributes of its records lie."""
+"""Features of predicted clusters by GROUP BY, in the database of the prediction and of attributes."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _join_attributes(
 
 
 def _write_value(holder: Database, feature: Feature) -> tuple[str, str]:
-    """Return SQL of an attribute as a feature needs it, and of what holds for the values it can take."""
+    """Return SQL of an attribute as a feature needs it, and of the condition of values that it can take."""
     kind = holder.kind(feature.column) or ""
     floating = FLOATING.match(kind)
     if feature.aggregate == "distinct":

@@ -12,7 +12,7 @@ import pandas as pd
 from .._internal.errors import DataError, head, need
 from .._internal.known_columns import choose_record
 from .._internal.tables import refuse_names
-from ..units.grouping import Predicted, discrete
+from ..units.grouping import GroupedClusters, discrete
 from .database import ByRelease, Database, refuse_unlike
 from .sources import has_own_database
 
@@ -126,7 +126,7 @@ class Composed:
     """Predicted clusters of one release by their numbers of records of each group."""
 
     unknown: int
-    predicted: Predicted | None
+    predicted: GroupedClusters | None
     place: dict[Any, int]
 
 
@@ -163,7 +163,7 @@ def composed(
 
 
 def _compose_kinds(kinds: pd.DataFrame, of_touched: dict[Any, Any], codes: dict[Any, int]) -> Composed:
-    """Make one `Predicted` of kinds of clusters, each with the records of a group and its clusters."""
+    """Make one `GroupedClusters` of kinds of clusters, each with the records of a group and its clusters."""
     cluster, found = pd.factorize(kinds["kind"])
     code = {f: i for i, f in enumerate(found.tolist())}
     of_group, keys = pd.factorize(kinds["group"])
@@ -171,5 +171,5 @@ def _compose_kinds(kinds: pd.DataFrame, of_touched: dict[Any, Any], codes: dict[
     n, count = kinds["records"].to_numpy(dtype=float), np.zeros(len(code))
     count[cluster] = kinds["clusters"].to_numpy(dtype=float)
     none = np.zeros(0, dtype=np.int64)
-    predicted = Predicted(cluster, group, n, np.bincount(cluster, n), count, none)
+    predicted = GroupedClusters(cluster, group, n, np.bincount(cluster, n), count, none)
     return Composed(0, predicted, {key: code[f] for key, f in of_touched.items()})

@@ -1,4 +1,4 @@
-"""Units of a prediction too large for memory, counted where it lies.
+"""Units of a prediction too large for memory, counted where it is.
 
 Every database runs the same SQL of COUNT, GROUP BY and IN. It returns only the labelled records, the sizes of
 the clusters that they touch, and the histogram of all predicted cluster sizes.
@@ -166,7 +166,7 @@ def scan(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a scan was asked for, as in `scan`."""
+    """The arguments of a scan, as in `scan`."""
 
     labels: Clustering
     columns: Columns

@@ -43,7 +43,7 @@ class StoredTable(DuckTable):
 
     @classmethod
     def reads(cls, source: DatabaseTable) -> list[str]:
-        # DuckDB looks beside the file that a link leads to
+        # DuckDB looks next to the file that a link leads to
         paths = (source.path, Path(source.path).resolve())
         return [f"{path}{end}" for path in paths for end in ("", ".wal")]
 

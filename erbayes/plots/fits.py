@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from xarray import DataArray, DataTree
 
 
-def size_distribution(fit: Any, *, ax: Axes | None = None) -> Axes:
+def draw_size_distribution(fit: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the number of true entities by size: by a `bayes.Fit`, the weighted sample, and the prediction.
 
     Heights are numbers of entities of one size. Circles estimate them from the sample alone: the draws of a
@@ -39,7 +39,7 @@ def size_distribution(fit: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def retention(fit: Any, *, ax: Axes | None = None) -> Axes:
+def draw_retention(fit: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the share of an entity's links that the prediction has: its mean by a `bayes.Fit`, and entities.
 
     Ticks at the bottom mark the sizes that the sample shows, and a dotted line its largest entity. At other
@@ -60,7 +60,7 @@ def retention(fit: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def leakage(fit: Any, *, ax: Axes | None = None) -> Axes:
+def draw_leakage(fit: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the foreign records in the predicted cluster of a record: mean by a `bayes.Fit`, and entities."""
     grid, entities = fit.evidence.grid, fit.evidence.entities
     ax = _draw_band(axes_of(ax), grid.size, fit.by_size["foreign"])
@@ -72,7 +72,7 @@ def leakage(fit: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
+def draw_predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
     """Draw the number of sampled entities of each size or more: by the prior, the posterior, and the sample.
 
     Predictions are for the sample's own design. If the line of the sample leaves the band of the posterior,
@@ -102,7 +102,7 @@ def predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def predicted_retention(tree: DataTree, *, ax: Axes | None = None) -> Axes:
+def draw_predicted_retention(tree: DataTree, *, ax: Axes | None = None) -> Axes:
     """Draw the share of broken entities by size: by the prior, the posterior, and the sample.
 
     Parameters
@@ -155,7 +155,7 @@ def _draw_band(ax: Axes, size: FloatArray, draws: FloatArray) -> Axes:
 
 
 def _draw_entities(ax: Axes, size: FloatArray, value: FloatArray) -> None:
-    """Draw sampled entities as circles, darker where many lie on one another."""
+    """Draw sampled entities as circles, darker where many overlap."""
     circles: dict[str, Any] = {"color": "black", "markersize": 4, "alpha": 0.35, "markeredgewidth": 0}
     ax.plot(size, value, "o", label="sampled entities", **circles)
     draw_legend(ax, 3)

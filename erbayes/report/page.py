@@ -395,7 +395,7 @@ def _tabulate_estimates(
 def _explain_engine(name: str, fit: Any, level: float) -> dict[str, Any]:
     """Return in words what the answers of an engine depend on, and the picture of links kept by size."""
     shown = "Share of links kept by size, with the sampled sizes marked"
-    picture = _make_picture(lambda ax: plots.retention(fit, ax=ax), 4, shown)
+    picture = _make_picture(lambda ax: plots.draw_retention(fit, ax=ax), 4, shown)
     return {"engine": name, "paragraphs": fit.explain(level).split("\n\n"), "picture": picture}
 
 
@@ -405,7 +405,9 @@ def _draw_forest(results: Mapping[str, Result], level: float, kinds: Sequence[Ki
     own = sum(not np.isfinite(support).all() for support in supports.values())
     height = 1.2 + 0.2 * len(supports) * max(1, len(results)) + 0.5 * own
     shown = f"Estimates and intervals of {', '.join(supports)}"
-    return _make_picture(lambda ax: plots.forest(results, level=level, kinds=kinds, ax=ax), height, shown)
+    return _make_picture(
+        lambda ax: plots.draw_forest(results, level=level, kinds=kinds, ax=ax), height, shown
+    )
 
 
 def _list_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -417,7 +419,7 @@ def _tabulate_stages(stages: Stages, level: float) -> dict[str, Any]:
     """Return where links are lost and made: a sentence, a table, and a picture."""
     shown = ["stage", "estimate", "lower", "upper"]
     rows = _list_rows(digits.shown(stages.table(level)[shown]).set_index("stage"))
-    picture = _make_picture(lambda ax: plots.stages(stages, ax=ax), 1.3, "A bar of true links by stage")
+    picture = _make_picture(lambda ax: plots.draw_stages(stages, ax=ax), 1.3, "A bar of true links by stage")
     return {"sentence": str(stages), "columns": shown[1:], "rows": rows, "picture": picture}
 
 
@@ -445,7 +447,7 @@ def _tabulate_domains(domains: ByDomain, level: float, kinds: Sequence[Kind]) ->
         if why
     ]
     picture = _make_picture(
-        lambda ax: plots.by_domain(domains, names, level=level, kind=kind, ax=ax),
+        lambda ax: plots.draw_by_domain(domains, names, level=level, kind=kind, ax=ax),
         1.4 + 0.22 * int(table["estimate"].notna().sum()),
         f"Estimates and intervals of {', '.join(names)} by {domains.variable}",
     )
@@ -470,7 +472,7 @@ def _tabulate_balance(sample: Sample) -> dict[str, Any]:
         return {"reason": f"No balance: {error}."}
     table = table.rename(index=lambda name: name.replace("_", " "))
     picture = _make_picture(
-        lambda ax: plots.balance(sample, ax=ax), 1.2 + 0.4 * len(table), "Estimated over known totals"
+        lambda ax: plots.draw_balance(sample, ax=ax), 1.2 + 0.4 * len(table), "Estimated over known totals"
     )
     shown = digits.shown(table)
     return {"reason": "", "columns": list(shown.columns), "rows": _list_rows(shown), "picture": picture}
@@ -490,7 +492,7 @@ def _tabulate_influence(sample: Sample, metric: Metric, records: pd.DataFrame | 
     shown.insert(0, "influence", table["influence"].map(lambda x: f"{x:+.2g}"))
     about = f"Influence of single units on {metric.name}"
     height = 1.2 + 0.25 * len(table)
-    picture = _make_picture(lambda ax: plots.influence(sample, metric, MOST, ax), height, about)
+    picture = _make_picture(lambda ax: plots.draw_influence(sample, metric, MOST, ax), height, about)
     rows = [row | {"records": found} for row, found in zip(_list_rows(shown), described, strict=True)]
     told = {"metric": metric.name, "reason": "", "columns": list(shown.columns)}
     return told | {"rows": rows, "picture": picture}

@@ -142,7 +142,7 @@ class Edges:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Level:
+class ThresholdClusters:
     """Clusters of watched records at one threshold, positions in `sizes` and `roots`, a record of each."""
 
     cluster: IntArray
@@ -151,7 +151,7 @@ class Level:
     roots: IntArray
 
 
-def sweep(edges: Edges, thresholds: FloatArray, watched: IntArray) -> Iterator[Level]:
+def sweep(edges: Edges, thresholds: FloatArray, watched: IntArray) -> Iterator[ThresholdClusters]:
     """Return the clustering of the watched records at each of K falling thresholds."""
     # in each band of scores only the clusters that its edges touch are joined, so that each edge works once
     order, ends = _sort_bands(edges.score, thresholds)
@@ -163,7 +163,7 @@ def sweep(edges: Edges, thresholds: FloatArray, watched: IntArray) -> Iterator[L
         start = end
         at = forest.find(at)
         cluster, roots = pd.factorize(at)
-        yield Level(cluster, forest.size[roots], forest.known(), roots)
+        yield ThresholdClusters(cluster, forest.size[roots], forest.known(), roots)
 
 
 def _sort_bands(score: FloatArray, thresholds: FloatArray) -> tuple[IntArray, IntArray]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,13 +28,6 @@ class Of(Enum):
     """Records, such as their source or year (the default)."""
     ENTITIES = "entities"
     """Whole entities, such as a kind of customer. All records of an entity have its value."""
-
-
-class Grouped(Pieces, Protocol):
-    """Units, as groupings need them: pieces of units and of records with ids."""
-
-    @property
-    def piece_of(self) -> pd.Series | None: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +100,7 @@ def discrete(column: pd.Series, what: str) -> pd.Series:
     return column.astype(str)
 
 
-def piece_values(variable: Variable, of: Of, units: Grouped) -> FloatArray:
+def piece_values(variable: Variable, of: Of, units: Pieces, piece_of: pd.Series | None) -> FloatArray:
     """Return the number of records of each group in each piece, (G, p), and refuse missing values."""
     pieces = len(units.n)
     if of is Of.ENTITIES:
@@ -116,14 +109,15 @@ def piece_values(variable: Variable, of: Of, units: Grouped) -> FloatArray:
                 f"{variable.name!r} is a variable of entities, but units are blocks or predicted clusters: "
                 "give its value for records"
             )
+        assert units.ids is not None  # labelled entities have ids
         codes = variable.codes_of(units.ids, f"{len(units):,} labelled entities")[units.unit]
         place, count = np.arange(pieces), units.n
     else:
-        if units.piece_of is None:
+        if piece_of is None:
             raise DataError(f"these units have no ids of records, which a split by {variable.name!r} needs")
-        records = units.piece_of.index
+        records = piece_of.index
         codes = variable.codes_of(records, f"{len(records):,} labelled records")
-        place, count = units.piece_of.to_numpy(), np.ones(len(records))
+        place, count = piece_of.to_numpy(), np.ones(len(records))
     if (number := len(np.unique(codes))) > MOST:
         raise DataError(
             f"{variable.name!r} has {number:,} values among the labelled {of.value}, more than {MOST}: a "
@@ -134,7 +128,7 @@ def piece_values(variable: Variable, of: Of, units: Grouped) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Predicted:
+class GroupedClusters:
     """The records of each group in each predicted cluster, (t,), or in `count` clusters that are alike.
 
     `m`, `count` (clusters,); `place` (p,): predicted cluster of each piece.
@@ -148,7 +142,7 @@ class Predicted:
     place: IntArray
 
     @classmethod
-    def of(cls, cluster: IntArray, group: IntArray, groups: int, place: IntArray) -> Predicted:
+    def of(cls, cluster: IntArray, group: IntArray, groups: int, place: IntArray) -> GroupedClusters:
         """Count records, each of which has a predicted cluster and a group."""
         key, n = np.unique(cluster * groups + group, return_counts=True)
         m = np.bincount(cluster).astype(float)
@@ -171,7 +165,7 @@ class Grouping:
     variable: str
     values: pd.Index
     counted: FloatArray
-    predicted: Predicted | None = None
+    predicted: GroupedClusters | None = None
     unknown: int = 0
 
     def take(self, piece: IntArray) -> Grouping:
@@ -188,7 +182,7 @@ class Grouping:
         place = np.unique(cluster, return_inverse=True)[1]
         n = self.counted[group, piece]
         m = np.bincount(place[piece], n)
-        return replace(self, predicted=Predicted(place[piece], group, n, m, np.ones(len(m)), place))
+        return replace(self, predicted=GroupedClusters(place[piece], group, n, m, np.ones(len(m)), place))
 
     def domains(self) -> list[Domain]:
         """Return each value as a domain."""
@@ -207,7 +201,7 @@ class Grouping:
         """Return the records of a domain in each piece, (p,)."""
         return np.asarray(self.counted[self._mark_members(domain)].sum(axis=0))
 
-    def _count_all_records(self) -> Predicted:
+    def _count_all_records(self) -> GroupedClusters:
         what = f"totals by {self.variable}, and links inside its groups, need"
         if self.unknown:
             raise NotIdentified(
@@ -220,7 +214,7 @@ class Grouping:
             )
         return self.predicted
 
-    def cluster_sizes(self, domain: Domain, units: Grouped) -> FloatArray:
+    def cluster_sizes(self, domain: Domain, units: Pieces) -> FloatArray:
         """Return the records of a domain in the predicted cluster of each piece, (p,)."""
         if not units.by_entity:  # whole predicted clusters are labelled
             return np.bincount(units.group, self.records_of(domain))[units.group]
@@ -235,7 +229,7 @@ class Grouping:
         m = predicted.m if links is Links.SHARED else inside
         return m[some], (inside * predicted.count)[some]
 
-    def table(self, units: Grouped) -> pd.DataFrame:
+    def table(self, units: Pieces) -> pd.DataFrame:
         """Return the labelled records, pieces and units of each group, one row per value."""
         columns = {
             "records": self.counted.sum(axis=1),

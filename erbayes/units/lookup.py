@@ -27,7 +27,7 @@ def same_kind(
         )
 
 
-def joined(first: pd.Index, second: pd.Index) -> pd.Index:
+def join_ids(first: pd.Index, second: pd.Index) -> pd.Index:
     """Return two Indexes of one type of ids as one Index."""
     if not pd.api.types.is_object_dtype(first):
         return first.append(second.astype(first.dtype))
@@ -41,7 +41,9 @@ def look_up(records: pd.Index, wanted: pd.Index, of: str = "prediction") -> IntA
     if len(records) and len(wanted):
         same_kind(kind(records), kind(wanted), ids=f"record ids of the {of}")
     integer = pd.api.types.is_integer_dtype
-    records, wanted = (pd.Index(i.to_numpy()) if integer(i.dtype) else i for i in (records, wanted))
+    records, wanted = (
+        pd.Index(i.to_numpy(), copy=False) if integer(i.dtype) else i for i in (records, wanted)
+    )
     try:
         near = _find_nearby(records, wanted)  # so that few records are hashed
     except UnicodeEncodeError:  # a wanted id has half of a surrogate pair, which only objects can hold
@@ -53,7 +55,8 @@ def _find_nearby(records: pd.Index, wanted: pd.Index) -> IntArray:
     """Return positions of all wanted records, and of few others, so that the lookup hashes few records."""
     if not all(pd.api.types.is_integer_dtype(i.dtype) for i in (records, wanted)):
         return np.flatnonzero(are_listed(records, wanted))
-    bits = min(max(16, len(wanted).bit_length() + 4), 24)
+    # a table that fits in the cache of a processor, with 32 slots or more for each id as long as it does
+    bits = min(max(18, len(wanted).bit_length() + 5), 24)
 
     def slot(numbers: NDArray[Any]) -> NDArray[np.uint64]:
         """Slot of each number by Fibonacci hashing: the first bits of a product that overflows."""

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..._internal.arrays import FloatArray, IntArray
 from ..._internal.errors import DataError, whole
-from ...units.edges import Edges, Level, sweep
+from ...units.edges import Edges, ThresholdClusters, sweep
 from ...units.units import KnownTotals
 from ..thresholds import load_edges
 from .answers import FEWEST
@@ -73,7 +73,9 @@ def draw(
     floors = _choose_floors(table, threshold, bands)
     wanted, rng = whole(n, "number of pairs"), np.random.default_rng(whole(seed, "seed", 0))
     every = np.arange(len(table.records))
-    apart = Level(every, np.ones_like(every), KnownTotals(np.ones(1), np.array([float(len(every))])), every)
+    apart = ThresholdClusters(
+        every, np.ones_like(every), KnownTotals(np.ones(1), np.array([float(len(every))])), every
+    )
     levels = [apart, *sweep(table, floors, every)]
     merged = [_count_new_pairs(before, after) for before, after in pairwise(levels)]
     # a threshold that joins no records ends no band
@@ -109,7 +111,7 @@ def _choose_floors(edges: Edges, threshold: float | None, bands: Any) -> FloatAr
     return edges.thresholds(floors)
 
 
-def _count_new_pairs(before: Level, after: Level) -> IntArray:
+def _count_new_pairs(before: ThresholdClusters, after: ThresholdClusters) -> IntArray:
     """Return the pairs that each cluster joins which smaller ones inside it had apart, (clusters,)."""
     # floats are exact below 2⁵³, and no file has as many pairs
     apart = np.bincount(after.cluster[before.roots], before.sizes.astype(float) ** 2, len(after.sizes))

@@ -26,7 +26,7 @@ from ...units.ids import as_index, kind
 from .drawn import Drawn
 from .labelling_tasks import ASKED, as_sent, asked, dealt
 from .page import CLUSTER, DRAWN, labelling_page
-from .plans import GivenChances, PredictedClusters
+from .plans import GivenProbabilities, PredictedClusters
 from .sheets import HAS_XLSX, read_sheet, write_sheet
 
 VERSION = 1
@@ -172,7 +172,7 @@ def read_folder(path: str | Path) -> Folder:
     shown["record"] = _restore_type(shown["record"], about["types"]["record"])
     shown["task"] = shown["task"].astype("int64")
     drawn = Drawn.from_json(json.dumps(about["drawn"]), table, _find_members(table, shown))
-    as_numbers = isinstance(drawn.plan, GivenChances)
+    as_numbers = isinstance(drawn.plan, GivenProbabilities)
     for name in table.columns.intersection(["size", "probability", *["value"] * as_numbers]):
         table[name] = pd.to_numeric(table[name])
     values = None

@@ -13,8 +13,8 @@ from ..._internal.arrays import FloatArray, IntArray
 from ..._internal.errors import DataError, head, need, number, refuse_cases, whole
 from ...design import (
     ByPredictedSize,
-    KnownChances,
     KnownInclusion,
+    KnownSelection,
     PoissonRecords,
     Pooled,
     SystematicRecords,
@@ -22,7 +22,7 @@ from ...design import (
     UniformRecords,
     WeightedRecords,
 )
-from ...design.contract import Design, WithChances
+from ...design.contract import Design, IndependentDraws
 from ...metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum
 from ...units.clustering import Clustering
 from ...units.units import KnownTotals
@@ -164,7 +164,7 @@ class Records(_WithReplacement):
 class NewRecords:
     """Plan: uniform records among the new ones, whose value is 1 and not 0, with replacement.
 
-    It has no design of its own, since entities without a new record cannot be drawn: `erbayes.topped_up`
+    It has no design of its own, since entities without a new record cannot be drawn: `erbayes.top_up`
     makes one of these draws and those from the older release.
     """
 
@@ -176,7 +176,7 @@ class NewRecords:
     def design(self, drawn: Labelled) -> Design:
         raise DataError(
             "these draws are of new records alone, and tell nothing without those that they top up: "
-            "erbayes.topped_up makes one design of both, and so does erbayes estimate FOLDER"
+            "erbayes.top_up makes one design of both, and so does erbayes estimate FOLDER"
         )
 
 
@@ -269,16 +269,16 @@ class _Sized:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenChances:
+class GivenProbabilities:
     """Plan: records with chances of your own, with replacement.
 
-    The chance of each record, up to a factor, is its value: `draw(prediction, GivenChances(), n, seed,
+    The chance of each record, up to a factor, is its value: `draw(prediction, GivenProbabilities(), n, seed,
     values=chances)`. All must be above 0, since estimates do not cover entities that cannot be drawn.
 
     Examples
     --------
     >>> from erbayes.labels import draw
-    >>> drawn = draw({1: "a", 2: "a", 3: "b"}, GivenChances(), 2, 1, values={1: 1, 2: 1, 3: 2})
+    >>> drawn = draw({1: "a", 2: "a", 3: "b"}, GivenProbabilities(), 2, 1, values={1: 1, 2: 1, 3: 2})
     >>> drawn.table[["record", "probability"]].drop_duplicates().shape
     (2, 2)
     """
@@ -520,7 +520,7 @@ class Strata:
         stratum, units = drawn.table["stratum"].to_numpy(), drawn.units
         return Pooled([self._make_part(drawn, h, units[stratum == h]) for h in pd.unique(stratum)])
 
-    def _make_part(self, drawn: Labelled, stratum: Any, units: pd.Index) -> WithChances:
+    def _make_part(self, drawn: Labelled, stratum: Any, units: pd.Index) -> IndependentDraws:
         """Return the design of the draws of a stratum, which are of these units."""
         if self.starts is not None:
             starts = [*self.starts, np.inf]
@@ -535,7 +535,7 @@ class Strata:
         values = need_labelled_values(drawn, self, "stratum")
         of_record = p * np.array([str(value) == str(stratum) for value in values])
         of_entity = np.bincount(drawn.labels.codes, of_record)
-        return KnownChances(pd.Series(of_entity, drawn.labels.clusters), units)
+        return KnownSelection(pd.Series(of_entity, drawn.labels.clusters), units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -630,7 +630,7 @@ PLANS = {
     "predicted-links": LinkEnds,
     "root-size": RootSize,
     "mixture": Mixture,
-    "given-chances": GivenChances,
+    "given-chances": GivenProbabilities,
     "poisson": Poisson,
     "pps": Systematic,
     "stratified": Strata,
@@ -643,7 +643,7 @@ WRITTEN = PLANS | {"new-records": NewRecords}
 """Plans that a folder may have. That of a top-up is none of `PLANS`, since nobody chooses it alone."""
 
 
-FREE = (Records, NewRecords, GivenChances)
+FREE = (Records, NewRecords, GivenProbabilities)
 """Plans whose chances do not depend on predicted clusters."""
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from ..._internal.errors import DataError, Remedy, member, refuse_cases
 from ..._internal.files import replacing
 from ..._internal.policies import Missing
-from ...design import KeptWeights
+from ...design import FrozenWeights
 from ...design.contract import Design
 from ...large import scan
 from ...large.sources import lies_elsewhere
@@ -221,7 +221,7 @@ class Labels:
         if drawn_from is None:
             return design
         count = scan if lies_elsewhere(drawn_from) else measure
-        return KeptWeights(design, count(drawn_from, labels, missing=missing))
+        return FrozenWeights(design, count(drawn_from, labels, missing=missing))
 
     def units(self, prediction: Any, *, missing: Missing | str = Missing.ERROR) -> Units:
         """Return the units of the draws, for `erbayes.Sample` with `design`.
