@@ -51,7 +51,6 @@ def refitted(fit: bayes.Fit, unit: int, rng: int) -> float:
         all_entities.foreign[at],
         all_entities.draws[at],
         rest.evidence.grid.bin(size),
-        all_entities.matched[at],
     )
     by_factor = factors(one, rest.evidence.data, rest.by_size).values()
     terms = [factor.log_density().sum(axis=-1) for factor in by_factor]

@@ -114,8 +114,7 @@ def world(by, evidence, n, g):
     ]
     foreign = np.where(g.random(len(at)) < by["met"][at], value * size, 0.0)
     unit, times = np.unique(g.integers(len(at), size=n), return_counts=True)
-    unmatched = np.zeros(len(unit), dtype=bool)
-    entities = Entities(size[unit], links[unit], foreign[unit], times, at[unit], unmatched)
+    entities = Entities(size[unit], links[unit], foreign[unit], times, at[unit])
     common, predicted = links.sum(), links.sum() + foreign.sum() / 2
     known = {"records": size.sum(), "predicted_links": max(predicted, 0.5)}
     counted = _count_draws(grid, entities) | _count_errors(grid, INTRUSION[: chance.shape[1]], entities)

@@ -46,7 +46,7 @@ def prior(
     prediction : memberships
         The cluster of every record, as in `erbayes.measure`.
     model : SizeModel, optional
-        By default `SizeModel()`, without a second clustering.
+        By default `SizeModel()`.
     metrics : Metric or str, or several
         Metrics of true, common and predicted links, such as pairwise precision, recall and F1.
     draws : int
@@ -77,9 +77,8 @@ def prior(
     data = data_of_prediction(known)
     if model.shared is not None:
         data = model.shared.fill(data)
-    tied = model.alone.tied
-    parts = {place: _draw_part(part, data, number, rng) for place, part in tied.items()}
-    _, population = populations(parts, data, rng, None)
+    parts = {place: _draw_part(part, data, number, rng) for place, part in model.tied.items()}
+    _, population = populations(parts, data, rng)
     there = population.true[0] > 0
 
     def total(column: Column | Known) -> FloatArray:
@@ -88,7 +87,7 @@ def prior(
             return np.full((1, there.sum()), known.total(whole))
         if whole not in COMPLETED:
             raise NotIdentified(f"the prior of '{column.name}' is not drawn, but those of links alone")
-        return count_completed_links(whole, population, data["predicted_links"], None)[:, there]
+        return count_completed_links(whole, population, data["predicted_links"])[:, there]
 
     return applied(metrics, total)
 

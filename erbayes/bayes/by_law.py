@@ -11,8 +11,6 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import FloatArray
-from ..metrics.columns import COMMON_LINKS
 from ..metrics.definitions import Wanted, pairwise_precision, pairwise_recall
 from .laws import laws
 from .outcomes import BETWEEN
@@ -37,17 +35,13 @@ def evaluate_laws(fit: FittedTotals) -> OfLaws:
 
 
 def restrict_to_laws[F: FittedTotals](
-    fit: F,
-    chosen: Mapping[str, str],
-    of_laws: OfLaws,
-    rng: np.random.Generator,
-    common: FloatArray | None = None,
+    fit: F, chosen: Mapping[str, str], of_laws: OfLaws, rng: np.random.Generator
 ) -> F:
-    """Return a fit under one law for each part, without a second clustering."""
+    """Return a fit under one law for each part."""
     of_law = {place: draws[chosen[place]] for place, draws in of_laws.items()}
-    draws, population = populations(of_law, fit.evidence.data, rng, common)
+    draws, population = populations(of_law, fit.evidence.data, rng)
     parts = {place: {chosen[place]: d[chosen[place]]} for place, d in fit.parts.items()}
-    return replace(fit, draws=draws, population=population, parts=parts, truth=None)
+    return replace(fit, draws=draws, population=population, parts=parts)
 
 
 def list_combinations(fit: FittedTotals) -> list[dict[str, str]]:
@@ -81,14 +75,10 @@ class FittedLaws(FittedTotals):
         if len(combinations) < 2:
             return fits
         of_laws = evaluate_laws(self)
-        of_truth = None if self.truth is None else evaluate_laws(self.truth)
         for i, chosen in enumerate(combinations):
             # The first streams of the seed belong to the untied parts.
             rng = np.random.default_rng([self.seed, 1 + len(BETWEEN) + i])
             under = restrict_to_laws(self, chosen, of_laws, rng)
-            if self.truth is not None and of_truth is not None:
-                common = under.total(COMMON_LINKS)
-                under = replace(under, truth=restrict_to_laws(self.truth, chosen, of_truth, rng, common))
             fits[", ".join(name for name in chosen.values() if name)] = under
         return fits
 

@@ -45,15 +45,13 @@ def read_entries() -> dict[str, dict[str, Datum]]:
 _ENTRIES = read_entries()
 DATA = _ENTRIES["data"]
 """The data that every part receives, by name."""
-BOUNDED_DATA, SECOND_DATA = _ENTRIES["bounded"], _ENTRIES["second"]
-"""Further data of a column between bounds, and of every part if there is a second clustering."""
-ALL_DATA = DATA | BOUNDED_DATA | SECOND_DATA
+BOUNDED_DATA = _ENTRIES["bounded"]
+"""Further data of a column between bounds."""
+ALL_DATA = DATA | BOUNDED_DATA
 RETURNED = {place: _ENTRIES[place] for place in ("sizes", "retention", "leakage")}
 """The quantities that a part must return, by its place in the model."""
-QUANTITIES = {
-    name: quantity for group in (*RETURNED, "sizes by second") for name, quantity in _ENTRIES[group].items()
-}
-"""All of these by name, and those of sizes if there is a second clustering."""
+QUANTITIES = {name: quantity for group in RETURNED.values() for name, quantity in group.items()}
+"""All of these by name."""
 
 
 class Part(Protocol):
@@ -113,14 +111,11 @@ def coords(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the coordinates of a model's dimensions."""
     return {
         "entity_size": data["size"],
-        # clusters left of a second clustering: bins of those without guests, and bins of those with guests
-        "cluster_left": np.arange(2 * len(data["size"])),
         "sampled_size": data["size"][data["sampled"]],
         "doubling": 2 ** np.arange(len(data["doubling_x"])),
         "sampled_doubling": 2 ** data["sampled_doublings"],
         "intrusion": np.exp2(data["log_intrusion"] + 3),
         "log_share": ["kept", "lost"],
-        "pair": ["true", "kept"],
         "function": np.arange(RANK),
     }
 

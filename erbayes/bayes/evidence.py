@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from .._internal.arrays import BoolArray, FloatArray, IntArray
+from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import NotIdentified, Remedy
-from ..auxiliary.second import Second
 from ..design.contract import SelectedBySize
 from ..design.sample import Sample, need_sample
 from ..metrics.columns import COMMON_LINKS, PREDICTED_LINKS, RECORDS, pairs
 from ..units.units import KnownTotals, Units
 from .grid import INTRUSION, SizeGrid, basis, nearest
-from .matched import Matched
 
 REACH = 16.0
 """The grid of sizes ends at this many times the largest predicted cluster or sampled entity, or at N."""
@@ -29,7 +27,7 @@ class Entities:
     """The distinct sampled entities, with one entry of each array per entity, (u,).
 
     `foreign` counts pairs of its records with foreign ones in one predicted cluster. `bin` is that of its
-    size, or of the cluster of the second clustering that it matches: its errors are then no data.
+    size.
     """
 
     size: FloatArray
@@ -37,11 +35,6 @@ class Entities:
     foreign: FloatArray
     draws: IntArray
     bin: IntArray
-    matched: BoolArray
-
-    def take(self, chosen: Any) -> Entities:
-        """Return some of the entities."""
-        return Entities(*(getattr(self, f.name)[chosen] for f in fields(self)))
 
     @property
     def several(self) -> Any:
@@ -76,38 +69,30 @@ class Evidence:
     entities: Entities
     data: dict[str, Any]
     predicted_links: float
-    matched: Matched | None = None
 
     @classmethod
-    def of(cls, sample: Sample, second: Second | None = None) -> Evidence:
+    def of(cls, sample: Sample) -> Evidence:
         """Count the evidence of a sample of entities, and refuse units without it."""
         design, units = need_design(sample), sample.units
         draws = np.bincount(sample.expansion.unit, minlength=len(units))
         known, size, common = units.known, units.size, units.column(COMMON_LINKS)
         assert known is not None
-        matched = None if second is None else Matched.of(sample, second)
-        grid = _make_grid(known, size.max(), 0 if matched is None else matched.size.max())
+        grid = _make_grid(known, size.max())
         foreign = 2 * (units.column(PREDICTED_LINKS) - common)
-        by_second = np.zeros(len(size), dtype=bool) if matched is None else matched.known
-        of_bin = size if matched is None else np.where(by_second, matched.size[matched.cluster], size)
-        entities = Entities(size, common, np.maximum(foreign, 0), draws, grid.bin(of_bin), by_second)
+        entities = Entities(size, common, np.maximum(foreign, 0), draws, grid.bin(size))
         data = _count_entities(grid, known, entities) | {
             "centre": np.log2(size).mean(),
             "selection": np.asarray(design.selection(grid.size, sample.units), dtype=float),
             "repeats": 0.0 if design.without_repeats else 1.0,
             "fixed_size": 1.0 if design.fixed_size else 0.0,
         }
-        if matched is not None:
-            data |= matched.data(sample, grid)
-            data["sampled_entities"] = np.bincount(entities.bin, minlength=len(grid.size))
-            data["sampled_foreign"] = 0.0
-        return cls(units, grid, entities, data, known.total(PREDICTED_LINKS), matched)
+        return cls(units, grid, entities, data, known.total(PREDICTED_LINKS))
 
 
 def data_of_prediction(known: KnownTotals) -> dict[str, Any]:
     """Return the data of a size model before any draw of records, whose `centre` is that to be expected."""
     grid, empty, none = _make_grid(known), np.empty(0), np.empty(0, dtype=np.int64)
-    entities = Entities(empty, empty, empty, none, none, none.astype(bool))
+    entities = Entities(empty, empty, empty, none, none)
     return _count_entities(grid, known, entities) | {
         "centre": np.average(np.log2(known.size), weights=known.size * known.count),
         "selection": grid.size,
@@ -135,7 +120,7 @@ def _count_entities(grid: SizeGrid, known: KnownTotals, entities: Entities) -> d
         "predicted_links": max(known.total(PREDICTED_LINKS), 0.5),
         **_smooth_prediction(grid, known),
         **_count_draws(grid, entities),
-        **_count_errors(grid, _make_intrusion_bins(known), entities.take(~entities.matched)),
+        **_count_errors(grid, _make_intrusion_bins(known), entities),
     }
 
 

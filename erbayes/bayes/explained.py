@@ -9,12 +9,10 @@ import numpy as np
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import Grade, Remedy, Sentence
-from ..auxiliary.estimates import known_labels
 from ..metrics.columns import RECORDS, TRUE_LINKS, pairs
 from ..metrics.definitions import pairwise_precision, pairwise_recall
 from .by_law import FittedLaws
 from .laws import OneOf
-from .matched import FEWEST
 from .totals import FittedTotals
 
 RESTS = 0.3
@@ -46,9 +44,8 @@ def is_disowned(fit: FittedTotals) -> bool:
 def alarms(fit: FittedLaws) -> list[Sentence]:
     """Return the sentences of `Fit.alarms`."""
     share, largest = fit.unseen.mean(), fit.evidence.entities.size.max()
-    found = _warn_second_clustering(fit)
     if not is_disowned(fit):
-        return found
+        return []
     (lower, upper) = fit.apply([pairwise_recall]).interval(0.95)[0]
     sentences = [
         f"pairwise-recall rests on entities that the sample lacks: {100 * share:.0f} % of the true links "
@@ -63,53 +60,12 @@ def alarms(fit: FittedLaws) -> list[Sentence]:
             f"{under.lower.min():.2f} and {under.upper.max():.2f}."
         )
     what = " ".join(sentences).removesuffix(".")
-    return [Sentence(what, Grade.CAUTION, Remedy.UNSEEN), *found]
-
-
-def _warn_second_clustering(fit: FittedTotals) -> list[Sentence]:
-    """Return the alarms about a second clustering that is refused, or used in doubt."""
-    if (matched := fit.matched) is None:
-        return []
-    if why := refusal(fit):
-        return [Sentence(f"The second clustering {matched.second.name!r} is not used. {why}", Grade.NOTE)]
-    assert fit.truth is not None  # it is refused without
-    found = known_labels(matched.second.name, matched.second.changes(fit.sample))
-    share = (fit.by_second @ fit.truth.evidence.data["out_of_reach"]).mean()
-    if share <= UNSEEN:
-        return found
-    what = (
-        f"pairwise-recall rests on the second clustering {matched.second.name!r}: {100 * share:.0f} % of "
-        f"the true links are taken from its clusters of more than {matched.largest:,.0f} records, the "
-        "largest that a sampled entity matches"
-    )
-    return [*found, Sentence(what, Grade.CAUTION, Remedy.UNSEEN)]
-
-
-def refusal(fit: FittedTotals) -> str:
-    """Return in a sentence why nothing is taken from the second clustering; "" if something is."""
-    if fit.matched is None or fit.truth is not None:
-        return ""
-    if not fit.matched.known.any():
-        return (
-            f"Fewer than {FEWEST} of its clusters, of two records or more, match a sampled entity, so "
-            "that nothing is taken from it."
-        )
-    if not fit.matched.used:
-        return (
-            f"Nothing is taken from it: the prediction breaks {fit.matched.broken:,} sampled entities, "
-            f"and only {fit.matched.mended:,} of them are more complete in a cluster of it."
-        )
-    guests = fit.matched.guests[fit.matched.size > fit.matched.largest].sum()
-    return (
-        f"Nothing is taken from it: {guests:,} sampled entities without a match lie in its clusters of "
-        f"more than {fit.matched.largest:,.0f} records, the largest that a sampled entity matches."
-    )
+    return [Sentence(what, Grade.CAUTION, Remedy.UNSEEN)]
 
 
 def explained(fit: FittedLaws, level: float, pooled: Mapping[str, FloatArray]) -> str:
     """Return the text of `Fit.explain`, with the intervals of metrics that are pooled, (2,) each."""
-    first = [_explain_sample(fit), _explain_prediction(fit), _explain_second(fit)]
-    return "\n\n".join(filter(None, [*first, *_explain_priors(fit, level, pooled)]))
+    return "\n\n".join([_explain_sample(fit), _explain_prediction(fit), *_explain_priors(fit, level, pooled)])
 
 
 def _explain_sample(fit: FittedTotals) -> str:
@@ -138,32 +94,10 @@ def _explain_prediction(fit: FittedTotals) -> str:
     )
 
 
-def _explain_second(fit: FittedTotals) -> str:
-    """Return sentences about what is taken from the second clustering, if there is one."""
-    matched = fit.matched
-    if matched is None:
-        return ""
-    first = (
-        f"The second clustering {matched.second.name!r} has {matched.second.count.sum():,.0f} clusters of "
-        f"up to {matched.size.max():,.0f} records. "
-    )
-    if fit.truth is None:
-        return first + refusal(fit)
-    share = fit.by_second
-    out_of_reach = _format_percent(share @ fit.truth.evidence.data["out_of_reach"])
-    return (
-        f"{first}{matched.known.sum():,} of {len(matched.known):,} sampled entities match one: more than "
-        f"half of the records of both are common. {_format_percent(share.sum(-1))} of the true links are "
-        "taken from its clusters that stand for entities outside the sample, and "
-        f"{out_of_reach} from those larger than any that a sampled entity matches."
-    )
-
-
 def _explain_priors(fit: FittedLaws, level: float, pooled: Mapping[str, FloatArray]) -> list[str]:
     """Return a paragraph about the laws, and one about each metric."""
     draws, largest = fit.apply([pairwise_precision, pairwise_recall]), fit.evidence.entities.size.max()
-    true, larger, _ = _share_unseen_links(fit if fit.truth is None else fit.truth)
-    false, shift = _share_unseen_links(fit)[2], fit.prior_shift(draws)
+    (true, larger, false), shift = _share_unseen_links(fit), fit.prior_shift(draws)
     ranges = fit.laws([pairwise_precision, pairwise_recall], level).query("not rejected")
     filled = {
         pairwise_precision.name: (

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import FloatArray, Seed, generator
+from .._internal.arrays import Seed, generator
 from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence
 from ..design.contract import draws_records
 from ..design.sample import Sample
 from ..engine import PooledDraws, taylor
 from ..engine.diagnostics import out_of_balance
 from ..engine.pool import pool_quantiles
-from ..metrics.columns import COMMON_LINKS, TRUE_LINKS
+from ..metrics.columns import TRUE_LINKS
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
 from ..metrics.intervals import Kind
 from ..metrics.uncertain import Draws
@@ -45,8 +45,6 @@ NOTE = (
 """What intervals of a pool say of themselves."""
 CHAINS = 4
 """Chains of a fast fit. ArviZ's R-hat and effective number need two or more, and PyMC draws four."""
-REFUSED = 0.5
-"""Doubt about clusters out of reach above which nothing is taken from a second clustering."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,10 +69,6 @@ class Fit(FittedLaws, FittedTree):
         Draws of each law of the tied parts, before they are tied.
     untied : dict, stream -> dict
         Quantities by size of the untied parts that were fitted so far.
-    matched : Matched or None
-        The second clustering beside the sampled entities.
-    truth : Fit or None
-        The fit of true entities by a second clustering, given the common links of this fit.
 
     Examples
     --------
@@ -110,7 +104,6 @@ class Fit(FittedLaws, FittedTree):
               draws to quote (`Fit.quoted`), which are those of the pool if kind says so.
             - pooled_lower, pooled_upper: the interval of `Fit.pooled`; NaN if the closed form has no such
               metric.
-            - by_second, if there is a second clustering: the share of the true links taken from it.
             - law_lower, law_upper, if parts have several laws: the ends of the widest range of the intervals
               under the laws that the sample does not reject (see `Fit.laws`).
 
@@ -136,8 +129,6 @@ class Fit(FittedLaws, FittedTree):
             pooled_lower=pooled[:, 0],
             pooled_upper=pooled[:, 1],
         )
-        if self.matched is not None:
-            table = table.assign(by_second=self.by_second.sum(-1).mean())
         if not self.by_law:
             return table
         under = self.laws(metrics, level).query("not rejected").groupby("metric")
@@ -197,16 +188,14 @@ class Fit(FittedLaws, FittedTree):
         """Sentences about metrics that depend on entities outside the sample, each with grade and remedy.
 
         There is one for recall if more than a quarter of the true links are expected in entities larger than
-        any sampled one, and the interval of recall is shorter than half of that share. There is one if a
-        quarter or more are in clusters of the second clustering that are larger than any that a sampled
-        entity matches, and a note if nothing is taken from the second clustering.
+        any sampled one, and the interval of recall is shorter than half of that share.
         """
         return alarms(self)
 
     def explain(self, level: float = 0.95) -> str:
         """Return in words what pairwise precision and recall rest on, with intervals of this level.
 
-        Paragraphs are about the sample, the prediction, the second clustering and the priors.
+        Paragraphs are about the sample, the prediction and the priors.
         """
         quoted = self.quoted([pairwise_precision, pairwise_recall])
         ends = zip(quoted.names, quoted.interval(level), quoted.pooled, strict=True)
@@ -342,13 +331,7 @@ def _fit_and_warn(
     evidence = Evidence.of(sample)
     if model.shared is not None:
         evidence = replace(evidence, data=model.shared.fill(evidence.data))
-    beside = None if model.second is None else Evidence.of(sample, model.second)
-    fit = draw_and_join(sample, model.alone, evidence, sampler, rng)
-    if beside is not None and beside.matched is not None:
-        fit = replace(fit, matched=beside.matched)
-        if beside.matched.used:
-            truth = draw_and_join(sample, model.of_truth, beside, sampler, rng, fit.total(COMMON_LINKS))
-            fit = replace(fit, truth=truth if truth.doubt < REFUSED else None)
+    fit = draw_and_join(sample, model, evidence, sampler, rng)
     for alarm in out_of_balance(sample):
         known = f"{alarm} A size model relies on the known total."
         warnings.warn(Sentence(known, alarm.grade), Alarm, stacklevel=3)
@@ -363,14 +346,10 @@ def draw_and_join(
     evidence: Evidence,
     sampler: Importance | NUTS,
     rng: np.random.Generator,
-    common: FloatArray | None = None,
 ) -> Fit:
-    """Draw the parts of a model, and join them by the predicted links, or by draws of the common ones."""
-    if common is not None:
-        data = evidence.data | {"predicted_links": max(float(np.median(common)), 0.5)}
-        evidence = replace(evidence, data=data, predicted_links=data["predicted_links"])
+    """Draw the parts of a model, and join them by the predicted links."""
     tied = model.compiled(evidence.data)
     parts = dict(zip(tied, sampler([*tied.values()], rng), strict=True))
     mixed = {place: weighed(place, tied[place], of_laws, rng) for place, of_laws in parts.items()}
-    draws, population = populations(mixed, evidence.data, rng, common)
+    draws, population = populations(mixed, evidence.data, rng)
     return Fit(sample, model, evidence, draws, population, int(rng.integers(2**31)), parts)

@@ -53,7 +53,7 @@ def after(*fits: Fit, rng: Seed = None) -> SizeModel:
     Raises
     ------
     DataError
-        No fit, fits of different models or with a second clustering, samples with the same entities, or
+        No fit, fits of different models, samples with the same entities, or
         priors that are no `Level`, `Slope` or smooth function.
 
     Notes
@@ -94,8 +94,6 @@ def _find_common_model(models: Sequence[SizeModel]) -> SizeModel:
     first, *others = (replace(model, shared=None) for model in models)
     if any(other != first for other in others):
         raise DataError("fits of different models cannot share: fit each with the same SizeModel")
-    if first.second is not None:
-        raise DataError("fits with a second clustering cannot share: fit a SizeModel() without second=")
     return first
 
 
@@ -184,8 +182,8 @@ def together(
     Raises
     ------
     DataError
-        Fewer than two groups, groups with the same entities, fits of different models or with a second
-        clustering, or priors that are no `Level`, `Slope` or smooth function.
+        Fewer than two groups, groups with the same entities, fits of different models, or priors that are no
+        `Level`, `Slope` or smooth function.
     NotIdentified
         Units, a design or a prediction that a size model cannot use (see `Evidence.of`).
 

@@ -21,8 +21,6 @@ NEAR = 0.05
 """Relative standard deviation by which the links of a completed population differ from the known number."""
 PARTNERS = 4
 """Number of partners of each draw of the first part, of which one is chosen."""
-CANDIDATES = 2000
-"""Number of combinations of draws, of which one is chosen for each number of common links."""
 TIED = ("entities", "kept", "kept_square", "foreign", "foreign_square")
 """Quantities by size on which the number of predicted links depends."""
 
@@ -43,7 +41,7 @@ class Links:
 
     @classmethod
     def of(cls, rest: Any, by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Links:
-        """Add links of sampled entities, and of clusters that stand for some, to those of the `rest`."""
+        """Add the links of sampled entities to those of the `rest`."""
         s = data["size"]
         foreign, foreign_square = (by_size.get(name, 0.0) for name in ("foreign", "foreign_square"))
         c2 = s * (s - 1) / 2
@@ -52,12 +50,6 @@ class Links:
         true = links.sum(-1) + data["sampled_true_links"]
         common = kept.sum(-1) + data["sampled_common_links"]
         common_variance = (links * c2 * by_size["kept_square"]).sum(-1)
-        if "stands" in by_size:
-            p, (true_left, common_left) = by_size["stands_left"], of_clusters(by_size, data)
-            true = true + (p * true_left).sum(-1)
-            common = common + (p * common_left).sum(-1)
-            spread = p * (1 - p) / data["left"].clip(1, np.inf)
-            common_variance = common_variance + (spread * common_left**2).sum(-1)
         return cls(
             true,
             common,
@@ -91,20 +83,10 @@ def chance_undrawn(entities: Any, data: Mapping[str, Any]) -> Any:
     return repeats * (1 - p.clip(0, 1)) ** n + (1 - repeats) * (1 - n * p).clip(0, 1)
 
 
-def of_clusters(by_size: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return true and common links of the entities in place of the clusters left, (..., 2 J)."""
-    true = data["left_true"] * by_size["stands_true"]
-    kept = (data["left_common"] / data["left_true"].clip(1, np.inf) * by_size["stands_kept"]).clip(0, 1)
-    return true, true * kept
-
-
 def unsampled(by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
     """Return the expected number of entities outside the sample, M_s (1 - π_s), by size, (..., J)."""
     entities = by_size["entities"]
     rest, records = entities * chance_undrawn(entities, data), data["records"] - data["sampled_records"]
-    if "stands" in by_size:
-        rest = rest * (1 - data["second"] * by_size["stands"] / entities).clip(0, 1)
-        records = (records - (by_size["stands_left"] * data["left_records"]).sum(-1)).clip(0, np.inf)
     # scaled, so that the records of the sample and of the rest add to N
     return rest * (records / ((rest * data["size"]).sum(-1) + 1e-200))[..., None]
 
@@ -141,38 +123,8 @@ def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.rand
     return _choose_combinations(parts, partners, pairs, w, log_evidence)
 
 
-def given(
-    parts: Mapping[str, PartDraws], total: FloatArray, data: Mapping[str, Any], rng: np.random.Generator
-) -> Joined:
-    """Join draws of independent parts, given a number of predicted links for each draw, (chain, draw).
-
-    These parts have no influence on the numbers: a cut (Plummer 2015, Statistics and Computing 25, 37-43).
-    """
-    partners, links = _combine_parts(parts, data, rng, shuffled=True)
-    C, every = len(total), links.predicted[0].size
-    # half a link stands for none, which has no logarithm
-    log_total = np.log(np.maximum(total, 0.5))
-
-    def log_density(candidates: IntArray, chain: int, log_total: FloatArray) -> FloatArray:
-        mean, spread = (
-            v[chain].ravel()[candidates] for v in (np.log(links.predicted), links.relative_variance)
-        )
-        return np.asarray(-0.5 * (log_total[:, None] - mean) ** 2 / spread - 0.5 * np.log(spread))
-
-    pairs = np.empty(total.shape, dtype=np.int64)
-    for chain in range(C):
-        candidates = rng.choice(every, min(CANDIDATES, every), replace=False)
-        log_w = log_density(candidates, chain, log_total[chain])
-        # The largest of log weights plus Gumbel noise is a draw with these weights.
-        pairs[chain] = candidates[np.argmax(log_w + rng.gumbel(size=log_w.shape), axis=1)]
-    median = np.median(log_total, keepdims=True).ravel()
-    log_w = np.concatenate([log_density(np.arange(every), chain, median)[0] for chain in range(C)])
-    log_evidence = float(np.logaddexp.reduce(log_w) - np.log(len(log_w)))
-    return _choose_combinations(parts, partners, pairs, truncated(log_w), log_evidence)
-
-
 def _combine_parts(
-    parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator, shuffled: bool = False
+    parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator
 ) -> tuple[IntArray, Links]:
     """Return partners of the first part's draws, (partner, other part, chain, draw), and their links."""
     _refuse_common_names(parts)
@@ -188,8 +140,6 @@ def _combine_parts(
     direction = (-1) ** np.arange(len(others)).reshape(-1, 1, 1)
     steps = np.arange(PARTNERS).reshape(-1, 1, 1, 1)
     partners = (draw + first_partner + direction * steps) % K
-    if shuffled:  # draws are then chosen in no order
-        partners = rng.permuted(partners, axis=-1)
     links = []
     for partner in partners:
         partners_by_size = {k: v[chain, partner[i]] for k, (i, v) in tied.items()}
@@ -237,13 +187,9 @@ def _refuse_common_names(parts: Mapping[str, PartDraws]) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Completed:
-    """Completed populations: numbers of unsampled entities by size, (..., J), and of links, (...).
-
-    `standing`, (..., 2 J), are clusters of the second clustering that stand for further entities.
-    """
+    """Completed populations: numbers of unsampled entities by size, (..., J), and of links, (...)."""
 
     number: FloatArray
-    standing: FloatArray
     true: FloatArray
     common: FloatArray
     false: FloatArray
@@ -260,36 +206,17 @@ def completed(
     s, expected = data["size"], unsampled(by_size, data)
     c2, steady = s * (s - 1) / 2, _mark_steady_sizes(expected, by_size, data)
     expected = expected[None]
-    standing = np.zeros((tries, *expected.shape[1:-1], 2 * len(s)))
-    known_true, known_common = np.zeros((2, 1))
-    if "stands" in by_size:
-        left, chance = data["left"].astype(np.int64), by_size["stands_left"]
-        standing = rng.binomial(left, chance, standing.shape).astype(float)
-        # Records of clusters that stand for no entity, beyond those expected, belong to other entities.
-        records = (left * chance - standing) @ (data["left_records"] / np.maximum(left, 1))
-        others = np.maximum(expected @ s, 1e-200)
-        expected = expected * (np.maximum(others + records, 0) / others)[..., None]
-        known_true, known_common = (
-            np.einsum("...j,...j", standing, links / np.maximum(left, 1))
-            for links in of_clusters(by_size, data)
-        )
     number = np.empty(expected.shape[1:])
     number[..., steady], *once = (v[0] for v in _draw_entities(expected[:1], by_size, s, steady, 1, rng))
     numbers, common, foreign = _draw_entities(expected, by_size, s, ~steady, tries, rng)
-    common = common + once[0] + data["sampled_common_links"] + known_common
+    common = common + once[0] + data["sampled_common_links"]
     false = (foreign + once[1] + data["sampled_foreign"]) / 2
     distance = (np.log(np.maximum(common + false, 0.5)) - np.log(data["predicted_links"])) / NEAR
     # The largest of log weights plus Gumbel noise is a draw with these weights.
     chosen = np.argmax(-0.5 * distance**2 + rng.gumbel(size=distance.shape), axis=0)[None]
-    number[..., ~steady], standing = (
-        np.take_along_axis(v, chosen[..., None], 0)[0] for v in (numbers, standing)
-    )
-    known_true, common, false = (
-        np.take_along_axis(np.broadcast_to(v, distance.shape), chosen, 0)[0]
-        for v in (known_true, common, false)
-    )
-    true = number @ c2 + data["sampled_true_links"] + known_true
-    return Completed(number, standing, true, common, false)
+    number[..., ~steady] = np.take_along_axis(numbers, chosen[..., None], 0)[0]
+    common, false = (np.take_along_axis(v, chosen, 0)[0] for v in (common, false))
+    return Completed(number, number @ c2 + data["sampled_true_links"], common, false)
 
 
 STEADY = 0.03
@@ -301,8 +228,6 @@ def _mark_steady_sizes(
 ) -> BoolArray:
     """Return True for sizes whose entities hardly change the number of predicted links by chance, (J,)."""
     s = data["size"]
-    if "stands" in by_size:
-        return np.zeros(len(s), dtype=bool)
     # The square of a sum of two terms is at most twice the sum of their squares.
     foreign = by_size.get("foreign_square", 0.0)  # a model without leakage has none
     of_one = 2 * ((s * (s - 1) / 2) ** 2 * by_size["kept_square"] + s**2 * foreign / 4)
@@ -365,15 +290,8 @@ def _draw_mean_share(
 
 
 def populations(
-    parts: Mapping[str, PartDraws],
-    data: Mapping[str, Any],
-    rng: np.random.Generator,
-    common: FloatArray | None,
+    parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator
 ) -> tuple[Joined, Completed]:
     """Join draws of parts, and complete a population for each joint draw."""
-    if common is None:
-        draws = joined(parts, data, rng)
-    else:
-        draws = given(parts, common, data, rng)
-        data = {**data, "predicted_links": np.maximum(common, 0.5)}
+    draws = joined(parts, data, rng)
     return draws, completed(draws.by_size, data, rng)

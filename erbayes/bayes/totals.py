@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
-from typing import Any, Self, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -32,11 +32,10 @@ from ..metrics.definitions import ALL, Metric, Wanted, chosen, pairwise_precisio
 from ..metrics.uncertain import Draws, Tabled
 from .evidence import Evidence
 from .laws import compiled
-from .matched import Matched
 from .model import SizeModel
 from .outcomes import BETWEEN, UNTIED
 from .parts import Drawn
-from .population import Completed, Joined, of_clusters
+from .population import Completed, Joined
 from .samplers import Importance, NotConverged, problems_of_chains
 
 FEWEST_AGREEING = 100.0
@@ -52,21 +51,14 @@ def depends_on_size(column: Column | Known) -> TypeGuard[PieceSum]:
     return bool(np.allclose(part, whole / 2, rtol=1e-12))
 
 
-def count_completed_links(
-    column: Column, population: Completed, predicted: float, truth: Completed | None
-) -> FloatArray:
-    """Return common or true links, (chain, draw), of populations that are scaled to the predicted links.
-
-    Populations of `truth` say how many true links each common link has.
-    """
+def count_completed_links(column: Column, population: Completed, predicted: float) -> FloatArray:
+    """Return common or true links, (chain, draw), of populations that are scaled to the predicted links."""
     scale = predicted / np.maximum(population.common + population.false, 1e-300)
     # Without false links, common links equal the predicted ones exactly, not up to rounding.
     exact = (population.false == 0) & (population.common > 0)
     common = np.where(exact, predicted, population.common * scale)
     if column == COMMON_LINKS:
         return common
-    if truth is not None:
-        return np.asarray(common * truth.true / np.maximum(truth.common, 1e-300))
     # If no link is lost, true links equal the common ones.
     return np.where(population.true == population.common, common, population.true * scale)
 
@@ -101,8 +93,6 @@ class FittedTotals(Tabled):
     seed: int
     parts: dict[str, dict[str, Drawn]] = field(default_factory=dict)
     untied: dict[int, dict[str, FloatArray]] = field(default_factory=dict)
-    matched: Matched | None = None
-    truth: Self | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return only the fields. Cached properties are computed anew after unpickling."""
@@ -120,9 +110,8 @@ class FittedTotals(Tabled):
 
     @property
     def log_prior(self) -> Mapping[str, FloatArray]:
-        """Log prior density of the tied parts, also by second clustering, (chain, draw) each."""
-        truth = {} if self.truth is None else self.truth.log_prior
-        return self.draws.log_prior | {f"{name} by second": v for name, v in truth.items()}
+        """Log prior density of the tied parts, (chain, draw) each."""
+        return self.draws.log_prior
 
     @property
     def khat(self) -> dict[str, float]:
@@ -138,9 +127,7 @@ class FittedTotals(Tabled):
     def between(self, column: Column) -> FloatArray:
         """Return the mean by size of a column that lies between bounds (`BETWEEN`), (chain, draw, J)."""
         between, size = BETWEEN[column], self.evidence.grid.size
-        every = self.evidence.entities
-        values = self.evidence.units.column(column)[~every.matched]
-        counted = between.evidence(every.take(~every.matched), values, size)
+        counted = between.evidence(self.evidence.entities, self.evidence.units.column(column), size)
         untied = self._fit_untied("bounded", self.evidence.data | counted, 1 + list(BETWEEN).index(column))
         return between.expected(size, self, untied["bounded_mean"])
 
@@ -173,8 +160,7 @@ class FittedTotals(Tabled):
         if isinstance(column, ClusterSum):
             return self._compute_total(Known(column))
         if column in COMPLETED:
-            truth = None if self.truth is None else self.truth.population
-            return count_completed_links(column, self.population, self.evidence.predicted_links, truth)
+            return count_completed_links(column, self.population, self.evidence.predicted_links)
         if column in EXPECTED:
             mean = EXPECTED[column](self)
         elif depends_on_size(column):
@@ -270,28 +256,9 @@ class FittedTotals(Tabled):
     def _by_metric_and_part(self, draws: Draws, values: FloatArray) -> pd.DataFrame:
         return pd.DataFrame(values, index=pd.Index(draws.names, name="metric"), columns=list(self.log_prior))
 
-    @property
-    def by_second(self) -> FloatArray:
-        """Share of true links in clusters that stand for unsampled entities, by size, (chain, draw, J)."""
-        if self.truth is None:
-            return np.zeros_like(self.by_size["entities"])
-        population, data = self.truth.population, self.truth.evidence.data
-        (true, _), left = of_clusters(self.truth.by_size, data), data["left"]
-        links = population.standing * true / np.maximum(left, 1)
-        shares = links / np.maximum(population.true, 1.0)[..., None]
-        return np.asarray(shares.reshape(*shares.shape[:-1], 2, -1).sum(-2))
-
-    @property
-    def doubt(self) -> float:
-        """Expected doubt about clusters of the second clustering that are out of reach of the sample."""
-        log_odds = self.draws.parameters.get("fails_out_of_reach", np.array(-np.inf))
-        return float(np.mean(1 / (1 + np.exp(-log_odds))))
-
     @cached_property
     def unseen(self) -> FloatArray:
         """Share of the true links in entities larger than any sampled one, (chain, draw)."""
-        if self.truth is not None:
-            return self.truth.unseen
         links = self.population.number * pairs(self.size)
         unseen = links[..., self.size > self.evidence.entities.size.max()].sum(-1)
         return np.asarray(unseen / np.maximum(self.population.true, 1.0))
@@ -306,13 +273,6 @@ class FittedTotals(Tabled):
                 "sizes is wrong, or the prediction is not the population that was sampled"
             )
             return problems
-        if self.truth is not None:
-            problems += [f"by second: {problem}" for problem in self.truth.draws.problems]
-            if (agreeing := self.truth.draws.agreeing) < FEWEST_AGREEING:
-                problems.append(
-                    "few draws with the second clustering agree with the common links that the sample "
-                    f"expects ({agreeing:.0f} effective ones): look at recall without it"
-                )
         if self.draws.statistics and len(self.population.true) > 1:
             key = self.apply([pairwise_precision, pairwise_recall])
             problems += problems_of_chains(key.values, list(key.names))

@@ -1,13 +1,12 @@
 """A fit as a tree of groups for ArviZ, with the likelihood of each sampled entity and predictions.
 
-An entity has up to six observations. Each has a factor, given the observations before it:
+An entity has up to five observations. Each has a factor, given the observations before it:
 
 1. its size
 2. whether it is broken
 3. if it is broken, the share of its links that it keeps
 4. whether it meets a foreign record
 5. if it meets some, their number per record
-6. whether it matches a cluster of the second clustering, if there is one; it has no observations 2 to 5 then
 """
 
 from __future__ import annotations
@@ -37,9 +36,8 @@ DIMS = {
     "size": "entity",
     "broken": "entity_of_several",
     "share": "broken_entity",
-    "met": "modelled_entity",
+    "met": "entity",
     "rate": "met_entity",
-    "matched": "entity",
 }
 """Dimension of each factor, along the sampled entities that have the observation."""
 TINY, NEARLY = 1e-300, 1 - 1e-15
@@ -130,9 +128,9 @@ def factors(
     entities: Entities, data: Mapping[str, Any], by_size: Mapping[str, FloatArray]
 ) -> dict[str, Factor]:
     """Return the factors that some sampled entity has, by name; `by_size` is (chain, draw, J)."""
-    e, bins, rest = entities, entities.bin, ~entities.matched
-    several, met = np.flatnonzero(e.several & rest), np.flatnonzero((e.foreign > 0) & rest)
-    broken, modelled = np.flatnonzero(e.broken & (e.size > 2) & rest), np.flatnonzero(rest)
+    e, bins = entities, entities.bin
+    several, met = np.flatnonzero(e.several), np.flatnonzero(e.foreign > 0)
+    broken = np.flatnonzero(e.broken & (e.size > 2))
     anyone, number = np.arange(len(bins)), by_size["entities"]
     of_draws, of_distinct = number * data["selection"], number * (1 - chance_undrawn(number, data))
     found: dict[str, Factor] = {
@@ -156,11 +154,8 @@ def factors(
     if "met" in by_size:
         position = nearest(np.exp2(data["log_intrusion"] + 3), e.rate[met])
         row, chance = data["in_doubling"][bins[met]], by_size["intrusion_chance"]
-        found["met"] = Event(modelled, (e.foreign > 0)[rest].astype(int), by_size["met"][..., bins[rest]])
+        found["met"] = Event(anyone, (e.foreign > 0).astype(int), by_size["met"][..., bins])
         found["rate"] = Category(met, row, position, data["intrusion_value"], chance, chance)
-    if "stands" in by_size:
-        chance = data["second"] * by_size["stands"] / number
-        found["matched"] = Event(anyone, e.matched.astype(int), chance[..., bins])
     return {name: factor for name, factor in found.items() if len(factor.entity)}
 
 
