@@ -411,7 +411,7 @@ def fit():
     """A fit whose draws are made by hand: draw d of a chain has (d + 1) times the first."""
     pytest.importorskip("arviz", reason="ArviZ is not installed")
     from erbayes.bayes import Fit, SizeModel
-    from erbayes.bayes.evidence import Evidence
+    from erbayes.bayes.data import Evidence
     from erbayes.bayes.population import Joined
 
     evidence = Evidence.of(SAMPLE)

@@ -14,7 +14,7 @@ import pytensor.tensor as pt
 
 from .._internal.errors import DataError
 from .grid import RANK
-from .priors import Told
+from .priors import InformedPrior
 
 LOG_FLAWLESS = "log_flawless"
 """Name of the log joint density of the data and of a population without any error of the part's kind."""
@@ -43,18 +43,15 @@ def read_entries() -> dict[str, dict[str, Datum]]:
 
 
 _ENTRIES = read_entries()
-DATA = _ENTRIES["data"]
-"""The data that every part receives, by name."""
-BOUNDED_DATA = _ENTRIES["bounded"]
-"""Further data of a column between bounds."""
+DATA, BOUNDED_DATA = _ENTRIES["data"], _ENTRIES["bounded"]
+"""The data of every part, and the further data of a column between bounds, by name."""
 ALL_DATA = DATA | BOUNDED_DATA
 RETURNED = {place: _ENTRIES[place] for place in ("sizes", "retention", "leakage")}
 """The quantities that a part must return, by its place in the model."""
 QUANTITIES = {name: quantity for group in RETURNED.values() for name, quantity in group.items()}
-"""All of these by name."""
 
 
-class Part(Protocol):
+class ModelPart(Protocol):
     """One component of a size model: random variables, a likelihood, and quantities by size."""
 
     def given_size(self, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,18 +61,14 @@ class Part(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlacedPart:
-    """A part in its place in the model, a key of `RETURNED`; it checks that no quantity is missing.
-
-    `told` takes the place of its prior, if other fits tell of it.
-    """
+    """A part in its place in the model, a key of `RETURNED`; `informed` replaces its prior if given."""
 
     place: str
-    part: Part
-    told: Told | None = None
+    part: ModelPart
+    informed: InformedPrior | None = None
 
     @property
     def title(self) -> str:
-        """Name of the part in messages."""
         return title(self.part)
 
     def given_size(self, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,11 +134,11 @@ def tensor(value: Any, name: str, part: str) -> Any:
 
 
 ROUNDING = 1e-9
-"""Chances may exceed 1 by this much."""
+"""Probabilities may exceed 1 by this much."""
 
 
-def check(values: Mapping[str, Any], lengths: Mapping[str, int], part: str) -> None:
-    """Refuse values of a part, at its start, with a wrong shape, out of their limits or not finite."""
+def check_values(values: Mapping[str, Any], lengths: Mapping[str, int], part: str) -> None:
+    """Refuse values of a part, at its start, with a wrong shape, outside their limits or not finite."""
     for name, value in values.items():
         dims, most = dimensions(name), QUANTITIES[name].most if name in QUANTITIES else None
         shape, bad = tuple(lengths[dim] for dim in dims), ~np.isfinite(value)

@@ -10,14 +10,14 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from .._internal.errors import need_object
-from .contract import LOG_FLAWLESS, Part, PlacedPart, as_pymc, coords, dimensions, tensor, title
-from .evidence import Evidence
-from .laws import OneOf, compiled, laws
-from .outcomes import Leakage, Retention, Threshold
-from .parts import COMPILER
-from .population import Links, unsampled
-from .priors import Level, Slope, Told, counts, normalised
-from .sharing import Shared
+from .compiled import COMPILER
+from .contract import LOG_FLAWLESS, ModelPart, PlacedPart, as_pymc, coords, dimensions, tensor, title
+from .data import Evidence
+from .error_models import Leakage, Retention, Threshold
+from .model_average import ModelAverage, as_average, compile_part
+from .population import ExpectedLinks, expect_unsampled
+from .priors import InformedPrior, NormalPrior, StudentTPrior, counts, normalised
+from .sharing import BorrowedPriors
 from .sizes import PredictionInformed, SizeFamily
 
 
@@ -29,7 +29,6 @@ class Sizes:
 
     @property
     def title(self) -> str:
-        """Name of the family in messages."""
         return title(self.family)
 
     def given_size(self, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -40,22 +39,24 @@ class Sizes:
         return {"entities": data["records"] * pt.exp(of_records) / data["size"]}
 
 
-SIZES = OneOf(
+SIZES = ModelAverage(
     {
         "predicted": PredictionInformed(),
-        "giants": PredictionInformed(larger_share=Level(-0.5, 1.5), larger_factor=Level(3.0, 1.0)),
+        "larger": PredictionInformed(
+            larger_share=NormalPrior(-0.5, 1.5), larger_factor=NormalPrior(3.0, 1.0)
+        ),
     },
-    {"predicted": 0.95, "giants": 0.05},
+    {"predicted": 0.95, "larger": 0.05},
 )
-"""Default laws of sizes, as predicted or with many records in far larger entities."""
-RETENTION = OneOf(
+"""Default models of sizes, which are as predicted, or with many records in entities far larger than predicted."""
+RETENTION = ModelAverage(
     {
         "usual": Retention(),
         "uneven": Retention(
-            precision_level=Level(1.0, 1.0),
-            precision_slope=Slope(0.0, 0.3),
-            break_slope=Slope(0.1, 0.4),
-            share_slope=Slope(0.0, 0.5),
+            precision_level=NormalPrior(1.0, 1.0),
+            precision_slope=StudentTPrior(0.0, 0.3),
+            break_slope=StudentTPrior(0.1, 0.4),
+            share_slope=StudentTPrior(0.0, 0.5),
             break_amplitude=1.0,
             share_amplitude=1.0,
         ),
@@ -63,7 +64,7 @@ RETENTION = OneOf(
     },
     {"usual": 0.67, "uneven": 0.3, "threshold": 0.03},
 )
-"""Default laws of retention.
+"""Default models of retention.
 
 - usual: small entities show the links that large ones keep
 - uneven: large entities keep more or less than small ones show, and differ among each other
@@ -77,38 +78,36 @@ class SizeModel:
 
     Parameters
     ----------
-    sizes : SizeFamily
-        How many entities have each size. It and each of the next two can be one of several laws
-        (`OneOf`), as sizes and retention are by default.
-    retention, leakage : Part
-        Links that an entity keeps, and foreign records that it meets: `Retention` and `Leakage`, or parts of
-        your own with the same quantities (`contract.RETURNED`). If leakage is None, no unsampled entity meets
-        a foreign record.
-    shared : Shared, optional
-        What other fits tell of the priors. `after` and `together` fill it.
+    sizes : SizeFamily or ModelAverage
+        How many entities have each size.
+    retention : ModelPart or ModelAverage
+        Links that an entity keeps: `Retention`, or a part of your own (`contract.RETURNED`).
+    leakage : ModelPart or ModelAverage, optional
+        Foreign records that an entity meets. Without it, no unsampled entity meets one.
+    borrowed : BorrowedPriors, optional
+        Priors from other fits, which `with_history` and `fit_hierarchical` fill in.
 
     Raises
     ------
     DataError
-        If a part is a class, or lacks its method.
+        A part that is a class, or has no method of its place.
 
     Examples
     --------
-    >>> from erbayes.bayes import Leakage, SizeModel, Zeta
-    >>> model = SizeModel(sizes=Zeta(), leakage=Leakage(unmet=0.2))
-    >>> list(model.tied)
+    >>> from erbayes.bayes import Leakage, SizeModel, ZetaSizes
+    >>> list(SizeModel(sizes=ZetaSizes(), leakage=Leakage(unmet=0.2)).tied)
     ['sizes', 'retention', 'leakage']
     """
 
-    sizes: SizeFamily | OneOf = field(default_factory=lambda: SIZES)
-    retention: Part = field(default_factory=lambda: RETENTION)
-    leakage: Part | None = field(default_factory=Leakage)
-    shared: Shared | None = field(default=None, repr=False)
+    sizes: SizeFamily | ModelAverage = field(default_factory=lambda: SIZES)
+    retention: ModelPart = field(default_factory=lambda: RETENTION)
+    leakage: ModelPart | None = field(default_factory=Leakage)
+    borrowed: BorrowedPriors | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for place in self._places:
             method = "log_weights" if place == "sizes" else "given_size"
-            for part in laws(getattr(self, place)).laws.values():
+            for part in as_average(getattr(self, place)).models.values():
                 need_object(part, method, f"{place} of a SizeModel must have a method {method}")
 
     @property
@@ -116,33 +115,31 @@ class SizeModel:
         return ["sizes", "retention"] if self.leakage is None else ["sizes", "retention", "leakage"]
 
     @property
-    def tied(self) -> dict[str, Part]:
-        """Return the parts that the known number of predicted links ties. Without it they are independent."""
+    def tied(self) -> dict[str, ModelPart]:
+        """Return the parts that are independent except for the known number of predicted links."""
         return {place: self._place_part(place, getattr(self, place)) for place in self._places}
 
-    def _place_part(self, place: str, part: Any) -> Part:
-        """Return a part in its place. If it follows one of several laws, each is in that place."""
-        placed_laws = laws(part).laws
+    def _place_part(self, place: str, part: Any) -> ModelPart:
+        """Return a part in its place. Each candidate of a `ModelAverage` is in that place."""
+        candidates, weights = as_average(part).models, getattr(part, "weights", {})
         if place == "sizes":
-            placed_laws = {name: Sizes(family) for name, family in placed_laws.items()}
-        told: Mapping[str, Told] = {}
-        weights = part.weights if isinstance(part, OneOf) else {}
-        if self.shared is not None:
-            told, weights = self.shared.told[place], self.shared.weights[place]
-        placed = {name: PlacedPart(place, law, told.get(name)) for name, law in placed_laws.items()}
-        return OneOf(placed, weights) if isinstance(part, OneOf) else placed[""]
+            candidates = {name: Sizes(family) for name, family in candidates.items()}
+        priors: Mapping[str, InformedPrior] = {}
+        if self.borrowed is not None:
+            priors, weights = self.borrowed.informed[place], self.borrowed.weights[place]
+        placed = {name: PlacedPart(place, one, priors.get(name)) for name, one in candidates.items()}
+        return ModelAverage(placed, weights) if isinstance(part, ModelAverage) else placed[""]
 
-    def compiled(self, data: Mapping[str, Any]) -> dict[str, OneOf]:
-        """Return the laws of each tied part, compiled and with these data."""
-        return {place: compiled(part, data) for place, part in self.tied.items()}
+    def compile(self, data: Mapping[str, Any]) -> dict[str, ModelAverage]:
+        """Return the candidate models of each tied part, compiled and with these data."""
+        return {place: compile_part(part, data) for place, part in self.tied.items()}
 
     def build(self, evidence: Evidence) -> pm.Model:
         """Build one PyMC model of the tied parts."""
         with COMPILER, pm.Model(coords=coords(evidence.data), model=None) as model:
             data = as_pymc(evidence.data)
             by_size = {k: v for part in self.tied.values() for k, v in part.given_size(data).items()}
-            rest = unsampled(by_size, data)
-            links = Links.of(rest, by_size, data)
+            links = ExpectedLinks.of(expect_unsampled(by_size, data), by_size, data)
             pm.Normal(
                 "log_predicted_links",
                 pt.log(links.predicted),

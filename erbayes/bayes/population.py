@@ -1,4 +1,4 @@
-"""From draws of parts to populations: joined by the known links, and completed by unsampled entities."""
+"""From draws of parts to finite populations with about the known number of predicted links."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError
+from .compiled import PartDraws
 from .importance import resampled, truncated
-from .parts import PartDraws
 
 FLOOR = 0.01
 """Smallest relative standard deviation of the known number of predicted links. It keeps posteriors smooth."""
 CEILING = 0.5
-"""Largest one. It is a cap if tails are heavy, so that the known number always has an influence."""
+"""Largest one, so that the known number has an influence even if tails are heavy."""
 NEAR = 0.05
-"""Relative standard deviation by which the links of a completed population differ from the known number."""
+"""Relative standard deviation by which the links of a population may differ from the known number."""
 PARTNERS = 4
 """Number of partners of each draw of the first part, of which one is chosen."""
 TIED = ("entities", "kept", "kept_square", "foreign", "foreign_square")
@@ -26,10 +26,10 @@ TIED = ("entities", "kept", "kept_square", "foreign", "foreign_square")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Links:
+class ExpectedLinks:
     """Expected `true`, `common` and `false` links of a population, and variances of the realised ones.
 
-    They are arrays (...) or PyTensor's tensors, so that PyMC models and importance sampling share formulas.
+    They are arrays, (...), or PyTensor's tensors in a PyMC model.
     """
 
     true: Any
@@ -40,21 +40,18 @@ class Links:
     covariance: Any
 
     @classmethod
-    def of(cls, rest: Any, by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Links:
+    def of(cls, rest: Any, by_size: Mapping[str, Any], data: Mapping[str, Any]) -> ExpectedLinks:
         """Add the links of sampled entities to those of the `rest`."""
         s = data["size"]
         foreign, foreign_square = (by_size.get(name, 0.0) for name in ("foreign", "foreign_square"))
         c2 = s * (s - 1) / 2
         records, links = rest * s, rest * c2
         kept = links * by_size["kept"]
-        true = links.sum(-1) + data["sampled_true_links"]
-        common = kept.sum(-1) + data["sampled_common_links"]
-        common_variance = (links * c2 * by_size["kept_square"]).sum(-1)
         return cls(
-            true,
-            common,
+            links.sum(-1) + data["sampled_true_links"],
+            kept.sum(-1) + data["sampled_common_links"],
             ((records * foreign).sum(-1) + data["sampled_foreign"]) / 2,
-            common_variance,
+            (links * c2 * by_size["kept_square"]).sum(-1),
             (records * s * foreign_square).sum(-1) / 4,
             (kept * s * foreign).sum(-1) / 2,
         )
@@ -76,30 +73,30 @@ class Links:
 
 
 def chance_undrawn(entities: Any, data: Mapping[str, Any]) -> Any:
-    """Return the chance that no draw is an entity, by size, for expected numbers of `entities`, (..., J)."""
+    """Return the probability that no draw selects an entity, by size, given `entities` per size, (..., J)."""
     q, repeats, fixed = data["selection"], data["repeats"], data["fixed_size"]
     total = (entities * q).sum(-1)[..., None]
     p, n = q / total, fixed * data["draws"] + (1 - fixed) * total
     return repeats * (1 - p.clip(0, 1)) ** n + (1 - repeats) * (1 - n * p).clip(0, 1)
 
 
-def unsampled(by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
-    """Return the expected number of entities outside the sample, M_s (1 - π_s), by size, (..., J)."""
+def expect_unsampled(by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
+    """Return the expected number of unsampled entities, M_s (1 - π_s), by size, (..., J)."""
     entities = by_size["entities"]
     rest, records = entities * chance_undrawn(entities, data), data["records"] - data["sampled_records"]
     # scaled, so that the records of the sample and of the rest add to N
     return rest * (records / ((rest * data["size"]).sum(-1) + 1e-200))[..., None]
 
 
-def log_density_of_total(links: Links, log: Any, log_total: Any) -> Any:
+def log_density_of_total(links: ExpectedLinks, log_total: Any) -> Any:
     """Return the log density of log \\|P\\|, normal around the log of the expected number."""
     spread = links.relative_variance
-    return -0.5 * (log(links.predicted) - log_total) ** 2 / spread - 0.5 * log(spread)
+    return -0.5 * (np.log(links.predicted) - log_total) ** 2 / spread - 0.5 * np.log(spread)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Joined:
-    """Joint posterior draws of parts, (chain, draw, ...), of which `agreeing` combinations are effective."""
+class JoinedDraws:
+    """Joint posterior draws of parts, (chain, draw, ...), from `agreeing` effective combinations."""
 
     by_size: dict[str, FloatArray]
     parameters: dict[str, FloatArray]
@@ -112,10 +109,12 @@ class Joined:
     log_evidence: float = 0.0
 
 
-def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator) -> Joined:
-    """Join draws of independent parts, the first that of sizes, resampled by the known predicted links."""
+def join_parts(
+    parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator
+) -> JoinedDraws:
+    """Join draws of independent parts, the first that of sizes, by the known number of predicted links."""
     partners, links = _combine_parts(parts, data, rng)
-    log_w = log_density_of_total(links, np.log, np.log(data["predicted_links"]))
+    log_w = log_density_of_total(links, np.log(data["predicted_links"]))
     w = truncated(log_w.ravel())  # weights are bounded, since the density of the total is
     C, K = log_w.shape[:2]
     pairs = np.stack([resampled(of_chain / of_chain.sum(), K, rng) for of_chain in w.reshape(C, -1)])
@@ -125,17 +124,18 @@ def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.rand
 
 def _combine_parts(
     parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator
-) -> tuple[IntArray, Links]:
+) -> tuple[IntArray, ExpectedLinks]:
     """Return partners of the first part's draws, (partner, other part, chain, draw), and their links."""
     _refuse_common_names(parts)
     first, *others = parts.values()
     C, K = next(iter(first.by_size.values())).shape[:2]
     chain, draw = np.arange(C)[:, None], np.broadcast_to(np.arange(K), (C, K))
-    rest = unsampled(first.by_size, data)
+    rest = expect_unsampled(first.by_size, data)
     tied = {k: (i, v) for i, p in enumerate(others) for k, v in p.by_size.items() if k in TIED}
-    # Copies of a point stand side by side in each part. A part is shifted as a whole, the partners of a draw
-    # are neighbours, and the shifts of the second and third part run against each other. So copies stay side
-    # by side among the joint draws, where autocorrelation shows them: random partners hid them from ArviZ.
+    # Resampled draws of a part have copies next to each other. All draws of a part are shifted by one number,
+    # so that copies stay next to each other among the joint draws, where ArviZ's effective sample size allows
+    # for them, as it cannot for copies at random places. Partners of a draw are neighbours, and the shifts of
+    # the second and third part have opposite directions, so that combinations differ.
     first_partner = rng.integers(K, size=(len(others), C, 1))
     direction = (-1) ** np.arange(len(others)).reshape(-1, 1, 1)
     steps = np.arange(PARTNERS).reshape(-1, 1, 1, 1)
@@ -143,14 +143,14 @@ def _combine_parts(
     links = []
     for partner in partners:
         partners_by_size = {k: v[chain, partner[i]] for k, (i, v) in tied.items()}
-        links.append(Links.of(rest, first.by_size | partners_by_size, data))
-    stacked = (np.stack([getattr(of, f.name) for of in links], axis=-1) for f in fields(Links))
-    return partners, Links(*stacked)
+        links.append(ExpectedLinks.of(rest, first.by_size | partners_by_size, data))
+    stacked = (np.stack([getattr(of, f.name) for of in links], axis=-1) for f in fields(ExpectedLinks))
+    return partners, ExpectedLinks(*stacked)
 
 
 def _choose_combinations(
     parts: Mapping[str, PartDraws], partners: IntArray, pairs: IntArray, w: FloatArray, log_evidence: float
-) -> Joined:
+) -> JoinedDraws:
     """Return the combinations at positions `pairs`, (chain, draw). `w` are the weights of all."""
     of_first, choice = np.divmod(pairs, len(partners))
     chain, first = np.arange(len(pairs))[:, None], next(iter(parts.values()))
@@ -161,7 +161,7 @@ def _choose_combinations(
         return {k: v[chain, i] for (_, p), i in chosen for k, v in getattr(p, field).items()}
 
     problems = [f"{name}: {problem}" for name, p in parts.items() for problem in p.problems]
-    return Joined(
+    return JoinedDraws(
         joint("by_size"),
         joint("parameters"),
         {name: p.log_prior[chain, i] for (name, p), i in chosen},
@@ -186,8 +186,8 @@ def _refuse_common_names(parts: Mapping[str, PartDraws]) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Completed:
-    """Completed populations: numbers of unsampled entities by size, (..., J), and of links, (...)."""
+class Populations:
+    """Finite populations: numbers of unsampled entities by size, (..., J), and of all links, (...)."""
 
     number: FloatArray
     true: FloatArray
@@ -195,19 +195,18 @@ class Completed:
     false: FloatArray
 
 
-def completed(
+def draw_populations(
     by_size: Mapping[str, FloatArray], data: Mapping[str, Any], rng: np.random.Generator, tries: int = 3
-) -> Completed:
-    """Draw a finite population for each posterior draw, (..., J), near the known number of predicted links.
+) -> Populations:
+    """Draw a finite population for each posterior draw, (..., J), and choose one of `tries` by its links.
 
-    Numbers of entities are Poisson, shares of links kept are beta and foreign links gamma distributed,
-    with the moments of the model. One of `tries` populations is chosen by its predicted links.
+    Numbers of entities are Poisson, shares of links kept beta and foreign links gamma distributed, with the
+    moments of the model.
     """
-    s, expected = data["size"], unsampled(by_size, data)
+    s, expected = data["size"], expect_unsampled(by_size, data)
     c2, steady = s * (s - 1) / 2, _mark_steady_sizes(expected, by_size, data)
-    expected = expected[None]
-    number = np.empty(expected.shape[1:])
-    number[..., steady], *once = (v[0] for v in _draw_entities(expected[:1], by_size, s, steady, 1, rng))
+    number = np.empty(expected.shape)
+    number[..., steady], *once = (v[0] for v in _draw_entities(expected, by_size, s, steady, 1, rng))
     numbers, common, foreign = _draw_entities(expected, by_size, s, ~steady, tries, rng)
     common = common + once[0] + data["sampled_common_links"]
     false = (foreign + once[1] + data["sampled_foreign"]) / 2
@@ -216,11 +215,11 @@ def completed(
     chosen = np.argmax(-0.5 * distance**2 + rng.gumbel(size=distance.shape), axis=0)[None]
     number[..., ~steady] = np.take_along_axis(numbers, chosen[..., None], 0)[0]
     common, false = (np.take_along_axis(v, chosen, 0)[0] for v in (common, false))
-    return Completed(number, number @ c2 + data["sampled_true_links"], common, false)
+    return Populations(number, number @ c2 + data["sampled_true_links"], common, false)
 
 
 STEADY = 0.03
-"""Relative standard deviation of predicted links that sizes may cause together which no try draws anew."""
+"""Relative standard deviation of predicted links, caused by all sizes that are drawn once for all tries."""
 
 
 def _mark_steady_sizes(
@@ -251,13 +250,13 @@ def _draw_entities(
     intact, kept, kept_square = (by_size[name][..., chosen] for name in ("intact", "kept", "kept_square"))
     none = np.zeros(chosen.shape)
     foreign, square = (by_size.get(name, none)[..., chosen] for name in ("foreign", "foreign_square"))
-    drawn = (tries, *expected.shape[1:])
-    whole = rng.poisson(expected * intact, drawn)
+    drawn = (tries, *expected.shape)
+    complete = rng.poisson(expected * intact, drawn)
     broken = rng.poisson(expected * (1 - intact), drawn)
-    number = (whole + broken).astype(float)
+    number = (complete + broken).astype(float)
     mean = np.clip((kept - intact) / (1 - intact + 1e-300), 0, 1)
     variance = np.maximum((kept_square - intact) / (1 - intact + 1e-300) - mean**2, 0)
-    common = (whole + broken * _draw_mean_share(broken, mean, variance, rng)) @ (s * (s - 1) / 2)
+    common = (complete + broken * _draw_mean_share(broken, mean, variance, rng)) @ (s * (s - 1) / 2)
     shape = foreign**2 / np.maximum(square - foreign**2, 1e-12 * foreign**2 + 1e-300)
     scale = s * foreign / np.where(shape > 0, shape, 1)
     return number, common, np.einsum("...j,...j", scale, rng.standard_gamma(number * shape))
@@ -270,7 +269,7 @@ MANY = 30
 def _draw_mean_share(
     broken: IntArray, mean: FloatArray, variance: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
-    """Draw the mean share of links that a number of `broken` entities keep, (tries, ..., J)."""
+    """Draw the mean share of links that `broken` entities keep, (tries, ..., J)."""
     share = np.empty(broken.shape)
     share[...] = mean
     some = np.flatnonzero((broken > 0) & (variance > 1e-12))
@@ -279,7 +278,7 @@ def _draw_mean_share(
         at = some[(n <= MANY) == few]
         m, v = (x.ravel()[at % mean.size] for x in (mean, variance))
         v = v / broken.ravel()[at]
-        # a beta mean, so that a single broken giant may keep any share from 0 to 1
+        # beta, so that a single very large entity may keep any share from 0 to 1
         if few:
             precision = np.maximum(m * (1 - m) / v - 1, 1e-6)
             drawn = rng.beta(np.maximum(m * precision, 1e-9), np.maximum((1 - m) * precision, 1e-9))
@@ -289,9 +288,9 @@ def _draw_mean_share(
     return np.clip(share, 0, 1)
 
 
-def populations(
+def join_and_complete(
     parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator
-) -> tuple[Joined, Completed]:
-    """Join draws of parts, and complete a population for each joint draw."""
-    draws = joined(parts, data, rng)
-    return draws, completed(draws.by_size, data, rng)
+) -> tuple[JoinedDraws, Populations]:
+    """Join draws of parts, and draw a finite population for each joint draw."""
+    draws = join_parts(parts, data, rng)
+    return draws, draw_populations(draws.by_size, data, rng)

@@ -1,4 +1,4 @@
-"""Totals of a fitted size model: posterior draws of each column, from its draws and completed populations."""
+"""Totals of a fitted size model: posterior draws of each column's population total."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from ..metrics.columns import (
 )
 from ..metrics.definitions import ALL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
 from ..metrics.uncertain import Draws, Tabled
-from .evidence import Evidence
-from .laws import compiled
+from .compiled import ParameterDraws
+from .data import Evidence
+from .error_models import BOUNDED_COLUMNS, UNTIED
 from .model import SizeModel
-from .outcomes import BETWEEN, UNTIED
-from .parts import Drawn
-from .population import Completed, Joined
+from .model_average import compile_part
+from .population import JoinedDraws, Populations
 from .samplers import Importance, NotConverged, problems_of_chains
 
 FEWEST_AGREEING = 100.0
@@ -47,11 +47,11 @@ def depends_on_size(column: Column | Known) -> TypeGuard[PieceSum]:
     if not isinstance(column, PieceSum):
         return False
     N = np.array([1.0, 2.0, 5.0, 40.0])
-    whole, part = column.term(N, N, N), column.term(N / 2, N, 3 * N)
-    return bool(np.allclose(part, whole / 2, rtol=1e-12))
+    of_entity, of_half = column.term(N, N, N), column.term(N / 2, N, 3 * N)
+    return bool(np.allclose(of_half, of_entity / 2, rtol=1e-12))
 
 
-def count_completed_links(column: Column, population: Completed, predicted: float) -> FloatArray:
+def count_completed_links(column: Column, population: Populations, predicted: float) -> FloatArray:
     """Return common or true links, (chain, draw), of populations that are scaled to the predicted links."""
     scale = predicted / np.maximum(population.common + population.false, 1e-300)
     # Without false links, common links equal the predicted ones exactly, not up to rounding.
@@ -88,10 +88,10 @@ class FittedTotals(Tabled):
     sample: Sample
     model: SizeModel
     evidence: Evidence
-    draws: Joined
-    population: Completed
+    draws: JoinedDraws
+    population: Populations
     seed: int
-    parts: dict[str, dict[str, Drawn]] = field(default_factory=dict)
+    parts: dict[str, dict[str, ParameterDraws]] = field(default_factory=dict)
     untied: dict[int, dict[str, FloatArray]] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -120,23 +120,24 @@ class FittedTotals(Tabled):
 
     @cached_property
     def exact(self) -> FloatArray:
-        """Chance that an entity is exactly predicted, by size, (chain, draw, J)."""
+        """Probability that an entity is exactly predicted, by size, (chain, draw, J)."""
         clean = self._fit_untied("exactness", self.evidence.data, 0)["clean"]
         return self.by_size["intact"] * np.where(self.by_size.get("met", 0.0) > 0, clean, 1.0)
 
     def between(self, column: Column) -> FloatArray:
-        """Return the mean by size of a column that lies between bounds (`BETWEEN`), (chain, draw, J)."""
-        between, size = BETWEEN[column], self.evidence.grid.size
-        counted = between.evidence(self.evidence.entities, self.evidence.units.column(column), size)
-        untied = self._fit_untied("bounded", self.evidence.data | counted, 1 + list(BETWEEN).index(column))
-        return between.expected(size, self, untied["bounded_mean"])
+        """Return the mean by size of a column of `BOUNDED_COLUMNS`, (chain, draw, J)."""
+        bounded, evidence = BOUNDED_COLUMNS[column], self.evidence
+        counted = bounded.evidence(evidence.entities, evidence.units.column(column), self.size)
+        stream = 1 + list(BOUNDED_COLUMNS).index(column)
+        untied = self._fit_untied("bounded", evidence.data | counted, stream)
+        return bounded.expected(self.size, self, untied["bounded_mean"])
 
     def _fit_untied(self, place: str, data: dict[str, Any], stream: int) -> dict[str, FloatArray]:
         """Return the draws by size of an untied part, which is fitted when it is first needed."""
         if stream not in self.untied:
             rng = np.random.default_rng([self.seed, stream])
             chains, draws = self.population.true.shape
-            only = compiled(UNTIED[place], data)
+            only = compile_part(UNTIED[place], data)
             (drawn,) = Importance(draws, chains)([only], rng)[0].values()
             if drawn.problems:
                 what = f"{place}: {'; '.join(drawn.problems)}"
@@ -196,10 +197,6 @@ class FittedTotals(Tabled):
         Draws of totals can break their inequalities with known totals. A draw of a metric outside its support
         is then set to the end of the support.
 
-        Parameters
-        ----------
-        metrics : Metric or str, or several
-
         Raises
         ------
         NotIdentified
@@ -208,7 +205,6 @@ class FittedTotals(Tabled):
         return applied(metrics, self.total)
 
     def identifies(self, metric: Metric) -> bool:
-        """Return True if the model produces all totals of a metric."""
         return identifies(metric)
 
     @property
@@ -217,35 +213,33 @@ class FittedTotals(Tabled):
         return tuple(m for m in ALL if identifies(m))
 
     def prior_shift(self, draws: Draws) -> pd.DataFrame:
-        """Return the influence of each part's prior on each mean, one row per metric, one column per part.
+        """Return how sensitive the mean of each metric is to the prior of each part, (metric, part).
 
         It is the absolute shift of the mean, in posterior standard deviations, if the prior p is raised to
         the power α = 2, from the slope at α = 1, which for a metric g is a posterior covariance:
 
             d E(g)/d log α = Cov(g, log p)
 
-        Source: Kallioinen et al. (2024), doi 10.1007/s11222-023-10366-5.
-
-        Parameters
+        References
         ----------
-        draws : Draws
-            Posterior draws of metrics, from `apply`.
+        Kallioinen et al. (2024), Statistics and Computing 34, 57.
         """
-        moves = self._moves(draws)
-        return self._by_metric_and_part(draws, np.abs(moves.sum(axis=(0, 1))) / (moves[..., 0, 0].size - 1))
+        shifts = self._shift_by_draw(draws)
+        number = shifts[..., 0, 0].size
+        return self._by_metric_and_part(draws, np.abs(shifts.sum(axis=(0, 1))) / (number - 1))
 
     def prior_shift_error(self, draws: Draws) -> pd.DataFrame:
         """Return the Monte Carlo standard error of each number of `prior_shift`.
 
         It is that of the means of batches of √n consecutive draws, n per chain, since copies are consecutive.
         """
-        moves = self._moves(draws)
-        n = moves.shape[1]
+        shifts = self._shift_by_draw(draws)
+        n = shifts.shape[1]
         length = int(np.sqrt(n))
-        batches = moves[:, n % length :].reshape(-1, length, *moves.shape[2:]).mean(axis=1)
+        batches = shifts[:, n % length :].reshape(-1, length, *shifts.shape[2:]).mean(axis=1)
         return self._by_metric_and_part(draws, batches.std(axis=0, ddof=1) / np.sqrt(len(batches)))
 
-    def _moves(self, draws: Draws) -> FloatArray:
+    def _shift_by_draw(self, draws: Draws) -> FloatArray:
         """Return what each draw adds to the shift of each metric by each part, (chain, draw, k, part)."""
         priors = np.stack(list(self.log_prior.values()), axis=-1)
         certain = draws.sd <= 1e-12 * np.maximum(np.abs(draws.mean), 1)
@@ -257,11 +251,11 @@ class FittedTotals(Tabled):
         return pd.DataFrame(values, index=pd.Index(draws.names, name="metric"), columns=list(self.log_prior))
 
     @cached_property
-    def unseen(self) -> FloatArray:
+    def unreached_share(self) -> FloatArray:
         """Share of the true links in entities larger than any sampled one, (chain, draw)."""
         links = self.population.number * pairs(self.size)
-        unseen = links[..., self.size > self.evidence.entities.size.max()].sum(-1)
-        return np.asarray(unseen / np.maximum(self.population.true, 1.0))
+        unreached = links[..., self.size > self.evidence.entities.size.max()].sum(-1)
+        return np.asarray(unreached / np.maximum(self.population.true, 1.0))
 
     def problems(self) -> list[str]:
         """Return the reasons not to rely on the draws, with remedies; an empty list if there are none."""
@@ -288,23 +282,17 @@ def identifies(metric: Metric) -> bool:
 
 
 COMPLETED = (COMMON_LINKS, TRUE_LINKS)
-"""Columns whose totals are those of the completed populations."""
+"""Columns whose totals are those of the finite populations."""
 EXPECTED: dict[Column, Callable[[FittedTotals], FloatArray]] = {
     B3_RECALL: lambda fit: 1 + (fit.size - 1) * fit.by_size["kept"],
     B3_RECALL_MEAN: lambda fit: (1 + (fit.size - 1) * fit.by_size["kept"]) / fit.size,
     EXACT: lambda fit: fit.exact,
-    **{column: partial(FittedTotals.between, column=column) for column in BETWEEN},
+    **{column: partial(FittedTotals.between, column=column) for column in BOUNDED_COLUMNS},
 }
 """Functions of a fit that return the mean of a column among entities of each size, (chain, draw, J).
 
-Add a function for a column of your own, and fits have its total. `fit.by_size` has these quantities of
-entities with `fit.size` records:
-
-- intact: the chance to be in one predicted cluster
-- kept: the mean share of links kept
-- met: the chance to meet a foreign record
-- foreign: the mean number of foreign records that each record meets
-
-`fit.exact` is the chance to be exactly predicted. The table does not need true and common links, which follow
-from the completed populations, or columns that depend only on the sizes of entities.
+Add a function for a column of your own, and fits have its total. Entities have `fit.size` records, and
+`fit.by_size` has their quantities `intact`, `kept`, `met` and `foreign` (see `contract.RETURNED`).
+`fit.exact` is the probability to be exactly predicted. True and common links follow from the finite
+populations, and columns that depend only on the sizes of entities need no function.
 """
