@@ -28,6 +28,7 @@ from .model import SizeModel, need_model
 from .model_average import mix_draws
 from .population import join_and_complete
 from .samplers import NUTS, Importance, NotConverged, need_draws
+from .sharing import place_on_grids
 from .summary import explained, extrapolates, find_alarms, is_unreliable
 from .totals import identifies
 from .tree import FittedTree
@@ -244,7 +245,7 @@ def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = 1000, r
     np.float64(0.82)
     """
     sampler = Importance(-(-need_draws(draws) // CHAINS), CHAINS)
-    return _fit_and_warn(sample, model, sampler, generator(rng))
+    return _fit_and_warn(sample, need_model(model), sampler, generator(rng))
 
 
 def nuts(
@@ -276,20 +277,19 @@ def nuts(
     ----------
     Hoffman and Gelman (2014), Journal of Machine Learning Research 15, 1593-1623.
     """
-    sampler = NUTS(need_draws(draws), **settings)
-    if isinstance(model, SizeModel) and model.borrowed is not None:
+    sampler, model = NUTS(need_draws(draws), **settings), need_model(model)
+    if model.borrowed is not None:
         raise DataError("a model with history has priors that NUTS cannot draw: use fast()")
     return _fit_and_warn(sample, model, sampler, generator(rng))
 
 
 def _fit_and_warn(
-    sample: Sample, model: SizeModel | None, sampler: Importance | NUTS, rng: np.random.Generator
+    sample: Sample, model: SizeModel, sampler: Importance | NUTS, rng: np.random.Generator
 ) -> Fit:
     """Fit a model by a sampler, and warn of problems."""
-    model = need_model(model)
     evidence = Evidence.of(sample)
     if model.borrowed is not None:
-        evidence = replace(evidence, data=model.borrowed.fill(evidence.data))
+        evidence = replace(evidence, data=place_on_grids(evidence.data, model.borrowed.data))
     fit = draw_and_join(sample, model, evidence, sampler, rng)
     for alarm in out_of_balance(sample):
         known = f"{alarm} A size model relies on the known total."

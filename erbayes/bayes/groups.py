@@ -88,14 +88,12 @@ def with_history(*fits: Fit, rng: Seed = None) -> SizeModel:
     for fit in fits:
         need(fit, Fit, "with_history takes earlier fits, as fast(sample) returns and pickle stores them")
     model = _find_common_model([fit.model for fit in fits])
-    evidence = [e for fit in fits for e in (*_list_earlier(fit), fit.evidence)]
+    evidence = list[Evidence]()
+    for fit in fits:
+        evidence += [*(fit.model.borrowed.earlier if fit.model.borrowed else ()), fit.evidence]
     distinct = [*{id(e.units): e for e in evidence}.values()]
     draws = max(fit.population.true.shape[1] for fit in fits)
     return SeparateFits.of(model, distinct, draws, generator(rng)).inform()
-
-
-def _list_earlier(fit: Fit) -> tuple[Evidence, ...]:
-    return () if fit.model.borrowed is None else fit.model.borrowed.earlier
 
 
 def _find_common_model(models: Sequence[SizeModel]) -> SizeModel:

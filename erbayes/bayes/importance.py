@@ -51,7 +51,7 @@ TINY, FARTHEST = 1e-12, 500.0
 KHAT = 0.7
 """Pareto shapes above this make importance weights unreliable (Vehtari et al. 2024)."""
 NEGLIGIBLE = 0.01
-"""Posterior probability, and Bayes factor against the best target, below which weights need not be reliable."""
+"""Posterior probability and Bayes factor against the best target, below which weights may be unreliable."""
 LENGTHS = np.array([1.0, 0.5, 0.2, 0.0])
 """Lengths of a Newton step of which the best is chosen."""
 SHRINKAGE = 3.0

@@ -48,7 +48,7 @@ SIZES = ModelAverage(
     },
     {"predicted": 0.95, "larger": 0.05},
 )
-"""Default models of sizes, which are as predicted, or with many records in entities far larger than predicted."""
+"""Default models of sizes, as predicted or with many records in entities far larger than predicted."""
 RETENTION = ModelAverage(
     {
         "usual": Retention(),

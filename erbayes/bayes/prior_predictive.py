@@ -24,6 +24,7 @@ from .model_average import ModelAverage, as_average
 from .population import join_and_complete
 from .priors import NormalPrior
 from .samplers import need_draws
+from .sharing import place_on_grids
 from .totals import COMPLETED, applied, count_completed_links
 
 
@@ -71,7 +72,7 @@ def prior(
     number, known = need_draws(draws), histogram(Clustering.of(prediction, "prediction").sizes)
     data = data_of_prediction(known)
     if model.borrowed is not None:
-        data = model.borrowed.fill(data)
+        data = place_on_grids(data, model.borrowed.data)
     parts = {place: _draw_part(part, data, number, rng) for place, part in model.tied.items()}
     _, population = join_and_complete(parts, data, rng)
     linked = population.true[0] > 0

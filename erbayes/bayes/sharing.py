@@ -106,10 +106,6 @@ class BorrowedPriors:
     informed: Mapping[str, Mapping[str, InformedPrior]]
     earlier: tuple[Evidence, ...]
 
-    def fill(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the data of a sample with the common centre and bases."""
-        return place_on_grids(data, self.data)
-
 
 def place_on_grids(data: Mapping[str, Any], common: Mapping[str, Any]) -> dict[str, Any]:
     """Return data with a common centre and common bases, since all grids begin with the same sizes."""
