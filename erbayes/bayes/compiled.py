@@ -28,10 +28,7 @@ from .contract import LOG_FLAWLESS, ModelPart, PlacedPart, as_pymc, check_values
 from .priors import InformedPrior
 
 COMPILER = RLock()
-"""Lock around PyTensor, which cannot build, compile or call functions in two threads at once.
-
-Numba's functions run under Python's global lock, so that this lock costs no time.
-"""
+"""Lock around PyTensor, which cannot build, compile or call functions in two threads at once."""
 
 
 def own_model(part: ModelPart, data: Mapping[str, Any]) -> tuple[pm.Model, dict[str, Any]]:

@@ -22,10 +22,7 @@ LOG_FLAWLESS = "log_flawless"
 
 @dataclass(frozen=True, slots=True)
 class Datum:
-    """An entry of the data that a part receives, or of what it returns, then from 0 to `most`.
-
-    `dims` is empty for a single number.
-    """
+    """An entry of the data of a part, or of what it returns, which is then from 0 to `most`."""
 
     meaning: str
     dims: tuple[str, ...]

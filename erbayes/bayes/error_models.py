@@ -84,7 +84,7 @@ def open_mean(mean: Any, steps: Any) -> Any:
 
 
 SMALL_PIECES = 0.4
-"""Slope of the chance to break above which lost pieces are small for entities of any size."""
+"""Slope of i per doubling above which lost pieces are small for entities of any size."""
 
 
 def log_pieces(i: Any) -> Any:
@@ -130,9 +130,10 @@ class Retention:
     Notes
     -----
     An entity loses a Poisson number of pieces, with mean e^i. Slopes depend on each other, so that small
-    entities inform about large ones: if the probability to break does not grow with size (β = 0), entities
-    split in equal shares and m is constant; if it grows, small pieces are lost, whose share halves with each
-    doubling, and m rises by log 2; if every record is lost independently, i and d rise by log 2 too.
+    entities inform about large ones. If the probability to break does not grow with size (β = 0), entities of
+    all sizes split in the same proportions, and m is constant. If it grows, small pieces are lost, whose
+    share halves with each doubling, and m rises by log 2. If every record is lost independently, i and d rise
+    by log 2 too.
 
     Examples
     --------
@@ -403,10 +404,7 @@ class Exactness:
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """Part for a column between two bounds of entities with an error, such as their number of pieces.
-
-    The share of the way from the lower bound to the upper is beta distributed.
-    """
+    """Part for the share of the way between two bounds of a column, for entities with an error."""
 
     level: Prior = NormalPrior(0.0, 1.5)
     precision_level: Prior = NormalPrior(1.5, 1.0)

@@ -27,10 +27,7 @@ TIED = ("entities", "kept", "kept_square", "foreign", "foreign_square")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpectedLinks:
-    """Expected `true`, `common` and `false` links of a population, and variances of the realised ones.
-
-    They are arrays, (...), or PyTensor's tensors in a PyMC model.
-    """
+    """Expected links of a population and variances of the realised ones, as arrays, (...), or tensors."""
 
     true: Any
     common: Any

@@ -231,10 +231,7 @@ def shares(weights: Any) -> Any:
 
 
 def events(name: str, n: Any, log_hazard: Any, observed: Any) -> Any:
-    """Add binomial counts of an event, in sampled bins, to the likelihood, without terms of the counts alone.
-
-    The event has probability 1 - exp(-e^h), with h the log hazard.
-    """
+    """Add binomial counts of an event of probability 1 - exp(-e^h) in sampled bins to the likelihood."""
 
     def logp(value: Any, n: Any, log_hazard: Any) -> Any:
         hazard = pt.exp(pt.clip(log_hazard, NEVER, 20.0))

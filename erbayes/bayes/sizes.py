@@ -1,8 +1,4 @@
-"""Size families: priors on how many true entities have each size.
-
-In the formulas, s is the size of an entity and P(s) the share of entities of that size. Parameters of a
-family are the scales of its priors.
-"""
+"""Size families: priors on the share P(s) of entities of size s. Parameters are scales of their priors."""
 
 from __future__ import annotations
 

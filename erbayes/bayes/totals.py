@@ -229,10 +229,7 @@ class FittedTotals(Tabled):
         return self._by_metric_and_part(draws, np.abs(shifts.sum(axis=(0, 1))) / (number - 1))
 
     def prior_shift_error(self, draws: Draws) -> pd.DataFrame:
-        """Return the Monte Carlo standard error of each number of `prior_shift`.
-
-        It is that of the means of batches of √n consecutive draws, n per chain, since copies are consecutive.
-        """
+        """Return the Monte Carlo standard error of `prior_shift`, from means of √n consecutive draws."""
         shifts = self._shift_by_draw(draws)
         n = shifts.shape[1]
         length = int(np.sqrt(n))
