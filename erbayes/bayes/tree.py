@@ -104,10 +104,7 @@ class Category:
 
 
 Factor = Event | Share | Category
-"""One factor of the likelihood, of what is `observed` of k sampled entities.
-
-It has the log density of the observations, and draws predicted ones, (chain, draw, k).
-"""
+"""One factor of the likelihood of what is `observed` of k sampled entities, (chain, draw, k)."""
 
 
 def categorical(weights: FloatArray, row: IntArray, rng: np.random.Generator) -> IntArray:
@@ -182,11 +179,10 @@ class FittedTree(FittedTotals):
         return factors(self.evidence.entities, self.evidence.data, self.by_size)
 
     def log_likelihood(self) -> FloatArray:
-        """Return the log-likelihood of each distinct sampled entity, (chain, draw, entity).
+        """Return the log-likelihood of each distinct sampled entity, (chain, draw, entity), by its `factors`.
 
-        It is the sum of its `factors`; that of the size counts once per draw. Leave-one-out keeps the density
-        of the known number of predicted links, so that it is inexact for a very large entity with many of
-        these.
+        That of the size counts once per draw. The density of the known number of predicted links stays, so
+        that leave-one-out is inexact for a very large entity with many of these.
         """
         log_density = np.zeros((*self.population.true.shape, len(self.evidence.entities.bin)))
         for factor in self.factors.values():
@@ -251,9 +247,9 @@ class FittedTree(FittedTotals):
         """Return the tree with predicted observations added, for prior and posterior predictive checks.
 
         Groups prior_predictive, from this number of draws, and posterior_predictive, from those of the fit,
-        have the variables of observed_data. Sizes are predicted for the distinct entities of a sample by this
-        design, other variables given the sampled sizes. Group log_likelihood has each variable separately, as
-        `arviz.plot_loo_pit` needs it, and prior has parameters.
+        have the variables of observed_data: sizes of the distinct entities of a sample by this design, and
+        others given the sampled sizes. Group log_likelihood has each variable separately, and prior has
+        parameters.
         """
         rng, data = generator(rng), self.evidence.data
         prior = [draw_from_prior(part, data, draws, rng) for part in self.model.tied.values()]
