@@ -235,7 +235,7 @@ class TestDesign:
         assert all(isinstance(sentence, str) for sentence in eb.alarms(sampled(cls), PR))
 
     def test_has_a_size_model_or_is_refused(self, cls):
-        evidence = pytest.importorskip("erbayes.bayes.evidence").Evidence
+        evidence = pytest.importorskip("erbayes.bayes.data").Evidence
         if cls in WITH_MODEL:
             assert evidence.of(sampled(cls)).entities.size.sum() > 0
         else:

@@ -73,7 +73,7 @@ def test_chains_are_independent():
 
 
 def test_probabilities_of_laws_vary_as_their_error_says():
-    laws = [fit.laws(R) for fit in fits("clusters")[:24]]
+    laws = [fit.models(R) for fit in fits("clusters")[:24]]
     posterior = np.stack([table.posterior for table in laws])
     said = np.sqrt(np.stack([table.posterior_error**2 for table in laws]).mean(axis=0))
     likely = posterior.mean(axis=0) > 0.1

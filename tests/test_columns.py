@@ -407,9 +407,9 @@ def test_columns_of_the_size_model():
     fit = bayes.fast(sample(), draws=200, rng=1)
     others = {N + i: N + k for i, k in LABELS.items()}
     units = eb.measure({N + i: k for i, k in PREDICTION.items()}, others)
-    joint = bayes.together({"a": fit, "b": eb.Sample(units, eb.UniformRecords())}, draws=200, rng=1)
+    joint = bayes.fit_hierarchical({"a": fit, "b": eb.Sample(units, eb.UniformRecords())}, draws=200, rng=1)
     draws = fit.apply(m.pairwise_recall)
-    more = "prior_shift prior_shift_error posterior_lower posterior_upper pooled_lower pooled_upper law_lower law_upper"
+    more = "prior_shift prior_shift_error posterior_lower posterior_upper pooled_lower pooled_upper model_lower model_upper"
     tables = {
         "Fit.convergence": (fit.convergence(), "probability khat r_hat worst effective"),
         "Fit.laws": (

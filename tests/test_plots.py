@@ -416,13 +416,13 @@ def fit():
     """A fit whose draws are made by hand: draw d of a chain has (d + 1) times the first."""
     pytest.importorskip("arviz", reason="ArviZ is not installed")
     from erbayes.bayes import Fit, SizeModel
-    from erbayes.bayes.evidence import Evidence
-    from erbayes.bayes.population import Joined
+    from erbayes.bayes.data import Evidence
+    from erbayes.bayes.population import JoinedDraws
 
     evidence = Evidence.of(SAMPLE)
     sizes, draws = evidence.grid.size, np.arange(1.0, 202).reshape(1, 201, 1)
     by_size = {"entities": draws / sizes, "kept": draws / 201 / sizes, "foreign": draws * sizes / 100}
-    return Fit(SAMPLE, SizeModel(), evidence, Joined(by_size, {}, {}, {}, {}, 1000.0, [], []), None, 1)
+    return Fit(SAMPLE, SizeModel(), evidence, JoinedDraws(by_size, {}, {}, {}, {}, 1000.0, [], []), None, 1)
 
 
 def band(ax):

@@ -44,18 +44,16 @@ def draw_retention(fit: Any, *, ax: Axes | None = None) -> Axes:
 
     Ticks at the bottom mark the sizes that the sample shows, and a dotted line its largest entity. At other
     sizes the band follows from the smoothness that priors expect, and from the known number of predicted
-    links. `erbayes.bayes.Fit.explain` has the share of the true links at such sizes. With a second
-    clustering, the band and the circles are of entities that match none of its clusters.
+    links. `erbayes.bayes.Fit.explain` has the share of the true links at such sizes.
     """
     grid, entities = fit.evidence.grid, fit.evidence.entities
-    several = entities.several & ~entities.matched
     ax = _draw_band(axes_of(ax), grid.size[1:], fit.by_size["kept"][..., 1:])
     size = np.unique(entities.size[entities.several])
     bottom: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "label": "sampled sizes"}
     ax.plot(size, np.full(len(size), 0.03), "|", color="black", markersize=7, **bottom)
     ax.axvline(entities.size.max(), color="0.45", linestyle=":", label="largest sampled entity")
-    size = entities.size[several]
-    _draw_entities(ax, size, entities.links[several] / (size * (size - 1) / 2))
+    size = entities.size[entities.several]
+    _draw_entities(ax, size, entities.links[entities.several] / (size * (size - 1) / 2))
     ax.set_ylabel("share of links kept")
     return ax
 
@@ -64,7 +62,7 @@ def draw_leakage(fit: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the foreign records in the predicted cluster of a record: mean by a `bayes.Fit`, and entities."""
     grid, entities = fit.evidence.grid, fit.evidence.entities
     ax = _draw_band(axes_of(ax), grid.size, fit.by_size["foreign"])
-    _draw_entities(ax, entities.size[~entities.matched], entities.rate[~entities.matched])
+    _draw_entities(ax, entities.size, entities.rate)
     # most entities meet no foreign record, and a log axis has no 0
     ax.set_yscale("symlog", linthresh=0.1)
     ax.set_ylim(bottom=-0.02)
