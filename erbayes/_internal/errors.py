@@ -74,7 +74,8 @@ class Remedy(Enum):
     ATTRIBUTES = "pass it: attributes=table"
     FEATURE = "name it: features={'span': ('year', 'range')}"
     BANDS = (
-        "look at these answers again, or draw pairs of bands that end higher: pairs.draw(..., bands=[...])"
+        "look at these answers again, or draw pairs of bands that end higher: "
+        "pairs.draw_pairs(..., bands=[...])"
     )
     THRESHOLD = "choose the rows that are links and two columns, or threshold=x"
     SIZE_MODEL = "a size model needs UniformRecords, UniformClusters, DistinctEntities or BySize"

@@ -62,11 +62,11 @@ def read_columns(path: Path, number: int, named: Sequence[str] = ()) -> pd.DataF
         hint = separator_hint(columns) if len(columns) < number else f": name {what} as {path}:COLUMNS"
         raise DataError(f"{path} has {head(columns, 20) or 'no column'}, and {what} are needed{hint}")
     chosen = frame[list(named or columns)]
-    refuse_headings(chosen, path)
+    refuse_repeated_header(chosen, path)
     return _add_text(chosen)
 
 
-def refuse_headings(table: pd.DataFrame, path: Path) -> None:
+def refuse_repeated_header(table: pd.DataFrame, path: Path) -> None:
     """Refuse columns of a file that have their own name as a value."""
     for name, column in table.items():
         if times := int((column == name).sum()):

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import erbayes as eb
 
 from .._internal.errors import DataError, Grade, NotIdentified, Sentence
-from .asked import Asked, KindName, Metrics
 from .inputs import One
 from .lazily import named_engines, pd
+from .metric_options import KindName, MetricOptions, Metrics
 from .options import flag, message, option, panel
 
 COMPILES = "note: the size model compiles first, which takes about a minute"
@@ -36,7 +36,7 @@ class Analysis:
         """Name of the option that asks for the analysis, None if none does."""
         raise NotImplementedError
 
-    def refuse(self, inputs: One, asked: Asked) -> None:
+    def refuse(self, inputs: One, asked: MetricOptions) -> None:
         """Refuse inputs and options that do not go with the analysis, before anything is read."""
         return
 
@@ -44,7 +44,7 @@ class Analysis:
         """Return arguments of a scan that counts what the analysis needs."""
         return {}
 
-    def run(self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Metrics) -> Result:
+    def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
         """Estimate metrics from the sample of the inputs."""
         raise NotImplementedError
 
@@ -63,7 +63,7 @@ class WorstCases(Analysis):
     def option(self) -> str | None:
         return "--worst-cases" if self.worst else None
 
-    def refuse(self, inputs: One, asked: Asked) -> None:
+    def refuse(self, inputs: One, asked: MetricOptions) -> None:
         """Refuse labels that do not say what draws are unresolved, and intervals that are not exact."""
         if inputs.returned is None:
             raise DataError(
@@ -75,7 +75,7 @@ class WorstCases(Analysis):
                 "choose anytime"
             )
 
-    def run(self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Metrics) -> Result:
+    def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
         """Bound metrics by exact intervals of the best and the worst case."""
         if not isinstance(sample.design, eb.design.Responding):
             raise DataError(
@@ -120,7 +120,7 @@ class Engines(Analysis):
             return "--side-by-side"
         return None if self.engine in (None, EngineName.CLOSED_FORM) else "--engine"
 
-    def run(self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Metrics) -> Result:
+    def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
         """Run the engines, with the alarms that they have of their own."""
         if self.side_by_side:
             return _set_side_by_side(sample, metrics, inputs.level)

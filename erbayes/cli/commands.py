@@ -18,12 +18,12 @@ from .._internal.errors import DataError, Grade, Sentence, head, speaking
 from .._internal.policies import Missing
 from .analyses import Engines, Result, WorstCases, choose_analysis
 from .answers import Answer, count_read
-from .asked import Asked, Metrics, Minima
 from .assist import Assist, in_words_of
 from .domains import Domains
 from .impact import Numbers
 from .inputs import One, Several, note_frame, note_unresolved
 from .lazily import disk, pd, plans, reports, returned_answers, stopping
+from .metric_options import MetricOptions, Metrics, Minima
 from .options import app, argument, command, files_of, flag, message, option, picture_option, say, within
 from .pairs import check_pairs, has_pairs
 from .phases import Cheap
@@ -57,7 +57,7 @@ def main(
 def estimate_command(
     *,
     inputs: One,
-    asked: Asked,
+    asked: MetricOptions,
     domains: Domains,
     helped: Assist,
     cheap: Cheap,
@@ -119,7 +119,7 @@ def _describe_unmatched(inputs: One, sample: eb.Sample) -> str | None:
 
 @command("compare")
 def compare_command(
-    *, inputs: Several, asked: Asked, domains: Domains, helped: Assist, printing: Judging
+    *, inputs: Several, asked: MetricOptions, domains: Domains, helped: Assist, printing: Judging
 ) -> None:
     """Compare predictions by the same labelled sample.
 
@@ -202,7 +202,7 @@ def _describe_file(path: Path) -> str:
 def report_command(
     *,
     inputs: One,
-    asked: Asked,
+    asked: MetricOptions,
     domains: Domains,
     helped: Assist,
     numbers: Numbers,

@@ -10,12 +10,12 @@ import erbayes as eb
 
 from .._internal.errors import DataError
 from .analyses import Analysis, Result
-from .asked import Asked, Metrics
 from .inputs import Inputs, One
 from .lazily import checks, disk, pd
+from .metric_options import MetricOptions, Metrics
 from .options import file_option, message, option, panel, within
 from .predictions import in_words
-from .tables import read_rows
+from .tables import read_attributes
 
 
 @panel("Groups")
@@ -46,7 +46,7 @@ class Domains(Analysis):
         """Return the column of --by or --across."""
         return self.by or self.across
 
-    def chosen_metrics(self, asked: Asked) -> Metrics:
+    def chosen_metrics(self, asked: MetricOptions) -> Metrics:
         """Return the metrics that the options name; with --across, those of links if they name none."""
         if self.across is not None and asked.metrics is None:
             return eb.metrics.chosen(["precision", "recall", "f1"])
@@ -65,7 +65,7 @@ class Domains(Analysis):
             return {"groups": self.column}
         return {"groups": eb.large.GroupSource(inputs.reading.source_of(self.attributes), self.column)}
 
-    def run(self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Metrics) -> Result:
+    def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
         """Estimate metrics of all groups jointly."""
         by = self.estimate(inputs, sample, metrics)
         table = by.table(inputs.level, asked.kind)
@@ -105,7 +105,7 @@ class Domains(Analysis):
                 raise DataError(f"{column} is a column of --attributes if PREDICTION is links")
             checks.refuse_names([column], list(taken.table.columns), str(path))
             return taken.key(), taken.table[column]
-        table = read_rows(path, reading.record)
+        table = read_attributes(path, reading.record)
         checks.refuse_names([column], list(table.columns), str(path))
         if table.columns[0] == column:
             raise DataError(f"{path}: {column!r} is its column of ids: name another one")

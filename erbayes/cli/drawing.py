@@ -12,8 +12,8 @@ from .._internal.errors import DataError, head
 from .designs import keyed, numbers
 from .lazily import disk, ids, pages, pd, plans, sources
 from .options import REQUIRED, file_option, flag, message, option, panel
-from .predictions import Links, Part, Reading
-from .tables import read_rows, said_of
+from .predictions import LinkOptions, PredictionFile, ReadingOptions
+from .tables import read_attributes, said_of
 
 
 class PlanName(Enum):
@@ -140,17 +140,19 @@ class Shown:
         if self.limit is not None and {self.candidates, self.looser, self.search} == {None}:
             raise DataError("--limit needs candidates: --search, --candidates or --looser")
 
-    def tasks(self, drawn: eb.labels.Drawn, record: str | None, any_id: bool = False) -> pd.DataFrame:
+    def tasks(self, drawn: eb.labels.RecordDraws, record: str | None, any_id: bool = False) -> pd.DataFrame:
         """Return the table of tasks, with candidates, and with attributes of the records that it shows."""
         found = []
         if self.search is not None and self.attributes is not None:
-            rows = disk.key_by_source(read_rows(self.attributes, record), pd.Index(drawn.table["record"]))
+            rows = disk.key_by_source(
+                read_attributes(self.attributes, record), pd.Index(drawn.table["record"])
+            )
             found.append(eb.labels.by_text(drawn, rows, limit=self.search))
         if self.candidates is not None:
             found.append(_read_candidate_pairs(drawn, self.candidates))
         if self.looser is not None:
-            own = Reading(record=record, links=Links(), any_id=any_id)
-            looser, _ = own.read(Part(self.looser, None, None), "looser clustering")
+            own = ReadingOptions(record=record, links=LinkOptions(), any_id=any_id)
+            looser, _ = own.read(PredictionFile(self.looser, None, None), "looser clustering")
             found.append(eb.labels.from_clustering(drawn, looser))
         candidates = eb.labels.interleaved(*found) if found else None
         if candidates is not None and self.limit is not None:
@@ -164,7 +166,7 @@ class Shown:
         shown = eb.labels.tasks(drawn, None, candidates, controls=self.controls)
         if self.attributes is None:
             return shown
-        attributes = read_rows(self.attributes, record, ids.as_index(shown["record"].unique()))
+        attributes = read_attributes(self.attributes, record, ids.as_index(shown["record"].unique()))
         return eb.labels.tasks(drawn, attributes, candidates, controls=self.controls)
 
 
@@ -173,7 +175,7 @@ def refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:
     candidates = pd.Index(table.loc[table["role"] == pages.CANDIDATE, "record"].unique())
     if not len(candidates):
         return
-    with sources.opened(prediction) as source:
+    with sources.open_source(prediction) as source:
         there = source.look_up(candidates)["record"]
     strange = candidates[~candidates.isin(there)]
     if len(strange):
@@ -183,7 +185,7 @@ def refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:
         )
 
 
-def _read_candidate_pairs(drawn: eb.labels.Drawn, path: Path) -> pd.DataFrame:
+def _read_candidate_pairs(drawn: eb.labels.RecordDraws, path: Path) -> pd.DataFrame:
     """Candidates from a file of pairs of records, with a score or without."""
     said_of(path, 0)
     pairs = disk.read_table(path)

@@ -15,7 +15,15 @@ from .designs import Drawing
 from .lazily import answer_faults, counted, disk, large_files, pd, plans, returned_answers
 from .lazily import reading as readings
 from .options import argument, message, option, panel, refuse_same_file, within
-from .predictions import CLUSTERS, LABELLED, Part, Predicted, Reading, in_words, read_ids
+from .predictions import (
+    CLUSTERS,
+    LABELLED,
+    PredictionFile,
+    PredictionOptions,
+    ReadingOptions,
+    in_words,
+    read_ids,
+)
 from .printing import find_cautions, show_cautions
 from .remembered import TABLE
 from .tables import name_columns, words_behind
@@ -35,7 +43,7 @@ def note_unresolved(labels: eb.labels.Labels | None) -> None:
     message(f"note: {lost.sum():,} of {draws:,} draws have no complete answer: {kinds}")
 
 
-def _explain_unlike(units: eb.units.Units, drawn: eb.labels.Drawn) -> str | None:
+def _explain_unlike(units: eb.units.Units, drawn: eb.labels.RecordDraws) -> str | None:
     """Text that tells a prediction from the one that was drawn from, None if their sizes are alike."""
     if units.known is None:
         return None
@@ -81,7 +89,7 @@ class Inputs:
     drawn_from: Path | None = option(
         "With a folder: the prediction drawn from, if not PREDICTION.", rare=True, panel="Design", exists=True
     )
-    reading: Reading
+    reading: ReadingOptions
     cluster: str | list[str] | None = None
     entity: str | None = option("Entity column of LABELS.", metavar="COLUMN")
     missing: Missing = option(
@@ -108,7 +116,7 @@ class Inputs:
         if self.frame is not None and disk.is_database(self.frame):
             raise DataError(f"--frame {self.frame} is a DuckDB database: a frame is a file or a folder")
 
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, PredictionFile]:
         """Return the predictions by name."""
         raise NotImplementedError
 
@@ -159,13 +167,15 @@ class Inputs:
         return None if self.returned is None else read_both(self.returned)
 
     @cached_property
-    def origin(self) -> Part | None:
+    def origin(self) -> PredictionFile | None:
         """Return the prediction that was drawn from, if --drawn-from names it."""
         if self.returned is None or self.drawn_from is None:
             return None
-        return Part(self.drawn_from, None, self.cluster if isinstance(self.cluster, str) else None)
+        return PredictionFile(self.drawn_from, None, self.cluster if isinstance(self.cluster, str) else None)
 
-    def notice_another(self, name: str, units: eb.units.Units, prediction: eb.Clustering | Part) -> None:
+    def notice_another(
+        self, name: str, units: eb.units.Units, prediction: eb.Clustering | PredictionFile
+    ) -> None:
         """Refuse a prediction that is not the one drawn from, or say so if chances are the same."""
         if self.returned is None or self.origin is not None:
             return
@@ -224,7 +234,7 @@ class Inputs:
         """Read the arguments that all predictions share, with a sentence; `records` of a prediction."""
         frame: Any = None
         if self.frame is not None and self.scanned:
-            frame = self.reading.source(Part(self.frame, None, None))
+            frame = self.reading.source(PredictionFile(self.frame, None, None))
         elif self.frame is not None:
             frame = read_ids(self.frame, self.reading.record)
         if self.returned is not None:
@@ -237,7 +247,7 @@ class Inputs:
 
 
 @panel()
-class One(Predicted, Inputs):
+class One(PredictionOptions, Inputs):
     """Options of a command on one prediction."""
 
     def sample(self, **grouped: Any) -> tuple[eb.Sample, str]:
@@ -245,7 +255,7 @@ class One(Predicted, Inputs):
         design, part = self.design(), self.part
         if self.returned is not None and self.of_clusters:
             return self._sample_clusters(self.returned)
-        prediction: eb.Clustering | Part = part
+        prediction: eb.Clustering | PredictionFile = part
         if self.scanned:
             shared, labels_read = self.labelled()
             message(f"read {labels_read}")
@@ -301,14 +311,14 @@ class Several(Inputs):
         "Table of a DuckDB database. Give it twice to compare two.", "--table", rare=True, panel="Scans"
     )
 
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, PredictionFile]:
         """Return the parts of the input that are predictions, by name."""
         tables: list[Any] = self.stored or [None]
         columns: list[Any] = self.cluster or [None]
         axes = (self.prediction, tables, columns)
         several = [len(values) > 1 for values in axes]
         optional = len(columns) == 1 and len(self.prediction) > 1
-        parts = [Part(path, table, cluster, optional) for path, table, cluster in product(*axes)]
+        parts = [PredictionFile(path, table, cluster, optional) for path, table, cluster in product(*axes)]
         if len(parts) < 2:
             raise DataError(
                 "a comparison needs two predictions or more, not 1: give LABELS last, after two files, or "
@@ -325,7 +335,7 @@ class Several(Inputs):
         return dict(zip(names, parts, strict=True))
 
     @cached_property
-    def origin(self) -> Part | None:
+    def origin(self) -> PredictionFile | None:
         """Return the prediction that was drawn from: that of --drawn-from, or one of those compared."""
         if self.returned is None or self.drawn_from is not None:
             return super().origin
@@ -359,7 +369,9 @@ class Several(Inputs):
         message(f"read {labels_read}")
         return predictions, shared, {"": labels_read} | read
 
-    def _scan(self, parts: dict[str, Part], shared: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    def _scan(
+        self, parts: dict[str, PredictionFile], shared: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, str]]:
         """Scan the predictions, by name, and say what was read of each."""
         if self.missing is Missing.COMMON:
             predictions = dict(self.reading.scan(parts, shared))

@@ -15,7 +15,7 @@ from .drawing import PlanName, Planned, Shown, refuse_strange_candidates
 from .lazily import answer_faults, calibration, disk, folders, more, pd, plans, sheets
 from .options import REQUIRED, argument, command, files_of, flag, message, option
 from .pairs import draw_pairs
-from .predictions import Predicted
+from .predictions import PredictionOptions
 from .printing import Formatted, show_cautions, show_labels, tabulate_labels
 from .remembered import CALL, remembered
 from .top_up import flag_new
@@ -27,7 +27,7 @@ MANY = 100
 @command("draw")
 def draw_command(
     *,
-    inputs: Predicted,
+    inputs: PredictionOptions,
     planned: Planned,
     shown: Shown,
     replace_answers: bool = flag("Replace a folder that holds answers, which are lost.", "--replace"),
@@ -107,7 +107,7 @@ def _add_to(older: folders.Folder, planned: Planned) -> Planned:
     return replace(planned, design=design, n=older.drawn.n + planned.more, seed=older.drawn.seed)
 
 
-def _list_facts(inputs: Predicted, planned: Planned, shown: Shown, folder: Path) -> dict[str, Any]:
+def _list_facts(inputs: PredictionOptions, planned: Planned, shown: Shown, folder: Path) -> dict[str, Any]:
     """Return what a folder keeps: the files that it was made of, and the call that drew it."""
     files = {name: str(path) for options in (inputs, shown, planned) for name, path in files_of(options)}
     groups = (inputs, inputs.reading, inputs.reading.links, shown)
@@ -143,7 +143,7 @@ def _note_candidates(table: pd.DataFrame) -> None:
         message(f"note: a task shows up to {longest:,} candidates, each to be answered; --limit shows fewer")
 
 
-def _note_large(drawn: eb.labels.Drawn) -> None:
+def _note_large(drawn: eb.labels.RecordDraws) -> None:
     """Say before anything is labelled that the draws leave out large clusters with many links, if they do."""
     largest = drawn.table["size"].max()
     if (beyond := drawn.known.share_above(eb.columns.PREDICTED_LINKS, largest)) > calibration.NOTABLE:

@@ -19,10 +19,10 @@ from .answers import Answer, render_csv
 from .drawing import Planned, Shown
 from .lazily import cells, disk, ids, pages, pd, stopping
 from .options import argument, command, flag, message, option, panel, picture_option, say
-from .predictions import Predicted
+from .predictions import PredictionOptions
 from .printing import Printing
 from .remembered import PAIRS_CALL, TABLE, remembered
-from .tables import read_rows
+from .tables import read_attributes
 from .thresholds import EdgeTable, count_edges, read_thresholds, save_picture
 
 if TYPE_CHECKING:
@@ -34,7 +34,9 @@ type Doubts = list[Sentence]
 QUESTION = "Are these two records the same person or thing?"
 
 
-def draw_pairs(inputs: Predicted, planned: Planned, shown: Shown, replace: bool, output: Path) -> None:
+def draw_pairs(
+    inputs: PredictionOptions, planned: Planned, shown: Shown, replace: bool, output: Path
+) -> None:
     """Draw pairs of PREDICTION, which has edges, and write a table and a page for the annotator."""
     links, reading = inputs.reading.links, inputs.reading
     named = [o.name for one in (shown, planned) for o in fields(one) if getattr(one, o.name) != o.default]
@@ -45,11 +47,11 @@ def draw_pairs(inputs: Predicted, planned: Planned, shown: Shown, replace: bool,
         raise DataError(f"cannot write {output}: it holds other files: name a new folder")
     if table.exists() and not replace:
         raise DataError(f"cannot write {output}: it may hold answers; name a new folder, or --replace them")
-    drawn = eb.pairs.draw(**given, n=planned.n, seed=planned.seed, threshold=links.threshold)
+    drawn = eb.pairs.draw_pairs(**given, n=planned.n, seed=planned.seed, threshold=links.threshold)
     tasks = _make_tasks(drawn)
     if shown.attributes is not None:
         wanted = ids.as_index(tasks["record"].unique())
-        rows = read_rows(shown.attributes, reading.record, wanted)
+        rows = read_attributes(shown.attributes, reading.record, wanted)
         tasks = tasks.merge(rows.rename(columns={rows.columns[0]: "record"}), on="record", how="left")
     output.mkdir(parents=True, exist_ok=True)
     with disk.replacing(table) as new:
@@ -66,8 +68,8 @@ def draw_pairs(inputs: Predicted, planned: Planned, shown: Shown, replace: bool,
     typer.echo(f"wrote {output}: {counts}, to answer in {PAGE} or in the column same of {TABLE}")
 
 
-def _read_edges(inputs: Predicted) -> dict[str, Any]:
-    """Read PREDICTION as edges, as arguments of `erbayes.pairs.draw` and others."""
+def _read_edges(inputs: PredictionOptions) -> dict[str, Any]:
+    """Read PREDICTION as edges, as arguments of `erbayes.pairs.draw_pairs` and others."""
     links = inputs.reading.links
     if not links.edges:
         raise DataError("pairs belong to edges: name these by --edges, and all records by --records")
@@ -145,7 +147,7 @@ def _read_answers(path: Path) -> pd.DataFrame:
 
 
 @panel("Pairs")
-class Asked:
+class PairOptions:
     """Options of what labelled pairs are to tell."""
 
     threshold: str | None = option("Thresholds with commas between them; by default ends of bands.")
@@ -162,7 +164,7 @@ def pairs_command(
         "Folder of erbayes draw --design pairs, which knows its edges, or its table with answers.",
         default=None,
     ),
-    asked: Asked,
+    asked: PairOptions,
     printing: Printing,
 ) -> None:
     """Judge a matcher by pairs that somebody labelled.

@@ -9,10 +9,10 @@ import erbayes as eb
 
 from .._internal.errors import DataError, Remedy, speaking
 from .analyses import Analysis, Result
-from .asked import Asked, Metrics
 from .designs import DesignName
 from .inputs import One
 from .lazily import counted, disk, joint, two_phases
+from .metric_options import MetricOptions, Metrics
 from .options import file_option, message, option, panel, refuse_same_file, within
 from .predictions import LABELLED, in_words
 from .tables import read_named, said_of
@@ -65,7 +65,7 @@ class Cheap(Analysis):
     def option(self) -> str | None:
         return None if self.cheap is None else "--cheap"
 
-    def refuse(self, inputs: One, asked: Asked) -> None:
+    def refuse(self, inputs: One, asked: MetricOptions) -> None:
         """Refuse inputs without independent draws in their order, which LABELS has careful labels of."""
         if self.cheap is None:
             return
@@ -89,7 +89,7 @@ class Cheap(Analysis):
         joint.refuse_kept(inputs.missing)
         refuse_same_file(("--cheap", self.cheap), ("LABELS", inputs.labels))
 
-    def run(self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Metrics) -> Result:
+    def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
         """Estimate metrics from both kinds of labels."""
         found = self.estimates(inputs, sample, metrics)
         table = found.table(inputs.level, asked.kind).reset_index()

@@ -8,10 +8,10 @@ import erbayes as eb
 
 from .._internal.errors import DataError
 from .answers import Answer, blank_missing, count_read
-from .asked import Asked
 from .designs import DesignName
 from .inputs import One
 from .lazily import calibration, pd, plans
+from .metric_options import MetricOptions
 from .options import command, message, option, say
 from .phases import Cheap
 from .printing import Printing
@@ -23,7 +23,7 @@ type Planned = eb.design.UniformRecords | eb.design.UniformClusters | eb.design.
 def plan_command(
     *,
     inputs: One,
-    asked: Asked,
+    asked: MetricOptions,
     cheap: Cheap,
     half_width: float | None = option("Half the width that the interval should have: 0.03."),
     per_unit: float = option("Cost of labelling a unit, whatever its size.", default=0.0),

@@ -16,7 +16,7 @@ from .._internal.errors import DataError, Remedy, head
 from .lazily import checks, disk, facts, large_files, pd
 from .lazily import reading as readings
 from .options import argument, file_option, flag, message, option, panel
-from .tables import File, name_columns, read_rows, said_of
+from .tables import File, name_columns, read_attributes, said_of
 
 CLUSTERS = "{:,} records in {:,} clusters"
 LABELLED = "{:,} labelled records of {:,} entities"
@@ -27,7 +27,7 @@ LARGE = 2**28
 
 
 @dataclass(frozen=True)
-class Part:
+class PredictionFile:
     """A prediction among several: its path, its table in a database, its column of clusters.
 
     `optional`: that column is one of some predictions.
@@ -45,7 +45,7 @@ class Part:
 
 
 @panel("Edges")
-class Links:
+class LinkOptions:
     """Options of a prediction that is links between records."""
 
     edges: bool = flag("Each row of PREDICTION is a link of two records.")
@@ -72,11 +72,11 @@ def read_ids(path: Path, record: str | None) -> pd.Index:
 
 
 @panel("Files")
-class Reading:
+class ReadingOptions:
     """Options of the way in which predictions are read."""
 
     record: str | None = option("Record column, in each file that has records.", metavar="COLUMN")
-    links: Links
+    links: LinkOptions
     memory_limit: str | None = option(
         "Scan PREDICTION, within this memory, such as 4GB.", rare=True, panel="Scans"
     )
@@ -84,7 +84,7 @@ class Reading:
         'Take ids such as -1, "NULL" and "NA" for ids of real clusters.', rare=True, panel="Scans"
     )
 
-    def scanned(self, parts: Iterable[Part], frame: Path | None = None) -> bool:
+    def scanned(self, parts: Iterable[PredictionFile], frame: Path | None = None) -> bool:
         """True if predictions are scanned where they lie, False if they are read into memory."""
         parts = list(parts)
         for part in parts:
@@ -99,7 +99,7 @@ class Reading:
             raise DataError("with --edges, PREDICTION and --frame are files that are read into memory")
         return False
 
-    def source(self, part: Part) -> Any:
+    def source(self, part: PredictionFile) -> Any:
         """Return the source to scan. A file that DuckDB cannot unpack is read into memory."""
         if part.table is not None:
             return eb.large.DatabaseTable(part.path, part.table, text=True)
@@ -129,11 +129,11 @@ class Reading:
     def refuse_unbound(self, attributes: Path | None = None) -> None:
         """Refuse a column of --record that no file has, not even that of attributes."""
         if attributes is not None:
-            self.bind(read_rows(attributes, None, pd.Index([], dtype=str)), attributes)
+            self.bind(read_attributes(attributes, None, pd.Index([], dtype=str)), attributes)
         if self.record is not None and not self.bound:
             raise DataError(f"no file that was read has a column {self.record!r}, which --record names")
 
-    def take(self, part: Part, what: str, sample: pd.Index | None = None) -> readings.Reading:
+    def take(self, part: PredictionFile, what: str, sample: pd.Index | None = None) -> readings.Reading:
         """Return what the columns of a prediction mean; `sample`: some of its records."""
         table = disk.read_table(part.path)
         links = self.links.given
@@ -144,7 +144,7 @@ class Reading:
         taken = readings.read_prediction(
             table, named, listed=self.listed, sample=sample, hints=part.hints, what=f"{what} {part.path}"
         )
-        disk.refuse_headings(taken.chosen, part.path)
+        disk.refuse_repeated_header(taken.chosen, part.path)
         if named.threshold is not None and not taken.of_links:
             raise DataError(
                 f"{part.path} has records and clusters, which no threshold makes links: write the threshold "
@@ -153,7 +153,7 @@ class Reading:
         return taken
 
     def read(
-        self, part: Part, what: str, sample: pd.Index | None = None, own: bool | None = None
+        self, part: PredictionFile, what: str, sample: pd.Index | None = None, own: bool | None = None
     ) -> tuple[eb.Clustering, str]:
         """Read a prediction, with a sentence about what was read.
 
@@ -174,7 +174,7 @@ class Reading:
         record = said.record or self.bind(table.columns, path)
         named = facts.Named(record=record, cluster=said.cluster, sources=said.sources, links=False)
         taken = readings.read_prediction(table, named, listed=records, groups="entity", what=what)
-        disk.refuse_headings(taken.chosen, path)
+        disk.refuse_repeated_header(taken.chosen, path)
         return self.clustering_of(taken, path, LABELLED)
 
     def clustering_of(self, taken: readings.Reading, path: Path, sizes: str) -> tuple[eb.Clustering, str]:
@@ -198,7 +198,7 @@ class Reading:
         return clustering, f"{len(taken.table):,} {kind} of {read} ({taken.in_words()} of {path}; {rest})"
 
     @contextmanager
-    def opened(self, part: Part, what: str = "prediction") -> Iterator[tuple[Any, str]]:
+    def opened(self, part: PredictionFile, what: str = "prediction") -> Iterator[tuple[Any, str]]:
         """Read a prediction, or open it where it lies, with a sentence about it."""
         if not self.scanned([part]):
             yield self.read(part, what)
@@ -209,15 +209,15 @@ class Reading:
             sizes = CLUSTERS.format(int(known.size @ known.count), int(known.count.sum()))
             yield source, f"{sizes} ({part.path}, where it lies)"
 
-    def scan(self, part: Part | Mapping[str, Part], shared: dict[str, Any]) -> Any:
+    def scan(self, part: PredictionFile | Mapping[str, PredictionFile], shared: dict[str, Any]) -> Any:
         """Scan a prediction, or several by name on the records that all of them have."""
-        if isinstance(part, Part):
+        if isinstance(part, PredictionFile):
             source, columns = self.source(part), self._name_scanned({"": part})
         else:
             source, columns = {name: self.source(one) for name, one in part.items()}, self._name_scanned(part)
         return eb.large.scan(source, columns=columns, database=self.database, **shared)
 
-    def _name_scanned(self, parts: Mapping[str, Part]) -> eb.large.Columns:
+    def _name_scanned(self, parts: Mapping[str, PredictionFile]) -> eb.large.Columns:
         """Return the columns of predictions that are scanned, of which records have one name in all."""
         named = {
             name: name_columns(part.path, record=self.record, cluster=part.cluster)
@@ -244,20 +244,20 @@ class Reading:
 
 
 @panel("Files")
-class Predicted:
+class PredictionOptions:
     """Options of one prediction."""
 
     prediction: Path = argument("Record and cluster of all records; or pairs, with --edges.")
-    reading: Reading
+    reading: ReadingOptions
     cluster: str | None = option("Cluster column of PREDICTION.", metavar="COLUMN")
     stored: str | None = option("Table of a DuckDB database.", "--table", rare=True, panel="Scans")
 
     @property
-    def part(self) -> Part:
+    def part(self) -> PredictionFile:
         """Return the prediction as part of the input."""
-        return Part(self.prediction, self.stored, self.cluster)
+        return PredictionFile(self.prediction, self.stored, self.cluster)
 
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, PredictionFile]:
         """Return the prediction under the name "", as one of several (see `Several`)."""
         return {"": self.part}
 

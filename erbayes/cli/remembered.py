@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._internal.errors import DataError, head
 from .lazily import folders, outside_json, pd
-from .tables import File, name_columns, read_rows
+from .tables import File, name_columns, read_attributes
 
 if TYPE_CHECKING:
     from ..units.facts import Named
@@ -81,7 +81,7 @@ def _recall_attributes(values: Mapping[str, Any], call: Mapping[str, Any], folde
         return {}
     path = locate(folder, call["attributes"], call.get(f"attributes{COLUMNS}"))
     # of a Parquet file no row is read for this
-    columns: Any = read_rows(path, call.get("record"), pd.Index([], dtype=str)) if path.exists() else []
+    columns: Any = read_attributes(path, call.get("record"), pd.Index([], dtype=str)) if path.exists() else []
     return {"attributes": path} if any(name.partition(":")[0] in columns for name in wanted) else {}
 
 

@@ -96,7 +96,7 @@ def read_named(path: Path, number: int) -> pd.DataFrame:
     return disk.read_columns(path, number, said_of(path, number))
 
 
-def read_rows(path: Path, record: str | None, wanted: pd.Index | None = None) -> pd.DataFrame:
+def read_attributes(path: Path, record: str | None, wanted: pd.Index | None = None) -> pd.DataFrame:
     """Read the rows of the `wanted` records, or of all; a column may be named behind the file."""
     said = said_of(path, 1)
     rows = disk.read_rows(path, said[0] if said else record, wanted)

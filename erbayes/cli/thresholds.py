@@ -11,11 +11,11 @@ import erbayes as eb
 
 from .._internal.errors import DataError, Remedy, Sentence
 from .answers import Answer, count_read
-from .asked import Asked, Minima
 from .designs import Drawing
 from .lazily import curves, digits, disk, facts, np, pd, plans, returned_answers
 from .lazily import edges as scored_edges
 from .lazily import reading as readings
+from .metric_options import MetricOptions, Minima
 from .options import (
     argument,
     command,
@@ -28,7 +28,7 @@ from .options import (
     say,
     within,
 )
-from .predictions import Links, Reading, read_ids
+from .predictions import LinkOptions, ReadingOptions, read_ids
 from .printing import Judging, show_cautions
 from .tables import name_columns
 from .top_up import read_both, read_drawn_from
@@ -105,7 +105,7 @@ class Scored:
             free = isinstance(returned.folder.drawn.plan, plans.FREE)
             origin = None if free else read_drawn_from(returned.folder)
             return returned.labels, returned.design(drawn_from=origin), cautions
-        reading = Reading(record=self.table.record, links=Links())
+        reading = ReadingOptions(record=self.table.record, links=LinkOptions())
         labels, _ = reading.read_labels(self.labels, self.entity)
         return pd.Series(labels.clusters.take(labels.codes), labels.records), self.drawing.read(), []
 
@@ -126,7 +126,7 @@ def read_thresholds(text: str, name: str) -> list[float]:
 def thresholds_command(
     *,
     scored: Scored,
-    asked: Asked,
+    asked: MetricOptions,
     minima: Minima,
     picture: Path | None = picture_option("File of a picture of the curve to write."),
     printing: Judging,

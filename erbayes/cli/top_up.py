@@ -11,7 +11,7 @@ import erbayes as eb
 from .._internal.errors import DataError, head
 from .lazily import folders, pd, plans
 from .options import message
-from .predictions import Links, Part, Reading
+from .predictions import LinkOptions, PredictionFile, ReadingOptions
 from .remembered import COLUMNS, locate, take_call
 
 
@@ -23,11 +23,13 @@ def read_drawn_from(folder: folders.Folder) -> eb.Clustering:
     path = locate(folder.path, call["prediction"], call.get(f"prediction{COLUMNS}"))
     if not path.is_file():
         raise DataError(f"{path}, from which {folder.path} was drawn, is not there: put it back")
-    kept = {one.name: call[one.name] for one in fields(Links) if one.name in call}
+    kept = {one.name: call[one.name] for one in fields(LinkOptions) if one.name in call}
     if "records" in kept:
         kept["records"] = locate(folder.path, kept["records"], call.get(f"records{COLUMNS}"))
-    reading = Reading(record=call.get("record"), links=Links(**kept), any_id=call.get("any_id", False))
-    prediction, _ = reading.read(Part(path, None, call.get("cluster")), f"prediction {path}")
+    reading = ReadingOptions(
+        record=call.get("record"), links=LinkOptions(**kept), any_id=call.get("any_id", False)
+    )
+    prediction, _ = reading.read(PredictionFile(path, None, call.get("cluster")), f"prediction {path}")
     if not folder.drawn.is_from(prediction):
         raise DataError(f"{path} has changed since {folder.path} was drawn from it: put the old file back")
     found: eb.Clustering = prediction

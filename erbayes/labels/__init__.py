@@ -7,9 +7,9 @@ error: records elsewhere are *missed*, and foreign records in home are *kept*. B
 
 from .annotators.error_models import Annotator, KeptRecords, MissedPieces, perturb
 from .annotators.rates import Beta
-from .annotators.two_annotators import Pair, answers
+from .annotators.two_annotators import AnnotatorPair, answers
 from .drawing.candidates import by_text, from_clustering, from_pairs, interleaved
-from .drawing.drawn import Drawn, draw
+from .drawing.drawn import RecordDraws, draw
 from .drawing.folder import write_folder
 from .drawing.labelling_tasks import tasks
 from .drawing.page import labelling_page, read_answers
@@ -35,17 +35,17 @@ __all__ = [
     "ONCE",
     "REPEATED",
     "Annotator",
+    "AnnotatorPair",
     "Beta",
-    "Drawn",
     "GivenChances",
     "KeptRecords",
     "Labels",
     "LinkEnds",
     "MissedPieces",
     "Mixture",
-    "Pair",
     "Poisson",
     "PredictedClusters",
+    "RecordDraws",
     "Records",
     "RootSize",
     "Rule",

@@ -5,7 +5,7 @@ threshold. It gives the precision of links, and the recall *among candidate pair
 blocking left out.
 """
 
-from .drawing import draw
+from .drawing import draw_pairs
 from .judged import LabelledPairs, ScoredEdges, estimate, scored_edges
 
-__all__ = ["LabelledPairs", "ScoredEdges", "draw", "estimate", "scored_edges"]
+__all__ = ["LabelledPairs", "ScoredEdges", "draw_pairs", "estimate", "scored_edges"]

@@ -18,18 +18,18 @@ from ...units.lookup import look_up
 FEWEST = 2
 """Labelled pairs of a band from which its share has a standard error."""
 SAME, DIFFERENT, CANNOT_TELL = ("y", "yes", "true", "1", "1.0"), ("n", "no", "false", "0", "0.0"), ("?",)
-"""Answers, in lower case."""
+"""PairAnswers, in lower case."""
 SPLINK = {"unique_id_l": "left", "unique_id_r": "right", "clerical_match_score": "same"}
 """Columns of Splink's tables of labels, by our names."""
 NO_BANDS = (
     "answers have no column 'band': pairs chosen by hand or by active learning are not representative, and "
-    "no weight makes them so; draw pairs by erbayes.pairs.draw or, if these were drawn uniformly in bands, "
-    "name for each the threshold at which its band ends"
+    "no weight makes them so; draw pairs by erbayes.pairs.draw_pairs or, if these were drawn uniformly in "
+    "bands, name for each the threshold at which its band ends"
 )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answers:
+class PairAnswers:
     """Labelled pairs: `left`, `right`, positions of both records; `band`, the threshold at which the band of
     each ends; `pairs`, how many its band has, 0 if the table does not say; `same`, 1, 0, or NaN. All (n,)."""
 
@@ -49,7 +49,7 @@ class Answers:
             )
 
 
-def read_pairs(answers: Any, edges: Edges) -> Answers:
+def read_pairs(answers: Any, edges: Edges) -> PairAnswers:
     """Return the pairs of a table with columns left, right, band and same, or raise DataError."""
     table = need_table(answers, "answers: expected a DataFrame or an Arrow table").reset_index(drop=True)
     table = table.rename(columns={theirs: own for theirs, own in SPLINK.items() if own not in table})
@@ -70,7 +70,7 @@ def read_pairs(answers: Any, edges: Edges) -> Answers:
     told = table["same"].astype(object).where(table["same"].notna(), "")
     words = told.map(lambda x: str(x).strip().lower())
     same = np.select([words.isin(SAME), words.isin(DIFFERENT)], [1.0, 0.0], np.nan)
-    found = Answers(table, left, right, band, pairs, same)
+    found = PairAnswers(table, left, right, band, pairs, same)
     found.refuse((left < 0) | (right < 0), "have a record that is not among all records")
     found.refuse(left == right, "are of a record with itself")
     twice = pd.Series(make_keys(left, right, len(edges.records))).duplicated().to_numpy()

@@ -17,7 +17,7 @@ from ..thresholds import load_edges
 from .answers import FEWEST
 
 
-def draw(
+def draw_pairs(
     edges: Any,
     n: int,
     *,
@@ -62,7 +62,7 @@ def draw(
     Examples
     --------
     >>> edges = pd.DataFrame({"l": ["a", "b", "d"], "r": ["b", "c", "e"], "weight": [9.0, 2.0, 4.0]})
-    >>> draw(edges, 4, records=list("abcdef"), seed=1, bands=[9, 2]).drop(columns="same")
+    >>> draw_pairs(edges, 4, records=list("abcdef"), seed=1, bands=[9, 2]).drop(columns="same")
       left right  band  pairs
     0    d     e   2.0      3
     1    a     b   9.0      1

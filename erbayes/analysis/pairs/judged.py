@@ -26,7 +26,7 @@ from ...metrics.uncertain import Tabled, reason_column
 from ...units.edges import Edges, sweep
 from ..thresholds import Curve, load_edges
 from .answers import FEWEST, make_keys, read_pairs
-from .limits import NONE, Estimate, Strata, estimate_precision, estimate_recall, multiply
+from .limits import NONE, Estimate, PairStrata, estimate_precision, estimate_recall, multiply
 
 FEWEST_RIGHT = 5
 """Right answers from which recall has an estimate, since it divides by their number. If fewer stand for more
@@ -145,7 +145,7 @@ class _Judged(Tabled):
         )
         return [Sentence(said, Grade.CAUTION, Remedy.BANDS)]
 
-    def _split(self, thresholds: Any) -> list[tuple[float, Strata]]:
+    def _split(self, thresholds: Any) -> list[tuple[float, PairStrata]]:
         """Return the bands at each threshold, which may split one of them."""
         at = self.floors if thresholds is None else self.edges.thresholds(thresholds)
         levels = np.unique(np.concatenate([at, self.floors]))[::-1]
@@ -162,7 +162,7 @@ class _Judged(Tabled):
             cell, most = 2 * band + (levels < threshold), 2 * len(self.floors) + 2
             M = np.bincount(cell, pairs, most)
             n, y = (np.bincount(cell[place], weights, most) for weights in (told, right))
-            strata = Strata(M[M > 0], n[M > 0], y[M > 0], np.flatnonzero(M > 0) % 2 == 0)
+            strata = PairStrata(M[M > 0], n[M > 0], y[M > 0], np.flatnonzero(M > 0) % 2 == 0)
             found.append((threshold, strata))
         return found
 
@@ -261,9 +261,9 @@ def estimate(edges: Any, answers: Any, *, records: Any = None, score: str | None
     Parameters
     ----------
     edges, records, score
-        As in `draw`.
+        As in `draw_pairs`.
     answers : table
-        Rows of `draw` with answers in the column same: y or n, or ? if nobody can tell, as texts, truth
+        Rows of `draw_pairs` with answers in the column same: y or n, or ? if nobody can tell, as texts, truth
         values or 1 and 0. Answers "cannot tell" stay in the data, and the other pairs of their band stand for
         them.
 
@@ -322,7 +322,7 @@ def scored_edges(edges: Any, answers: Any, *, records: Any = None, score: str | 
     return ScoredEdges.of(edges, answers, records, score)
 
 
-def _explain(strata: Strata, recall: bool) -> str:
+def _explain(strata: PairStrata, recall: bool) -> str:
     """Return why strata tell no precision above the threshold, or no recall, or ""."""
     few = (strata.labelled < np.minimum(FEWEST, strata.pairs))[strata.above | recall]
     if not strata.above.any():

@@ -44,7 +44,7 @@ NONE = Estimate(np.nan, np.nan, np.nan, np.nan)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Strata:
+class PairStrata:
     """Numbers of all, labelled and right pairs of each stratum, (S,), and which are above the threshold."""
 
     pairs: FloatArray
@@ -94,23 +94,23 @@ def _log_ways(N: int, k: IntArray | int) -> FloatArray:
     return np.asarray(-np.log(N + 1) - betaln(N - k + 1, k + 1))
 
 
-def _measure_reach(strata: Strata, level: float) -> FloatArray:
+def _measure_reach(strata: PairStrata, level: float) -> FloatArray:
     """Return the distances down and up of A, then those of B, (2, 2)."""
     steps = (strata.pairs * (strata.limits(level) - strata.share)) ** 2
     return np.sqrt([[step @ side for step in steps] for side in (strata.above, ~strata.above)])
 
 
-def estimate_precision(strata: Strata, level: float) -> Estimate:
+def estimate_precision(strata: PairStrata, level: float) -> Estimate:
     """Return the share of right pairs among those above the threshold."""
     of = strata.above
-    strata = Strata(strata.pairs[of], strata.labelled[of], strata.right[of], of[of])
+    strata = PairStrata(strata.pairs[of], strata.labelled[of], strata.right[of], of[of])
     total, right = strata.pairs.sum(), strata.pairs @ strata.share
     (down, up), _ = _measure_reach(strata, level)
     se = np.sqrt(strata.pairs**2 @ strata.variance())
     return Estimate(*(float(x / total) for x in (right, se, right - down, right + up)))
 
 
-def estimate_recall(strata: Strata, level: float) -> Estimate:
+def estimate_recall(strata: PairStrata, level: float) -> Estimate:
     """Return the share of the right pairs that lies above the threshold, if any pair is right."""
     right = strata.pairs * strata.share
     A, B = float(right @ strata.above), float(right @ ~strata.above)

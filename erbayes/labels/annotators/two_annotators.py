@@ -29,7 +29,7 @@ PER_LINK = np.reciprocal
 
 
 def answers(labels: Any, mentions: Any) -> pd.DataFrame:
-    """Table of one annotator's answers, for `Pair.of`: mention, and each record of its entity.
+    """Table of one annotator's answers, for `AnnotatorPair.of`: mention, and each record of its entity.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def answers(labels: Any, mentions: Any) -> pd.DataFrame:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pair:
-    """Two annotators' answers about the same sampled mentions. `Pair.of` makes one.
+class AnnotatorPair:
+    """Two annotators' answers about the same sampled mentions. `AnnotatorPair.of` makes one.
 
     Attributes
     ----------
@@ -68,7 +68,8 @@ class Pair:
     Examples
     --------
     >>> prediction = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c"}
-    >>> pair = Pair.of(answers({1: "x", 2: "x", 3: "x"}, [1]), answers({1: "x", 3: "x"}, [1]), prediction)
+    >>> first, second = answers({1: "x", 2: "x", 3: "x"}, [1]), answers({1: "x", 3: "x"}, [1])
+    >>> pair = AnnotatorPair.of(first, second, prediction)
     >>> pair.disagreements()[["kind", "records", "examples"]].to_numpy().tolist()
     [['kept by the first only', 1, '2']]
     >>> pair.units(kept=np.logical_or).size, pair.units(kept=np.logical_and).size
@@ -80,7 +81,7 @@ class Pair:
     prediction: Clustering
 
     @classmethod
-    def of(cls, first: pd.DataFrame, second: pd.DataFrame, prediction: Any) -> Pair:
+    def of(cls, first: pd.DataFrame, second: pd.DataFrame, prediction: Any) -> AnnotatorPair:
         """Make a pair from two tables of `answers`, and from the prediction that both started from."""
         prediction = Clustering.of(prediction, "prediction")
         mentions = _list_mentions(first, second)
@@ -251,4 +252,6 @@ def _list_examples(records: pd.Series) -> str:
 def _make_share(name: str, top: pd.Series, bottom: pd.Series) -> Metric:
     """Return the metric of a weighted sum of values over another one, which are Series by mention, (n,)."""
     above, below = OfUnits(f"{name}, above", top), OfUnits(f"{name}, below", bottom)
-    return Metric(name, (above, below), lambda x, y: x / y, ((below, 1.0),), UNIT, "see Pair.agreement")
+    return Metric(
+        name, (above, below), lambda x, y: x / y, ((below, 1.0),), UNIT, "see AnnotatorPair.agreement"
+    )

@@ -20,8 +20,8 @@ from ..._internal.errors import DataError, head, import_extra, need, refuse_case
 from ..._internal.tables import as_text, need_table, refuse_names, to_frame
 from ...units.clustering import Clustering
 from ...units.ids import as_index, ids
-from .drawn import Drawn
-from .labelling_tasks import asked, locate_rows, need_kind
+from .drawn import RecordDraws
+from .labelling_tasks import drawn_records, locate_rows, need_kind
 
 COLUMNS = ["record", "candidate", "score", "why"]
 """Columns of every table of candidates."""
@@ -35,12 +35,12 @@ POWER = 3
 """Exponent of the similarity of two texts. It makes one equal value count more than two half-alike ones."""
 
 
-def from_clustering(drawn: Drawn, looser: Any) -> pd.DataFrame:
+def from_clustering(drawn: RecordDraws, looser: Any) -> pd.DataFrame:
     """Return the other records of the cluster that a looser clustering puts each drawn record in.
 
     Parameters
     ----------
-    drawn : Drawn
+    drawn : RecordDraws
     looser : memberships
         A clustering with larger clusters than the prediction, such as the same matcher's at a lower
         threshold.
@@ -73,12 +73,12 @@ def from_clustering(drawn: Drawn, looser: Any) -> pd.DataFrame:
     return _rank_candidates(drawn, table, "looser clustering")
 
 
-def from_pairs(drawn: Drawn, pairs: Any, score: str, limit: int | None = None) -> pd.DataFrame:
+def from_pairs(drawn: RecordDraws, pairs: Any, score: str, limit: int | None = None) -> pd.DataFrame:
     """Return the records that scored pairs join with each drawn record, the best first.
 
     Parameters
     ----------
-    drawn : Drawn
+    drawn : RecordDraws
     pairs : DataFrame or Arrow table
         Two columns of record ids and the column of scores, one row per pair. The drawn record is on either
         side. Of a pair that occurs again the best score counts.
@@ -123,7 +123,9 @@ def from_pairs(drawn: Drawn, pairs: Any, score: str, limit: int | None = None) -
     return _rank_candidates(drawn, pd.concat(both, ignore_index=True), "scored pair", limit)
 
 
-def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limit: int = 20) -> pd.DataFrame:
+def by_text(
+    drawn: RecordDraws, table: Any, columns: Sequence[str] | None = None, limit: int = 20
+) -> pd.DataFrame:
     """Search a table for the records whose text is most like that of each drawn record.
 
     The score of a candidate is the sum of s³ log(1/q) over columns. s is the similarity of the two values: 1
@@ -133,7 +135,7 @@ def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limi
 
     Parameters
     ----------
-    drawn : Drawn
+    drawn : RecordDraws
     table : DataFrame, or object with an Arrow C stream
         Attributes of all records of the prediction. The first column is the record.
     columns : sequence of str, optional
@@ -220,13 +222,13 @@ def interleaved(*candidates: pd.DataFrame, limit: int | None = None) -> pd.DataF
     return merged[COLUMNS].reset_index(drop=True)
 
 
-def _queries(drawn: Drawn) -> pd.Index:
+def _queries(drawn: RecordDraws) -> pd.Index:
     """Return the records whose entity annotators tell, in the order of the tasks."""
-    need(drawn, Drawn, "candidates need draws, as `draw` returns them")
-    return as_index(asked(drawn)["record"])
+    need(drawn, RecordDraws, "candidates need draws, as `draw` returns them")
+    return as_index(drawn_records(drawn)["record"])
 
 
-def _number_homes(drawn: Drawn, records: pd.Index) -> IntArray:
+def _number_homes(drawn: RecordDraws, records: pd.Index) -> IntArray:
     """Return the number of each record's predicted cluster, (n,): -1 for one without a drawn record."""
     members, queries = as_index(drawn.members["record"]), _queries(drawn)
     lacking = queries[~queries.isin(members)]
@@ -236,7 +238,9 @@ def _number_homes(drawn: Drawn, records: pd.Index) -> IntArray:
     return np.asarray(codes[members.get_indexer(records)])
 
 
-def _rank_candidates(drawn: Drawn, table: pd.DataFrame, why: str, limit: int | None = None) -> pd.DataFrame:
+def _rank_candidates(
+    drawn: RecordDraws, table: pd.DataFrame, why: str, limit: int | None = None
+) -> pd.DataFrame:
     """Return the candidates outside the predicted cluster, each once, by drawn record and falling score."""
     home, own = (_number_homes(drawn, as_index(table[side])) for side in ("record", "candidate"))
     table = table[home != own]

@@ -21,7 +21,7 @@ from ...units.ids import as_index
 from ...units.units import KnownTotals
 from .places import in_random_order
 from .plans import COLUMNS, Labelled, Plan, PredictedClusters, from_plain, to_plain
-from .source import change, fingerprint_of, opened
+from .source import change, fingerprint_of, open_source
 
 MOST, EACH = 1_000_000, 10
 """Draws beyond both, the number and the draws per record, are refused, since ten per record leave out
@@ -33,7 +33,7 @@ NO_MEMBERS = pd.DataFrame({"record": [], "cluster": []})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
+class RecordDraws:
     """Records drawn from a prediction, to be labelled.
 
     Attributes
@@ -158,7 +158,7 @@ class Drawn:
         return self._compute_fingerprint(prediction) == self.fingerprint
 
     def _compute_fingerprint(self, prediction: Any) -> str:
-        with opened(prediction) as source:
+        with open_source(prediction) as source:
             members = source.members(pd.Index(self.table["cluster"]).unique())
             return fingerprint_of(source.known, members)
 
@@ -176,7 +176,7 @@ class Drawn:
         return json.dumps(values, indent=1)
 
     @classmethod
-    def from_json(cls, text: str, table: pd.DataFrame, members: pd.DataFrame = NO_MEMBERS) -> Drawn:
+    def from_json(cls, text: str, table: pd.DataFrame, members: pd.DataFrame = NO_MEMBERS) -> RecordDraws:
         """Make the draws again from what `to_json` wrote, and from their table; refuse other texts."""
         values = read_object(text, "the description of draws")
         try:
@@ -284,7 +284,7 @@ def _refuse_change(known: KnownTotals, table: pd.DataFrame, members: pd.DataFram
         raise change(changed)
 
 
-def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) -> Drawn:
+def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) -> RecordDraws:
     """Draw records of a prediction, to be labelled.
 
     The same seed draws the same records from the same prediction, wherever it lies.
@@ -320,7 +320,7 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
     """
     need_object(plan, "draw", "a plan is an object such as LinkEnds()")
     n, seed = whole(n, "n"), whole(seed, "seed", 0)
-    with opened(prediction, values) as source:
+    with open_source(prediction, values) as source:
         most = max(MOST, EACH * int(source.known.size @ source.known.count))
         if n > most:
             raise DataError(
@@ -342,4 +342,4 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
         if values is not None and not isinstance(values, str):
             given = values if isinstance(values, pd.Series) else pd.Series(dict(values))
         fingerprint = fingerprint_of(source.known, members)
-        return Drawn(table, plan, n, seed, source.known, fingerprint, members, given)
+        return RecordDraws(table, plan, n, seed, source.known, fingerprint, members, given)

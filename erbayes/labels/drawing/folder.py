@@ -23,8 +23,8 @@ from ..._internal.errors import DataError, Remedy, head, need
 from ..._internal.files import HIDDEN, NEW, OLD, locked, refuse_output, terminable
 from ..._internal.outside_json import read_object
 from ...units.ids import as_index, kind
-from .drawn import Drawn
-from .labelling_tasks import ASKED, as_sent, asked, dealt
+from .drawn import RecordDraws
+from .labelling_tasks import ASKED, as_sent, dealt, drawn_records
 from .page import CLUSTER, DRAWN, labelling_page
 from .plans import GivenChances, PredictedClusters
 from .sheets import HAS_XLSX, read_sheet, write_sheet
@@ -48,7 +48,7 @@ class Folder:
     """A folder with a draw, by whose `fingerprint` pages know it, its tasks, and its `facts` in words."""
 
     path: Path
-    drawn: Drawn
+    drawn: RecordDraws
     tasks: pd.DataFrame
     dealt: Mapping[str, list[int]]
     fingerprint: str
@@ -64,7 +64,7 @@ class Folder:
 
 def write_folder(
     path: str | Path,
-    drawn: Drawn,
+    drawn: RecordDraws,
     tasks: pd.DataFrame,
     *,
     annotators: int = 1,
@@ -83,7 +83,7 @@ def write_folder(
     Parameters
     ----------
     path : str or Path
-    drawn : Drawn
+    drawn : RecordDraws
     tasks : DataFrame
         As `erbayes.labels.tasks` returns them.
     annotators, overlap : int, float in [0, 1]
@@ -121,7 +121,7 @@ def write_folder(
 
 def write_files(
     new: Path,
-    drawn: Drawn,
+    drawn: RecordDraws,
     tasks: pd.DataFrame,
     hands: Mapping[str, Sequence[int]],
     blind: bool,
@@ -150,7 +150,7 @@ def write_files(
     (new / FACTS).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     settling = None
     if isinstance(drawn.plan, PredictedClusters):
-        settling = dict(enumerate(asked(drawn)["cluster"], 1))
+        settling = dict(enumerate(drawn_records(drawn)["cluster"], 1))
     sent = as_sent(tasks, drawn.seed, blind)
     for annotator, numbers in hands.items():
         mine = sent[sent["task"].isin(numbers)].reset_index(drop=True)
@@ -171,7 +171,7 @@ def read_folder(path: str | Path) -> Folder:
         table[column] = _restore_type(table[column], type)
     shown["record"] = _restore_type(shown["record"], about["types"]["record"])
     shown["task"] = shown["task"].astype("int64")
-    drawn = Drawn.from_json(json.dumps(about["drawn"]), table, _find_members(table, shown))
+    drawn = RecordDraws.from_json(json.dumps(about["drawn"]), table, _find_members(table, shown))
     as_numbers = isinstance(drawn.plan, GivenChances)
     for name in table.columns.intersection(["size", "probability", *["value"] * as_numbers]):
         table[name] = pd.to_numeric(table[name])
@@ -252,11 +252,11 @@ def _name_draw(facts: Mapping[str, Any]) -> str:
     return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _assign_tasks(drawn: Drawn, count: int, annotators: int, overlap: float) -> dict[str, list[int]]:
+def _assign_tasks(drawn: RecordDraws, count: int, annotators: int, overlap: float) -> dict[str, list[int]]:
     """Deal tasks to annotators as `dealt` does, those of a drawn predicted cluster together."""
     if not isinstance(drawn.plan, PredictedClusters):
         return dealt(count, annotators, overlap, drawn.seed)
-    cluster = 1 + pd.factorize(asked(drawn)["cluster"])[0]
+    cluster = 1 + pd.factorize(drawn_records(drawn)["cluster"])[0]
     hands = dealt(int(cluster.max()), annotators, overlap, drawn.seed)
     return {name: (1 + np.flatnonzero(np.isin(cluster, numbers))).tolist() for name, numbers in hands.items()}
 
@@ -289,8 +289,8 @@ def _list_answered(path: Path) -> list[str]:
             except DataError:
                 named.append(file.name)
                 continue
-            asked = sheet.columns.intersection([*ASKED, "note"])
-            if not (sheet[asked] != "").to_numpy().any():
+            answered = sheet.columns.intersection([*ASKED, "note"])
+            if not (sheet[answered] != "").to_numpy().any():
                 continue
         named.append(file.name)
     return named

@@ -12,7 +12,7 @@ from ..._internal.arrays import IntArray
 from ..._internal.errors import DataError, head, number, refuse_cases, whole
 from ..._internal.tables import refuse_names, separator_hint, to_frame
 from ...units.ids import are_listed, as_index, ids, kind
-from .drawn import Drawn
+from .drawn import RecordDraws
 from .page import ANSWERS, CANDIDATE, CLUSTER, CONTROL, DRAWN, KEYS, SHOWN, WHY
 from .plans import PredictedClusters
 
@@ -24,7 +24,7 @@ STRANGERS, SHUFFLED = 2, 3
 """Streams of random numbers of a seed for controls and the order of blind tasks; that of `dealt` is 1."""
 
 
-def asked(drawn: Drawn) -> pd.DataFrame:
+def drawn_records(drawn: RecordDraws) -> pd.DataFrame:
     """Return the records whose entity annotators tell: record, cluster, in the order of the first draw."""
     first = drawn.table.drop_duplicates("record")[["record", "cluster"]]
     if isinstance(drawn.plan, PredictedClusters):
@@ -35,7 +35,7 @@ def asked(drawn: Drawn) -> pd.DataFrame:
 
 
 def tasks(
-    drawn: Drawn, attributes: Any = None, candidates: Any = None, *, controls: float | None = None
+    drawn: RecordDraws, attributes: Any = None, candidates: Any = None, *, controls: float | None = None
 ) -> pd.DataFrame:
     """Make the table of labelling tasks, one per drawn record, or per record of a drawn predicted cluster.
 
@@ -48,7 +48,7 @@ def tasks(
 
     Parameters
     ----------
-    drawn : Drawn
+    drawn : RecordDraws
     attributes : DataFrame or Arrow table, optional
         What annotators see of a record. The first column is the record; all others are shown.
     candidates : DataFrame or Arrow table, optional
@@ -83,7 +83,7 @@ def tasks(
     1     1     a1    cluster   Ann
     2     1     b1  candidate  Anna
     """
-    first = asked(drawn)
+    first = drawn_records(drawn)
     mentions = first.assign(task=np.arange(1, len(first) + 1))
     shown = mentions.rename(columns={"record": "mention"}).merge(drawn.members, on="cluster")
     shown["role"] = np.where(shown["record"] == shown["mention"], DRAWN, CLUSTER)
@@ -131,7 +131,9 @@ def _list_candidates(candidates: Any, mentions: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(why=frame["why"].to_numpy()[known]) if "why" in frame else rows
 
 
-def _draw_controls(table: pd.DataFrame, drawn: Drawn, mentions: pd.DataFrame, share: float) -> pd.DataFrame:
+def _draw_controls(
+    table: pd.DataFrame, drawn: RecordDraws, mentions: pd.DataFrame, share: float
+) -> pd.DataFrame:
     """Return the rows of controls: task, record, role and place, which is between two of the cluster's."""
     number(share, "controls", lambda x: 0 < x < 1, "lie between 0 and 1")
     rng = np.random.default_rng([drawn.seed, STRANGERS])

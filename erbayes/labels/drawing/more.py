@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.errors import DataError, head
-from .drawn import Drawn
+from .drawn import RecordDraws
 from .folder import IDS, Folder, read_folder, refuse_folder, replacing_folder, write_files
 from .labelling_tasks import dealt
 from .page import KEYS
@@ -29,7 +29,7 @@ def refuse_dependent(folder: Folder) -> None:
         )
 
 
-def add_draws(folder: Folder, drawn: Drawn, tasks: pd.DataFrame, facts: Mapping[str, Any]) -> Folder:
+def add_draws(folder: Folder, drawn: RecordDraws, tasks: pd.DataFrame, facts: Mapping[str, Any]) -> Folder:
     """Write a folder anew with all draws of `drawn`, of which it has the first, and keep every answer.
 
     The tasks that it has stay as they are, with their controls and annotators. The `tasks` of further records

@@ -78,7 +78,7 @@ class Plan(Protocol):
 
 
 @runtime_checkable
-class BySize(Protocol):
+class PlanBySize(Protocol):
     """A plan under which the chance of a record depends on the size of its predicted cluster alone."""
 
     def column(self, known: KnownTotals) -> ClusterSum:
@@ -123,7 +123,7 @@ class _WithReplacement:
         return ByPredictedSize(self.column(drawn.known), drawn.units, drawn.known)
 
 
-def chances(plan: BySize, known: KnownTotals) -> Chance:
+def chances(plan: PlanBySize, known: KnownTotals) -> Chance:
     """Return the chance of each record at one draw, by the size of its predicted cluster."""
     column = plan.column(known)
     total = need_positive_total(column, known)
@@ -251,7 +251,7 @@ class Mixture(_WithReplacement):
 
 def need_by_size(plan: Any) -> None:
     """Refuse anything but an object of a plan under which the chance depends on predicted size alone."""
-    if isinstance(plan, type) or not isinstance(plan, BySize):
+    if isinstance(plan, type) or not isinstance(plan, PlanBySize):
         raise DataError(
             f"of must be a plan whose chances depend on predicted size, such as LinkEnds(), not {plan!r}"
         )
@@ -334,7 +334,7 @@ def need_labelled_values(drawn: Labelled, plan: Any, what: str) -> pd.Series:
     if drawn.values is None:
         raise DataError(
             f"{type(plan).__name__} needs the {what} of every labelled record: "
-            "Drawn.design(labels, values=...)"
+            "RecordDraws.design(labels, values=...)"
         )
     values, records = drawn.values, drawn.labels.records
     refuse_cases(

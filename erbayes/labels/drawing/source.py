@@ -207,7 +207,7 @@ def _match_values(values: Any, records: pd.Index) -> Any:
 
 
 @contextmanager
-def opened(prediction: Any, values: Any = None) -> Iterator[Source]:
+def open_source(prediction: Any, values: Any = None) -> Iterator[Source]:
     """Open a prediction as a source, with values by record or, in files and tables, the name of a column."""
     if hasattr(prediction, "in_buckets"):
         if values is not None:

@@ -1,7 +1,7 @@
 """Reading of the answers in the folder of a draw: sheets, and files that a labelling page has saved.
 
 All files make one table of rows. Checks of whole columns take the rows apart that cannot be read, and what is
-left are the answers of each file to each task (`Answers`), from which `verdicts` makes labels.
+left are the answers of each file to each task (`TaskAnswers`), from which `verdicts` makes labels.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..drawing.page import ADDED, CANDIDATE, CLUSTER, CONTROL, DRAWN, SECONDS, r
 from ..drawing.sheets import read_sheet
 from .faults import Fault, Problems, State
 from .returned import Labels
-from .verdicts import KEY, Answers, ShownTasks, occurs, reach_verdicts
+from .verdicts import KEY, ShownTasks, TaskAnswers, occurs, reach_verdicts
 
 MARKS = {"y": "y", "yes": "y", "n": "n", "no": "n"}
 """Answers in the column `same`, in small letters, and the mark that each stands for."""
@@ -167,7 +167,7 @@ def _read_rows(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> pd.
     return rows.assign(role=rows["role"].fillna(ADDED))
 
 
-def _judge_rows(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> Answers:
+def _judge_rows(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> TaskAnswers:
     """Return the answers of each file to each task, and note what keeps them from being complete."""
     states = rows.groupby(KEY, sort=False).agg(
         where=("where", "first"),
@@ -205,4 +205,4 @@ def _judge_rows(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> An
     incomplete = states["unusable"] | occurs(states, pd.concat([t[KEY] for t in faulty.values()]), KEY)
     state = pd.Series(State.ANSWERED, states.index, dtype=object).mask(incomplete, State.INCOMPLETE)
     states["state"] = state.mask(states["doubt"], State.CANNOT_TELL)
-    return Answers(states[marked | states["doubt"]], marks)
+    return TaskAnswers(states[marked | states["doubt"]], marks)

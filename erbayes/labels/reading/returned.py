@@ -20,14 +20,14 @@ from ...large.sources import lies_elsewhere
 from ...units.clustering import Clustering
 from ...units.measuring import measure, measure_predicted, refuse_unmatched
 from ...units.units import Units
-from ..annotators.two_annotators import Pair
-from ..drawing.drawn import Drawn
+from ..annotators.two_annotators import AnnotatorPair
+from ..drawing.drawn import RecordDraws
 from ..drawing.folder import DECIDED, Folder
-from ..drawing.labelling_tasks import ASKED, asked
+from ..drawing.labelling_tasks import ASKED, drawn_records
 from ..drawing.page import KEYS, WHY
 from ..drawing.plans import PredictedClusters
 from ..drawing.sheets import HAS_XLSX, write_sheet
-from ..drawing.source import opened
+from ..drawing.source import open_source
 from .faults import State, refuse_harmful
 from .stars import Stars
 from .tallies import (
@@ -60,7 +60,7 @@ class Labels:
         One row per annotator and task: annotator, task, state, seconds at work (NaN if not known).
     answers : DataFrame
         One row per answer: annotator, task, record, same (y or n), role. Those about controls are among them.
-    pairs : dict, (annotator, annotator) -> Pair
+    pairs : dict, (annotator, annotator) -> AnnotatorPair
         The tasks that both annotators have answered in full. There are none if predicted clusters were drawn,
         as the tasks that an annotator answers then depend on the answers before.
     files : tuple of str
@@ -94,7 +94,7 @@ class Labels:
     unresolved: pd.DataFrame
     states: pd.DataFrame
     answers: pd.DataFrame
-    pairs: Mapping[tuple[str, str], Pair]
+    pairs: Mapping[tuple[str, str], AnnotatorPair]
     files: tuple[str, ...]
 
     @property
@@ -117,7 +117,7 @@ class Labels:
         states, drawn = self.unresolved.set_index("record")["state"], self.folder.drawn
         if not self.of_clusters:
             return drawn.table["record"].map(states).dropna()
-        tasks, worst = asked(drawn), {}
+        tasks, worst = drawn_records(drawn), {}
         for name, of_tasks in tasks["record"].map(states).groupby(tasks["cluster"], sort=False):
             begun = [state for state in of_tasks.dropna() if state is not State.UNANSWERED]
             if (of_tasks == State.UNANSWERED).all():
@@ -160,7 +160,7 @@ class Labels:
         return known.join(shown.drop(columns=[*KEYS, *ASKED, WHY], errors="ignore"))
 
     def agreement(self) -> pd.DataFrame:
-        """Estimate the shares of `Pair.agreement` in the population, from tasks that two answered."""
+        """Estimate the shares of `AnnotatorPair.agreement`, from tasks that two annotators answered."""
         return tabulate_agreement(self.pairs, self.folder.drawn.table)
 
     def disputed(self) -> pd.DataFrame:
@@ -263,10 +263,10 @@ class Labels:
 
 
 def measure_drawn_clusters(
-    drawn: Drawn, labels: pd.Series, lost: pd.Series, prediction: Any, missing: Missing
+    drawn: RecordDraws, labels: pd.Series, lost: pd.Series, prediction: Any, missing: Missing
 ) -> Units:
     """Return drawn predicted clusters as units, without those of the rows `lost` (see `Labels.units`)."""
-    with opened(prediction) as source:
+    with open_source(prediction) as source:
         drawn.refuse_another(source)
         there = labels.index.isin(source.look_up(labels.index)["record"])
     if missing is Missing.ERROR:

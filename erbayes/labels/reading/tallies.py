@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..._internal.arrays import FloatArray
 from ..._internal.errors import head
-from ..annotators.two_annotators import Pair
+from ..annotators.two_annotators import AnnotatorPair
 from ..drawing.folder import DECIDED
 from ..drawing.labelling_tasks import ASKED
 from ..drawing.page import ADDED, CANDIDATE, CLUSTER, CONTROL, SECONDS
@@ -70,7 +70,7 @@ def warn_unlooked(changes: pd.DataFrame, given: pd.DataFrame, states: pd.DataFra
     return said
 
 
-def tabulate_agreement(pairs: Mapping[tuple[str, str], Pair], draws: pd.DataFrame) -> pd.DataFrame:
+def tabulate_agreement(pairs: Mapping[tuple[str, str], AnnotatorPair], draws: pd.DataFrame) -> pd.DataFrame:
     """Return the table of `Labels.agreement`, from the pairs of annotators and the table of draws."""
     chance = draws.drop_duplicates("record").set_index("record")["probability"]
     columns = ["annotators", "tasks", "share", "estimate", "lower", "upper"]

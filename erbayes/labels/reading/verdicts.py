@@ -13,10 +13,10 @@ import pandas as pd
 
 from ..._internal.arrays import BoolArray
 from ...units.ids import as_index, kind
-from ..annotators.two_annotators import Pair
-from ..drawing.drawn import Drawn
+from ..annotators.two_annotators import AnnotatorPair
+from ..drawing.drawn import RecordDraws
 from ..drawing.folder import DECIDED, Folder
-from ..drawing.labelling_tasks import asked
+from ..drawing.labelling_tasks import drawn_records
 from ..drawing.page import CONTROL, DRAWN, SECONDS
 from ..drawing.plans import PredictedClusters
 from .faults import Fault, Problems, State
@@ -57,7 +57,7 @@ class ShownTasks:
         drawn = tasks[tasks["role"] == DRAWN].set_index("task")["record"]
         cluster = None
         if isinstance(folder.drawn.plan, PredictedClusters):
-            cluster = drawn.map(asked(folder.drawn).set_index("record")["cluster"])
+            cluster = drawn.map(drawn_records(folder.drawn).set_index("record")["cluster"])
         shown = tasks[["task", "record", "role"]].astype({"record": object})
         records = {str(record): record for record in shown["record"]}
         return cls(drawn, shown, records, kind(as_index(drawn)) == "integer", cluster)
@@ -73,7 +73,7 @@ class ShownTasks:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class TaskAnswers:
     """The answers that are not blank: of files, of annotators, or one to each task.
 
     `states`: annotator, task, state, seconds; `marks`: annotator, task, record, role, same (y or n).
@@ -82,9 +82,9 @@ class Answers:
     states: pd.DataFrame
     marks: pd.DataFrame
 
-    def of(self, states: pd.DataFrame) -> Answers:
+    def of(self, states: pd.DataFrame) -> TaskAnswers:
         """Return the answers of annotators to tasks that `states` has, with these states."""
-        return Answers(states, self.marks[occurs(self.marks, states, BY)])
+        return TaskAnswers(states, self.marks[occurs(self.marks, states, BY)])
 
     @property
     def accepted(self) -> pd.DataFrame:
@@ -100,7 +100,9 @@ def occurs(rows: pd.DataFrame, others: pd.DataFrame, by: Sequence[str]) -> BoolA
     return np.fromiter((row in known for row in one), dtype=np.bool_, count=len(rows))
 
 
-def reach_verdicts(tasks: ShownTasks, folder: Folder, answers: Answers, problems: Problems) -> dict[str, Any]:
+def reach_verdicts(
+    tasks: ShownTasks, folder: Folder, answers: TaskAnswers, problems: Problems
+) -> dict[str, Any]:
     """Return what `Labels` has of stars, unresolved, states and pairs, and add faults to `problems`."""
     merged = _merge_files(answers, problems)
     verdicts = _decide_tasks(tasks, merged, problems)
@@ -130,11 +132,11 @@ def _find_differing(accepted: pd.DataFrame, answers: pd.DataFrame, by: list[str]
     return both[both["times"] < both["of"]]
 
 
-def _merge_files(answers: Answers, problems: Problems) -> Answers:
+def _merge_files(answers: TaskAnswers, problems: Problems) -> TaskAnswers:
     """Return what the files of each annotator say together, and note where they contradict each other."""
     states = answers.states
     complete = states[states["state"] != State.INCOMPLETE]
-    whole = Answers(complete, answers.marks[occurs(answers.marks, complete, KEY)])
+    whole = TaskAnswers(complete, answers.marks[occurs(answers.marks, complete, KEY)])
     differing = _find_differing(whole.accepted, complete, BY)
     problems.note(Fault.CONTRADICTED, differing)
     merged = pd.concat([complete, states]).drop_duplicates(BY)  # complete answers come first
@@ -142,10 +144,10 @@ def _merge_files(answers: Answers, problems: Problems) -> Answers:
     seconds = states.groupby(BY, sort=False)[SECONDS].max().rename("seconds").reset_index()
     merged = merged.drop(columns=SECONDS).merge(seconds, on=BY)
     merged["state"] = merged["state"].mask(occurs(merged, differing, BY), State.INCOMPLETE)
-    return Answers(merged, whole.marks.drop_duplicates([*BY, "record", "same"]))
+    return TaskAnswers(merged, whole.marks.drop_duplicates([*BY, "record", "same"]))
 
 
-def _decide_tasks(tasks: ShownTasks, merged: Answers, problems: Problems) -> Answers:
+def _decide_tasks(tasks: ShownTasks, merged: TaskAnswers, problems: Problems) -> TaskAnswers:
     """Return one answer to each task, of all annotators or as it was decided, and note disputes."""
     decided = merged.states[merged.states["annotator"] == DECIDED]
     states = merged.states[~merged.states["task"].isin(decided["task"])]
@@ -160,7 +162,7 @@ def _decide_tasks(tasks: ShownTasks, merged: Answers, problems: Problems) -> Ans
     return merged.of(first.assign(state=first["state"].mask(disputed, State.DISPUTED)))
 
 
-def _list_by_task(tasks: ShownTasks, answers: Answers) -> pd.Series:
+def _list_by_task(tasks: ShownTasks, answers: TaskAnswers) -> pd.Series:
     """Return the state of each task by the answers, at most one of each task.
 
     A blank task of a drawn predicted cluster is settled if another one of the cluster has y for its record.
@@ -175,7 +177,7 @@ def _list_by_task(tasks: ShownTasks, answers: Answers) -> pd.Series:
     return state.mask((state == State.UNANSWERED) & own.isin(found), State.SETTLED)
 
 
-def _make_stars(tasks: ShownTasks, draws: Drawn, state: pd.Series, verdicts: Answers) -> Stars:
+def _make_stars(tasks: ShownTasks, draws: RecordDraws, state: pd.Series, verdicts: TaskAnswers) -> Stars:
     """Return the entities of answered tasks, of drawn predicted clusters all of whose tasks are closed."""
     resolved = tasks.drawn[state == State.ANSWERED]
     sampled = draws.table["record"]
@@ -198,7 +200,7 @@ def _make_stars(tasks: ShownTasks, draws: Drawn, state: pd.Series, verdicts: Ans
     return read_stars(pairs, sampled[sampled.isin(resolved)], left="drawn", right="record", answer="same")
 
 
-def _list_states(tasks: ShownTasks, dealt: Mapping[str, Sequence[int]], merged: Answers) -> pd.DataFrame:
+def _list_states(tasks: ShownTasks, dealt: Mapping[str, Sequence[int]], merged: TaskAnswers) -> pd.DataFrame:
     """Return the table of `Labels.states`, of the tasks dealt to each annotator and of those answered."""
     parts = [pd.DataFrame(columns=[*BY, "state", SECONDS], dtype=object)]
     for name in dict.fromkeys([*dealt, *merged.states["annotator"]]):
@@ -213,8 +215,8 @@ def _list_states(tasks: ShownTasks, dealt: Mapping[str, Sequence[int]], merged: 
 
 
 def _pair_annotators(
-    tasks: ShownTasks, members: pd.DataFrame, merged: Answers
-) -> dict[tuple[str, str], Pair]:
+    tasks: ShownTasks, members: pd.DataFrame, merged: TaskAnswers
+) -> dict[tuple[str, str], AnnotatorPair]:
     """Return the tasks that two annotators have both answered in full."""
     if tasks.cluster is not None:
         return {}
@@ -232,5 +234,5 @@ def _pair_annotators(
         if len(one):
             records = pd.concat([one, other, members])["record"].drop_duplicates()
             prediction = {record: cluster.get(record, f"alone {record}") for record in records}
-            pairs[first, second] = Pair.of(one, other, prediction)
+            pairs[first, second] = AnnotatorPair.of(one, other, prediction)
     return pairs

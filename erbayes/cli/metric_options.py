@@ -23,7 +23,7 @@ class KindName(Enum):
 
 
 @panel("Metrics")
-class Asked:
+class MetricOptions:
     """Options of the metrics and their kind of interval."""
 
     metrics: str | None = option(
