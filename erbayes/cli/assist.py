@@ -12,7 +12,7 @@ import erbayes as eb
 from .._internal.errors import DataError, Remedy, head, speaking
 from .analyses import Analysis, Result
 from .inputs import Inputs, One, stem
-from .lazily import counted, disk
+from .lazily import counted, files
 from .metric_options import MetricOptions, Metrics
 from .options import message, option, panel, refuse_same_file
 from .predictions import CLUSTERS, LinkOptions, PredictionFile, in_words
@@ -90,7 +90,7 @@ class Assist(Analysis):
         names = [stem(path) for path in paths]
         if len(set(names)) < len(names):
             raise DataError(f"second clusterings go by their files' names, which must differ: {head(names)}")
-        for path in filter(disk.is_database, paths):
+        for path in filter(files.is_database, paths):
             raise DataError(
                 f"--assist {path} is a DuckDB database: write its table to a file, or make its clusters a "
                 "column of PREDICTION"

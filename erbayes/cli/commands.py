@@ -22,7 +22,7 @@ from .assist import Assist, in_words_of
 from .domains import Domains
 from .impact import Numbers
 from .inputs import One, Several, note_frame, note_unresolved
-from .lazily import disk, pd, plans, reports, returned_answers, stopping
+from .lazily import files, pd, plans, reports, returned_answers, stopping
 from .metric_options import MetricOptions, Metrics, Minima
 from .options import app, argument, command, files_of, flag, message, option, picture_option, say, within
 from .pairs import check_pairs, has_pairs
@@ -260,7 +260,7 @@ def report_command(
         records=_choose_records(inputs, with_records),
         call=shlex.join(["erbayes", *sys.argv[1:]]),
     )
-    with disk.replacing(output) as new:
+    with files.replacing(output) as new:
         new.write_text(page, encoding="utf-8")
     typer.echo(f"wrote {output}")
 

@@ -11,7 +11,7 @@ import erbayes as eb
 from .._internal.errors import DataError
 from .analyses import Analysis, Result
 from .inputs import Inputs, One
-from .lazily import checks, disk, pd
+from .lazily import files, pd, tables
 from .metric_options import MetricOptions, Metrics
 from .options import file_option, message, option, panel, within
 from .predictions import in_words
@@ -103,13 +103,13 @@ class Domains(Analysis):
             taken = reading.take(part, "prediction", inputs.sample_of_records)
             if taken.of_links:
                 raise DataError(f"{column} is a column of --attributes if PREDICTION is links")
-            checks.refuse_names([column], list(taken.table.columns), str(path))
+            tables.refuse_names([column], list(taken.table.columns), str(path))
             return taken.key(), taken.table[column]
         table = read_attributes(path, reading.record)
-        checks.refuse_names([column], list(table.columns), str(path))
+        tables.refuse_names([column], list(table.columns), str(path))
         if table.columns[0] == column:
             raise DataError(f"{path}: {column!r} is its column of ids: name another one")
-        table = disk.key_by_source(table, inputs.labelled()[0]["labels"].records)
+        table = files.key_by_source(table, inputs.labelled()[0]["labels"].records)
         return table.iloc[:, 0], table[column]
 
     def known(self, inputs: Inputs, groups: pd.Series | str) -> dict[str, eb.Clustering]:

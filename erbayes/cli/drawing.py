@@ -10,7 +10,7 @@ import erbayes as eb
 
 from .._internal.errors import DataError, head
 from .designs import keyed, numbers
-from .lazily import disk, ids, pages, pd, plans, sources
+from .lazily import files, ids, pages, pd, plans, sources
 from .options import REQUIRED, file_option, flag, message, option, panel
 from .predictions import LinkOptions, PredictionFile, ReadingOptions
 from .tables import read_attributes, said_of
@@ -144,7 +144,7 @@ class Shown:
         """Return the table of tasks, with candidates, and with attributes of the records that it shows."""
         found = []
         if self.search is not None and self.attributes is not None:
-            rows = disk.key_by_source(
+            rows = files.key_by_source(
                 read_attributes(self.attributes, record), pd.Index(drawn.table["record"])
             )
             found.append(eb.labels.by_text(drawn, rows, limit=self.search))
@@ -188,7 +188,7 @@ def refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:
 def _read_candidate_pairs(drawn: eb.labels.RecordDraws, path: Path) -> pd.DataFrame:
     """Candidates from a file of pairs of records, with a score or without."""
     said_of(path, 0)
-    pairs = disk.read_table(path)
+    pairs = files.read_table(path)
     if not 2 <= pairs.shape[1] <= 3:
         raise DataError(
             f"{path} has {pairs.shape[1]} columns, {head(pairs.columns, 20)}: --candidates are two columns "

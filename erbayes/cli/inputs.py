@@ -12,8 +12,7 @@ import erbayes as eb
 from .._internal.errors import DataError, Sentence, head
 from .._internal.policies import Missing
 from .designs import Drawing
-from .lazily import answer_faults, counted, disk, large_files, pd, plans, returned_answers
-from .lazily import reading as readings
+from .lazily import answer_faults, counted, files, large_files, pd, plans, readings, returned_answers
 from .options import argument, message, option, panel, refuse_same_file, within
 from .predictions import (
     CLUSTERS,
@@ -113,7 +112,7 @@ class Inputs:
         for first, second in combinations(predictions, 2):
             if words_behind(first) == words_behind(second):
                 refuse_same_file(("PREDICTION", first), ("PREDICTION", second))
-        if self.frame is not None and disk.is_database(self.frame):
+        if self.frame is not None and files.is_database(self.frame):
             raise DataError(f"--frame {self.frame} is a DuckDB database: a frame is a file or a folder")
 
     def parts(self) -> dict[str, PredictionFile]:
@@ -224,7 +223,7 @@ class Inputs:
         if self.returned is not None:
             index: pd.Index = self.returned.labels.index
             return index
-        table, said = disk.read_table(self.labels), name_columns(self.labels)
+        table, said = files.read_table(self.labels), name_columns(self.labels)
         record = said.record or self.reading.record
         record = record if record in table else None
         records: pd.Index | None = readings.find_records(table, record)

@@ -12,7 +12,7 @@ import erbayes as eb
 
 from .answers import Answer, Format, render_csv
 from .drawing import PlanName, Planned, Shown, refuse_strange_candidates
-from .lazily import answer_faults, calibration, disk, folders, more, pd, plans, sheets
+from .lazily import answer_faults, calibration, files, folders, more, pd, plans, sheets
 from .options import REQUIRED, argument, command, files_of, flag, message, option
 from .pairs import draw_pairs
 from .predictions import PredictionOptions
@@ -193,14 +193,14 @@ def labels_command(
     written: list[Path] = []
     if problems is not None:
         faults = labels.problems.assign(fault=[fault.value for fault in labels.problems["fault"]])
-        with disk.replacing(problems) as new:
+        with files.replacing(problems) as new:
             sheets.write_sheet(faults, new, ())
         written.append(problems)
     if decide:
         written.append(labels.write_disputed())
     if output is not None:
         table = labels.labels.rename_axis("record").rename("entity").reset_index()
-        with disk.replacing(output) as new:
+        with files.replacing(output) as new:
             new.write_text(render_csv(table, ids=True), encoding="utf-8")
         written.append(output)
     for path in written:

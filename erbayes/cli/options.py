@@ -25,7 +25,7 @@ from .._internal.errors import (
     printable,
     speaking,
 )
-from .lazily import disk
+from .lazily import files
 from .remembered import recall
 from .tables import File
 
@@ -312,7 +312,7 @@ def _refuse_outputs(values: Mapping[str, Any], options: Sequence[Parameter]) -> 
     ]
     paths = [path for listed in inputs for path in listed if isinstance(path, Path)]
     for output in filter(None, map(values.get, OUTPUTS)):
-        disk.refuse_output(output, paths)
+        files.refuse_output(output, paths)
     for one in options:
         path, ends = values[one.name], getattr(get_args(one.annotation)[1], "ends", None)
         if path is not None and ends is not None and path.suffix.lower().removeprefix(".") not in ends:

@@ -17,7 +17,7 @@ import erbayes as eb
 from .._internal.errors import DataError, Sentence
 from .answers import Answer, render_csv
 from .drawing import Planned, Shown
-from .lazily import cells, disk, ids, pages, pd, stopping
+from .lazily import cells, files, ids, pages, pd, stopping
 from .options import argument, command, flag, message, option, panel, picture_option, say
 from .predictions import PredictionOptions
 from .printing import Printing
@@ -54,15 +54,15 @@ def draw_pairs(
         rows = read_attributes(shown.attributes, reading.record, wanted)
         tasks = tasks.merge(rows.rename(columns={rows.columns[0]: "record"}), on="record", how="left")
     output.mkdir(parents=True, exist_ok=True)
-    with disk.replacing(table) as new:
+    with files.replacing(table) as new:
         new.write_text(render_csv(drawn), encoding="utf-8")
     page = pages.labelling_page(
         tasks, ANNOTATOR, _name_draw(drawn), title="Pairs to label", question=QUESTION, pairs=True
     )
-    with disk.replacing(output / PAGE) as new:
+    with files.replacing(output / PAGE) as new:
         new.write_text(page, encoding="utf-8")
     call = remembered({k: v for one in (inputs, reading, links, shown) for k, v in vars(one).items()}, output)
-    with disk.replacing(output / PAIRS_CALL) as new:
+    with files.replacing(output / PAIRS_CALL) as new:
         new.write_text(json.dumps(call, indent=1), encoding="utf-8")
     counts = f"{len(drawn):,} pairs of {drawn['band'].nunique():,} bands"
     typer.echo(f"wrote {output}: {counts}, to answer in {PAGE} or in the column same of {TABLE}")
@@ -83,7 +83,7 @@ def has_pairs(inputs: One) -> bool:
     path = inputs.labels
     if path.is_dir():
         return (path / TABLE).is_file()
-    return inputs.reading.links.edges and {"band", "same"} <= set(disk.read_table(path).columns)
+    return inputs.reading.links.edges and {"band", "same"} <= set(files.read_table(path).columns)
 
 
 def check_pairs(inputs: One, minimum: Mapping[Any, float]) -> tuple[stopping.Check, Doubts, dict[str, Any]]:
@@ -127,7 +127,7 @@ def _name_draw(drawn: pd.DataFrame) -> str:
 
 def _read_answers(path: Path) -> pd.DataFrame:
     """Return a table of answers; that of a folder with the answers that its page saved."""
-    table = disk.read_table(path / TABLE if path.is_dir() else path)
+    table = files.read_table(path / TABLE if path.is_dir() else path)
     # which were guarded when they were written
     table = table.assign(**table.filter(["left", "right"]).map(cells.unguard))
     if not path.is_dir():

@@ -11,7 +11,7 @@ from .._internal.errors import DataError, Remedy, speaking
 from .analyses import Analysis, Result
 from .designs import DesignName
 from .inputs import One
-from .lazily import counted, disk, joint, two_phases
+from .lazily import counted, files, joint, two_phases
 from .metric_options import MetricOptions, Metrics
 from .options import file_option, message, option, panel, refuse_same_file, within
 from .predictions import LABELLED, in_words
@@ -102,8 +102,8 @@ class Cheap(Analysis):
         """Read answers of a machine as cheap labels, with their design and a sentence about what was read."""
         assert self.cheap is not None and self.cheap_drawn is not None and self.cheap_threshold is not None
         said = said_of(self.cheap, len(ANSWERS))
-        named = ANSWERS if not said and set(ANSWERS) <= set(disk.read_table(self.cheap).columns) else said
-        table = disk.read_columns(self.cheap, len(ANSWERS), named)
+        named = ANSWERS if not said and set(ANSWERS) <= set(files.read_table(self.cheap).columns) else said
+        table = files.read_columns(self.cheap, len(ANSWERS), named)
         drawn = read_named(self.cheap_drawn, 1).iloc[:, 0]
         untold = table.iloc[:, 2].isna()
         if prediction is None and untold.any():

@@ -13,8 +13,7 @@ from typing import Any
 import erbayes as eb
 
 from .._internal.errors import DataError, Remedy, head
-from .lazily import checks, disk, facts, large_files, pd
-from .lazily import reading as readings
+from .lazily import facts, files, large_files, pd, readings, tables
 from .options import argument, file_option, flag, message, option, panel
 from .tables import File, name_columns, read_attributes, said_of
 
@@ -65,8 +64,8 @@ class LinkOptions:
 
 def read_ids(path: Path, record: str | None) -> pd.Index:
     """Return the ids of a file, which may be a prediction."""
-    table, said = disk.read_table(path), said_of(path, 1)
-    checks.refuse_names(said, list(table.columns), str(path))
+    table, said = files.read_table(path), said_of(path, 1)
+    tables.refuse_names(said, list(table.columns), str(path))
     known = next(iter(said), record if record in table.columns else None)
     return readings.read_records(table, str(path), known)
 
@@ -88,14 +87,14 @@ class ReadingOptions:
         """True if predictions are scanned where they lie, False if they are read into memory."""
         parts = list(parts)
         for part in parts:
-            if part.table is None and disk.is_database(part.path):
+            if part.table is None and files.is_database(part.path):
                 raise DataError(f"{part.path} is a DuckDB database", Remedy.DATABASE)
         by_option = self.memory_limit is not None or any(part.table is not None for part in parts)
-        files = [*(part.path for part in parts), *([] if frame is None else [frame])]
-        words = [file for file in files if isinstance(file, File)]
+        paths = [*(part.path for part in parts), *([] if frame is None else [frame])]
+        words = [path for path in paths if isinstance(path, File)]
         if not (self.links.edges or any(f.threshold is not None or "edges" in f.options for f in words)):
-            return by_option or any(map(_is_large, files))
-        if by_option or any(file.is_dir() for file in files):
+            return by_option or any(map(_is_large, paths))
+        if by_option or any(path.is_dir() for path in paths):
             raise DataError("with --edges, PREDICTION and --frame are files that are read into memory")
         return False
 
@@ -107,7 +106,7 @@ class ReadingOptions:
 
     def source_of(self, path: Path) -> Any:
         """Return the source to scan in a file, which is read into memory if it cannot be unpacked."""
-        return eb.large.Files(path, text=True) if large_files.unpacks(path) else disk.read_table(path)
+        return eb.large.Files(path, text=True) if large_files.unpacks(path) else files.read_table(path)
 
     @cached_property
     def listed(self) -> pd.Index | None:
@@ -135,7 +134,7 @@ class ReadingOptions:
 
     def take(self, part: PredictionFile, what: str, sample: pd.Index | None = None) -> readings.Reading:
         """Return what the columns of a prediction mean; `sample`: some of its records."""
-        table = disk.read_table(part.path)
+        table = files.read_table(part.path)
         links = self.links.given
         optional = part.optional and (part.cluster not in table or bool(getattr(part.path, "said", ())))
         cluster = None if optional else part.cluster
@@ -144,7 +143,7 @@ class ReadingOptions:
         taken = readings.read_prediction(
             table, named, listed=self.listed, sample=sample, hints=part.hints, what=f"{what} {part.path}"
         )
-        disk.refuse_repeated_header(taken.chosen, part.path)
+        files.refuse_repeated_header(taken.chosen, part.path)
         if named.threshold is not None and not taken.of_links:
             raise DataError(
                 f"{part.path} has records and clusters, which no threshold makes links: write the threshold "
@@ -169,12 +168,12 @@ class ReadingOptions:
         self, path: Path, entity: str | None, records: pd.Index | None = None, what: str = "labels"
     ) -> tuple[eb.Clustering, str]:
         """Read a file of labels, with a sentence about what was read; `records` of a prediction."""
-        table, said = disk.read_table(path), name_columns(path, cluster=entity)
+        table, said = files.read_table(path), name_columns(path, cluster=entity)
         said_of(path, 2)
         record = said.record or self.bind(table.columns, path)
         named = facts.Named(record=record, cluster=said.cluster, sources=said.sources, links=False)
         taken = readings.read_prediction(table, named, listed=records, groups="entity", what=what)
-        disk.refuse_repeated_header(taken.chosen, path)
+        files.refuse_repeated_header(taken.chosen, path)
         return self.clustering_of(taken, path, LABELLED)
 
     def clustering_of(self, taken: readings.Reading, path: Path, sizes: str) -> tuple[eb.Clustering, str]:

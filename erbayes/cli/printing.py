@@ -12,7 +12,7 @@ import erbayes as eb
 
 from .._internal.errors import DataError, Grade, Sentence
 from .answers import Answer, Format, render_plain
-from .lazily import answer_faults, disk, pd
+from .lazily import answer_faults, files, pd
 from .options import flag, message, option, panel, say
 
 ENDINGS = ("csv", "json", "html")
@@ -152,7 +152,7 @@ class Printing(Formatted):
         if self.output is None:
             super()._write(text)
             return
-        with disk.replacing(self.output) as new:
+        with files.replacing(self.output) as new:
             new.write_text(text, encoding="utf-8")
 
 

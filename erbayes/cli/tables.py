@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from .._internal.errors import DataError, head
-from .lazily import checks, disk, facts, pd
+from .lazily import facts, files, pd, tables
 
 if TYPE_CHECKING:
     from ..units.facts import Named
@@ -93,14 +93,14 @@ def said_of(path: Path, most: int) -> tuple[str, ...]:
 
 def read_named(path: Path, number: int) -> pd.DataFrame:
     """Read a file of so many columns, or those that are named behind it."""
-    return disk.read_columns(path, number, said_of(path, number))
+    return files.read_columns(path, number, said_of(path, number))
 
 
 def read_attributes(path: Path, record: str | None, wanted: pd.Index | None = None) -> pd.DataFrame:
     """Read the rows of the `wanted` records, or of all; a column may be named behind the file."""
     said = said_of(path, 1)
-    rows = disk.read_rows(path, said[0] if said else record, wanted)
-    checks.refuse_names(said, list(rows.columns), str(path))
+    rows = files.read_rows(path, said[0] if said else record, wanted)
+    tables.refuse_names(said, list(rows.columns), str(path))
     return rows
 
 

@@ -12,9 +12,7 @@ import erbayes as eb
 from .._internal.errors import DataError, Remedy, Sentence
 from .answers import Answer, count_read
 from .designs import Drawing
-from .lazily import curves, digits, disk, facts, np, pd, plans, returned_answers
-from .lazily import edges as scored_edges
-from .lazily import reading as readings
+from .lazily import curves, digits, facts, files, np, pd, plans, readings, returned_answers, scored_edges
 from .metric_options import MetricOptions, Minima
 from .options import (
     argument,
@@ -55,8 +53,8 @@ class EdgeTable:
             raise DataError("a record without a match is in no edge: list all records by --records FILE")
         if self.edges.is_dir():
             raise DataError(f"{self.edges} is a folder: name a file of edges")
-        stored = self.stored or disk.is_database(self.edges)
-        table = self._read_stored() if stored else disk.read_table(self.edges)
+        stored = self.stored or files.is_database(self.edges)
+        table = self._read_stored() if stored else files.read_table(self.edges)
         records = read_ids(self.records, self.record)
         links = {"edges": True, "left": self.left, "right": self.right, "score": self.score}
         named = name_columns(self.edges, links=links | {"threshold": facts.SWEEP})
