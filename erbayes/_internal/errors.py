@@ -13,10 +13,10 @@ from typing import Any
 
 
 class Remedy(Enum):
-    """Remedies of errors, in the words of Python. The command line has its own words (see `speaking`)."""
+    """Remedies of errors with arguments of Python, from which `erbayes.cli.remedies` makes options."""
 
     MISSING = "choose a policy to go on: missing=Missing.OMIT, Missing.SINGLETON or Missing.TOGETHER"
-    DIFFERING = "choose Missing.COMMON to compare them on the records that they share"
+    DIFFERING = "choose missing=Missing.COMMON to compare them on the records that they share"
     COLUMNS = "choose two, such as table[['record', 'cluster']]"
     ORDER = "if columns are in the other order, choose them: table[['record', 'cluster']]"
     SCANNED_COLUMNS = "name them: Columns(record=..., cluster=...)"
@@ -28,8 +28,8 @@ class Remedy(Enum):
     LEAVE_OUT = "leave them out: missing=Missing.OMIT"
     LINKS = "if rows are links between records, Clustering.from_pairs makes clusters of them"
     ANSWERS = (
-        "if rows are answers about pairs of records, labels.read_stars makes entities of them, and of a list "
-        "of true pairs Clustering.from_pairs"
+        "if rows are answers about pairs of records, erbayes.labels.read_stars makes entities of them, and "
+        "of a list of true pairs erbayes.Clustering.from_pairs"
     )
     SCORE = "choose the rows that are links and two columns, or score='column' and threshold=x"
     BLANK = "fill them in, such as by clusters.fillna(records), or leave these rows out"
@@ -42,13 +42,15 @@ class Remedy(Enum):
     SCORED = "choose two columns of ids and one of scores: table[['left', 'right', 'score']]"
     REPLACE = "or replace=True, and they are lost"
     DECIDE = "see Labels.problems; decide them in the sheets, or all at once by Labels.disputed()"
-    DRAWN_FROM = "to judge another prediction of the same records: Labels.design(drawn_from=that one)"
+    DRAWN_FROM = (
+        "to judge another prediction of the records, name the one drawn from: Labels.design(drawn_from=...)"
+    )
     FRAME = "frame=that one counts its records only"
-    ANY_ID = "or, if a real cluster has it, use Clustering.of(memberships, any_id=True)"
+    ANY_ID = "or, if a real cluster has it, Clustering.of(memberships, any_id=True)"
     SCANNED_ANY_ID = "or, if a real cluster has it, Columns(any_id=True)"
     MEMORY = "allow it more: DuckDB(memory_limit='8GB'), or fewer threads: DuckDB(threads=1)"
     UNLISTED = (
-        "list all records, Clustering.from_pairs(pairs, records=all); or, if records in no pair are known to "
+        "list all records, Clustering.from_pairs(pairs, records=ids); or, if records in no pair are known to "
         "be linked to nothing, missing=Missing.SINGLETON"
     )
     DATABASE = "scan it: erbayes.large.DatabaseTable(path, table)"
@@ -69,15 +71,16 @@ class Remedy(Enum):
     )
     INFLUENCE = "few units carry the estimate, see influence(), and report the jackknife's intervals as well"
     ALL_RECORDS = (
-        "give the prediction all records, or count these as clusters of their own: missing=Missing.SINGLETON"
+        "give the prediction all records, by records=ids if it is made of edges, or count these as clusters "
+        "of their own: missing=Missing.SINGLETON"
     )
-    ATTRIBUTES = "pass it: attributes=table"
+    ATTRIBUTES = "name it: attributes=table"
     FEATURE = "name it: features={'span': ('year', 'range')}"
     BANDS = (
         "look at these answers again, or draw pairs of bands that end higher: "
         "pairs.draw_pairs(..., bands=[...])"
     )
-    THRESHOLD = "choose the rows that are links and two columns, or threshold=x"
+    THRESHOLD = "give the least score of a link, threshold=x, or choose links alone, in two columns"
     SIZE_MODEL = "a size model needs UniformRecords, UniformClusters, DistinctEntities or BySize"
     WORST_CASES = "ask more annotators, and report labels.worst_cases next to the estimates"
 
@@ -115,11 +118,11 @@ class DataError(ValueError):
 
     Examples
     --------
-    >>> error = DataError("2 labelled records are missing", Remedy.DIFFERING)
+    >>> error = DataError("2 labelled records are missing", Remedy.LEAVE_OUT)
     >>> print(error)
-    2 labelled records are missing; choose Missing.COMMON to compare them on the records that they share
+    2 labelled records are missing; leave them out: missing=Missing.OMIT
     >>> error.remedies
-    (<Remedy.DIFFERING: 'choose Missing.COMMON to compare them on the records that they share'>,)
+    (<Remedy.LEAVE_OUT: 'leave them out: missing=Missing.OMIT'>,)
     """
 
     def __init__(self, what: str, *remedies: Remedy) -> None:

@@ -19,13 +19,13 @@ from .._internal.errors import (
     DataError,
     Grade,
     NotIdentified,
-    Remedy,
     Sentence,
     grade_of,
     printable,
     speaking,
 )
 from .lazily import files
+from .remedies import COLUMNS, REMEDIES
 from .remembered import recall
 from .tables import File
 
@@ -131,77 +131,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-
-COLUMNS = "name them: --record, --cluster, --entity"
-"""The remedy of tables with more columns than are read."""
-REMEDIES = {
-    Remedy.MISSING: "choose a policy to go on: --missing omit, singleton or together",
-    Remedy.DIFFERING: "choose --missing common to compare them on the records that they share",
-    Remedy.COLUMNS: COLUMNS,
-    Remedy.ORDER: f"if columns are in the other order, {COLUMNS}",
-    Remedy.SCANNED_COLUMNS: COLUMNS,
-    Remedy.SECOND_COLUMNS: "name both: --record, which is one name for all files, and --assist-cluster",
-    Remedy.COVER: (
-        "give these records clusters of their own in it or, if none of them is labelled, leave them out: "
-        "--frame SECOND"
-    ),
-    Remedy.LEAVE_OUT: "leave them out: --missing omit",
-    Remedy.LINKS: "if rows are links between records, --edges makes clusters of them",
-    Remedy.ANSWERS: (
-        "if rows are answers about pairs of records, erbayes.labels.read_stars makes entities of them, and "
-        "of a list of true pairs erbayes.Clustering.from_pairs, in Python"
-    ),
-    Remedy.SCORE: "name those of the two records and of scores: --left, --right, --score with --threshold",
-    Remedy.BLANK: (
-        "erbayes clusters FILE --blank own -o clusters.csv makes each a cluster of its own, and --blank omit "
-        "leaves them out"
-    ),
-    Remedy.WHICH_SCORE: "say which: --score match_probability or --score match_weight",
-    Remedy.BARE_LINKS: "or, if each is a link, name both records, as in FILE:LEFT,RIGHT with --edges",
-    Remedy.WHICH_LIST: (
-        "list all records if they are of one list: --records FILE; if they are of two tables, give the table "
-        "of each id in a column, such as source_l and source_r"
-    ),
-    Remedy.SCORED: "name those of the two records and of scores: --left, --right, --score",
-    Remedy.REPLACE: "or --replace, and they are lost",
-    Remedy.DECIDE: "erbayes labels FOLDER lists them: decide them in the sheets, or all together by --decide",
-    Remedy.DRAWN_FROM: "to judge another prediction of the records, name the one drawn from: --drawn-from",
-    Remedy.FRAME: "--frame with the older prediction counts its records only",
-    Remedy.ANY_ID: "or, if a real cluster has it, --any-id",
-    Remedy.SCANNED_ANY_ID: "or, if a real cluster has it, --any-id",
-    Remedy.MEMORY: "allow it more, such as --memory-limit 8GB",
-    Remedy.UNLISTED: (
-        "list all records: --records FILE; or, if records in no pair are known to be linked to nothing, "
-        "--missing singleton"
-    ),
-    Remedy.DATABASE: "name its table: --table NAME",
-    Remedy.VIEW: "if you trust the database, make a table of its view, or name the files of the view",
-    Remedy.DISTINCT: (
-        "if repeats were dropped, choose --design distinct-entities with --draws; if records were drawn "
-        "without replacement, list the entity of every draw in --drawn, with --population"
-    ),
-    Remedy.EVERY_DRAW: "if repeats were dropped, list the entity of every draw in the file of --drawn",
-    Remedy.LARGE: (
-        "label more units, or draw more records of large predicted clusters: erbayes draw --design mixture"
-    ),
-    Remedy.BY_SIZE: Remedy.BY_SIZE.value,
-    Remedy.UNSEEN: "draw records, or more of them: erbayes draw --design uniform-records or mixture",
-    Remedy.INFLUENCE: (
-        "few units carry the estimate: erbayes report names them, and shows the jackknife's intervals as well"
-    ),
-    Remedy.ATTRIBUTES: "name it: --attributes TABLE",
-    Remedy.FEATURE: "name it: --feature span=year:range",
-    Remedy.BANDS: "look at these answers again, or draw pairs from a file without the lowest scores",
-    Remedy.THRESHOLD: "name the least score of a link by --threshold, or give links alone, in two columns",
-    Remedy.SIZE_MODEL: "a size model needs other draws: erbayes draw --design uniform-records",
-    Remedy.WORST_CASES: "ask more annotators, and report the bounds of --worst-cases next to the estimates",
-    Remedy.ALL_RECORDS: (
-        "give the prediction all records, by --records FILE if it is made of edges, or choose --missing "
-        "singleton"
-    ),
-}
-"""Each remedy in the words of the shell, for PREDICTION and LABELS."""
 
 
 @contextmanager
