@@ -28,7 +28,7 @@ from pyarrow.csv import ConvertOptions, ParseOptions, read_csv
 from pyarrow.dataset import dataset
 
 from .errors import DataError, head
-from .known_columns import JOIN, choose_record, find_known
+from .known_columns import JOIN, choose_record, find_known, join_source
 from .tables import is_whole_decimal, refuse_names, separator_hint
 
 PARQUET = {".parquet", ".pq"}
@@ -113,7 +113,7 @@ def key_by_source(frame: pd.DataFrame, wanted: pd.Index) -> pd.DataFrame:
     sources = [c for c in find_known(frame.columns, "source") if c != key]
     if not sources or not len(wanted) or JOIN not in str(wanted[0]) or frame[key].isin(wanted).any():
         return frame
-    joined = frame[sources[0]].astype("str") + JOIN + frame[key].astype("str")
+    joined = join_source(frame[sources[0]].astype("str"), frame[key].astype("str"))
     rest = frame.rename(columns={key: f"{key} in its source"})
     rest.insert(0, key, joined)
     return rest

@@ -14,10 +14,11 @@ from .errors import DataError, Remedy, head
 
 INDEX = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
 """Names that pandas writes for an index without a name."""
-MATCHES = frozenset(
-    "match nonmatch link nonlink nolink nomatch true false yes no y n t f distinct unsure".split()
-)
-"""Answers about pairs of records, in lower case, without blanks and punctuation."""
+YES = frozenset("1 true t yes y match matched link linked same duplicate".split())
+NO = frozenset("0 false f no n nonmatch non-match nomatch nonlink nolink distinct different unlinked".split())
+"""Answers about pairs of records, in small letters; the number 1.0 is 1."""
+UNSURE = frozenset(["?", "unsure"])
+"""Answers that leave a pair undecided."""
 
 
 def is_whole_decimal(values: pd.Series | pd.Index) -> bool:
@@ -64,7 +65,7 @@ def looks_like_answers(column: pd.Series) -> bool:
     numbers = pd.to_numeric(values, errors="coerce")
     if numbers.notna().all():
         return bool(numbers.between(0, 1).all())  # True and False are 1 and 0
-    return {re.sub(r"[\W_]", "", v).lower() for v in set(map(str, values))} <= MATCHES
+    return {re.sub(r"[\W_]", "", v).lower() for v in set(map(str, values))} <= YES | NO | UNSURE
 
 
 def refuse_names(

@@ -10,15 +10,13 @@ import pandas as pd
 
 from ..._internal.arrays import BoolArray, FloatArray, IntArray
 from ..._internal.errors import DataError, head
-from ..._internal.tables import need_table, refuse_names
+from ..._internal.tables import NO, UNSURE, YES, need_table, refuse_names
 from ...units.edges import Edges
 from ...units.ids import ids
 from ...units.lookup import look_up
 
 FEWEST = 2
 """Labelled pairs of a band from which its share has a standard error."""
-SAME, DIFFERENT, CANNOT_TELL = ("y", "yes", "true", "1", "1.0"), ("n", "no", "false", "0", "0.0"), ("?",)
-"""PairAnswers, in lower case."""
 SPLINK = {"unique_id_l": "left", "unique_id_r": "right", "clerical_match_score": "same"}
 """Columns of Splink's tables of labels, by our names."""
 NO_BANDS = (
@@ -68,8 +66,8 @@ def read_pairs(answers: Any, edges: Edges) -> PairAnswers:
     counts = table.get("pairs", pd.Series(0.0, table.index))
     pairs = pd.to_numeric(counts, errors="coerce").fillna(-1).to_numpy(dtype=float)
     told = table["same"].astype(object).where(table["same"].notna(), "")
-    words = told.map(lambda x: str(x).strip().lower())
-    same = np.select([words.isin(SAME), words.isin(DIFFERENT)], [1.0, 0.0], np.nan)
+    words = told.map(lambda x: str(x).strip().lower().removesuffix(".0"))
+    same = np.select([words.isin(YES), words.isin(NO)], [1.0, 0.0], np.nan)
     found = PairAnswers(table, left, right, band, pairs, same)
     found.refuse((left < 0) | (right < 0), "have a record that is not among all records")
     found.refuse(left == right, "are of a record with itself")
@@ -77,7 +75,7 @@ def read_pairs(answers: Any, edges: Edges) -> PairAnswers:
     found.refuse(twice, "are there twice, perhaps reversed")
     said = "have no answer (write ? if nobody can tell, and leave out the last rows if nobody got to them)"
     found.refuse((words == "").to_numpy(), said)
-    strange = ~words.isin([*SAME, *DIFFERENT, *CANNOT_TELL]).to_numpy()
+    strange = ~words.isin(YES | NO | UNSURE).to_numpy()
     found.refuse(strange, f"have answers such as {head(told[strange].tolist())} and not y, n or ?")
     return found
 
