@@ -275,7 +275,7 @@ def test_candidates_become_tasks_and_a_page():
             "of type integer, and drawn records of type string",
         ),
         (lambda: from_pairs(DRAWN, TABLE[["record", "name", "year"]], "p"), "no column 'p'"),
-        (lambda: from_pairs(DRAWN, TABLE, "year"), "two columns of records beside 'year'"),
+        (lambda: from_pairs(DRAWN, TABLE, "year"), "two columns of records next to 'year'"),
         (
             lambda: from_pairs(DRAWN, TABLE[["record", "town", "year"]], "year"),
             "scores 'year' are no numbers: nan",

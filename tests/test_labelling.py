@@ -181,7 +181,7 @@ def test_perturb_leaves_what_the_prediction_lacks_and_contradicts_nobody():
         [1, 3],
     )
     assert seen.drop(4).to_dict() == {1: "x", 9: "x", 3: "y"}
-    with pytest.raises(eb.DataError, match="1 labelled entities hold no mention, such as 'y'"):
+    with pytest.raises(eb.DataError, match="1 labelled entities have no mention, such as 'y'"):
         perturb(labels, {1: "a", 2: "b", 3: "a"}, Annotator(), rng(), [1])
     with pytest.raises(eb.DataError, match="1 of 2 mentions are not both labelled and predicted, such as 9"):
         perturb(labels, {1: "a", 2: "b", 3: "a"}, Annotator(), rng(), [1, 9])

@@ -608,7 +608,7 @@ def test_every_plan_has_a_name():
         (lambda: sa.draw(PRED, "uniform", 5, 1), "a plan is an object such as LinkEnds"),
         (lambda: sa.draw(PRED, sa.Records(), 0, 1), "n must be a whole number, 1 or more"),
         (lambda: sa.draw(PRED, sa.Records(), 5, -1), "seed must be a whole number, 0 or more"),
-        (lambda: sa.draw({}, sa.Records(), 5, 1), "the prediction holds no record"),
+        (lambda: sa.draw({}, sa.Records(), 5, 1), "the prediction has no record"),
         (lambda: sa.draw({1: 1, 2: 2}, sa.LinkEnds(), 5, 1), "the total of 'predicted_links' is 0 in this prediction"),
         (lambda: sa.draw(PRED, sa.GivenChances(), 5, 1), "GivenChances needs a value of every record"),
         (lambda: sa.draw(PRED, sa.GivenChances(), 5, 1, values={1: 1}), "8 of 9 records have no value, such as 2, 3, 4"),

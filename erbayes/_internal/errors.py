@@ -172,7 +172,7 @@ def grade_of(sentence: str) -> Grade:
 
 
 class Alarm(UserWarning):
-    """Warning about a sample whose estimates are doubtful. The message names the remedy.
+    """Warning about a sample whose estimates may be wrong. The message names the remedy.
 
     Examples
     --------
@@ -202,15 +202,20 @@ def head(values: Any, most: int = 3) -> str:
     return ", ".join(shown) + (", …" if len(values) > most else "")
 
 
-def refuse_cases(cases: Any, said: str, then: str = "", *remedies: Remedy) -> None:
-    """Refuse cases if there are any; {n} in `said` becomes their number, and the first of them follow."""
+def refuse_cases(cases: Any, are: str, then: str = "", *remedies: Remedy, of: int | None = None) -> None:
+    """Refuse cases if there are any, by a message such as "3 of 20 records have no label, such as 'r7'".
+
+    `of` is the number of all. A {n} in `are` is the place of the number, if it does not come first.
+    """
     if len(cases):
+        number = f"{len(cases):,}{'' if of is None else f' of {of:,}'}"
         # no format, since names of a user's own in the message may have braces
-        raise DataError(f"{said.replace('{n}', f'{len(cases):,}')} {head(cases)}{then}", *remedies)
+        said = are.replace("{n}", number) if "{n}" in are else f"{number} {are}, such as"
+        raise DataError(f"{said} {head(cases)}{then}", *remedies)
 
 
 def whole(value: Any, what: str, least: int = 1, most: int | None = None) -> int:
-    """Return a whole number from `least` to `most` as an int; `what` names it in the message."""
+    """Return an integer from `least` to `most` as an int; `what` names it in the message."""
     numeric = isinstance(value, Real) and not isinstance(value, bool)
     if not numeric or value % 1 != 0 or value < least or (most is not None and value > most):
         ends = f"{least} or more" if most is None else f"{least:,} to {most:,}"

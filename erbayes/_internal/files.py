@@ -1,4 +1,4 @@
-"""Tables read from CSV, TSV and Parquet files; files written whole or not at all."""
+"""Tables read from CSV, TSV and Parquet files; files that are complete once they are there."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def refuse_repeated_header(table: pd.DataFrame, path: Path) -> None:
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """Read a whole file, with integers as text."""
+    """Read all columns of a file, with integers as text."""
     return _add_text(_read(path))
 
 
@@ -196,7 +196,7 @@ def _read_plain(content: bytes, separator: str) -> pd.DataFrame | None:
     """Read text in which each line has a field per column as it stands; None if pandas must judge it.
 
     pyarrow takes a fifth of the time, and agrees with pandas on text without marks of order or NULs, if each
-    quote opens or closes a whole field.
+    quote opens or closes a field.
     """
     quoted = b'"' in content
     names = content[:HEADER].partition(b"\n")[0].rstrip(b"\r").split(separator.encode())
@@ -221,7 +221,7 @@ def _read_plain(content: bytes, separator: str) -> pd.DataFrame | None:
 
 
 def _quotes_fields(content: bytes, separator: str) -> bool:
-    """Return whether each quote opens or closes a whole field, on one line and with no quote inside."""
+    """Return whether each quote opens or closes a field, on one line and with no quote inside."""
     text = np.frombuffer(content, dtype=np.uint8)
     quote, line = np.flatnonzero(text == ord('"')), np.flatnonzero(text == ord("\n"))
     apart = [ord(separator), ord("\n")]
@@ -288,7 +288,7 @@ def locked(folder: Path, prefix: str) -> Iterator[None]:
 
 
 def holds(path: Path, magic: bytes, start: int = 0) -> bool:
-    """True if a file holds these bytes from byte `start` on; False if not, or if it cannot be read."""
+    """Return whether a file has these bytes from byte `start` on; False if it cannot be read."""
     with suppress(OSError):
         if path.is_file():  # to open a pipe might wait for ever
             with path.open("rb") as file:
@@ -302,7 +302,7 @@ def is_database(path: Path) -> bool:
 
 
 def refuse_output(path: Path, inputs: Iterable[Path] = ()) -> None:
-    """Refuse to write a file that `replacing` could not write, or that is one of, or lies in, the inputs."""
+    """Refuse to write a file that `replacing` could not write, or that is, or is in, one of the inputs."""
     try:
         target = _resolve_target(path)
         if target.exists() and not target.is_file():

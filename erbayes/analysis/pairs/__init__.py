@@ -1,4 +1,4 @@
-"""Pairs of records that somebody judged: what they tell about a matcher, and what they cannot.
+"""Labelled pairs of records: what they say about a matcher, and what they cannot say.
 
 Pairs are drawn by bands of the height at which two records join. One labelled sample then serves every
 threshold. It gives the precision of links, and the recall *among candidate pairs*, since no pair shows what

@@ -56,8 +56,8 @@ def read_pairs(answers: Any, edges: Edges) -> PairAnswers:
     refuse_names(["left", "right", "same"], list(table.columns), "the table of answers")
     if not len(table):
         raise DataError("the table of answers has no row")
-    wanted = [ids(table[side], f"column {side!r} of the answers") for side in ("left", "right")]
-    left, right = (look_up(edges.records, one, of="edges") for one in wanted)
+    sides = [ids(table[side], f"column {side!r} of the answers") for side in ("left", "right")]
+    left, right = (look_up(edges.records, side, of="edges") for side in sides)
     try:
         # Python reads a number to the last digit, so that it equals the one that was written
         band = np.array([float(x) for x in table["band"]], dtype=edges.score.dtype)
@@ -65,19 +65,19 @@ def read_pairs(answers: Any, edges: Edges) -> PairAnswers:
         raise DataError(f"bands are thresholds, not such as {head(table['band'])}") from error
     counts = table.get("pairs", pd.Series(0.0, table.index))
     pairs = pd.to_numeric(counts, errors="coerce").fillna(-1).to_numpy(dtype=float)
-    told = table["same"].astype(object).where(table["same"].notna(), "")
-    words = told.map(lambda x: str(x).strip().lower().removesuffix(".0"))
+    given = table["same"].astype(object).where(table["same"].notna(), "")
+    words = given.map(lambda x: str(x).strip().lower().removesuffix(".0"))
     same = np.select([words.isin(YES), words.isin(NO)], [1.0, 0.0], np.nan)
-    found = PairAnswers(table, left, right, band, pairs, same)
-    found.refuse((left < 0) | (right < 0), "have a record that is not among all records")
-    found.refuse(left == right, "are of a record with itself")
+    read = PairAnswers(table, left, right, band, pairs, same)
+    read.refuse((left < 0) | (right < 0), "have a record that is not among all records")
+    read.refuse(left == right, "are of a record with itself")
     twice = pd.Series(make_keys(left, right, len(edges.records))).duplicated().to_numpy()
-    found.refuse(twice, "are there twice, perhaps reversed")
+    read.refuse(twice, "are there twice, perhaps reversed")
     said = "have no answer (write ? if nobody can tell, and leave out the last rows if nobody got to them)"
-    found.refuse((words == "").to_numpy(), said)
+    read.refuse((words == "").to_numpy(), said)
     strange = ~words.isin(YES | NO | UNSURE).to_numpy()
-    found.refuse(strange, f"have answers such as {head(told[strange].tolist())} and not y, n or ?")
-    return found
+    read.refuse(strange, f"have answers such as {head(given[strange].tolist())} and not y, n or ?")
+    return read
 
 
 def make_keys(left: IntArray, right: IntArray, N: int) -> IntArray:

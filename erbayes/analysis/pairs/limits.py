@@ -1,8 +1,8 @@
 """Intervals of precision and recall from the shares of right pairs in strata.
 
 Let M_s be the pairs of stratum s, of which n_s are labelled and y_s of these right, with the share
-μ_s = y_s/n_s, and let [l_s, u_s] be the exact interval of μ_s under draws without replacement, which holds
-K/M_s for each number K of right pairs whose hypergeometric tests do not reject it. With A = Σ M_s μ_s above
+μ_s = y_s/n_s, and let [l_s, u_s] be the exact interval of μ_s under draws without replacement: the values
+K/M_s for all numbers K of right pairs that hypergeometric tests do not reject. With A = Σ M_s μ_s above
 the threshold and B the same below it,
 
     precision = A / Σ_above M_s        recall = A / (A + B)
@@ -111,7 +111,7 @@ def estimate_precision(strata: PairStrata, level: float) -> Estimate:
 
 
 def estimate_recall(strata: PairStrata, level: float) -> Estimate:
-    """Return the share of the right pairs that lies above the threshold, if any pair is right."""
+    """Return the share of the right pairs that are above the threshold, if any pair is right."""
     right = strata.pairs * strata.share
     A, B = float(right @ strata.above), float(right @ ~strata.above)
     R = A / (A + B)

@@ -45,8 +45,8 @@ def answers(labels: Any, mentions: Any) -> pd.DataFrame:
     """
     labels, mentions = Clustering.of(labels, "labels"), ids(mentions, "mentions")
     position = labels.records.get_indexer(mentions)
-    refuse_cases(mentions[position < 0], f"{{n}} of {len(mentions):,} mentions have no label, such as")
-    refuse_cases(mentions[mentions.duplicated()], "{n} mentions are listed twice, such as")
+    refuse_cases(mentions[position < 0], "mentions have no label", of=len(mentions))
+    refuse_cases(mentions[mentions.duplicated()], "mentions are listed twice")
     members = pd.DataFrame({"entity": labels.codes, "record": labels.records})
     entities = pd.DataFrame({"mention": mentions, "entity": labels.codes[position]})
     return entities.merge(members, on="entity")[["mention", "record"]]
@@ -86,12 +86,12 @@ class AnnotatorPair:
         prediction = Clustering.of(prediction, "prediction")
         mentions = _list_mentions(first, second)
         position = prediction.records.get_indexer(mentions)
-        refuse_cases(mentions[position < 0], "{n} mentions are not in the prediction, such as")
+        refuse_cases(mentions[position < 0], "mentions are not in the prediction")
         home = prediction.codes[position]
         rows = _join_answers(first, second, mentions, home, prediction)
         position = prediction.records.get_indexer(pd.Index(rows["record"]))
         unknown = rows["record"][position < 0].tolist()
-        refuse_cases(unknown, "{n} records of the answers are not in the prediction, such as")
+        refuse_cases(unknown, "records of the answers are not in the prediction")
         mention, cluster = mentions.get_indexer(pd.Index(rows["mention"])), prediction.codes[position]
         table = pd.DataFrame(
             {
@@ -158,8 +158,8 @@ class AnnotatorPair:
         Parameters
         ----------
         found, kept : callables
-            Which records belong to the entity: outside home by `found`, in home by `kept`. Each takes whether
-            records are in the first answer and in the second, two bool arrays.
+            Rules by which records belong to the entity: outside home, and in home. Each takes whether records
+            are in the first answer and in the second, two bool arrays.
         """
         t = self.table
         first, second, home = (t[c].to_numpy() for c in ("first", "second", "home"))
@@ -199,7 +199,7 @@ class AnnotatorPair:
         return pd.DataFrame([_count_crossed(found), _count_crossed(removed)], ["found", "removed"])
 
     def recaptured(self, odds_ratio: float = 1.0) -> tuple[Recaptured, Recaptured]:
-        """Return the shares both missed outside home and kept in home, which weigh as much as the `cases`."""
+        """Return the shares missed outside home and accepted in home by both, with the weight of `cases`."""
         table = self.counts()
         records = table[["both", "first", "second"]].to_numpy(dtype=float)
         scaled = records * (table["cases"].to_numpy() / np.maximum(records.sum(axis=1), 1))[:, None]
@@ -214,7 +214,7 @@ def _list_mentions(first: pd.DataFrame, second: pd.DataFrame) -> pd.Index:
         refuse_names(["mention", "record"], list(frame.columns), "a table of answers")
     mentions: pd.Index = pd.Index(first["mention"].unique())
     single = mentions.symmetric_difference(pd.Index(second["mention"].unique()))
-    refuse_cases(single, "{n} mentions were answered by one annotator only, such as")
+    refuse_cases(single, "mentions were answered by one annotator only")
     return mentions
 
 
@@ -246,7 +246,7 @@ def _count_crossed(rows: pd.DataFrame) -> dict[str, float]:
 
 def _list_examples(records: pd.Series) -> str:
     """Text of the first few ids, without quotes."""
-    return ", ".join(map(str, records.tolist()[:3])) + ", …" * (len(records) > 3)
+    return ", ".join(map(str, records.tolist()[:3])) + (", …" if len(records) > 3 else "")
 
 
 def _make_share(name: str, top: pd.Series, bottom: pd.Series) -> Metric:

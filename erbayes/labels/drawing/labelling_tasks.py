@@ -25,7 +25,7 @@ STRANGERS, SHUFFLED = 2, 3
 
 
 def drawn_records(drawn: RecordDraws) -> pd.DataFrame:
-    """Return the records whose entity annotators tell: record, cluster, in the order of the first draw."""
+    """Return the records that have a task: record, cluster, in the order of the first draw."""
     first = drawn.table.drop_duplicates("record")[["record", "cluster"]]
     if isinstance(drawn.plan, PredictedClusters):
         order = pd.Series(range(len(first)), first["cluster"])
@@ -87,12 +87,12 @@ def tasks(
     mentions = first.assign(task=np.arange(1, len(first) + 1))
     shown = mentions.rename(columns={"record": "mention"}).merge(drawn.members, on="cluster")
     shown["role"] = np.where(shown["record"] == shown["mention"], DRAWN, CLUSTER)
-    lacking = first["record"][~first["record"].isin(shown["record"][shown["role"] == DRAWN])]
-    refuse_cases(lacking.tolist(), "{n} drawn records are not among the members, such as")
+    absent = first["record"][~first["record"].isin(shown["record"][shown["role"] == DRAWN])]
+    refuse_cases(absent.tolist(), "drawn records are not among the members")
     if isinstance(drawn.plan, PredictedClusters):
-        own = mentions.set_index("record")["task"]
+        task_of = mentions.set_index("record")["task"]
         # each pair of records of a cluster is judged once, in the earlier of their tasks
-        shown = shown[shown["record"].map(own) >= shown["task"]]
+        shown = shown[shown["record"].map(task_of) >= shown["task"]]
     parts = [shown[["task", "record", "role"]]]
     if candidates is not None:
         parts.append(_list_candidates(candidates, mentions))
@@ -201,18 +201,14 @@ def _join_attributes(table: pd.DataFrame, attributes: Any) -> pd.DataFrame:
     return pd.concat([table, rows], axis=1)
 
 
-def locate_rows(records: pd.Index, wanted: pd.Index, what: str) -> IntArray:
-    """Return the row of attributes of each wanted record, and refuse records with none or with several."""
-    here = np.flatnonzero(are_listed(records, wanted))
-    found = records[here]
-    refuse_cases(
-        found[found.duplicated()].unique(), f"{{n}} {what} records have several rows of attributes, such as"
-    )
-    position = found.get_indexer(wanted)
-    refuse_cases(
-        wanted[position < 0].unique(),
-        f"{{n}} of {wanted.nunique():,} {what} records have no attributes, such as",
-    )
+def locate_rows(records: pd.Index, queries: pd.Index, what: str) -> IntArray:
+    """Return the row of attributes of each of the queries, (n,), and refuse those with none or several."""
+    here = np.flatnonzero(are_listed(records, queries))
+    listed = records[here]
+    refuse_cases(listed[listed.duplicated()].unique(), f"{what} records have several rows of attributes")
+    position = listed.get_indexer(queries)
+    missing = queries[position < 0].unique()
+    refuse_cases(missing, f"{what} records have no attributes", of=queries.nunique())
     return here[position]
 
 

@@ -30,10 +30,10 @@ def refuse_dependent(folder: Folder) -> None:
 
 
 def add_draws(folder: Folder, drawn: RecordDraws, tasks: pd.DataFrame, facts: Mapping[str, Any]) -> Folder:
-    """Write a folder anew with all draws of `drawn`, of which it has the first, and keep every answer.
+    """Write a folder anew with all draws of `drawn`, of which it has the first, and retain every answer.
 
     The tasks that it has stay as they are, with their controls and annotators. The `tasks` of further records
-    follow them, and are dealt among the same annotators.
+    follow them, and are assigned to the same annotators.
     """
     old, first = folder.drawn.table, drawn.table.head(len(folder.drawn.table))
     same = first[[*IDS]].astype(str).equals(old[[*IDS]].astype(str))
@@ -71,6 +71,6 @@ def _keep_answers(old: Path, new: Path, last: int) -> None:
                 said = f"{file} has the columns {head(sheet.columns, 99)}, and was written with"
                 raise DataError(f"{said} {head(blank.columns, 99)}: give these back to it")
             further = blank[blank["task"].astype("int64") > last]
-            whole = pd.concat([sheet, further], ignore_index=True).fillna("")
+            rows = pd.concat([sheet, further], ignore_index=True).fillna("")
             # a row that an annotator adds may have no id
-            write_sheet(whole, fresh, ("record",) if whole["record"].map(str.strip).all() else ())
+            write_sheet(rows, fresh, ("record",) if rows["record"].map(str.strip).all() else ())

@@ -271,7 +271,7 @@ def measure_drawn_clusters(
         there = labels.index.isin(source.look_up(labels.index)["record"])
     if missing is Missing.ERROR:
         absent = labels.index[~there]
-        refuse_cases(absent, "{n} labelled records are not in the prediction, such as", "", Remedy.MISSING)
+        refuse_cases(absent, "labelled records are not in the prediction", "", Remedy.MISSING)
     if missing is Missing.OMIT:
         if isinstance(prediction, Clustering):
             refuse_unmatched(prediction, Clustering.of(labels, "labels"), ~there, missing)
