@@ -280,10 +280,10 @@ def locked(folder: Path, prefix: str) -> Iterator[None]:
                     if not all((lock.parent / part).exists() for part in (NEW, OLD)):
                         shutil.rmtree(lock.parent, ignore_errors=True)
             with suppress(OSError):  # a file system without locks
-                own = stack.enter_context((folder / "unlocked").open("w"))
+                lock_file = stack.enter_context((folder / "unlocked").open("w"))
                 # a lock ends with its process, even if that is killed
-                flock(own, LOCK_EX)
-                Path(own.name).rename(folder / "lock")  # no other process ever sees it unlocked
+                flock(lock_file, LOCK_EX)
+                Path(lock_file.name).rename(folder / "lock")  # no other process ever sees it unlocked
         yield
 
 
@@ -337,6 +337,24 @@ def replacing(path: Path) -> Iterator[Path]:
     """Make a new file that replaces `path`, with its mode, if the block ends without error."""
     refuse_output(path)
     target = _resolve_target(path)
+    with writing(path, target) as folder:
+        new = folder / NEW / target.name
+        yield new
+        if target.exists():
+            shutil.copymode(target, new)
+        # a rename in one folder is atomic: a reader sees the old file or the new one
+        new.replace(target)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write text in UTF-8 to a file, which `replacing` replaces."""
+    with replacing(path) as new:
+        new.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def writing(path: Path, target: Path) -> Iterator[Path]:
+    """Make a temporary folder next to the target of a path, with an empty folder `NEW`."""
     try:
         with (
             terminable(),
@@ -344,11 +362,6 @@ def replacing(path: Path) -> Iterator[Path]:
             locked(Path(folder), HIDDEN),
         ):
             (Path(folder) / NEW).mkdir()
-            new = Path(folder) / NEW / target.name
-            yield new
-            if target.exists():
-                shutil.copymode(target, new)
-            # a rename in one folder is atomic: a reader sees the old file or the new one
-            new.replace(target)
+            yield Path(folder)
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error

@@ -260,8 +260,7 @@ def report_command(
         records=_choose_records(inputs, with_records),
         call=shlex.join(["erbayes", *sys.argv[1:]]),
     )
-    with files.replacing(output) as new:
-        new.write_text(page, encoding="utf-8")
+    files.write_text(output, page)
     typer.echo(f"wrote {output}")
 
 

@@ -14,7 +14,7 @@ from .inputs import Inputs, One
 from .lazily import files, pd, tables
 from .metric_options import MetricOptions, Metrics
 from .options import file_option, message, option, panel, within
-from .predictions import in_words
+from .predictions import PredictionFile, in_words
 from .tables import read_attributes
 
 
@@ -33,7 +33,7 @@ class Domains(Analysis):
             raise DataError("--by and --across ask for two results: leave out one of them")
 
     def refuse_idle(self) -> None:
-        """Refuse a table of attributes of which no column is asked for."""
+        """Refuse a table of attributes of which no option names a column."""
         if self.column is None and self.attributes is not None:
             raise DataError("--attributes needs --by or --across, which name its column")
 
@@ -63,7 +63,8 @@ class Domains(Analysis):
             return {}
         if self.attributes is None:
             return {"groups": self.column}
-        return {"groups": eb.large.GroupSource(inputs.reading.source_of(self.attributes), self.column)}
+        source = inputs.reading.source(PredictionFile(self.attributes))
+        return {"groups": eb.large.GroupSource(source, self.column)}
 
     def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
         """Estimate metrics of all groups jointly."""
@@ -120,8 +121,8 @@ class Domains(Analysis):
             name: inputs.reading.read(part, f"prediction {name!r}")[0]
             for name, part in inputs.parts().items()
         }
-        there = groups.index[groups.notna()]
-        without = max(int((~prediction.records.isin(there)).sum()) for prediction in predictions.values())
+        grouped = groups.index[groups.notna()]
+        without = max(int((~prediction.records.isin(grouped)).sum()) for prediction in predictions.values())
         self._note_without_group(without)
         return {} if without else predictions
 

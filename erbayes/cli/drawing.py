@@ -152,7 +152,7 @@ class Shown:
             found.append(_read_candidate_pairs(drawn, self.candidates))
         if self.looser is not None:
             own = ReadingOptions(record=record, links=LinkOptions(), any_id=any_id)
-            looser, _ = own.read(PredictionFile(self.looser, None, None), "looser clustering")
+            looser, _ = own.read(PredictionFile(self.looser), "looser clustering")
             found.append(eb.labels.from_clustering(drawn, looser))
         candidates = eb.labels.interleaved(*found) if found else None
         if candidates is not None and self.limit is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations, compress, product
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from .._internal.errors import DataError, Sentence, head
 from .._internal.policies import Missing
 from .designs import Drawing
 from .lazily import answer_faults, counted, files, large_files, pd, plans, readings, returned_answers
-from .options import argument, message, option, panel, refuse_same_file, within
+from .options import argument, level_option, message, option, panel, refuse_same_file, stored_option, within
 from .predictions import (
     CLUSTERS,
     LABELLED,
@@ -28,6 +28,13 @@ from .remembered import TABLE
 from .tables import name_columns, words_behind
 from .top_up import read_both
 
+missing_option = partial(
+    option,
+    help="Labelled records not in PREDICTION: error, omit, singleton, together.",
+    default=Missing.ERROR,
+    metavar="POLICY",
+)
+"""The policy for labelled records that are missing in a prediction."""
 NAMED = 3
 """Added records that are missing in the prediction, named at most."""
 
@@ -43,7 +50,7 @@ def note_unresolved(labels: eb.labels.Labels | None) -> None:
 
 
 def _explain_unlike(units: eb.units.Units, drawn: eb.labels.RecordDraws) -> str | None:
-    """Text that tells a prediction from the one that was drawn from, None if their sizes are alike."""
+    """Return how a prediction differs from the one that was drawn from, None if their sizes are equal."""
     if units.known is None:
         return None
     both = (units.known, drawn.known)
@@ -91,17 +98,13 @@ class Inputs:
     reading: ReadingOptions
     cluster: str | list[str] | None = None
     entity: str | None = option("Entity column of LABELS.", metavar="COLUMN")
-    missing: Missing = option(
-        "Labelled records not in PREDICTION: error, omit, singleton, together.",
-        default=Missing.ERROR,
-        metavar="POLICY",
-    )
+    missing: Missing = missing_option()
     frame: Path | None = option(
         "The records that existed when the labels were made, or an older prediction.",
         panel="Frame",
         exists=True,
     )
-    level: float = option("Level of the intervals.", panel="Metrics", default=0.95)
+    level: float = level_option(panel="Metrics")
     stored: str | list[str] | None = None
 
     def __post_init__(self) -> None:
@@ -121,7 +124,7 @@ class Inputs:
 
     @cached_property
     def scanned(self) -> bool:
-        """True if predictions are scanned where they lie, False if they are read into memory."""
+        """Return whether predictions are scanned in place, and not read into memory."""
         return self.reading.scanned(self.parts().values(), self.frame)
 
     @cached_property
@@ -146,7 +149,7 @@ class Inputs:
 
     @property
     def cautions(self) -> list[Sentence]:
-        """Return the reasons to doubt the work of annotators, which are printed when a folder is read."""
+        """Return the cautions about annotators, which are printed when a folder is read."""
         return [] if self.returned is None else find_cautions(self.returned)
 
     @property
@@ -180,7 +183,7 @@ class Inputs:
             return
         drawn = self.returned.folder.drawn
         if isinstance(drawn.plan, plans.FREE):
-            # chances without predicted clusters in them hold for any prediction, so that a note is enough
+            # chances that do not depend on predicted clusters are right for any prediction: a note is enough
             unlike = _explain_unlike(units, drawn)
             if unlike is None and isinstance(prediction, eb.Clustering) and not drawn.is_from(prediction):
                 unlike = "its clusters hold other records"
@@ -219,7 +222,7 @@ class Inputs:
 
     @property
     def sample_of_records(self) -> pd.Index | None:
-        """Return records that are labelled, as far as they can be told without the prediction."""
+        """Return the labelled records that are known without the prediction."""
         if self.returned is not None:
             index: pd.Index = self.returned.labels.index
             return index
@@ -233,7 +236,7 @@ class Inputs:
         """Read the arguments that all predictions share, with a sentence; `records` of a prediction."""
         frame: Any = None
         if self.frame is not None and self.scanned:
-            frame = self.reading.source(PredictionFile(self.frame, None, None))
+            frame = self.reading.source(PredictionFile(self.frame))
         elif self.frame is not None:
             frame = read_ids(self.frame, self.reading.record)
         if self.returned is not None:
@@ -300,15 +303,11 @@ class Several(Inputs):
 
     prediction: list[Path] = argument("Files, each with record and cluster of all records.", default=None)
     cluster: list[str] | None = option("Cluster column of PREDICTION. Give it twice to compare two.")
-    missing: Missing = option(
-        "Labelled records not in PREDICTION: error, omit, singleton, together, or common, which judges the "
-        "records that all have.",
-        default=Missing.ERROR,
-        metavar="POLICY",
+    missing: Missing = missing_option(
+        help="Labelled records not in PREDICTION: error, omit, singleton, together, or common, which judges "
+        "the records that all have."
     )
-    stored: list[str] | None = option(
-        "Table of a DuckDB database. Give it twice to compare two.", "--table", rare=True, panel="Scans"
-    )
+    stored: list[str] | None = stored_option(help="Table of a DuckDB database. Give it twice to compare two.")
 
     def parts(self) -> dict[str, PredictionFile]:
         """Return the parts of the input that are predictions, by name."""

@@ -194,6 +194,15 @@ file_option = partial(option, parser=File.parse_file, metavar="FILE")
 """An option that names an existing file."""
 flag = partial(option, default=False)
 """An option without a value."""
+level_option = partial(option, "Level of the intervals, between 0 and 1.", default=0.95)
+"""An option of the level of intervals."""
+record_option = partial(option, "Record column, in each file that has records.", metavar="COLUMN")
+"""An option that names the column of records."""
+
+
+def stored_option(help: str = "Table of a DuckDB database.") -> Any:
+    """Return an option that names a table, or several, of a database."""
+    return option(help, "--table", rare=True, panel="Scans")
 
 
 def message(text: str) -> None:

@@ -18,7 +18,7 @@ from .._internal.errors import DataError, Sentence
 from .answers import Answer, render_csv
 from .drawing import Planned, Shown
 from .lazily import cells, files, ids, pages, pd, stopping
-from .options import argument, command, flag, message, option, panel, picture_option, say
+from .options import argument, command, flag, level_option, message, option, panel, picture_option, say
 from .predictions import PredictionOptions
 from .printing import Printing
 from .remembered import PAIRS_CALL, TABLE, remembered
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 PAGE, ANNOTATOR = "label-A.html", "A"
-type Doubts = list[Sentence]
+type Alarms = list[Sentence]
 QUESTION = "Are these two records the same person or thing?"
 
 
@@ -50,20 +50,16 @@ def draw_pairs(
     drawn = eb.pairs.draw_pairs(**given, n=planned.n, seed=planned.seed, threshold=links.threshold)
     tasks = _make_tasks(drawn)
     if shown.attributes is not None:
-        wanted = ids.as_index(tasks["record"].unique())
-        rows = read_attributes(shown.attributes, reading.record, wanted)
+        rows = read_attributes(shown.attributes, reading.record, ids.as_index(tasks["record"].unique()))
         tasks = tasks.merge(rows.rename(columns={rows.columns[0]: "record"}), on="record", how="left")
     output.mkdir(parents=True, exist_ok=True)
-    with files.replacing(table) as new:
-        new.write_text(render_csv(drawn), encoding="utf-8")
+    files.write_text(table, render_csv(drawn))
     page = pages.labelling_page(
         tasks, ANNOTATOR, _name_draw(drawn), title="Pairs to label", question=QUESTION, pairs=True
     )
-    with files.replacing(output / PAGE) as new:
-        new.write_text(page, encoding="utf-8")
+    files.write_text(output / PAGE, page)
     call = remembered({k: v for one in (inputs, reading, links, shown) for k, v in vars(one).items()}, output)
-    with files.replacing(output / PAIRS_CALL) as new:
-        new.write_text(json.dumps(call, indent=1), encoding="utf-8")
+    files.write_text(output / PAIRS_CALL, json.dumps(call, indent=1))
     counts = f"{len(drawn):,} pairs of {drawn['band'].nunique():,} bands"
     typer.echo(f"wrote {output}: {counts}, to answer in {PAGE} or in the column same of {TABLE}")
 
@@ -86,8 +82,8 @@ def has_pairs(inputs: One) -> bool:
     return inputs.reading.links.edges and {"band", "same"} <= set(files.read_table(path).columns)
 
 
-def check_pairs(inputs: One, minimum: Mapping[Any, float]) -> tuple[stopping.Check, Doubts, dict[str, Any]]:
-    """Check the precision of links at a threshold by labelled pairs, with doubts and counts."""
+def check_pairs(inputs: One, minimum: Mapping[Any, float]) -> tuple[stopping.Check, Alarms, dict[str, Any]]:
+    """Check the precision of links at a threshold by labelled pairs, with alarms and counts."""
     named = [*inputs.drawing.given, *(["design"] if inputs.drawing.design else [])]
     named += [o for o in ("cluster", "drawn_from", "entity") if getattr(inputs, o)]
     if named:
@@ -102,12 +98,12 @@ def check_pairs(inputs: One, minimum: Mapping[Any, float]) -> tuple[stopping.Che
     return found.check(at, least, inputs.level), alarms, count_edges(given) | {"pairs": len(found.same)}
 
 
-def _judge(work: Any, answers: Path, given: dict[str, Any]) -> tuple[Any, Doubts]:
-    """Return what labelled pairs tell by a function of `erbayes.pairs`, and its doubts, which are printed."""
+def _judge(work: Any, answers: Path, given: dict[str, Any]) -> tuple[Any, Alarms]:
+    """Return the result of a function of `erbayes.pairs`, and its alarms, which are printed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", eb.Alarm)  # which says the same in the words of Python
-        found = work(answers=_read_answers(answers), **given)
-    return found, [say(doubt) for doubt in found.doubts()]
+        judged = work(answers=_read_answers(answers), **given)
+    return judged, [say(doubt) for doubt in judged.doubts()]
 
 
 def _make_tasks(drawn: pd.DataFrame) -> pd.DataFrame:
@@ -136,8 +132,8 @@ def _read_answers(path: Path) -> pd.DataFrame:
         read = pages.read_answers(file, _make_tasks(table), _name_draw(table))
         read = read[read["role"] != pages.ADDED]
         right, unknown = read["same"][1::2].to_numpy(), read["cannot_tell"][::2].to_numpy() == "x"
-        told = pd.Series(right).mask(unknown, "?")
-        table["same"] = told.where(told != "", table["same"].fillna(""))
+        saved = pd.Series(right).mask(unknown, "?")
+        table["same"] = saved.where(saved != "", table["same"].fillna(""))
     open_ = table["same"].fillna("") == ""
     if open_.all():
         raise DataError(f"{path} has no answer: save those of {PAGE} there, or write them into {TABLE}")
@@ -148,11 +144,11 @@ def _read_answers(path: Path) -> pd.DataFrame:
 
 @panel("Pairs")
 class PairOptions:
-    """Options of what labelled pairs are to tell."""
+    """Options of estimates from labelled pairs."""
 
     threshold: str | None = option("Thresholds with commas between them; by default ends of bands.")
     of_edges: bool = flag("Edges were drawn by bands of their score: estimate right edges, not links.")
-    level: float = option("Level of intervals, between 0 and 1.", default=0.95)
+    level: float = level_option()
     picture: Path | None = picture_option("File of a picture of right pairs by band to write.")
 
 
@@ -169,9 +165,9 @@ def pairs_command(
 ) -> None:
     """Judge a matcher by pairs that somebody labelled.
 
-    ANSWERS has columns left, right, band and same: y, n, or ? if nobody can tell. Pairs tell the precision of
-    links and the recall of candidate pairs at every threshold. They never tell what blocking left out. As a
-    gate for precision, erbayes check takes them too.
+    ANSWERS has columns left, right, band and same: y, n, or ? if undecided. Pairs give the precision of links
+    and the recall of candidate pairs at every threshold. They never show what blocking left out. As a gate
+    for precision, erbayes check takes them too.
 
     \b
     Examples:

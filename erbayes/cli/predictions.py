@@ -14,7 +14,7 @@ import erbayes as eb
 
 from .._internal.errors import DataError, Remedy, head
 from .lazily import facts, files, large_files, pd, readings, tables
-from .options import argument, file_option, flag, message, option, panel
+from .options import argument, file_option, flag, message, option, panel, record_option, stored_option
 from .tables import File, name_columns, read_attributes, said_of
 
 CLUSTERS = "{:,} records in {:,} clusters"
@@ -33,8 +33,8 @@ class PredictionFile:
     """
 
     path: Path
-    table: str | None
-    cluster: str | None
+    table: str | None = None
+    cluster: str | None = None
     optional: bool = False
 
     @property
@@ -74,7 +74,7 @@ def read_ids(path: Path, record: str | None) -> pd.Index:
 class ReadingOptions:
     """Options of the way in which predictions are read."""
 
-    record: str | None = option("Record column, in each file that has records.", metavar="COLUMN")
+    record: str | None = record_option()
     links: LinkOptions
     memory_limit: str | None = option(
         "Scan PREDICTION, within this memory, such as 4GB.", rare=True, panel="Scans"
@@ -84,7 +84,7 @@ class ReadingOptions:
     )
 
     def scanned(self, parts: Iterable[PredictionFile], frame: Path | None = None) -> bool:
-        """True if predictions are scanned where they lie, False if they are read into memory."""
+        """Return whether predictions are scanned in place, and not read into memory."""
         parts = list(parts)
         for part in parts:
             if part.table is None and files.is_database(part.path):
@@ -102,11 +102,8 @@ class ReadingOptions:
         """Return the source to scan. A file that DuckDB cannot unpack is read into memory."""
         if part.table is not None:
             return eb.large.DatabaseTable(part.path, part.table, text=True)
-        return self.source_of(part.path)
-
-    def source_of(self, path: Path) -> Any:
-        """Return the source to scan in a file, which is read into memory if it cannot be unpacked."""
-        return eb.large.Files(path, text=True) if large_files.unpacks(path) else files.read_table(path)
+        unpacked = large_files.unpacks(part.path)
+        return eb.large.Files(part.path, text=True) if unpacked else files.read_table(part.path)
 
     @cached_property
     def listed(self) -> pd.Index | None:
@@ -198,7 +195,7 @@ class ReadingOptions:
 
     @contextmanager
     def opened(self, part: PredictionFile, what: str = "prediction") -> Iterator[tuple[Any, str]]:
-        """Read a prediction, or open it where it lies, with a sentence about it."""
+        """Read a prediction, or open it in place, with a sentence about it."""
         if not self.scanned([part]):
             yield self.read(part, what)
             return
@@ -249,7 +246,7 @@ class PredictionOptions:
     prediction: Path = argument("Record and cluster of all records; or pairs, with --edges.")
     reading: ReadingOptions
     cluster: str | None = option("Cluster column of PREDICTION.", metavar="COLUMN")
-    stored: str | None = option("Table of a DuckDB database.", "--table", rare=True, panel="Scans")
+    stored: str | None = stored_option()
 
     @property
     def part(self) -> PredictionFile:
@@ -267,7 +264,7 @@ def in_words(columns: Iterable[Any], path: Path) -> str:
 
 
 def _is_large(prediction: Path) -> bool:
-    """True if a prediction is scanned where it lies, without an option that asks for it."""
+    """Return whether a prediction is scanned in place, without an option that demands it."""
     return prediction.is_dir() or (
         prediction.stat().st_size >= LARGE
         and large_files.unpacks(prediction)

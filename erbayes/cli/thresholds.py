@@ -18,12 +18,15 @@ from .options import (
     argument,
     command,
     file_option,
+    level_option,
     message,
     option,
     panel,
     picture_option,
+    record_option,
     refuse_same_file,
     say,
+    stored_option,
     within,
 )
 from .predictions import LinkOptions, ReadingOptions, read_ids
@@ -44,8 +47,8 @@ class EdgeTable:
     score: str | None = option("Column of scores.")
     left: str | None = option("Column of one record.")
     right: str | None = option("Column of the other record.")
-    record: str | None = option("Record column, in each file that has records.")
-    stored: str | None = option("Table of a DuckDB database.", "--table", rare=True, panel="Scans")
+    record: str | None = record_option()
+    stored: str | None = stored_option()
 
     def given(self) -> dict[str, Any]:
         """Read what the options name, as arguments of `erbayes.thresholds` and others."""
@@ -68,8 +71,8 @@ class EdgeTable:
         if self.stored is None:
             raise DataError(f"{self.edges} is a DuckDB database", Remedy.DATABASE)
         table = eb.large.DatabaseTable(self.edges, self.stored, text=True)
-        found: pd.DataFrame = curves.load_edges(table, self.score)
-        return found
+        edges: pd.DataFrame = curves.load_edges(table, self.score)
+        return edges
 
 
 @panel()
@@ -86,13 +89,13 @@ class Scored:
     )
     drawing: Drawing
     entity: str | None = option("Entity column of LABELS.")
-    level: float = option("Level of bands and sets, between 0 and 1.", default=0.95)
+    level: float = level_option()
 
     def __post_init__(self) -> None:
         refuse_same_file(("EDGES", self.table.edges), ("LABELS", self.labels))
 
     def sample(self) -> tuple[pd.Series, eb.design.contract.Design, list[Sentence]]:
-        """Read the labels, with the design by which they were drawn, and doubts about annotators."""
+        """Read the labels, with the design by which they were drawn, and cautions about annotators."""
         if self.labels.is_dir():
             returned = eb.labels.read_labels(self.labels)
             cautions = show_cautions(returned)
@@ -131,9 +134,10 @@ def thresholds_command(
 ) -> None:
     """Judge a matcher at many thresholds with one labelled sample.
 
-    EDGES has a pair of records and a score in each row, as Splink, dedupe and Zingg write them. Bands cover a
-    metric at all thresholds at once. The first sentences name the thresholds that cannot be told from the
-    best F1 and, for each metric with a minimum, the loosest threshold at which it is certain.
+    EDGES has a pair of records and a score in each row, as Splink, dedupe and Zingg write them. Bands are
+    simultaneous: they cover a metric at all thresholds at once. The first sentences name a confidence set of
+    the threshold with the best F1 and, for each metric with a minimum, the loosest threshold at which it is
+    certain.
 
     \b
     Examples:
@@ -181,7 +185,7 @@ def _spread_out(table: pd.DataFrame, curve: curves.Curve) -> pd.DataFrame:
 
 
 def _describe_best(curve: curves.Curve, level: float) -> str:
-    """Return a sentence with the threshold of the best F1, and those that cannot be told from it."""
+    """Return a sentence with the threshold of the best F1, and its confidence set."""
     best, number = curve.best("pairwise-f1", level)["threshold"], len(curve.thresholds)
     first, least, most = (f"{x:.{curve.digits}g}" for x in (best[0], best.min(), best.max()))
     others = f"the other {number - 1} thresholds are worse"

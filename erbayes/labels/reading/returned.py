@@ -30,13 +30,7 @@ from ..drawing.sheets import HAS_XLSX, write_sheet
 from ..drawing.source import open_source
 from .faults import State, refuse_harmful
 from .stars import Stars
-from .tallies import (
-    count_changes,
-    count_states,
-    list_disputed,
-    tabulate_agreement,
-    warn_unlooked,
-)
+from .tallies import count_changes, count_states, list_disputed, tabulate_agreement, warn_unlooked
 
 OWN = "predicted clusters judge only the prediction that they were drawn from: draw records to judge others"
 """Why another prediction is refused."""
@@ -64,7 +58,7 @@ class Labels:
         The tasks that both annotators have answered in full. There are none if predicted clusters were drawn,
         as the tasks that an annotator answers then depend on the answers before.
     files : tuple of str
-        Names of the files that hold answers.
+        Names of the files that have answers.
 
     Examples
     --------
@@ -127,7 +121,7 @@ class Labels:
         return drawn.table["cluster"].map(pd.Series(worst, dtype=object)).dropna()
 
     def summary(self) -> pd.DataFrame:
-        """Count the tasks of each annotator: dealt, and in each state (settled if clusters were drawn)."""
+        """Count the tasks of each annotator: in all, and in each state (settled if clusters were drawn)."""
         return count_states(self.states, self.of_clusters)
 
     def annotators(self) -> pd.DataFrame:
@@ -139,7 +133,7 @@ class Labels:
         return count_changes(self._take_complete(), self.states)
 
     def cautions(self) -> list[str]:
-        """Return a sentence for each reason to doubt that an annotator has looked at the records."""
+        """Return a sentence for each sign that an annotator has not looked at the records."""
         return warn_unlooked(self.annotators(), self._take_complete(), self.states, self.folder.blind)
 
     def _take_complete(self) -> pd.DataFrame:
@@ -189,7 +183,7 @@ class Labels:
         """Return the design of the draws.
 
         Draws from the first task on that nobody has begun count as not made yet, if no later task is begun.
-        Otherwise chance left out the tasks that nobody has begun, as it dealt them. Draws of other unresolved
+        Otherwise tasks that nobody has begun are missing completely at random. Draws of other unresolved
         tasks stay in the data (see `design.Responding`), and so do predicted clusters that were begun and
         have no complete answer.
 
@@ -198,7 +192,7 @@ class Labels:
         drawn_from : memberships, or files and tables, optional
             The prediction that was drawn from, to judge another one by chances that depend on its clusters.
         missing : Missing
-            What to do with labelled records that `drawn_from` lacks, as in `erbayes.measure`.
+            Policy for labelled records that are missing in `drawn_from`, as in `erbayes.measure`.
         values : Series or mapping, record -> value, optional
             The value of every labelled record, if they were drawn by values and annotators have added some.
 
@@ -227,14 +221,14 @@ class Labels:
         """Return the units of the draws, for `erbayes.Sample` with `design`.
 
         Units are the labelled entities. If predicted clusters were drawn, units are those with a complete
-        answer (see `erbayes.measure_predicted`), whose entities are whole.
+        answer (see `erbayes.measure_predicted`).
 
         Parameters
         ----------
         prediction : memberships, files and tables or, if predicted clusters were drawn, Source
         missing : Missing
-            What to do with labelled records that the prediction lacks, as in `erbayes.measure`. If predicted
-            clusters were drawn, SINGLETON and TOGETHER both count them in their entity.
+            Policy for labelled records that are missing in the prediction, as in `erbayes.measure`. If
+            predicted clusters were drawn, SINGLETON and TOGETHER both count them in their entity.
 
         Raises
         ------
@@ -268,14 +262,14 @@ def measure_drawn_clusters(
     """Return drawn predicted clusters as units, without those of the rows `lost` (see `Labels.units`)."""
     with open_source(prediction) as source:
         drawn.refuse_another(source)
-        there = labels.index.isin(source.look_up(labels.index)["record"])
+        predicted = labels.index.isin(source.look_up(labels.index)["record"])
     if missing is Missing.ERROR:
-        absent = labels.index[~there]
+        absent = labels.index[~predicted]
         refuse_cases(absent, "labelled records are not in the prediction", "", Remedy.MISSING)
     if missing is Missing.OMIT:
         if isinstance(prediction, Clustering):
-            refuse_unmatched(prediction, Clustering.of(labels, "labels"), ~there, missing)
-        labels = labels[there]
-    whole = drawn.table["cluster"][~drawn.table.index.isin(lost.index)]
+            refuse_unmatched(prediction, Clustering.of(labels, "labels"), ~predicted, missing)
+        labels = labels[predicted]
+    complete = drawn.table["cluster"][~drawn.table.index.isin(lost.index)]
     members = drawn.members.set_index("record")["cluster"]
-    return replace(measure_predicted(members, labels, whole), known=drawn.known)
+    return replace(measure_predicted(members, labels, complete), known=drawn.known)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -14,6 +13,7 @@ from ..._internal.errors import DataError, head
 from ..._internal.tables import refuse_names, to_frame
 from ...units.clustering import Clustering
 from ...units.ids import ids, need_one_kind
+from .faults import describe_counts
 
 
 class Flaw(Enum):
@@ -43,11 +43,10 @@ class Stars:
         """Labels for `erbayes.estimate`, record -> entity."""
         undecided = self.problems[self.problems["problem"] != Flaw.NOT_SAMPLED]
         if len(undecided):
-            counts = Counter(undecided["problem"])
-            first = undecided.iloc[0]
+            sampled, record, _ = undecided.iloc[0]
             raise DataError(
-                "; ".join(f"{n:,} times: {flaw.value}" for flaw, n in counts.items())
-                + f"; such as {first['sampled']!r} and {first['record']!r}: decide them first, see problems"
+                f"{describe_counts(undecided['problem'])}; such as {sampled!r} and {record!r}: decide them "
+                "first, see problems"
             )
         return self.answers.set_index("record")["entity"]
 

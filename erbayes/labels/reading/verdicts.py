@@ -136,28 +136,28 @@ def _merge_files(answers: TaskAnswers, problems: Problems) -> TaskAnswers:
     """Return what the files of each annotator say together, and note where they contradict each other."""
     states = answers.states
     complete = states[states["state"] != State.INCOMPLETE]
-    whole = TaskAnswers(complete, answers.marks[occurs(answers.marks, complete, KEY)])
-    differing = _find_differing(whole.accepted, complete, BY)
+    marks = answers.marks[occurs(answers.marks, complete, KEY)]
+    differing = _find_differing(TaskAnswers(complete, marks).accepted, complete, BY)
     problems.note(Fault.CONTRADICTED, differing)
     merged = pd.concat([complete, states]).drop_duplicates(BY)  # complete answers come first
     # a page counts on from save to save
     seconds = states.groupby(BY, sort=False)[SECONDS].max().rename("seconds").reset_index()
     merged = merged.drop(columns=SECONDS).merge(seconds, on=BY)
     merged["state"] = merged["state"].mask(occurs(merged, differing, BY), State.INCOMPLETE)
-    return TaskAnswers(merged, whole.marks.drop_duplicates([*BY, "record", "same"]))
+    return TaskAnswers(merged, marks.drop_duplicates([*BY, "record", "same"]))
 
 
 def _decide_tasks(tasks: ShownTasks, merged: TaskAnswers, problems: Problems) -> TaskAnswers:
     """Return one answer to each task, of all annotators or as it was decided, and note disputes."""
     decided = merged.states[merged.states["annotator"] == DECIDED]
     states = merged.states[~merged.states["task"].isin(decided["task"])]
-    complete, doubts = (states[states["state"] == s] for s in (State.ANSWERED, State.CANNOT_TELL))
+    complete, undecided = (states[states["state"] == s] for s in (State.ANSWERED, State.CANNOT_TELL))
     differing = _find_differing(merged.of(complete).accepted, complete, ["task"])
     names = complete.groupby("task")["annotator"].agg(", ".join)
     problems.note(Fault.DISPUTED, differing.assign(annotator=differing["task"].map(names)))
-    one = doubts[doubts["task"].isin(complete["task"])]
+    one = undecided[undecided["task"].isin(complete["task"])]
     problems.note(Fault.ONE_CANNOT_TELL, one.assign(record=tasks.drawn[one["task"]].to_numpy()))
-    first = pd.concat([decided, complete, doubts, states]).drop_duplicates("task", ignore_index=True)
+    first = pd.concat([decided, complete, undecided, states]).drop_duplicates("task", ignore_index=True)
     disputed = first["task"].isin(differing["task"])
     return merged.of(first.assign(state=first["state"].mask(disputed, State.DISPUTED)))
 
@@ -171,10 +171,10 @@ def _list_by_task(tasks: ShownTasks, answers: TaskAnswers) -> pd.Series:
     state = state.astype(object).where(state.notna(), State.UNANSWERED)
     if tasks.cluster is None:
         return state
-    told = answers.accepted[answers.accepted["task"].map(state) == State.ANSWERED]
-    found = pd.MultiIndex.from_arrays([tasks.cluster[told["task"]], told["record"]])
-    own = pd.MultiIndex.from_arrays([tasks.cluster, tasks.drawn])
-    return state.mask((state == State.UNANSWERED) & own.isin(found), State.SETTLED)
+    answered = answers.accepted[answers.accepted["task"].map(state) == State.ANSWERED]
+    accepted = pd.MultiIndex.from_arrays([tasks.cluster[answered["task"]], answered["record"]])
+    on_top = pd.MultiIndex.from_arrays([tasks.cluster, tasks.drawn])
+    return state.mask((state == State.UNANSWERED) & on_top.isin(accepted), State.SETTLED)
 
 
 def _make_stars(tasks: ShownTasks, draws: RecordDraws, state: pd.Series, verdicts: TaskAnswers) -> Stars:
@@ -201,14 +201,14 @@ def _make_stars(tasks: ShownTasks, draws: RecordDraws, state: pd.Series, verdict
 
 
 def _list_states(tasks: ShownTasks, dealt: Mapping[str, Sequence[int]], merged: TaskAnswers) -> pd.DataFrame:
-    """Return the table of `Labels.states`, of the tasks dealt to each annotator and of those answered."""
+    """Return the table of `Labels.states`, of the tasks of each annotator and of those answered."""
     parts = [pd.DataFrame(columns=[*BY, "state", SECONDS], dtype=object)]
     for name in dict.fromkeys([*dealt, *merged.states["annotator"]]):
-        own = merged.of(merged.states[merged.states["annotator"] == name])
-        answered = own.states.set_index("task")
+        answers = merged.of(merged.states[merged.states["annotator"] == name])
+        answered = answers.states.set_index("task")
         numbers = sorted({*dealt.get(name, ()), *answered.index})
         if name != DECIDED:
-            state, seconds = _list_by_task(tasks, own)[numbers], answered[SECONDS].reindex(numbers)
+            state, seconds = _list_by_task(tasks, answers)[numbers], answered[SECONDS].reindex(numbers)
             part = {"annotator": name, "task": numbers, "state": state.array, SECONDS: seconds.array}
             parts.append(pd.DataFrame(part, dtype=object))
     return pd.concat(parts, ignore_index=True)
