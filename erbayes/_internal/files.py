@@ -58,7 +58,7 @@ def read_columns(path: Path, number: int, named: Sequence[str] = ()) -> pd.DataF
     columns = list(frame.columns)
     refuse_names(named, columns, str(path))
     if len(named or columns) != number:
-        what = f"{number} column{'s' * (number > 1)}"
+        what = f"{number} column{'s' if number > 1 else ''}"
         hint = separator_hint(columns) if len(columns) < number else f": name {what} as {path}:COLUMNS"
         raise DataError(f"{path} has {head(columns, 20) or 'no column'}, and {what} are needed{hint}")
     chosen = frame[list(named or columns)]
@@ -81,8 +81,8 @@ def read_table(path: Path) -> pd.DataFrame:
     return _add_text(_read(path))
 
 
-def read_rows(path: Path, record: str | None, wanted: pd.Index | None = None) -> pd.DataFrame:
-    """Read the rows of the `wanted` records, or of all, as text, with the column of records first."""
+def read_rows(path: Path, record: str | None, records: pd.Index | None = None) -> pd.DataFrame:
+    """Read the rows of these records, or of all, as text, with the column of records first."""
     if path.suffix.lower() in PARQUET:
         try:
             rows = dataset(path)
@@ -92,8 +92,8 @@ def read_rows(path: Path, record: str | None, wanted: pd.Index | None = None) ->
             sources = find_known(names, "source")
             frame: pd.DataFrame = rows.to_table(
                 filter=None
-                if wanted is None or sources
-                else field(key).cast("string").isin(pa.array(wanted, pa.string()))
+                if records is None or sources
+                else field(key).cast("string").isin(pa.array(records, pa.string()))
             ).to_pandas()
         except (OSError, ArrowException) as error:
             raise DataError(f"cannot read {path}: {error}") from error
@@ -101,17 +101,17 @@ def read_rows(path: Path, record: str | None, wanted: pd.Index | None = None) ->
         frame = _read(path)
         key = choose_record(list(frame.columns), record)
     frame = _add_text(frame[[key, *(c for c in frame.columns if c != key)]])
-    if wanted is not None:
-        frame = key_by_source(frame, wanted)
-        frame = frame[frame.iloc[:, 0].isin(wanted)]
+    if records is not None:
+        frame = key_by_source(frame, records)
+        frame = frame[frame.iloc[:, 0].isin(records)]
     return frame.reset_index(drop=True)
 
 
-def key_by_source(frame: pd.DataFrame, wanted: pd.Index) -> pd.DataFrame:
-    """Return a table whose first column has ids, joined with their source if the `wanted` ids are."""
+def key_by_source(frame: pd.DataFrame, records: pd.Index) -> pd.DataFrame:
+    """Return a table whose first column has ids, joined with their source if ids of `records` are."""
     key = frame.columns[0]
     sources = [c for c in find_known(frame.columns, "source") if c != key]
-    if not sources or not len(wanted) or JOIN not in str(wanted[0]) or frame[key].isin(wanted).any():
+    if not sources or not len(records) or JOIN not in str(records[0]) or frame[key].isin(records).any():
         return frame
     joined = join_source(frame[sources[0]].astype("str"), frame[key].astype("str"))
     rest = frame.rename(columns={key: f"{key} in its source"})

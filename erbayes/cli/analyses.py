@@ -82,7 +82,7 @@ class WorstCases(Analysis):
                 f"{inputs.labels} has no unresolved draws: each draw has a complete answer, or nobody "
                 "has begun its task; leave out --worst-cases"
             )
-        # the exact interval of a fixed number of draws stands for the default of --interval
+        # the exact interval of a fixed number of draws replaces the default of --interval
         kind = eb.engine.Betting(anytime=asked.interval is KindName.ANYTIME)
         bounds = eb.labels.worst_cases(sample, metrics, inputs.level, kind)
         return Result(bounds.reset_index(), "worst cases", eb.alarms(sample, metrics))
@@ -126,9 +126,9 @@ class Engines(Analysis):
             return _set_side_by_side(sample, metrics, inputs.level)
         name = self.engine or EngineName.CLOSED_FORM
         result = _run_engine(name, sample, metrics)
-        # an engine that draws has an interval of its own, unless one is asked for
-        own = self.option is not None and asked.interval is KindName.BETA_GAMMA
-        kind = None if own else asked.kind
+        # an engine that draws has an interval of its own, unless --interval names one
+        of_engine = self.option is not None and asked.interval is KindName.BETA_GAMMA
+        kind = None if of_engine else asked.kind
         table = result.table(inputs.level, kind).reset_index()
         alarms = [*eb.alarms(sample, metrics, table), *result.doubts]
         return Result(table, name.value, alarms, result.sentence(inputs.level, kind))
@@ -146,23 +146,23 @@ def _run_engine(name: EngineName, sample: eb.Sample, metrics: Metrics) -> Any:
 
 def _set_side_by_side(sample: eb.Sample, metrics: Metrics, level: float) -> Result:
     """Return the results of three engines in one table, with a sentence for an engine without a result."""
-    found: dict[str, Any] = {}
+    outcomes: dict[str, Any] = {}
     for name in (EngineName.CLOSED_FORM, EngineName.BOOTSTRAP, EngineName.SIZE_MODEL):
         try:
-            found[name.value] = _run_engine(name, sample, metrics)
+            outcomes[name.value] = _run_engine(name, sample, metrics)
         except NotIdentified as why:
-            found[name.value] = why
-    both = eb.side_by_side(found, metrics, level=level)
-    results = [result for result in found.values() if not isinstance(result, NotIdentified)]
-    alarms = [*eb.alarms(sample, metrics, both.table()), *(doubt for one in results for doubt in one.doubts)]
-    lacking = [Sentence(said, Grade.NOTE) for said in both.describe_lacking()]
-    return Result(both.table(), "", [*alarms, *lacking], results[0].sentence(level))
+            outcomes[name.value] = why
+    engines = eb.side_by_side(outcomes, metrics, level=level)
+    table, results = engines.table(), [one for one in outcomes.values() if not isinstance(one, NotIdentified)]
+    alarms = [*eb.alarms(sample, metrics, table), *(doubt for one in results for doubt in one.doubts)]
+    notes = [Sentence(said, Grade.NOTE) for said in engines.describe_lacking()]
+    return Result(table, "", [*alarms, *notes], results[0].sentence(level))
 
 
 def choose_analysis(*analyses: Analysis) -> Analysis:
-    """Return the analysis that options ask for, the last one if they ask for none."""
-    wanted = [analysis for analysis in analyses if analysis.option is not None]
-    if len(wanted) > 1:
-        names = ", ".join(str(analysis.option) for analysis in wanted)
+    """Return the analysis that options select, the last one if they select none."""
+    chosen = [analysis for analysis in analyses if analysis.option is not None]
+    if len(chosen) > 1:
+        names = ", ".join(str(analysis.option) for analysis in chosen)
         raise DataError(f"{names} ask for different analyses: leave out all but one")
-    return wanted[0] if wanted else analyses[-1]
+    return chosen[0] if chosen else analyses[-1]

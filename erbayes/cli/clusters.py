@@ -42,8 +42,8 @@ def clusters_command(
     """
     if inputs.part.table is not None:
         raise DataError("erbayes clusters reads files: name a file, and leave out --table")
-    own = None if blank is None else blank is Blank.OWN
-    clustering, read = inputs.reading.read(inputs.part, "prediction", own=own)
+    alone = None if blank is None else blank is Blank.OWN
+    clustering, read = inputs.reading.read(inputs.part, "prediction", alone=alone)
     inputs.reading.refuse_unbound()
     message(f"read {read}")
     table = pd.DataFrame(

@@ -44,9 +44,9 @@ def demo(picture: Path) -> None:
     figure = _make_figure(picture)
     make_size_model()  # says what is missing before anything is simulated
     world, sample = _make_heavy_tail()
-    found = _show_heavy_tail(world, sample)
-    axes = plots.side_by_side(found, ax=figure.subplots())
-    _mark_truth(axes, found, {metric.name: world.value(metric) for metric in LINKS})
+    engines = _show_heavy_tail(world, sample)
+    axes = plots.side_by_side(engines, ax=figure.subplots())
+    _mark_truth(axes, engines, {metric.name: world.value(metric) for metric in LINKS})
     with replacing(picture) as new:
         figure.savefig(new, dpi=120)
     print(f"\nwrote {picture}")
@@ -110,10 +110,10 @@ def _show_heavy_tail(world: Population, sample: Sample) -> SideBySide:
         f"has {drawn.max():.0f} records, and the largest of all {sizes.iloc[0]}.\n"
     )
     print("The first fit of a size model compiles it, for about a minute ...\n", flush=True)
-    found = side_by_side(sample, LINKS, rng=SEED)
-    for alarm in alarms(sample, LINKS, found.table()):
+    engines = side_by_side(sample, LINKS, rng=SEED)
+    for alarm in alarms(sample, LINKS, engines.table()):
         print(f"{alarm.grade.value}: {alarm}\n")
-    table = found.table()[["method", "metric", "estimate", "sd", "lower", "upper", "kind"]]
+    table = engines.table()[["method", "metric", "estimate", "sd", "lower", "upper", "kind"]]
     truth = table["metric"].map({metric.name: world.value(metric) for metric in LINKS})
     print(f'>>> eb.side_by_side(sample, ["precision", "recall"], rng={SEED})')
     print(table.assign(truth=truth).round(3).to_string(index=False))
@@ -132,12 +132,12 @@ def _show_heavy_tail(world: Population, sample: Sample) -> SideBySide:
         f'>>> found = eb.estimate(sample, metrics=["precision", "recall"], engine="size model", rng={SEED})\n'
         f">>> az.summary(found.tree(), ci_prob=0.95)\n{summary}"
     )
-    return found
+    return engines
 
 
-def _mark_truth(axes: Axes, found: SideBySide, truth: Mapping[str, float]) -> None:
+def _mark_truth(axes: Axes, engines: SideBySide, truth: Mapping[str, float]) -> None:
     """Draw the truth of each metric through the rows of its engines."""
-    methods = found.table().groupby("metric", sort=False).size()
+    methods = engines.table().groupby("metric", sort=False).size()
     heads = dict(zip(methods.index, (methods + 1).cumsum() - methods - 1, strict=True))
     for name, value in truth.items():
         lines = axes.vlines(

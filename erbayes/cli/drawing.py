@@ -79,7 +79,8 @@ class Planned:
         if options := [option for option, wrong in foreign.items() if wrong]:
             raise DataError(f"--design {name} does not take {', '.join(options)}")
         if name in TAKES_VALUES and self.values is None and self.starts is None:
-            raise DataError(f"--design {name} needs --values{' or --starts' * (name == 'stratified')}")
+            either = "--values or --starts" if name == "stratified" else "--values"
+            raise DataError(f"--design {name} needs {either}")
         if self.top_up is not None:
             return plans.NewRecords()
         settings: dict[str, Any] = {}
@@ -91,8 +92,7 @@ class Planned:
             if not all(start.strip().isdecimal() for start in self.starts.split(",")):
                 raise DataError(f"--starts {self.starts}: write whole numbers with commas, such as 1,2,5")
             settings["starts"] = tuple(int(start) for start in self.starts.split(","))
-        cls: Any = plans.PLANS[name]
-        plan: plans.Plan = cls(**settings)
+        plan: plans.Plan = plans.PLANS[name](**settings)
         return plan
 
     def values_of_records(self) -> pd.Series | None:
@@ -114,7 +114,7 @@ class Shown:
         "Pairs of records that may match, with their score if there is a third column."
     )
     looser: Path | None = file_option(
-        "Record and cluster of a looser clustering, whose clusters hold candidates.", rare=True
+        "Record and cluster of a looser clustering, whose clusters have candidates.", rare=True
     )
     search: int | None = option("Candidates per drawn record, by a search through --attributes.", min=1)
     limit: int | None = option(
@@ -142,24 +142,24 @@ class Shown:
 
     def tasks(self, drawn: eb.labels.RecordDraws, record: str | None, any_id: bool = False) -> pd.DataFrame:
         """Return the table of tasks, with candidates, and with attributes of the records that it shows."""
-        found = []
+        tables = []
         if self.search is not None and self.attributes is not None:
             rows = files.key_by_source(
                 read_attributes(self.attributes, record), pd.Index(drawn.table["record"])
             )
-            found.append(eb.labels.by_text(drawn, rows, limit=self.search))
+            tables.append(eb.labels.by_text(drawn, rows, limit=self.search))
         if self.candidates is not None:
-            found.append(_read_candidate_pairs(drawn, self.candidates))
+            tables.append(_read_candidate_pairs(drawn, self.candidates))
         if self.looser is not None:
-            own = ReadingOptions(record=record, links=LinkOptions(), any_id=any_id)
-            looser, _ = own.read(PredictionFile(self.looser), "looser clustering")
-            found.append(eb.labels.from_clustering(drawn, looser))
-        candidates = eb.labels.interleaved(*found) if found else None
+            reading = ReadingOptions(record=record, links=LinkOptions(), any_id=any_id)
+            looser, _ = reading.read(PredictionFile(self.looser), "looser clustering")
+            tables.append(eb.labels.from_clustering(drawn, looser))
+        candidates = eb.labels.interleaved(*tables) if tables else None
         if candidates is not None and self.limit is not None:
-            every, candidates = len(candidates), eb.labels.interleaved(candidates, limit=self.limit)
-            if left_out := every - len(candidates):
+            number, candidates = len(candidates), eb.labels.interleaved(candidates, limit=self.limit)
+            if left_out := number - len(candidates):
                 message(
-                    f"note: --limit {self.limit} leaves out {left_out:,} of {every:,} candidates: those of "
+                    f"note: --limit {self.limit} leaves out {left_out:,} of {number:,} candidates: those of "
                     "lowest score and, if scores are equal, those that chance names"
                 )
         # tasks are made twice, so that only attributes of the records that they show are read
@@ -176,8 +176,8 @@ def refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:
     if not len(candidates):
         return
     with sources.open_source(prediction) as source:
-        there = source.look_up(candidates)["record"]
-    strange = candidates[~candidates.isin(there)]
+        predicted = source.look_up(candidates)["record"]
+    strange = candidates[~candidates.isin(predicted)]
     if len(strange):
         raise DataError(
             f"{len(strange):,} of {len(candidates):,} candidates are not in PREDICTION, such as "

@@ -1,4 +1,4 @@
-"""Options of what is asked: metrics, kinds of interval, and least values."""
+"""Options of metrics: which ones, their kind of interval, and their minima."""
 
 from __future__ import annotations
 

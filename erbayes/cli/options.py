@@ -173,9 +173,9 @@ def option(
 ) -> Any:
     """Return an option: a field of a class of options, or the default of a command's parameter.
 
-    Its long name is that of the field, beside which `names` has a short one. A rare option is in no help but
-    that of its topic: its panel, which is that of its class unless `panel` names another. `ends` are the
-    endings, without a dot, that the name of a file to write may have.
+    Its long name is that of the field, and `names` has a short one. A rare option is in no help but that of
+    its topic: its panel, which is that of its class unless `panel` names another. `ends` are the endings,
+    without a dot, that the name of a file to write may have.
     """
     made = typer.Option(..., *names, help=help, hidden=rare, rich_help_panel=panel, **settings)
     made.ends = ends
@@ -183,7 +183,7 @@ def option(
 
 
 def argument(help: str, default: Any = REQUIRED, parser: Any = File.parse, **settings: Any) -> Any:
-    """Return an argument, as `option` does an option. Its name in capitals stands for it in the help."""
+    """Return an argument, as `option` does an option. In the help it is its name in capitals."""
     made = typer.Argument(help=help, parser=parser, **settings)
     return field(default=default, metadata={"option": made})
 
@@ -261,11 +261,11 @@ def _refuse_outputs(values: Mapping[str, Any], options: Sequence[Parameter]) -> 
 def _name_columns(values: Mapping[str, Any], what: str) -> str:
     """Return the remedy of columns: the options that the command has, without those that name one already."""
     wrong = "has no column" in what
-    wanted = ["record"] if "instead of 1" in what else ["record", "cluster", "entity"]
+    columns = ["record"] if "instead of 1" in what else ["record", "cluster", "entity"]
     labels = values.get("labels")
     if labels is not None and labels.is_dir():
-        wanted = [name for name in wanted if name != "entity"]  # which a folder has
-    names = [n for n in wanted if n in values and (wrong or not values[n])]
+        columns = [name for name in columns if name != "entity"]  # which a folder has
+    names = [n for n in columns if n in values and (wrong or not values[n])]
     return f"name them: {', '.join(f'--{name}' for name in names)}"
 
 
@@ -278,7 +278,7 @@ def _list_parameters(work: Callable[..., Any]) -> list[tuple[Parameter, bool]]:
 
 def _list_options(work: Callable[..., Any]) -> Iterator[Parameter]:
     """Options of a function or class, those of its classes of options included."""
-    own = {one.name: one for one in fields(work)} if is_dataclass(work) else {}
+    declared = {one.name: one for one in fields(work)} if is_dataclass(work) else {}
     for parameter, grouped in _list_parameters(work):
         if grouped:
             for option in _list_options(parameter.annotation):
@@ -286,7 +286,7 @@ def _list_options(work: Callable[..., Any]) -> Iterator[Parameter]:
                 said.rich_help_panel = said.rich_help_panel or getattr(parameter.annotation, "panel", None)
                 yield option
             continue
-        one: Any = own.get(parameter.name, parameter.default)
+        one: Any = declared.get(parameter.name, parameter.default)
         said, long = one.metadata["option"], f"--{parameter.name.replace('_', '-')}"
         if isinstance(said, ArgumentInfo):
             said.metavar = parameter.name.upper()

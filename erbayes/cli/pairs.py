@@ -93,9 +93,9 @@ def check_pairs(inputs: One, minimum: Mapping[Any, float]) -> tuple[stopping.Che
     if at is None or list(minimum) != [eb.metrics.pairwise_precision.name]:
         raise DataError("pairs tell precision of links at a threshold: give --min-precision and --threshold")
     given = _read_edges(inputs)
-    found, alarms = _judge(eb.pairs.estimate, inputs.labels, given)
+    judged, alarms = _judge(eb.pairs.estimate, inputs.labels, given)
     (least,) = minimum.values()
-    return found.check(at, least, inputs.level), alarms, count_edges(given) | {"pairs": len(found.same)}
+    return judged.check(at, least, inputs.level), alarms, count_edges(given) | {"pairs": len(judged.same)}
 
 
 def _judge(work: Any, answers: Path, given: dict[str, Any]) -> tuple[Any, Alarms]:
@@ -178,8 +178,8 @@ def pairs_command(
     at = None if asked.threshold is None else read_thresholds(asked.threshold, "--threshold")
     work = eb.pairs.scored_edges if asked.of_edges else eb.pairs.estimate
     given = table.given()
-    found, alarms = _judge(work, answers, given)
+    judged, alarms = _judge(work, answers, given)
     if asked.picture is not None:
-        save_picture(eb.plots.calibration(found, level=asked.level), asked.picture)
-    read = count_edges(given) | {"pairs": len(found.same)}
-    printing.show(Answer(table=found.table(at, asked.level), alarms=alarms, read=read))
+        save_picture(eb.plots.calibration(judged, level=asked.level), asked.picture)
+    read = count_edges(given) | {"pairs": len(judged.same)}
+    printing.show(Answer(table=judged.table(at, asked.level), alarms=alarms, read=read))

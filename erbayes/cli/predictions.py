@@ -149,16 +149,16 @@ class ReadingOptions:
         return taken
 
     def read(
-        self, part: PredictionFile, what: str, sample: pd.Index | None = None, own: bool | None = None
+        self, part: PredictionFile, what: str, sample: pd.Index | None = None, alone: bool | None = None
     ) -> tuple[eb.Clustering, str]:
         """Read a prediction, with a sentence about what was read.
 
-        `sample`: some of its records; `own`: whether records without a cluster are clusters of their own, or
-        are left out.
+        `sample`: some of its records; `alone`: whether records without a cluster are clusters of one record,
+        or are left out.
         """
         taken = self.take(part, what, sample)
-        if own is not None and not taken.of_links:
-            taken = taken.fill(own)
+        if alone is not None and not taken.of_links:
+            taken = taken.fill(alone)
         return self.clustering_of(taken, part.path, CLUSTERS)
 
     def read_labels(

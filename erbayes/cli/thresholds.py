@@ -164,8 +164,8 @@ def thresholds_command(
     sentences.append(f"Bands of {100 * scored.level:g} % cover a metric at all thresholds at once.")
     about = count_read(curve.samples[0], **count_edges(given))
     spare = [*shown][:1:-1]  # a narrow terminal has room for the first metrics
-    found = Answer(table=table, sentences=sentences, alarms=alarms, read=about, shown=shown, spare=spare)
-    printing.show(found)
+    answer = Answer(table=table, sentences=sentences, alarms=alarms, read=about, shown=shown, spare=spare)
+    printing.show(answer)
     if picture is not None:
         save_picture(curve.plot(level=scored.level), picture)
 
