@@ -89,8 +89,6 @@ class WorstCases(Analysis):
 
 
 class EngineName(Enum):
-    """Engines of estimates."""
-
     CLOSED_FORM = "closed-form"
     BOOTSTRAP = "bootstrap"
     JACKKNIFE = "jackknife"
@@ -101,8 +99,6 @@ class EngineName(Enum):
 
 @panel("Metrics")
 class Engines(Analysis):
-    """Options of the engine."""
-
     engine: EngineName | None = option(
         "closed-form (the default), bootstrap, jackknife, size-model, pool, or advised, which says why.",
         metavar="ENGINE",
@@ -121,7 +117,6 @@ class Engines(Analysis):
         return None if self.engine in (None, EngineName.CLOSED_FORM) else "--engine"
 
     def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
-        """Run the engines, with the alarms that they have of their own."""
         if self.side_by_side:
             return _set_side_by_side(sample, metrics, inputs.level)
         name = self.engine or EngineName.CLOSED_FORM

@@ -26,8 +26,6 @@ SPARE = ("df", "ess_bulk", "r_hat", "kind", "se", "se_bound", "sd", "n_eff")
 
 
 class Format(Enum):
-    """Format of a printed table."""
-
     TABLE = "table"
     CSV = "csv"
     JSON = "json"

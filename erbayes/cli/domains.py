@@ -43,7 +43,6 @@ class Domains(Analysis):
 
     @property
     def column(self) -> str | None:
-        """Return the column of --by or --across."""
         return self.by or self.across
 
     def chosen_metrics(self, asked: MetricOptions) -> Metrics:
@@ -54,7 +53,6 @@ class Domains(Analysis):
 
     @property
     def links(self) -> eb.columns.Links:
-        """Return the links that count in a group."""
         return eb.columns.Links.SHARED if self.across is None else eb.columns.Links.ACROSS
 
     def of_scan(self, inputs: Inputs) -> dict[str, Any]:
@@ -67,7 +65,6 @@ class Domains(Analysis):
         return {"groups": eb.large.GroupSource(source, self.column)}
 
     def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
-        """Estimate metrics of all groups jointly."""
         by = self.estimate(inputs, sample, metrics)
         table = by.table(inputs.level, asked.kind)
         return Result(table, "closed-form", [*by.alarms(), *eb.alarms(sample, metrics, table)])
@@ -75,7 +72,6 @@ class Domains(Analysis):
     def estimate(
         self, inputs: One, sample: eb.Sample, metrics: Metrics
     ) -> eb.analysis.domains.estimates.ByDomain:
-        """Return the metrics of each group."""
         groups = self.groups(inputs, [sample.units])
         known = self.known(inputs, groups)
         return eb.by_domain(sample, groups, metrics, prediction=known.get(""), links=self.links)

@@ -17,8 +17,6 @@ from .tables import read_attributes, said_of
 
 
 class PlanName(Enum):
-    """Names of plans."""
-
     UNIFORM_RECORDS = "uniform-records"
     PREDICTED_LINKS = "predicted-links"
     ROOT_SIZE = "root-size"
@@ -31,10 +29,16 @@ class PlanName(Enum):
     PAIRS = "pairs"
 
 
-TAKES_CHANCES = {"mixture", "poisson", "pps", "predicted-clusters"}
-"""Plans that take the chances of another plan (--of)."""
-TAKES_VALUES = {"given-chances", "stratified"}
-"""Plans that take a value of every record (--values)."""
+PLAN_TAKES = {
+    PlanName.UNIFORM_RECORDS: ["top_up"],
+    PlanName.MIXTURE: ["share", "of"],
+    PlanName.POISSON: ["of"],
+    PlanName.PPS: ["of"],
+    PlanName.PREDICTED_CLUSTERS: ["of"],
+    PlanName.STRATIFIED: ["starts", "values"],
+    PlanName.GIVEN_CHANCES: ["values"],
+}
+"""Options of each plan. Those with values or starts need one of them."""
 
 
 @panel("What to draw")
@@ -66,21 +70,16 @@ class Planned:
     )
 
     def plan(self) -> plans.Plan:
-        """Return the plan that the options name."""
-        name = self.design.value
-        foreign = {
-            "--top-up": self.top_up is not None and name != "uniform-records",
-            "--of pairs": self.of is PlanName.PAIRS,
-            "--share": self.share is not None and name != "mixture",
-            "--of": self.of is not None and name not in TAKES_CHANCES,
-            "--starts": self.starts is not None and name != "stratified",
-            "--values": self.values is not None and (name not in TAKES_VALUES or self.starts is not None),
-        }
-        if options := [option for option, wrong in foreign.items() if wrong]:
-            raise DataError(f"--design {name} does not take {', '.join(options)}")
-        if name in TAKES_VALUES and self.values is None and self.starts is None:
-            either = "--values or --starts" if name == "stratified" else "--values"
-            raise DataError(f"--design {name} needs {either}")
+        name, takes = self.design.value, PLAN_TAKES.get(self.design, [])
+        given = [o for o in ("top_up", "share", "of", "starts", "values") if getattr(self, o) is not None]
+        foreign = [option for option in given if option not in takes]
+        foreign += ["of pairs"] if self.of is PlanName.PAIRS else []
+        foreign += ["values"] if {"starts", "values"} <= set(given) & set(takes) else []
+        if foreign:
+            options = ", ".join(f"--{option.replace('_', '-')}" for option in foreign)
+            raise DataError(f"--design {name} does not take {options}")
+        if "values" in takes and not {"starts", "values"} & set(given):
+            raise DataError(f"--design {name} needs --values{' or --starts' if 'starts' in takes else ''}")
         if self.top_up is not None:
             return plans.NewRecords()
         settings: dict[str, Any] = {}
@@ -92,7 +91,8 @@ class Planned:
             if not all(start.strip().isdecimal() for start in self.starts.split(",")):
                 raise DataError(f"--starts {self.starts}: write whole numbers with commas, such as 1,2,5")
             settings["starts"] = tuple(int(start) for start in self.starts.split(","))
-        plan: plans.Plan = plans.PLANS[name](**settings)
+        cls: Any = plans.PLANS[name]
+        plan: plans.Plan = cls(**settings)
         return plan
 
     def values_of_records(self) -> pd.Series | None:

@@ -68,19 +68,13 @@ def note_frame(units: eb.units.Units, name: str = "") -> None:
         message(f"note: {name}{facts}")
 
 
-def _describe_count(units: counted.Scanned) -> str:
-    """Text with the number of records that a scan counts."""
-    return f"{units.rows:,} records{'' if units.frame is None else ' of the frame'}"
-
-
 def _print_scan(units: counted.Scanned, path: Path, name: str = "") -> str:
     """Print what was scanned, and return its number of records with its columns."""
+    records = f"{units.rows:,} records{'' if units.frame is None else ' of the frame'}"
     clusters = "" if units.known is None else f", in {units.known.count.sum():,.0f} clusters"
-    message(
-        f"{name}{_describe_count(units)} scanned{clusters} ({in_words(units.columns, path)}); "
-        f"no duplicates among {units.checked}"
-    )
-    return f"{_describe_count(units)} ({in_words(units.columns, path)})"
+    columns = in_words(units.columns, path)
+    message(f"{name}{records} scanned{clusters} ({columns}); no duplicates among {units.checked}")
+    return f"{records} ({columns})"
 
 
 @panel("Files")
@@ -310,7 +304,6 @@ class Several(Inputs):
     stored: list[str] | None = stored_option(help="Table of a DuckDB database. Give it twice to compare two.")
 
     def parts(self) -> dict[str, PredictionFile]:
-        """Return the parts of the input that are predictions, by name."""
         tables: list[Any] = self.stored or [None]
         columns: list[Any] = self.cluster or [None]
         axes = (self.prediction, tables, columns)

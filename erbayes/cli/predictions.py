@@ -107,7 +107,6 @@ class ReadingOptions:
 
     @cached_property
     def listed(self) -> pd.Index | None:
-        """Return the ids of --records."""
         return None if self.links.records is None else read_ids(self.links.records, self.record)
 
     @cached_property
@@ -235,14 +234,11 @@ class ReadingOptions:
 
     @property
     def database(self) -> eb.large.DuckDB:
-        """Return the database that scans."""
         return eb.large.DuckDB(self.memory_limit)
 
 
 @panel("Files")
 class PredictionOptions:
-    """Options of one prediction."""
-
     prediction: Path = argument("Record and cluster of all records; or pairs, with --edges.")
     reading: ReadingOptions
     cluster: str | None = option("Cluster column of PREDICTION.", metavar="COLUMN")
@@ -250,7 +246,6 @@ class PredictionOptions:
 
     @property
     def part(self) -> PredictionFile:
-        """Return the prediction as part of the input."""
         return PredictionFile(self.prediction, self.stored, self.cluster)
 
     def parts(self) -> dict[str, PredictionFile]:

@@ -82,15 +82,12 @@ def show_cautions(labels: eb.labels.Labels) -> list[Sentence]:
 
 @panel("Output")
 class Formatted:
-    """Option of a table's format."""
-
     format: Format | None = option(
         "table (the default), csv, json or html; of a file by its ending.", "-f", metavar="FORMAT"
     )
 
     @property
     def chosen(self) -> Format:
-        """Return the format to print or write in."""
         return self.format or Format.TABLE
 
     @property

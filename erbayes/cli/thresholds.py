@@ -111,12 +111,10 @@ class Scored:
         return pd.Series(labels.clusters.take(labels.codes), labels.records), self.drawing.read(), []
 
     def thresholds(self) -> Any:
-        """Return the number of thresholds, or a list of them."""
         return int(self.at) if self.at.isdecimal() else read_thresholds(self.at, "--at")
 
 
 def read_thresholds(text: str, name: str) -> list[float]:
-    """Return thresholds with commas between them."""
     try:
         return [float(x) for x in text.strip(",").split(",")]
     except ValueError as error:
