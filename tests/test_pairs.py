@@ -353,7 +353,7 @@ class TestEstimates:
         pd.testing.assert_frame_equal(found.table(), without.table())
         bands = found.bands()
         assert bands.cannot_tell.sum() == 7 and bands.labelled.sum() == 53
-        (note,) = found.doubts()
+        (note,) = found.alarms()
         assert note.grade.value == "note" and note.startswith("7 of 60 answers are 'cannot tell'")
 
     @pytest.mark.parametrize(("false", "doubted"), [(0, False), (1, True), (7, True), (8, False)])
@@ -366,10 +366,10 @@ class TestEstimates:
         assert weight > drawn.pairs[~loose].iloc[0]
         with warnings.catch_warnings(record=True, action="always") as raised:
             found = eb.pairs.estimate(edges, drawn.assign(same=same), records=records)
-        assert [str(w.message) for w in raised] == [str(doubt) for doubt in found.doubts()]
+        assert [str(w.message) for w in raised] == [str(doubt) for doubt in found.alarms()]
         assert len(raised) == doubted
         if doubted:
-            (doubt,) = found.doubts()
+            (doubt,) = found.alarms()
             few = false // 2 + 1
             assert doubt.startswith(
                 f"Most pairs that are estimated to be right are so by {few} of {same.sum()} right answers, which "

@@ -99,7 +99,7 @@ def speaking(words: Mapping[Remedy, str]) -> Iterator[None]:
 
 
 def _in_words(remedies: Sequence[Remedy]) -> list[str]:
-    """Return remedies in the words of the door that the user came through."""
+    """Return remedies in the words of Python or of the shell, whichever the user speaks."""
     return [_WORDS.get().get(remedy, remedy.value) for remedy in remedies]
 
 

@@ -137,7 +137,7 @@ def compare_command(
     domains.refuse_idle()
     metrics = domains.chosen_metrics(asked)
     if inputs.of_clusters:
-        raise DataError(f"{inputs.labels}: {returned_answers.OWN}")
+        raise DataError(f"{inputs.labels}: {returned_answers.JUDGES_ITS_OWN}")
     helped.refuse_groups(domains.column)
     helped.refuse(inputs, asked)
     design = inputs.design()

@@ -271,7 +271,7 @@ class One(PredictionOptions, Inputs):
         """Make the sample of drawn predicted clusters, with a sentence about what was read."""
         if self.drawn_from is not None or self.frame is not None:
             option = "--drawn-from" if self.frame is None else "--frame"
-            raise DataError(f"{self.labels} takes no {option}: {returned_answers.OWN}")
+            raise DataError(f"{self.labels} takes no {option}: {returned_answers.JUDGES_ITS_OWN}")
         labels = returned.labels
         with self.reading.opened(self.part) as (prediction, read):
             units = returned.units(prediction, missing=self.missing)

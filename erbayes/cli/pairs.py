@@ -103,7 +103,7 @@ def _judge(work: Any, answers: Path, given: dict[str, Any]) -> tuple[Any, Alarms
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", eb.Alarm)  # which says the same in the words of Python
         judged = work(answers=_read_answers(answers), **given)
-    return judged, [say(doubt) for doubt in judged.doubts()]
+    return judged, [say(alarm) for alarm in judged.alarms()]
 
 
 def _make_tasks(drawn: pd.DataFrame) -> pd.DataFrame:

@@ -100,7 +100,7 @@ class Scored:
             returned = eb.labels.read_labels(self.labels)
             cautions = show_cautions(returned)
             if returned.of_clusters:
-                raise DataError(f"{self.labels}: {returned_answers.OWN}")
+                raise DataError(f"{self.labels}: {returned_answers.JUDGES_ITS_OWN}")
             if (both := read_both(returned)) is not None:
                 return *both, cautions
             free = isinstance(returned.folder.drawn.plan, plans.FREE)

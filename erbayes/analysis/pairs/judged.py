@@ -121,8 +121,8 @@ class _Judged(Tabled):
             reasons=(reason,),
         )
 
-    def doubts(self) -> list[Sentence]:
-        """Return sentences about answers that nobody could give, that contradict others, or weigh much."""
+    def alarms(self) -> list[Sentence]:
+        """Return sentences about answers that are undecided, that contradict others, or that weigh much."""
         sentences, same = list[Sentence](), self.same == 1
         if unknown := int(np.isnan(self.same).sum()):
             said = f"{unknown:,} of {len(same):,} answers are 'cannot tell'"
@@ -185,9 +185,9 @@ class _Judged(Tabled):
         wrong = (judged.floors[place] != read.band) | ((read.pairs > 0) & (pairs[place] != read.pairs))
         said = "are in another band, or one of another size: other edges, or bands of something else than"
         read.refuse(wrong, f"{said} {cls.banded}")
-        for doubt in judged.doubts():
-            if doubt.grade is not Grade.NOTE:
-                warnings.warn(doubt, Alarm, stacklevel=3)
+        for alarm in judged.alarms():
+            if alarm.grade is not Grade.NOTE:
+                warnings.warn(alarm, Alarm, stacklevel=3)
         return judged
 
 

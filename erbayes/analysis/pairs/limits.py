@@ -11,7 +11,9 @@ The limits of a sum are A - √Σ M_s²(μ_s - l_s)² and A + √Σ M_s²(u_s - 
 A - r B ± √(...) = 0, which is quadratic (method of variance estimates recovery). A stratum without an error
 keeps its uncertainty, which one effective sample size of all strata loses (see benchmarks/pairs.md).
 
-Sources: Zou and Donner (2008), Statistics in Medicine 27, 1693-1702 (sums). Donner and Zou (2012),
+References
+----------
+Zou and Donner (2008), Statistics in Medicine 27, 1693-1702 (sums). Donner and Zou (2012),
 Statistical Methods in Medical Research 21, 347-359 (ratios, and products by logarithms). Buonaccorsi (1987),
 The American Statistician 41, 215-218 (exact limits in a finite population). Cochran (1977), Sampling
 Techniques, chapter 6 (linearised standard errors).

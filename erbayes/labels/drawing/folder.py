@@ -23,7 +23,7 @@ from ..._internal.files import HIDDEN, NEW, OLD, refuse_output, writing
 from ..._internal.outside_json import read_object
 from ...units.ids import as_index, kind
 from .drawn import RecordDraws
-from .labelling_tasks import ASKED, as_sent, dealt, drawn_records
+from .labelling_tasks import FILLED, as_sent, dealt, drawn_records
 from .page import CLUSTER, DRAWN, labelling_page
 from .plans import GivenChances, PredictedClusters
 from .sheets import HAS_XLSX, read_sheet, write_sheet
@@ -128,7 +128,7 @@ def write_files(
     facts: Mapping[str, Any],
 ) -> None:
     """Write the files of a folder, whose tasks are in the `hands` of annotators."""
-    blank = [column for column in tasks.columns if column not in ASKED]
+    blank = [column for column in tasks.columns if column not in FILLED]
     write_sheet(drawn.table, new / DRAWS, ("record", "cluster"))
     values = {} if drawn.values is None else {"value": drawn.values.reindex(tasks["record"]).to_numpy()}
     write_sheet(tasks[blank].assign(**values), new / TASKS)
@@ -180,7 +180,7 @@ def read_folder(path: str | Path) -> Folder:
         values = pd.Series(shown.pop("value").to_numpy(), pd.Index(shown["record"]))
         values = values[~values.index.duplicated()]
         values = pd.to_numeric(values) if as_numbers else values
-    for name in ASKED:
+    for name in FILLED:
         shown[name] = ""
     fields = {"version", "fingerprint", "annotators", "types", "drawn", "blind"}
     stated = {name: value for name, value in about.items() if name not in fields}
@@ -282,7 +282,7 @@ def _list_answered(path: Path) -> list[str]:
             except DataError:
                 named.append(file.name)
                 continue
-            answered = sheet.columns.intersection([*ASKED, "note"])
+            answered = sheet.columns.intersection([*FILLED, "note"])
             if not (sheet[answered] != "").to_numpy().any():
                 continue
         named.append(file.name)

@@ -16,7 +16,7 @@ from .drawn import RecordDraws
 from .page import ANSWERS, CANDIDATE, CLUSTER, CONTROL, DRAWN, KEYS, SHOWN, WHY
 from .plans import PredictedClusters
 
-ASKED = ("same", "cannot_tell")
+FILLED = ("same", "cannot_tell")
 """The last columns of a table of tasks, which annotators fill."""
 RESERVED = frozenset([*KEYS, *ANSWERS, WHY, "value"])
 """Names that no column of attributes may have."""
@@ -105,7 +105,7 @@ def tasks(
     table = table.drop(columns=["order", "place"])
     if attributes is not None:
         table = _join_attributes(table, attributes)
-    for column in ASKED:
+    for column in FILLED:
         table[column] = ""
     return table
 

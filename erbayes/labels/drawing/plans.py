@@ -198,7 +198,10 @@ class LinkEnds(_WithReplacement):
 
     Pairwise precision is then a plain mean of numbers in [0, 1], and needs several times fewer labels than
     under uniform records. Recall is not identified, since records of predicted singletons are never drawn.
-    `Mixture` identifies both.
+
+    See Also
+    --------
+    Mixture : identifies precision and recall.
 
     Examples
     --------
@@ -379,10 +382,10 @@ class Poisson:
 
 @dataclass(frozen=True, slots=True)
 class Systematic:
-    """Plan: records without replacement, with probability proportional to a chance (PPS).
+    """Plan: systematic sampling with probability proportional to size (PPS), without replacement.
 
     Records are in random order, that of their keys. Points at equal distances from a random start choose n of
-    them (Hartley and Rao 1962). The probability of record i to be drawn is exactly n p_i.
+    them. The inclusion probability of record i is exactly n p_i.
 
     Parameters
     ----------
@@ -395,6 +398,10 @@ class Systematic:
     >>> drawn = draw({i: i // 2 for i in range(100)}, Systematic(Records()), n=10, seed=1)
     >>> drawn.table["record"].is_unique, drawn.table["probability"].unique().tolist()
     (True, [0.1])
+
+    References
+    ----------
+    Hartley and Rao (1962), Annals of Mathematical Statistics 33, 350-374.
     """
 
     of: Any = field(default_factory=RootSize)

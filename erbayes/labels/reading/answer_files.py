@@ -16,7 +16,7 @@ from ..._internal.errors import DataError, head
 from ...units.checks import are_written_otherwise
 from ...units.clustering import Clustering
 from ..drawing.folder import DECIDED, Folder, answer_files, read_folder
-from ..drawing.labelling_tasks import ASKED
+from ..drawing.labelling_tasks import FILLED
 from ..drawing.page import ADDED, CANDIDATE, CLUSTER, CONTROL, DRAWN, SECONDS, read_answers
 from ..drawing.sheets import read_sheet
 from .faults import Fault, Problems, State
@@ -27,7 +27,7 @@ MARKS = {"y": "y", "yes": "y", "n": "n", "no": "n"}
 """Answers in the column `same`, in small letters, and the mark of each."""
 DECIDES = frozenset({"", "no", "n", "false", "0"})
 """Contents of the column `cannot_tell`, in small letters, of an annotator who can."""
-ROWS = [*KEY, "where", "record", "role", *ASKED, SECONDS]
+ROWS = [*KEY, "where", "record", "role", *FILLED, SECONDS]
 """Columns of the table of rows, all of them text."""
 
 
@@ -96,9 +96,9 @@ def _read_files(folder: Folder, problems: Problems) -> pd.DataFrame:
             problems.note(Fault.UNREAD, pd.DataFrame({"where": [error.what]}))
             continue
         table = table.assign(file=file.name).reindex(columns=ROWS, fill_value="").astype(object)
-        for column in ASKED:
+        for column in FILLED:
             table[column] = [text.strip().lower() for text in table[column]]
-        begun = table["task"][(table[[*ASKED]] != "").any(axis=1)]
+        begun = table["task"][(table[[*FILLED]] != "").any(axis=1)]
         tables.append(table[table["task"].isin(begun)])
     return pd.concat(tables, ignore_index=True)
 
@@ -120,7 +120,7 @@ def _read_sheet_file(file: Path, blind: bool) -> pd.DataFrame:
             f"{file.name}: files with answers are sheet-NAME.csv, sheet-NAME.xlsx or saved by a page"
         )
     table = read_sheet(file)
-    if missing := [c for c in ("task", "record", "role", *ASKED) if c not in table.columns]:
+    if missing := [c for c in ("task", "record", "role", *FILLED) if c not in table.columns]:
         raise DataError(f"{file.name} has no column {head(missing, 9)}; it has {head(table.columns, 20)}")
     shown = table[table["role"].isin([CLUSTER, CANDIDATE])]
     if blind and len(shown) and name[1] != DECIDED:

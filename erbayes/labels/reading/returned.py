@@ -23,7 +23,7 @@ from ...units.units import Units
 from ..annotators.two_annotators import AnnotatorPair
 from ..drawing.drawn import RecordDraws
 from ..drawing.folder import DECIDED, Folder
-from ..drawing.labelling_tasks import ASKED, drawn_records
+from ..drawing.labelling_tasks import FILLED, drawn_records
 from ..drawing.page import KEYS, WHY
 from ..drawing.plans import PredictedClusters
 from ..drawing.sheets import HAS_XLSX, write_sheet
@@ -32,7 +32,9 @@ from .faults import State, refuse_harmful
 from .stars import Stars
 from .tallies import count_changes, count_states, list_disputed, tabulate_agreement, warn_unlooked
 
-OWN = "predicted clusters judge only the prediction that they were drawn from: draw records to judge others"
+JUDGES_ITS_OWN = (
+    "predicted clusters judge only the prediction that they were drawn from: draw records to judge others"
+)
 """Why another prediction is refused."""
 
 
@@ -151,7 +153,7 @@ class Labels:
         known = shown[["record"]].assign(
             entity=shown["record"].map(entity), cluster=shown["record"].map(cluster)
         )
-        return known.join(shown.drop(columns=[*KEYS, *ASKED, WHY], errors="ignore"))
+        return known.join(shown.drop(columns=[*KEYS, *FILLED, WHY], errors="ignore"))
 
     def agreement(self) -> pd.DataFrame:
         """Estimate the shares of `AnnotatorPair.agreement`, from tasks that two annotators answered."""
@@ -205,7 +207,7 @@ class Labels:
         labels, drawn = self.labels, self.folder.drawn
         if self.of_clusters:
             if drawn_from is not None:
-                raise DataError(OWN)
+                raise DataError(JUDGES_ITS_OWN)
             states = self.lost.set_axis(drawn.table["record"][self.lost.index])
         else:
             states = self.unresolved.set_index("record")["state"]

@@ -12,7 +12,7 @@ from ..._internal.arrays import FloatArray
 from ..._internal.errors import head
 from ..annotators.two_annotators import AnnotatorPair
 from ..drawing.folder import DECIDED
-from ..drawing.labelling_tasks import ASKED
+from ..drawing.labelling_tasks import FILLED
 from ..drawing.page import ADDED, CANDIDATE, CLUSTER, CONTROL, SECONDS
 from .faults import State, take_harmful
 
@@ -98,5 +98,5 @@ def list_disputed(problems: pd.DataFrame, tasks: pd.DataFrame, given: pd.DataFra
     keys = pd.MultiIndex.from_frame(table[["task", "record"]])
     for annotator, answers in given.groupby("annotator"):
         marks = answers.groupby(["task", "record"])["same"].agg(lambda x: "/".join(sorted(set(x))))
-        table.insert(list(table).index(ASKED[0]), f"answer of {annotator}", marks.reindex(keys).to_numpy())
+        table.insert(list(table).index(FILLED[0]), f"answer of {annotator}", marks.reindex(keys).to_numpy())
     return table.fillna("").reset_index(drop=True)
