@@ -40,7 +40,7 @@ def find_known(columns: Iterable[Any], meaning: str) -> list[Any]:
     return sorted((c for c in columns if plain(c) in known), key=lambda c: known.index(plain(c)))
 
 
-def join_source(source: pd.Series, ids: pd.Series) -> pd.Series:
+def join_ids(source: pd.Series, ids: pd.Series) -> pd.Series:
     """Return source and id of each record as one text, (rows,), and refuse sources in which `JOIN` occurs."""
     if (inside := source.str.contains(JOIN, regex=False)).any():
         raise DataError(

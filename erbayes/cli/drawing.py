@@ -135,8 +135,6 @@ class Shown:
     def __post_init__(self) -> None:
         if self.search is not None and self.attributes is None:
             raise DataError("--search needs --attributes, which it searches")
-        if self.controls is not None and not 0 < self.controls < 1:
-            raise DataError(f"--controls {self.controls:g}: it is a share of the tasks, between 0 and 1")
         if self.limit is not None and {self.candidates, self.looser, self.search} == {None}:
             raise DataError("--limit needs candidates: --search, --candidates or --looser")
 

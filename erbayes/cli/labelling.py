@@ -14,7 +14,7 @@ from .answers import Answer, Format, render_csv
 from .drawing import PlanName, Planned, Shown, refuse_strange_candidates
 from .lazily import answer_faults, calibration, files, folders, more, pd, plans, sheets
 from .options import REQUIRED, argument, command, files_of, flag, message, option
-from .pairs import draw_pairs
+from .pairs import write_pairs
 from .predictions import PredictionOptions
 from .printing import Formatted, show_cautions, show_labels, tabulate_labels
 from .remembered import CALL, remembered
@@ -56,7 +56,7 @@ def draw_command(
       erbayes draw --more 100 to-label
     """
     if planned.design is PlanName.PAIRS:
-        draw_pairs(inputs, planned, shown, replace_answers, folder)
+        write_pairs(inputs, planned, shown, replace_answers, folder)
         return
     older = None if planned.more is None else folders.read_folder(folder)
     if older is None:

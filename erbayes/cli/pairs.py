@@ -34,7 +34,7 @@ type Alarms = list[Sentence]
 QUESTION = "Are these two records the same person or thing?"
 
 
-def draw_pairs(
+def write_pairs(
     inputs: PredictionOptions, planned: Planned, shown: Shown, replace: bool, output: Path
 ) -> None:
     """Draw pairs of PREDICTION, which has edges, and write a table and a page for the annotator."""

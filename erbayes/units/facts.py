@@ -216,7 +216,7 @@ def join_source(source: pd.Series, column: pd.Series) -> pd.Series:
     """Return source and id as one text, (rows,), and refuse missing ones."""
     named = [(source, f"column {source.name!r} of sources"), (column, f"column {column.name!r}")]
     texts, ends = (ids(x, what).astype(str).to_series(index=column.index) for x, what in named)
-    return pd.Series(known_columns.join_source(texts, ends), name=column.name)
+    return pd.Series(known_columns.join_ids(texts, ends), name=column.name)
 
 
 def read_numbers(column: pd.Series) -> pd.Series | None:
