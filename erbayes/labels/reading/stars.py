@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -117,24 +116,16 @@ def read_stars(
 
     within = stars.assign(entity=entity[stars["sampled"]].to_numpy()).merge(members, on=["entity", "record"])
     twice = members[members["record"].duplicated(keep=False)]
-    flaws = {
+    flaws: dict[Any, pd.DataFrame] = {
         Flaw.CONTRADICTED: stars[stars["min"] < stars["max"]],
         Flaw.UNANSWERED: stars[stars["max"].isna()],
         Flaw.INTRANSITIVE: within[within["max"] == 0],
         Flaw.IN_TWO_ENTITIES: twice.rename(columns={"entity": "sampled"}),
         Flaw.NOT_SAMPLED: not_sampled,
     }
-    return Stars(members, pd.Index(entity[drawn]), _list_problems(flaws))
-
-
-def _list_problems(flaws: Mapping[Flaw, pd.DataFrame]) -> pd.DataFrame:
-    """Return the table of `Stars.problems` from the pairs with each flaw."""
-    listed = [
-        (*pair, flaw)
-        for flaw, rows in flaws.items()
-        for pair in rows[["sampled", "record"]].itertuples(index=False, name=None)
-    ]
-    return pd.DataFrame(listed, columns=["sampled", "record", "problem"], dtype=object)
+    listed = [rows[["sampled", "record"]].assign(problem=[flaw] * len(rows)) for flaw, rows in flaws.items()]
+    problems = pd.concat(listed, ignore_index=True).astype(object)
+    return Stars(members, pd.Index(entity[drawn]), problems)
 
 
 def _decide_matches(answers: pd.Series, name: str, threshold: float | None) -> pd.Series:
