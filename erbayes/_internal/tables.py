@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from .errors import DataError, Remedy, head
+from .arrays import IntArray
+from .errors import DataError, Remedy, head, refuse_cases
 
 INDEX = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
 """Names that pandas writes for an index without a name."""
@@ -79,6 +80,13 @@ def refuse_names(
         raise DataError(f"{what} has several columns {head(twice)}: rename all but one")
     if len(set(named)) < len(named):
         raise DataError(f"{what}: one column cannot serve twice: {head(named)}")
+
+
+def locate(listed: pd.Index, queries: pd.Index, are: str, of: int | None = None) -> IntArray:
+    """Return the position of each query, (n,), and refuse those that are not listed (see `refuse_cases`)."""
+    position = np.asarray(listed.get_indexer(queries))
+    refuse_cases(queries[position < 0].unique(), are, of=of)
+    return position
 
 
 def separator_hint(columns: Sequence[str]) -> str:

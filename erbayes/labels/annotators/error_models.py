@@ -16,6 +16,7 @@ from scipy.special import expit, logit
 
 from ..._internal.arrays import BoolArray, FloatArray, IntArray, Seed, generator
 from ..._internal.errors import DataError, need, need_object, refuse_cases
+from ..._internal.tables import locate
 from ...units.clustering import Clustering
 from ...units.units import Units, need_units
 from .rates import Rate, drawn, need_rate
@@ -328,10 +329,8 @@ def _mark_home(
     units: Units, labels: Clustering, covered: IntArray, piece: IntArray, mentions: pd.Index
 ) -> BoolArray:
     """True for the piece of the first sampled mention of each entity, (p,)."""
-    position = labels.records[covered].get_indexer(mentions)
-    unknown = mentions[position < 0]
-    refuse_cases(unknown, "mentions are not both labelled and predicted", of=len(position))
-    homes = piece[position]
+    are = "mentions are not both labelled and predicted"
+    homes = piece[locate(labels.records[covered], mentions, are, of=len(mentions))]
     homes = homes[np.unique(units.group[homes], return_index=True)[1]]
     without = np.setdiff1d(np.arange(len(units)), units.unit[homes])
     refuse_cases(units.ids[without], "labelled entities have no mention")

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..._internal.arrays import BoolArray, FloatArray, IntArray
 from ..._internal.errors import need, refuse_cases
-from ..._internal.tables import refuse_names
+from ..._internal.tables import locate, refuse_names
 from ...design import KnownWeights
 from ...design.sample import Sample
 from ...engine.closed_form import taylor
@@ -44,8 +44,7 @@ def answers(labels: Any, mentions: Any) -> pd.DataFrame:
     [[2, 1], [2, 2]]
     """
     labels, mentions = Clustering.of(labels, "labels"), ids(mentions, "mentions")
-    position = labels.records.get_indexer(mentions)
-    refuse_cases(mentions[position < 0], "mentions have no label", of=len(mentions))
+    position = locate(labels.records, mentions, "mentions have no label", of=len(mentions))
     refuse_cases(mentions[mentions.duplicated()], "mentions are listed twice")
     members = pd.DataFrame({"entity": labels.codes, "record": labels.records})
     entities = pd.DataFrame({"mention": mentions, "entity": labels.codes[position]})
@@ -85,14 +84,11 @@ class AnnotatorPair:
         """Make a pair from two tables of `answers`, and from the prediction that both started from."""
         prediction = Clustering.of(prediction, "prediction")
         mentions = _list_mentions(first, second)
-        position = prediction.records.get_indexer(mentions)
-        refuse_cases(mentions[position < 0], "mentions are not in the prediction")
-        home = prediction.codes[position]
+        home = prediction.codes[locate(prediction.records, mentions, "mentions are not in the prediction")]
         rows = _join_answers(first, second, mentions, home, prediction)
-        position = prediction.records.get_indexer(pd.Index(rows["record"]))
-        unknown = rows["record"][position < 0].tolist()
-        refuse_cases(unknown, "records of the answers are not in the prediction")
-        mention, cluster = mentions.get_indexer(pd.Index(rows["mention"])), prediction.codes[position]
+        are = "records of the answers are not in the prediction"
+        cluster = prediction.codes[locate(prediction.records, pd.Index(rows["record"]), are)]
+        mention = mentions.get_indexer(pd.Index(rows["mention"]))
         table = pd.DataFrame(
             {
                 "mention": mention,

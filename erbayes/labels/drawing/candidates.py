@@ -17,7 +17,7 @@ import pandas as pd
 
 from ..._internal.arrays import FloatArray, IntArray
 from ..._internal.errors import DataError, head, import_extra, need, refuse_cases, whole
-from ..._internal.tables import as_text, need_table, refuse_names, to_frame
+from ..._internal.tables import as_text, locate, need_table, refuse_names, to_frame
 from ...units.clustering import Clustering
 from ...units.ids import as_index, ids
 from .drawn import RecordDraws
@@ -61,9 +61,8 @@ def from_clustering(drawn: RecordDraws, looser: Any) -> pd.DataFrame:
     clustering = Clustering.of(looser, "looser clustering")
     queries = _queries(drawn)
     need_kind(clustering.records, queries, "records of the looser clustering")
-    position = clustering.records.get_indexer(queries)
-    missing = queries[position < 0]
-    refuse_cases(missing, "drawn records are missing in the looser clustering", of=len(queries))
+    are = "drawn records are missing in the looser clustering"
+    position = locate(clustering.records, queries, are, of=len(queries))
     homes = pd.DataFrame({"record": queries, "home": clustering.codes[position]})
     near = np.isin(clustering.codes, homes["home"])
     others = pd.DataFrame({"candidate": clustering.records[near], "home": clustering.codes[near]})

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..._internal.arrays import IntArray
 from ..._internal.errors import DataError, head, number, refuse_cases, whole
-from ..._internal.tables import refuse_names, separator_hint, to_frame
+from ..._internal.tables import locate, refuse_names, separator_hint, to_frame
 from ...units.ids import are_listed, as_index, ids, kind
 from .drawn import RecordDraws
 from .page import ANSWERS, CANDIDATE, CLUSTER, CONTROL, DRAWN, KEYS, SHOWN, WHY
@@ -206,10 +206,7 @@ def locate_rows(records: pd.Index, queries: pd.Index, what: str) -> IntArray:
     here = np.flatnonzero(are_listed(records, queries))
     listed = records[here]
     refuse_cases(listed[listed.duplicated()].unique(), f"{what} records have several rows of attributes")
-    position = listed.get_indexer(queries)
-    missing = queries[position < 0].unique()
-    refuse_cases(missing, f"{what} records have no attributes", of=queries.nunique())
-    return here[position]
+    return here[locate(listed, queries, f"{what} records have no attributes", of=queries.nunique())]
 
 
 def dealt(count: int, annotators: int = 1, overlap: float = 0.2, seed: int = 0) -> dict[str, list[int]]:

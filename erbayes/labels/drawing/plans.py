@@ -11,6 +11,7 @@ import pandas as pd
 
 from ..._internal.arrays import FloatArray, IntArray
 from ..._internal.errors import DataError, head, need, number, refuse_cases, whole
+from ..._internal.tables import locate
 from ...design import (
     ByPredictedSize,
     KnownChances,
@@ -58,8 +59,7 @@ class LabelledDraws:
     def units(self) -> pd.Index:
         """Return the entity of each draw, (n,)."""
         records = pd.Index(self.table["record"])
-        position = self.labels.records.get_indexer(records)
-        refuse_cases(records[position < 0].unique(), "drawn records have no label")
+        position = locate(self.labels.records, records, "drawn records have no label")
         return self.labels.clusters[self.labels.codes[position]]
 
 
