@@ -13,7 +13,17 @@ from .._internal.errors import DataError, Sentence, head
 from .._internal.policies import Missing
 from .designs import Drawing
 from .lazily import answer_faults, counted, files, large_files, pd, plans, readings, returned_answers
-from .options import argument, level_option, message, option, panel, refuse_same_file, stored_option, within
+from .options import (
+    argument,
+    entity_option,
+    level_option,
+    message,
+    option,
+    panel,
+    refuse_same_file,
+    stored_option,
+    within,
+)
 from .predictions import (
     CLUSTERS,
     LABELLED,
@@ -91,7 +101,7 @@ class Inputs:
     )
     reading: ReadingOptions
     cluster: str | list[str] | None = None
-    entity: str | None = option("Entity column of LABELS.", metavar="COLUMN")
+    entity: str | None = entity_option()
     missing: Missing = missing_option()
     frame: Path | None = option(
         "The records that existed when the labels were made, or an older prediction.",

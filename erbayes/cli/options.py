@@ -196,6 +196,8 @@ flag = partial(option, default=False)
 """An option without a value."""
 level_option = partial(option, "Level of the intervals, between 0 and 1.", default=0.95)
 """An option of the level of intervals."""
+entity_option = partial(option, "Entity column of LABELS.", metavar="COLUMN")
+"""An option that names the column of entities."""
 record_option = partial(option, "Record column, in each file that has records.", metavar="COLUMN")
 """An option that names the column of records."""
 

@@ -17,6 +17,7 @@ from .metric_options import MetricOptions, Minima
 from .options import (
     argument,
     command,
+    entity_option,
     file_option,
     level_option,
     message,
@@ -88,7 +89,7 @@ class Scored:
         "Number of thresholds, or thresholds with commas: 0,1.5 (one alone ends in a comma).", default="200"
     )
     drawing: Drawing
-    entity: str | None = option("Entity column of LABELS.")
+    entity: str | None = entity_option()
     level: float = level_option()
 
     def __post_init__(self) -> None:

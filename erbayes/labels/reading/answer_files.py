@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from ..._internal.errors import DataError, head
+from ..._internal.tables import NO, YES
 from ...units.checks import are_written_otherwise
 from ...units.clustering import Clustering
 from ..drawing.folder import DECIDED, Folder, answer_files, read_folder
@@ -23,9 +24,9 @@ from .faults import Fault, Problems, State
 from .returned import Labels
 from .verdicts import KEY, ShownTasks, TaskAnswers, occurs, reach_verdicts
 
-MARKS = {"y": "y", "yes": "y", "n": "n", "no": "n"}
+MARKS = dict.fromkeys(YES, "y") | dict.fromkeys(NO, "n")
 """Answers in the column `same`, in small letters, and the mark of each."""
-DECIDES = frozenset({"", "no", "n", "false", "0"})
+DECIDES = NO | {""}
 """Contents of the column `cannot_tell`, in small letters, of an annotator who can."""
 ROWS = [*KEY, "where", "record", "role", *FILLED, SECONDS]
 """Columns of the table of rows, all of them text."""
