@@ -13,9 +13,9 @@ MOST = 4
 NONE = "–"
 """The text of a missing number."""
 LONGEST = 40
-"""Number of characters of an id that are shown, so that its line can hold more than the id."""
+"""Number of characters of an id that are shown, so that its line has room for more."""
 UNCERTAINTIES = ("se", "se_bound", "sd")
-"""Columns that hold the uncertainty of the estimate."""
+"""Columns of the uncertainty of the estimate."""
 MEASURED = ("estimate", "lower", "upper")
 """Columns in the unit of the estimate. They have as many decimals as it has."""
 COUNTED = ("df", "n_eff", "ess_bulk")

@@ -38,7 +38,7 @@ BLANK = re.compile(r"Unnamed: \d+|\s+(\.\d+)?")
 MEMORY = Path("/dev/shm")
 """A folder of regular files among the devices."""
 HIDDEN = ".erbayes-"
-"""The beginning of the names of folders in which outputs are made, beside the output."""
+"""The beginning of the names of folders in which outputs are made, next to the output."""
 NEW, OLD = "new", "old"
 """Names in such a folder of what is being made, and of what it replaces."""
 HEADER = 2**16

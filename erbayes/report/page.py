@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 MOST = 12
 """Number of units whose influence is shown, as many as a reader takes in at a glance."""
 ROUNDING = 1e-9
-"""Influence of a unit below which it holds rounding only."""
+"""Influence of a unit below which it is rounding error."""
 LONG = 8
 """Number of metrics from which the table has headings."""
 ROLES = {
@@ -72,7 +72,7 @@ DRAWN = {
 COLUMNS = ["record", "entity", "cluster"]
 """Columns of a table of records. All others are attributes."""
 ATTRIBUTES = 6
-"""Number of attributes of a record that are shown, as many short texts as a line holds."""
+"""Number of attributes of a record that are shown, as many short texts as fit on a line."""
 
 Result = Normal | Draws
 
@@ -273,7 +273,7 @@ def _group_alarms(sentences: Sequence[Sentence]) -> list[dict[str, Any]]:
 def _describe_draws(sample: Sample) -> str:
     """Return how draws were made, as the end of a sentence."""
     design: Any = sample.design
-    # wrappers, such as Responding, hold the design by which draws were made
+    # wrappers, such as Responding, contain the design by which draws were made
     while type(design) not in DRAWN and hasattr(design, "design"):
         design = design.design
     how = DRAWN.get(type(design), f"draws were made at random by the design {type(design).__name__}")

@@ -71,7 +71,7 @@ class PairStrata:
         counts = np.stack([self.pairs, self.labelled, self.right], axis=1).astype(np.int64).tolist()
         ends = [(find_fewest(M, n, y, tail), M - find_fewest(M, n, n - y, tail)) for M, n, y in counts]
         lower, upper = np.array(ends).T / self.pairs
-        # the share may lie between two numbers of pairs, which intervals of a low level would leave out
+        # the share may be between two numbers of pairs, which intervals of a low level would leave out
         return np.stack([np.minimum(lower, self.share), np.maximum(upper, self.share)])
 
     def variance(self) -> FloatArray:

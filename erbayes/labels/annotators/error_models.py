@@ -218,7 +218,7 @@ def restore(units: Units, model: Annotator, rng: Seed = None, home: BoolArray | 
     n = np.maximum(units.n - foreign, home.astype(float))
     pieces = np.arange(len(n))
     sources = np.repeat(pieces, copies)
-    # a missed piece lies in a predicted cluster that no label touches, which has no number yet
+    # a missed piece is in a predicted cluster that no label touches, which has no number yet
     new_clusters = np.max(units.cluster, initial=0) + 1 + np.arange(len(sources))
     return _replace_pieces(
         units,

@@ -28,7 +28,7 @@ COLUMNS = ["record", "candidate", "score", "why"]
 CELLS = 4_000_000
 """Pairs of a drawn record and a row of the table that are scored at once."""
 STOCK = 200_000
-"""Rows of a sample of the table, at most, in which rare values are told from common ones."""
+"""Rows of a sample of the table, at most, by which rarity of values is estimated."""
 CHANCE = 2**32 - 2
 """Stream of random numbers for the order of candidates of equal score, which no stratum's number reaches."""
 POWER = 3
@@ -288,7 +288,7 @@ class _Texts:
     def _weigh_similarity(self, percent: IntArray) -> FloatArray:
         """Return s³ log(1/q) of each text, (texts,), from its similarity s to a drawn one in percent."""
         counts = np.bincount(self._stock[self._stock >= 0], minlength=len(self._texts))
-        # as in inverse document frequency: a similarity that many values of the sample reach tells little
+        # as in inverse document frequency: a similarity that many sampled values reach has little weight
         as_similar = np.bincount(percent, counts, minlength=101)[::-1].cumsum()[::-1]
         rarity = np.log(len(self._stock) / np.maximum(as_similar, 1))
         return np.asarray(((np.arange(101) / 100) ** POWER * rarity)[percent])

@@ -243,7 +243,7 @@ def _make_classes(table: pd.DataFrame, begun: BoolArray, resolved: BoolArray, gi
     group = np.zeros(len(table), dtype=np.int64)
     if "stratum" in table:
         group = pd.factorize(table["stratum"])[0]
-    # annotators may have got to different tasks, so that classes lie within runs of tasks as well, in each
+    # annotators may have got to different tasks, so that classes are within runs of tasks as well, in each
     # of which about one share of the tasks was begun
     if not begun.all():
         runs = _number_runs(table, group, resolved)

@@ -31,7 +31,7 @@ from .sheets import HAS_XLSX, read_sheet, write_sheet
 VERSION = 1
 """The version of the folder."""
 IDS = ("record", "cluster")
-"""Columns of the draws that hold ids."""
+"""Columns of ids in the table of draws."""
 FACTS, DRAWS, TASKS = "drawn.json", "drawn.csv", "tasks.csv"
 """Files of the draw."""
 UNHASHED = frozenset({"fingerprint", "date", "erbayes"})

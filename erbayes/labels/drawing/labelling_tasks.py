@@ -168,7 +168,7 @@ def as_sent(tasks: pd.DataFrame, seed: int, blind: bool) -> pd.DataFrame:
     chance = np.random.default_rng([seed, SHUFFLED]).random(len(tasks))
     order = np.lexsort((np.where(drawn, -1.0, chance), tasks["task"]))
     sent = tasks.assign(role=tasks["role"].where(drawn, SHOWN)).iloc[order]
-    # the reason for a candidate would tell that it is one
+    # the reason for a candidate would show that it is one
     return sent.drop(columns=WHY, errors="ignore").reset_index(drop=True)
 
 

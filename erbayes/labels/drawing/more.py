@@ -51,7 +51,7 @@ def add_draws(folder: Folder, drawn: RecordDraws, tasks: pd.DataFrame, facts: Ma
             hands[name] += [last + number for number in numbers]
     refuse_folder(folder.path, replace=True)
     old_rows, rows = (table[KEYS].astype(str) for table in (folder.tasks, tasks[tasks["task"] <= last]))
-    if not rows.equals(old_rows):  # as controls are dealt among the tasks that are there
+    if not rows.equals(old_rows):  # as controls are drawn from the tasks that are there
         tasks = pd.concat([folder.tasks, added], ignore_index=True)
     with replacing_folder(folder.path) as path:
         write_files(path, drawn, tasks, hands, folder.blind, {**facts, "overlap": overlap})

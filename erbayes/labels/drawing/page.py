@@ -31,7 +31,7 @@ DRAWN, CLUSTER, CANDIDATE, ADDED = "drawn", "cluster", "candidate", "added"
 CONTROL = "control"
 """The role of a stranger that is put into a task to test the annotator. The page shows it as `cluster`."""
 SHOWN = "shown"
-"""The role of all records but the drawn one in a blind task, which does not tell where they are from."""
+"""The role of all records but the drawn one in a blind task, which hides where they are from."""
 KEYS = ["task", "record", "role"]
 """Columns that every table of tasks has."""
 WHY = "why"

@@ -78,10 +78,10 @@ class Plan(Protocol):
 
 @runtime_checkable
 class PlanBySize(Protocol):
-    """A plan under which the chance of a record depends on the size of its predicted cluster alone."""
+    """A plan whose selection probability of a record depends on the size of its predicted cluster alone."""
 
     def column(self, known: KnownTotals) -> ClusterSum:
-        """Return the column whose φ is the chance of a record, up to a factor."""
+        """Return the column whose φ is the selection probability of a record, up to a factor."""
 
 
 class _WithReplacement:
@@ -136,14 +136,14 @@ def _order_members(source: Source, clusters: pd.Series, seed: int) -> pd.DataFra
 
 
 def chances(plan: PlanBySize, known: KnownTotals) -> Chance:
-    """Return the chance of each record at one draw, by the size of its predicted cluster."""
+    """Return the selection probability of each record, by the size of its predicted cluster."""
     column = plan.column(known)
     total = need_positive_total(column, known)
     return lambda rows: np.asarray(column.phi(rows["size"].to_numpy(dtype=float)) / total)
 
 
 def need_positive_total(column: ClusterSum, known: KnownTotals) -> float:
-    """Return the known total of the chances of all records, and refuse one of 0."""
+    """Return the known total of a column of selection probabilities, and refuse one of 0."""
     total = known.total(column)
     if not total > 0:
         raise DataError(
@@ -217,7 +217,9 @@ class LinkEnds(_WithReplacement):
 
 @dataclass(frozen=True, slots=True)
 class RootSize(_WithReplacement):
-    """Plan: records with chance p_i ∝ √m_i, with replacement: a safe choice for precision and recall.
+    """Plan: records with selection probability p_i ∝ √m_i, with replacement.
+
+    It is a safe choice for precision and recall.
 
     Examples
     --------
@@ -240,7 +242,7 @@ class Mixture(_WithReplacement):
     alpha : float in (0, 1)
         Share of uniform records. Weights are then at most 1/α times those of uniform records.
     of : plan by size
-        The other plan, with chances q_i. By default `LinkEnds()`.
+        The other plan, with selection probabilities q_i. By default `LinkEnds()`.
 
     Examples
     --------
@@ -265,7 +267,7 @@ class Mixture(_WithReplacement):
 
 
 def need_by_size(plan: Any) -> None:
-    """Refuse anything but an object of a plan under which the chance depends on predicted size alone."""
+    """Refuse anything but an object of a plan by predicted size alone."""
     if isinstance(plan, type) or not isinstance(plan, PlanBySize):
         raise DataError(
             f"of must be a plan whose chances depend on predicted size, such as LinkEnds(), not {plan!r}"
@@ -274,10 +276,10 @@ def need_by_size(plan: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class GivenChances:
-    """Plan: records with chances of your own, with replacement.
+    """Plan: records with selection probabilities of your own, with replacement.
 
-    The chance of each record, up to a factor, is its value: `draw(prediction, GivenChances(), n, seed,
-    values=chances)`. All must be above 0, since estimates do not cover entities that cannot be drawn.
+    The value of each record is its selection probability, up to a factor: `draw(prediction, GivenChances(),
+    n, seed, values=chances)`. All must be above 0, since estimates exclude entities that cannot be drawn.
 
     Examples
     --------
@@ -305,7 +307,7 @@ class GivenChances:
 def _draw_by_value(
     plan: Any, source: Source, n: int, seed: int, check: Callable[[Any], FloatArray] = np.asarray
 ) -> pd.DataFrame:
-    """Return n independent draws with chances proportional to the values of records, which are checked."""
+    """Return n independent draws with probabilities proportional to the values of records, checked."""
     counts = ordered_counts(source, seed)
     total = float(check(need_values(counts, plan)) @ counts["records"].to_numpy())
     points = np.random.default_rng(seed).random(n)
@@ -354,7 +356,7 @@ class Poisson:
     Parameters
     ----------
     of : plan by size
-        The plan whose chances p_i are used. By default `Records()`.
+        The plan whose selection probabilities p_i are used. By default `Records()`.
 
     Examples
     --------
@@ -390,7 +392,7 @@ class Systematic:
     Parameters
     ----------
     of : plan by size
-        The plan whose chances p_i are used. By default `RootSize()`.
+        The plan whose selection probabilities p_i are used. By default `RootSize()`.
 
     Examples
     --------
@@ -556,9 +558,9 @@ class PredictedClusters:
     Parameters
     ----------
     of : plan by size, optional
-        The probability of a cluster is proportional to the sum of these chances over its records: `Records()`
-        for its size, `LinkEnds()` for its links. A cluster whose probability would exceed 1 is certain. By
-        default clusters are uniform.
+        The inclusion probability of a cluster is proportional to the sum of the plan's selection
+        probabilities over its records: `Records()` for its size, `LinkEnds()` for its links. A cluster whose
+        probability would exceed 1 is certain. By default clusters are uniform.
 
     Examples
     --------
@@ -646,7 +648,7 @@ PLANS = {
 WRITTEN = PLANS | {"new-records": NewRecords}
 """Plans that a folder may have. That of a top-up is none of `PLANS`, since nobody chooses it alone."""
 FREE = (Records, NewRecords, GivenChances)
-"""Plans whose chances do not depend on predicted clusters."""
+"""Plans whose selection probabilities do not depend on predicted clusters."""
 
 
 def to_plain(plan: Any) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class Source(Protocol):
 
 def text_of(id: Any) -> bytes:
     """Return the text of an id in UTF-8, of which keys are made."""
-    # ids from damaged files may hold lone surrogates, which UTF-8 alone refuses
+    # ids from damaged files may have lone surrogates, which UTF-8 alone refuses
     return str(id).encode("utf-8", "surrogatepass")
 
 
@@ -82,7 +82,7 @@ def keys_of(records: Any, seed: int) -> Keys:
     start = f"{seed}:".encode()
     # an Index of strings is slow to walk
     listed = records.tolist() if hasattr(records, "tolist") else records
-    # databases have MD5 too, so that a seed draws the same records wherever they lie; nothing is secret here
+    # databases have MD5 too, so that a seed draws the same records in all of them; nothing is secret here
     digests = b"".join(
         # `text_of`, without a call for each of many ids
         [md5(start + str(r).encode("utf-8", "surrogatepass"), usedforsecurity=False).digest() for r in listed]
