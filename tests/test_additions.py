@@ -23,8 +23,8 @@ from erbayes import metrics as m
 from erbayes.analysis import sensitivity
 from erbayes.analysis.planning import forecast
 from erbayes.auxiliary import two_phases
-from erbayes.cli.asked import Asked, KindName
 from erbayes.cli.designs import DesignName
+from erbayes.cli.metric_options import KindName, MetricOptions
 from erbayes.design import calibration, nonresponse
 from erbayes.labels import Poisson, Records
 from erbayes.metrics import intervals
@@ -137,7 +137,7 @@ DRAWN_BY = {
     eb.design.BySize: "draws of entities, which a prediction does not hold",
     eb.Stratified: "draws of entities, which a prediction does not hold",
     eb.design.Calibrated: "another design",
-    eb.design.Responding: "another design, by Drawn.design(labels, unresolved=...)",
+    eb.design.Responding: "another design, by RecordDraws.design(labels, unresolved=...)",
 }
 RESAMPLED = set(DESIGNS) - {
     eb.DistinctEntities,
@@ -475,7 +475,9 @@ class TestKind:
         assert name in page("intervals.md") and name in page("guide/api.md")
 
     def test_has_a_value_of_the_option_or_needs_draws(self, kind):
-        in_shell = type(kind) in {type(Asked.kind.fget(SimpleNamespace(interval=name))) for name in KindName}
+        in_shell = type(kind) in {
+            type(MetricOptions.kind.fget(SimpleNamespace(interval=name))) for name in KindName
+        }
         assert in_shell == kind.suits(RESULTS["Normal"])
 
 

@@ -3,6 +3,7 @@
 import copy
 import itertools
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -14,7 +15,7 @@ import erbayes as eb
 from erbayes import metrics as m
 from erbayes._internal.errors import Grade, Remedy, Sentence, grade_of
 from erbayes.cli import app
-from erbayes.cli.options import REMEDIES
+from erbayes.cli.remedies import REMEDIES
 from erbayes.design.calibration import links_expected_beyond
 from erbayes.metrics.columns import PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS
 from erbayes.units.units import KnownTotals
@@ -189,6 +190,7 @@ def test_labels_that_make_numbers_wrong_are_faults():
 def test_every_remedy_has_words_of_the_shell_without_python():
     for remedy in Remedy:
         assert not any(word in REMEDIES[remedy] for word in ("draws=", "()", "sampling.", "DistinctEntities"))
+        assert not re.search(r"(?<!span)=|Missing\.|\.\.\.", REMEDIES[remedy])
 
 
 def test_the_shell_prints_grades_and_its_own_words(tmp_path, monkeypatch):

@@ -77,7 +77,7 @@ def make_recall() -> pd.DataFrame:
 
 
 @cache
-def make_drawn() -> labels.Drawn:
+def make_drawn() -> labels.RecordDraws:
     return labels.draw(PREDICTION, Records(), n=4, seed=1)
 
 
@@ -99,9 +99,9 @@ def make_neighbours() -> pd.DataFrame:
     return pd.DataFrame({"left": range(N - 1), "right": range(1, N), "score": 1.0})
 
 
-def make_two() -> labels.Pair:
+def make_two() -> labels.AnnotatorPair:
     answers = (labels.answers(of, [2]) for of in ({1: "x", 2: "x", 3: "y"}, {1: "x", 2: "y", 3: "y"}))
-    return labels.Pair.of(*answers, {1: "a", 2: "a", 3: "b"})
+    return labels.AnnotatorPair.of(*answers, {1: "a", 2: "a", 3: "b"})
 
 
 def make_unresolved() -> eb.Sample:
@@ -287,11 +287,11 @@ OTHERS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
         lambda: make_labels().summary(),
         "annotator, tasks, answered, cannot tell, incomplete, unanswered",
     ),
-    "Pair.counts": (
+    "AnnotatorPair.counts": (
         lambda: make_two().counts(),
         "both first second blocks_both blocks_first blocks_second cases",
     ),
-    "Pair.disagreements": (
+    "AnnotatorPair.disagreements": (
         lambda: make_two().disagreements(),
         "mention cluster kind records links examples",
     ),
@@ -316,7 +316,7 @@ OTHERS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
         "given family born city email phone person",
     ),
     "draw": (
-        lambda: eb.pairs.draw(make_edges(), 4, records=list("abcdefg"), seed=1, bands=2),
+        lambda: eb.pairs.draw_pairs(make_edges(), 4, records=list("abcdefg"), seed=1, bands=2),
         "left right band pairs same",
     ),
     "features": (lambda: causes.features(sample()), "records pieces largest_cluster"),

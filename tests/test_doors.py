@@ -145,7 +145,7 @@ def test_a_shared_id_for_none_is_refused_at_every_door(source, id, tmp_path):
     told = r"cluster ids of the .*: 2 of 4 records have .*, which stands for no cluster, .* with 1 link: "
     with pytest.raises(eb.DataError, match=told) as in_memory:
         eb.measure(frame, LABELS)
-    assert str(in_memory.value).endswith("use Clustering.of(memberships, any_id=True)")
+    assert str(in_memory.value).endswith("Clustering.of(memberships, any_id=True)")
     opened = SOURCES[source](frame, tmp_path)
     with pytest.raises(eb.DataError, match=told) as scanned:
         scan(opened, LABELS, Columns("record", "cluster"))
@@ -306,7 +306,7 @@ def test_pairs_alone_refuse_to_leave_out_records_that_are_in_no_pair(pairs):
         with pytest.raises(eb.DataError, match="pairs do not name records that are linked to none") as error:
             eb.estimate(alone, labels, design, recall, missing=policy)
         listed, singletons = str(error.value).split("list all records, ")[1].split("; or, ")
-        assert listed == "Clustering.from_pairs(pairs, records=all)"
+        assert listed == "Clustering.from_pairs(pairs, records=ids)"
         assert singletons.endswith("missing=Missing.SINGLETON") and "OMIT" not in str(error.value)
         with pytest.raises(eb.DataError, match="pairs do not name"):
             eb.auxiliary.Second.of(alone, labels, whole, name="whole", missing=policy)

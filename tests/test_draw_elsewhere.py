@@ -365,7 +365,7 @@ def test_draws_estimate_the_file_that_they_are_from(plan, tmp_path):
             [("a", "x"), ("a", "x")],
             "1 duplicates, such as 'a', among all records of the 1 drawn clusters and one in 64",
         ),
-        ([], "the prediction holds no record"),
+        ([], "the prediction has no record"),
     ],
 )
 def test_what_a_scan_refuses(rows, message, tmp_path):

@@ -48,7 +48,9 @@ def test_every_sequence_of_draws_counts_up_to_the_first_record_that_is_not_begun
     drawn = sa.draw({1: "a", 2: "a", 3: "a"}, sa.Records(), n=5, seed=1)
     table, true = drawn.table, pd.Series({1: 10, 2: 20, 3: 30})
     for sequence in product((1, 2, 3), repeat=5):
-        drawn = sa.Drawn(table.assign(record=sequence), drawn.plan, 5, 1, drawn.known, "", drawn.members)
+        drawn = sa.RecordDraws(
+            table.assign(record=sequence), drawn.plan, 5, 1, drawn.known, "", drawn.members
+        )
         met = list(dict.fromkeys(sequence))
         for tasks in range(1, len(met) + 1):
             seen = []

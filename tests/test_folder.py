@@ -1058,7 +1058,7 @@ def test_brackets_within_brackets_and_tasks_that_do_not_exist_are_refused(tmp_pa
         ):
             read_labels(tmp_path / "f")
         with pytest.raises(DataError, match="cannot read the description of draws: it has brackets"):
-            sampling.Drawn.from_json(text, pd.DataFrame())
+            sampling.RecordDraws.from_json(text, pd.DataFrame())
     (tmp_path / "f" / "drawn.json").write_text("[]")
     with pytest.raises(DataError, match=r"drawn\.json: it is list, and no object in braces"):
         read_labels(tmp_path / "f")

@@ -268,10 +268,10 @@ REFUSED = {
     "no annotator": (lambda: labelling.annotators.error_models.mislabel(SAMPLE.units, None), "a model of errors is an Annotator, such as .*, not None"),
     "a class of annotators": (lambda: labelling.annotators.error_models.restore(SAMPLE.units, labelling.Annotator), "a model of errors is an Annotator, such as .*, not the class Annotator"),
     "answers on one mention": (lambda: labelling.answers(L, "r1"), "mentions must be several ids, not 'r1' alone"),
-    "no answers": (lambda: labelling.Pair.of(None, None, P), "answers are a DataFrame, as answers.. gives it, not None"),
+    "no answers": (lambda: labelling.AnnotatorPair.of(None, None, P), "answers are a DataFrame, as answers.. gives it, not None"),
     "a count of nan": (lambda: labelling.annotators.rates.Recaptured(np.nan, 2, 3), "counts must be 0 or more and finite"),
     "a prior of nan": (lambda: labelling.annotators.rates.Recaptured(1, 2, 3, prior=(1, np.nan, 1)), "prior masses must be above 0 and finite"),
-    "answers of other columns": (lambda: labelling.Pair.of(L.to_frame("e"), L.to_frame("e"), P), "a table of answers has no column .mention., .record."),
+    "answers of other columns": (lambda: labelling.AnnotatorPair.of(L.to_frame("e"), L.to_frame("e"), P), "a table of answers has no column .mention., .record."),
     # results side by side
     **{
         f"results in {what}": (partial(side_by_side, results), f"give a Sample, or a mapping from names to results, .*, not {kind}$")

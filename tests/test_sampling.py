@@ -356,7 +356,7 @@ def designed(plan, records, probability, **columns):
         | {"probability": probability}
         | columns
     )
-    drawn = sa.Drawn(table, plan, len(records), 0, known(), "")
+    drawn = sa.RecordDraws(table, plan, len(records), 0, known(), "")
     labels = LABELS[LABELS.isin(LABELS[records])]
     values = values_of(plan)
     values = None if values is None else {r: values[r] for r in labels.index}
@@ -520,7 +520,7 @@ def test_ends_of_links_identify_all_if_no_cluster_is_a_singleton():
 
 def test_a_mixture_identifies_all():
     labels = {r: e for r, e in TRUE.items() if e in "xyv"}
-    drawn = sa.Drawn(
+    drawn = sa.RecordDraws(
         pd.DataFrame({"record": [1, 4, 8], "cluster": ["a", "b", "d"], "size": [2, 3, 2], "probability": [0.1] * 3}),
         sa.Mixture(0.1), 3, 0, known(), "",
     )  # fmt: skip
@@ -569,7 +569,7 @@ def test_what_was_drawn_is_read_back(plan):
     values = values_of(plan)
     drawn = sa.draw(PRED, plan, 5, 3, values=values)
     text = drawn.to_json()
-    again = sa.Drawn.from_json(text, drawn.table, drawn.members)
+    again = sa.RecordDraws.from_json(text, drawn.table, drawn.members)
     assert again.plan == plan and again.to_json() == text
     assert (again.n, again.seed, again.records, again.fingerprint) == (5, 3, 9, drawn.fingerprint)
     assert json.loads(text)["sizes"] == {"1": 2, "2": 2, "3": 1}
@@ -608,7 +608,7 @@ def test_every_plan_has_a_name():
         (lambda: sa.draw(PRED, "uniform", 5, 1), "a plan is an object such as LinkEnds"),
         (lambda: sa.draw(PRED, sa.Records(), 0, 1), "n must be a whole number, 1 or more"),
         (lambda: sa.draw(PRED, sa.Records(), 5, -1), "seed must be a whole number, 0 or more"),
-        (lambda: sa.draw({}, sa.Records(), 5, 1), "the prediction holds no record"),
+        (lambda: sa.draw({}, sa.Records(), 5, 1), "the prediction has no record"),
         (lambda: sa.draw({1: 1, 2: 2}, sa.LinkEnds(), 5, 1), "the total of 'predicted_links' is 0 in this prediction"),
         (lambda: sa.draw(PRED, sa.GivenProbabilities(), 5, 1), "GivenProbabilities needs a value of every record"),
         (lambda: sa.draw(PRED, sa.GivenProbabilities(), 5, 1, values={1: 1}), "8 of 9 records have no value, such as 2, 3, 4"),
@@ -629,8 +629,8 @@ def test_every_plan_has_a_name():
         (lambda: sa.draw(PRED, sa.PredictedClusters(sa.LinkEnds()), 4, 1), "of 3 predicted clusters with a chance"),
         (lambda: sa.draw(PRED, sa.Poisson(), 1, 4), "no record was drawn: 1 were expected"),
         (lambda: sa.draw(PRED, sa.Records(), 3, 1).design({1: "x"}), "drawn records have no label"),
-        (lambda: sa.Drawn.from_json("{}", pd.DataFrame()), "this is no description of draws: KeyError"),
-        (lambda: sa.Drawn.from_json("[1]", pd.DataFrame()), "it is list, and no object in braces"),
+        (lambda: sa.RecordDraws.from_json("{}", pd.DataFrame()), "this is no description of draws: KeyError"),
+        (lambda: sa.RecordDraws.from_json("[1]", pd.DataFrame()), "it is list, and no object in braces"),
         (lambda: from_plain({"name": "magic"}), "no plan of erbayes.labels is written as"),
         (lambda: to_plain(object()), "only the plans of erbayes.labels can be written, not object"),
         (lambda: eb.design.Pooled([]), "parts must be a list of designs, one or more"),

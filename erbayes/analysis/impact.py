@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
-from .._internal.digits import text
+from .._internal.digits import format_number
 from .._internal.errors import DataError, Sentence
 from .._internal.policies import Missing
 from ..design.contract import Design
@@ -127,14 +127,16 @@ class Impact(Tabled):
 def _describe(row: pd.Series) -> str:
     """Return the sentence about a row of `Impact.table`."""
     about = f"{row['statistic']}{f' of {row["domain"]}' if 'domain' in row else ''}"
-    said, true, lower, upper = (text(row[name]) for name in ("predicted", "estimate", "lower", "upper"))
+    said, true, lower, upper = (
+        format_number(row[name]) for name in ("predicted", "estimate", "lower", "upper")
+    )
     if np.isnan(row["lower"]):
         return f"{about}: the clusters say {said}, and the labels do not tell the truth: {row['reason']}."
     start = f"{about}: the clusters say {said}, and the truth is about {true} ({lower} to {upper})"
     if row["least"] <= 0 <= row["most"]:
         return f"{start}, so that the labels do not show this number to be wrong."
     if not row["lower"] > 0:
-        return f"{start}, so that the clusters are wrong by {text(row['difference'])}."
+        return f"{start}, so that the clusters are wrong by {format_number(row['difference'])}."
     ends = sorted(abs(row["predicted"] / row[end] - 1) for end in ("lower", "upper"))
     error = row["predicted"] / row["estimate"] - 1
     return (

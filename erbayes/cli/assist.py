@@ -11,11 +11,11 @@ import erbayes as eb
 
 from .._internal.errors import DataError, Remedy, head, speaking
 from .analyses import Analysis, Result
-from .asked import Asked, Metrics
 from .inputs import Inputs, One, stem
-from .lazily import counted, disk
+from .lazily import counted, files
+from .metric_options import MetricOptions, Metrics
 from .options import message, option, panel, refuse_same_file
-from .predictions import CLUSTERS, Links, Part, in_words
+from .predictions import CLUSTERS, LinkOptions, PredictionFile, in_words
 
 COLUMNS = "name them: --record, --assist-cluster"
 REMEDIES = {
@@ -56,7 +56,7 @@ class Assist(Analysis):
     def option(self) -> str | None:
         return "--assist" if self.assist else None if self.assist_cluster is None else "--assist-cluster"
 
-    def refuse(self, inputs: Inputs, asked: Asked) -> None:
+    def refuse(self, inputs: Inputs, asked: MetricOptions) -> None:
         """Refuse inputs without drawn records, and a second clustering that is the labels."""
         if self.option is None:
             return
@@ -75,7 +75,7 @@ class Assist(Analysis):
                 "--by takes no second clustering, and --across none: leave out --assist, or these"
             )
 
-    def run(self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Metrics) -> Result:
+    def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
         """Estimate metrics, after alarms of the second clusterings too."""
         engine = self.engine_of_one(inputs, sample.units)
         found = engine(sample, metrics)
@@ -84,18 +84,21 @@ class Assist(Analysis):
         return Result(table.reset_index(), "assisted", alarms, said)
 
     @property
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, PredictionFile]:
         """The second clusterings in files and tables, by name."""
         paths = self.assist or []
         names = [stem(path) for path in paths]
         if len(set(names)) < len(names):
             raise DataError(f"second clusterings go by their files' names, which must differ: {head(names)}")
-        for path in filter(disk.is_database, paths):
+        for path in filter(files.is_database, paths):
             raise DataError(
                 f"--assist {path} is a DuckDB database: write its table to a file, or make its clusters a "
                 "column of PREDICTION"
             )
-        return {name: Part(path, None, self.assist_cluster) for name, path in zip(names, paths, strict=True)}
+        return {
+            name: PredictionFile(path, None, self.assist_cluster)
+            for name, path in zip(names, paths, strict=True)
+        }
 
     def of_scan(self, inputs: Inputs) -> dict[str, Any]:
         """Return arguments of a scan that counts second clusterings; none if they are read into memory."""
@@ -161,14 +164,14 @@ class Assist(Analysis):
                 "name a file by --assist, or scan all by --memory-limit, such as 4GB"
             )
         seconds = {}
-        for name, part in (self.parts or {column: Part(first, None, self.assist_cluster)}).items():
+        for name, part in (self.parts or {column: PredictionFile(first, None, self.assist_cluster)}).items():
             if part.path.is_dir():
                 raise DataError(
                     f"--assist {part.path} is a folder, and PREDICTION is read into memory: name a file, or "
                     "scan both by --memory-limit, such as 4GB"
                 )
             with speaking(REMEDIES):
-                own = replace(inputs.reading, links=Links())
+                own = replace(inputs.reading, links=LinkOptions())
                 seconds[name], read = own.read(part, f"second clustering {name!r}")
             message(f"assist: read {read}")
         return seconds

@@ -16,8 +16,6 @@ from .tables import read_named
 
 
 class DesignName(Enum):
-    """Options of the design by which the labelled units were drawn."""
-
     UNIFORM_RECORDS = "uniform-records"
     DISTINCT_ENTITIES = "distinct-entities"
     UNIFORM_CLUSTERS = "uniform-clusters"

@@ -10,10 +10,10 @@ import erbayes as eb
 from .._internal.errors import DataError, Remedy, speaking
 from .answers import Answer, count_read
 from .inputs import One
-from .lazily import disk, features, frames, impacts, large_features, large_files, pd
+from .lazily import features, files, frames, impacts, large_features, large_files, pd
 from .options import command, file_option, message, option, panel, say
 from .printing import Printing
-from .tables import read_rows
+from .tables import read_attributes
 
 OWN = "Your own numbers"
 """The panel of the options of this command."""
@@ -72,7 +72,7 @@ class Numbers:
             return impacts.estimate_impact(sample, impacts.Known.of(featured, statistics), featured)
         table: Any = None
         if attributes is not None:
-            table = disk.key_by_source(read_rows(attributes, reading.record), inputs.memory[0].records)
+            table = files.key_by_source(read_attributes(attributes, reading.record), inputs.memory[0].records)
             message(f"read {len(table):,} rows of {attributes}, with records in {table.columns[0]}")
         prediction, shared, _ = inputs.memory
         prediction, _ = frames.framed(prediction, shared["labels"], shared["frame"])

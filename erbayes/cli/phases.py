@@ -9,10 +9,10 @@ import erbayes as eb
 
 from .._internal.errors import DataError, Remedy, speaking
 from .analyses import Analysis, Result
-from .asked import Asked, Metrics
 from .designs import DesignName
 from .inputs import One
-from .lazily import counted, disk, joint, two_phases
+from .lazily import counted, files, joint, two_phases
+from .metric_options import MetricOptions, Metrics
 from .options import file_option, message, option, panel, refuse_same_file, within
 from .predictions import LABELLED, in_words
 from .tables import read_named, said_of
@@ -65,7 +65,7 @@ class Cheap(Analysis):
     def option(self) -> str | None:
         return None if self.cheap is None else "--cheap"
 
-    def refuse(self, inputs: One, asked: Asked) -> None:
+    def refuse(self, inputs: One, asked: MetricOptions) -> None:
         """Refuse inputs without independent draws in their order, which LABELS has careful labels of."""
         if self.cheap is None:
             return
@@ -89,7 +89,7 @@ class Cheap(Analysis):
         joint.refuse_kept(inputs.missing)
         refuse_same_file(("--cheap", self.cheap), ("LABELS", inputs.labels))
 
-    def run(self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Metrics) -> Result:
+    def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
         """Estimate metrics from both kinds of labels."""
         found = self.estimates(inputs, sample, metrics)
         table = found.table(inputs.level, asked.kind).reset_index()
@@ -102,8 +102,8 @@ class Cheap(Analysis):
         """Read answers of a machine as cheap labels, with their design and a sentence about what was read."""
         assert self.cheap is not None and self.cheap_drawn is not None and self.cheap_threshold is not None
         said = said_of(self.cheap, len(ANSWERS))
-        named = ANSWERS if not said and set(ANSWERS) <= set(disk.read_table(self.cheap).columns) else said
-        table = disk.read_columns(self.cheap, len(ANSWERS), named)
+        named = ANSWERS if not said and set(ANSWERS) <= set(files.read_table(self.cheap).columns) else said
+        table = files.read_columns(self.cheap, len(ANSWERS), named)
         drawn = read_named(self.cheap_drawn, 1).iloc[:, 0]
         untold = table.iloc[:, 2].isna()
         if prediction is None and untold.any():

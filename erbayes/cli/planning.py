@@ -8,10 +8,10 @@ import erbayes as eb
 
 from .._internal.errors import DataError
 from .answers import Answer, blank_missing, count_read
-from .asked import Asked
 from .designs import DesignName
 from .inputs import One
 from .lazily import calibration, pd, plans
+from .metric_options import MetricOptions
 from .options import command, message, option, say
 from .phases import Cheap
 from .printing import Printing
@@ -23,7 +23,7 @@ type Planned = eb.design.UniformRecords | eb.design.UniformClusters | eb.design.
 def plan_command(
     *,
     inputs: One,
-    asked: Asked,
+    asked: MetricOptions,
     cheap: Cheap,
     half_width: float | None = option("Half the width that the interval should have: 0.03."),
     per_unit: float = option("Cost of labelling a unit, whatever its size.", default=0.0),
@@ -61,9 +61,9 @@ def plan_command(
     cheap.refuse(inputs, asked)
     pilot, read = inputs.sample()
     if budget is not None and per_cheap is not None:
-        found = cheap.estimates(inputs, pilot, metrics)
-        alarms = [*map(say, found.alarms(pilot, metrics))]
-        table = _split_budget(found, pilot, budget, per_unit, per_record, per_cheap)
+        estimates = cheap.estimates(inputs, pilot, metrics)
+        alarms = [*map(say, estimates.alarms(pilot, metrics))]
+        table = _split_budget(estimates, pilot, budget, per_unit, per_record, per_cheap)
     else:
         assert half_width is not None
         designs = _list_designs(inputs, pilot)
@@ -80,23 +80,23 @@ def plan_command(
 
 
 def _list_designs(inputs: One, pilot: eb.Sample) -> dict[str, Planned]:
-    """Return the designs to plan for, by name: the uniform ones, and that of a folder if its size tells."""
+    """Return the designs to plan for, by name: the uniform ones, and that of a folder by predicted size."""
     designs: dict[str, Planned] = {
         DesignName.UNIFORM_RECORDS.value: eb.design.UniformRecords(),
         DesignName.UNIFORM_CLUSTERS.value: eb.design.UniformClusters(),
     }
     if inputs.returned is not None:
-        own = pilot.design.design if isinstance(pilot.design, eb.design.Responding) else pilot.design
+        design = pilot.design.design if isinstance(pilot.design, eb.design.Responding) else pilot.design
         name = str(plans.to_plain(inputs.returned.folder.drawn.plan)["name"])
-        if isinstance(own, eb.design.ByPredictedSize):
-            designs[name] = own
-        elif not isinstance(own, eb.design.UniformRecords | eb.design.UniformClusters):
+        if isinstance(design, eb.design.ByPredictedSize):
+            designs[name] = design
+        elif not isinstance(design, eb.design.UniformRecords | eb.design.UniformClusters):
             message(f"note: the plan is for uniform draws, and not for those of {inputs.labels}, {name}")
     return designs
 
 
 def _split_budget(
-    found: eb.auxiliary.estimates.AssistedEstimates,
+    estimates: eb.auxiliary.estimates.AssistedEstimates,
     sample: eb.Sample,
     budget: float,
     per_unit: float,
@@ -107,14 +107,14 @@ def _split_budget(
     # a careful draw costs what those of the pilot cost on average
     careful = float((per_unit + per_record * sample.units.size[sample.expansion.unit]).mean())
     rows = []
-    for metric, correlation in zip(found.names, found.correlation, strict=True):
+    for metric, correlation in zip(estimates.names, estimates.correlation, strict=True):
         best = eb.auxiliary.phases(
             budget, 0.0 if pd.isna(correlation) else correlation, careful=careful, cheap=cheap
         )
         rows.append((metric, correlation, best.careful, best.cheap, best.width))
     table = pd.DataFrame(rows, columns=["metric", "correlation", "careful", "cheap", "width"])
-    if any(found.notes):
-        table["note"] = list(found.notes)
+    if any(estimates.notes):
+        table["note"] = list(estimates.notes)
     return table
 
 
@@ -134,8 +134,8 @@ def _note_unreached(pilot: eb.Sample, designs: Mapping[str, Planned], table: pd.
         chance = (
             design.probability if isinstance(design, eb.design.ByPredictedSize) else chances[type(design)]
         )
-        if (beyond := calibration.links_expected_beyond(known, chance, n)) > calibration.NOTABLE:
+        if (share := calibration.links_expected_beyond(known, chance, n)) > calibration.NOTABLE:
             message(
-                f"note: {name}: {n:,} draws are expected to leave {beyond:.0%} of the predicted links in "
+                f"note: {name}: {n:,} draws are expected to leave {share:.0%} of the predicted links in "
                 "clusters larger than any that they reach, so that they do not tell recall of large entities"
             )

@@ -18,7 +18,7 @@ import pyarrow as pa
 from .._internal.errors import DataError, Remedy, head, import_extra, whole
 from .._internal.files import locked, terminable
 from .._internal.known_columns import JOIN
-from .._internal.progress import track
+from .._internal.progress import show_progress
 from .database import Hashing, legible
 from .quoting import STANDARD
 
@@ -224,7 +224,9 @@ class DuckTable(Hashing):
             with ThreadPoolExecutor(1) as pool:
                 running = pool.submit(lambda: read(self.connection.execute(sql)))
                 try:
-                    for _ in track(self._report_percents(running), 100, "scanning", self.options.progress):
+                    for _ in show_progress(
+                        self._report_percents(running), 100, "scanning", self.options.progress
+                    ):
                         pass
                 except BaseException:
                     self.connection.interrupt()

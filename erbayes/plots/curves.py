@@ -104,7 +104,7 @@ def draw_calibration(
     >>> import erbayes as eb
     >>> from matplotlib.figure import Figure
     >>> edges = pd.DataFrame({"l": ["a", "b", "d"], "r": ["b", "c", "e"], "weight": [9.0, 2.0, 4.0]})
-    >>> answers = eb.pairs.draw(edges, 4, records=list("abcdef"), seed=1, bands=[9, 2])
+    >>> answers = eb.pairs.draw_pairs(edges, 4, records=list("abcdef"), seed=1, bands=[9, 2])
     >>> found = eb.pairs.estimate(edges, answers.assign(same=answers.band > 2), records=list("abcdef"))
     >>> draw_calibration(found, ax=Figure().subplots()).get_lines()[0].get_ydata()
     array([0., 1.])

@@ -24,11 +24,11 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError
-from .._internal.progress import track
+from .._internal.progress import show_progress
 from ..design import ByPredictedSize, PoissonRecords, UniformClusters, UniformRecords
 from ..design.sample import Sample
 from ..engine.contract import Engine, Estimator
-from ..labels.drawing.plans import BySize, Poisson, Records, need_positive_total
+from ..labels.drawing.plans import PlanBySize, Poisson, Records, need_positive_total
 from ..metrics.columns import ClusterSum
 from ..metrics.definitions import Metric, Wanted, chosen
 from ..metrics.intervals import check_level, need_suitable
@@ -101,7 +101,7 @@ class UniformEntities:
 
 
 def draw_samples(
-    plan: BySize | Poisson | OwnPlan, units: Units, n: int, samples: int, rng: np.random.Generator
+    plan: PlanBySize | Poisson | OwnPlan, units: Units, n: int, samples: int, rng: np.random.Generator
 ) -> Samples:
     """Draw many samples of n draws from a population, by a plan of a study.
 
@@ -127,7 +127,9 @@ def draw_samples(
     >>> draw_samples(RootSize(), people.units, 5, 3, np.random.default_rng(1)).unit.shape
     (3, 5)
     """
-    if isinstance(plan, type) or not (isinstance(plan, Poisson | BySize) or hasattr(plan, "draw_samples")):
+    if isinstance(plan, type) or not (
+        isinstance(plan, Poisson | PlanBySize) or hasattr(plan, "draw_samples")
+    ):
         raise DataError(
             f"a study draws by chances of predicted size, such as Records() or RootSize(), by Poisson(), by "
             f"UniformEntities(), or by an object with a method draw_samples, not by {plan!r}"
@@ -140,7 +142,7 @@ def draw_samples(
         before = np.append(0, np.cumsum(units.size.astype(np.int64)))  # records in the units before each one
         record = rng.integers(before[-1], size=(samples, n))
         return Samples(units, UniformRecords(), np.searchsorted(before, record, side="right") - 1)
-    if isinstance(plan, BySize):
+    if isinstance(plan, PlanBySize):
         column = _find_chance_column(plan, units)
         ends = np.cumsum(units.column(column))
         unit = np.searchsorted(ends, rng.random((samples, n)) * ends[-1], side="right")
@@ -149,7 +151,7 @@ def draw_samples(
     return plan.draw_samples(units, n, samples, rng)
 
 
-def _find_chance_column(plan: BySize, units: Units) -> ClusterSum:
+def _find_chance_column(plan: PlanBySize, units: Units) -> ClusterSum:
     """Return the column of chances of a plan, refusing one that draws nothing."""
     if units.known is None:
         raise DataError("the sizes of predicted clusters are not known: chances are functions of them")
@@ -198,7 +200,7 @@ class Study(Tabled):
 
 def study(
     populations: Mapping[str, Population],
-    plans: Mapping[str, BySize | Poisson | OwnPlan],
+    plans: Mapping[str, PlanBySize | Poisson | OwnPlan],
     sizes: Sequence[int],
     estimators: Mapping[str, Engine | Estimator],
     metrics: Wanted,
@@ -295,7 +297,7 @@ class _Cell:
     units: Units
     content: str
     plan_name: str
-    plan: BySize | Poisson | OwnPlan
+    plan: PlanBySize | Poisson | OwnPlan
     n: int
     metrics: tuple[Metric, ...]
     level: float
@@ -361,7 +363,7 @@ def _run_missing(
             jobs.append(joblib.delayed(_run)(*block, missing))
     # in any order, so that finished blocks are stored at once and a study that is stopped can go on
     results = joblib.Parallel(return_as="generator_unordered")(jobs)
-    for runs in track(results, len(jobs), "study", sys.stderr.isatty()):
+    for runs in show_progress(results, len(jobs), "study", sys.stderr.isatty()):
         finished |= runs
         store.keep(runs)
     return finished

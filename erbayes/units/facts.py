@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .._internal import known_columns
 from .._internal.errors import DataError, head
 from .._internal.known_columns import JOIN, NAMES, find_known, plain
-from .._internal.tables import INDEX
+from .._internal.tables import INDEX, NO, YES
 from .ids import are_listed, ids, is_unique, kind
 
 SIDES = (*(("_l", "_r"), ("_left", "_right"), ("_1", "_2"), ("_a", "_b"), ("_x", "_y"), ("1", "2")),)
@@ -27,10 +28,7 @@ TWO_TABLES = ("ltable", "source")
 HALF = 0.5
 """Least share of a column's ids that are listed, or of labelled records in it, for it to have records."""
 HEAD = 1000
-"""Rows that may refute what a column has, before all rows are looked at."""
-YES = frozenset("1 true t yes y match matched link linked same duplicate".split())
-NO = frozenset("0 false f no n nonmatch non-match distinct different unlinked".split())
-"""Answers about pairs of records, in small letters."""
+"""Rows that may refute what a column has, before all rows are asked."""
 DENSE = 10
 """Clusters from which on numbers without a gap are those of clusters, and not of records that lead them."""
 
@@ -232,14 +230,10 @@ def list_candidates(columns: Sequence[Any], score: Any = None) -> list[Any]:
 
 
 def join_source(source: pd.Series, column: pd.Series) -> pd.Series:
-    """Return source and id as one text, (rows,)."""
-    texts = ids(source, f"column {source.name!r} of sources").astype(str).to_series(index=column.index)
-    if (inside := texts.str.contains(JOIN, regex=False)).any():
-        raise DataError(
-            f"{int(inside.sum()):,} sources hold {JOIN!r}, which joins source and id: call them otherwise"
-        )
-    ends = ids(column, f"column {column.name!r}").astype(str).to_series(index=column.index)
-    return pd.Series(texts + JOIN + ends, name=column.name)
+    """Return source and id as one text, (rows,), and refuse missing ones."""
+    named = [(source, f"column {source.name!r} of sources"), (column, f"column {column.name!r}")]
+    texts, ends = (ids(x, what).astype(str).to_series(index=column.index) for x, what in named)
+    return pd.Series(known_columns.join_ids(texts, ends), name=column.name)
 
 
 def read_numbers(column: pd.Series) -> pd.Series | None:

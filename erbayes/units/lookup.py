@@ -27,7 +27,7 @@ def same_kind(
         )
 
 
-def join_ids(first: pd.Index, second: pd.Index) -> pd.Index:
+def unite_ids(first: pd.Index, second: pd.Index) -> pd.Index:
     """Return two Indexes of one type of ids as one Index."""
     if not pd.api.types.is_object_dtype(first):
         return first.append(second.astype(first.dtype))

@@ -15,7 +15,7 @@ from .checks import first_entities, missing_records, position_in_labels, refuse_
 from .clustering import Clustering
 from .frame import framed
 from .ids import ids, kind
-from .lookup import join_ids, look_up
+from .lookup import look_up, unite_ids
 from .units import KnownTotals, Units, histogram
 
 
@@ -72,7 +72,7 @@ def _find_clusters(prediction: Clustering, labels: Clustering) -> IntArray:
     shown, rows = first_entities(labels)
     entities = shown.clusters if kind(shown.clusters) == kind(shown.records) else shown.records[:0]
     # ids of entities are looked up too, since those of edges are records of the prediction
-    position = look_up(prediction.records, join_ids(labels.records, entities))
+    position = look_up(prediction.records, unite_ids(labels.records, entities))
     codes = np.where(position < 0, -1, prediction.codes[position]) if len(prediction.records) else position
     cluster, entity_cluster = codes[: len(labels.records)], np.full(len(shown.clusters), -1)
     entity_cluster[: len(entities)] = codes[len(labels.records) :]
