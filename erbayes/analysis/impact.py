@@ -223,7 +223,7 @@ def impact_of(
 ) -> Impact:
     """Do as `impact` for units of any kind: entities, blocks, or sampled predicted clusters."""
     why = "statistics of predicted clusters need all of them, and labelled records beyond them have no place"
-    prediction = sample.units.whole_prediction(prediction, why)
+    prediction = sample.units.need_prediction(prediction, why)
     table = Attributes.of(attributes, features, by, prediction.records)
     featured = Featured.of(sample.units, prediction, Clustering.of(labels, "labels"), table)
     return estimate_impact(sample, Known.of(featured, statistics), featured)

@@ -13,6 +13,7 @@ from .._internal.errors import DataError, head, need, need_object, number, refus
 from ..metrics.columns import Pieces
 from ..units.ids import as_index, kind
 from ..units.units import Units
+from .contract import Expansion
 from .variance import StratifiedDraws
 
 FPC = Callable[[int, int], float]
@@ -164,3 +165,10 @@ def make_unreached(sizes: FloatArray, units: Units) -> Pieces | None:
     unit = np.repeat(np.arange(len(rows)), [row[3] for row in rows])
     n, N, m = np.array([row[:3] for row in rows], dtype=float)[unit].T
     return Pieces(None, unit, unit, n, N, m, by_entity=units.by_entity)
+
+
+def expand_with_replacement(units: Units, unit: IntArray, p: FloatArray, undrawn: FloatArray) -> Expansion:
+    """Return draws at the positions `unit`, (..., n), with weights 1/(n p), for p, (units,), at one draw."""
+    refuse_unreachable(p, unit, units)
+    n, unreached = unit.shape[-1], make_unreached(undrawn, units)
+    return Expansion(unit, 1 / (n * p[unit]), True, single_stratum(n), unreached)

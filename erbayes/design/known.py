@@ -19,11 +19,11 @@ from .contract import Expansion
 from .drawn import (
     FPC,
     Ids,
+    expand_with_replacement,
     make_unreached,
     need_distinct,
     numbers_by_id,
     real_numbers,
-    refuse_unreachable,
     single_stratum,
     unbiased_fpc,
     unit_of_draws,
@@ -272,9 +272,7 @@ class KnownSelection:
 
     def expand(self, units: Units) -> Expansion:
         unit, p = unit_of_draws(units, self.draws), self.selection_probabilities(units)
-        refuse_unreachable(p, unit, units)
-        never = make_unreached(self.undrawn_sizes(units), units)
-        return Expansion(unit, 1 / (len(unit) * p[unit]), True, single_stratum(len(unit)), never)
+        return expand_with_replacement(units, unit, p, self.undrawn_sizes(units))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

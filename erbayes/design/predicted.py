@@ -20,25 +20,38 @@ from .._internal.errors import DataError, NotIdentified, Remedy, need, number, r
 from ..metrics.columns import ClusterSum
 from ..units.units import KnownTotals, Units
 from .contract import Expansion
-from .drawn import Ids, make_unreached, real_numbers, refuse_unreachable, single_stratum, unit_of_draws
+from .drawn import (
+    Ids,
+    expand_with_replacement,
+    make_unreached,
+    real_numbers,
+    refuse_unreachable,
+    unit_of_draws,
+)
 from .variance import HartleyRaoDraws, PoissonDraws
 
 
-def known_sizes(units: Units, drawn_from: KnownTotals | None) -> KnownTotals:
-    """Return the sizes of all predicted clusters, refusing records outside of them and another prediction."""
+def _find_known(design: ByPredictedSize | PoissonRecords | SystematicRecords, units: Units) -> KnownTotals:
+    """Return the sizes of the predicted clusters of all records, refusing another prediction."""
+    need(design.probability, ClusterSum, "a probability is a ClusterSum, such as columns.PREDICTED_LINKS")
     known = units.known
     if known is None or not known.singletons:
         raise NotIdentified(
             "labelled records that are missing in the prediction were kept, but had no chance to be "
             "drawn from it: use Missing.OMIT"
         )
-    if drawn_from is not None and not known.equals(drawn_from):
+    if design.drawn_from is not None and not known.equals(design.drawn_from):
         raise DataError(
-            f"chances are those of a prediction of {drawn_from}, but this one has {known}: pass the "
+            f"chances are those of a prediction of {design.drawn_from}, but this one has {known}: pass the "
             "prediction that was drawn from",
             Remedy.DRAWN_FROM,
         )
     return known
+
+
+def _find_unreached(probability: ClusterSum, known: KnownTotals) -> FloatArray:
+    """Return the predicted sizes whose records have probability 0."""
+    return np.asarray(known.size[probability.phi(known.size) == 0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,33 +90,19 @@ class ByPredictedSize:
     drawn_from: KnownTotals | None = None
 
     def selection_probabilities(self, units: Units) -> FloatArray:
-        need_column(self.probability)
-        total = known_sizes(units, self.drawn_from).total(self.probability)
+        total = _find_known(self, units).total(self.probability)
         return np.asarray(units.column(self.probability) / total)
 
     def undrawn_sizes(self, units: Units) -> FloatArray:
-        need_column(self.probability)
-        return undrawn_sizes(self.probability, known_sizes(units, self.drawn_from))
+        return _find_unreached(self.probability, _find_known(self, units))
 
     def expand(self, units: Units) -> Expansion:
         return self.expand_draws(units, unit_of_draws(units, self.draws))
 
     def expand_draws(self, units: Units, unit: IntArray) -> Expansion:
         """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
-        n, p = unit.shape[-1], self.selection_probabilities(units)
-        refuse_unreachable(p, unit, units)
-        never = make_unreached(self.undrawn_sizes(units), units)
-        return Expansion(unit, 1 / (n * p[unit]), True, single_stratum(n), never)
-
-
-def undrawn_sizes(chance: ClusterSum, known: KnownTotals) -> FloatArray:
-    """Return the predicted sizes whose records have probability 0."""
-    return np.asarray(known.size[chance.phi(known.size) == 0])
-
-
-def need_column(chance: object) -> None:
-    """Refuse a probability that is no column which the prediction fixes."""
-    need(chance, ClusterSum, "a probability is a ClusterSum, such as columns.PREDICTED_LINKS")
+        p = self.selection_probabilities(units)
+        return expand_with_replacement(units, unit, p, self.undrawn_sizes(units))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,13 +141,12 @@ class PoissonRecords:
         """Return the function that gives π_i of a record by the size of its predicted cluster."""
         number(self.expected, "expected", lambda n: 0 < n < np.inf, "be above 0 and finite")
         number(self.labelled, "labelled", lambda share: 0 < share <= 1, "lie in (0, 1]")
-        need_column(self.probability)
         factor = self.expected / known.total(self.probability)
         return lambda m: self.labelled * np.minimum(factor * self.probability.phi(m), 1.0)
 
     def included(self, units: Units) -> FloatArray:
         """Return the probability π_c of each unit to be in the sample, (units,)."""
-        of_record = self.of_record(known_sizes(units, self.drawn_from))
+        of_record = self.of_record(_find_known(self, units))
 
         def log_missed(m: FloatArray) -> FloatArray:
             with np.errstate(divide="ignore"):
@@ -159,8 +157,8 @@ class PoissonRecords:
     def expand(self, units: Units) -> Expansion:
         unit, p = unit_of_draws(units, None), self.included(units)
         refuse_unreachable(p, unit, units)
-        never = undrawn_sizes(self.probability, known_sizes(units, self.drawn_from))
-        return Expansion(unit, 1 / p, True, PoissonDraws(p), make_unreached(never, units))
+        unreached = make_unreached(_find_unreached(self.probability, _find_known(self, units)), units)
+        return Expansion(unit, 1 / p, True, PoissonDraws(p), unreached)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,8 +193,7 @@ class SystematicRecords:
     drawn_from: KnownTotals | None = None
 
     def expand(self, units: Units) -> Expansion:
-        need_column(self.probability)
-        unit, known = unit_of_draws(units, self.draws), known_sizes(units, self.drawn_from)
+        unit, known = unit_of_draws(units, self.draws), _find_known(self, units)
         inclusion = real_numbers(self.inclusion, "inclusion")
         n, total = len(unit), known.total(self.probability)
         if len(inclusion) != n:
@@ -207,5 +204,5 @@ class SystematicRecords:
         refuse_unreachable(p, unit, units)
         of_size = n * self.probability.phi(known.size) / total
         variance = HartleyRaoDraws(inclusion, float((known.size * known.count) @ of_size**2))
-        never = make_unreached(undrawn_sizes(self.probability, known), units)
-        return Expansion(unit, 1 / p[unit], True, variance, never)
+        unreached = make_unreached(_find_unreached(self.probability, known), units)
+        return Expansion(unit, 1 / p[unit], True, variance, unreached)

@@ -219,7 +219,7 @@ def pair_columns(columns: Sequence[Any]) -> list[ColumnPair]:
 
 
 def list_candidates(columns: Sequence[Any], score: Any = None) -> list[Any]:
-    """Return the columns of a table of links that a reading may need; all if names do not tell the ends."""
+    """Return the columns of a table of links that a reading may need; all if names do not show the ends."""
     pairs = pair_columns(columns)
     sources, ends = (
         {c for p in pairs if p.stem in NAMES[meaning] for c in (p.left, p.right)}

@@ -27,7 +27,7 @@ class Of(Enum):
     RECORDS = "records"
     """Records, such as their source or year (the default)."""
     ENTITIES = "entities"
-    """Whole entities, such as a kind of customer. All records of an entity have its value."""
+    """Entities, such as a kind of customer. All records of an entity have its value."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,9 +56,9 @@ class Variable:
                 raise DataError(f"the table of groups has {columns}, instead of 2", Remedy.COLUMNS)
             keys, column = pd.Index(frame.iloc[:, 0]), frame.iloc[:, 1]
             what = name or str(column.name)
-        there = column.notna().to_numpy()
-        keys = ids(keys[there], f"ids of {of.value} that have a value of {what!r}")
-        codes, values = pd.factorize(discrete(column[there], what), sort=True)
+        valued = column.notna().to_numpy()
+        keys = ids(keys[valued], f"ids of {of.value} that have a value of {what!r}")
+        codes, values = pd.factorize(discrete(column[valued], what), sort=True)
         table = pd.DataFrame({"key": keys, "code": codes}).drop_duplicates()
         again = table["key"].duplicated(keep=False)
         if again.any():
@@ -71,33 +71,30 @@ class Variable:
             )
         return cls(what, pd.Index(table["key"]), table["code"].to_numpy(), pd.Index(values))
 
-    def codes_of(self, wanted: pd.Index, among: str) -> IntArray:
-        """Return the value of each wanted id."""
-        if len(self.keys) and len(wanted):
-            same_kind(kind(self.keys), kind(wanted), among, f"ids of {self.name!r}")
-        position = self.keys.get_indexer(wanted)
+    def codes_of(self, listed: pd.Index, among: str) -> IntArray:
+        """Return the value of each listed id."""
+        if len(self.keys) and len(listed):
+            same_kind(kind(self.keys), kind(listed), among, f"ids of {self.name!r}")
+        position = self.keys.get_indexer(listed)
         remedy = ": write one of their own, such as 'unknown', where the values stand"
         said = f"{self.name!r} has no value for {{n}} of {among}, such as"
-        refuse_cases(wanted[position < 0], said, remedy)
+        refuse_cases(listed[position < 0], said, remedy)
         return np.asarray(self.codes[position])
 
 
 def discrete(column: pd.Series, what: str) -> pd.Series:
-    """Return values that can be groups: text, whole numbers, or anything else as its text."""
-    if pd.api.types.is_bool_dtype(column):
-        return column.astype(str)
-    if pd.api.types.is_float_dtype(column):
-        if (column % 1 != 0).any():
-            raise DataError(
-                f"values of {what!r} are numbers that are not whole, such as {head(column.to_numpy())}: make "
-                "classes of them first, as with pandas.cut"
-            )
-        return column.astype("int64")
-    if pd.api.types.is_integer_dtype(column):
-        return column.astype("int64")
+    """Return values that can be groups: text, integers, or anything else as its text."""
+    types = pd.api.types
     if isinstance(column.dtype, pd.CategoricalDtype):
         return column.cat.remove_unused_categories().cat.rename_categories(str)
-    return column.astype(str)
+    if types.is_bool_dtype(column) or not (types.is_float_dtype(column) or types.is_integer_dtype(column)):
+        return column.astype(str)
+    if (column % 1 != 0).any():
+        raise DataError(
+            f"values of {what!r} are numbers that are not whole, such as {head(column.to_numpy())}: make "
+            "classes of them first, as with pandas.cut"
+        )
+    return column.astype("int64")
 
 
 def piece_values(variable: Variable, of: Of, units: Pieces, piece_of: pd.Series | None) -> FloatArray:
@@ -129,7 +126,7 @@ def piece_values(variable: Variable, of: Of, units: Pieces, piece_of: pd.Series 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupedClusters:
-    """The records of each group in each predicted cluster, (t,), or in `count` clusters that are alike.
+    """The records of each group in each predicted cluster, (t,), or in each of `count` equal clusters.
 
     `m`, `count` (clusters,); `place` (p,): predicted cluster of each piece.
     """
@@ -170,12 +167,13 @@ class Grouping:
 
     def take(self, piece: IntArray) -> Grouping:
         """Take the pieces at these positions."""
-        all_records = self.predicted
-        predicted = None if all_records is None else replace(all_records, place=all_records.place[piece])
+        predicted = self.predicted
+        if predicted is not None:
+            predicted = replace(predicted, place=predicted.place[piece])
         return replace(self, counted=self.counted[:, piece], predicted=predicted)
 
     def isolated(self, cluster: IntArray) -> Grouping:
-        """This grouping if the prediction has no record beyond the pieces, whose clusters are `cluster`."""
+        """This grouping if the prediction has only records of the pieces, whose clusters are `cluster`."""
         if self.predicted is None:
             return self
         group, piece = np.nonzero(self.counted)
@@ -191,8 +189,8 @@ class Grouping:
     def _mark_members(self, domain: Domain) -> BoolArray:
         position = self.values.get_indexer(pd.Index(list(domain.values)))
         if (position < 0).any():
-            lacking = [v for v, at in zip(domain.values, position, strict=True) if at < 0]
-            raise DataError(f"{self.variable!r} has no value {head(lacking)}; it has {head(self.values, 10)}")
+            unknown = [v for v, at in zip(domain.values, position, strict=True) if at < 0]
+            raise DataError(f"{self.variable!r} has no value {head(unknown)}; it has {head(self.values, 10)}")
         member = np.full(len(self.values), domain.rest)
         member[position] = not domain.rest
         return member
@@ -216,7 +214,7 @@ class Grouping:
 
     def cluster_sizes(self, domain: Domain, units: Pieces) -> FloatArray:
         """Return the records of a domain in the predicted cluster of each piece, (p,)."""
-        if not units.by_entity:  # whole predicted clusters are labelled
+        if not units.by_entity:  # predicted clusters are labelled completely
             return np.bincount(units.group, self.records_of(domain))[units.group]
         predicted = self._count_all_records()
         return predicted.inside(self._mark_members(domain))[predicted.place]

@@ -48,16 +48,16 @@ def _count_links_alone(size: IntArray, common: FloatArray) -> tuple[FloatArray, 
 
 
 class Overlaps:
-    """What every two of several predictions share, counted once, when it is first asked for."""
+    """What each two of several predictions share, counted once, when it is first needed."""
 
     def __init__(self, clusterings: Sequence[Clustering]) -> None:
         self.clusterings = tuple(clusterings)
-        self._found = dict[tuple[int, int], Overlap]()
+        self._counted = dict[tuple[int, int], Overlap]()
 
     def find(self, first: int, second: int) -> Overlap | None:
         """Return what the predictions at two positions share; None if they were counted elsewhere."""
         if not self.clusterings:
             return None
-        if (first, second) not in self._found:
-            self._found[first, second] = Overlap.of(self.clusterings[first], self.clusterings[second])
-        return self._found[first, second]
+        if (first, second) not in self._counted:
+            self._counted[first, second] = Overlap.of(self.clusterings[first], self.clusterings[second])
+        return self._counted[first, second]

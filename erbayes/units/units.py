@@ -2,8 +2,8 @@
 
 A *piece* is the overlap of a true entity c and a predicted cluster k. It has n = \\|c ∩ k\\| > 0 records, of
 an entity of N_c = \\|c\\| records and a predicted cluster of m = \\|k\\| records. A unit (an entity, a block,
-or a predicted cluster) is a set of pieces, and every column is a sum over its pieces. Hence the same metrics
-serve every design.
+or a predicted cluster) is a set of pieces, and a column is a sum over its pieces, so that the same metrics
+serve all designs.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Units(Pieces):
         Parameters
         ----------
         groups : Series, mapping, or table of two columns
-            The value of each labelled record, or of all records: text, whole numbers, bools or categories.
+            The value of each labelled record, or of all records: text, integers, bools or categories.
         of : Of
             `Of.ENTITIES` if the first column has the ids of entities. They must be the units.
         prediction : memberships, optional
@@ -152,7 +152,7 @@ class Units(Pieces):
         others = tuple(g for g in self.groupings if g.variable != grouping.variable)
         return replace(self, groupings=(*others, grouping))
 
-    def whole_prediction(self, prediction: Any, why: str) -> Clustering:
+    def need_prediction(self, prediction: Any, why: str) -> Clustering:
         """Return a prediction as a clustering; DataError, which says `why`, unless it has all records."""
         clustering = Clustering.of(prediction, "prediction")
         if self.population is None or self.population != len(clustering.records):
@@ -282,9 +282,8 @@ def _renumber_pieces(piece_of: pd.Series, taken: IntArray, pieces: int) -> pd.Se
     """Return the pieces of records after those at the positions `taken` are taken, of `pieces` pieces."""
     new = np.full(pieces, -1)
     new[taken] = np.arange(len(taken))
-    moved = new[piece_of]
-    kept = np.flatnonzero(moved >= 0)
-    return pd.Series(moved[kept], piece_of.index[kept])
+    renumbered = pd.Series(new[piece_of], piece_of.index)
+    return renumbered[renumbered >= 0]
 
 
 def _make_grouping(units: Units, groups: Any, of: Of | str, prediction: Any, name: str | None) -> Grouping:
@@ -292,20 +291,18 @@ def _make_grouping(units: Units, groups: Any, of: Of | str, prediction: Any, nam
     of = member(of, Of, "of")
     variable = Variable.of(groups, name, of)
     counted = piece_values(variable, of, units, units.piece_of)
-    predicted = None
-    if prediction is not None:
-        if of is Of.ENTITIES:
-            raise DataError(
-                "totals of groups of entities are not known, since the entities of most records are not: "
-                "leave out the prediction"
-            )
-        predicted = _count_predicted(units, variable, prediction)
+    if prediction is not None and of is Of.ENTITIES:
+        raise DataError(
+            "totals of groups of entities are not known, since the entities of most records are not: "
+            "leave out the prediction"
+        )
+    predicted = None if prediction is None else _count_predicted(units, variable, prediction)
     return Grouping(variable.name, variable.values, counted, predicted)
 
 
 def _count_predicted(units: Units, variable: Variable, prediction: Any) -> GroupedClusters:
     """Return the records of each group in each predicted cluster."""
-    clustering = units.whole_prediction(
+    clustering = units.need_prediction(
         prediction,
         f"totals by {variable.name} need the same records; leave out the prediction, or restrict it to those",
     )
