@@ -111,7 +111,7 @@ def test_later_rounds_count_more_in_the_evidence():
     adapted, total, start = found.adapted, 0.0, 0
     numbers = [round(np.exp(n)) for _, n in adapted.proposals]
     for r, n in enumerate(numbers):
-        total += (r + 1) * np.exp(adapted.own[start : start + n]).sum()
+        total += (r + 1) * np.exp(adapted.ratios[start : start + n]).sum()
         start += n
     count = sum((r + 1) * n for r, n in enumerate(numbers))
     assert len(numbers) > 1 and adapted.log_marginal == pytest.approx(np.log(total / count), abs=1e-12)

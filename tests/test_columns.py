@@ -412,15 +412,15 @@ def test_columns_of_the_size_model():
     more = "prior_shift prior_shift_error posterior_lower posterior_upper pooled_lower pooled_upper model_lower model_upper"
     tables = {
         "Fit.convergence": (fit.convergence(), "probability khat r_hat worst effective"),
-        "Fit.laws": (
-            fit.laws(),
+        "Fit.models": (
+            fit.models(),
             "estimate lower upper prior posterior posterior_error log_evidence rejected",
         ),
         "Fit.prior_shift": (fit.prior_shift(draws), "sizes retention leakage"),
         "Fit.prior_shift_error": (fit.prior_shift_error(draws), "sizes retention leakage"),
         "Fit.table": (fit.table(), f"{COLUMNS['Draws']} {more}"),
-        "Together.spread": (joint.spread, "0.1 0.2 0.4 1.0 mean"),
-        "Together.table": (joint.table(), f"group {COLUMNS['Draws']} {more}"),
+        "HierarchicalFit.spread": (joint.spread, "0.1 0.2 0.4 1.0 mean"),
+        "HierarchicalFit.table": (joint.table(), f"group {COLUMNS['Draws']} {more}"),
     }
     assert {name: list_columns(*found) for name, found in tables.items()} == {
         name: listed for name, (_, listed) in tables.items()

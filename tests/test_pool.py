@@ -195,7 +195,7 @@ def test_where_giants_are_unseen_the_interval_of_recall_spans_both(monkeypatch):
     # the bar of a quarter, on both sides, without the alarm
     monkeypatch.setattr("erbayes.bayes.summary.SURE", 0.0)
     for share, ends in ((0.2501, wanted[1]), (0.25, 0.65 * own[1] + 0.35 * closed[1])):
-        fixed = type("Fixed", (bayes.Fit,), {"unseen": np.full((4, 125), share)})
+        fixed = type("Fixed", (bayes.Fit,), {"unreached_share": np.full((4, 125), share)})
         moved = fixed(**{f.name: getattr(alarmed, f.name) for f in fields(alarmed)})
         assert not moved.recommended([R]).pooled.any()
         np.testing.assert_allclose(moved.pooled([R]).interval()[0], ends, atol=5e-4)
