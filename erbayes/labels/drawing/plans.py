@@ -278,8 +278,9 @@ def need_by_size(plan: Any) -> None:
 class GivenProbabilities:
     """Plan: records with selection probabilities of your own, with replacement.
 
-    The value of each record is its selection probability, up to a factor: `draw(prediction, GivenProbabilities(),
-    n, seed, values=chances)`. All must be above 0, since estimates exclude entities that cannot be drawn.
+    The value of each record is its selection probability, up to a factor: `draw(prediction,
+    GivenProbabilities(), n, seed, values=probabilities)`. All must be above 0, since estimates exclude
+    entities that cannot be drawn.
 
     Examples
     --------
