@@ -43,6 +43,7 @@ def test_draws_after_the_look_do_not_count_although_they_repeat_a_labelled_recor
     assert repeats == 57 and list(design.draws) == TRUE[begun].tolist()
 
 
+@pytest.mark.slow
 def test_every_sequence_of_draws_counts_up_to_the_first_record_that_is_not_begun():
     """All 3^5 sequences of five draws of three records, after each number of tasks."""
     drawn = sa.draw({1: "a", 2: "a", 3: "a"}, sa.Records(), n=5, seed=1)
@@ -63,6 +64,7 @@ def test_every_sequence_of_draws_counts_up_to_the_first_record_that_is_not_begun
 
 
 @pytest.mark.parametrize("plan", [sa.LinkEnds(), sa.Mixture(0.2)], ids=["link ends", "mixture"])
+@pytest.mark.slow
 def test_estimates_after_fifty_of_five_hundred_draws_of_giants(plan):
     """By record, 90 draws counted, and the variance was half of what it should be."""
     truth = eb.engine.taylor(
@@ -127,6 +129,7 @@ def test_the_share_of_an_annotator_keeps_the_repeats_of_its_records():
 
 
 @pytest.mark.parametrize("later", [0.0, 0.5], ids=["one annotator only", "the second stopped earlier"])
+@pytest.mark.slow
 def test_estimates_if_an_annotator_did_less_than_the_other(later):
     """Half of the tasks are dealt to either. The second labels none, or stops where half of them are done."""
     found, source = [], InMemory.of(GIANTS)
@@ -273,6 +276,7 @@ def with_unresolved(plan, values, seed, n=150):
 
 
 @pytest.mark.parametrize("name", PLANS)
+@pytest.mark.slow
 def test_totals_with_unresolved_draws_are_unbiased_under_other_plans(name):
     plan, values = PLANS[name]
     clusters = isinstance(plan, sa.PredictedClusters)

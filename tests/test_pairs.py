@@ -78,6 +78,7 @@ class TestDrawing:
                 map(sorted, brute[band])
             )
 
+    @pytest.mark.slow
     def test_every_pair_of_a_band_is_as_likely(self):
         heights = heights_of(EIGHT, ALL)
         low = [pair for pair, height in heights.items() if height < 7]
@@ -144,6 +145,7 @@ class TestDrawing:
 
 
 class TestEstimates:
+    @pytest.mark.slow
     def test_enumeration_of_all_samples_of_eight_records(self):
         """Shares are unbiased, and so is the square of the standard error of precision, over all samples."""
         heights = heights_of(EIGHT, ALL)

@@ -19,8 +19,6 @@ from erbayes.labels import LinkEnds, Records, RootSize
 from erbayes.study import UniformEntities, draw_samples, study
 from erbayes.study import populations as sim
 
-pytestmark = pytest.mark.slow
-
 METRICS = (m.pairwise_precision, m.pairwise_recall, m.b3_recall, m.cluster_f(), m.splits)
 PEOPLE = sim.simulate(
     NegativeBinomial(4.0, 2.0),

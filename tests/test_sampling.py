@@ -20,8 +20,6 @@ from erbayes.labels.drawing.places import Line, at_equal_distances, at_points, i
 from erbayes.labels.drawing.plans import PLANS, from_plain, to_plain
 from erbayes.labels.drawing.source import keys_of
 
-pytestmark = pytest.mark.slow
-
 PRED = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b", 6: "c", 7: "d", 8: "d", 9: "e"}
 TRUE = {1: "x", 2: "x", 3: "x", 4: "y", 5: "y", 6: "z", 7: "u", 8: "v", 9: "v"}
 M = {r: list(PRED.values()).count(k) for r, k in PRED.items()}

@@ -58,6 +58,7 @@ def stages(truth, rows, threshold, design=None, **options):
     return eb.stages(table, labels, design, threshold, records=labels.index, **options)
 
 
+@pytest.mark.slow
 def test_a_census_is_the_count_pair_by_pair():
     for seed in range(40):
         truth, rows = matcher(seed)

@@ -525,6 +525,7 @@ def test_draws_in_a_wrong_order_have_no_interval_and_decide_nothing(rule):
     assert found.table()["reason"].tolist() == list(found.reasons) and "nan" not in said
 
 
+@pytest.mark.slow
 def test_false_passes_are_rare_in_the_order_of_ids(monkeypatch):
     """Early ids are right: bets in their order would pass in every sample, as they do if they are listed so."""
     monkeypatch.setattr(stopping, "MOST", 1)
