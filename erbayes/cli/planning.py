@@ -134,7 +134,7 @@ def _note_unreached(pilot: eb.Sample, designs: Mapping[str, Planned], table: pd.
         chance = (
             design.probability if isinstance(design, eb.design.ByPredictedSize) else chances[type(design)]
         )
-        if (share := calibration.links_expected_beyond(known, chance, n)) > calibration.NOTABLE:
+        if (share := calibration.expect_unreached_links(known, chance, n)) > calibration.NOTABLE:
             message(
                 f"note: {name}: {n:,} draws are expected to leave {share:.0%} of the predicted links in "
                 "clusters larger than any that they reach, so that they do not tell recall of large entities"

@@ -327,15 +327,15 @@ class Calibrated:
             )
 
 
-def links_expected_beyond(known: KnownTotals, chance: ClusterSum, draws: int) -> float:
+def expect_unreached_links(known: KnownTotals, probability: ClusterSum, draws: int) -> float:
     """Return the expected share of predicted links in clusters larger than any that n draws will reach.
 
     It is Σ_s L_s (1 - q_s)^n, with L_s the share of links in clusters of s records, and q_s the probability
-    that a draw is from one of s records or more; `chance` is that of a predicted cluster, up to a factor.
+    that a draw is from one of s records or more; `probability` is that of a predicted cluster up to a factor.
     """
     order = np.argsort(known.size)
     size, count = known.size[order], known.count[order]
-    mass, links = count * size * chance.phi(size), count * pairs(size)
+    mass, links = count * size * probability.phi(size), count * pairs(size)
     smaller = np.append(0.0, np.cumsum(mass)[:-1]) / mass.sum()
     return float(links @ smaller**draws / links.sum()) if links.any() else 0.0
 

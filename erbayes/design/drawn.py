@@ -50,9 +50,9 @@ def unit_of_draws(units: Units, draws: Any) -> IntArray:
     if (unit < 0).any():
         unlabelled = listed[unit < 0]
         said = f"{len(unlabelled)} draws name units without labels: {head(unlabelled)}"
-        if (own := kind(units.ids)) != (other := kind(unlabelled)):
+        if (known := kind(units.ids)) != (other := kind(unlabelled)):
             text = ".astype('Int64')" * (other == "floating") + ".astype(str)"
-            said += f"; they are of type {other}, labelled units of type {own}: make text of both, {text}"
+            said += f"; they are of type {other}, labelled units of type {known}: make text of both, {text}"
         if units.piece_of is not None and unlabelled.isin(units.piece_of.index).any():
             said += ", which are labelled records; list the entity of each drawn record instead"
         raise DataError(said)

@@ -111,17 +111,17 @@ class BySize:
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
         need_object(self.probability, "__call__", "probability is a function of sizes, such as numpy.sqrt")
         try:
-            chance = np.asarray(self.probability(size), dtype=float)
+            p = np.asarray(self.probability(size), dtype=float)
         except (TypeError, ValueError) as error:
             raise DataError(f"probability must return one number per size: {error}") from error
-        if chance.shape not in {(), size.shape}:
+        if p.shape not in {(), size.shape}:
             raise DataError(
-                f"probability returned {chance.size} chances for {size.size} sizes: it needs one per size"
+                f"probability returned {p.size} chances for {size.size} sizes: it needs one per size"
             )
-        chance = np.broadcast_to(chance, size.shape)
+        p = np.broadcast_to(p, size.shape)
         said = "probability must be positive and finite for every size; {n} are not, such as that of size"
-        refuse_cases(size[~(np.isfinite(chance) & (chance > 0))], said)
-        return chance
+        refuse_cases(size[~(np.isfinite(p) & (p > 0))], said)
+        return p
 
     def expand(self, units: Units) -> Expansion:
         unit = unit_of_draws(units, self.draws)

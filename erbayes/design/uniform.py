@@ -12,15 +12,7 @@ from .._internal.errors import DataError, NotIdentified, whole
 from ..metrics.columns import RECORDS
 from ..units.units import Units
 from .contract import Expansion
-from .drawn import (
-    FPC,
-    Ids,
-    need_distinct,
-    need_frame,
-    single_stratum,
-    unbiased_fpc,
-    unit_of_draws,
-)
+from .drawn import FPC, Ids, need_distinct, need_frame, single_stratum, unbiased_fpc, unit_of_draws
 from .variance import DistinctDraws
 
 

@@ -59,11 +59,11 @@ class Listed:
         clusters = f"SELECT {v}c, COUNT(*) AS m, COUNT(i) AS f FROM {flagged} GROUP BY {v}c"
         sums = "SUM(f), SUM(m), SUM(f * (f - 1)), SUM(f * (m - 1))"
         for row in database.rows(f"SELECT {v}{sums} FROM ({clusters}) AS s{by.grouped}"):
-            release, f, m, kept, links = row if v else (None, *row)
+            release, f, m, inside, links = row if v else (None, *row)
             if not f:
                 whose = "the prediction" if release is None else repr(names.get(release, release))
                 raise DataError(f"no record of {whose} is in the frame")
-            facts[release] = FrameFacts.counted(f, m, kept, links, self.count)
+            facts[release] = FrameFacts.counted(f, m, inside, links, self.count)
         return facts
 
 

@@ -14,16 +14,7 @@ from .._internal.arrays import BoolArray, IntArray, label_components
 from .._internal.errors import DataError, Remedy, number, refuse_cases
 from .._internal.tables import need_table
 from .facts import Named
-from .ids import (
-    are_listed,
-    as_index,
-    find_nulls,
-    ids,
-    is_unique,
-    kind,
-    list_null_ids,
-    refuse_no_records,
-)
+from .ids import are_listed, as_index, find_nulls, ids, is_unique, kind, list_null_ids, refuse_no_records
 from .reading import Reading, explain_repeats, read_prediction, read_records, to_links_table
 
 

@@ -165,8 +165,8 @@ def are_listed(records: pd.Index, listed: pd.Index) -> BoolArray:
     if all(len(i) and isinstance(i[0], str) for i in (records, listed)):
         with suppress(UnicodeEncodeError):  # half of a surrogate pair
             # Arrow looks up strings many times faster than pandas
-            strings, wanted = (pa.array(i).cast(pa.large_string()) for i in (records, listed))
-            return np.asarray(pc.is_in(strings, wanted))
+            texts, among = (pa.array(i).cast(pa.large_string()) for i in (records, listed))
+            return np.asarray(pc.is_in(texts, among))
     return records.isin(listed)
 
 

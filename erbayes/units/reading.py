@@ -18,13 +18,7 @@ import pandas as pd
 from .._internal.arrays import EXACT, BoolArray, FloatArray, label_components
 from .._internal.errors import DataError, Remedy, head
 from .._internal.known_columns import find_known
-from .._internal.tables import (
-    looks_like_answers,
-    need_table,
-    refuse_names,
-    separator_hint,
-    to_frame,
-)
+from .._internal.tables import looks_like_answers, need_table, refuse_names, separator_hint, to_frame
 from .facts import (
     HALF,
     NOTHING,

@@ -333,10 +333,10 @@ def _restrict_units(units: Units, domain: Domain, links: Links) -> Pieces:
 def _make_pseudo_units(size: int, by_entity: bool) -> Pieces:
     """Return four pseudo-units, whose largest clusters have `size` records."""
     pieces = [1, size, 1, 1]
-    own = np.repeat([size, size, 1.0, 1.0], pieces)
-    other = np.repeat([size, size, 1.0, size], pieces)
+    of_unit = np.repeat([size, size, 1.0, 1.0], pieces)
+    of_other = np.repeat([size, size, 1.0, size], pieces)
     unit, n = np.repeat(np.arange(4), pieces), np.repeat([size, 1.0, 1.0, 1.0], pieces)
-    N, m = (own, other) if by_entity else (other, own)
+    N, m = (of_unit, of_other) if by_entity else (of_other, of_unit)
     return Pieces(None, unit, unit, n, N, m, by_entity=by_entity)
 
 
