@@ -11,7 +11,7 @@ import erbayes as eb
 from .._internal.errors import DataError, head
 from .designs import keyed, numbers
 from .lazily import files, ids, pages, pd, plans, sources
-from .options import REQUIRED, file_option, flag, message, option, panel
+from .options import REQUIRED, file_option, flag, message, name_options, option, panel
 from .predictions import LinkOptions, PredictionFile, ReadingOptions
 from .tables import read_attributes, said_of
 
@@ -76,8 +76,7 @@ class Planned:
         foreign += ["of pairs"] if self.of is PlanName.PAIRS else []
         foreign += ["values"] if {"starts", "values"} <= set(given) & set(takes) else []
         if foreign:
-            options = ", ".join(f"--{option.replace('_', '-')}" for option in foreign)
-            raise DataError(f"--design {name} does not take {options}")
+            raise DataError(f"--design {name} does not take {name_options(foreign)}")
         if "values" in takes and not {"starts", "values"} & set(given):
             raise DataError(f"--design {name} needs --values{' or --starts' if 'starts' in takes else ''}")
         if self.top_up is not None:

@@ -18,6 +18,7 @@ from .options import (
     entity_option,
     level_option,
     message,
+    name_options,
     option,
     panel,
     refuse_same_file,
@@ -142,8 +143,7 @@ class Inputs:
         options = [name for name, value in named.items() if value is not None] + self.drawing.given
         if options:
             raise DataError(
-                f"the folder {self.labels} says how its records were drawn: leave out "
-                f"{', '.join(f'--{option}' for option in options)}"
+                f"the folder {self.labels} says how its records were drawn: leave out {name_options(options)}"
             )
         if (self.labels / TABLE).is_file():
             raise DataError(f"{self.labels} has pairs, which erbayes pairs and erbayes check read")

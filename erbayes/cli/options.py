@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache, partial, wraps
@@ -207,6 +207,11 @@ def stored_option(help: str = "Table of a DuckDB database.") -> Any:
     return option(help, "--table", rare=True, panel="Scans")
 
 
+def name_options(names: Iterable[str], between: str = ", ") -> str:
+    """Return options by the names of their fields, such as --drawn, --top-up."""
+    return between.join(f"--{name.replace('_', '-')}" for name in names)
+
+
 def message(text: str) -> None:
     """Print a line on standard error, with control characters escaped."""
     typer.echo(printable(text), err=True)
@@ -268,7 +273,7 @@ def _name_columns(values: Mapping[str, Any], what: str) -> str:
     if labels is not None and labels.is_dir():
         columns = [name for name in columns if name != "entity"]  # which a folder has
     names = [n for n in columns if n in values and (wrong or not values[n])]
-    return f"name them: {', '.join(f'--{name}' for name in names)}"
+    return f"name them: {name_options(names)}"
 
 
 @cache
@@ -289,7 +294,7 @@ def _list_options(work: Callable[..., Any]) -> Iterator[Parameter]:
                 yield option
             continue
         one: Any = declared.get(parameter.name, parameter.default)
-        said, long = one.metadata["option"], f"--{parameter.name.replace('_', '-')}"
+        said, long = one.metadata["option"], name_options([parameter.name])
         if isinstance(said, ArgumentInfo):
             said.metavar = parameter.name.upper()
         elif not any(name.startswith("--") for name in said.param_decls or ()):

@@ -18,7 +18,18 @@ from .._internal.errors import DataError, Sentence
 from .answers import Answer, render_csv
 from .drawing import Planned, Shown
 from .lazily import cells, files, ids, pages, pd, stopping
-from .options import argument, command, flag, level_option, message, option, panel, picture_option, say
+from .options import (
+    argument,
+    command,
+    flag,
+    level_option,
+    message,
+    name_options,
+    option,
+    panel,
+    picture_option,
+    say,
+)
 from .predictions import PredictionOptions
 from .printing import Printing
 from .remembered import PAIRS_CALL, TABLE, remembered
@@ -40,8 +51,8 @@ def write_pairs(
     """Draw pairs of PREDICTION, which has edges, and write a table and a page for the annotator."""
     links, reading = inputs.reading.links, inputs.reading
     named = [o.name for one in (shown, planned) for o in fields(one) if getattr(one, o.name) != o.default]
-    if others := [f"--{name}" for name in named if name not in ("attributes", "design", "n", "seed")]:
-        raise DataError(f"--design pairs does not take {', '.join(others)}")
+    if others := [name for name in named if name not in ("attributes", "design", "n", "seed")]:
+        raise DataError(f"--design pairs does not take {name_options(others)}")
     given, table = _read_edges(inputs), output / TABLE
     if output.exists() and any(file.name not in (TABLE, PAGE, PAIRS_CALL) for file in output.glob("*")):
         raise DataError(f"cannot write {output}: it holds other files: name a new folder")
@@ -87,8 +98,7 @@ def check_pairs(inputs: One, minimum: Mapping[Any, float]) -> tuple[stopping.Che
     named = [*inputs.drawing.given, *(["design"] if inputs.drawing.design else [])]
     named += [o for o in ("cluster", "drawn_from", "entity") if getattr(inputs, o)]
     if named:
-        option = named[0].replace("_", "-")
-        raise DataError(f"{inputs.labels} has pairs, which take no --{option}: leave it out")
+        raise DataError(f"{inputs.labels} has pairs, which take no {name_options(named[:1])}: leave it out")
     at = inputs.reading.links.threshold
     if at is None or list(minimum) != [eb.metrics.pairwise_precision.name]:
         raise DataError("pairs tell precision of links at a threshold: give --min-precision and --threshold")
