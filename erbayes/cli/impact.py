@@ -69,7 +69,9 @@ class Numbers:
                 by=by,
                 database=reading.database,
             )
-            return impacts.estimate_impact(sample, impacts.Known.of(featured, statistics), featured)
+            return impacts.estimate_impact(
+                sample, impacts.FittedStatistics.of(featured, statistics), featured
+            )
         table: Any = None
         if attributes is not None:
             table = disk.key_by_source(read_rows(attributes, reading.record), inputs.memory[0].records)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..labels.drawing import source as sources
     from ..labels.reading import faults as answer_faults
     from ..labels.reading import returned as returned_answers
-    from ..large import counted, joint
+    from ..large import counted
     from ..large import features as large_features
     from ..large import files as large_files
     from ..report import page as reports
@@ -49,7 +49,7 @@ else:
     sources=..labels.drawing.source stopping=..labels.drawing.stopping
     answer_faults=..labels.reading.faults returned_answers=..labels.reading.returned
     counted=..large.counted large_features=..large.features large_files=..large.files
-    joint=..large.joint clusterings=..units.clustering features=..units.features
+    clusterings=..units.clustering features=..units.features
     frames=..units.frame ids=..units.ids edges=..units.edges facts=..units.facts
     checks=.._internal.tables
     reading=..units.reading

@@ -12,7 +12,7 @@ from .analyses import Analysis, Result
 from .asked import Asked, Metrics
 from .designs import DesignName
 from .inputs import One
-from .lazily import counted, disk, joint, two_phases
+from .lazily import counted, disk, two_phases
 from .options import file_option, message, option, panel, refuse_same_file, within
 from .predictions import LABELLED, in_words
 from .tables import read_named, said_of
@@ -86,7 +86,7 @@ class Cheap(Analysis):
             )
         if self.cheap_threshold is not None and drawing.design is not DesignName.UNIFORM_RECORDS:
             raise DataError("--cheap-threshold needs drawn records: --design uniform-records")
-        joint.refuse_kept(inputs.missing)
+        eb.auxiliary.second.refuse_added(inputs.missing)
         refuse_same_file(("--cheap", self.cheap), ("LABELS", inputs.labels))
 
     def run(self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Metrics) -> Result:
