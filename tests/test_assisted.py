@@ -712,8 +712,8 @@ def test_comparisons_take_them():
     )
     np.testing.assert_allclose(third.joint.mean[2:], alone.mean)
     np.testing.assert_allclose(third.joint.cov[2:, 2:], alone.cov)
-    other = eb.auxiliary.Assisted.of(both, LABELS)
-    assert [s.name for s in other.seconds] == ["b", "a"]
+    other = eb.auxiliary.Assisted.of(both, LABELS, both["b"])
+    assert [s.is_prediction for s in other.counted] == [False, True]
     assert eb.compare(both, LABELS, DESIGN, PR, engine=other).table()["estimate"].notna().all()
 
 
@@ -791,10 +791,8 @@ def test_one_second_clustering_is_taken():
     for by in (several, {"good": Path("good.csv")}):
         with pytest.raises(eb.DataError, match=said):
             eb.auxiliary.Assisted.of(both, LABELS, by=by)
-    with pytest.raises(eb.DataError, match="of 3 predictions none is the other: give the second clustering"):
-        eb.auxiliary.Assisted.of(both | {"third": GOOD}, LABELS)
     with pytest.raises(eb.DataError, match=r"predictions must map names to memberships.*not be a Series"):
-        eb.auxiliary.Assisted.of(PREDICTION, LABELS)
+        eb.auxiliary.Assisted.of(PREDICTION, LABELS, GOOD)
 
 
 def test_files_are_read_before_they_are_compared(tmp_path):
@@ -810,7 +808,7 @@ def test_files_are_read_before_they_are_compared(tmp_path):
         with pytest.raises(eb.DataError, match=said):
             eb.assisted(prediction, LABELS, DESIGN, PR, by=by)
     with pytest.raises(eb.DataError, match=said):
-        eb.auxiliary.Assisted.of(places, LABELS)
+        eb.auxiliary.Assisted.of(places, LABELS, GOOD)
     old, new = (pd.read_parquet(path).set_index("record")["cluster"] for path in places.values())
     found = eb.assisted(old, LABELS, DESIGN, PR, by=new)
     pd.testing.assert_frame_equal(found.table(), helped().table())
@@ -887,7 +885,8 @@ def test_refusals_of_the_shell(folder):
     assert "cannot write good.csv" in said
     said = refused_by_the_shell(*SHELL, "--assist", "good.csv", "--memory-limit", "1GB")
     assert "--assist compares two clusterings in memory" in said and "leave out --memory-limit" in said
-    Path("x.duckdb").touch()
+    with pytest.importorskip("duckdb").connect("x.duckdb") as connection:
+        connection.execute("CREATE TABLE t (record INT, cluster INT)")
     said = refused_by_the_shell(*SHELL, "--assist", "x.duckdb")
     assert "--assist x.duckdb is a DuckDB database: write its table to a file" in said
 

@@ -15,23 +15,19 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray, Seed
 from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, head, member, need
 from .._internal.policies import Missing
-from .._internal.tables import is_table
 from ..analysis.comparison import need_names, on_shared_records
 from ..design.contract import Design
 from ..design.sample import Sample, need_sample
 from ..engine.closed_form import columns_of
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..metrics.uncertain import Normal, stacked
-from ..units.clustering import Clustering
 from ..units.frame import framed
 from ..units.measuring import measure, sampled_labels
 from ..units.units import Units
@@ -102,7 +98,7 @@ class Assisted:
         cls,
         predictions: Mapping[str, Any],
         labels: Any,
-        by: Any = None,
+        by: Any,
         *,
         name: str = "second",
         blocks: Any = None,
@@ -119,8 +115,8 @@ class Assisted:
             As in `Second.of`.
         missing : Missing
             As in `erbayes.compare`.
-        by : memberships, optional
-            The second clustering. By default each of two predictions is assisted by the other.
+        by : memberships
+            The second clustering, which may be one of the predictions.
 
         Examples
         --------
@@ -137,13 +133,7 @@ class Assisted:
         0  new - old     0.251
         """
         need_names(predictions)
-        if by is None and len(predictions) != 2:
-            raise DataError(
-                f"of {len(predictions)} predictions none is the other: give the second clustering that "
-                "assists them, by="
-            )
-        _refuse_several(by)
-        refuse_elsewhere(*predictions.values(), by)
+        refuse_elsewhere(*predictions.values())
         labels, missing = sampled_labels(labels), member(missing, Missing, "missing")
         within = {n: framed(p, labels, frame, f"prediction {n!r}")[0] for n, p in predictions.items()}
         shared = on_shared_records(within, missing is Missing.COMMON)
@@ -151,15 +141,8 @@ class Assisted:
             missing = Missing.ERROR
         if any(shared[each] is not within[each] for each in shared):
             missing = Missing.OMIT
-        names = list(predictions)
-        others = dict(zip(names, reversed(names), strict=True)) if by is None else {}
-        return cls(
-            tuple(
-                Second.of(prediction, labels, clusters, name=named, blocks=blocks, missing=missing)
-                for of, prediction in shared.items()
-                for clusters, named in [(predictions[others[of]], others[of]) if others else (by, name)]
-            )
-        )
+        options = {"name": name, "blocks": blocks, "missing": missing}
+        return cls(tuple(Second.of(each, labels, by, **options) for each in shared.values()))
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> AssistedEstimates:
         estimates = self._correct(sample, metrics)[0]
@@ -279,7 +262,6 @@ def assisted(
     pairwise-recall     0.503      0.05     1.0
     """
     metrics = chosen(metrics)
-    _refuse_several(by)
     options = {"blocks": blocks, "missing": missing, "frame": frame}
     engine = Assisted(Second.of(prediction, labels, by, **options))
     sample = Sample(measure(prediction, labels, **options), design)
@@ -287,19 +269,3 @@ def assisted(
     for alarm in engine.of_prediction(sample) + estimates.alarms(sample, metrics):
         warnings.warn(alarm, Alarm, stacklevel=2)
     return estimates
-
-
-def _refuse_several(by: Any) -> None:
-    """Refuse a mapping of names to clusterings, or to files, which would be one of records to clusters."""
-    if not isinstance(by, Mapping) or isinstance(by, Clustering):
-        return
-    several = [
-        name
-        for name, clusters in by.items()
-        if isinstance(clusters, Mapping | pd.Series | Clustering | Path) or is_table(clusters)
-    ]
-    if several:
-        raise DataError(
-            f"by= takes one second clustering, not a mapping of names such as {head(several)}: give the best "
-            "of them, or judge all by erbayes.compare"
-        )

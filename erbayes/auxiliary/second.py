@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from scipy.special import betainc
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, Remedy, head, member
 from .._internal.policies import Missing
+from .._internal.tables import is_table
 from ..design.sample import Sample
 from ..design.variance import kish
 from ..large.sources import lies_elsewhere
@@ -54,7 +57,7 @@ class Second:
     >>> prediction = {1: "a", 2: "a", 3: "a", 4: "b"}
     >>> second = Second.of(prediction, {1: "x", 2: "x"}, by={1: 1, 2: 1, 3: 1, 4: 2})
     >>> second
-    Second('second' 048056162589: 4 records in 2 clusters, 1 labelled units)
+    Second('second' ec1bd601e17d: 4 records in 2 clusters, 1 labelled units)
     >>> second.value("pairwise-precision")
     1.0
     """
@@ -92,6 +95,7 @@ class Second:
             `Missing.ERROR` or `Missing.OMIT`. The other policies add records that no second clustering has.
         """
         refuse_elsewhere(prediction, by)
+        _refuse_several(by)
         labels, missing = sampled_labels(labels), member(missing, Missing, "missing")
         refuse_added(missing)
         prediction, _ = framed(prediction, labels, frame)
@@ -209,6 +213,16 @@ def refuse_elsewhere(*clusterings: Any) -> None:
         raise DataError(
             "a second clustering is compared with the prediction in memory, and these are files or tables: "
             "read the two columns of each, as in pandas.read_parquet(path).set_index('record')['cluster']"
+        )
+
+
+def _refuse_several(by: Any) -> None:
+    """Refuse a mapping of names to clusterings, where one of records to clusters is needed."""
+    name, first = next(iter(by.items()), ("", None)) if isinstance(by, Mapping) else ("", None)
+    if isinstance(first, Mapping | pd.Series | Clustering | Path) or is_table(first):
+        raise DataError(
+            f"by= takes one second clustering, not a mapping of names such as {name!r}: give the best of "
+            "them, or judge all by erbayes.compare"
         )
 
 

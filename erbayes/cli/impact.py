@@ -111,7 +111,7 @@ def impact_command(
     predicted         the number as computed from the clusters
     estimate          the number of the true entities: lower to upper
     difference        how far the clusters are off: least to most
-    worth             further labels that would tell as much without clusters
+    equivalent_labels further labels that would shorten the interval as much
 
     Names in a top ten, maxima and statistics of ties between entities are refused, as are attributes that the
     matcher wrote itself and numbers that depend on fewer than ten effective draws.
