@@ -72,7 +72,7 @@ GUARDS: dict[str, list[tuple[Any, str, Callable[..., Any]]]] = {
         (reference, "mark_possible_parts", lambda units, clusters, mine, limit: np.zeros(len(clusters), bool))
     ],
     "the cluster that matters most is out of reach": [
-        (reference.FullCount, "order_by_influence", lambda self, metric, columns: np.zeros(0, np.int64))
+        (reference.FullCount, "order_by_influence", lambda self, totals: np.zeros(0, np.int64))
     ],
     "the place that matters most is halfway": [(reference.Reference, "likely", take_neither)],
 }

@@ -102,11 +102,9 @@ class Impact(Tabled):
         `difference` of the first two with `least` and `most`, `equivalent_labels`, and `reason` if a
         statistic has no estimate.
         """
-        corrected = self.fit.table(level, kind)
         table = pd.DataFrame({"predicted": self.predicted}, index=pd.Index(self.fit.names, name="statistic"))
-        table[["estimate", "se", "lower", "upper"]] = corrected[
-            ["estimate", "se", "lower", "upper"]
-        ].to_numpy()
+        columns = ["estimate", "se", "lower", "upper"]
+        table[columns] = self.fit.table(level, kind)[columns].to_numpy()
         table["difference"] = table["predicted"] - table["estimate"]
         table["least"], table["most"] = (table["predicted"] - table[end] for end in ("upper", "lower"))
         table["equivalent_labels"] = self.equivalent_labels
@@ -161,7 +159,7 @@ def impact(
     labels, design, frame
         As in `erbayes.estimate`.
     missing : Missing
-        `Missing.OMIT` leaves out labelled records that the prediction lacks. Others have no place here.
+        `Missing.ERROR`, or `Missing.OMIT`, which leaves out labelled records that are not in the prediction.
     statistics : Statistic, str or callable, or several
         Objects of `erbayes.statistics`, their text, or functions (rows, weights) -> (value, influence). If a
         function returns a value alone, entities are left out in turn (the jackknife).
@@ -169,7 +167,7 @@ def impact(
         Attributes of all records, whose ids are in the first column.
     features : mapping, name -> (column, aggregate), optional
         Features of entities: sum, mean, min, max, range or distinct of a column, or a function of its values.
-        Missing values are refused, except by known-sum and so on, which take the values that are there.
+        Missing values are refused, except by known-sum and so on, which take the other values.
     by : str, optional
         A column of `attributes`: each statistic is estimated for each of its values too. An entity with
         records of several counts in each by its share of records.
@@ -177,15 +175,15 @@ def impact(
     Raises
     ------
     DataError
-        If the input cannot be used, or if no sample of entities tells a statistic.
+        If the input cannot be used, or if no sample of entities identifies a statistic.
 
     Examples
     --------
     >>> from erbayes import UniformClusters
     >>> prediction = {1: "a", 2: "a", 3: "b", 4: "c", 5: "d", 6: "d"}
     >>> labels = {1: "x", 2: "x", 3: "x", 4: "y", 5: "z", 6: "z"}
-    >>> found = impact(prediction, labels, UniformClusters(population=3), ["count", "mean(size)"])
-    >>> found.table()[["predicted", "estimate", "difference"]]
+    >>> numbers = impact(prediction, labels, UniformClusters(population=3), ["count", "mean(size)"])
+    >>> numbers.table()[["predicted", "estimate", "difference"]]
                predicted  estimate  difference
     statistic
     count            4.0       3.0         1.0
@@ -225,7 +223,7 @@ def impact_of(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedStatistics:
-    """Statistics that are fitted to all predicted clusters, with their values there by domain."""
+    """Statistics that are fitted to all predicted clusters, with their values by domain."""
 
     statistics: tuple[Statistic, ...]
     values: Mapping[str, FloatArray]

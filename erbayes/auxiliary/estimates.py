@@ -32,22 +32,10 @@ It is raised for none of 1,640 sound second clusterings, and for nearly all copi
 class AssistedEstimates(Corrected):
     """Estimates assisted by a second clustering, or by cheap labels: `Corrected` with more fields.
 
-    Attributes
-    ----------
-    second : str
-        Name of the second clustering.
-    weights : float array, (k,)
-        λ of each metric.
-    correlation : float array, (k,)
-        Of effects of draws on the estimate and on its correction.
-    equivalent_labels : float array, (k,)
-        Further draws that would shorten the default standard error as much.
-    unreached_share : float array, (k,)
-        Share of the second clustering that no draw reaches (see `Second.reference`).
-    changed : ChangedShare
-        See `Second.changes`.
-    notes : tuple of str, (k,)
-        Why a metric is not assisted, or "".
+    `second`: its name; `weights` (k,): λ of each metric; `correlation` (k,): of effects of draws on the
+    estimate and on its correction; `equivalent_labels` (k,): further draws that would shorten the default
+    standard error as much; `unreached_share` (k,): see `Second.reference`; `changed`: see `Second.changes`;
+    `notes` (k,): why a metric is not assisted, or "".
     """
 
     second: str

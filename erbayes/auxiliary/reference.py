@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -70,17 +68,43 @@ def mark_possible_parts(units: Units, clusters: Units, mine: BoolArray, limit: f
     return np.asarray(2 * inside > clusters.size)
 
 
-def evaluate_metric(metric: Metric, names: tuple[str, ...], totals: FloatArray) -> FloatArray:
-    """Return a metric of totals, (..., totals); NaN if it is 0/0."""
-    place = positions(metric, names)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(metric.formula(*np.moveaxis(totals[..., place], -1, 0)), dtype=float)
+@dataclass(frozen=True, slots=True, eq=False)
+class MetricTotals:
+    """Totals of a metric by cluster, (clusters, c), and their `change` if the prediction cuts it."""
 
+    metric: Metric
+    columns: list[Column]
+    by_cluster: FloatArray
+    change: FloatArray
+    known: FloatArray
+    place: list[int]
 
-def compute_per(metric: Metric, totals: FloatArray) -> FloatArray:
-    """Return the total that a metric averages over, of each cluster, (clusters,)."""
-    columns, _ = columns_of([metric])
-    return np.asarray(totals @ coefficients_of_size([metric], [c.name for c in columns])[0])
+    @classmethod
+    def of(cls, metric: Metric, clusters: Units) -> MetricTotals:
+        columns, known = columns_of([metric])
+        cut = replace(clusters, N=clusters.n)
+        by_cluster, apart = (np.stack([u.column(c) for c in columns], axis=1) for u in (clusters, cut))
+        constants = np.array([clusters.total(total.column) for total in known])
+        place = positions(metric, [c.name for c in columns] + [total.name for total in known])
+        return cls(metric, columns, by_cluster, apart - by_cluster, constants, place)
+
+    @property
+    def total(self) -> FloatArray:
+        """Return the totals over all clusters, (c,)."""
+        return np.asarray(self.by_cluster.sum(axis=0))
+
+    @property
+    def size(self) -> FloatArray:
+        """Return the total that the metric averages over, of each cluster, (clusters,)."""
+        coefficients = coefficients_of_size([self.metric], [c.name for c in self.columns])[0]
+        return np.asarray(self.by_cluster @ coefficients)
+
+    def evaluate(self, totals: FloatArray) -> FloatArray:
+        """Return the metric of totals, (..., c); NaN if it is 0/0."""
+        known = np.broadcast_to(self.known, (*totals.shape[:-1], len(self.known)))
+        values = np.concatenate([totals, known], axis=-1)[..., self.place]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(self.metric.formula(*np.moveaxis(values, -1, 0)), dtype=float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,38 +114,22 @@ class FullCount:
     clusters: Units
     _ordered: dict[Metric, IntArray] = field(default_factory=dict, init=False)
 
-    @cached_property
-    def cut(self) -> Units:
-        """The clusters, each cut into its predicted pieces."""
-        return replace(self.clusters, N=self.clusters.n)
-
-    def count_columns(self, metrics: Sequence[Metric]) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
-        """Return names of totals, those of each cluster, (clusters, counted), and known ones."""
-        counted, known = columns_of(metrics)
-        names = tuple(c.name for c in counted) + tuple(t.name for t in known)
-        constants = np.array([self.clusters.total(t.column) for t in known])
-        return names, np.stack([self.clusters.column(c) for c in counted], axis=1), constants
-
     def value(self, metric: Metric) -> float:
         """Return a metric of the prediction with these clusters as the truth."""
-        names, totals, known = self.count_columns([metric])
-        return float(evaluate_metric(metric, names, np.append(totals.sum(axis=0), known)))
+        totals = MetricTotals.of(metric, self.clusters)
+        return float(totals.evaluate(totals.total))
 
-    def order_by_influence(self, metric: Metric, columns: list[Column]) -> IntArray:
+    def order_by_influence(self, totals: MetricTotals) -> IntArray:
         """Return the clusters that the prediction cuts, the one that changes a metric most if cut first."""
-        if metric not in self._ordered:
-            names, totals, known = self.count_columns([metric])
+        if totals.metric not in self._ordered:
             cut = np.flatnonzero(np.bincount(self.clusters.unit) > 1)
-            change = np.stack([self.cut.column(c) for c in columns], axis=1)[cut] - totals[cut]
-            total = totals.sum(axis=0)
-            constants = np.tile(known, (len(cut), 1))
-            changed = evaluate_metric(metric, names, np.hstack([total + change, constants]))
-            influence = np.abs(changed - evaluate_metric(metric, names, np.append(total, known)))
+            changed = totals.evaluate(totals.total + totals.change[cut])
+            influence = np.abs(changed - totals.evaluate(totals.total))
             # rounded, so that the order of clusters of equal influence does not depend on their numbers
             largest = np.nanmax(influence, initial=0.0)
             rounded = np.round(influence / largest, 9) if largest > 0 else influence
-            self._ordered[metric] = cut[np.lexsort((-compute_per(metric, totals)[cut], -rounded))]
-        return self._ordered[metric]
+            self._ordered[totals.metric] = cut[np.lexsort((-totals.size[cut], -rounded))]
+        return self._ordered[totals.metric]
 
     def count_as_predicted(self, clusters: BoolArray, columns: list[Column]) -> FloatArray:
         """Return totals of the records of some clusters if the prediction were right about them."""
@@ -147,19 +155,16 @@ class FullCount:
     def reference(self, units: Units, metric: Metric, position: IntArray) -> Reference:
         """Return the value of a metric and its unreached share, given labelled units at `position`, (u,)."""
         reached, unreached = self.split_by_reach(units, position)
-        names, totals, known = self.count_columns([metric])
-        columns, _ = columns_of([metric])
-        unchanged = totals.sum(axis=0)
-        cut = np.stack([self.cut.column(c) for c in columns], axis=1) - totals
-        candidates = self.order_by_influence(metric, columns)
+        totals = MetricTotals.of(metric, self.clusters)
+        candidates = self.order_by_influence(totals)
         candidates = candidates[~reached[candidates]]
         # the most influential cluster is cut alone, since two joined entities are one such cluster
         alone = candidates[~unreached[candidates]][:1]
-        one_cut = unchanged + cut[candidates[:1]].sum(axis=0)
-        predicted = unchanged - totals[unreached].sum(axis=0) + self.count_as_predicted(unreached, columns)
-        answers = np.stack([unchanged, one_cut, predicted + cut[alone].sum(axis=0)])
-        values = evaluate_metric(metric, names, np.hstack([answers, np.tile(known, (3, 1))]))
+        one_cut = totals.total + totals.change[candidates[:1]].sum(axis=0)
+        as_predicted = self.count_as_predicted(unreached, totals.columns)
+        predicted = totals.total - totals.by_cluster[unreached].sum(axis=0) + as_predicted
+        predicted += totals.change[alone].sum(axis=0)
+        values = totals.evaluate(np.stack([totals.total, one_cut, predicted]))
         unreached[alone] = True
-        sized = compute_per(metric, totals)
-        total = float(sized.sum())
-        return Reference(values, float(sized[unreached].sum()) / total if total else 0.0)
+        total = float(totals.size.sum())
+        return Reference(values, float(totals.size[unreached].sum()) / total if total else 0.0)

@@ -9,6 +9,9 @@ of all draws, θ̂_L(n'). The cheap labels of all draws take the place of the kn
     θ̂_H(n) + λ (θ̂_L(n') - θ̂_L(n))
 
 The correction has mean 0 to first order, whatever the cheap labels are, because the part is random.
+
+Sources: Neyman (1938), Journal of the American Statistical Association 33, 101-116 (double sampling). Cochran
+(1977), Sampling Techniques, chapter 12.
 """
 
 from __future__ import annotations
@@ -43,17 +46,7 @@ from .second import ChangedShare
 class TwoPhase:
     """Estimates from careful labels of some draws, with cheap labels of all: an engine.
 
-    Parameters
-    ----------
-    cheap : Sample
-        All draws, by their cheap labels.
-    careful : sequence of int, (n,), optional
-        Positions of the draws with careful labels among all; by default the first.
-
-    References
-    ----------
-    Neyman (1938), Journal of the American Statistical Association 33, 101-116: double sampling.
-    Cochran (1977), Sampling Techniques, chapter 12.
+    `cheap`: all draws by their cheap labels; `careful` (n,): as in `two_phase`.
     """
 
     cheap: Sample

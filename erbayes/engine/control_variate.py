@@ -175,13 +175,8 @@ def count_equivalent_labels(draws: int, before: FloatArray, after: FloatArray) -
 class Corrected(Normal):
     """Estimates corrected by a control variate: a `Normal` with longer intervals.
 
-    Attributes
-    ----------
-    skew : float array, (k, 2)
-        As in `ControlVariate`.
-    between : float array, (k, 2)
-        Distances down and up to the ends of a range in which the value of the control may be anywhere. The
-        covariance has the variance of a uniform distribution between them.
+    `skew` (k, 2): as in `ControlVariate`; `between` (k, 2): distances down and up to the ends of a range in
+    which the value of the control may be anywhere, whose uniform distribution is in the covariance.
     """
 
     skew: FloatArray = by_component(0)
