@@ -249,9 +249,7 @@ OTHER = pd.Series(sim.Misattribution(0.05).apply(TRUTH.to_numpy(), np.random.def
 ENGINES = {
     engine.named.Advised: engine.named.Advised(),
     engine.known_clusters.ClosedForm: engine.known_clusters.ClosedForm(),
-    eb.auxiliary.Assisted: eb.auxiliary.Assisted.of(
-        {"a": PREDICTION, "b": TRUTH}, TRUTH, by={"other": OTHER}
-    ),
+    eb.auxiliary.Assisted: eb.auxiliary.Assisted.of({"a": PREDICTION, "b": TRUTH}, TRUTH, by=OTHER),
     engine.Taylor: engine.Taylor(),
     engine.Jackknife: engine.Jackknife(),
     engine.Resampled: engine.Resampled(replicates=40),

@@ -144,6 +144,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "ComparedByDomain": lambda: domains.compare_by_domain(make_pair(), GROUP, P),
     "Comparison": make_pair,
     "Contrast": lambda: engine.Taylor()(sample(), [m.pairwise_recall]).contrast([[2]], ["twice"]),
+    "Corrected": lambda: make_impact().fit,
     "Curve": make_curve,
     "Draws": lambda: Draws(("a",), np.array([[[1.0], [2.0]]]), ((0.0, np.inf),)),
     "PooledDraws": lambda: eb.engine.PooledDraws(
@@ -173,7 +174,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Tree": make_tree,
 }
 COLUMNS = {
-    "AssistedEstimates": "estimate se_bound df lower upper level kind lambda correlation worth out_of_reach",
+    "AssistedEstimates": "estimate se_bound df lower upper level kind lambda correlation equivalent_labels unreached_share",
     "BiasAnalysis": "labels metric estimate sd lower upper level kind",
     "Bootstrap": "estimate sd lower upper level kind",
     "ByDomain": "domain metric estimate se df n_eff lower upper level kind",
@@ -181,12 +182,13 @@ COLUMNS = {
     "ComparedByDomain": "difference domain metric estimate se df n_eff lower upper level kind reason",
     "Comparison": "metric prediction estimate se df lower upper level kind",
     "Contrast": "estimate se df lower upper level kind",
+    "Corrected": "estimate se df lower upper level kind",
     "Curve": "metric threshold estimate se df lower upper n_eff level kind",
     "Draws": "estimate sd lower upper level kind",
     "PooledDraws": "estimate sd lower upper level kind",
     "Forecast": "design metric estimate variance relative_se",
     "Grid": "u v metric estimate lower upper",
-    "Impact": "predicted estimate se lower upper difference least most worth",
+    "Impact": "predicted estimate se lower upper difference least most equivalent_labels",
     "LabelledPairs": "metric threshold pairs estimate se lower upper level reason",
     "Means": "estimate se df lower upper level kind",
     "Normal": "estimate se df lower upper level kind",

@@ -23,7 +23,6 @@ from erbayes.large import (
     DuckDB,
     Releases,
     RunSQL,
-    SecondSource,
     drawing,
     scan,
 )
@@ -236,16 +235,6 @@ def test_labels_blocks_and_second_clusterings_have_the_rule_too():
     }.items():
         with pytest.raises(eb.DataError, match=f"cluster ids of the {what}: 2 of [234] records have"):
             work()
-    both = prediction.assign(s=["NA", "NA", "x", "y"])
-    for second, source in ((SecondSource(cluster="s"), both), (SecondSource(table_of("NA")), prediction)):
-        seconds = {"s": second}
-        with pytest.raises(
-            eb.DataError, match="cluster ids of the second clustering 's': 2 of 4 records have 'NA'"
-        ):
-            scan(source, LABELS, NAMES, seconds=seconds)
-        assert (
-            len(scan(source, LABELS, Columns("record", "cluster", any_id=True), seconds=seconds).seconds) == 1
-        )
 
 
 def test_releases_and_common_records_have_the_rule_too():
@@ -368,14 +357,12 @@ MISTYPED = {
     "record": lambda t: scan(t, LABELS, Columns("recrod", "cluster")),
     "cluster": lambda t: scan(t, LABELS, Columns("record", "clutser")),
     "groups": lambda t: scan(t, LABELS, NAMES, groups="contry"),
-    "second": lambda t: scan(t, LABELS, NAMES, seconds={"s": SecondSource(cluster="secnod")}),
     "release": lambda t: scan(Releases(t, "relaese"), LABELS, NAMES),
 }
-FURTHER = table_of("w").assign(country="k", second=list("uuvv"), release=1)
+FURTHER = table_of("w").assign(country="k", release=1)
 RIGHT = {
     "record": lambda t: scan(t, LABELS, NAMES),
     "groups": lambda t: scan(t, LABELS, NAMES, groups="country"),
-    "second": lambda t: scan(t, LABELS, NAMES, seconds={"s": SecondSource(cluster="second")}),
     "release": lambda t: scan(Releases(t, "release"), LABELS, NAMES)[1],
 }
 

@@ -33,7 +33,7 @@ OWN = {
     "estimate": {"worst-cases", "engine", "side-by-side", "format", "output", "strict"} | ASSIST | BY | CHEAP,
     "compare": {"format", "output", "strict"} | ASSIST | BY,
     "report": {"title", "with-records", "statistic", "feature", "output"} | ASSIST | BY,
-    "plan": {"half-width", "per-unit", "per-record", "per-cheap", "budget", "format", "output"} | CHEAP,
+    "plan": {"half-width", "per-unit", "per-record", "format", "output"},
     "check": {"min-precision", "min-recall", "min", "once", "format", "output"},
 }
 LACKS = {"check": {"metrics", "interval"}}
@@ -77,7 +77,6 @@ def test_no_two_commands_declare_the_same_option():
         "asked",
         "domains",
         "helped",
-        "cheap",
         "printing",
     }
 

@@ -29,7 +29,7 @@ from erbayes.large import (
     Files,
     Releases,
     RunSQL,
-    SecondSource,
+    drawing,
     scan,
 )
 from erbayes.large.duckdb import DuckTable
@@ -417,12 +417,23 @@ def test_an_index_without_a_name_is_no_column_unless_named(tmp_path):
     said = "it has 'cluster', '__index_level_0__', of which pandas wrote '__index_level_0__' for an index without"
     with pytest.raises(eb.DataError, match=said):
         scan(lone, labels)
-    seconds = {"by": SecondSource(spare)}
-    assert scan(clusters, labels, seconds=seconds).seconds[0].left_out == 0
-    with pytest.raises(
-        eb.DataError, match="'by' needs a column of records and one of clusters; it has 'cluster'"
-    ):
-        scan(clusters, labels, seconds={"by": SecondSource(lone)})
+
+
+def test_a_first_line_that_is_no_heading_is_refused(tmp_path):
+    """So is a heading below the first line: neither loses a record nor makes one."""
+    rows = ["record,cluster", *(f"r{i},c{i // 3}" for i in range(40))]
+    for name, lines in (("once", rows), ("bare", rows[1:]), ("twice", [*rows[:9], rows[0], *rows[9:]])):
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines))
+    once, labels = tmp_path / "once.csv", {"r1": "e", "r2": "e"}
+    scan(once, labels)
+    said = "the prediction: .* in the column of this name"
+    for path in (tmp_path / "bare.csv", tmp_path / "twice.csv"):
+        with pytest.raises(eb.DataError, match=said):
+            scan(path, labels)
+        with pytest.raises(eb.DataError, match=said), drawing(path):
+            pass
+        with pytest.raises(eb.DataError, match=said):
+            scan({"p": once, "q": path}, labels)
 
 
 def broken(records, clusters, **options):

@@ -612,18 +612,20 @@ def make_results():
     fit, line = Normal(**normal()), {"fit": Normal(**normal()), "moving": numbers(3)}
     sample = eb.Sample(eb.measure({1: "a", 2: "b"}, {1: "x", 2: "x"}), eb.UniformClusters())
     weights = np.array([[1.0, -1, 0, 0], [0, 2, 0.5, 0], [0, 0, 1, 1]])
-    assisted = {name: numbers(3) for name in ("correlation", "worth", "out_of_reach")}
+    assisted = {
+        name: numbers(3) for name in ("weights", "correlation", "equivalent_labels", "unreached_share")
+    }
     assisted |= {
-        "weights": numbers(3, 2),
         "between": numbers(3, 2),
         "skew": numbers(3, 2),
-        "seconds": ("s", "t"),
+        "second": "s",
     }
     return {
-        "AssistedEstimates": lambda of: of(**normal(), **assisted, changes=(1, 2), notes=tuple("ijk")),
+        "AssistedEstimates": lambda of: of(**normal(), **assisted, changed=None, notes=tuple("ijk")),
         "Bootstrap": lambda of: of(
             **drawn(), **line, totals=Draws(**drawn(4)), sample=sample, metrics=(P, R, F1)
         ),
+        "Corrected": lambda of: of(**normal(), skew=numbers(3, 2), between=numbers(3, 2)),
         "Contrast": lambda of: of(**normal(), parts=Normal(**normal(4)), weights=weights),
         "Draws": lambda of: of(**drawn()),
         "Means": lambda of: of(**normal(), values=numbers(2, 7, 3), shares=numbers(2, 7, 3)),

@@ -141,7 +141,7 @@ def compare_command(
     helped.refuse_groups(domains.column)
     helped.refuse(inputs, asked)
     design = inputs.design()
-    predictions, shared, read = inputs.predictions(**domains.of_scan(inputs), **helped.of_scan(inputs))
+    predictions, shared, read = inputs.predictions(**domains.of_scan(inputs))
     note_unresolved(inputs.returned)
     design = inputs.fitted(design, shared)
     engine = helped.engine(inputs, predictions, shared) if helped.option is not None else None
@@ -184,7 +184,7 @@ def _find_alarms(
     if engine is None:
         return eb.alarms(sample, metrics, printed)
     estimates = engine(sample, metrics)
-    weights = zip(estimates.names, estimates.weights.sum(axis=1), strict=True)
+    weights = zip(estimates.names, estimates.weights, strict=True)
     message(f"{name}: lambda {', '.join(f'{weight:.2f} for {metric}' for metric, weight in weights)}")
     return estimates.alarms(sample, metrics)
 
@@ -233,8 +233,8 @@ def report_command(
     metrics = domains.chosen_metrics(asked)
     helped.refuse_groups(domains.column)
     helped.refuse(inputs, asked)
-    sample, read = inputs.sample(**domains.of_scan(inputs), **helped.of_scan(inputs))
-    engine = helped.engine_of_one(inputs, sample.units) if helped.option is not None else None
+    sample, read = inputs.sample(**domains.of_scan(inputs))
+    engine = helped.engine_of_one(inputs) if helped.option is not None else None
     about: dict[str, Any] = _describe_files(inputs, helped, domains) | {"read": read}
     if numbers.given:
         with speaking(numbers.words):

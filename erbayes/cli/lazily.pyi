@@ -25,7 +25,6 @@ from ..labels.reading import returned as returned_answers
 from ..large import counted as counted
 from ..large import features as large_features
 from ..large import files as large_files
-from ..large import joint as joint
 from ..report import page as reports
 from ..units import edges as scored_edges
 from ..units import facts as facts

@@ -13,7 +13,6 @@ from .inputs import One
 from .lazily import calibration, pd, plans
 from .metric_options import MetricOptions
 from .options import command, message, option, say
-from .phases import Cheap
 from .printing import Printing
 
 type Planned = eb.design.UniformRecords | eb.design.UniformClusters | eb.design.ByPredictedSize
@@ -24,12 +23,9 @@ def plan_command(
     *,
     inputs: One,
     asked: MetricOptions,
-    cheap: Cheap,
     half_width: float | None = option("Half the width that the interval should have: 0.03."),
     per_unit: float = option("Cost of labelling a unit, whatever its size.", default=0.0),
     per_record: float = option("Cost of each record of a unit, beside that.", default=1.0),
-    per_cheap: float | None = option("With --cheap, the cost of a cheap draw."),
-    budget: float | None = option("With --cheap, the cost of all labels, instead of --half-width."),
     printing: Printing,
 ) -> None:
     """Plan how many units to label, from a pilot.
@@ -40,41 +36,24 @@ def plan_command(
     with probability .8, since a pilot leaves it uncertain; n_low and n_high bound the likely number. The
     cost is the expected one. A unit that is drawn twice is labelled once.
 
-    With --cheap, the pilot has cheap labels too, and --budget is split: into careful draws and draws with
-    cheap labels, of which the careful ones are a part. A careful draw costs what those of the pilot cost on
-    average. width is that of the interval, over that of careful labels alone for the same budget.
-
     \b
     Examples: a unit takes four minutes, each of its records half a minute more
       erbayes plan clusters.csv pilot.csv -d uniform-records --half-width 0.03 \\
           --per-unit 4 --per-record 0.5
-      erbayes plan clusters.csv pilot.csv -d uniform-records \\
-          --drawn pilot-draws.csv --cheap machine.csv \\
-          --cheap-drawn machine-draws.csv --budget 2400 --per-cheap 0.1 \\
-          --per-unit 4 --per-record 0.5
     """
     metrics = asked.chosen_metrics()
-    if (half_width is None) == (budget is None):
-        raise DataError("a plan needs either --half-width, or --budget with --cheap")
-    if len({cheap.cheap is None, budget is None, per_cheap is None}) > 1:
-        raise DataError("--cheap, --budget and --per-cheap go together: a budget is split by the two costs")
-    cheap.refuse(inputs, asked)
+    if half_width is None:
+        raise DataError("a plan needs --half-width, half the width that the interval should have")
     pilot, read = inputs.sample()
-    if budget is not None and per_cheap is not None:
-        estimates = cheap.estimates(inputs, pilot, metrics)
-        alarms = [*map(say, estimates.alarms(pilot, metrics))]
-        table = _split_budget(estimates, pilot, budget, per_unit, per_record, per_cheap)
-    else:
-        assert half_width is not None
-        designs = _list_designs(inputs, pilot)
-        alarms = [*inputs.cautions, *map(say, eb.alarms(pilot, metrics))]
-        plan = eb.analysis.planning.forecast(
-            pilot, metrics, designs, kind=asked.kind, cost=lambda size: per_unit + per_record * size
-        )
-        table = plan.needed(half_width, inputs.level)
-        _note_unreached(pilot, designs, table)
-        if not per_unit and per_record == 1:
-            message("note: cost counts records to label; --per-unit and --per-record say what they cost")
+    designs = _list_designs(inputs, pilot)
+    alarms = [*inputs.cautions, *map(say, eb.alarms(pilot, metrics))]
+    plan = eb.analysis.planning.forecast(
+        pilot, metrics, designs, kind=asked.kind, cost=lambda size: per_unit + per_record * size
+    )
+    table = plan.needed(half_width, inputs.level)
+    _note_unreached(pilot, designs, table)
+    if not per_unit and per_record == 1:
+        message("note: cost counts records to label; --per-unit and --per-record say what they cost")
     about = count_read(pilot, text=read)
     printing.show(Answer(table=blank_missing(table), alarms=alarms, read=about))
 
@@ -93,29 +72,6 @@ def _list_designs(inputs: One, pilot: eb.Sample) -> dict[str, Planned]:
         elif not isinstance(design, eb.design.UniformRecords | eb.design.UniformClusters):
             message(f"note: the plan is for uniform draws, and not for those of {inputs.labels}, {name}")
     return designs
-
-
-def _split_budget(
-    estimates: eb.auxiliary.estimates.AssistedEstimates,
-    sample: eb.Sample,
-    budget: float,
-    per_unit: float,
-    per_record: float,
-    cheap: float,
-) -> pd.DataFrame:
-    """Return the best numbers of careful and cheap draws for each metric of a pilot, and the widths."""
-    # a careful draw costs what those of the pilot cost on average
-    careful = float((per_unit + per_record * sample.units.size[sample.expansion.unit]).mean())
-    rows = []
-    for metric, correlation in zip(estimates.names, estimates.correlation, strict=True):
-        best = eb.auxiliary.phases(
-            budget, 0.0 if pd.isna(correlation) else correlation, careful=careful, cheap=cheap
-        )
-        rows.append((metric, correlation, best.careful, best.cheap, best.width))
-    table = pd.DataFrame(rows, columns=["metric", "correlation", "careful", "cheap", "width"])
-    if any(estimates.notes):
-        table["note"] = list(estimates.notes)
-    return table
 
 
 def _note_unreached(pilot: eb.Sample, designs: Mapping[str, Planned], table: pd.DataFrame) -> None:

@@ -5,7 +5,6 @@ from .draw import drawing
 from .duckdb import DuckDB
 from .files import Files
 from .groups import GroupSource
-from .joint import SecondSource
 from .quoting import Dialect
 from .runsql import RunSQL
 from .scanning import Releases, scan
@@ -21,7 +20,6 @@ __all__ = [
     "GroupSource",
     "Releases",
     "RunSQL",
-    "SecondSource",
     "Spark",
     "drawing",
     "scan",

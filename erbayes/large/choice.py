@@ -72,7 +72,7 @@ def use_columns(
 
     Ids that are unique inside their source alone become one id with it.
     """
-    chosen = chosen_columns(database, record, cluster, others)
+    chosen = _choose_names(database, record, cluster, others)
     sources = [c for c in find_known(database.columns(), "source") if c not in chosen][:1]
     database.use(*dict.fromkeys([*chosen, *others, *sources]))
     for source in sources:
@@ -85,13 +85,8 @@ def use_columns(
     return chosen
 
 
-def chosen_columns(
-    database: Database,
-    record: str | None,
-    cluster: str | None,
-    others: tuple[str, ...] = (),
-    what: str = "the prediction",
-    remedy: Remedy = Remedy.SCANNED_COLUMNS,
+def _choose_names(
+    database: Database, record: str | None, cluster: str | None, others: tuple[str, ...]
 ) -> tuple[str, str]:
     """Return the columns of records and of clusters: those named, or the only two that are not."""
     columns = database.columns()
@@ -102,20 +97,22 @@ def chosen_columns(
         for meaning, name in (("record", record), ("cluster", cluster))
     )
     named = [c for c in (record, cluster, *others) if c is not None]
-    choices = dict.fromkeys((c for c in (record, cluster) if c is not None), remedy)
-    refuse_names(named, columns or named, what, choices)
+    choices = dict.fromkeys((c for c in (record, cluster) if c is not None), Remedy.SCANNED_COLUMNS)
+    refuse_names(named, columns or named, "the prediction", choices)
     missing = [record, cluster].count(None)
     unnamed = [c for c in columns if c not in named and c not in database.by_folder]
     if missing and len(unnamed) > missing:
-        raise DataError(f"{what} has {len(columns)} columns, {head(columns, 20)}, not 2", remedy)
+        raise DataError(
+            f"the prediction has {len(columns)} columns, {head(columns, 20)}, not 2", Remedy.SCANNED_COLUMNS
+        )
     rest = iter(unnamed)
     record, cluster = (name if name is not None else next(rest, None) for name in (record, cluster))
     if record is None or cluster is None:
         index = [c for c in columns if c in database.by_folder and INDEX.fullmatch(c)]
         raise DataError(
-            f"{what} needs a column of records and one of clusters"
+            "the prediction needs a column of records and one of clusters"
             + (f"; it has {head(columns, 20)}{separator_hint(columns)}" if columns else "")
             + (f", of which pandas wrote {head(index)} for an index without a name" if index else ""),
-            remedy,
+            Remedy.SCANNED_COLUMNS,
         )
     return record, cluster

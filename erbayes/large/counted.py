@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,15 +20,12 @@ from .database import changed
 from .faults import (
     refuse_changes,
     refuse_duplicates,
-    refuse_gaps,
     refuse_headings,
     refuse_missing,
     refuse_other_writing,
-    refuse_repeats,
     refuse_unclustered,
 )
 from .groups import Composed, composed
-from .joint import Joint, joint
 from .keys import Prediction
 
 Records = dict[Any, tuple[int, int | None]]
@@ -40,14 +37,13 @@ class Scanned(Units):
     """Units of a prediction that a database has counted. `scan` makes them.
 
     `rows`: records of the prediction; `checked`: where duplicates were looked for; `digest`: a number that
-    differs between predictions with other record ids, None for `RunSQL`; `seconds`: joint counts.
+    differs between predictions with other record ids, None for `RunSQL`.
     """
 
     rows: int = 0
     checked: str = ""
     digest: int | None = None
     columns: tuple[str, ...] = ()
-    seconds: tuple[Joint, ...] = ()
 
 
 def count_units(
@@ -61,7 +57,6 @@ def count_units(
 ) -> dict[Any, Scanned]:
     """Count the units of each release."""
     refuse_headings(prediction)
-    refuse_repeats(prediction)
     records = count_records(prediction)
     if not any_id:
         refuse_unclustered(prediction)
@@ -83,7 +78,7 @@ def count_units(
         units[v] = _make_scanned(
             prediction, counted, release, pd.Series(cluster, labels.records), counts.checked
         )
-    return _add_seconds(prediction, units, counts)
+    return units
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,12 +97,10 @@ class _Release:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Counts:
-    """What a database has counted of all releases; `places` and `left_out` are of each second clustering."""
+    """What a database has counted of all releases."""
 
     releases: Mapping[Any, _Release]
     checked: str
-    places: Sequence[Mapping[Any, dict[Any, tuple[Any, Any]]]]
-    left_out: Sequence[Mapping[Any, int]]
 
 
 def _read_counts(prediction: Prediction, labels: Clustering, records: Records) -> _Counts:
@@ -121,10 +114,6 @@ def _read_counts(prediction: Prediction, labels: Clustering, records: Records) -
     checked = refuse_duplicates(prediction, within, which)
     sizes = prediction.count_keys("c", touched)
     values = prediction.groups_of(ids, records)
-    rows_of = {v: rows for v, (rows, _) in records.items()}
-    refuse_gaps(prediction, rows_of)
-    left_out = [prediction.left_out(second, rows_of) for second in prediction.seconds]
-    places = [prediction.places(second, ids, clusters) for second in prediction.seconds]
     # ids of records take most of the memory, and nothing after this needs them
     prediction.database.forget(prediction.table, "r")
     known = prediction.histogram(records)
@@ -137,7 +126,7 @@ def _read_counts(prediction: Prediction, labels: Clustering, records: Records) -
         v: _Release(v, *records[v], clusters[v], sizes[v], known[v], values[v], compositions.get(v))
         for v in records
     }
-    return _Counts(releases, checked, places, left_out)
+    return _Counts(releases, checked)
 
 
 def _make_scanned(
@@ -189,24 +178,6 @@ class _LabelledRecords:
         of_entity = np.where(self.entity < 0, -1, cluster[self.entity])
         size = np.array(list(release.sizes.values()), dtype=np.int64)
         refuse_edges(self.labels, cluster, named, of_entity, size, release.rows)
-
-
-def _add_seconds(prediction: Prediction, units: Mapping[Any, Scanned], counts: _Counts) -> dict[Any, Scanned]:
-    """Return the units of each release with its joint counts with each second clustering."""
-    unit_of = {v: _locate_units(own) for v, own in units.items()} if prediction.seconds else {}
-    rows = {v: release.rows for v, release in counts.releases.items()}
-    joints: dict[Any, list[Joint]] = {v: [] for v in units}
-    for second, of_record, left_out in zip(prediction.seconds, counts.places, counts.left_out, strict=True):
-        args = prediction.database, prediction.table, second, of_record, unit_of, rows, prediction.by
-        for v, found in joint(*args).items():
-            joints[v].append(replace(found, left_out=left_out[v]))
-    return {v: replace(own, seconds=tuple(joints[v])) for v, own in units.items()}
-
-
-def _locate_units(units: Units) -> pd.Series:
-    """Return the unit of each labelled record."""
-    assert units.piece_of is not None  # units that were just assembled know the piece of each record
-    return pd.Series(units.unit[units.piece_of], units.piece_of.index)
 
 
 def count_records(prediction: Prediction) -> Records:

@@ -133,10 +133,6 @@ class Database(Protocol):
         """Condition that selects a pseudo-random share of keys; None to take all keys."""
         return None
 
-    def parts(self, key: str, rows: int) -> list[str]:
-        """Conditions that split a table of so many rows by a key. Counting them in turn saves memory."""
-        return ["1 = 1"]
-
     def digest(self, key: str) -> str:
         """SQL of a number that differs between sets of keys; NULL if there is none."""
         return "NULL"

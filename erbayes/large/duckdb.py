@@ -31,8 +31,6 @@ SETTINGS = {
     # or an unknown table would be looked for among the caller's variables
     "python_enable_replacements": "false",
 }
-PART = 4_000_000
-"""Largest number of rows of a part that is counted at once, because counting pieces takes memory per row."""
 THREADS, ONE_IN = 1024, 10**6
 """Largest number of threads, since a million never end, and of ids of which one is looked at."""
 MEMORY = re.compile(r"\s*(?=[0-9.]*[1-9])[0-9]+(\.[0-9]+)?\s*[KMGT]i?B\s*", re.IGNORECASE)
@@ -263,10 +261,6 @@ class DuckTable(Hashing):
         self.rows(f"CREATE TEMP TABLE {name} AS {select}")
         return name
 
-    def parts(self, key: str, rows: int) -> list[str]:
-        number = 1 + (rows - 1) // PART if self.options.keep else 1  # or each part reads the source anew
-        return [f"{self.hash}({key}) % {number} = {i}" for i in range(number)]
-
     def forget(self, table: str, column: str | None = None) -> None:
         if self.options.keep:
             self.rows(f"ALTER TABLE {table} DROP COLUMN {column}" if column else f"DROP TABLE {table}")
@@ -291,21 +285,18 @@ def integers(values: Any) -> pa.Array:
     raise pa.ArrowInvalid("integers have more than 38 digits, or other values are among them")
 
 
-def united(
-    parts: Sequence[tuple[DuckTable, str, str]], others: Sequence[str]
-) -> tuple[DuckTable, tuple[str, str, str]]:
-    """Return a table of parts with their other columns, and its names of record, cluster and part."""
-    # the other columns keep their names, so that these must differ
-    record, cluster, release = (n + "_" * (n in others) for n in ("record", "cluster", "release"))
+def united(parts: Sequence[tuple[DuckTable, str, str]]) -> tuple[DuckTable, tuple[str, str, str]]:
+    """Return a table of the rows of all parts, and its names of record, cluster and part."""
+    names = "record", "cluster", "release"
     selects = []
     for i, (part, *own) in enumerate(parts):
-        values = [part.id(own[0]), part.id(own[1]), str(i), *map(part.value, others)]
-        columns = ", ".join(f"{value} AS x{j}" for j, value in enumerate(values))
+        values = part.id(own[0]), part.id(own[1]), str(i)
+        columns = ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
         selects.append(f"SELECT {columns} FROM {part.table}")
     first, *_ = parts[0]
     whole = DuckTable(first.connection, first.options, table=f"({' UNION ALL '.join(selects)}) AS united")
-    whole.describe([record, cluster, release, *others])
-    for j, column in enumerate((record, cluster)):
-        names = {name for part, *own in parts for name in part.headings.get(own[j], ())}
-        whole.headings = {**whole.headings, column: names}
-    return whole, (record, cluster, release)
+    whole.describe(list(names))
+    for j, column in enumerate(names[:2]):
+        headings = {name for part, *own in parts for name in part.headings.get(own[j], ())}
+        whole.headings = {**whole.headings, column: headings}
+    return whole, names

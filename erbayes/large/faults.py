@@ -15,7 +15,6 @@ from ..units.clustering import refuse_nulls
 from ..units.ids import ROUNDED, find_nulls
 from ..units.units import KnownTotals
 from .database import Database, changed
-from .joint import refuse_lacking, refuse_repeated_heading
 from .keys import Prediction
 
 HINTED = 1000
@@ -43,24 +42,19 @@ def refuse_missing(prediction: Prediction, total: int, records: int, clusters: i
 
 
 def refuse_unclustered(prediction: Prediction) -> None:
-    """Refuse records that share a null id as cluster, also in second clusterings.
-
-    Ids that a spreadsheet rounded are refused too.
-    """
+    """Refuse records that share a cluster id that is null, and ids that a spreadsheet rounded."""
     for column, whose in ((prediction.record, "record"), (prediction.cluster, "cluster")):
         _refuse_rounded(prediction.database, column, f"{whose} ids of the prediction")
-    clusters = prediction.cluster, "c", prediction.database.no_clusters(prediction.cluster)
-    seconds = [(second.name, second.column, second.no_clusters) for second in prediction.seconds]
-    for i, (name, column, nones) in enumerate([clusters, *seconds]):
-        what = f"cluster ids of the second clustering {name!r}" if i else "cluster ids of the prediction"
-        for v, sizes in prediction.count_keys(column, nones).items():
-            found = find_nulls({nones[key]: size for key, size in sizes.items()})
-            named = _mark_named_after_records(prediction, column, nones, list(found))
-            shared = {id: size for id, size in found.items() if id not in named}
-            rows = _count_rows(prediction)[v] if shared else 0
-            release = prediction.called(v)
-            whose = what if release is None else f"{what}, in {release}"
-            refuse_nulls(whose, shared, rows, Remedy.SCANNED_ANY_ID)
+    nones = prediction.database.no_clusters(prediction.cluster)
+    for v, sizes in prediction.count_keys("c", nones).items():
+        found = find_nulls({nones[key]: size for key, size in sizes.items()})
+        named = _mark_named_after_records(prediction, nones, list(found))
+        shared = {id: size for id, size in found.items() if id not in named}
+        rows = _count_rows(prediction)[v] if shared else 0
+        release = prediction.called(v)
+        what = "cluster ids of the prediction"
+        whose = what if release is None else f"{what}, in {release}"
+        refuse_nulls(whose, shared, rows, Remedy.SCANNED_ANY_ID)
 
 
 def _refuse_rounded(database: Database, column: str, what: str) -> None:
@@ -82,15 +76,13 @@ def _count_rows(prediction: Prediction) -> dict[Any, int]:
     return dict(prediction.rows(f"SELECT {by.v}COUNT(*) FROM {prediction.table}{by.grouped}"))
 
 
-def _mark_named_after_records(
-    prediction: Prediction, column: str, ids: Mapping[Any, Any], found: list[Any]
-) -> set[Any]:
+def _mark_named_after_records(prediction: Prediction, ids: Mapping[Any, Any], found: list[Any]) -> set[Any]:
     """Return those of the `found` ids of clusters which a record of the cluster has as its own id."""
     database = prediction.database
     if not found or (database.kind(prediction.record) == "string") != isinstance(found[0], str):
         return set()
     records = database.keys(prediction.record, found)
-    rows = database.rows_with(f"SELECT r, {column} FROM {prediction.table}", "r", records)
+    rows = database.rows_with(f"SELECT r, c FROM {prediction.table}", "r", records)
     return {records[r] for r, key in rows if ids.get(key) == records[r]}
 
 
@@ -100,51 +92,13 @@ def refuse_headings(prediction: Prediction) -> None:
     columns = {"r": prediction.record, "c": prediction.cluster}
     if condition := database.repeats_heading(columns):
         ((times,),) = database.rows(f"SELECT COUNT(*) FROM {prediction.table} WHERE {condition}")
-        refuse_repeated_heading(int(times), columns.values(), "the prediction")
-
-
-def refuse_gaps(prediction: Prediction, rows: Mapping[Any, int]) -> None:
-    """Refuse second clusterings that miss records of the prediction; each release has some `rows`."""
-    by = prediction.by
-    for second in prediction.seconds:
-        if second.heading is not None:
-            ((times,),) = prediction.database.rows(
-                f"SELECT COUNT(*) FROM {second.joined} WHERE {second.heading}"
+        if times:
+            named = " or ".join(map(repr, columns.values()))
+            raise DataError(
+                f"the prediction: {times:,} rows hold {named} in the column of this name: is the first line "
+                "a record, or one of several headers? The first line of each file, and no other, must name "
+                "the columns"
             )
-            refuse_repeated_heading(int(times), second.names, f"the second clustering {second.name!r}")
-        for v, lacking, *ends in prediction.rows(
-            f"SELECT {by.v}COUNT(*), MIN(r), MAX(r) FROM {prediction.table} "
-            f"WHERE {second.column} IS NULL{by.grouped}"
-        ):
-            if lacking:
-                whose = prediction.called(v) or "the prediction"
-                refuse_lacking(int(lacking), rows[v], second.name, prediction.named(ends), whose)
-
-
-def refuse_repeats(prediction: Prediction) -> None:
-    """Refuse second tables that have a record of the prediction twice."""
-    joined = [second for second in prediction.seconds if second.joined is not None]
-    if not joined:
-        return
-    before, after = (
-        int(prediction.database.rows(f"SELECT COUNT(*) FROM {table}")[0][0])
-        for table in (prediction.source, prediction.table)
-    )
-    # a join without repeats keeps the number of rows, so that the search is made only after a change
-    for second in joined if after != before else ():
-        rows = f"{second.joined} WHERE r IN (SELECT r FROM {prediction.table})"
-        _refuse_twice(prediction, "r", rows, f"second clustering {second.name!r}")
-
-
-def _refuse_twice(prediction: Prediction, keys: str, rows: str, whose: str, among: str = "") -> None:
-    """Refuse SQL `rows` that have the same `keys`, the last of which is that of a record."""
-    several = f"SELECT {keys}, COUNT(*) AS k FROM {rows} GROUP BY {keys}"
-    ((repeats, *ends),) = prediction.database.rows(
-        f"SELECT SUM(k - 1), MIN(r), MAX(r) FROM ({several}) AS s WHERE k > 1"
-    )
-    if repeats:
-        shown = head(prediction.named(ends))
-        raise DataError(f"record ids of the {whose}: {repeats} duplicates, such as {shown}{among}")
 
 
 def refuse_changes(
@@ -167,8 +121,16 @@ def refuse_duplicates(prediction: Prediction, within: Iterable[str], which: str)
     if share is not None:
         where = " WHERE " + " OR ".join([share, *within])
         checked = f"all records of the {which} and one in {database.one_in} of the others"
-    keys, rows = f"{prediction.by.v}r", f"{prediction.table}{where}"
-    _refuse_twice(prediction, keys, rows, "prediction", f", among {checked}")
+    keys = f"{prediction.by.v}r"
+    several = f"SELECT {keys}, COUNT(*) AS k FROM {prediction.table}{where} GROUP BY {keys}"
+    ((repeats, *ends),) = database.rows(
+        f"SELECT SUM(k - 1), MIN(r), MAX(r) FROM ({several}) AS s WHERE k > 1"
+    )
+    if repeats:
+        raise DataError(
+            f"record ids of the prediction: {repeats} duplicates, such as {head(prediction.named(ends))}, "
+            f"among {checked}"
+        )
     return checked
 
 

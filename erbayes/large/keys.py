@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -17,18 +17,6 @@ from .choice import refuse_another_kind, refuse_kinds
 from .database import BY_RELEASE, ByRelease, Database, Row
 from .frame import Listed, rows_inside
 from .groups import GroupColumn
-from .joint import SecondColumn
-
-
-class KeyColumn(Protocol):
-    """A further column of a prediction's keys, as SQL `key` of its own table or of a `joined` second one."""
-
-    @property
-    def key(self) -> str: ...
-    @property
-    def column(self) -> str: ...
-    @property
-    def joined(self) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +31,6 @@ class Prediction:
     frames: dict[Any, FrameFacts]
     table: str
     groups: GroupColumn | None = None
-    seconds: tuple[SecondColumn, ...] = ()
     names: Mapping[Any, str] = field(default_factory=dict)
 
     @classmethod
@@ -55,24 +42,22 @@ class Prediction:
         *,
         frame: Listed | None = None,
         groups: GroupColumn | None = None,
-        seconds: tuple[SecondColumn, ...] = (),
         names: Mapping[Any, str] | None = None,
     ) -> Prediction:
         """Make the table of keys of records in a frame, from `columns` of record, cluster and release."""
         record, cluster, release = columns
         refuse_kinds(database.kind(record), database.kind(cluster))
         refuse_another_kind(labels, database.kind(record))
-        further: list[KeyColumn] = [*([] if groups is None else [groups]), *seconds]
         keys = {"r": database.key(record), "c": database.key(cluster)}
         if release is not None:
             keys["v"] = database.value(release)
-        keys |= {column.column: column.key for column in further if column.joined is None}
+        if groups is not None and groups.joined is None:
+            keys[groups.column] = groups.key
         select = f"SELECT {', '.join(f'{sql} AS {column}' for column, sql in keys.items())}"
-        joined = [column for column in further if column.joined is not None]
         by, names = ByRelease() if release is None else BY_RELEASE, names or {}
         source, frames = database.table, {}
         if frame is None:
-            table = database.keep(_join_columns(f"{select} FROM {source}", list(keys), joined))
+            table = database.keep(_join_groups(f"{select} FROM {source}", list(keys), groups))
         else:
             inside = frame.inside(database, record)
             frame.refuse_outside(database, labels, record)
@@ -80,10 +65,10 @@ class Prediction:
             frames = frame.facts(database, flagged, by, names)
             # records without an id are in no frame; they stay, to be refused later
             rows = f"SELECT {', '.join(keys)} FROM {flagged} WHERE i = 1 OR r IS NULL"
-            table = database.keep(_join_columns(rows, list(keys), joined))
+            table = database.keep(_join_groups(rows, list(keys), groups))
             database.forget(flagged)
             source = rows_inside(database, inside, record)
-        return cls(database, record, cluster, release, source, frames, table, groups, seconds, names)
+        return cls(database, record, cluster, release, source, frames, table, groups, names)
 
     @property
     def by(self) -> ByRelease:
@@ -111,7 +96,7 @@ class Prediction:
         """Return the prediction on the records that every release covers."""
         inside = f"SELECT r FROM {self.table} GROUP BY r HAVING COUNT(DISTINCT v) = {releases}"
         groups = [] if self.groups is None else [self.groups.column]
-        columns = ", ".join(["r, c, v", *groups, *(second.column for second in self.seconds)])
+        columns = ", ".join(["r, c, v", *groups])
         table = self.database.keep(f"SELECT {columns} FROM {self.table} WHERE r IN ({inside})")
         self.database.forget(self.table)
         return replace(self, table=table)
@@ -154,30 +139,6 @@ class Prediction:
                 groups[v][keys[r]] = self.groups.codes[g]
         return groups
 
-    def left_out(self, second: SecondColumn, rows: Mapping[Any, int]) -> dict[Any, int]:
-        """Return how many records of each release, of some `rows`, are missing in a second clustering."""
-        if second.joined is None:
-            return dict.fromkeys(rows, 0)
-        ((total, records),) = self.database.rows(f"SELECT COUNT(*), COUNT(r) FROM {second.joined}")
-        if total > records:
-            raise DataError(
-                f"record ids of the second clustering {second.name!r}: {total - records:,} of {total:,} are "
-                "missing: fill them in, or leave these rows out"
-            )
-        return {v: int(records) - number for v, number in rows.items()}
-
-    def places(
-        self, second: SecondColumn, ids: list[Any], clusters: Mapping[Any, Mapping[int, Any]]
-    ) -> dict[Any, dict[Any, tuple[Any, Any]]]:
-        """Keys of both clusters of each labelled record that the prediction has, by release and by record."""
-        keys = self.database.keys(self.record, ids)
-        select = f"SELECT DISTINCT {self.by.v}r, {second.column} FROM {self.table}"
-        own = {(v, keys[r]): s for v, r, s in self.rows_with(select, "r", keys)}
-        return {
-            v: {ids[i]: (c, own[v, ids[i]]) for i, c in sorted(of_record.items())}
-            for v, of_record in clusters.items()
-        }
-
     def named(self, keys: Iterable[Any]) -> list[Any]:
         """Record ids of some keys."""
         return self.ids_with(self.database.key(self.record), {*keys})
@@ -206,13 +167,10 @@ class Prediction:
         return {v: KnownTotals(*np.array(sorted(counts[v])).reshape(-1, 2).T) for v in releases}
 
 
-def _join_columns(rows: str, names: list[str], joined: Sequence[KeyColumn]) -> str:
-    """SQL of a prediction's keys, of which `rows` has those of these names, with columns of second tables."""
-    if not joined:
+def _join_groups(rows: str, names: list[str], groups: GroupColumn | None) -> str:
+    """SQL of a prediction's keys, of which `rows` has those of these names, with groups of a second table."""
+    if groups is None or groups.joined is None:
         return rows
-    columns = [*(f"p.{name}" for name in names), *(f"b{i}.{x.column}" for i, x in enumerate(joined))]
-    joins = (
-        f" LEFT JOIN (SELECT r, {x.column} FROM {x.joined}) AS b{i} ON p.r = b{i}.r"
-        for i, x in enumerate(joined)
-    )
-    return f"SELECT {', '.join(columns)} FROM ({rows}) AS p{''.join(joins)}"
+    columns = ", ".join([*(f"p.{name}" for name in names), f"b.{groups.column}"])
+    second = f"SELECT r, {groups.column} FROM {groups.joined}"
+    return f"SELECT {columns} FROM ({rows}) AS p LEFT JOIN ({second}) AS b ON p.r = b.r"

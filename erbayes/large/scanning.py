@@ -20,14 +20,13 @@ from .database import Database
 from .duckdb import DuckDB, united
 from .frame import Listed, frame_sources
 from .groups import GroupColumn, GroupSource
-from .joint import SecondColumn, SecondSource, refuse_kept
 from .keys import Prediction
 from .sources import has_own_database, opened, opened_together
 
 EMBEDDED = DuckDB()
 TWO_COLUMNS = Columns()
-FRAME, GROUPS, SECOND = ("frame", ""), ("groups", ""), "second clustering"
-"""Roles of sources next to predictions. That of a second clustering goes with its name."""
+FRAME, GROUPS = "frame", "groups"
+"""Roles of sources next to predictions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,6 @@ def scan(
     missing: Missing | str = ...,
     frame: Any = ...,
     groups: str | GroupSource | None = ...,
-    seconds: Mapping[str, SecondSource] | None = ...,
     database: DuckDB = ...,
 ) -> dict[Any, Scanned]: ...
 @overload
@@ -80,7 +78,6 @@ def scan(
     missing: Missing | str = ...,
     frame: Any = ...,
     groups: str | GroupSource | None = ...,
-    seconds: Mapping[str, SecondSource] | None = ...,
     database: DuckDB = ...,
 ) -> Scanned: ...
 def scan(
@@ -92,7 +89,6 @@ def scan(
     missing: Missing | str = Missing.ERROR,
     frame: Any = None,
     groups: str | GroupSource | None = None,
-    seconds: Mapping[str, SecondSource] | None = None,
     database: DuckDB = EMBEDDED,
 ) -> Any:
     """Make units as `erbayes.measure` does, from predictions that need not fit in memory.
@@ -114,10 +110,6 @@ def scan(
         Column with the group of each record, for `erbayes.by_domain(sample, groups)`, in the source (the
         first of several) or in a second table. Totals of groups are then known. If records have no group,
         their number is in `Grouping.unknown`, and totals are estimated.
-    seconds : mapping, name -> SecondSource, optional
-        Second clusterings of the same records, counted together with the prediction (see
-        `erbayes.auxiliary.Second.scanned`). A second table serves every prediction, and a column is one of
-        each. A source with a database of its own takes columns only.
     database : DuckDB
         The database that reads files, database tables, frames and datasets. A relation, tables of Ibis and
         Spark, and `RunSQL` have databases of their own.
@@ -130,8 +122,8 @@ def scan(
     Raises
     ------
     DataError
-        As `erbayes.measure`, if groups or second clusterings do not fit the records, or if several
-        predictions have no common record. Duplicate record ids are looked for among all records of the
+        As `erbayes.measure`, if groups do not fit the records, or if several predictions have no common
+        record. Duplicate record ids are looked for among all records of the
         clusters that the labels touch, and among a share of the others (`Scanned.checked`).
 
     Examples
@@ -152,10 +144,7 @@ def scan(
     common = missing in (Missing.COMMON, Missing.COMMON.value) and isinstance(source, Mapping)
     # a mapping is judged on common records in any case
     missing = need_policy(Missing.ERROR if common else missing)
-    wanted = _need_seconds(seconds, missing)
-    asked = _Asked(
-        sampled_labels(labels), columns, blocks, missing, frame, GroupSource.of(groups), wanted, database
-    )
+    asked = _Asked(sampled_labels(labels), columns, blocks, missing, frame, GroupSource.of(groups), database)
     if isinstance(source, Mapping):
         return asked.count_shared(source)
     if isinstance(source, Releases):
@@ -174,24 +163,17 @@ class _Asked:
     missing: Missing
     frame: Any
     groups: GroupSource | None
-    seconds: dict[str, SecondSource]
     database: DuckDB
-
-    def list_columns(self, *further: str | None) -> tuple[str, ...]:
-        """Return the columns of a prediction that are read too: further ones, second clusterings."""
-        seconds = (second.cluster for second in self.seconds.values() if second.source is None)
-        columns = (*further, *seconds)
-        return tuple(dict.fromkeys(column for column in columns if column is not None))
 
     @property
     def own_groups(self) -> str | None:
         """Return the column of predictions that has groups, None if there is none."""
         return None if self.groups is None or self.groups.source is not None else self.groups.group
 
-    def list_sources(self, predictions: Iterable[Any]) -> dict[tuple[str, str], Any]:
-        """Return what is opened next to the predictions, by its role and name."""
+    def list_sources(self, predictions: Iterable[Any]) -> dict[str, Any]:
+        """Return what is opened next to the predictions, by its role."""
         predictions = list(predictions)
-        sources: dict[tuple[str, str], Any] = {}
+        sources: dict[str, Any] = {}
         for ids in frame_sources(self.frame, predictions):
             sources[FRAME] = ids
         if self.groups is not None and self.groups.source is not None:
@@ -201,19 +183,12 @@ class _Asked:
                     "the prediction that has the column of groups"
                 )
             sources[GROUPS] = self.groups.source
-        seconds = {name: second.source for name, second in self.seconds.items() if second.source is not None}
-        if seconds and any(map(has_own_database, [*predictions, *seconds.values()])):
-            raise DataError(
-                "a table with a database of its own takes no second table, such as that of "
-                f"{head([*seconds])}: make a view of the prediction that has the clusters as a column, "
-                "SecondSource(cluster=...)"
-            )
-        return sources | {(SECOND, name): source for name, source in seconds.items()}
+        return sources
 
     def count_table(self, releases: Releases) -> dict[Any, Scanned]:
         """Count the releases of one table; their column is "" if the table is one prediction."""
         release = releases.column or None
-        others = self.list_columns(release, self.own_groups)
+        others = tuple(column for column in (release, self.own_groups) if column is not None)
         sources = self.list_sources([releases.source])
         with opened([releases.source, *sources.values()], self.database) as (table, *further):
             chosen = use_columns(table, self.columns.record, self.columns.cluster_of(""), others)
@@ -227,23 +202,21 @@ class _Asked:
                 f"{head(foreign)} has a database of its own: bring all predictions into one table or "
                 "view with a column of releases, and scan Releases(view, column, common=True)"
             )
-        sources, others, parts = self.list_sources([]), self.list_columns(), []
+        sources, parts = self.list_sources([]), []
         with opened_together([*predictions.values(), *sources.values()], self.database) as tables:
             for i, (name, table) in enumerate(zip(predictions, tables, strict=False)):
                 # the groups of the first prediction serve all, whether others have them too or not
-                grouped = [self.own_groups] if i == 0 or self.own_groups in table.columns() else []
-                taken = self.list_columns(*grouped)
+                groups = self.own_groups
+                taken = (groups,) if groups is not None and (i == 0 or groups in table.columns()) else ()
                 chosen = use_columns(table, self.columns.record, self.columns.cluster_of(name), taken)
                 refuse_kinds(*(table.kind(column) for column in chosen))
                 refuse_another_kind(self.labels, table.kind(chosen[0]))
                 parts.append((table, *chosen))
-            places: dict[tuple[str, str], Database] = dict(
-                zip(sources, tables[len(predictions) :], strict=True)
-            )
+            places: dict[str, Database] = dict(zip(sources, tables[len(predictions) :], strict=True))
             first = parts[0][0], parts[0][1]
             if self.own_groups is not None:
                 places[GROUPS] = replace(first[0])
-            whole, columns = united(parts, others)
+            whole, columns = united(parts)
             names = dict(enumerate(predictions))
             releases = self._count(whole, columns, places, first, True, names)
         return {name: replace(releases[i], columns=parts[i][1:]) for i, name in names.items()}
@@ -252,7 +225,7 @@ class _Asked:
         self,
         table: Database,
         columns: tuple[str, str, str | None],
-        places: Mapping[tuple[str, str], Database],
+        places: Mapping[str, Database],
         like: tuple[Database, str],
         common: bool,
         names: Mapping[Any, str] | None = None,
@@ -265,30 +238,9 @@ class _Asked:
             groups = GroupColumn.of_attributes(places[GROUPS], self.groups.group, record, like)
         elif self.groups is not None:
             groups = GroupColumn.of(table, self.groups.group)
-        seconds = tuple(
-            SecondColumn.of(table, name, str(second.cluster), i)
-            if second.source is None
-            else SecondColumn.of_table(places[SECOND, name], name, second, i, like)
-            for i, (name, second) in enumerate(self.seconds.items())
-        )
-        prediction = Prediction.of(
-            table, self.labels, columns, frame=frame, groups=groups, seconds=seconds, names=names
-        )
+        prediction = Prediction.of(table, self.labels, columns, frame=frame, groups=groups, names=names)
         any_id = self.columns.any_id
         return count_units(prediction, self.labels, self.blocks, self.missing, common=common, any_id=any_id)
-
-
-def _need_seconds(seconds: Mapping[str, SecondSource] | None, missing: Missing) -> dict[str, SecondSource]:
-    """Refuse second clusterings that are none."""
-    if seconds is None:
-        return {}
-    said = "seconds must map names to second clusterings, as in {'new': SecondSource('new.parquet')}"
-    need(seconds, Mapping, said)
-    for name, second in seconds.items():
-        need(second, SecondSource, f"seconds[{name!r}] must be a SecondSource(source, cluster=...)")
-    if seconds:
-        refuse_kept(missing)
-    return {str(name): second for name, second in seconds.items()}
 
 
 def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
