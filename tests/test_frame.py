@@ -12,7 +12,7 @@ from test_scan import parquet, same, sqlite
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.large import Columns, DuckDB, Files, Releases, scan
+from erbayes.large import Columns, Files, scan
 from erbayes.units.clustering import Clustering
 from erbayes.units.frame import framed
 
@@ -118,11 +118,6 @@ def test_engines_of_their_own_take_a_view_of_the_frame_and_no_ids():
             scan(source, LABELS, Columns("record", "cluster"), frame=INSIDE)
     with pytest.raises(eb.DataError, match="takes no list of ids as a frame"):
         scan(TABLE, LABELS, frame=sqlite(PRED.reset_index()))
-
-
-def test_without_keeping_and_with_all_duplicates_looked_for():
-    for database in (DuckDB(keep=False), DuckDB(one_in=1)):
-        same(scan(TABLE, LABELS, Columns("record", "cluster"), frame=INSIDE, database=database), WANTED)
 
 
 def test_ids_that_are_no_text():
@@ -257,15 +252,14 @@ def test_comparison_inside_the_frame(tmp_path):
         assert [s.units.frame.absent for s in found.samples] == [7, 0]
 
 
-def test_releases_in_one_table_inside_the_frame():
+def test_several_predictions_inside_the_frame():
     other = TABLE.assign(cluster="c1")
-    both = pd.concat([TABLE.assign(release=1), other.assign(release=2)])
-    found = scan(Releases(both, "release"), LABELS, Columns("record", "cluster"), frame=INSIDE)
-    for release, table in ((1, TABLE), (2, other)):
+    found = scan({"a": TABLE, "b": other}, LABELS, Columns("record", "cluster"), frame=INSIDE)
+    for name, table in (("a", TABLE), ("b", other)):
         alone = scan(table, LABELS, Columns("record", "cluster"), frame=INSIDE)
-        same(found[release], alone)
-        assert found[release].frame == alone.frame
-    assert found[1].frame.links_inside != found[2].frame.links_inside
+        same(found[name], alone)
+        assert found[name].frame == alone.frame
+    assert found["a"].frame.links_inside != found["b"].frame.links_inside
 
 
 def test_estimate_takes_a_frame(tmp_path):

@@ -10,7 +10,7 @@ import erbayes as eb
 from erbayes.labels import draw
 from erbayes.labels.drawing.plans import Records
 from erbayes.large import Columns, GroupSource, drawing, scan
-from erbayes.large.ibis import IbisDialect, read_through_ibis
+from erbayes.large.runsql import IbisDialect, read_through_ibis
 
 ibis = pytest.importorskip("ibis", reason="Ibis is not installed")
 
@@ -97,7 +97,7 @@ def test_only_tables_and_views_are_scanned(connection):
 
 
 def test_faults_are_found_there(connection):
-    with pytest.raises(eb.DataError, match="1 duplicates, such as 'a', among all record ids"):
+    with pytest.raises(eb.DataError, match="1 duplicates, such as 'a'"):
         scan(put(connection, pd.concat([FRAME, FRAME[:1]]), "twice"), LABELS)
     with pytest.raises(eb.DataError, match="missing"):
         scan(put(connection, FRAME.assign(cluster=["x", "x", None, "z"]), "gaps"), LABELS)

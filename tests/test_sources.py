@@ -25,7 +25,6 @@ from erbayes.large import (
     Dialect,
     DuckDB,
     Files,
-    Releases,
     RunSQL,
     scan,
 )
@@ -88,14 +87,14 @@ def test_columns_that_take_different_ids_for_one_are_refused(collation, column):
     table = RunSQL(lambda sql: database.execute(sql).fetchall(), "p", dialect=Dialect.SQLITE)
     told = f"column '{column}' of the prediction takes '.*' and '.*' for one id: scan a view in which"
     with pytest.raises(eb.DataError, match=told):
-        scan(Releases(table, "year"), {"4": "e"}, NAMES)
+        scan(table, {"4": "e"}, NAMES, groups="year")
     database.execute(
         "CREATE VIEW exact AS SELECT record COLLATE BINARY AS record, cluster COLLATE BINARY AS cluster, "
         "year COLLATE BINARY AS year FROM p"
     )
     exact = RunSQL(table.run, "exact", dialect=Dialect.SQLITE)
     wanted = eb.measure({"1": "aB3", "2": "aB3", "3": "Ab3", "4": "z"}, {"1": "e", "3": "e"})
-    same(scan(Releases(exact, "year"), {"1": "e", "3": "e"}, NAMES)["x"], wanted)
+    same(scan(exact, {"1": "e", "3": "e"}, NAMES, groups="year"), wanted)
 
 
 def test_collations_of_duckdb(tmp_path):
@@ -112,15 +111,6 @@ def test_collations_of_duckdb(tmp_path):
         scan(DatabaseTable(tmp_path / "x.duckdb", "p"), LABELS, NAMES),
         eb.measure({"a": "x", "b": "X", "c": "x"}, LABELS),
     )
-    with duckdb.connect(tmp_path / "x.duckdb") as connection:
-        connection.execute("INSERT INTO p VALUES ('a', 'x', 'Q')")
-    releases = Releases(DatabaseTable(tmp_path / "x.duckdb", "p"), "year")
-    # b is missing in the release Q, and that of the release q, to the letter the same, is no other writing of it
-    with pytest.raises(eb.DataError, match="1 of 2 labelled records are not in the prediction, such as 'b'"):
-        scan(releases, LABELS, NAMES)
-    released = scan(releases, LABELS, NAMES, missing=eb.Missing.SINGLETON)
-    same(released["q"], eb.measure({"a": "x", "b": "X"}, LABELS))
-    same(released["Q"], eb.measure({"a": "x", "c": "x"}, LABELS, missing=eb.Missing.SINGLETON))
 
 
 @pytest.mark.parametrize("kind", ["record", "cluster"])
@@ -192,7 +182,8 @@ def test_lists_are_bounded_by_their_bytes(longest):
     table = RunSQL(run, "p", dialect=Dialect.SQLITE, longest=longest)
     found = scan(table, labels, NAMES, missing=eb.Missing.OMIT)
     same(found, eb.measure(prediction, labels, missing=eb.Missing.OMIT))
-    lists = [sql.rpartition(" IN (")[2].partition(") GROUP BY")[0].encode() for sql in sent if " IN (" in sql]
+    listing = [sql for sql in sent if " IN (" in sql and "none_id" not in sql]
+    lists = [sql.rpartition(" IN (")[2].partition(") GROUP BY")[0].encode() for sql in listing]
     longest_id = max(len(Dialect.SQLITE.literal(id).encode()) for id in [*labels.index, *prediction])
     assert max(map(len, lists)) <= max(longest, longest_id) + len(")") and (len(lists) > 3) == (longest < 1e5)
 
@@ -207,9 +198,9 @@ def test_an_id_longer_than_a_list_has_a_list_of_its_own():
 
     table = RunSQL(run, "p", dialect=Dialect.SQLITE, longest=50)
     assert scan(table, dict.fromkeys(ids, "e"), NAMES).n.tolist() == [3]
-    assert [sql.rpartition(" IN (")[2] for sql in sent if "DISTINCT" in sql and " IN (" in sql] == [
-        f"'{id}')" for id in ids
-    ]
+    assert [
+        sql.rpartition(" IN (")[2] for sql in sent if sql.startswith("SELECT r, c") and " IN (" in sql
+    ] == [f"'{id}')" for id in ids]
 
 
 @pytest.mark.parametrize(
@@ -266,7 +257,7 @@ def test_tables_that_change_are_counted_as_of_one_moment_or_refused(written):
         after = [(r, c) for r, c in engine.run("SELECT record, cluster FROM p")]
         moments = [dict(FRAME.itertuples(index=False)), dict(after)]
         assert any(found.rows == len(m) and found.m[0] == list(m.values()).count(m["a"]) for m in moments)
-    assert len(told) >= 2 and "REPEATABLE READ" in told[0]
+    assert len(told) >= 1 and "REPEATABLE READ" in told[0]
 
 
 @pytest.mark.parametrize("change", ["cluster = 'w'", "cluster = 'w' WHERE cluster <> 'x'"])
@@ -276,7 +267,7 @@ def test_a_cluster_whose_size_no_cluster_has_is_refused(change):
     engine = sqlite(frame)
 
     def run(sql):
-        if "GROUP BY m" in sql:
+        if sql.startswith("SELECT c, COUNT(*)"):
             engine.run(f"UPDATE p SET {change}")
         return engine.run(sql)
 
@@ -313,17 +304,17 @@ def test_names_of_folders_do_not_replace_a_column_of_the_files(tmp_path):
     written(tmp_path / "cluster=test", MORE)
     same(scan(tmp_path, LABELS), of(FRAME, MORE))
     written(tmp_path / "v" / "year=1", FRAME.assign(YEAR=2021))
-    assert list(scan(Releases(tmp_path / "v", "YEAR"), LABELS, NAMES)) == [2021]
+    assert scan(tmp_path / "v", LABELS, NAMES, groups="YEAR").groupings[0].values.tolist() == [2021]
 
 
 @pytest.mark.parametrize("pattern", ["", "*/*.parquet", "**/*.parquet", "file"])
-def test_releases_by_folders_are_text(tmp_path, pattern):
+def test_columns_of_folders_are_text(tmp_path, pattern):
     for year, frame in (("007", FRAME), ("7", MORE)):
         written(tmp_path / "cluster=prod" / "all" / f"year={year}", frame[["record"]].assign(k=frame.cluster))
     folder = tmp_path / "cluster=prod" / "all"
     source = f"file://{folder}/year=*/*.parquet" if pattern == "file" else folder / pattern
-    found = scan(Releases(source, "year"), LABELS, Columns("record", "k"), missing=eb.Missing.SINGLETON)
-    assert {year: units.rows for year, units in found.items()} == {"007": 4, "7": 2}
+    found = scan(source, LABELS, Columns("record", "k"), groups="year")
+    assert found.groupings[0].values.tolist() == ["007", "7"] and found.rows == 6
 
 
 TYPES = {
@@ -800,7 +791,6 @@ def test_nothing_is_downloaded(url):
     ("option", "said"),
     [
         *(({"threads": n}, "1 to 1,024") for n in (0, -1, 1.5, 1025, 10**6, "2", True)),
-        *(({"one_in": n}, "1 to 1,000,000") for n in (0, -1, 1.5, 10**12, True)),
         *(
             ({"memory_limit": x}, "is not an amount of memory")
             for x in ("-1GB", "0GB", "1", "much", "٣GB", "", 4)

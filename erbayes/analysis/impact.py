@@ -22,8 +22,8 @@ from ..design.sample import Sample
 from ..engine.control_variate import ControlVariate, Corrected, Effects, count_equivalent_labels
 from ..engine.known_clusters import find_better, put_in_place
 from ..large import scan
-from ..large.features import scan_features
 from ..large.sources import lies_elsewhere
+from ..large.sums import scan_features
 from ..metrics.columns import ENTITIES, RECORDS
 from ..metrics.intervals import DEFAULT, Kind
 from ..metrics.moves import count_moving
@@ -196,8 +196,9 @@ def impact(
         if frame is not None:
             raise DataError("a prediction that is scanned takes no frame here: scan a view of its records")
         scanned = scan(prediction, labels, missing=missing)
-        featured = scan_features(prediction, scanned, labels, attributes=attributes, features=features, by=by)
-        return estimate_impact(Sample(scanned, design), FittedStatistics.of(featured, statistics), featured)
+        options = {"attributes": attributes, "features": features, "by": by}
+        fitted, values, featured = scan_features(prediction, scanned, labels, statistics, **options)
+        return estimate_impact(Sample(scanned, design), FittedStatistics(fitted, values), featured)
     prediction, _ = framed(prediction, labels, frame)
     units = measure(prediction, labels, missing=missing)
     return impact_of(

@@ -10,7 +10,7 @@ import erbayes as eb
 from .._internal.errors import DataError, Remedy, speaking
 from .answers import Answer, count_read
 from .inputs import One
-from .lazily import features, files, frames, impacts, large_features, large_files, pd
+from .lazily import features, files, frames, impacts, large_files, large_sums, pd
 from .options import command, file_option, message, option, panel, say
 from .printing import Printing
 from .tables import read_attributes
@@ -60,18 +60,17 @@ class Numbers:
             if inputs.of_clusters or inputs.frame is not None:
                 raise DataError("a prediction that is scanned takes neither a frame nor drawn clusters here")
             units: Any = sample.units
-            featured = large_features.scan_features(
+            fitted, values, featured = large_sums.scan_features(
                 reading.source(inputs.part),
                 units,
                 inputs.labelled()[0]["labels"],
+                statistics,
                 attributes=None if attributes is None else large_files.Files(attributes, text=True),
                 features=parsed,
                 by=by,
                 database=reading.database,
             )
-            return impacts.estimate_impact(
-                sample, impacts.FittedStatistics.of(featured, statistics), featured
-            )
+            return impacts.estimate_impact(sample, impacts.FittedStatistics(fitted, values), featured)
         table: Any = None
         if attributes is not None:
             table = files.key_by_source(read_attributes(attributes, reading.record), inputs.memory[0].records)

@@ -84,7 +84,7 @@ def _print_scan(units: counted.Scanned, path: Path, name: str = "") -> str:
     records = f"{units.rows:,} records{'' if units.frame is None else ' of the frame'}"
     clusters = "" if units.known is None else f", in {units.known.count.sum():,.0f} clusters"
     columns = in_words(units.columns, path)
-    message(f"{name}{records} scanned{clusters} ({columns}); no duplicates among {units.checked}")
+    message(f"{name}{records} scanned{clusters} ({columns}); no duplicates among all record ids")
     return f"{records} ({columns})"
 
 

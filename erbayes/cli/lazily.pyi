@@ -23,8 +23,8 @@ from ..labels.drawing import stopping as stopping
 from ..labels.reading import faults as answer_faults
 from ..labels.reading import returned as returned_answers
 from ..large import counted as counted
-from ..large import features as large_features
 from ..large import files as large_files
+from ..large import sums as large_sums
 from ..report import page as reports
 from ..units import edges as scored_edges
 from ..units import facts as facts
@@ -39,8 +39,8 @@ __all__ = [
     "folders",
     "frames",
     "impacts",
-    "large_features",
     "large_files",
+    "large_sums",
     "named_engines",
     "np",
     "pages",

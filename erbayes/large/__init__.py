@@ -7,9 +7,9 @@ from .files import Files
 from .groups import GroupSource
 from .quoting import Dialect
 from .runsql import RunSQL
-from .scanning import Releases, scan
+from .scanning import scan
 from .spark import Spark
-from .stored import DatabaseTable
+from .tables import DatabaseTable
 
 __all__ = [
     "Columns",
@@ -18,7 +18,6 @@ __all__ = [
     "DuckDB",
     "Files",
     "GroupSource",
-    "Releases",
     "RunSQL",
     "Spark",
     "drawing",

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from .._internal.errors import DataError, Remedy, head
 from .._internal.known_columns import find_known
 from .._internal.tables import INDEX, refuse_names, separator_hint
-from ..units.clustering import Clustering
-from ..units.ids import kind
-from ..units.lookup import same_kind
 from .database import Database
 
 
@@ -24,8 +21,8 @@ class Columns:
         Columns of record and cluster ids; by default the only two of a table. If predictions are a mapping of
         names to sources, `cluster` may be one too, of names to columns.
     any_id : bool
-        True takes every id for that of a real cluster, also ids such as -1 and "NULL" that usually mean
-        none (see `erbayes.Clustering.of`). Labels have their own: `Clustering.of(labels, any_id=True)`.
+        True takes every id for that of a real cluster, also ids such as -1 and "NULL" that usually mean none
+        (see `erbayes.Clustering.of`). Labels have their own: `Clustering.of(labels, any_id=True)`.
 
     Examples
     --------
@@ -45,48 +42,32 @@ class Columns:
         return self.cluster.get(name) if isinstance(self.cluster, Mapping) else self.cluster
 
 
-def refuse_kinds(record: str | None, cluster: str | None) -> None:
-    """Refuse ids of a prediction that are neither strings nor integers."""
-    refuse_kind(record, "record ids of the prediction")
-    refuse_kind(cluster, "cluster ids of the prediction")
-
-
-def refuse_kind(kind: str | None, ids: str) -> None:
-    """Refuse a column of `ids` that are neither strings nor integers."""
-    if kind not in {"string", "integer", None}:
-        raise DataError(
-            f"{ids} must be all strings or all integers, not {kind}; convert them to text where they lie"
-        )
-
-
-def refuse_another_kind(labels: Clustering, record: str | None) -> None:
-    """Refuse labelled records whose ids are of another type than those of the prediction."""
-    labelled = kind(labels.records)
-    same_kind(record or labelled, labelled)
-
-
 def use_columns(
     database: Database, record: str | None, cluster: str | None, others: tuple[str, ...] = ()
 ) -> tuple[str, str]:
-    """Choose the columns of records and clusters, and prepare these and others.
+    """Choose the columns of records and clusters, prepare these and others, and refuse ids of other types.
 
     Ids that are unique inside their source alone become one id with it.
     """
-    chosen = _choose_names(database, record, cluster, others)
+    chosen = chosen_columns(database, record, cluster, others)
     sources = [c for c in find_known(database.columns(), "source") if c not in chosen][:1]
     database.use(*dict.fromkeys([*chosen, *others, *sources]))
     for source in sources:
-        key, share = database.key(chosen[0]), database.share(database.key(chosen[0]))
-        where = "" if share is None else f" WHERE {share}"
-        ids = f"SELECT {key} AS r, {database.value(source)} AS s FROM {database.table}{where}"
-        twice = f"SELECT r FROM ({ids}) AS i GROUP BY r HAVING COUNT(DISTINCT s) > 1"
-        if database.rows(f"SELECT COUNT(*) FROM ({twice}) AS t")[0][0]:
+        id, origin = database.id(chosen[0]), database.value(source)
+        several = f"SELECT 1 AS a FROM {database.table} GROUP BY {id} HAVING MIN({origin}) < MAX({origin})"
+        if database.rows(f"SELECT COUNT(*) FROM ({several}) AS t")[0][0]:
             database.join_source(chosen[0], source)
+    for column, what in zip(chosen, ("record", "cluster"), strict=True):
+        if (kind := database.kind(column)) not in {"string", "integer", None}:
+            raise DataError(
+                f"{what} ids of the prediction must be all strings or all integers, not {kind}; convert them "
+                "to text where they lie"
+            )
     return chosen
 
 
-def _choose_names(
-    database: Database, record: str | None, cluster: str | None, others: tuple[str, ...]
+def chosen_columns(
+    database: Database, record: str | None, cluster: str | None, others: tuple[str, ...] = ()
 ) -> tuple[str, str]:
     """Return the columns of records and of clusters: those named, or the only two that are not."""
     columns = database.columns()
@@ -97,14 +78,13 @@ def _choose_names(
         for meaning, name in (("record", record), ("cluster", cluster))
     )
     named = [c for c in (record, cluster, *others) if c is not None]
-    choices = dict.fromkeys((c for c in (record, cluster) if c is not None), Remedy.SCANNED_COLUMNS)
+    remedy = Remedy.SCANNED_COLUMNS
+    choices = dict.fromkeys((c for c in (record, cluster) if c is not None), remedy)
     refuse_names(named, columns or named, "the prediction", choices)
     missing = [record, cluster].count(None)
     unnamed = [c for c in columns if c not in named and c not in database.by_folder]
     if missing and len(unnamed) > missing:
-        raise DataError(
-            f"the prediction has {len(columns)} columns, {head(columns, 20)}, not 2", Remedy.SCANNED_COLUMNS
-        )
+        raise DataError(f"the prediction has {len(columns)} columns, {head(columns, 20)}, not 2", remedy)
     rest = iter(unnamed)
     record, cluster = (name if name is not None else next(rest, None) for name in (record, cluster))
     if record is None or cluster is None:
@@ -113,6 +93,6 @@ def _choose_names(
             "the prediction needs a column of records and one of clusters"
             + (f"; it has {head(columns, 20)}{separator_hint(columns)}" if columns else "")
             + (f", of which pandas wrote {head(index)} for an index without a name" if index else ""),
-            Remedy.SCANNED_COLUMNS,
+            remedy,
         )
     return record, cluster

@@ -2,209 +2,173 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import IntArray
+from .._internal.errors import DataError
 from .._internal.policies import Missing
 from ..units.checks import position_in_labels, refuse_edges
 from ..units.clustering import Clustering
-from ..units.grouping import Grouping, Of, Variable, piece_values
+from ..units.frame import FrameFacts
 from ..units.measuring import assemble
 from ..units.units import KnownTotals, Units
 from .database import changed
 from .faults import (
-    refuse_changes,
-    refuse_duplicates,
     refuse_headings,
     refuse_missing,
+    refuse_no_cluster,
     refuse_other_writing,
-    refuse_unclustered,
+    refuse_rounded,
+    write_heading,
+    write_no_cluster,
+    write_rounded,
 )
-from .groups import Composed, composed
-from .keys import Prediction
-
-Records = dict[Any, tuple[int, int | None]]
-"""Number of records of each release, and a digest of their ids."""
+from .groups import GroupColumn, split_pieces
+from .prediction import Prediction, plain_id
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scanned(Units):
     """Units of a prediction that a database has counted. `scan` makes them.
 
-    `rows`: records of the prediction; `checked`: where duplicates were looked for; `digest`: a number that
-    differs between predictions with other record ids, None for `RunSQL`.
+    `rows`: records of the prediction; `digest`: a number that differs between predictions with other record
+    ids, None if the database has none; `columns`: names of the columns of record and cluster ids.
     """
 
     rows: int = 0
-    checked: str = ""
     digest: int | None = None
     columns: tuple[str, ...] = ()
 
 
+def count_rows(prediction: Prediction, any_id: bool) -> tuple[int, int | None]:
+    """Count the records, make a digest of their ids, and refuse ids that are missing or wrongly written."""
+    database = prediction.database
+    rounded = [
+        (what, key, column)
+        for what, key, column in (("record", "r", prediction.record), ("cluster", "c", prediction.cluster))
+        if not any_id and database.kind(column) == "string"
+    ]
+    faults = [
+        write_heading(prediction),
+        *(write_rounded(database, key, column) for _, key, column in rounded),
+    ]
+    counts = ", ".join(f"SUM(CASE WHEN {fault} THEN 1 ELSE 0 END)" for fault in faults)
+    digest = database.digest("r", database.kind(prediction.record))
+    select = f"SELECT COUNT(*), COUNT(r), COUNT(c), {digest}, {counts} FROM {prediction.table}"
+    ((total, records, clusters, content, headings, *suspects),) = database.rows(select)
+    refuse_headings(prediction, int(headings or 0))
+    refuse_missing(prediction, int(total), int(records), int(clusters))
+    for (what, key, column), number in zip(rounded, suspects, strict=True):
+        if number:
+            refuse_rounded(prediction, key, column, what)
+    return int(total), content
+
+
+def count_sizes(
+    prediction: Prediction, rows: int, any_id: bool, whose: str = "", sizes: str | None = None
+) -> KnownTotals:
+    """Count predicted clusters by their size, and refuse those whose ids mean no cluster.
+
+    `sizes`: SQL of a table of clusters c and sizes m, if there is one.
+    """
+    counts: Counter[int] = Counter()
+    suspects: dict[Any, int] = {}
+    none = "" if any_id else f", CASE WHEN {write_no_cluster(prediction)} THEN c END AS none_id"
+    by = "m" if any_id else "m, none_id"
+    for part in prediction.database.parts("c", rows):
+        # told apart per cluster, which costs a tenth of doing so per record
+        clusters = f"SELECT COUNT(*) AS m{none} FROM {prediction.table} WHERE {part} GROUP BY c"
+        if sizes is not None:
+            clusters = f"SELECT m{none} FROM {sizes} WHERE {part}"
+        for *key, k in prediction.database.rows(
+            f"SELECT {by}, COUNT(*) FROM ({clusters}) AS s GROUP BY {by}"
+        ):
+            counts[int(key[0])] += int(k)
+            if key[-1] is not None and not any_id:
+                suspects[key[-1]] = int(key[0])
+    refuse_no_cluster(prediction, suspects, rows, whose)
+    if rows != (now := sum(m * k for m, k in counts.items())):
+        raise changed(f"{rows:,} records were counted, and then {now:,} in all clusters")
+    # copied, so that sums add in the order in which they do in memory
+    return KnownTotals(*np.array(sorted(counts.items()), dtype=float).T.copy())
+
+
 def count_units(
     prediction: Prediction,
+    known: KnownTotals,
     labels: Clustering,
     blocks: Any,
     missing: Missing,
-    *,
-    common: bool = False,
-    any_id: bool = False,
-) -> dict[Any, Scanned]:
-    """Count the units of each release."""
-    refuse_headings(prediction)
-    records = count_records(prediction)
-    if not any_id:
-        refuse_unclustered(prediction)
-    if common:
-        shared = prediction.common(len(records))
-        policy = missing if count_records(shared) == records else Missing.OMIT
-        return count_units(shared, labels, blocks, policy, any_id=True)
-    counts = _read_counts(prediction, labels, records)
-    labelled = _LabelledRecords.of(prediction, labels)
-    units = {}
-    for v, release in counts.releases.items():
-        refuse_changes(prediction, release.rows, {*release.clusters.values()}, release.sizes, release.known)
-        cluster = labelled.number_clusters(release)
-        labelled.refuse_edges(cluster, release)
-        if missing is Missing.ERROR:
-            refuse_other_writing(prediction, labels.records[cluster < 0])
-        size = np.array(list(release.sizes.values()), dtype=np.int64)
-        counted = assemble(labels, cluster, size, release.known, blocks=blocks, missing=missing)
-        units[v] = _make_scanned(
-            prediction, counted, release, pd.Series(cluster, labels.records), counts.checked
-        )
-    return units
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Release:
-    """What a database has counted of a release: the cluster of labelled records by position, sizes by key."""
-
-    name: Any
-    rows: int
-    digest: int | None
-    clusters: Mapping[int, Any]
-    sizes: Mapping[Any, int]
-    known: KnownTotals
-    values: Mapping[Any, int]
-    composed: Composed | None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Counts:
-    """What a database has counted of all releases."""
-
-    releases: Mapping[Any, _Release]
-    checked: str
-
-
-def _read_counts(prediction: Prediction, labels: Clustering, records: Records) -> _Counts:
-    """Count what the labels touch and the sizes of all clusters, and refuse what does not fit together."""
-    ids = labels.records.tolist()
-    clusters = prediction.clusters(ids)
-    touched = list({key for keys in clusters.values() for key in keys.values()})
-    inside = prediction.database.listed(touched) if touched else []
-    within = [f"r IN (SELECT r FROM {prediction.table} WHERE c IN ({i}))" for i in inside]
-    which = f"{len(touched)} predicted clusters that the labels touch"
-    checked = refuse_duplicates(prediction, within, which)
-    sizes = prediction.count_keys("c", touched)
-    values = prediction.groups_of(ids, records)
-    # ids of records take most of the memory, and nothing after this needs them
-    prediction.database.forget(prediction.table, "r")
-    known = prediction.histogram(records)
-    compositions = {}
-    if prediction.groups is not None:
-        compositions = composed(
-            prediction.database, prediction.table, prediction.by, prediction.groups, touched
-        )
-    releases = {
-        v: _Release(v, *records[v], clusters[v], sizes[v], known[v], values[v], compositions.get(v))
-        for v in records
-    }
-    return _Counts(releases, checked)
-
-
-def _make_scanned(
-    prediction: Prediction, counted: Units, release: _Release, cluster: pd.Series, checked: str
+    groups: GroupColumn | None,
+    facts: FrameFacts | None,
+    content: tuple[int, int | None],
 ) -> Scanned:
-    """Return counted units with the facts of the scan; `cluster` is that of each labelled record."""
-    groupings = counted.groupings
-    if release.composed is not None:
-        place = [release.composed.place.get(c, -1) for c in release.sizes]
-        # the last one is for the code -1 of labelled records that are missing in the prediction
-        kinds = pd.Series(np.array([*place, -1], dtype=np.int64)[cluster], cluster.index)
-        groupings = (_make_grouping(prediction, counted, release.values, release.composed, kinds),)
+    """Count the units of labelled records in a prediction whose clusters are `known`."""
+    cluster, group = _find_labelled(prediction, labels, groups is not None)
+    touched = list(dict.fromkeys(cluster[cluster.notna()].tolist()))
+    sizes = dict(prediction.rows_in("c, COUNT(*)", "c", touched, " GROUP BY c"))
+    _refuse_changes(sizes, touched, known)
+    size = np.array([int(sizes[c]) for c in touched], dtype=np.int64)
+    codes = pd.Index(touched, dtype=object).get_indexer(cluster)
+    _refuse_edges(labels, codes, touched, size, content[0])
+    if missing is Missing.ERROR:
+        refuse_other_writing(prediction, labels.records[codes < 0])
+    units = assemble(labels, codes, size, known, blocks=blocks, missing=missing)
+    groupings = units.groupings
+    if groups is not None:
+        of_record = groups.look_up(labels, group)
+        groupings = (
+            split_pieces(prediction, groups, of_record, units, touched, pd.Series(codes, labels.records)),
+        )
+    rows, digest = content
     return Scanned(
-        **counted.__getstate__() | {"frame": prediction.frames.get(release.name), "groupings": groupings},
-        rows=release.rows,
-        checked=checked,
-        digest=release.digest,
+        **units.__getstate__() | {"frame": facts, "groupings": groupings},
+        rows=rows,
+        digest=digest,
         columns=(prediction.record, prediction.cluster),
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _LabelledRecords:
-    """Labelled records as a prediction names them, to find clusters and entities that have the id of one."""
-
-    labels: Clustering
-    position: Mapping[Any, int]
-    entity: IntArray
-
-    @classmethod
-    def of(cls, prediction: Prediction, labels: Clustering) -> _LabelledRecords:
-        """Look up the keys of labelled records, and the entities that are called like a labelled record."""
-        keys = prediction.database.keys(prediction.record, labels.records.tolist())
-        position = position_in_labels(labels, pd.Index(list(keys.values())))
-        entity = position_in_labels(labels, labels.clusters)
-        return cls(labels, dict(zip(keys, position, strict=True)), entity)
-
-    def number_clusters(self, release: _Release) -> IntArray:
-        """Return the cluster of each labelled record by its position among sizes, -1 if it is missing."""
-        code = {key: i for i, key in enumerate(release.sizes)}
-        cluster = np.full(len(self.labels.records), -1, dtype=np.int64)
-        cluster[list(release.clusters)] = [code[key] for key in release.clusters.values()]
-        return cluster
-
-    def refuse_edges(self, cluster: IntArray, release: _Release) -> None:
-        """Refuse a prediction, or labels, whose rows look like pairs of records (see `units.checks`)."""
-        # the last one is for the code -1 of labelled records that are missing in the prediction
-        named = np.array([*(self.position.get(c, -1) for c in release.sizes), -1], dtype=np.int64)[cluster]
-        of_entity = np.where(self.entity < 0, -1, cluster[self.entity])
-        size = np.array(list(release.sizes.values()), dtype=np.int64)
-        refuse_edges(self.labels, cluster, named, of_entity, size, release.rows)
+def _find_labelled(
+    prediction: Prediction, labels: Clustering, grouped: bool
+) -> tuple[pd.Series, dict[Any, Any]]:
+    """Return the cluster of each labelled record, None if it is missing, and groups of records by id."""
+    ids = labels.records.tolist()
+    position = {id: i for i, id in enumerate(ids)}
+    cluster = pd.Series([None] * len(ids), dtype=object)
+    group: dict[Any, Any] = {}
+    for r, c, *value in prediction.rows_in("r, c, g" if grouped else "r, c", "r", ids):
+        # a database may compare text without case or trailing blanks
+        if r not in position:
+            raise DataError(
+                f"the database takes {r!r} for a labelled record, which has another id: it must compare "
+                "ids exactly, with case and blanks"
+            )
+        cluster[position[r]] = plain_id(c)
+        if grouped:
+            group[r] = value[0]
+    return cluster, group
 
 
-def count_records(prediction: Prediction) -> Records:
-    """Count the records of each release, in the order of the releases, and make a digest of their ids."""
-    ordered = f"{prediction.by.grouped} ORDER BY v" if prediction.release else ""
-    columns = f"{prediction.by.v}COUNT(*), COUNT(r), COUNT(c), {prediction.database.digest('r')}"
-    counted = list(prediction.rows(f"SELECT {columns} FROM {prediction.table}{ordered}"))
-    total, records, clusters = (sum(int(row[i]) for row in counted) for i in (1, 2, 3))
-    unnamed = sum(int(rows) for v, rows, *_ in counted if v is None) if prediction.release else 0
-    refuse_missing(prediction, total, records, clusters, unnamed)
-    return {v: (int(rows), digest) for v, rows, *_, digest in counted}
+def _refuse_changes(sizes: Mapping[Any, int], touched: list[Any], known: KnownTotals) -> None:
+    """Refuse counts that contradict each other, since every statement reads a table anew that may change."""
+    clusters = dict(zip(known.size.tolist(), known.count.tolist(), strict=True))
+    of_size = Counter(int(sizes.get(c, 0)) for c in touched)
+    if any(number > clusters.get(size, 0) for size, number in of_size.items()):
+        raise changed("a cluster that the labels touch has a size that no cluster has")
 
 
-def _make_grouping(
-    prediction: Prediction, units: Units, values: Mapping[Any, int], found: Composed, kinds: pd.Series
-) -> Grouping:
-    """Return the split of pieces by the group variable; `kinds` are of the labelled records' clusters."""
-    assert prediction.groups is not None and units.piece_of is not None
-    name = prediction.groups.name
-    codes = np.array(list(values.values()), dtype=np.int64)
-    variable = Variable(name, pd.Index(list(values)), codes, prediction.groups.values)
-    counted, predicted = piece_values(variable, Of.RECORDS, units, units.piece_of), None
-    if found.predicted is not None and units.population is not None:
-        place = np.zeros(len(units.n), dtype=np.int64)
-        place[units.piece_of] = kinds.loc[units.piece_of.index]
-        predicted = replace(found.predicted, place=place)
-        same = predicted.m @ predicted.count == units.population
-        if not same or (predicted.m[place] != units.m).any():
-            raise changed("groups do not add up to its clusters")
-    return Grouping(name, prediction.groups.values, counted, predicted, found.unknown)
+def _refuse_edges(
+    labels: Clustering, codes: np.ndarray[Any, Any], touched: list[Any], size: Any, records: int
+) -> None:
+    """Refuse a prediction, or labels, whose rows look like pairs of records (see `units.checks`)."""
+    # the last one is for the code -1 of labelled records that are missing in the prediction
+    named = np.append(position_in_labels(labels, pd.Index(touched)), -1)[codes]
+    entity = position_in_labels(labels, labels.clusters)
+    of_entity = np.where(entity < 0, -1, codes[entity])
+    refuse_edges(labels, codes, named, of_entity, size, records)

@@ -1,4 +1,4 @@
-"""Predictions outside of memory, as sources of draws (see `erbayes.labels.drawing.source`).
+"""Predictions that lie elsewhere, as sources of draws (see `erbayes.labels.drawing.source`).
 
 Every database runs the same SQL of COUNT, GROUP BY, JOIN, IN and MD5. It returns the histogram of all
 predicted cluster sizes, the records near the start of a random order, and the members of the drawn clusters.
@@ -6,7 +6,7 @@ predicted cluster sizes, the records near the start of a random order, and the m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import md5
@@ -18,17 +18,22 @@ import pandas as pd
 from .._internal.arrays import IntArray
 from .._internal.errors import DataError
 from ..units.units import KnownTotals
-from .choice import Columns, refuse_kinds, use_columns
-from .database import Database, changed
+from .choice import Columns, use_columns
+from .counted import count_rows, count_sizes
+from .database import Database
 from .duckdb import DuckDB
-from .faults import refuse_duplicates, refuse_headings, refuse_missing, refuse_unclustered
-from .frame import Listed, frame_sources, rows_inside
-from .keys import Prediction
+from .faults import refuse_duplicates
+from .prediction import FrameIds, Prediction, frame_sources
 from .scanning import EMBEDDED, TWO_COLUMNS
 from .sources import opened
 
 DIGITS = 16
 """Hexadecimal digits of a key, as many of the 32 of MD5 as fit 64 bits. The first 4 are its bucket."""
+WITHOUT_MD5 = (
+    "draws need a database whose MD5 returns hexadecimal digits, of text in UTF-8, as PostgreSQL, DuckDB and "
+    "Spark have it. SQLite has no MD5: define one by connection.create_function, or draw from a file of the "
+    "table"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,8 +67,8 @@ class InDatabase:
         most = "1 = 1" if self.by_cluster else f"k <= '{max(digits.values())}'"
         columns = "a.r, a.c, a.m, a.k" + ", a.v" * self.valued
         sql = (
-            f"SELECT {columns} FROM ({self._write_sized(most, seed)}) AS a "
-            f"JOIN (VALUES {limits}) AS h(m, k) ON a.m = h.m WHERE a.k <= h.k"
+            f"WITH h(m, k) AS (VALUES {limits}) SELECT {columns} "
+            f"FROM ({self._write_sized(most, seed)}) AS a JOIN h ON a.m = h.m WHERE a.k <= h.k"
         )
         return self._fetch_records(sql)
 
@@ -89,51 +94,38 @@ class InDatabase:
         return table.assign(bucket=numbers[digits.cat.codes]).astype({"size": np.int64, "records": np.int64})
 
     def members(self, clusters: pd.Index) -> pd.DataFrame:
-        """Return all records of predicted clusters, after looking for duplicates among them and others."""
-        wanted = tuple(sorted(clusters))
-        if wanted not in self._members:  # of the last clusters, for which plans and `draw` ask both
+        """Return all records of predicted clusters."""
+        key = tuple(sorted(clusters))
+        if key not in self._members:  # of the last clusters, for which plans and `draw` ask both
             self._members.clear()
-            self._members[wanted] = self._read_members(list(wanted))
-        return self._members[wanted]
-
-    def _read_members(self, clusters: list[Any]) -> pd.DataFrame:
-        if not clusters:
-            return self._make_empty("record", "cluster")
-        database, prediction = self.database, self.prediction
-        record, cluster = (database.id(column) for column in (prediction.record, prediction.cluster))
-        select = f"SELECT {record} AS r, {cluster} AS c FROM {prediction.source}"
-        parts, within = [], []
-        for inside in database.listed(clusters):
-            kept = database.keep(f"SELECT r, c FROM ({select}) AS p WHERE c IN ({inside})")
-            parts.append(database.fetched(f"SELECT r, c FROM {kept}", ["record", "cluster"]))
-            within.append(f"r IN (SELECT {database.key_of(prediction.record, 'r')} FROM {kept})")
-        table = pd.concat(parts, ignore_index=True)
-        refuse_duplicates(prediction, within, f"{len(clusters)} drawn clusters")
-        return table
+            self._members[key] = self._fetch_listed(
+                "r, c", self.prediction.table, "c", key, "record", "cluster"
+            )
+        return self._members[key]
 
     def look_up(self, records: pd.Index) -> pd.DataFrame:
         """Return those of these records that the prediction has."""
-        names = ["record", "cluster", "size"]
-        if not len(records):
-            return self._make_empty(*names)
-        found = [
-            self.database.fetched(
-                f"SELECT a.r, a.c, s.m FROM (SELECT r, c FROM {self.rows} WHERE r IN ({inside})) AS a "
-                f"JOIN (SELECT c, m FROM {self.sizes}) AS s ON a.c = s.c",
-                names,
-            )
-            for inside in self.database.listed(records.tolist())
+        rows = f"{self.rows} JOIN (SELECT c AS d, m FROM {self.sizes}) AS s ON p.c = s.d"
+        return self._fetch_listed("r, c, m", rows, "r", records.tolist(), "record", "cluster", "size")
+
+    def _fetch_listed(
+        self, columns: str, rows: str, key: str, ids: Sequence[Any], *names: str
+    ) -> pd.DataFrame:
+        """Return columns of SQL `rows` whose key is listed."""
+        tables = [
+            self.database.fetched(f"SELECT {columns} FROM {rows} WHERE {key} IN ({inside})", names)
+            for inside in (self.database.listed(list(ids)) if len(ids) else ())
         ]
-        return pd.concat(found, ignore_index=True)
+        return pd.concat(tables, ignore_index=True) if tables else self._make_empty(*names)
 
     def of_clusters(self) -> InDatabase:
         """Return the source whose records are the predicted clusters."""
-        rows = f"(SELECT c AS r, c, m FROM {self.sizes}) AS t"
+        rows = f"(SELECT c AS r, c, m FROM {self.sizes}) AS p"
         return replace(self, rows=rows, by_cluster=True, valued=False)
 
     def _write_sized(self, condition: str, seed: int) -> str:
         """SQL of the rows whose key k meets a condition, with their sizes m."""
-        keyed = f"SELECT t.*, MD5(CONCAT('{int(seed)}:', r)) AS k FROM {self.rows}"
+        keyed = f"SELECT p.*, {_write_md5(self.database, f'{int(seed)}:')} AS k FROM {self.rows}"
         if self.by_cluster:
             return f"SELECT * FROM ({keyed}) AS p WHERE {condition}"
         columns = "p.r, p.c, p.k, s.m" + ", p.v" * self.valued
@@ -183,49 +175,37 @@ def drawing(
     others = () if value is None else (value,)
     with opened([source, *frame_sources(frame, [source])], database) as (table, *listed):
         chosen = use_columns(table, columns.record, columns.cluster_of(""), others)
-        refuse_kinds(*(table.kind(column) for column in chosen))
         _refuse_other_md5(table)
-        rows = table.table
+        further = {} if value is None else {"v": table.quote(value)}
+        prediction = Prediction.of(table, chosen, further)
         for ids in listed:
-            inside = Listed.of(ids, columns.record).inside(table, chosen[0])
-            rows = rows_inside(table, inside, chosen[0])
-        yield _count_sizes(table, chosen, rows, value, columns.any_id)
+            prediction = FrameIds.of(ids, columns.record).restrict(prediction)
+        rows, _ = count_rows(prediction, columns.any_id)
+        if value is not None:
+            ((present,),) = table.rows(f"SELECT COUNT(v) FROM {prediction.table}")
+            if present < rows:
+                raise DataError(
+                    f"values of the prediction: {rows - present} of {rows} are missing in column {value!r}"
+                )
+        refuse_duplicates(prediction, rows)
+        sizes = table.keep(f"SELECT c, COUNT(*) AS m FROM {prediction.table} GROUP BY c", costly=True)
+        known = count_sizes(prediction, rows, columns.any_id, sizes=sizes)
+        yield InDatabase(prediction, prediction.table, sizes, known, valued=value is not None)
 
 
-def _count_sizes(
-    table: Database, chosen: tuple[str, str], rows: str, value: str | None, any_id: bool
-) -> InDatabase:
-    """Count the clusters of SQL `rows` by their size, after refusing ids and values that are missing."""
-    keys, ids = ([of(column) for column in chosen] for of in (table.key, table.id))
-    keyed = f"(SELECT {keys[0]} AS r, {keys[1]} AS c FROM {rows}) AS keyed"
-    prediction = Prediction(table, *chosen, None, rows, {}, keyed)
-    refuse_headings(prediction)
-    quoted = [table.quote(column) for column in (*chosen, *([] if value is None else [value]))]
-    counts = ", ".join(f"COUNT({column})" for column in quoted)
-    ((total, *present),) = table.rows(f"SELECT COUNT(*), {counts} FROM {rows}")
-    refuse_missing(prediction, int(total), int(present[0]), int(present[1]))
-    if not any_id:
-        refuse_unclustered(prediction)
-    if present[-1] < total:
-        raise DataError(
-            f"values of the prediction: {total - present[-1]} of {total} are missing in column {value!r}"
-        )
-    sizes = table.keep(f"SELECT {ids[1]} AS c, COUNT(*) AS m FROM {rows} GROUP BY {ids[1]}")
-    sorted_counts = sorted(table.rows(f"SELECT m, COUNT(*) FROM {sizes} GROUP BY m"))
-    # copied, so that sums add in the order in which they do in memory
-    known = KnownTotals(*np.array(sorted_counts, dtype=float).reshape(-1, 2).T.copy())
-    if int(total) != (now := int(known.size @ known.count)):
-        raise changed(f"{int(total):,} records were counted, and then {now:,}")
-    values = "" if value is None else f", {quoted[-1]} AS v"
-    records = f"(SELECT {ids[0]} AS r, {ids[1]} AS c{values} FROM {rows}) AS t"
-    return InDatabase(prediction, records, sizes, known, valued=value is not None)
+def _write_md5(database: Database, before: str) -> str:
+    """SQL of the MD5 of a text and the id r behind it."""
+    dialect = database.dialect
+    return f"MD5({dialect.joined.format(dialect.between.join((f"'{before}'", 'r')))})"
 
 
 def _refuse_other_md5(database: Database) -> None:
     """Refuse a database whose MD5 is not that of hexadecimal digits of UTF-8 text."""
-    # one letter that is not ASCII distinguishes UTF-8 from other encodings
-    text = "na\u00efve"
-    sql = f"SELECT MD5(CONCAT('{text}:', r)) FROM (SELECT 1 AS r) AS t"
-    ((found,),) = database.rows(sql)
-    if found != md5(f"{text}:1".encode(), usedforsecurity=False).hexdigest():
-        raise DataError("draws need a database whose MD5 returns hexadecimal digits, of text in UTF-8")
+    # one letter that is not ASCII shows UTF-8 from other encodings
+    text = "na\u00efve:"
+    try:
+        ((found,),) = database.rows(f"SELECT {_write_md5(database, text)} FROM (SELECT 1 AS r) AS t")
+    except DataError as error:
+        raise DataError(f"{WITHOUT_MD5} ({error.what})") from error
+    if found != md5(f"{text}1".encode(), usedforsecurity=False).hexdigest():
+        raise DataError(WITHOUT_MD5)

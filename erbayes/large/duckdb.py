@@ -19,7 +19,7 @@ from .._internal.errors import DataError, Remedy, head, import_extra, whole
 from .._internal.files import locked, terminable
 from .._internal.known_columns import JOIN
 from .._internal.progress import show_progress
-from .database import Hashing, legible
+from .database import Database, legible
 from .quoting import STANDARD
 
 SETTINGS = {
@@ -31,8 +31,10 @@ SETTINGS = {
     # or an unknown table would be looked for among the caller's variables
     "python_enable_replacements": "false",
 }
-THREADS, ONE_IN = 1024, 10**6
-"""Largest number of threads, since a million never end, and of ids of which one is looked at."""
+PART = 20_000_000
+"""Rows of a part that is counted at once, because groups take memory."""
+THREADS = 1024
+"""Largest number of threads, since a million never end."""
 MEMORY = re.compile(r"\s*(?=[0-9.]*[1-9])[0-9]+(\.[0-9]+)?\s*[KMGT]i?B\s*", re.IGNORECASE)
 """An amount of memory above 0. DuckDB takes one below 0 for its default."""
 INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
@@ -51,12 +53,6 @@ class DuckDB:
         The number of threads, at most 1,024; by default one per processor.
     folder : str or Path, optional
         The folder in which the temporary folder is made; by default that of the system.
-    keep : bool
-        True reads the source once, and keeps 16 bytes per record until the end. False reads it anew for each
-        of five statements.
-    one_in : int
-        Duplicates are looked for among one in `one_in` record ids of clusters that no label touches. 1 takes
-        all of them, and 60 bytes per record.
     progress : bool
         Show a bar on standard error once a statement has taken about two seconds.
 
@@ -71,8 +67,6 @@ class DuckDB:
     memory_limit: str | None = None
     threads: int | None = None
     folder: str | Path | None = None
-    keep: bool = True
-    one_in: int = 64
     progress: bool = True
 
     def __post_init__(self) -> None:
@@ -81,7 +75,6 @@ class DuckDB:
             raise DataError(f"{limit!r} is not an amount of memory such as 4GB")
         if self.threads is not None:
             whole(self.threads, "the number of threads", most=THREADS)
-        whole(self.one_in, "one_in", most=ONE_IN)
 
     @contextmanager
     def connected(self, files: Sequence[str], closed: bool = True) -> Iterator[Any]:
@@ -129,7 +122,7 @@ def family(type: str) -> str:
 
 
 @dataclass
-class DuckTable(Hashing):
+class DuckTable(Database):
     """A table in a connection of DuckDB, from which classes of sources derive that attach their data."""
 
     connection: Any
@@ -142,11 +135,8 @@ class DuckTable(Hashing):
     named: dict[str, str] = field(default_factory=dict)
     text: bool = False
     first: Sequence[str] = ()
-
-    hash, widest = "hash", "HUGEINT"
-
-    def __post_init__(self) -> None:
-        self.one_in = self.options.one_in
+    parsed: bool = False
+    """True of text files, which take longer to read again than to keep."""
 
     @classmethod
     def reads(cls, source: Any) -> list[str]:
@@ -160,7 +150,7 @@ class DuckTable(Hashing):
     def describe(self, names: Sequence[str] = ()) -> None:
         """Read the columns from DuckDB; `names` are those of the source, in order."""
         self.named, self.types = {}, {}
-        # a name that occurs twice leaves open which column is meant
+        # a name that occurs twice does not tell which column is meant
         unique = {i: name for i, name in enumerate(names) if name and names.count(name) == 1}
         for i, (name, type, *_) in enumerate(self.rows(f"DESCRIBE SELECT * FROM {self.table}")):
             own = unique.get(i, name)
@@ -179,8 +169,7 @@ class DuckTable(Hashing):
     def id(self, column: str) -> str:
         id, type = self.quote(column), self.types[column]
         if self.kind(column) == "string":
-            # since DuckDB 2.0.1 a hash follows the collation, which would make one cluster of two
-            return f'({id} COLLATE "binary")' if type == "VARCHAR" else f"CAST({id} AS VARCHAR)"
+            return id if type == "VARCHAR" else f"CAST({id} AS VARCHAR)"
         return id if type in INTEGERS else f"CAST({id} AS HUGEINT)"
 
     def join_source(self, record: str, source: str) -> None:
@@ -254,16 +243,20 @@ class DuckTable(Hashing):
         self.connection.register(name, pa.table({"id": array}))
         return [f"SELECT id FROM {name}"]
 
-    def keep(self, select: str) -> str:
-        if not self.options.keep:
+    def keep(self, select: str, costly: bool = False) -> str:
+        if not (costly or self.parsed):
             return f"({select}) AS p"
         name = f"kept_{uuid4().hex}"  # a name of its own, since other tables may share the connection
         self.rows(f"CREATE TEMP TABLE {name} AS {select}")
-        return name
+        return f"{name} AS p"
 
-    def forget(self, table: str, column: str | None = None) -> None:
-        if self.options.keep:
-            self.rows(f"ALTER TABLE {table} DROP COLUMN {column}" if column else f"DROP TABLE {table}")
+    def parts(self, key: str, rows: int) -> list[str]:
+        number = 1 + (rows - 1) // PART
+        return [f"hash({key}) % {number} = {i}" for i in range(number)] if number > 1 else ["1 = 1"]
+
+    def digest(self, key: str, kind: str | None) -> str:
+        # the order of rows does not matter and nothing overflows; the hash may depend on the type of integers
+        return f"BIT_XOR(hash({f'CAST({key} AS HUGEINT)' if kind == 'integer' else key}))"
 
 
 def quote_string(text: str) -> str:
@@ -278,25 +271,8 @@ def quote_strings(texts: Iterable[str]) -> str:
 
 def integers(values: Any) -> pa.Array:
     """Return an array of integers of any size up to 38 digits."""
-    # the narrowest type that can have all of them, because narrow keys take less memory to group
+    # the narrowest type that holds all of them, because narrow keys take less memory to group
     for type in (pa.int64(), pa.uint64(), pa.decimal128(38, 0)):
         with suppress(OverflowError, pa.ArrowInvalid):
             return pa.array(values, type, from_pandas=True)
     raise pa.ArrowInvalid("integers have more than 38 digits, or other values are among them")
-
-
-def united(parts: Sequence[tuple[DuckTable, str, str]]) -> tuple[DuckTable, tuple[str, str, str]]:
-    """Return a table of the rows of all parts, and its names of record, cluster and part."""
-    names = "record", "cluster", "release"
-    selects = []
-    for i, (part, *own) in enumerate(parts):
-        values = part.id(own[0]), part.id(own[1]), str(i)
-        columns = ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
-        selects.append(f"SELECT {columns} FROM {part.table}")
-    first, *_ = parts[0]
-    whole = DuckTable(first.connection, first.options, table=f"({' UNION ALL '.join(selects)}) AS united")
-    whole.describe(list(names))
-    for j, column in enumerate(names[:2]):
-        headings = {name for part, *own in parts for name in part.headings.get(own[j], ())}
-        whole.headings = {**whole.headings, column: headings}
-    return whole, names

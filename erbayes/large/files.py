@@ -242,6 +242,7 @@ class FilesTable(DuckTable):
             self.describe(names)
             self.by_folder = set(self.types) - own
         self.by_folder = {*self.by_folder, *unnamed}
+        self.parsed = kind not in PARQUET
         if kind in PARQUET:
             self.parquet = quote_strings(paths)
             # DuckDB reads durations as integers, whose unit nobody says

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,12 +11,15 @@ import pandas as pd
 from .._internal.errors import DataError, head, need
 from .._internal.known_columns import choose_record
 from .._internal.tables import refuse_names
-from ..units.grouping import GroupedClusters, discrete
-from .database import ByRelease, Database, refuse_unlike
+from ..units.clustering import Clustering
+from ..units.grouping import GroupedClusters, Grouping, Of, PooledGroups, Variable, discrete, piece_values
+from ..units.units import Units
+from .database import Database, changed, refuse_unlike
+from .prediction import Prediction
 from .sources import has_own_database
 
 LARGEST = 10_000
-"""Largest number of values of a group variable that a scan reads. One with more is rather an id."""
+"""Most values of a group variable that a scan reads. One with more is rather an id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,125 +53,118 @@ class GroupSource:
                 "or a frame, or make a view of the prediction that has the column of groups"
             )
 
-    @classmethod
-    def of(cls, groups: str | GroupSource | None) -> GroupSource | None:
-        """Return where groups are; the source is None for a column of the prediction."""
-        return cls(None, groups) if isinstance(groups, str) else groups
-
 
 @dataclass(frozen=True, slots=True)
 class GroupColumn:
-    """A column with the group of each record: its distinct values, sorted, (G,), and the position of each."""
+    """A column with the group of each record: its distinct values, sorted, (G,), and the position of each.
 
+    `key`: SQL of the column, or None of a second table, whose records r and groups g are `second`.
+    """
+
+    database: Database
     name: str
     key: str
-    joined: str | None
+    second: str | None
     values: pd.Index
     codes: dict[Any, int]
-
-    column: ClassVar[str] = "g"
 
     @classmethod
     def of(cls, database: Database, name: str) -> GroupColumn:
         """Take a column of the prediction, after `Database.use`."""
-        value = database.value(name)
-        key = database.key_of(name, value)
-        found = f"SELECT DISTINCT {key} AS g, {value} AS x FROM {database.table} WHERE {value} IS NOT NULL"
+        key = database.value(name)
+        distinct = f"SELECT DISTINCT {key} AS g FROM {database.table} WHERE {key} IS NOT NULL"
         # one more than allowed shows that there are too many, without reading all
-        rows = database.rows(f"SELECT g, x FROM ({found}) AS s LIMIT {LARGEST + 1}")
-        if len(rows) > LARGEST:
+        values = [g for (g,) in database.rows(f"SELECT g FROM ({distinct}) AS s LIMIT {LARGEST + 1}")]
+        if len(values) > LARGEST:
             raise DataError(
                 f"{name!r} has more than {LARGEST:,} values: a group variable has few; join values to classes"
             )
-        column = discrete(pd.Series([x for _, x in rows]), name)
-        codes, values = pd.factorize(column, sort=True)
-        return cls(name, key, None, pd.Index(values), dict(zip((g for g, _ in rows), codes, strict=True)))
+        codes, groups = pd.factorize(discrete(pd.Series(values), name), sort=True)
+        try:
+            return cls(database, name, key, None, pd.Index(groups), dict(zip(values, codes, strict=True)))
+        except TypeError as error:
+            raise DataError(
+                f"{name!r} has lists or structs, which are no groups: make texts of them"
+            ) from error
 
     @classmethod
-    def of_attributes(
-        cls, attributes: Database, name: str, record: str | None, prediction: tuple[Database, str]
-    ) -> GroupColumn:
-        """Take a column of a second table, whose records are in the column `record`, or else in its first."""
+    def of_second(cls, attributes: Database, name: str, record: str | None, kind: str | None) -> GroupColumn:
+        """Take a column of a second table of records whose ids are of a `kind`."""
         columns = attributes.columns()
         refuse_names([name], columns, "the table of attributes")
         own = choose_record(columns, None if record == name else record)
         if own == name:
             raise DataError(f"{name!r} is the column of the table of attributes that has the ids of records")
         attributes.use(own, name)
-        database, of_prediction = prediction
-        refuse_unlike(database.kind(of_prediction), attributes.kind(own), "table of attributes")
-        column, r = cls.of(attributes, name), attributes.key(own)
-        rows = f"SELECT {r} AS r, {column.key} AS g FROM {attributes.table}"
+        refuse_unlike(kind, attributes.kind(own), "table of attributes")
+        column = cls.of(attributes, name)
+        rows = f"SELECT {attributes.id(own)} AS r, {column.key} AS g FROM {attributes.table}"
         # MIN and MAX differ if a record has several values
-        joined = attributes.keep(
-            f"SELECT r, MIN(g) AS g, MAX(g) AS h FROM ({rows}) AS p WHERE g IS NOT NULL GROUP BY r"
+        distinct = attributes.keep(
+            f"SELECT r, MIN(g) AS g, MAX(g) AS h FROM ({rows}) AS p WHERE g IS NOT NULL GROUP BY r", True
         )
-        unnamed, differs = (f"CASE WHEN {what} THEN" for what in ("r IS NULL", "g <> h"))
-        columns = f"COUNT({unnamed} 1 END), COUNT({differs} 1 END), MIN({differs} r END)"
-        ((lacking, twice, example),) = attributes.rows(f"SELECT {columns} FROM {joined}")
-        if lacking:
+        counts = "COUNT(CASE WHEN r IS NULL THEN 1 END), COUNT(CASE WHEN g <> h THEN 1 END)"
+        ((unnamed, several),) = attributes.rows(f"SELECT {counts} FROM {distinct}")
+        if unnamed:
             raise DataError(f"record ids of the table of attributes are missing in rows that have {name!r}")
-        if twice:
-            (inside,) = attributes.listed([example])
-            value = attributes.value(name)
-            shown = f"SELECT DISTINCT {attributes.id(own)}, {value} FROM {attributes.table}"
-            ids, found = zip(*attributes.rows(f"{shown} WHERE {r} IN ({inside})"), strict=True)
+        if several:
+            ((id, *ends),) = attributes.rows(f"SELECT r, g, h FROM {distinct} WHERE g <> h LIMIT 1")
             raise DataError(
-                f"{twice:,} records have several values of {name!r}, such as {head(ids[:1])} with "
-                f"{head(sorted(x for x in found if x is not None))}: a variable has one value for each record"
+                f"{several:,} records have several values of {name!r}, such as {head([id])} with "
+                f"{head(ends)}: a variable has one value for each record"
             )
-        return cls(column.name, column.key, joined, column.values, column.codes)
+        return cls(attributes, name, "", f"SELECT r, g FROM {distinct}", column.values, column.codes)
+
+    def join(self, prediction: Prediction) -> Prediction:
+        """Return the prediction with the column g."""
+        return prediction if self.second is None else prediction.with_columns(["g"], self.second)
+
+    def look_up(self, labels: Clustering, in_prediction: dict[Any, Any]) -> dict[Any, int]:
+        """Return the position of the group of each labelled record that has one."""
+        groups = in_prediction
+        if self.second is not None:  # which has records that the prediction is missing
+            select = f"SELECT r, g FROM ({self.second}) AS p"
+            groups = dict(self.database.rows_in(select, "r", labels.records.tolist()))
+        return {r: self.codes[g] for r, g in groups.items() if g is not None}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Composed:
-    """Predicted clusters of one release by their numbers of records of each group."""
-
-    unknown: int
-    predicted: GroupedClusters | None
-    place: dict[Any, int]
-
-
-def composed(
-    database: Database, table: str, by: ByRelease, groups: GroupColumn, touched: list[Any]
-) -> dict[Any, Composed]:
-    """Count the records of each group g in each predicted cluster c, by release (v in the table)."""
-    v = by.v
-    counted = database.keep(f"SELECT {v}c, g, COUNT(*) AS n FROM {table} GROUP BY {v}c, g")
-    unknown = database.rows(
-        f"SELECT {v}SUM(CASE WHEN g IS NULL THEN n ELSE 0 END) FROM {counted}{by.grouped}"
+def split_pieces(
+    prediction: Prediction,
+    groups: GroupColumn,
+    of_record: dict[Any, int],
+    units: Units,
+    touched: list[Any],
+    cluster: pd.Series,
+) -> Grouping:
+    """Return the split of pieces by groups; `touched`: ids of predicted clusters, `cluster`: of records."""
+    variable = Variable(
+        groups.name, pd.Index(list(of_record)), np.array([*of_record.values()], dtype=np.int64), groups.values
     )
-    alike = database.keep(f"SELECT {v}c, {database.alike('c', 'g', 'n')} AS f FROM {counted} GROUP BY {v}c")
-    kinds = database.fetched(
-        f"SELECT {by.a}a.f, b.g, b.n, COUNT(*) "
-        f"FROM (SELECT {v}c, g, n FROM {counted} WHERE g IS NOT NULL) AS b "
-        f"JOIN (SELECT {v}c, f FROM {alike}) AS a ON a.c = b.c{by.join} GROUP BY {by.a}a.f, b.g, b.n",
-        [*by.names, "kind", "group", "records", "clusters"],
-    )
-    places: dict[Any, dict[Any, Any]] = defaultdict(dict)
-    for *release, cluster, f in database.rows_with(f"SELECT {v}c, f FROM {alike}", "c", touched):
-        places[release[0] if release else None][cluster] = f
-    database.forget(alike)
-    database.forget(counted)
-    found = {}
-    for *release, number in unknown:
-        of = release[0] if release else None
-        if number:
-            found[of] = Composed(int(number), None, {})
-        else:
-            mine = kinds[kinds["release"] == of] if release else kinds
-            found[of] = _compose_kinds(mine, places[of], groups.codes)
-    return found
-
-
-def _compose_kinds(kinds: pd.DataFrame, of_touched: dict[Any, Any], codes: dict[Any, int]) -> Composed:
-    """Make one `GroupedClusters` of kinds of clusters, each with the records of a group and its clusters."""
-    cluster, found = pd.factorize(kinds["kind"])
-    code = {f: i for i, f in enumerate(found.tolist())}
-    of_group, keys = pd.factorize(kinds["group"])
-    group = np.array([codes[g] for g in keys.tolist()], dtype=np.int64)[of_group]
-    n, count = kinds["records"].to_numpy(dtype=float), np.zeros(len(code))
-    count[cluster] = kinds["clusters"].to_numpy(dtype=float)
-    none = np.zeros(0, dtype=np.int64)
-    predicted = GroupedClusters(cluster, group, n, np.bincount(cluster, n), count, none)
-    return Composed(0, predicted, {key: code[f] for key, f in of_touched.items()})
+    counted = piece_values(variable, Of.RECORDS, units, units.piece_of)
+    database, table = prediction.database, prediction.table
+    pieces = f"SELECT c, g, COUNT(*) AS n FROM {table}"
+    pooled: list[tuple[Any, ...]] = []
+    for part in database.parts("c", int(units.known.size @ units.known.count) if units.known else 1):
+        both = (
+            f"({pieces} WHERE {part} GROUP BY c, g) AS b "
+            f"JOIN (SELECT c, COUNT(*) AS m FROM {table} WHERE {part} GROUP BY c) AS a ON a.c = b.c"
+        )
+        pooled += database.rows(f"SELECT b.g, a.m, b.n, COUNT(*) FROM {both} GROUP BY b.g, a.m, b.n")
+    unknown = sum(int(n) * int(k) for g, _, n, k in pooled if g is None)
+    if unknown or units.population is None or units.piece_of is None or units.known is None:
+        return Grouping(groups.name, groups.values, counted, None, unknown)
+    rows = prediction.rows_in("c, g, COUNT(*)", "c", touched, " GROUP BY c, g")
+    code = {c: i for i, c in enumerate(touched)}
+    listed = [(code[c], groups.codes[g], int(number)) for c, g, number in rows]
+    of_touched = np.array(listed, dtype=np.int64).reshape(-1, 3)
+    place = np.zeros(len(units.n), dtype=np.int64)
+    place[units.piece_of] = cluster.loc[units.piece_of.index]
+    cluster_of, n = of_touched[:, 0], of_touched[:, 2].astype(float)
+    m = np.bincount(cluster_of, n, len(touched))
+    of_piece = GroupedClusters(cluster_of, of_touched[:, 1], n, m, np.ones(len(m)), place)
+    of_group = np.array([(groups.codes[g], *numbers) for g, *numbers in pooled], dtype=float).reshape(-1, 4)
+    if of_group[:, 2] @ of_group[:, 3] != units.population or (m[place] != units.m).any():
+        raise changed("groups do not add up to its clusters")
+    group, m, n, count = of_group.T.copy()
+    predicted = PooledGroups(of_piece, group.astype(np.int64), m, n, count, units.known)
+    return Grouping(groups.name, groups.values, counted, predicted)

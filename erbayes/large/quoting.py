@@ -23,11 +23,13 @@ class Dialect:
     mark : str
         The quote of names.
     code : str
-        A character by its code, which stands at {}.
+        A character by its code, which replaces {}.
     joined : str
-        SQL of a string, whose parts stand at {}.
+        SQL of a string, whose parts replace {}.
     between : str
-        What stands between the parts.
+        What separates the parts.
+    double, text : str
+        The types of numbers of 64 bits and of strings.
 
     Examples
     --------
@@ -41,6 +43,8 @@ class Dialect:
     code: str = "CHR({})"
     joined: str = "{}"
     between: str = " || "
+    double: str = "DOUBLE PRECISION"
+    text: str = "VARCHAR"
 
     SQLITE: ClassVar[Dialect]
     SPARK: ClassVar[Dialect]
@@ -63,5 +67,5 @@ class Dialect:
 
 STANDARD = Dialect()
 Dialect.SQLITE = Dialect(code="CHAR({})")
-Dialect.SPARK = Dialect(mark="`")
-Dialect.MYSQL = Dialect("`", "CHAR({} USING utf8mb4)", "CONCAT({})", ", ")
+Dialect.SPARK = Dialect(mark="`", double="DOUBLE", text="STRING")
+Dialect.MYSQL = Dialect("`", "CHAR({} USING utf8mb4)", "CONCAT({})", ", ", "DOUBLE", "CHAR")

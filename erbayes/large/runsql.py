@@ -1,4 +1,4 @@
-"""Tables behind a function that runs SQL: PostgreSQL, warehouses, and relations of DuckDB."""
+"""Tables behind a function that runs SQL: PostgreSQL, warehouses, tables of Ibis and relations of DuckDB."""
 
 from __future__ import annotations
 
@@ -69,18 +69,15 @@ class RunSQLTable(Database):
 
     def __init__(self, source: RunSQL) -> None:
         self.source, self.table = source, source.dialect.qualify(source.name)
+        self.dialect = source.dialect
         self.kinds: dict[str, str | None] = {}
 
     def columns(self) -> Sequence[str]:
         return self.source.names
 
-    def quote(self, name: str) -> str:
-        return self.source.dialect.quote(name)
-
-    def no_clusters(self, column: str) -> dict[Any, Any]:
-        # A database whose plain ids the default dialect can write need not know the code of a character.
-        plain = super().no_clusters(column).items()
-        return {key: id for key, id in plain if not (isinstance(id, str) and re.search(CODED, id, re.ASCII))}
+    def literals(self, texts: Iterable[str]) -> list[str]:
+        # a database whose plain ids the default dialect can write need not know the code of a character
+        return super().literals(text for text in texts if not re.search(CODED, text, re.ASCII))
 
     def use(self, *columns: str) -> None:
         for column in columns:
@@ -102,7 +99,7 @@ class RunSQLTable(Database):
 
     def refuse_blind(self, column: str) -> None:
         """Refuse a column whose collation takes different strings for equal. No row is read."""
-        literals = enumerate(map(self.source.dialect.literal, ALIKE))
+        literals = enumerate(map(self.dialect.literal, ALIKE))
         strings = " UNION ALL ".join(f"SELECT {text}, {i}" for i, text in literals)
         alike = f"SELECT {self.id(column)} AS x, 0 AS k FROM {self.table} WHERE 1 = 0 UNION ALL {strings}"
         for first, last in self.rows(f"SELECT MIN(k), MAX(k) FROM ({alike}) AS s GROUP BY x"):
@@ -145,7 +142,7 @@ class RunSQLTable(Database):
         for value in values:
             if not isinstance(value, str) and value != int(value):
                 raise DataError(f"ids of the prediction must be all strings or all integers, not {value}")
-            text = self.source.dialect.literal(value) if isinstance(value, str) else str(int(value))
+            text = self.dialect.literal(value) if isinstance(value, str) else str(int(value))
             length = len(text.encode(errors="surrogatepass")) + len(", ")
             size += length
             if size > self.source.longest and lists[-1]:
@@ -180,3 +177,47 @@ def opened_relation(relation: Any) -> Iterator[RunSQLTable]:
         yield RunSQLTable(RunSQL(run, view, names=list(relation.columns)))
     finally:
         relation.query(view, f"DROP VIEW IF EXISTS {view}")
+
+
+@dataclass(frozen=True, slots=True)
+class IbisDialect(Dialect):
+    """Names and strings as sqlglot writes them in the dialect of an Ibis connection."""
+
+    sqlglot: Any = None
+
+    def quote(self, name: str) -> str:
+        from sqlglot import to_identifier  # Ibis brings it
+
+        return str(to_identifier(name, quoted=True).sql(self.sqlglot))
+
+    def literal(self, text: str) -> str:
+        from sqlglot.expressions import Literal
+
+        return str(Literal.string(text).sql(self.sqlglot))
+
+
+@dataclass(frozen=True)
+class IbisConnection:
+    """A connection of Ibis as a function that runs SQL; two are equal if they are of one connection."""
+
+    connection: Any
+
+    def __call__(self, sql: str) -> Iterable[Sequence[Any]]:
+        returned = self.connection.raw_sql(sql)
+        # a cursor nearly everywhere; BigQuery returns the rows themselves
+        rows: Iterable[Sequence[Any]] = returned.fetchall() if hasattr(returned, "fetchall") else returned
+        return rows
+
+
+def read_through_ibis(table: Any) -> RunSQL:
+    """Return an Ibis table as a source whose statements run on the connection of the table."""
+    place = table.op()
+    if type(place).__name__ != "DatabaseTable":
+        raise DataError(
+            "only a table or a view of a database can be scanned through Ibis, not another expression: make "
+            "a view of it, as by connection.create_view(name, expression)"
+        )
+    connection = table.get_backend()
+    names = tuple(name for name in (place.namespace.catalog, place.namespace.database, place.name) if name)
+    dialect = IbisDialect(sqlglot=connection.dialect)
+    return RunSQL(IbisConnection(connection), names, dialect, names=list(table.columns))

@@ -1,4 +1,4 @@
-"""Units of a prediction too large for memory, counted where it is.
+"""Units of predictions too large for memory, counted where they lie.
 
 Every database runs the same SQL of COUNT, GROUP BY and IN. It returns only the labelled records, the sizes of
 the clusters that they touch, and the histogram of all predicted cluster sizes.
@@ -6,59 +6,32 @@ the clusters that they touch, and the histogram of all predicted cluster sizes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, overload
 
-from .._internal.errors import DataError, Remedy, head, need
+from .._internal.errors import DataError, Remedy, need
 from .._internal.policies import Missing
-from ..units.clustering import Clustering
+from ..units.frame import FrameFacts
 from ..units.measuring import need_policy, sampled_labels
-from .choice import Columns, refuse_another_kind, refuse_kinds, use_columns
-from .counted import Scanned, count_units
+from ..units.units import KnownTotals
+from .choice import Columns, use_columns
+from .counted import Scanned, count_rows, count_sizes, count_units
 from .database import Database
-from .duckdb import DuckDB, united
-from .frame import Listed, frame_sources
+from .duckdb import DuckDB
+from .faults import refuse_duplicates
 from .groups import GroupColumn, GroupSource
-from .keys import Prediction
-from .sources import has_own_database, opened, opened_together
+from .prediction import FrameIds, Prediction, frame_sources
+from .sources import has_own_database, opened
 
 EMBEDDED = DuckDB()
 TWO_COLUMNS = Columns()
-FRAME, GROUPS = "frame", "groups"
-"""Roles of sources next to predictions."""
-
-
-@dataclass(frozen=True, slots=True)
-class Releases:
-    """Several predictions in one table, by the value of a column.
-
-    Parameters
-    ----------
-    source : as in `scan`
-    column : str
-        Names the prediction of each row. Folders called "release=2021" make such a column, of text.
-    common : bool
-        True restricts the predictions to the records that they share (`erbayes.Missing.COMMON`). Other
-        labelled records are left out.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> table = pd.DataFrame({"r": [1, 2, 1, 2], "c": ["a", "a", "a", "b"], "year": [1, 1, 2, 2]})
-    >>> years = scan(Releases(table, "year"), {1: "x", 2: "x"})
-    >>> {year: float(units.table().common_links.sum()) for year, units in years.items()}
-    {1: 1.0, 2: 0.0}
-    """
-
-    source: Any
-    column: str
-    common: bool = False
 
 
 @overload
 def scan(
-    source: Releases | Mapping[str, Any],
+    source: Mapping[str, Any],
     labels: Any,
     columns: Columns = ...,
     *,
@@ -67,7 +40,7 @@ def scan(
     frame: Any = ...,
     groups: str | GroupSource | None = ...,
     database: DuckDB = ...,
-) -> dict[Any, Scanned]: ...
+) -> dict[str, Scanned]: ...
 @overload
 def scan(
     source: Any,
@@ -96,9 +69,9 @@ def scan(
     Parameters
     ----------
     source : path, `Files`, `DatabaseTable`, frame, dataset, DuckDB relation, table of Spark or Ibis, `RunSQL`
-        One row per record of the population. A path is a file, a folder or a pattern. `Releases` has several
-        predictions in one table. A mapping of names to sources that DuckDB reads restricts them to the
-        records that they share: labelled records that not all of them have are left out.
+        One row per record of the population. A path is a file, a folder or a pattern. A mapping of names to
+        sources of one database restricts them to the records that they share: labelled records that some of
+        them do not have are left out.
     columns : Columns
         Columns of the source; by default its only two.
     labels, blocks, missing
@@ -117,14 +90,13 @@ def scan(
     Returns
     -------
     Scanned, or dict of Scanned
-        A dict has the releases in increasing order, or the names of the mapping.
+        A dict has the names of the mapping.
 
     Raises
     ------
     DataError
-        As `erbayes.measure`, if groups do not fit the records, or if several predictions have no common
-        record. Duplicate record ids are looked for among all records of the
-        clusters that the labels touch, and among a share of the others (`Scanned.checked`).
+        As `erbayes.measure`, if groups do not fit the records, if several predictions have no common record,
+        or if a table changes while it is read.
 
     Examples
     --------
@@ -141,106 +113,107 @@ def scan(
     {'old': (2, 1), 'new': (2, 1)}
     """
     need(columns, Columns, "columns must be Columns(record=..., cluster=...)")
-    common = missing in (Missing.COMMON, Missing.COMMON.value) and isinstance(source, Mapping)
+    several = isinstance(source, Mapping)
     # a mapping is judged on common records in any case
+    common = several and missing in (Missing.COMMON, Missing.COMMON.value)
     missing = need_policy(Missing.ERROR if common else missing)
-    asked = _Asked(sampled_labels(labels), columns, blocks, missing, frame, GroupSource.of(groups), database)
-    if isinstance(source, Mapping):
-        return asked.count_shared(source)
-    if isinstance(source, Releases):
-        return asked.count_table(source)
-    (units,) = asked.count_table(Releases(source, "")).values()
-    return units
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """The arguments of a scan, as in `scan`."""
-
-    labels: Clustering
-    columns: Columns
-    blocks: Any
-    missing: Missing
-    frame: Any
-    groups: GroupSource | None
-    database: DuckDB
-
-    @property
-    def own_groups(self) -> str | None:
-        """Return the column of predictions that has groups, None if there is none."""
-        return None if self.groups is None or self.groups.source is not None else self.groups.group
-
-    def list_sources(self, predictions: Iterable[Any]) -> dict[str, Any]:
-        """Return what is opened next to the predictions, by its role."""
-        predictions = list(predictions)
-        sources: dict[str, Any] = {}
-        for ids in frame_sources(self.frame, predictions):
-            sources[FRAME] = ids
-        if self.groups is not None and self.groups.source is not None:
-            if any(map(has_own_database, predictions)):
-                raise DataError(
-                    "a table with a database of its own takes no second table of attributes: make a view of "
-                    "the prediction that has the column of groups"
-                )
-            sources[GROUPS] = self.groups.source
-        return sources
-
-    def count_table(self, releases: Releases) -> dict[Any, Scanned]:
-        """Count the releases of one table; their column is "" if the table is one prediction."""
-        release = releases.column or None
-        others = tuple(column for column in (release, self.own_groups) if column is not None)
-        sources = self.list_sources([releases.source])
-        with opened([releases.source, *sources.values()], self.database) as (table, *further):
-            chosen = use_columns(table, self.columns.record, self.columns.cluster_of(""), others)
-            places = dict(zip(sources, further, strict=True))
-            return self._count(table, (*chosen, release), places, (table, chosen[0]), releases.common)
-
-    def count_shared(self, predictions: Mapping[str, Any]) -> dict[str, Scanned]:
-        """Count several predictions, restricted to the records that they share."""
-        if foreign := [name for name, source in predictions.items() if has_own_database(source)]:
-            raise DataError(
-                f"{head(foreign)} has a database of its own: bring all predictions into one table or "
-                "view with a column of releases, and scan Releases(view, column, common=True)"
+    labels = sampled_labels(labels)
+    sources = dict(source) if several else {"": source}
+    second = None if groups is None or isinstance(groups, str) else groups
+    if second is not None and any(map(has_own_database, sources.values())):
+        raise DataError(
+            "a table with a database of its own takes no second table of attributes: make a view of "
+            "the prediction that has the column of groups"
+        )
+    of_frame = frame_sources(frame, sources.values())
+    further = [*of_frame, *([] if second is None else [second.source])]
+    with opened([*sources.values(), *further], database) as tables:
+        named, others = dict(zip(sources, tables, strict=False)), tables[len(sources) :]
+        predictions, column = _select(named, columns, groups, others[-1:])
+        for prediction in predictions.values():
+            prediction.refuse_another_kind(labels)
+        ids = FrameIds.of(others[0], columns.record) if of_frame else None
+        if ids is not None:
+            ids.refuse_outside(next(iter(predictions.values())), labels)
+        counts = {name: _Count.of(p, name, ids, columns.any_id) for name, p in predictions.items()}
+        if several:
+            before, counts = counts, _count_shared(counts)
+            if any(count.content[0] != before[name].content[0] for name, count in counts.items()):
+                missing = Missing.OMIT
+        units = {
+            name: count_units(
+                count.prediction if column is None else column.join(count.prediction),
+                count.known,
+                labels,
+                blocks=blocks,
+                missing=missing,
+                groups=column,
+                facts=count.facts,
+                content=count.content,
             )
-        sources, parts = self.list_sources([]), []
-        with opened_together([*predictions.values(), *sources.values()], self.database) as tables:
-            for i, (name, table) in enumerate(zip(predictions, tables, strict=False)):
-                # the groups of the first prediction serve all, whether others have them too or not
-                groups = self.own_groups
-                taken = (groups,) if groups is not None and (i == 0 or groups in table.columns()) else ()
-                chosen = use_columns(table, self.columns.record, self.columns.cluster_of(name), taken)
-                refuse_kinds(*(table.kind(column) for column in chosen))
-                refuse_another_kind(self.labels, table.kind(chosen[0]))
-                parts.append((table, *chosen))
-            places: dict[str, Database] = dict(zip(sources, tables[len(predictions) :], strict=True))
-            first = parts[0][0], parts[0][1]
-            if self.own_groups is not None:
-                places[GROUPS] = replace(first[0])
-            whole, columns = united(parts)
-            names = dict(enumerate(predictions))
-            releases = self._count(whole, columns, places, first, True, names)
-        return {name: replace(releases[i], columns=parts[i][1:]) for i, name in names.items()}
+            for name, count in counts.items()
+        }
+    return units if several else units[""]
 
-    def _count(
-        self,
-        table: Database,
-        columns: tuple[str, str, str | None],
-        places: Mapping[str, Database],
-        like: tuple[Database, str],
-        common: bool,
-        names: Mapping[Any, str] | None = None,
-    ) -> dict[Any, Scanned]:
-        """Count the releases of an opened table. Record ids at `places` have the type of a column `like`."""
-        frame = Listed.of(places[FRAME], self.columns.record) if FRAME in places else None
-        groups = None
-        if GROUPS in places and self.groups is not None:
-            record = self.columns.record if self.groups.source is not None else like[1]
-            groups = GroupColumn.of_attributes(places[GROUPS], self.groups.group, record, like)
-        elif self.groups is not None:
-            groups = GroupColumn.of(table, self.groups.group)
-        prediction = Prediction.of(table, self.labels, columns, frame=frame, groups=groups, names=names)
-        any_id = self.columns.any_id
-        return count_units(prediction, self.labels, self.blocks, self.missing, common=common, any_id=any_id)
+
+def _select(
+    tables: Mapping[str, Database], columns: Columns, groups: str | GroupSource | None, second: list[Database]
+) -> tuple[dict[str, Prediction], GroupColumn | None]:
+    """Select the columns of each table, and the column of groups of the first or of a second table."""
+    in_table = groups if isinstance(groups, str) else None
+    chosen, (first, *_) = {}, tables.values()
+    for name, table in tables.items():
+        # the groups of the first prediction serve all, whether others have them too or not
+        further = () if in_table is None or table is not first else (in_table,)
+        chosen[name] = use_columns(table, columns.record, columns.cluster_of(name), further)
+    record, _ = chosen[next(iter(tables))]
+    column = None
+    if in_table is not None and len(tables) == 1:
+        column = GroupColumn.of(first, in_table)
+    elif groups is not None:
+        name, of_records = (groups, record) if isinstance(groups, str) else (groups.group, columns.record)
+        place = copy(first) if isinstance(groups, str) else second[0]
+        column = GroupColumn.of_second(place, name, of_records, first.kind(record))
+    key = {} if column is None or column.second is not None else {"g": column.key}
+    return {name: Prediction.of(table, chosen[name], key) for name, table in tables.items()}, column
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Count:
+    """A prediction with its number of records and their digest, its sizes, and facts of its frame."""
+
+    prediction: Prediction
+    content: tuple[int, int | None]
+    known: KnownTotals
+    facts: FrameFacts | None = None
+
+    @classmethod
+    def of(cls, prediction: Prediction, name: str, frame: FrameIds | None, any_id: bool) -> _Count:
+        """Count a prediction, inside the frame if there is one, and refuse its faults."""
+        content, facts = count_rows(prediction, any_id), None
+        if frame is not None:
+            facts = frame.count_inside(prediction, name)
+            prediction = frame.restrict(prediction)
+            content = count_rows(prediction, any_id)
+        if not name:  # of several predictions, the records that they share are looked at
+            refuse_duplicates(prediction, content[0])
+        whose = f", in {name!r}" if name else ""
+        return cls(prediction, content, count_sizes(prediction, content[0], any_id, whose), facts)
+
+
+def _count_shared(counts: Mapping[str, _Count]) -> dict[str, _Count]:
+    """Count predictions on the records that all of them have."""
+    shared = {}
+    for name, count in counts.items():
+        others = [f"SELECT r FROM {other.prediction.table}" for n, other in counts.items() if n != name]
+        prediction = count.prediction.within(*others)
+        if not prediction.database.rows(f"SELECT COUNT(*) FROM {prediction.table}")[0][0]:
+            raise DataError("no record is in every prediction")
+        content = count_rows(prediction, True)
+        refuse_duplicates(prediction, content[0])
+        known = count_sizes(prediction, content[0], True)
+        shared[name] = replace(count, prediction=prediction, content=content, known=known)
+    return shared
 
 
 def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from .._internal.errors import DataError
 from .database import Database
 from .duckdb import DuckDB, DuckTable
 from .files import Files, FilesTable
-from .frames import DatasetTable, FrameTable, is_dataset
-from .ibis import is_ibis, read_through_ibis
-from .runsql import RunSQL, opened_relation
+from .runsql import RunSQL, opened_relation, read_through_ibis
 from .spark import Spark
-from .stored import DatabaseTable, StoredTable
+from .tables import DatabaseTable, DatasetTable, FrameTable, StoredTable, is_dataset
 
 
 def lies_elsewhere(prediction: Any) -> bool:
@@ -25,43 +24,57 @@ def lies_elsewhere(prediction: Any) -> bool:
 
 def has_own_database(source: Any) -> bool:
     """Return whether a source is counted by a database of its own."""
-    return isinstance(source, RunSQL | Spark) or _is_spark(source) or _is_relation(source) or is_ibis(source)
+    return isinstance(source, RunSQL | Spark) or _is_of(source, "pyspark", "ibis") or _is_relation(source)
 
 
-def _is_spark(source: Any) -> bool:
-    return type(source).__module__.partition(".")[0] == "pyspark"
+def _is_of(source: Any, *packages: str) -> bool:
+    # by name, so that nothing is imported for sources of other kinds
+    return type(source).__module__.partition(".")[0] in packages
 
 
 def _is_relation(source: Any) -> bool:
-    return type(source).__module__.partition(".")[0] in {"duckdb", "_duckdb"} and hasattr(source, "columns")
+    return _is_of(source, "duckdb", "_duckdb") and hasattr(source, "columns")
 
 
 @contextmanager
 def opened(sources: Sequence[Any], database: DuckDB) -> Iterator[list[Database]]:
-    """Open a source that has a database of its own, or several that `database` reads."""
-    first, *_ = sources
-    if not has_own_database(first):
-        with opened_together(sources, database) as tables:
+    """Open sources of one database, or several that `database` reads."""
+    if not any(map(has_own_database, sources)):
+        with _opened_embedded(sources, database) as tables:
             yield [*tables]
-    elif _is_relation(first):
-        with opened_relation(first) as relation:
-            yield [relation]
-    else:
-        with _with_database(first).opened() as table:
-            yield [table]
+        return
+    with_database = [_wrap(source) for source in sources]
+    places = [_find_database(source) for source in with_database]
+    if any(place is None or place != places[0] for place in places[1:]):
+        raise DataError(
+            "predictions in databases of their own are counted together in one database alone: give views "
+            "of one connection, as DataFrames of one Spark session or RunSQL of one function"
+        )
+    with ExitStack() as stack:
+        yield [stack.enter_context(_open(source)) for source in with_database]
 
 
-def _with_database(source: Any) -> RunSQL | Spark:
-    """Return a source that has a database of its own as one that can be opened."""
-    if is_ibis(source):
+def _wrap(source: Any) -> Any:
+    """Return a table of Spark or Ibis as a source that can be opened, and others as they are."""
+    if _is_of(source, "ibis"):
         return read_through_ibis(source)
-    opening: RunSQL | Spark = Spark(source) if _is_spark(source) else source
-    return opening
+    return Spark(source) if _is_of(source, "pyspark") else source
+
+
+def _find_database(source: Any) -> Any:
+    """Return what is equal for tables of one database; None if it is not known."""
+    if isinstance(source, Spark):
+        return source.frame.sparkSession
+    return source.run if isinstance(source, RunSQL) else None
+
+
+def _open(source: Any) -> AbstractContextManager[Database]:
+    return opened_relation(source) if _is_relation(source) else source.opened()
 
 
 @contextmanager
-def opened_together(sources: Sequence[Any], database: DuckDB) -> Iterator[list[DuckTable]]:
-    """Open several sources that `database` reads, as tables of one connection."""
+def _opened_embedded(sources: Sequence[Any], database: DuckDB) -> Iterator[list[DuckTable]]:
+    """Open sources that `database` reads, as tables of one connection."""
     kinds = [_choose_table(source) for source in sources]
     files = [path for kind, source in zip(kinds, sources, strict=True) for path in kind.reads(source)]
     trusted = any(isinstance(source, DatabaseTable) and source.reads_files for source in sources)

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from .database import Hashing
+import pyarrow as pa
+
+from .._internal.errors import DataError, head
+from .database import Database
 from .quoting import Dialect
 
 
@@ -19,17 +22,14 @@ class Spark:
     Parameters
     ----------
     frame : pyspark.sql.DataFrame
-    one_in : int
-        Duplicates are looked for among one in `one_in` record ids of clusters that no label touches.
     """
 
     frame: Any
-    one_in: int = 64
 
     @contextmanager
     def opened(self) -> Iterator[SparkTable]:
         """Open the DataFrame as a view of its session, which is dropped at the end."""
-        database = SparkTable(self.frame, self.one_in)
+        database = SparkTable(self.frame)
         try:
             yield database
         finally:
@@ -37,13 +37,13 @@ class Spark:
                 self.frame.sparkSession.catalog.dropTempView(view)
 
 
-class SparkTable(Hashing):
+class SparkTable(Database):
     """A view of a Spark session, and views of the ids that are looked up in it."""
 
-    hash, widest = "xxhash64", "BIGINT"
+    dialect = Dialect.SPARK
 
-    def __init__(self, frame: Any, one_in: int) -> None:
-        self.frame, self.one_in = frame, one_in
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
         self.views: list[str] = []
         self.table = self.view(frame)
 
@@ -56,9 +56,6 @@ class SparkTable(Hashing):
     def columns(self) -> Sequence[str]:
         return list(self.frame.columns)
 
-    def quote(self, name: str) -> str:
-        return Dialect.SPARK.quote(name)
-
     def kind(self, column: str) -> str:
         (type,) = [str(t) for name, t in self.frame.dtypes if name == column]
         return "integer" if type in {"tinyint", "smallint", "int", "bigint"} else type
@@ -67,6 +64,12 @@ class SparkTable(Hashing):
         return [tuple(row) for row in self.frame.sparkSession.sql(sql).collect()]
 
     def listed(self, values: Sequence[Any]) -> list[str]:
-        type = "string" if isinstance(values[0], str) else "bigint"
-        rows = [(value,) for value in values]
-        return [f"SELECT id FROM {self.view(self.frame.sparkSession.createDataFrame(rows, f'id {type}'))}"]
+        try:
+            ids = pa.array(values, pa.string() if isinstance(values[0], str) else pa.int64())
+        except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
+            raise DataError(f"ids such as {head(values)} cannot be looked for: {error}") from error
+        # Arrow needs no Python worker, unlike a list
+        return [f"SELECT id FROM {self.view(self.frame.sparkSession.createDataFrame(pa.table({'id': ids})))}"]
+
+    def digest(self, key: str, kind: str | None) -> str:
+        return f"BIT_XOR(xxhash64({f'CAST({key} AS BIGINT)' if kind == 'integer' else key}))"

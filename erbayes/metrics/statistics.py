@@ -67,6 +67,9 @@ class Statistic:
     is 0 or more wherever its terms are; `fitted`: makes the statistic that all rows of a population mean,
     such as one with names of coefficients; `leverage`: share of each row in its own fitted value, (n,);
     `metric`: the metric of `erbayes.metrics` that it is, if it is one.
+
+    Two forms are computed without all rows: `sums` are terms (t,) of a total Σ w t, or (t, u) of a ratio of
+    totals, where None is 1; `ranked` is ("gini", 0) or ("top", k) or ("below", p) of one feature.
     """
 
     names: tuple[str, ...]
@@ -77,17 +80,23 @@ class Statistic:
     fitted: Callable[[pd.DataFrame], Statistic] | None = None
     leverage: Callable[[pd.DataFrame, FloatArray], FloatArray] | None = None
     metric: Metric | None = None
+    sums: tuple[str | None, ...] = ()
+    ranked: tuple[str, float] | None = None
 
     @property
     def features(self) -> list[str]:
         """Features that the terms need, each once."""
         return [*dict.fromkeys(name for term in self.terms for name in _find_features(term))]
 
-    def fit(self, rows: pd.DataFrame) -> Statistic:
-        """Return the statistic as all rows of a population mean it, refusing rows without its terms."""
+    def refuse_without(self, rows: pd.DataFrame) -> None:
+        """Refuse rows without the features of the statistic's terms."""
         if lacking := [name for name in self.features if name not in rows.columns]:
             said = f"{', '.join(self.names)} needs {head(lacking)}, and the features are "
             raise DataError(f"{said}{head(rows.columns, 20)}", Remedy.FEATURE)
+
+    def fit(self, rows: pd.DataFrame) -> Statistic:
+        """Return the statistic as all rows of a population mean it, refusing rows without its terms."""
+        self.refuse_without(rows)
         if self.fitted is not None:
             return self.fitted(rows)
         positive = self.signed and all((evaluate(term, rows) >= 0).all() for term in self.terms)
@@ -183,33 +192,39 @@ def _read_number(text: str) -> Any:
 
 def evaluate(term: str, rows: pd.DataFrame) -> FloatArray:
     """Return the values of a feature, or 1 where a condition such as `size>=2 and span<5` holds, (n,)."""
-    if not re.search("[<>=]", term):
+    if not (comparisons := list_comparisons(term)):
         return rows[term].to_numpy(dtype=float)
     holds = np.ones(len(rows), dtype=bool)
-    for part in term.split(" and "):
-        name, sign, value = _take_apart(part)
-        holds &= np.asarray(COMPARED[sign](rows[name].to_numpy(dtype=float), float(value)))
+    for name, sign, value in comparisons:
+        holds &= np.asarray(COMPARED[sign](rows[name].to_numpy(dtype=float), value))
     return holds.astype(float)
 
 
-def _take_apart(condition: Any) -> tuple[str, str, str]:
+def list_comparisons(term: str) -> list[tuple[str, str, float]]:
+    """Return feature, sign and number of each comparison of a condition; none if the term is a feature."""
+    return [_take_apart(part) for part in term.split(" and ")] if re.search("[<>=]", term) else []
+
+
+def _take_apart(condition: Any) -> tuple[str, str, float]:
     """Return the feature, the sign and the number of a condition."""
     found = re.fullmatch(r"\s*(\w+)\s*(>=|<=|==|!=|>|<)\s*([-+.\w]+)\s*", str(condition))
     if found is None or isinstance(_read_number(found[3]), str):
         raise DataError(f"a condition compares a feature with a number, as in size>=10, not {condition!r}")
-    return found[1], found[2], found[3]
+    return found[1], found[2], float(found[3])
 
 
 def _find_features(term: str) -> list[str]:
-    return [_take_apart(part)[0] for part in term.split(" and ")] if re.search("[<>=]", term) else [term]
+    return [name for name, *_ in list_comparisons(term)] or [term]
 
 
 def count(condition: str | None = None) -> Statistic:
     """Return the number of entities, or of those for which a condition such as `size>=10` holds."""
     if condition is None:
-        return Statistic(("count",), lambda rows, w: (w.sum(), np.ones(len(w))), POSITIVE, metric=entities)
+        return Statistic(
+            ("count",), lambda rows, w: (w.sum(), np.ones(len(w))), POSITIVE, metric=entities, sums=(None,)
+        )
     _find_features(condition)
-    return Statistic((f"count({condition})",), total(condition).function, POSITIVE, (condition,))
+    return replace(total(condition), names=(f"count({condition})",), support=POSITIVE, signed=False)
 
 
 def total(feature: str) -> Statistic:
@@ -219,26 +234,31 @@ def total(feature: str) -> Statistic:
         x = evaluate(feature, rows)
         return w @ x, x
 
-    return Statistic((f"total({feature})",), function, ANY, (str(feature),), True)
+    terms = (str(feature),)
+    return Statistic((f"total({feature})",), function, ANY, terms, True, sums=terms)
 
 
 def mean(feature: str) -> Statistic:
     """Return the mean of a feature over entities, Σ w x / Σ w, whose influence is (x - mean)/Σ w."""
     name, metric = f"mean({feature})", mean_cluster_size if feature == SIZE else None
-    return Statistic((name,), _make_ratio(feature, None), ANY, (str(feature),), True, metric=metric)
+    terms = (str(feature),)
+    return Statistic(
+        (name,), _make_ratio(feature, None), ANY, terms, True, metric=metric, sums=(*terms, None)
+    )
 
 
 def share(condition: str) -> Statistic:
     """Return the share of the entities for which a condition such as `size>=10` holds."""
     for part in str(condition).split(" and "):
         _take_apart(part)
-    return Statistic((f"share({condition})",), _make_ratio(condition, None), UNIT, (condition,))
+    name, sums = f"share({condition})", (condition, None)
+    return Statistic((name,), _make_ratio(condition, None), UNIT, (condition,), sums=sums)
 
 
 def ratio(feature: str, other: str) -> Statistic:
     """Return a total over another, R = Σ w x / Σ w y, whose influence is (x - R y)/Σ w y."""
     terms = (str(feature), str(other))
-    return Statistic((f"ratio({feature}, {other})",), _make_ratio(*terms), ANY, terms, True)
+    return Statistic((f"ratio({feature}, {other})",), _make_ratio(*terms), ANY, terms, True, sums=terms)
 
 
 def _make_ratio(top: str, bottom: str | None) -> Function:
@@ -266,7 +286,7 @@ def gini(feature: str = SIZE) -> Statistic:
         G = W @ apart / (2 * K * T)
         return G, (apart / (K * T) - G * (1 / K + value / T))[of_row]
 
-    return Statistic((_name_of("gini", None, feature),), function, UNIT, (feature,))
+    return Statistic((_name_of("gini", None, feature),), function, UNIT, (feature,), ranked=("gini", 0.0))
 
 
 def top(how_many: float, feature: str = SIZE) -> Statistic:
@@ -288,7 +308,8 @@ def top(how_many: float, feature: str = SIZE) -> Statistic:
     def function(rows: pd.DataFrame, w: FloatArray) -> tuple[Any, FloatArray]:
         return _compute_top(_take_positive(feature, rows), w, float(how_many))
 
-    return Statistic((_name_of("top", how_many, feature),), function, UNIT, (feature,))
+    name, ranked = _name_of("top", how_many, feature), ("top", float(how_many))
+    return Statistic((name,), function, UNIT, (feature,), ranked=ranked)
 
 
 def quantile_share(p: float, feature: str = SIZE) -> Statistic:
@@ -300,7 +321,8 @@ def quantile_share(p: float, feature: str = SIZE) -> Statistic:
         S, u = _compute_top(_take_positive(feature, rows), w, 1 - p)
         return 1 - S, -u
 
-    return Statistic((_name_of("quantile_share", p, feature),), function, UNIT, (feature,))
+    name, ranked = _name_of("quantile_share", p, feature), ("below", float(p))
+    return Statistic((name,), function, UNIT, (feature,), ranked=ranked)
 
 
 def _compute_top(x: FloatArray, w: FloatArray, how_many: float) -> tuple[Any, FloatArray]:

@@ -214,7 +214,7 @@ class Attributes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Featured:
-    """Features of all predicted clusters, (K,), and of the entities of a sample, (E,).
+    """Features of predicted clusters, all or those that labels touch, (K,), and of labelled entities, (E,).
 
     `cluster_shares`, `entity_shares` (K,), (E,): share of the records of each that the domain has, "" if
     there are none; `cluster_of`, `entity_of` (p,): row of the cluster and of the entity of each piece.
@@ -231,11 +231,7 @@ class Featured:
     def __post_init__(self) -> None:
         for rows in (self.clusters, self.entities):
             for name, values in rows.items():
-                if wrong := int((~np.isfinite(values)).sum()):
-                    what = f"the feature {name!r} is no finite number"
-                    raise DataError(
-                        f"{what} for {wrong:,} of {len(rows):,} entities or clusters: no value, or too large"
-                    )
+                refuse_unusable(str(name), int((~np.isfinite(values)).sum()), len(rows))
 
     @classmethod
     def of(cls, units: Units, prediction: Clustering, labels: Clustering, table: Attributes) -> Featured:
@@ -259,6 +255,13 @@ class Featured:
             table.notes,
             *locate_pieces(units, records, prediction.codes[at], entity),
         )
+
+
+def refuse_unusable(name: str, wrong: int, rows: int) -> None:
+    """Refuse a feature of entities or clusters, some of which have no finite number."""
+    if wrong:
+        what = f"the feature {name!r} is no finite number"
+        raise DataError(f"{what} for {wrong:,} of {rows:,} entities or clusters: no value, or too large")
 
 
 def locate_pieces(units: Units, records: pd.Index, *codes: IntArray) -> list[IntArray]:

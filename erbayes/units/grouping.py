@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, NotIdentified, Remedy, head, refuse_cases
 from .._internal.tables import need_table
 from ..metrics.columns import Domain, Links, Pieces
-from .ids import ids, kind
+from .ids import ids, is_unique, kind
 from .lookup import same_kind
 
 MOST = 200
@@ -59,6 +59,8 @@ class Variable:
         valued = column.notna().to_numpy()
         keys = ids(keys[valued], f"ids of {of.value} that have a value of {what!r}")
         codes, values = pd.factorize(discrete(column[valued], what), sort=True)
+        if is_unique(keys):  # which is known sooner than that no id has two values
+            return cls(what, keys, np.asarray(codes), pd.Index(values))
         table = pd.DataFrame({"key": keys, "code": codes}).drop_duplicates()
         again = table["key"].duplicated(keep=False)
         if again.any():
@@ -150,6 +152,74 @@ class GroupedClusters:
         some = member[self.group]
         return np.bincount(self.cluster[some], self.n[some], len(self.m))
 
+    def in_clusters(self, member: BoolArray) -> FloatArray:
+        """Return the records of groups that are members in the predicted cluster of each piece, (p,)."""
+        return self.inside(member)[self.place]
+
+    def known(self, member: BoolArray, links: Links) -> tuple[FloatArray, FloatArray]:
+        """Return sizes m of all clusters, or of their members if INSIDE, and records of members in each."""
+        inside = self.inside(member)
+        some = inside > 0
+        m = self.m if links is Links.SHARED else inside
+        return m[some], (inside * self.count)[some]
+
+    def take(self, piece: IntArray) -> GroupedClusters:
+        """Take the pieces at these positions."""
+        return replace(self, place=self.place[piece])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PooledGroups:
+    """The records of each group in the predicted clusters that a scan touches, and the sizes of all others.
+
+    `touched`: of the clusters of pieces; `group`, `m`, `n`, `count` (r,): number of clusters of m records, n
+    of which have the group; `sizes`: all predicted clusters by size.
+    """
+
+    touched: GroupedClusters
+    group: IntArray
+    m: FloatArray
+    n: FloatArray
+    count: FloatArray
+    sizes: Sizes
+
+    def in_clusters(self, member: BoolArray) -> FloatArray:
+        """Return the records of groups that are members in the predicted cluster of each piece, (p,)."""
+        return self.touched.in_clusters(member)
+
+    def known(self, member: BoolArray, links: Links) -> tuple[FloatArray, FloatArray]:
+        """Return as `GroupedClusters.known`, with several entries for one size or cluster."""
+        some = member[self.group]
+        if links is Links.SHARED:  # linear in the records of each group
+            return self.m[some], (self.n * self.count)[some]
+        size, clusters = self.sizes.size, self.sizes.count
+        if member.sum() == 1:
+            inside, count = self.n[some], self.count[some]
+        elif (~member).sum() <= 1:  # all records less those of one group
+            m, left, k = self.m[~some], (self.m - self.n)[~some], self.count[~some]
+            without = clusters - np.bincount(np.searchsorted(size, m), k, len(size))
+            inside, count = np.concatenate([left, size]), np.concatenate([k, without])
+        else:
+            raise NotIdentified(
+                f"a scan counts no links inside {int(member.sum())} groups together: join values to classes, "
+                "or read the prediction into memory"
+            )
+        some = inside * count > 0
+        return inside[some], (inside * count)[some]
+
+    def take(self, piece: IntArray) -> PooledGroups:
+        """Take the pieces at these positions."""
+        return replace(self, touched=self.touched.take(piece))
+
+
+class Sizes(Protocol):
+    """All predicted clusters: each size in increasing order, (s,), and how many clusters have it."""
+
+    @property
+    def size(self) -> FloatArray: ...
+    @property
+    def count(self) -> FloatArray: ...
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouping:
@@ -162,14 +232,12 @@ class Grouping:
     variable: str
     values: pd.Index
     counted: FloatArray
-    predicted: GroupedClusters | None = None
+    predicted: GroupedClusters | PooledGroups | None = None
     unknown: int = 0
 
     def take(self, piece: IntArray) -> Grouping:
         """Take the pieces at these positions."""
-        predicted = self.predicted
-        if predicted is not None:
-            predicted = replace(predicted, place=predicted.place[piece])
+        predicted = None if self.predicted is None else self.predicted.take(piece)
         return replace(self, counted=self.counted[:, piece], predicted=predicted)
 
     def isolated(self, cluster: IntArray) -> Grouping:
@@ -199,7 +267,7 @@ class Grouping:
         """Return the records of a domain in each piece, (p,)."""
         return np.asarray(self.counted[self._mark_members(domain)].sum(axis=0))
 
-    def _count_all_records(self) -> GroupedClusters:
+    def _count_all_records(self) -> GroupedClusters | PooledGroups:
         what = f"totals by {self.variable}, and links inside its groups, need"
         if self.unknown:
             raise NotIdentified(
@@ -216,16 +284,11 @@ class Grouping:
         """Return the records of a domain in the predicted cluster of each piece, (p,)."""
         if not units.by_entity:  # predicted clusters are labelled completely
             return np.bincount(units.group, self.records_of(domain))[units.group]
-        predicted = self._count_all_records()
-        return predicted.inside(self._mark_members(domain))[predicted.place]
+        return self._count_all_records().in_clusters(self._mark_members(domain))
 
     def known(self, domain: Domain, links: Links) -> tuple[FloatArray, FloatArray]:
         """Return sizes m of predicted clusters (within the domain if INSIDE), and its records in each."""
-        predicted = self._count_all_records()
-        inside = predicted.inside(self._mark_members(domain))
-        some = inside > 0
-        m = predicted.m if links is Links.SHARED else inside
-        return m[some], (inside * predicted.count)[some]
+        return self._count_all_records().known(self._mark_members(domain), links)
 
     def table(self, units: Pieces) -> pd.DataFrame:
         """Return the labelled records, pieces and units of each group, one row per value."""

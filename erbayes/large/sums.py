@@ -1,0 +1,378 @@
+"""Statistics of all predicted clusters where they lie: sums as one row, or values with their counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .._internal.arrays import EXACT, FloatArray
+from .._internal.errors import DataError, Sentence, head
+from .._internal.known_columns import choose_record
+from .._internal.tables import refuse_names
+from ..metrics.statistics import Statistic, list_comparisons, statistics_of
+from ..units.clustering import Clustering
+from ..units.features import (
+    SIZE,
+    WRITTEN,
+    Attributes,
+    Feature,
+    Featured,
+    features_of,
+    locate_pieces,
+    refuse_unusable,
+    take_values,
+)
+from .counted import Scanned
+from .database import Database, refuse_unlike
+from .duckdb import DuckDB
+from .prediction import Prediction
+from .scanning import EMBEDDED
+from .sources import has_own_database, opened
+
+AGGREGATES = {
+    "sum": "COALESCE(SUM({0}), 0)",
+    "mean": "AVG({0})",
+    "min": "MIN({0})",
+    "max": "MAX({0})",
+    "range": "MAX({0}) - MIN({0})",
+    "distinct": "COUNT(DISTINCT {0})",
+}
+"""SQL of the aggregates of `erbayes.units.features`."""
+FLOATING = re.compile("float|double|real", re.IGNORECASE)
+NUMERIC = re.compile(rf"{FLOATING.pattern}|string|integer|mixed|decimal|bool", re.IGNORECASE)
+"""Kinds of columns (`Database.kind`) that are numbers, or may be."""
+LARGEST = 1.7976931348623157e308
+"""The largest number, beyond which values are infinite; comparisons with it are false of NaN and NULL."""
+VALUES = 100_000
+"""Most different values that leave the database for a statistic of ranks; of more, windows make sums."""
+ROWS = 1_000_000
+"""Most predicted clusters whose values leave the database for regressions and a caller's own functions."""
+SIGNS = {"==": "=", "!=": "<>"}
+
+
+def scan_features(
+    source: Any,
+    units: Scanned,
+    labels: Clustering,
+    statistics: Any,
+    *,
+    attributes: Any = None,
+    features: Any = None,
+    by: str | None = None,
+    database: DuckDB = EMBEDDED,
+) -> tuple[tuple[Statistic, ...], dict[str, FloatArray], Featured]:
+    """Compute statistics of all clusters by domain, and features of touched clusters and of entities."""
+    features, statistics = features_of(features), statistics_of(statistics)
+    attributes = attributes if features or by is not None else None
+    if own := [feature.name for feature in features if callable(feature.how)]:
+        raise DataError(f"{head(own)} aggregates by a function, which no database runs: read all into memory")
+    if attributes is not None and has_own_database(source):
+        raise DataError("a table with a database of its own takes no second table: make a view of both")
+    with opened([source] if attributes is None else [source, attributes], database) as tables:
+        prediction = _join_attributes(tables[0], tables[-1], units, features, by)
+        notes = _refuse_values(prediction, tables[-1], units, features, by)
+        clusters = Clusters(prediction, features, by is not None, units.rows)
+        summary = clusters.summarise(statistics)
+        values = [clusters.compute(statistic, summary) for statistic in statistics]
+        fitted = tuple(statistic for statistic, _ in values)
+        known = {g: np.concatenate([value[g] for _, value in values]) for g in summary.domains}
+        return fitted, known, _find_touched(clusters, units, labels, summary, tuple(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Sums over all predicted clusters: `totals` of terms by domain and `least`, (1,), of each feature.
+
+    `several`: clusters of two or more records; `differs`: whether values differ inside a cluster.
+    """
+
+    totals: dict[str, dict[str | None, float]]
+    least: pd.DataFrame
+    several: int
+    differs: dict[str, bool]
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """Return the domains in order."""
+        return tuple(sorted(self.totals))
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """Predicted clusters as SQL: their features f0 (the size), f1, … and whether values differ, d1, …"""
+
+    prediction: Prediction
+    features: tuple[Feature, ...]
+    by_domain: bool
+    records: int
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the features f0, f1, …"""
+        return [SIZE, *(feature.name for feature in self.features)]
+
+    def aggregates(self) -> str:
+        """SQL of the columns c, f0, f1, …, d1, … of clusters."""
+        values = [(i, f"x{i}", feature) for i, feature in enumerate(self.features, 1)]
+        features = [f"{AGGREGATES[feature.aggregate].format(x)} AS f{i}" for i, x, feature in values]
+        differ = [f"CASE WHEN MIN({x}) < MAX({x}) THEN 1 ELSE 0 END AS d{i}" for i, x, _ in values]
+        return ", ".join(["c", "COUNT(*) AS f0", *features, *differ])
+
+    def parts(self) -> list[str]:
+        """SQL conditions that split records by their clusters, so that each part fits in memory."""
+        return self.prediction.database.parts("c", self.records)
+
+    def write(self, part: str) -> str:
+        """SQL of clusters, as a table s."""
+        return f"(SELECT {self.aggregates()} FROM {self.prediction.table} WHERE {part} GROUP BY c) AS s"
+
+    def write_weighted(self, part: str) -> str:
+        """SQL of clusters with the share w of their records in each domain g, as a table t."""
+        if not self.by_domain:
+            return f"(SELECT s.*, '' AS g, 1 AS w FROM {self.write(part)}) AS t"
+        pieces = f"SELECT c AS k, g, COUNT(*) AS n FROM {self.prediction.table} WHERE {part} GROUP BY c, g"
+        w = f"CAST(b.n AS {self.prediction.database.dialect.double}) / s.f0"
+        return (
+            f"(SELECT s.*, b.g AS g, {w} AS w FROM {self.write(part)} JOIN ({pieces}) AS b ON s.c = b.k) AS t"
+        )
+
+    def write_term(self, term: str | None) -> str:
+        """SQL of a feature, or of 1 where a condition holds, or everywhere, as numbers."""
+        place = {name: f"f{i}" for i, name in enumerate(self.names)}
+        comparisons = [] if term is None else list_comparisons(term)
+        sql = "1" if term is None else place.get(term, "1")
+        if comparisons:
+            if not all(np.isfinite(number) for *_, number in comparisons):
+                raise DataError(f"{term!r} compares with a number that is not finite, which no database has")
+            holds = (f"{place[x]} {SIGNS.get(sign, sign)} {number!r}" for x, sign, number in comparisons)
+            sql = f"CASE WHEN {' AND '.join(holds)} THEN 1 ELSE 0 END"
+        return f"CAST({sql} AS {self.prediction.database.dialect.double})"
+
+    def summarise(self, statistics: Sequence[Statistic]) -> Summary:
+        """Compute totals of the terms of all statistics of sums, and refuse features that are no numbers."""
+        names, database = self.names, self.prediction.database
+        for statistic in statistics:
+            statistic.refuse_without(pd.DataFrame(columns=names))
+        terms = list(dict.fromkeys(term for statistic in statistics for term in statistic.sums))
+        i = range(len(names))
+        columns: list[tuple[str, Callable[..., Any]]] = [
+            ("COUNT(*)", sum),
+            ("SUM(CASE WHEN f0 > 1 THEN 1 ELSE 0 END)", sum),
+            *((f"SUM(CASE WHEN f{j} BETWEEN -{LARGEST} AND {LARGEST} THEN 0 ELSE 1 END)", sum) for j in i),
+            *((f"MIN(f{j})", min) for j in i),
+            *((f"MAX(d{j})", max) for j in i[1:]),
+            *((f"SUM({self.write_term(term)})", sum) for term in terms if not self.by_domain),
+        ]
+        select = f"SELECT {', '.join(sql for sql, _ in columns)} FROM "
+        rows = [database.rows(select + self.write(part))[0] for part in self.parts()]
+        table = zip(*(row for row in rows if row[0]), strict=True)  # a part may have no cluster
+        clusters, several, *rest = (how(part) for (_, how), part in zip(columns, table, strict=True))
+        for name, wrong in zip(names, rest, strict=False):
+            refuse_unusable(name, int(wrong), int(clusters))
+        least, flags, sums = np.split(np.array(rest[len(i) :], dtype=float), [len(i), 2 * len(i) - 1])
+        totals = self._sum_by_domain(terms) if self.by_domain else {"": dict(zip(terms, sums, strict=True))}
+        differs = dict(zip(names[1:], flags > 0, strict=True))
+        return Summary(totals, pd.DataFrame([least], columns=names), int(several), differs)
+
+    def _sum_by_domain(self, terms: list[str | None]) -> dict[str, dict[str | None, float]]:
+        """Return totals of terms by domain, to which a cluster belongs by its share of records."""
+        totals: dict[str, dict[str | None, float]] = {}
+        sums = ", ".join(["g", *(f"SUM(w * {self.write_term(term)})" for term in terms)])
+        for part in self.parts():
+            rows = self.prediction.database.rows(f"SELECT {sums} FROM {self.write_weighted(part)} GROUP BY g")
+            for g, *values in rows:
+                before = totals.get(str(g), dict.fromkeys(terms, 0.0))
+                totals[str(g)] = {t: before[t] + float(v) for t, v in zip(terms, values, strict=True)}
+        return totals
+
+    def compute(self, statistic: Statistic, summary: Summary) -> tuple[Statistic, dict[str, FloatArray]]:
+        """Return a statistic as all predicted clusters mean it, and its values by domain."""
+        if statistic.sums:
+            top, *bottom = statistic.sums
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratios = {
+                    g: np.divide(totals[top], totals[bottom[0]] if bottom else 1.0)
+                    for g, totals in summary.totals.items()
+                }
+            values = {g: np.array([x if np.isfinite(x) else np.nan]) for g, x in ratios.items()}
+            return statistic.fit(summary.least), values
+        most = ROWS if statistic.ranked is None else VALUES
+        rows = self._read_values(statistic, most, self.by_domain)
+        if rows is None and statistic.ranked is not None:
+            return statistic.fit(summary.least), self._rank(statistic, summary)
+        fitted = statistic
+        if statistic.ranked is None:
+            # a function of a caller's own, and what a formula learns from data, take a row for each cluster
+            of_all = self._read_values(statistic, most, False) if self.by_domain else rows
+            if rows is None or of_all is None or of_all["w"].sum() > ROWS:
+                raise DataError(
+                    f"{', '.join(statistic.names)} needs a row for each predicted cluster, of which there "
+                    f"are more than {ROWS:,}: choose a statistic of sums or ranks, or read a sample of "
+                    "clusters into memory"
+                )
+            repeated = of_all.loc[np.repeat(of_all.index, of_all["w"].astype(int))].assign(w=1.0)
+            fitted = statistic.fit(repeated.drop(columns=["g", "w"]).reset_index(drop=True))
+            rows = rows if self.by_domain else repeated.reset_index(drop=True)
+        assert rows is not None
+        of_domain = {g: rows[rows["g"] == g] for g in summary.domains}
+        return fitted, {
+            g: fitted.value(own.drop(columns=["g", "w"]), own["w"].to_numpy()) for g, own in of_domain.items()
+        }
+
+    def _read_values(self, statistic: Statistic, most: int, by_domain: bool) -> pd.DataFrame | None:
+        """Return different values of a statistic's features by domain g with their clusters w, or None."""
+        features = statistic.features or self.names
+        listed = ", ".join(f"f{self.names.index(name)}" for name in features)
+        rows: list[tuple[Any, ...]] = []
+        for part in self.parts():
+            sql = f"SELECT '' AS g, COUNT(*) AS w, {listed} FROM {self.write(part)} GROUP BY {listed}"
+            if by_domain:
+                sql = f"SELECT g, SUM(w), {listed} FROM {self.write_weighted(part)} GROUP BY g, {listed}"
+            rows += self.prediction.database.rows(f"{sql} LIMIT {most + 1}")
+            if len(rows) > most:
+                return None
+        frame = pd.DataFrame(rows, columns=["g", "w", *features])
+        frame = frame.astype({"g": str} | {name: float for name in ["w", *features]})
+        # rows come in any order, and sums depend on it by rounding
+        return frame.sort_values(["g", *features], ignore_index=True)
+
+    def _rank(self, statistic: Statistic, summary: Summary) -> dict[str, FloatArray]:
+        """Return Gini, G = Σ x k (2B - k)/(KT) - 1, or the share of the highest, from sums over windows.
+
+        k clusters have the value x, B have it or less, K = Σ k and T = Σ k x.
+        """
+        (name,), (kind, amount) = statistic.features, statistic.ranked or ("", 0.0)
+        if summary.least[name].iloc[0] < 0:
+            statistic.value(summary.least, np.ones(1))  # which refuses values below 0
+        double = self.prediction.database.dialect.double
+        values = (
+            f"SELECT g, CAST(f{self.names.index(name)} AS {double}) AS x, CAST(SUM(w) AS {double}) AS k "
+            f"FROM {self.write_weighted('1 = 1')} GROUP BY g, f{self.names.index(name)}"
+        )
+        if kind == "gini":
+            below = f"SELECT g, x, k, SUM(k) OVER (PARTITION BY g ORDER BY x) AS b FROM ({values}) AS v"
+            sums = f"SELECT g, SUM(k), SUM(x * k), SUM(x * k * (2 * b - k)) FROM ({below}) AS u GROUP BY g"
+            rows = self.prediction.database.rows(sums)
+            return {str(g): np.array([up / (K * T) - 1 if T else np.nan]) for g, K, T, up in rows}
+        highest = amount if kind == "top" else 1 - amount
+        number = (
+            f"{highest!r} * a" if highest < 1 else f"CASE WHEN {highest!r} < a THEN {highest!r} ELSE a END"
+        )
+        above = (
+            "SELECT g, x, k, SUM(k) OVER (PARTITION BY g ORDER BY x DESC) AS b, "
+            f"SUM(k) OVER (PARTITION BY g) AS a, SUM(k * x) OVER (PARTITION BY g) AS t FROM ({values}) AS v"
+        )
+        sums = (
+            f"SELECT g, MIN(x), SUM(k), SUM(x * k), MIN({number}), MIN(t) FROM ({above}) AS u "
+            f"WHERE b - k < ({number}) * (1 - 1e-12) GROUP BY g"
+        )
+        shares = {
+            str(g): (part - q * k + q * n) / T if T else np.nan
+            for g, q, k, part, n, T in self.prediction.database.rows(sums)
+        }
+        return {g: np.array([share if kind == "top" else 1 - share]) for g, share in shares.items()}
+
+
+def _find_touched(
+    clusters: Clusters, units: Scanned, labels: Clustering, summary: Summary, notes: tuple[Sentence, ...]
+) -> Featured:
+    """Return features of the clusters that labels touch, and of labelled entities, as `Featured.of` does."""
+    prediction, names = clusters.prediction, clusters.names
+    values = [f"x{i}" for i in range(1, len(names))]
+    columns = ["r", "c", *(["g"] if clusters.by_domain else []), *values]
+    labelled = pd.DataFrame(
+        prediction.rows_in(", ".join(columns), "r", labels.records.tolist()), columns=columns
+    )
+    # rows come in any order, and sums depend on it by rounding
+    at = labels.records.get_indexer(pd.Index(labelled["r"]))
+    labelled, at = labelled.iloc[np.argsort(at)].reset_index(drop=True), np.sort(at)
+    touched = pd.Index(labelled["c"].drop_duplicates())
+    wide = [*names, *(f"d{i}" for i in range(1, len(names)))]
+    rows = prediction.rows_in(clusters.aggregates(), "c", touched.tolist(), " GROUP BY c")
+    table = pd.DataFrame(rows, columns=["c", *wide])
+    table = table.set_index("c").loc[touched, names].astype(float).reset_index(drop=True)
+    entity = pd.factorize(labels.codes[at])[0]
+    E = int(entity.max()) + 1
+    domain = np.zeros(len(labelled), dtype=np.int64)
+    shares = {"": np.ones(len(table))}
+    if clusters.by_domain:
+        domain = pd.Index(summary.domains).get_indexer(pd.Index(labelled["g"].astype(str)))
+        parts = prediction.rows_in("c, g, COUNT(*)", "c", touched.tolist(), " GROUP BY c, g")
+        of_cluster, of_domain, n = zip(*parts, strict=True)
+        place, inside = touched.get_indexer(pd.Index(of_cluster)), np.array([*map(str, of_domain)])
+        counts = np.array(n, dtype=float)
+        shares = {
+            g: np.bincount(place, counts * (inside == g), len(touched)) / table[SIZE].to_numpy()
+            for g in summary.domains
+        }
+    of_record = {f.name: take_values(labelled[x], f) for f, x in zip(clusters.features, values, strict=True)}
+    own = Attributes(clusters.features, of_record, domain, summary.domains)
+    own.refuse_written_by_matcher(entity, np.full(min(summary.several, WRITTEN), 2), summary.differs)
+    records, cluster = labels.records[at], touched.get_indexer(pd.Index(labelled["c"]))
+    pieces = locate_pieces(units, records, cluster, entity)
+    return Featured(table, own.rows(entity, E), shares, own.shares(entity, E), notes, *pieces)
+
+
+def _join_attributes(
+    table: Database, holder: Database, units: Scanned, features: tuple[Feature, ...], by: str | None
+) -> Prediction:
+    """Return the prediction with the domain g and the values x1, x2, … of each record, which a holder has."""
+    record, cluster = units.columns
+    needed = list(dict.fromkeys([*(f.column for f in features), *([] if by is None else [by])]))
+    columns = list(holder.columns())
+    refuse_names(needed, columns or needed, "the table of attributes")
+    table.use(record, cluster, *(needed if holder is table else []))
+    if holder is not table:
+        own = choose_record(columns)
+        holder.use(own, *needed)
+        refuse_unlike(table.kind(record), holder.kind(own), "attributes")
+    further = {"g": "''" if by is None else f"CAST({holder.quote(by)} AS {holder.dialect.text})"}
+    further |= {f"x{i}": _write_value(holder, feature) for i, feature in enumerate(features, 1)}
+    if holder is table:
+        return Prediction.of(table, (record, cluster), further)
+    listed = ", ".join([f"{holder.id(own)} AS r", *(f"{sql} AS {name}" for name, sql in further.items())])
+    return Prediction.of(table, (record, cluster)).with_columns(
+        further, f"SELECT {listed} FROM {holder.table}"
+    )
+
+
+def _write_value(holder: Database, feature: Feature) -> str:
+    """Return SQL of an attribute as a feature needs it."""
+    kind = holder.kind(feature.column) or ""
+    if feature.aggregate == "distinct" and not FLOATING.match(kind):
+        return holder.quote(feature.column)
+    if feature.aggregate != "distinct" and kind and not NUMERIC.match(kind):
+        raise feature.refuse(f"{feature.column!r} is of type {kind}")
+    return holder.number(feature.column)
+
+
+def _refuse_values(
+    prediction: Prediction, holder: Database, units: Scanned, features: tuple[Feature, ...], by: str | None
+) -> list[Sentence]:
+    """Refuse records without attributes and unusable values, and return notes about missing ones."""
+    wrong = ["0"]
+    for i, feature in enumerate(features, 1):
+        floating = FLOATING.match(holder.kind(feature.column) or "")
+        most, sign = (LARGEST, "<=") if floating else (EXACT, "<")
+        usable = "1 = 1" if feature.aggregate == "distinct" else f"ABS(x{i}) {sign} {most}"
+        wrong.append(f"COUNT(CASE WHEN {usable} THEN NULL ELSE x{i} END)")
+    present = [f"COUNT(x{i})" for i in range(1, len(features) + 1)]
+    counts = ", ".join(["COUNT(*)", "COUNT(g)", *present, *wrong])
+    ((total, grouped, *numbers),) = prediction.database.rows(f"SELECT {counts} FROM {prediction.table}")
+    if total != units.rows:
+        raise DataError(f"{total - units.rows:,} rows of the attributes repeat a record of the prediction")
+    if grouped < total:
+        of = f"{total - grouped:,} of {total:,} records"
+        none = f"{of} of the prediction have no attributes: the table must list every record"
+        raise DataError(none if by is None else f"attribute {by!r} is missing for {of}: fill it in")
+    notes = list[Sentence]()
+    for feature, number, others in zip(features, numbers, numbers[len(features) + 1 :], strict=False):
+        notes += feature.settle_missing(total - number, total)
+        if others:
+            raise feature.refuse(f"{others:,} of {total:,} values of {feature.column!r} cannot be used")
+    return notes
