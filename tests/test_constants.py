@@ -129,6 +129,7 @@ NEEDS_NONE = {
     "differences.ROUNDING": "a limit of rounding",
     "digits.LONGEST": "a limit of layout",
     "draw.DIGITS": "digits of a key: engines in which draws agree share it",
+    "duckdb.PART": "a limit of memory: tests set a smaller one",
     "error_models.MOST_PRECISE": "a limit of floats",
     "facts.HEAD": "a limit of work: all rows are asked after these",
     "faults.HINTED": "a limit of work",

@@ -211,9 +211,8 @@ class DuckTable(Database):
             with ThreadPoolExecutor(1) as pool:
                 running = pool.submit(lambda: read(self.connection.execute(sql)))
                 try:
-                    for _ in show_progress(
-                        self._report_percents(running), 100, "scanning", self.options.progress
-                    ):
+                    percents = self._report_percents(running)
+                    for _ in show_progress(percents, 100, "scanning", self.options.progress):
                         pass
                 except BaseException:
                     self.connection.interrupt()

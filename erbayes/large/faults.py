@@ -62,7 +62,7 @@ def refuse_missing(prediction: Prediction, total: int, records: int, clusters: i
                 + prediction.examples(other, f"{key} IS NULL")
             )
     if not total:
-        raise DataError("the prediction holds no record")
+        raise DataError("the prediction has no record")
 
 
 def write_rounded(database: Database, key: str, column: str) -> str:
