@@ -48,7 +48,7 @@ def digest_of(package: Traversable) -> str:
 
 
 PACKAGE = digest_of(files(OWN))
-"""The digest of this package, made at import: later the sources of an editable installation may differ."""
+"""The digest of this package at import, since sources of an editable installation may differ later."""
 NAMED = (type, FunctionType, ModuleType, BuiltinFunctionType, np.ufunc)
 """Things that a package defines under a name. Those of installed packages count by name and version."""
 
@@ -73,7 +73,11 @@ class StudyFolder:
             else:
                 missing.append(key)
         if missing:
-            self._refuse_unwritable()
+            try:
+                self.path.mkdir(exist_ok=True)
+            except OSError as error:
+                raise DataError(f"cannot write {self.path}: {error.strerror}: name a new folder") from error
+            refuse_output(self.path / "block.npy")  # before the work instead of after it
         if other := sum(any(self.path.glob(f"{key.partition('-')[0]}-*.npy")) for key in missing):
             warnings.warn(
                 f"{self.path}: finished blocks that other code made, and that are not used: {other}. "
@@ -81,15 +85,6 @@ class StudyFolder:
                 stacklevel=4,
             )
         return blocks
-
-    def _refuse_unwritable(self) -> None:
-        """Refuse a folder that cannot be written to before the work instead of after it."""
-        assert self.path is not None
-        try:
-            self.path.mkdir(exist_ok=True)
-        except OSError as error:
-            raise DataError(f"cannot write {self.path}: {error.strerror}: name a new folder") from error
-        refuse_output(self.path / "block.npy")
 
     def keep(self, runs: Mapping[str, FloatArray]) -> None:
         """Write finished blocks by key, each completely or not at all."""

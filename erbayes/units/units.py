@@ -17,7 +17,7 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, NotIdentified, member, need
-from ..metrics.columns import COLUMNS, RECORDS, ClusterSum, Domain, InDomain, Links, Pieces
+from ..metrics.columns import COLUMNS, RECORDS, ClusterSum, Column, Domain, InDomain, Links, Pieces
 from .clustering import Clustering
 from .frame import FrameFacts
 from .grouping import GroupedClusters, Grouping, Of, Variable, piece_values
@@ -47,10 +47,7 @@ class KnownTotals:
     def total(self, column: ClusterSum) -> float:
         """Return the known total of a column, Σ_k m φ(m); NotIdentified if it counts unknown singletons."""
         if not self.singletons and column.phi(np.ones(1))[0] != 0:
-            raise NotIdentified(
-                f"the total of '{column.name}' is not known: labelled records that are missing "
-                "in the prediction were kept as singletons; Missing.OMIT restricts the population instead"
-            )
+            raise _report_unknown(column, "were kept as singletons")
         return float(self.count @ (self.size * column.phi(self.size)))
 
     def share_above(self, column: ClusterSum, size: FloatArray | float) -> FloatArray:
@@ -58,6 +55,14 @@ class KnownTotals:
         part = self.count * self.size * column.phi(self.size)
         above = (self.size > np.asarray(size)[..., None]) @ part
         return np.asarray(above / (part.sum() or 1.0))
+
+
+def _report_unknown(column: Column, treated: str) -> NotIdentified:
+    """Return the error for a total that is not known, since the population has records outside."""
+    return NotIdentified(
+        f"the total of '{column.name}' is not known: labelled records that are missing in the prediction "
+        f"{treated}; Missing.OMIT restricts the population instead"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,10 +190,7 @@ class Units(Pieces):
     def total(self, column: ClusterSum | InDomain) -> float:
         """Return a total that the prediction fixes; NotIdentified if it, or a variable, has gaps."""
         if self.known is None:
-            raise NotIdentified(
-                f"the total of '{column.name}' is not known: labelled records that are "
-                "missing in the prediction were kept; Missing.OMIT restricts the population instead"
-            )
+            raise _report_unknown(column, "were kept")
         if not isinstance(column, InDomain):
             return self.known.total(column)
         if not isinstance(column.column, ClusterSum):
