@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -61,15 +60,6 @@ class ShownTasks:
         shown = tasks[["task", "record", "role"]].astype({"record": object})
         records = {str(record): record for record in shown["record"]}
         return cls(drawn, shown, records, kind(as_index(drawn)) == "integer", cluster)
-
-    def find_record(self, text: str) -> Any:
-        """Return the record of an id as it was typed, None if no record can have it."""
-        id = text.strip()
-        if (known := self.records.get(text, self.records.get(id))) is not None:
-            return known
-        if not self.integers:
-            return id
-        return int(id) if re.fullmatch(r"-?\d{1,18}", id) else None
 
 
 @dataclass(frozen=True, slots=True)
