@@ -17,7 +17,6 @@ from ..drawing.drawn import RecordDraws
 from ..drawing.folder import DECIDED, Folder
 from ..drawing.labelling_tasks import drawn_records
 from ..drawing.page import CONTROL, DRAWN, SECONDS
-from ..drawing.plans import PredictedClusters
 from .faults import Fault, Problems, State
 from .stars import Flaw, Stars, read_stars
 
@@ -55,7 +54,7 @@ class ShownTasks:
         tasks = folder.tasks
         drawn = tasks[tasks["role"] == DRAWN].set_index("task")["record"]
         cluster = None
-        if isinstance(folder.drawn.plan, PredictedClusters):
+        if folder.drawn.of_clusters:
             cluster = drawn.map(drawn_records(folder.drawn).set_index("record")["cluster"])
         shown = tasks[["task", "record", "role"]].astype({"record": object})
         records = {str(record): record for record in shown["record"]}
