@@ -315,7 +315,7 @@ OTHERS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
         lambda: populations.customers(populations.Zeta(2.5, 30), 100, 1),
         "given family born city email phone person",
     ),
-    "draw": (
+    "draw_pairs": (
         lambda: eb.pairs.draw_pairs(make_edges(), 4, records=list("abcdefg"), seed=1, bands=2),
         "left right band pairs same",
     ),
