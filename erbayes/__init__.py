@@ -2,42 +2,41 @@
 
 from functools import cache
 from importlib import import_module
-from pathlib import Path
+from os.path import dirname, isdir, isfile, join
 from typing import Any
 
 
 @cache
-def _list_names() -> tuple[dict[str, str], dict[str, str]]:
-    """Return the paths of rooms and of other modules, and those of functions and classes, by public name."""
+def _list_paths() -> dict[str, str]:
+    """Return the path of each public name, which `__init__.pyi` lists for type checkers too."""
     from ._internal.lazy import read_stub
 
-    paths, modules = read_stub(__file__), dict[str, str]()
-    for name, path in paths.items():
-        file = Path(__file__).parent.joinpath(*path.split("."))
-        if file.is_dir() or file.with_suffix(".py").is_file():
-            modules[name] = path
-    return modules, {name: path for name, path in paths.items() if name not in modules}
+    return read_stub(__file__)
+
+
+def _is_module(path: str) -> bool:
+    """Return whether a path is that of a room or of another module, and not of a function or class."""
+    file = join(dirname(__file__), *path.split("."))
+    return isdir(file) or isfile(f"{file}.py")
 
 
 def __getattr__(name: str) -> Any:
     """Load what `import erbayes` leaves out, so that this import costs nothing: names, rooms, the version."""
-    modules, others = _list_names()
     if name == "__all__":
-        value: Any = sorted(others)
+        value: Any = sorted(name for name, path in _list_paths().items() if not _is_module(path))
     elif name == "__version__":
         from importlib.metadata import version
 
         value = version(__name__)
-    elif name in modules:
-        value = import_module(modules[name], __name__)
-    elif name in others:
-        value = getattr(import_module(others[name].rpartition(".")[0], __name__), name)
-    else:
+    elif (path := _list_paths().get(name)) is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    elif _is_module(path):
+        value = import_module(path, __name__)
+    else:
+        value = getattr(import_module(path.rpartition(".")[0], __name__), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    modules, others = _list_names()
-    return sorted({*modules, *others, "__version__"})
+    return sorted({*_list_paths(), "__version__"})

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._internal.errors import DataError, head
 from .lazily import folders, outside_json, pd
@@ -45,8 +44,7 @@ def remembered(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return {k: os.path.relpath(v.resolve(), here) if isinstance(v, Path) else v for k, v in stored.items()}
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """The options of the call that drew a folder; none if Python wrote the folder."""
 
     folder: Path

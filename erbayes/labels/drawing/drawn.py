@@ -66,6 +66,11 @@ class RecordDraws:
     values: pd.Series | None = None
 
     @property
+    def of_clusters(self) -> bool:
+        """Return whether predicted clusters were drawn, and not records."""
+        return isinstance(self.plan, PredictedClusters)
+
+    @property
     def records(self) -> int:
         """Return the number of records N of the prediction."""
         return int(self.known.size @ self.known.count)
@@ -151,7 +156,7 @@ class RecordDraws:
             raise DataError(
                 f"this is not the prediction that was drawn from: its fingerprint is {fingerprint}, not "
                 f"{self.fingerprint}",
-                *([] if isinstance(self.plan, PredictedClusters) else [Remedy.DRAWN_FROM]),
+                *([] if self.of_clusters else [Remedy.DRAWN_FROM]),
             )
 
     def is_from(self, prediction: Any) -> bool:

@@ -25,7 +25,7 @@ from ...units.ids import as_index, kind
 from .drawn import RecordDraws
 from .labelling_tasks import FILLED, as_sent, dealt, drawn_records
 from .page import CLUSTER, DRAWN, labelling_page
-from .plans import GivenProbabilities, PredictedClusters
+from .plans import GivenProbabilities
 from .sheets import HAS_XLSX, read_sheet, write_sheet
 
 VERSION = 1
@@ -149,7 +149,7 @@ def write_files(
     lines = (f"{json.dumps(name)}: {json.dumps(value)}" for name, value in about.items())
     (new / FACTS).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     settling = None
-    if isinstance(drawn.plan, PredictedClusters):
+    if drawn.of_clusters:
         settling = dict(enumerate(drawn_records(drawn)["cluster"], 1))
     sent = as_sent(tasks, drawn.seed, blind)
     for annotator, numbers in hands.items():
@@ -247,7 +247,7 @@ def _name_draw(facts: Mapping[str, Any]) -> str:
 
 def _assign_tasks(drawn: RecordDraws, count: int, annotators: int, overlap: float) -> dict[str, list[int]]:
     """Deal tasks to annotators as `dealt` does, those of a drawn predicted cluster together."""
-    if not isinstance(drawn.plan, PredictedClusters):
+    if not drawn.of_clusters:
         return dealt(count, annotators, overlap, drawn.seed)
     cluster = 1 + pd.factorize(drawn_records(drawn)["cluster"])[0]
     hands = dealt(int(cluster.max()), annotators, overlap, drawn.seed)

@@ -14,7 +14,6 @@ from ..._internal.tables import locate, refuse_names, separator_hint, to_frame
 from ...units.ids import are_listed, as_index, ids, kind
 from .drawn import RecordDraws
 from .page import ANSWERS, CANDIDATE, CLUSTER, CONTROL, DRAWN, KEYS, SHOWN, WHY
-from .plans import PredictedClusters
 
 FILLED = ("same", "cannot_tell")
 """The last columns of a table of tasks, which annotators fill."""
@@ -27,7 +26,7 @@ STRANGERS, SHUFFLED = 2, 3
 def drawn_records(drawn: RecordDraws) -> pd.DataFrame:
     """Return the records that have a task: record, cluster, in the order of the first draw."""
     first = drawn.table.drop_duplicates("record")[["record", "cluster"]]
-    if isinstance(drawn.plan, PredictedClusters):
+    if drawn.of_clusters:
         order = pd.Series(range(len(first)), first["cluster"])
         rows = pd.concat([first, drawn.members[["record", "cluster"]]]).drop_duplicates("record")
         first = rows.iloc[np.argsort(rows["cluster"].map(order).to_numpy(), kind="stable")]
@@ -89,7 +88,7 @@ def tasks(
     shown["role"] = np.where(shown["record"] == shown["mention"], DRAWN, CLUSTER)
     absent = first["record"][~first["record"].isin(shown["record"][shown["role"] == DRAWN])]
     refuse_cases(absent.tolist(), "drawn records are not among the members")
-    if isinstance(drawn.plan, PredictedClusters):
+    if drawn.of_clusters:
         task_of = mentions.set_index("record")["task"]
         # each pair of records of a cluster is judged once, in the earlier of their tasks
         shown = shown[shown["record"].map(task_of) >= shown["task"]]
@@ -137,7 +136,7 @@ def _draw_controls(
     """Return the rows of controls: task, record, role and place, which is between two of the cluster's."""
     number(share, "controls", lambda x: 0 < x < 1, "lie between 0 and 1")
     rng = np.random.default_rng([drawn.seed, STRANGERS])
-    of_clusters = isinstance(drawn.plan, PredictedClusters)
+    of_clusters = drawn.of_clusters
     open_to = mentions.drop_duplicates("cluster") if of_clusters else mentions
     chosen = open_to.iloc[np.sort(rng.permutation(len(open_to))[: max(round(share * len(open_to)), 1)])]
     rows = []

@@ -237,18 +237,26 @@ def _refuse_open_records(table: pd.DataFrame, what: str) -> None:
         )
 
 
+def read_id(text: str, known: Mapping[str, Any], integers: bool) -> Any:
+    """Return the record of an id as it was typed, None if no record can have it; `known`: text -> record."""
+    id = text.strip()
+    if (record := known.get(text, known.get(id))) is not None:
+        return record
+    if not integers:
+        return id
+    return int(id) if re.fullmatch(r"-?\d{1,18}", id) else None  # 18 digits fit into 64 bits
+
+
 def _append_added(table: pd.DataFrame, added: Sequence[tuple[int, str]], what: str) -> pd.DataFrame:
     """Return the answers with the ids that the annotator has added, each below the rows of its task."""
     known = {str(record): record for record in table["record"]}
     integers = kind(pd.Index(table["record"])) == "integer"
     rows = []
     for task, id in added:
-        # 18 digits fit into 64 bits
-        if id not in known and integers and not re.fullmatch(r"-?\d{1,18}", id):
+        if (record := read_id(id, known, integers)) is None:
             raise DataError(
                 f"{what}: task {task}: the added id {id!r} is no integer, and ids of the records are"
             )
-        record = known.get(id, int(id) if integers else id)
         rows.append({"task": task, "record": record, "role": ADDED, "same": "y"})
     order = {task: i for i, task in enumerate(table["task"].unique())}
     table = pd.concat([table, pd.DataFrame(rows)], ignore_index=True)

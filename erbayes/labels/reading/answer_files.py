@@ -18,7 +18,7 @@ from ...units.checks import are_written_otherwise
 from ...units.clustering import Clustering
 from ..drawing.folder import DECIDED, Folder, answer_files, read_folder
 from ..drawing.labelling_tasks import FILLED
-from ..drawing.page import ADDED, CANDIDATE, CLUSTER, CONTROL, DRAWN, SECONDS, read_answers
+from ..drawing.page import ADDED, CANDIDATE, CLUSTER, CONTROL, DRAWN, SECONDS, read_answers, read_id
 from ..drawing.sheets import read_sheet
 from .faults import Fault, Problems, State
 from .returned import Labels
@@ -154,7 +154,8 @@ def _read_rows(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> pd.
     Rows that are blank or name no record have a missing one. With `unusable` rows a task is incomplete.
     """
     blank = (rows["record"].map(str.strip) == "") & (rows["same"] == "")
-    records = pd.Series([tasks.find_record(text) for text in rows["record"]], rows.index, dtype=object)
+    ids = [read_id(text, tasks.records, tasks.integers) for text in rows["record"]]
+    records = pd.Series(ids, rows.index, dtype=object)
     unread = (rows["same"] != "") & ~rows["same"].isin(MARKS)
     problems.note(Fault.UNREADABLE, rows[unread])
     problems.note(Fault.NO_ID, rows[records.isna() & ~blank])

@@ -25,7 +25,6 @@ from ..drawing.drawn import RecordDraws
 from ..drawing.folder import DECIDED, Folder
 from ..drawing.labelling_tasks import FILLED, drawn_records
 from ..drawing.page import KEYS, WHY
-from ..drawing.plans import PredictedClusters
 from ..drawing.sheets import HAS_XLSX, write_sheet
 from ..drawing.source import open_source
 from .faults import State, refuse_harmful
@@ -105,7 +104,7 @@ class Labels:
     @property
     def of_clusters(self) -> bool:
         """True if predicted clusters were drawn, False if records were."""
-        return isinstance(self.folder.drawn.plan, PredictedClusters)
+        return self.folder.drawn.of_clusters
 
     @property
     def lost(self) -> pd.Series:

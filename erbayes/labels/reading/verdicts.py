@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -18,7 +17,6 @@ from ..drawing.drawn import RecordDraws
 from ..drawing.folder import DECIDED, Folder
 from ..drawing.labelling_tasks import drawn_records
 from ..drawing.page import CONTROL, DRAWN, SECONDS
-from ..drawing.plans import PredictedClusters
 from .faults import Fault, Problems, State
 from .stars import Flaw, Stars, read_stars
 
@@ -56,20 +54,11 @@ class ShownTasks:
         tasks = folder.tasks
         drawn = tasks[tasks["role"] == DRAWN].set_index("task")["record"]
         cluster = None
-        if isinstance(folder.drawn.plan, PredictedClusters):
+        if folder.drawn.of_clusters:
             cluster = drawn.map(drawn_records(folder.drawn).set_index("record")["cluster"])
         shown = tasks[["task", "record", "role"]].astype({"record": object})
         records = {str(record): record for record in shown["record"]}
         return cls(drawn, shown, records, kind(as_index(drawn)) == "integer", cluster)
-
-    def find_record(self, text: str) -> Any:
-        """Return the record of an id as it was typed, None if no record can have it."""
-        id = text.strip()
-        if (known := self.records.get(text, self.records.get(id))) is not None:
-            return known
-        if not self.integers:
-            return id
-        return int(id) if re.fullmatch(r"-?\d{1,18}", id) else None
 
 
 @dataclass(frozen=True, slots=True)
