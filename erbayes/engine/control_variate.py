@@ -135,7 +135,10 @@ class ControlVariate:
             residual,
             cov=variance.covariance(residual) + np.diag(MASS * np.sum(pseudo**2, axis=1)),
             skew=_compute_skew(left, pseudo) * (weight > 0)[:, None],
-            remaining=np.where(weight > 0, _divide(np.minimum(after, before), before), 1.0),
+            # never 0, since the weight of pseudo-draws of an interval depends on the ratio of their reaches
+            remaining=np.where(
+                weight > 0, np.maximum(_divide(np.minimum(after, before), before), ROUNDING**2), 1.0
+            ),
             correlation=np.where(weight > 0, correlation, np.nan),
         )
 
