@@ -1,7 +1,6 @@
 """Length and coverage of intervals that a second clustering assists.
 
     python benchmarks/assisted.py [FILE] [--others | --later | --newest | --last | --adverse]
-    python benchmarks/assisted.py [FILE] --model [--others | --later]
     python benchmarks/assisted.py --doubts
 
 Estimates with and without the help of a second clustering, from the same samples of PatentsView's releases
@@ -18,13 +17,6 @@ Exits 1 if a bar is missed: mean coverage of .93; coverage of .90 in each cell i
 two Monte Carlo standard errors; mean interval scores over the default's of .40 where the second clustering is
 good, and of 1.03 where it is of no use.
 
-With `--model` it compares fast fits of the size model with and without a second clustering, under uniform
-clusters with 100 draws, 25 samples per cell. FILE then keeps the figures. In most cases the prediction
-splits giants. `--model`, `--model --later` and `--model --others` take the cases on which the model was
-chosen. `--model --fresh` takes those on which it was judged, with 400 draws too. It exits 1 if the coverage
-of pairwise precision is below .90 in a cell or .93 on average over all cells, or that of pairwise recall
-below .93 on average over the cells with a good second clustering.
-
 With one core it takes two to five minutes for each group.
 
 With `--doubts` it counts alarms of second clusterings that seem to know the labels, in all cases: of sound
@@ -32,9 +24,7 @@ ones and of copies of the labels. It exits 1 if a sound one is doubted.
 """
 
 import sys
-import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -47,9 +37,8 @@ from erbayes import Sample, UniformClusters, UniformRecords, measure
 from erbayes import metrics as m
 from erbayes.auxiliary import Assisted, Second
 from erbayes.auxiliary.estimates import BY_CHANCE
-from erbayes.bayes import SizeModel, fast
 from erbayes.datasets import patentsview_releases
-from erbayes.engine import Taylor, taylor
+from erbayes.engine import Taylor
 from erbayes.study import study
 
 METRICS = (m.pairwise_precision, m.pairwise_recall, m.b3_precision, m.b3_recall, m.cluster_recall)
@@ -112,14 +101,16 @@ def shuffled(case: Case) -> Case:
     return "no use", truth, prediction, np.random.default_rng(4).permutation(truth)
 
 
-def simulated(kind: str, law: sim.SizeLaw, errors: sim.Mechanism, second: sim.Mechanism, seed: int) -> Case:
+def simulated(
+    kind: str, law: sim.EntitySizes, errors: sim.Mechanism, second: sim.Mechanism, seed: int
+) -> Case:
     """Return a simulated prediction, and a second clustering with errors of its own."""
     rng = np.random.default_rng(seed)
     truth, prediction = sim.of_codes(law, errors, 50_000, rng)
     return kind, truth, prediction, second.apply(truth, rng)
 
 
-def looser(kind: str, law: sim.SizeLaw, errors: sim.Mechanism, further: sim.Mechanism, seed: int) -> Case:
+def looser(kind: str, law: sim.EntitySizes, errors: sim.Mechanism, further: sim.Mechanism, seed: int) -> Case:
     """Return a simulated prediction, and a looser clustering: with all its errors and more."""
     rng = np.random.default_rng(seed)
     truth, prediction = sim.of_codes(law, errors, 50_000, rng)
@@ -292,113 +283,6 @@ def adverse() -> dict[str, Case]:
     }
 
 
-def modelled_on() -> dict[str, Case]:
-    """Cases on which the size model with a second clustering was chosen."""
-    earlier = releases("good", "20220630", "20191231", "20190820")
-    shattered = (sim.LogNormal(0.3, 1.6), sim.Chain((sim.Shattered(0.5, 0.1), sim.Misattribution(0.01))))
-    noise = sim.Misattribution(0.02)
-    log_normal = simulated("good", *shattered, noise, 21)
-    return {
-        "2022-06-30 of 2019-08-20 by 2019-12-31": earlier,
-        "LogNormal shattered by .02 noise": log_normal,
-        "Zeta capped at 60 by .02 noise": simulated("good", sim.Zeta(2.1, 4000), sim.Capped(60), noise, 22),
-        "2019-08-20 by 2021-12-30": releases("good", "20190820", "20211230"),
-        "2022-06-30 of 2019-08-20 by itself": itself(earlier),
-        "LogNormal shattered by random clusters": shuffled(log_normal),
-        "2019-08-20 by 2017-12-26": releases("worse", "20190820", "20171226"),
-        "2022-06-30 of 2019-08-20 by 2019-12-31, giants joined": joined(earlier),
-        "2020-12-29 by 2017-08-08": releases("worse", "20201229", "20170808"),
-        "LogNormal shattered by looser": looser("worse", *shattered, sim.Merges(0.2), 23),
-    }
-
-
-def modelled_later() -> dict[str, Case]:
-    """Cases that were set aside at first. The model was changed after they were seen."""
-    noise = sim.Misattribution(0.02)
-    early = releases("good", "20211230", "20180528", "20171226")
-    zeta = simulated(
-        "good", sim.Zeta(2.2, 5000), sim.Chain((sim.Misattribution(0.03), sim.Capped(100))), noise, 31
-    )
-    giants = sim.Chain((sim.Shattered(2.0, 0.4, 150), sim.Splits(0.05), sim.Misattribution(0.01)))
-    log_normal = simulated(
-        "good", sim.LogNormal(0.5, 1.5), giants, sim.Chain((sim.Splits(0.05), sim.Misattribution(0.01))), 32
-    )
-    pitman = (sim.PitmanYor(200.0, 0.5), sim.Chain((sim.Shattered(1.0), sim.Merges(0.02))))
-    third = releases("good", "20181127", "20211230")
-    return {
-        "2021-12-30 of 2017-12-26 by 2018-05-28": early,
-        "2020-09-29 of 2017-10-03 by 2018-05-28": releases("good", "20200929", "20180528", "20171003"),
-        "Zeta capped at 100 by .02 noise": zeta,
-        "LogNormal giants shattered by splits and noise": log_normal,
-        "Pitman-Yor shattered by .02 noise": simulated("good", *pitman, noise, 33),
-        "Ewens, giants in ten by merges": simulated(
-            "good",
-            sim.PitmanYor(1500.0),
-            sim.Chain((sim.Even(10, 200), sim.Splits(0.1))),
-            sim.Merges(0.02),
-            34,
-        ),
-        "2018-11-27 by 2021-12-30": third,
-        "log-normal, misattribution .2 by .01": simulated(
-            "good", sim.LogNormal(0.5, 1.2), sim.Misattribution(0.2), sim.Misattribution(0.01), 11
-        ),
-        "Zeta capped at 100 by random clusters": shuffled(zeta),
-        "2021-12-30 of 2017-12-26 by itself": itself(early),
-        "Pitman-Yor shattered by looser": looser("worse", *pitman, sim.Merges(0.1), 35),
-        "2018-11-27 by 2017-10-03": releases("worse", "20181127", "20171003"),
-        "LogNormal giants shattered, giants joined": joined(log_normal),
-        "2018-11-27 by 2021-12-30, third and fourth giants joined": joined(third, (2, 3)),
-    }
-
-
-def modelled_aside() -> dict[str, Case]:
-    """Cases that were written down when the model had links of pairs, and on which that was judged."""
-    early = releases("good", "20220630", "20181127", "20180528")
-    zeta = simulated("good", sim.Zeta(2.3, 3000), sim.Capped(80), sim.Misattribution(0.03), 41)
-    pitman = (sim.PitmanYor(300.0, 0.6), sim.Chain((sim.Shattered(0.5), sim.Misattribution(0.02))))
-    noisy_one = simulated("good", *pitman, sim.Misattribution(0.05), 43)
-    thirds = sim.Chain((sim.Even(3, 100), sim.Splits(0.05), sim.Merges(0.02)))
-    return {
-        "2022-06-30 of 2018-05-28 by 2018-11-27": early,
-        "2021-12-30 of 2019-12-31 by 2020-03-31": releases("good", "20211230", "20200331", "20191231"),
-        "2020-12-29 of 2018-11-27 by 2019-03-12": releases("good", "20201229", "20190312", "20181127"),
-        "Zeta capped at 80 by .03 noise": zeta,
-        "LogNormal, giants in three by splits": simulated(
-            "good", sim.LogNormal(0.8, 1.4), thirds, sim.Splits(0.03), 42
-        ),
-        "Pitman-Yor shattered by .05 noise": noisy_one,
-        "Pitman-Yor shattered by random clusters": shuffled(noisy_one),
-        "2022-06-30 of 2018-05-28 by itself": itself(early),
-        "2019-12-31 by 2018-05-28": releases("worse", "20191231", "20180528"),
-        "2020-06-30 by 2017-10-03": releases("worse", "20200630", "20171003"),
-        "Zeta capped at 80 by .03 noise, giants joined": joined(zeta),
-    }
-
-
-def modelled_fresh() -> dict[str, Case]:
-    """Cases that were written down when the model had its cut, and had no part in it."""
-    early = releases("good", "20211230", "20190312", "20181127")
-    zeta = simulated("good", sim.Zeta(2.15, 4000), sim.Capped(150), sim.Misattribution(0.05), 51)
-    fifths = sim.Chain((sim.Even(5, 100), sim.Merges(0.03)))
-    both = sim.Chain((sim.Splits(0.05), sim.Misattribution(0.02)))
-    shattered = sim.Chain((sim.Shattered(1.0, 0.2, 80), sim.Misattribution(0.02)))
-    return {
-        "2021-12-30 of 2018-11-27 by 2019-03-12": early,
-        "2020-09-29 of 2019-12-31 by 2020-03-31": releases("good", "20200929", "20200331", "20191231"),
-        "Zeta capped at 150 by .05 noise": zeta,
-        "Ewens, giants in five by splits and noise": simulated(
-            "good", sim.PitmanYor(2000.0), fifths, both, 52
-        ),
-        "LogNormal shattered by merges": simulated(
-            "good", sim.LogNormal(0.6, 1.5), shattered, sim.Merges(0.02), 53
-        ),
-        "2021-12-30 by 2018-05-28": releases("worse", "20211230", "20180528"),
-        "2020-03-31 by 2017-12-26": releases("worse", "20200331", "20171226"),
-        "2021-12-30 of 2018-11-27 by 2019-03-12, giants joined": joined(early),
-        "Zeta capped at 150 by random clusters": shuffled(zeta),
-    }
-
-
 def run(cases: dict[str, Case], folder: str | None) -> pd.DataFrame:
     parts = []
     for name, (kind, *clusterings) in cases.items():
@@ -477,73 +361,6 @@ def missed(cells: pd.DataFrame) -> list[str]:
     return sentences
 
 
-def run_models(cases: dict[str, Case], sizes: list[int], file: str | None) -> pd.DataFrame:
-    """Coverage and interval scores of precision and recall, one row per case, estimator and metric.
-
-    The size model without the second clustering is the same fit, without its `truth`.
-    """
-    rows: list[dict[str, object]] = []
-    for name, (kind, *clusterings) in cases.items():
-        truth, prediction, second = (pd.Series(c) for c in clusterings)
-        population = sim.Population(prediction, truth)
-        values = [population.value(metric) for metric in METRICS[:2]]
-        for n, seed in product(sizes, range(SAMPLES)):
-            drawn = np.random.default_rng([n, seed]).choice(truth.nunique(), n, replace=False)
-            labels = truth[truth.isin(drawn)]
-            sample = Sample(measure(prediction, labels), UniformClusters())
-            counted = Second.of(prediction, labels, second)
-            fit = fast(sample, SizeModel(second=counted), rng=seed)
-            estimators = {
-                "default": taylor(sample, METRICS[:2]).apply(METRICS[:2]),
-                "size model": replace(fit, truth=None, matched=None).apply(METRICS[:2]),
-                "with second": fit.apply(METRICS[:2]),
-            }
-            for estimator, found in estimators.items():
-                for metric, true, (low, high) in zip(METRICS, values, found.interval(0.95), strict=False):
-                    outside = max(low - true, true - high, 0.0)
-                    cell = {"kind": kind, "population": name, "n": n, "estimator": estimator}
-                    figures = {"coverage": outside == 0, "interval_score": high - low + 40 * outside}
-                    used = {"used": fit.truth is not None, "true": true}
-                    rows.append({**cell, "metric": metric.name, **figures, **used})
-        print(name, file=sys.stderr, flush=True)
-        cells = ["kind", "population", "n", "estimator", "metric"]
-        table = pd.DataFrame(rows).groupby(cells, sort=False).mean().reset_index()
-        if file:
-            table.to_csv(file, index=False)
-    return table
-
-
-def model_table(table: pd.DataFrame, metric: str) -> str:
-    """Coverage and interval score of each estimator as Markdown, one row per case.
-
-    The last column is the share of samples in which the second clustering was not refused.
-    """
-    rows = table[table.metric == metric]
-    names = list(dict.fromkeys(rows.estimator))
-    lines = []
-    for (kind, population, n), case in rows.groupby(["kind", "population", "n"], sort=False):
-        by = case.set_index("estimator")
-        used = short(float(case.used.iloc[0]))
-        figures = [f"{short(by.coverage[e])} / {by.interval_score[e]:.3f}" for e in names]
-        lines.append([kind, population, str(n), f"{case.true.iloc[0]:.3f}", *figures, used])
-    return markdown(["second clustering", "prediction by second", "draws", "truth", *names, "used"], lines)
-
-
-def models(cases: dict[str, Case], sizes: list[int], file: str | None) -> int:
-    """Print the tables of the size model, and return 1 if a bar is missed."""
-    table = run_models(cases, sizes, file)
-    for metric in METRICS[:2]:
-        print(f"\n### {metric.name}: coverage / interval score\n\n{model_table(table, metric.name)}")
-    mean = table.groupby(["kind", "metric", "estimator"], sort=False)[["coverage", "interval_score"]].mean()
-    print(f"\n{mean.round(3).to_string()}\n")
-    cells = table[table.estimator == "with second"]
-    precision = cells[cells.metric == "pairwise-precision"].coverage
-    recall = cells[(cells.metric == "pairwise-recall") & (cells.kind == "good")].coverage.mean()
-    print(f"coverage of precision: {precision.mean():.3f}, bar .93; lowest {precision.min():.2f}, bar .90")
-    print(f"coverage of recall where the second clustering is good: {recall:.3f}, bar .93")
-    return int(precision.mean() < 0.93 or precision.min() < 0.9 or recall < 0.93)
-
-
 def doubts() -> int:
     """Print how often a second clustering seems to know the labels, and return 1 if a sound one does.
 
@@ -574,14 +391,6 @@ def doubts() -> int:
 if __name__ == "__main__":
     if "--doubts" in sys.argv:
         sys.exit(doubts())
-    if "--model" in sys.argv:
-        warnings.simplefilter(
-            "ignore"
-        )  # fits of the size model alone often do not agree with the known links
-        groups = {"--later": modelled_later, "--others": modelled_aside, "--fresh": modelled_fresh}
-        of = next((group for option, group in groups.items() if option in sys.argv), modelled_on)
-        draws = SIZES if of is modelled_fresh else SIZES[:1]
-        sys.exit(models(of(), draws, next((a for a in sys.argv[1:] if not a.startswith("--")), None)))
     paths = [a for a in sys.argv[1:] if not a.startswith("--")]
     kinds: dict[str, Callable[[], dict[str, Case]]] = {
         "--others": set_aside,

@@ -40,9 +40,9 @@ def loop() -> str:
 def samples(count: int) -> list[Any]:
     import numpy as np
 
-    from erbayes.study import Entities, draw_samples
+    from erbayes.study import UniformEntities, draw_samples
 
-    return draw_samples(Entities(), population().units, N, count, np.random.default_rng(SEED)).separate
+    return draw_samples(UniformEntities(), population().units, N, count, np.random.default_rng(SEED)).separate
 
 
 def fast_fits() -> bool:
@@ -83,10 +83,10 @@ def studied_fits(repetitions: int, draws: int) -> tuple[float, float]:
 
     from erbayes.bayes import Modelled
     from erbayes.metrics import pairwise_precision, pairwise_recall
-    from erbayes.study import Entities, study
+    from erbayes.study import UniformEntities, study
 
     people, metrics, start = {"people": population()}, [pairwise_precision, pairwise_recall], 0.0
-    plans = {"one": Entities(), "another": Entities()}
+    plans = {"one": UniformEntities(), "another": UniformEntities()}
     for each in (1, repetitions):
         start = time.perf_counter()
         with joblib.parallel_config(n_jobs=WORKERS):

@@ -24,24 +24,24 @@ from bayes_pool import SEED, people
 from common import PLANS, PR, as_markdown
 
 from erbayes.bayes import (
-    Level,
-    LogNormal,
+    LogNormalSizes,
+    NormalPrior,
     PredictionInformed,
     Retention,
     SizeModel,
-    Slope,
+    StudentTPrior,
     fast,
 )
 from erbayes.bayes import population as completing
-from erbayes.bayes.evidence import Evidence
-from erbayes.bayes.population import completed
+from erbayes.bayes.data import Evidence
+from erbayes.bayes.population import draw_populations
 from erbayes.study import draw_samples
 
 FIRST = 4
 """Populations whose samples are fitted: two pairs of PatentsView, and two of `CHOSEN`."""
 
 
-def without_tie(links: Any, log: Any, log_total: Any) -> Any:
+def without_tie(links: Any, log_total: Any) -> Any:
     """Return a log density of the known number of predicted links that is the same for all draws."""
     return np.zeros_like(links.predicted)
 
@@ -67,14 +67,14 @@ VARIANTS: dict[str, tuple[SizeModel, Callable[[], Any]]] = {
     "tie": (SizeModel(), lambda: patch.object(completing, "log_density_of_total", without_tie)),
     "completion": (
         SizeModel(),
-        lambda: patch.object(completing, "completed", partial(completed, tries=1)),
+        lambda: patch.object(completing, "draw_populations", partial(draw_populations, tries=1)),
     ),
     "step at single records": (
-        SizeModel(PredictionInformed(single=Slope(0.0, 1e-4))),
+        SizeModel(PredictionInformed(single=StudentTPrior(0.0, 1e-4))),
         nullcontext,
     ),
     "larger share, second law of sizes": (
-        SizeModel(PredictionInformed(larger_share=Level(-12.0, 0.1))),
+        SizeModel(PredictionInformed(larger_share=NormalPrior(-12.0, 0.1))),
         nullcontext,
     ),
     "second law of sizes": (
@@ -82,7 +82,7 @@ VARIANTS: dict[str, tuple[SizeModel, Callable[[], Any]]] = {
         nullcontext,
     ),
     "histogram (log-normal sizes)": (
-        SizeModel(LogNormal()),
+        SizeModel(LogNormalSizes()),
         nullcontext,
     ),
     "laws of retention": (

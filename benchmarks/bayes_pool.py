@@ -24,7 +24,7 @@ from common import PLANS, PR, as_markdown
 from engines import on_distinct
 
 from erbayes.bayes import fast
-from erbayes.bayes.explained import is_unseen
+from erbayes.bayes.summary import extrapolates
 from erbayes.engine import Jackknife, taylor
 from erbayes.metrics import Draws, Normal
 from erbayes.study import draw_samples
@@ -115,7 +115,7 @@ def ends(file: Path, set_aside: bool, samples: int, sizes: list[int]) -> pd.Data
             for engine, result in results.items():
                 for metric, true, (lower, upper) in zip(PR, truth, result.interval(), strict=True):
                     cell = {"population": name, "plan": plan, "n": n, "repetition": i, "engine": engine}
-                    cell |= {"metric": metric.name, "truth": true, "unseen": is_unseen(fit)}
+                    cell |= {"metric": metric.name, "truth": true, "unseen": extrapolates(fit)}
                     rows.append(cell | {"lower": lower, "upper": upper})
         known = pd.concat([known, pd.DataFrame(rows)], ignore_index=True)
         known.to_csv(file, index=False)

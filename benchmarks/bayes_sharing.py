@@ -26,12 +26,20 @@ import populations as sim
 from common import PLANS, PR, as_markdown
 from scipy import stats
 
-from erbayes.bayes import SizeModel, after, fast
-from erbayes.bayes.evidence import Evidence
-from erbayes.bayes.laws import OneOf, compiled, weighed
-from erbayes.bayes.parts import Drawn
+from erbayes.bayes import SizeModel, fast, with_history
+from erbayes.bayes.compiled import ParameterDraws
+from erbayes.bayes.data import Evidence
+from erbayes.bayes.model_average import ModelAverage, compile_part, mix_draws
 from erbayes.bayes.samplers import Importance
-from erbayes.bayes.sharing import SPREADS, STRANGER, find_scores, find_sites, tell, weigh, weigh_spreads
+from erbayes.bayes.sharing import (
+    SPREADS,
+    UNRELATED,
+    approximate_likelihoods,
+    borrow,
+    find_scores,
+    weigh,
+    weigh_spreads,
+)
 from erbayes.study import draw_samples
 
 RECORDS, RELEASES, SEED = 50_000, 5, 4100
@@ -93,7 +101,7 @@ def ends(file: Path, samples: int, sources: dict[str, tuple[Release, ...]]) -> p
         for i in range(samples):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                model = after(*(fast(of[i], rng=i) for of in earlier), rng=i)
+                model = with_history(*(fast(of[i], rng=i) for of in earlier), rng=i)
                 fits = {
                     (plan, way): fast(drawn[i], of_way, rng=i)
                     for (plan, drawn), (way, of_way) in product(
@@ -157,24 +165,24 @@ def simulate_data(by_size: dict[str, Any], data: dict[str, Any], rng: np.random.
     }
 
 
-def draw_truths(part: OneOf, at: int, groups: int, rng: np.random.Generator) -> list[dict[str, Any]]:
+def draw_truths(part: ModelAverage, at: int, groups: int, rng: np.random.Generator) -> list[dict[str, Any]]:
     """Return quantities by size of each group, from the prior of `sharing` with the spread at this position.
 
     The first may be a stranger.
     """
-    names = [*part.laws]
+    names = [*part.models]
     chosen = rng.choice(len(names), groups, p=[*part.probability.values()])
     alike = np.full(groups, SPREADS[at] < 1)
     chosen[alike] = chosen[-1]
-    if rng.random() < STRANGER:
+    if rng.random() < UNRELATED:
         alike[0], chosen[0] = False, rng.choice(len(names), p=[*part.probability.values()])
     found = []
-    common = rng.standard_normal(len(part.laws[names[chosen[-1]]].coordinates))
-    for law, shares in zip((part.laws[names[i]] for i in chosen), alike, strict=True):
+    common = rng.standard_normal(len(part.models[names[chosen[-1]]].coordinates))
+    for law, shares in zip((part.models[names[i]] for i in chosen), alike, strict=True):
         z, scores = rng.standard_normal(len(law.coordinates)), find_scores(law)
         if shares:
             z = np.sqrt(1 - SPREADS[at] ** 2) * common + SPREADS[at] * z
-        drawn = Drawn(scores.theta(z)[None, None], np.zeros((1, 1), dtype=np.int64), 0.0)
+        drawn = ParameterDraws(scores.theta(z)[None, None], np.zeros((1, 1), dtype=np.int64), 0.0)
         found.append({k: v[0, 0] for k, v in law.evaluated(drawn).by_size.items()})
     return found
 
@@ -190,7 +198,7 @@ def calibrate(samples: int, groups: int = 3) -> pd.DataFrame:
     people = sim.simulate(sim.Zeta(2.3, 3000), sim.Splits(0.1), RECORDS, rng)
     sample = draw_samples(PLANS["uniform records"], people.units, 100, 1, rng).separate[0]
     data, tied = Evidence.of(sample).data, SizeModel().tied
-    parts = {place: compiled(part, data) for place, part in tied.items()}
+    parts = {place: compile_part(part, data) for place, part in tied.items()}
     sampler, rows = Importance(250, 4), []
     for _ in range(samples):
         at = int(rng.integers(len(SPREADS)))
@@ -199,24 +207,26 @@ def calibrate(samples: int, groups: int = 3) -> pd.DataFrame:
             simulate_data({k: v for found in truths.values() for k, v in found[g].items()}, data, rng)
             for g in range(groups)
         ]
-        own = [{place: compiled(part, d) for place, part in tied.items()} for d in group_data]
+        own = [{place: compile_part(part, d) for place, part in tied.items()} for d in group_data]
         drawn = [dict(zip(of, sampler([*of.values()], rng), strict=True)) for of in own]
-        others = {p: [find_sites(own[g][p], drawn[g][p]) for g in range(1, groups)] for p in parts}
-        weights, told = tell(own[0], others)
+        others = {
+            p: [approximate_likelihoods(own[g][p], drawn[g][p]) for g in range(1, groups)] for p in parts
+        }
+        weights, told = borrow(own[0], others)
         spread = weigh_spreads([weigh(own[0][place], others[place])[0] for place in parts])
         rank = spread[:at].sum() + rng.random() * spread[at]
         for place, found in truths.items():
             laws = {
                 name: type(law)(law.prepared, law.data, told[place][name])
-                for name, law in own[0][place].laws.items()
+                for name, law in own[0][place].models.items()
             }
-            taught = OneOf(laws, weights[place])
+            taught = ModelAverage(laws, weights[place])
             quantity, size = WATCHED[place]
             bin_of = int(np.argmin(np.abs(data["size"] - size)))
             ranks = {}
             fits = ((own[0][place], drawn[0][place]), (taught, sampler([taught], rng)[0]))
             for way, (part, draws) in zip(WAYS, fits, strict=True):
-                values = weighed(place, part, draws, rng).by_size[quantity][..., bin_of]
+                values = mix_draws(place, part, draws, rng).by_size[quantity][..., bin_of]
                 ranks[way] = (values < found[0][quantity][bin_of]).mean()
             rows.append({"part": place, **ranks, "spread": rank})
     return pd.DataFrame(rows)

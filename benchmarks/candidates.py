@@ -15,7 +15,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from erbayes import datasets
-from erbayes.labels import Drawn, Records, by_text, draw
+from erbayes.labels import RecordDraws, Records, by_text, draw
 from erbayes.study.populations import Zeta, customers
 
 
@@ -33,7 +33,9 @@ def matched(table: pd.DataFrame, rules: list[list[str]]) -> pd.Series:
     return pd.Series(connected_components(graph, directed=False)[1][: len(table)], table.index)
 
 
-def report(name: str, table: pd.DataFrame, prediction: pd.Series, true: pd.Series, drawn: Drawn) -> None:
+def report(
+    name: str, table: pd.DataFrame, prediction: pd.Series, true: pd.Series, drawn: RecordDraws
+) -> None:
     """Print the shares for one table."""
     start = process_time()
     found = by_text(drawn, table.rename_axis("record").reset_index())
@@ -85,7 +87,7 @@ def main() -> None:
         chance = prediction.index.to_series().isin(true.index)  # draws among the labelled mentions
         drawn = draw(prediction[chance.to_numpy()], Records(), n=500, seed=1)
         members = prediction[prediction.isin(drawn.table["cluster"])].rename("cluster").rename_axis("record")
-        drawn = Drawn.from_json(drawn.to_json(), drawn.table, members.reset_index())
+        drawn = RecordDraws.from_json(drawn.to_json(), drawn.table, members.reset_index())
         report(f"PatentsView {date}", mentions.loc[prediction.index], prediction, true, drawn)
 
 

@@ -12,10 +12,13 @@ import pyarrow.parquet as pq
 
 from erbayes import metrics as m
 from erbayes.labels import Records
-from erbayes.study import Entities
+from erbayes.study import UniformEntities
 
 PR = (m.pairwise_precision, m.pairwise_recall)
-PLANS: dict[str, Records | Entities] = {"uniform records": Records(), "uniform clusters": Entities()}
+PLANS: dict[str, Records | UniformEntities] = {
+    "uniform records": Records(),
+    "uniform clusters": UniformEntities(),
+}
 RELEASES = ("20170808", "20171226", "20190820", "20201229")
 """Releases of PatentsView whose truth is that of 2022-06-30."""
 

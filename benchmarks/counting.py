@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from statistics import median
 from time import process_time
 
@@ -31,8 +32,12 @@ def main() -> None:
     labels = eb.Clustering.of(pd.Series(entity[drawn], records[drawn]))
     factorised = process_time() - start
 
+    # a copy of the prediction has not counted the sizes of its clusters yet
     rounds = [
-        (seconds(lambda: np.bincount(prediction.codes)), seconds(lambda: eb.measure(prediction, labels)))
+        (
+            seconds(lambda: np.bincount(prediction.codes)),
+            seconds(lambda: eb.measure(replace(prediction), labels)),
+        )
         for _ in range(ROUNDS)
     ]
     bincount, ours = map(median, zip(*rounds, strict=True))

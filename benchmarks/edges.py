@@ -316,7 +316,7 @@ def cover_topped_up(samples: int) -> pd.DataFrame:
             draws = [pd.Index(truth[rng.choice(part, n)]) for part, n in ((before, 200), (after, 50))]
             fresh = pd.Index(truth[rng.choice(truth.index, 200)])
             labels = truth[truth.isin(np.concatenate(draws))]
-            parts = eb.topped_up(labels, (before, draws[0]), (truth.index, draws[1]))
+            parts = eb.top_up(labels, (before, draws[0]), (truth.index, draws[1]))
             some = truth[truth.isin(fresh)]
             for what, shown, design in (
                 ("200 + 50", labels, parts),

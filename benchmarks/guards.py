@@ -38,6 +38,7 @@ import erbayes as eb
 from erbayes import metrics as m
 from erbayes.auxiliary import correction, reference
 from erbayes.auxiliary.estimates import AssistedEstimates
+from erbayes.engine import control_variate
 from erbayes.study import draw_samples
 
 METRICS = (m.pairwise_precision, m.pairwise_recall, m.b3_precision, m.b3_recall, m.cluster_recall)
@@ -59,19 +60,19 @@ def take_neither(self: reference.Reference, right: float) -> float:
 
 GUARDS: dict[str, list[tuple[Any, str, Callable[..., Any]]]] = {
     "pseudo-draws move no further than a draw without help": [
-        (correction.Linearised, "typical", lambda self, j: np.inf)
+        (control_variate, "_limit_pseudo_draws", lambda moves, d: moves)
     ],
     "pseudo-draws weigh more than 1/n if small entities are drawn rarely": [
-        (correction.Linearised, "share_of_average", lambda self, j: 0.0)
+        (correction.Linearised, "_share_of_average", lambda self: np.zeros(len(self.metrics)))
     ],
     "an end further away, by third moments": [
-        (correction, "_compute_skew", lambda left, moves: np.zeros_like(moves))
+        (control_variate, "_compute_skew", lambda left, pseudo: np.zeros_like(pseudo))
     ],
     "parts of a predicted giant are out of reach": [
-        (reference, "mark_possible_parts", lambda units, whole, mine, limit: np.zeros(len(whole), bool))
+        (reference, "mark_possible_parts", lambda units, clusters, mine, limit: np.zeros(len(clusters), bool))
     ],
     "the cluster that matters most is out of reach": [
-        (reference.FullCount, "order_by_influence", lambda self, metric, columns: np.zeros(0, np.int64))
+        (reference.FullCount, "order_by_influence", lambda self, totals: np.zeros(0, np.int64))
     ],
     "the place that matters most is halfway": [(reference.Reference, "likely", take_neither)],
 }
@@ -163,7 +164,7 @@ def run(case: Case, variants: dict[str, list[str]], samples: int, seed: int) -> 
             found = estimate_without(off, counted, drawn)
             ends = np.array([estimates.interval(LEVEL) for estimates in found])
             held, score = judge(ends, true)
-            helped = np.mean([estimates.weights.any(axis=1) for estimates in found], axis=0)
+            helped = np.mean([estimates.weights > 0 for estimates in found], axis=0)
             figures = {"held": held, "score": score / base, "helped": helped}
             rows.append(pd.DataFrame({**cell, "off": name, **figures}))
     return pd.concat(rows, ignore_index=True)

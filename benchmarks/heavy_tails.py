@@ -416,9 +416,9 @@ def alarmed(people: dict[str, sim.Population], sizes: Sequence[int], samples: in
                     "recall": truth,
                     "covered": float(row.posterior_lower <= truth <= row.posterior_upper),
                     "alarm": float(bool(fit.alarms)),
-                    "range holds": float(row.law_lower <= truth <= row.law_upper),
-                    "range from": row.law_lower,
-                    "range to": row.law_upper,
+                    "range holds": float(row.model_lower <= truth <= row.model_upper),
+                    "range from": row.model_lower,
+                    "range to": row.model_upper,
                 }
             )
     return pd.DataFrame(rows).groupby(["plan", "population", "n"], sort=False).mean().reset_index()

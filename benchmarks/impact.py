@@ -19,7 +19,7 @@ import pandas as pd
 
 import erbayes as eb
 from erbayes import datasets
-from erbayes.analysis.impact import Known, estimate_impact
+from erbayes.analysis.impact import FittedStatistics, estimate_impact
 from erbayes.engine.fitted import taylor
 from erbayes.engine.known_clusters import ClosedForm
 from erbayes.metrics import chosen
@@ -148,7 +148,7 @@ def study(draws, unrelated, sizes=(200, 400)):
         table = pd.DataFrame({"record": records, "x": x, "y": y})
         attributes = Attributes.of(table, features_of(FEATURES), None, records)
         featured = Featured.of(units, prediction, labels, attributes)
-        known = Known.of(featured, statistics("for" in name))
+        known = FittedStatistics.of(featured, statistics("for" in name))
         true = np.concatenate([s.value(featured.entities, np.ones(len(units))) for s in known.statistics])
         of_record = labels.codes
         for n in sizes:

@@ -68,7 +68,7 @@ BOOTSTRAPS = {
 }
 
 
-def simulated(laws: dict[str, tuple[sim.SizeLaw, sim.Mechanism]], seed: int) -> dict[str, sim.Population]:
+def simulated(laws: dict[str, tuple[sim.EntitySizes, sim.Mechanism]], seed: int) -> dict[str, sim.Population]:
     rng = np.random.default_rng(seed)
     return {name: sim.simulate(law, errors, 50_000, rng) for name, (law, errors) in laws.items()}
 

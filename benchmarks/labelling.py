@@ -20,10 +20,10 @@ from erbayes.engine import Engine, Taylor
 from erbayes.labels import Annotator, KeptRecords, MissedPieces, Records
 from erbayes.labels.annotators.error_models import mislabel
 from erbayes.metrics import Draws, Metric, Normal, pairwise_precision, pairwise_recall
-from erbayes.study import Entities, study
+from erbayes.study import UniformEntities, study
 
 METRICS = (pairwise_precision, pairwise_recall)
-PLANS: dict[str, Records | Entities] = {"records": Records(), "clusters": Entities()}
+PLANS: dict[str, Records | UniformEntities] = {"records": Records(), "clusters": UniformEntities()}
 RATES = ((0.3, 0.0), (0.0, 0.3), (0.2, 0.2))
 SIZES = sim.LogNormal(1.98, 0.8)
 ERRORS: dict[str, sim.Mechanism] = {

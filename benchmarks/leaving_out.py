@@ -24,7 +24,7 @@ from heavy_tails import populations
 from scipy.special import logsumexp
 
 from erbayes import bayes
-from erbayes.bayes.evidence import Entities
+from erbayes.bayes.data import SampledEntities
 from erbayes.bayes.tree import factors
 from erbayes.design.sample import Sample
 from erbayes.study import draw_samples
@@ -45,13 +45,12 @@ def refitted(fit: bayes.Fit, unit: int, rng: int) -> float:
     rest = bayes.fast(without(fit.sample, unit), draws=DRAWS, rng=rng)
     all_entities, at = fit.evidence.entities, slice(unit, unit + 1)
     size = all_entities.size[at]
-    one = Entities(
+    one = SampledEntities(
         size,
         all_entities.links[at],
         all_entities.foreign[at],
         all_entities.draws[at],
         rest.evidence.grid.bin(size),
-        all_entities.matched[at],
     )
     by_factor = factors(one, rest.evidence.data, rest.by_size).values()
     terms = [factor.log_density().sum(axis=-1) for factor in by_factor]

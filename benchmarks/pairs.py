@@ -18,7 +18,7 @@ from scipy.stats import beta, norm
 import erbayes as eb
 from erbayes.analysis.pairs.drawing import _allocate
 from erbayes.analysis.pairs.judged import FEWEST_RIGHT
-from erbayes.analysis.pairs.limits import Strata, estimate_precision, estimate_recall
+from erbayes.analysis.pairs.limits import PairStrata, estimate_precision, estimate_recall
 from erbayes.metrics.columns import PREDICTED_LINKS
 from erbayes.units.edges import Edges, sweep
 
@@ -66,7 +66,7 @@ def list_cells() -> Iterator[tuple[str, list[float], list[float]]]:
         yield f"random {i + 1}", list(10 ** rng.uniform(2, 8, 8)), list(np.sort(rng.beta(0.3, 0.3, 8))[::-1])
 
 
-def interval_of_one_size(strata: Strata, recall: bool) -> tuple[float, float]:
+def interval_of_one_size(strata: PairStrata, recall: bool) -> tuple[float, float]:
     """Return the interval of Korn and Graubard from one effective sample size of all strata."""
     n = strata.labelled.sum()
     found = (estimate_recall if recall else estimate_precision)(strata, 0.95)
@@ -93,7 +93,7 @@ def cover(samples: int) -> None:
             for y in np.stack(
                 [rng.hypergeometric(a, m - a, k, samples) for a, m, k in zip(true, M, n, strict=True)], 1
             ):
-                strata = Strata(M.astype(float), n.astype(float), y.astype(float), above)
+                strata = PairStrata(M.astype(float), n.astype(float), y.astype(float), above)
                 kinds = [("P", P, estimate_precision)]
                 if y.sum() >= FEWEST_RIGHT:
                     told += 1
@@ -135,7 +135,7 @@ def combine(name: str, records: int, pairs: int, samples: int) -> pd.DataFrame:
     for seed in range(samples):
         labels, design = population.draw(records, rng)
         found = eb.thresholds(edges, labels, design, metric, at=[at]).joint
-        drawn = eb.pairs.draw(edges, pairs, threshold=at, seed=seed)
+        drawn = eb.pairs.draw_pairs(edges, pairs, threshold=at, seed=seed)
         same = population.truth[drawn.left] == population.truth[drawn.right]
         by_pairs = eb.pairs.estimate(edges, drawn.assign(same=same)).table([at]).iloc[0]
         V = np.maximum([found.sd[0], by_pairs.se], 0.5 / max(records, pairs)) ** 2
@@ -166,7 +166,7 @@ def measure_speed() -> None:
         before = time.process_time()
         *_, last = sweep(edges, floors, np.arange(N))
         middle = time.process_time()
-        drawn = eb.pairs.draw(edges, 1000, bands=floors, seed=seed)
+        drawn = eb.pairs.draw_pairs(edges, 1000, bands=floors, seed=seed)
         swept, whole = middle - before, time.process_time() - middle
         ratios.append((whole - swept) / swept)
         pairs = last.known.total(PREDICTED_LINKS)

@@ -120,7 +120,7 @@ def draw(found: Study, file: str, metric: m.Metric, estimators: Sequence[str]) -
     runs = found.runs[found.runs.estimator.isin(estimators)]
     figure, panels = pyplot.subplots(1, len(RATES), figsize=(10, 3), sharey=True, layout="constrained")
     for panel, (name, own) in zip(panels, runs.groupby("population", sort=False), strict=True):
-        plots.estimates(Study(own, found.level), metric.name, panel)
+        plots.draw_estimates(Study(own, found.level), metric.name, panel)
         figure.supxlabel(panel.get_xlabel(), fontsize="medium")
         panel.set_xlabel(f"rate {name}")
         if panel is not panels[1]:

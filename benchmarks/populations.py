@@ -40,22 +40,21 @@ from erbayes.study.populations.errors import (
     Mechanism,
     count_sizes,
     draw_clusters,
-    need_share,
     number_compactly,
 )
-from erbayes.study.populations.sizes import SizeLaw, draw_from
+from erbayes.study.populations.sizes import EntitySizes, draw_from
 from erbayes.units import Units
 
 __all__ = [
     "Chain",
     "Empirical",
+    "EntitySizes",
     "LogNormal",
     "Mechanism",
     "Merges",
     "Misattribution",
     "Population",
     "RareErrors",
-    "SizeLaw",
     "Splits",
     "Zeta",
     "customers",
@@ -165,7 +164,7 @@ class Homonyms:
     def __post_init__(self) -> None:
         whole(self.lumps, "lumps of Homonyms", 0)
         whole(self.size, "size of Homonyms", 2)
-        need_share(self.share, "share of Homonyms")
+        number(self.share, "share of Homonyms", lambda x: 0 <= x <= 1, "lie in [0, 1]")
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
         """Predicted cluster of each record, (N,)."""
@@ -295,7 +294,7 @@ def components(records: int, first: IntArray, second: IntArray) -> IntArray:
     return np.asarray(connected_components(graph, directed=False)[1])
 
 
-def matched(law: SizeLaw, records: int, seed: int, *rules: tuple[str, ...]) -> Population:
+def matched(law: EntitySizes, records: int, seed: int, *rules: tuple[str, ...]) -> Population:
     """Customers, linked if they agree on all columns of one rule, where none of them is missing."""
     table = customers(law, records, seed)
     first, second = [], []
@@ -340,7 +339,7 @@ def by_name(truth: str, years: int | None = None) -> Population:
 
 
 def of_codes(
-    law: SizeLaw, errors: Mechanism, records: int, rng: np.random.Generator
+    law: EntitySizes, errors: Mechanism, records: int, rng: np.random.Generator
 ) -> tuple[IntArray, IntArray]:
     """Return the true and the predicted cluster of each record, (records,) each."""
     truth = population(law, records, rng).to_numpy()
@@ -363,6 +362,6 @@ def positions(
     if isinstance(design, UniformClusters):
         weight = np.ones(len(units))
     else:
-        weight = units.size if isinstance(design, UniformRecords) else design.chances(units)
+        weight = units.size if isinstance(design, UniformRecords) else design.selection_probabilities(units)
     ends = np.cumsum(weight / weight.sum())
     return np.minimum(np.searchsorted(ends, rng.random(shape), side="right"), len(units) - 1)

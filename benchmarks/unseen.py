@@ -94,7 +94,7 @@ def draw_mixture(old: Units, n: int, rng: np.random.Generator) -> Drawn:
     column = Mixture(0.3).column(old.known)
     at = sim.positions(old, eb.design.ByPredictedSize(column), (1, n), rng)[0]
     design = eb.design.ByPredictedSize(column, old.ids[at], old.known)
-    return at, lambda taken: eb.design.KeptWeights(design, taken)
+    return at, lambda taken: eb.design.FrozenWeights(design, taken)
 
 
 def draw_strata(old: Units, n: int, rng: np.random.Generator) -> Drawn:

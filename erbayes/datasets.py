@@ -18,7 +18,7 @@ from ._internal.errors import DataError, head
 
 REMEDY = "pip install 'erbayes[datasets]'"
 RELEASE = "disamb_inventor_id_"
-"""What stands before the date in the name of a column of PatentsView's predictions."""
+"""Beginning of the names of columns of PatentsView's predictions, before the date."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +28,7 @@ class People:
     Attributes
     ----------
     prediction : Series, (10,000,)
-        Predicted cluster of each record. The index holds the records.
+        Predicted cluster of each record, which is in the index.
     labels : Series, (932,)
         Person of each labelled record. Every record of each sampled person is labelled.
     drawn : Index, (200,)
@@ -61,7 +61,7 @@ class People:
 def people() -> People:
     """Return a synthetic case whose truth is known: 10,000 records of persons in predicted clusters.
 
-    The matcher moved 2 % of the records to other persons, merged 8 % of the persons with others, and split
+    The matcher gave 2 % of the records to other persons, merged 8 % of the persons with others, and split
     12 % in two. 200 records were drawn uniformly with replacement. `benchmarks/people.py` made the file.
 
     The sample is the second that was tried. The interval of precision of the first missed the truth, as about

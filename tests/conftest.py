@@ -16,12 +16,25 @@ FIT_MODELS = (
     "erbayes/bayes/",
     "tests/test_arviz",
     "tests/test_bayes",
+    "tests/test_additions.py::TestDesign::test_has_a_size_model_or_is_refused",
+    "tests/test_additions.py::test_the_size_model_is_an_engine_too",
     "tests/test_columns.py::test_columns_of_the_size_model",
+    "tests/test_columns.py::test_every_table_is_listed",
+    "tests/test_engines.py::test_a_fitted_model_stands_beside_the_closed_form",
+    "tests/test_front_door.py::test_advice_",
     "tests/test_front_door.py::test_the_size_model_side_by_side_and_by_name",
+    "tests/test_plots.py::test_leakage",
+    "tests/test_plots.py::test_retention",
+    "tests/test_plots.py::test_sampled_sizes_are_weighted_by_the_design",
+    "tests/test_plots.py::test_size_distribution",
+    "tests/test_pool.py::test_a_fit_",
+    "tests/test_pool.py::test_the_engine_is_the_pool_of_the_fit_and_says_so",
+    "tests/test_pool.py::test_where_giants_are_unseen_the_interval_of_recall_spans_both",
     "tests/test_readme.py::test_the_last_line_sets_three_engines_side_by_side",
-    "tests/test_sensitivity.py::test_the_size_model_is_an_engine_like_any_other",
+    "tests/test_sensitivity.py::test_the_size_model_",
+    "tests/test_thresholds_curve.py::test_the_size_model_tells_the_probability_of_each_threshold_to_be_best",
 )
-"""How the names of tests that fit size models begin."""
+"""How the names of tests that load models begin; they have the mark `slow`."""
 READ_ALONE = ("kernel", "lowest")
 """The lowest versions come without PyMC, so that a file without that mark cannot even be imported there."""
 
@@ -37,7 +50,7 @@ def without_models(request):
     """A run without slow tests loads no PyMC, which takes six seconds of each process."""
     yield
     if "not slow" in request.config.option.markexpr:
-        assert "pymc" not in sys.modules, "a test that loads PyMC needs the mark `slow`"
+        assert "pymc" not in sys.modules, "a test that loads PyMC belongs to FIT_MODELS"
 
 
 def is_slow(path: Path) -> bool:
@@ -78,7 +91,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     first = {"models": 0, "Spark": 1}
     items.sort(key=lambda item: first.get(find_process(item.nodeid), len(first)))
     for item in items:
-        if item.path.is_relative_to(SLOW_DOCTESTS):
+        if find_process(item.nodeid) == "models":
             item.add_marker("slow")
 
 

@@ -23,14 +23,14 @@ from erbayes import metrics as m
 from erbayes.analysis import sensitivity
 from erbayes.analysis.planning import forecast
 from erbayes.auxiliary import two_phases
-from erbayes.cli.asked import Asked, KindName
 from erbayes.cli.designs import DesignName
+from erbayes.cli.metric_options import KindName, MetricOptions
 from erbayes.design import calibration, nonresponse
 from erbayes.labels import Poisson, Records
 from erbayes.metrics import intervals
 from erbayes.metrics.unseen import Unseen
 from erbayes.report import report
-from erbayes.study import Entities, draw_samples, study
+from erbayes.study import UniformEntities, draw_samples, study
 from erbayes.study import populations as sim
 
 bootstrap_room = import_module("erbayes.engine.replicates")
@@ -77,10 +77,10 @@ DESIGNS = {
     eb.design.Calibrated: eb.design.Calibrated(eb.UniformRecords()),
     eb.design.Responding: eb.design.Responding(eb.UniformRecords(), [True] * len(LABELLED) + [False]),
     eb.design.ByPredictedSize: eb.design.ByPredictedSize(ROOT),
-    eb.design.KeptWeights: eb.design.KeptWeights(eb.design.ByPredictedSize(ROOT), UNITS),
+    eb.design.FrozenWeights: eb.design.FrozenWeights(eb.design.ByPredictedSize(ROOT), UNITS),
     eb.design.PoissonRecords: eb.design.PoissonRecords(ROOT, 120),
     eb.design.SystematicRecords: eb.design.SystematicRecords(ROOT, LABELLED, [0.1] * len(LABELLED)),
-    eb.design.KnownChances: eb.design.KnownChances(dict.fromkeys(LABELLED, 0.002)),
+    eb.design.KnownSelection: eb.design.KnownSelection(dict.fromkeys(LABELLED, 0.002)),
     eb.design.KnownInclusion: eb.design.KnownInclusion(dict.fromkeys(LABELLED, 0.2)),
     eb.design.Pooled: eb.design.Pooled(
         [eb.UniformRecords(LABELLED[:40]), eb.design.ByPredictedSize(ROOT, LABELLED[40:])]
@@ -92,10 +92,10 @@ NOT_IN_THE_SHELL = {
     eb.design.Calibrated: "another design and functions of sizes",
     eb.design.Responding: "another design; a folder of draws has its unresolved ones",
     eb.design.ByPredictedSize: DRAWN,
-    eb.design.KeptWeights: "another design; --drawn-from makes it",
+    eb.design.FrozenWeights: "another design; --drawn-from makes it",
     eb.design.PoissonRecords: DRAWN,
     eb.design.SystematicRecords: DRAWN,
-    eb.design.KnownChances: "chances of units; use known-weights",
+    eb.design.KnownSelection: "chances of units; use known-weights",
     eb.design.KnownInclusion: DRAWN,
     eb.design.Pooled: DRAWN,
 }
@@ -103,7 +103,7 @@ PLANNED = {eb.UniformRecords, eb.UniformClusters, eb.design.BySize, eb.design.By
 WITH_MODEL = {eb.UniformRecords, eb.UniformClusters, eb.DistinctEntities, eb.design.BySize}
 STUDIED = {
     eb.UniformRecords: Records(),
-    eb.UniformClusters: Entities(),
+    eb.UniformClusters: UniformEntities(),
     eb.design.ByPredictedSize: sampling.RootSize(),
     eb.design.PoissonRecords: Poisson(sampling.RootSize()),
 }
@@ -115,29 +115,29 @@ NOT_STUDIED = {
     eb.Stratified: "strata belong to a population",
     eb.design.BySize: "no plan yet: a plan of your own draws it",
     eb.design.SystematicRecords: "draws need an order of all records",
-    eb.design.KeptWeights: "weights belong to a sample",
+    eb.design.FrozenWeights: "weights belong to a sample",
     eb.design.Responding: "responses belong to a sample",
-    eb.design.KnownChances: "chances belong to a sample",
+    eb.design.KnownSelection: "chances belong to a sample",
     eb.design.KnownInclusion: "probabilities belong to a sample",
     eb.design.Pooled: "no plan yet: a plan of your own draws it",
 }
 DRAWN_BY = {
     eb.UniformRecords: sampling.Records(),
-    eb.design.KeptWeights: "another design",
+    eb.design.FrozenWeights: "another design",
     eb.UniformClusters: sampling.PredictedClusters(),
     eb.design.ByPredictedSize: sampling.RootSize(),
     eb.design.PoissonRecords: sampling.Poisson(sampling.RootSize()),
     eb.design.SystematicRecords: sampling.Systematic(),
-    eb.WeightedRecords: sampling.GivenChances(),
+    eb.WeightedRecords: sampling.GivenProbabilities(),
     eb.design.KnownInclusion: sampling.PredictedClusters(sampling.Records()),
     eb.design.Pooled: sampling.Strata((1, 3)),
-    eb.design.KnownChances: "a part of Pooled under Strata()",
+    eb.design.KnownSelection: "a part of Pooled under Strata()",
     eb.DistinctEntities: "a form of labels, not of draws",
     eb.KnownWeights: "draws made elsewhere",
     eb.design.BySize: "draws of entities, which a prediction does not hold",
     eb.Stratified: "draws of entities, which a prediction does not hold",
     eb.design.Calibrated: "another design",
-    eb.design.Responding: "another design, by Drawn.design(labels, unresolved=...)",
+    eb.design.Responding: "another design, by RecordDraws.design(labels, unresolved=...)",
 }
 RESAMPLED = set(DESIGNS) - {
     eb.DistinctEntities,
@@ -235,7 +235,7 @@ class TestDesign:
         assert all(isinstance(sentence, str) for sentence in eb.alarms(sampled(cls), PR))
 
     def test_has_a_size_model_or_is_refused(self, cls):
-        evidence = pytest.importorskip("erbayes.bayes.evidence").Evidence
+        evidence = pytest.importorskip("erbayes.bayes.data").Evidence
         if cls in WITH_MODEL:
             assert evidence.of(sampled(cls)).entities.size.sum() > 0
         else:
@@ -249,9 +249,7 @@ OTHER = pd.Series(sim.Misattribution(0.05).apply(TRUTH.to_numpy(), np.random.def
 ENGINES = {
     engine.named.Advised: engine.named.Advised(),
     engine.known_clusters.ClosedForm: engine.known_clusters.ClosedForm(),
-    eb.auxiliary.Assisted: eb.auxiliary.Assisted.of(
-        {"a": PREDICTION, "b": TRUTH}, TRUTH, by={"other": OTHER}
-    ),
+    eb.auxiliary.Assisted: eb.auxiliary.Assisted.of({"a": PREDICTION, "b": TRUTH}, TRUTH, by=OTHER),
     engine.Taylor: engine.Taylor(),
     engine.Jackknife: engine.Jackknife(),
     engine.Resampled: engine.Resampled(replicates=40),
@@ -447,7 +445,7 @@ class TestKind:
 
     def test_is_taken_by_pictures_reports_and_studies(self, kind):
         found = next(found for found in RESULTS.values() if kind.suits(found))
-        ax = plots.forest(found, kinds=[kind], ax=Figure().subplots())
+        ax = plots.draw_forest(found, kinds=[kind], ax=Figure().subplots())
         drawn = np.array([path.vertices[:, 0] for path in ax.collections[0].get_paths()])
         np.testing.assert_allclose(drawn, found.interval(0.95, kind))
         ones = {"Normal": engine.Taylor(), "Bootstrap": engine.Resampled(replicates=60)}
@@ -475,7 +473,9 @@ class TestKind:
         assert name in page("intervals.md") and name in page("guide/api.md")
 
     def test_has_a_value_of_the_option_or_needs_draws(self, kind):
-        in_shell = type(kind) in {type(Asked.kind.fget(SimpleNamespace(interval=name))) for name in KindName}
+        in_shell = type(kind) in {
+            type(MetricOptions.kind.fget(SimpleNamespace(interval=name))) for name in KindName
+        }
         assert in_shell == kind.suits(RESULTS["Normal"])
 
 

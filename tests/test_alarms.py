@@ -3,6 +3,7 @@
 import copy
 import itertools
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -14,8 +15,8 @@ import erbayes as eb
 from erbayes import metrics as m
 from erbayes._internal.errors import Grade, Remedy, Sentence, grade_of
 from erbayes.cli import app
-from erbayes.cli.options import REMEDIES
-from erbayes.design.calibration import links_expected_beyond
+from erbayes.cli.remedies import REMEDIES
+from erbayes.design.calibration import expect_unreached_links
 from erbayes.metrics.columns import PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS
 from erbayes.units.units import KnownTotals
 
@@ -189,6 +190,7 @@ def test_labels_that_make_numbers_wrong_are_faults():
 def test_every_remedy_has_words_of_the_shell_without_python():
     for remedy in Remedy:
         assert not any(word in REMEDIES[remedy] for word in ("draws=", "()", "sampling.", "DistinctEntities"))
+        assert not re.search(r"(?<!span)=|Missing\.|\.\.\.", REMEDIES[remedy])
 
 
 def test_the_shell_prints_grades_and_its_own_words(tmp_path, monkeypatch):
@@ -225,13 +227,13 @@ def test_links_that_no_draw_is_expected_to_reach(chance, weigh, n):
         reached = max(clusters[i] for i in drawn)
         beyond = sum(x for s, x in zip(clusters, links, strict=True) if s > reached)
         expected += np.prod(p[list(drawn)]) * beyond / sum(links)
-    assert links_expected_beyond(KNOWN, chance, n) == pytest.approx(expected, rel=1e-12)
+    assert expect_unreached_links(KNOWN, chance, n) == pytest.approx(expected, rel=1e-12)
     backwards = KnownTotals(KNOWN.size[::-1], KNOWN.count[::-1])
-    assert links_expected_beyond(backwards, chance, n) == pytest.approx(expected, rel=1e-12)
+    assert expect_unreached_links(backwards, chance, n) == pytest.approx(expected, rel=1e-12)
 
 
 def test_no_link_is_out_of_reach_of_a_prediction_without_links():
-    assert links_expected_beyond(KnownTotals(np.ones(1), np.full(1, 9.0)), RECORDS, 2) == 0.0
+    assert expect_unreached_links(KnownTotals(np.ones(1), np.full(1, 9.0)), RECORDS, 2) == 0.0
 
 
 @pytest.mark.parametrize(("giant", "said"), [(14, False), (15, True)])

@@ -19,10 +19,10 @@ from test_bayes import PRED, TRUE, clusters, curve_by_hand, rng, world
 import erbayes as eb
 from erbayes import bayes, plots
 from erbayes import metrics as m
-from erbayes.bayes.evidence import Evidence
-from erbayes.bayes.laws import laws
+from erbayes.bayes.compiled import CompiledPart, draw_from_prior, own_model
+from erbayes.bayes.data import Evidence
 from erbayes.bayes.model import Sizes
-from erbayes.bayes.parts import CompiledPart, drawn_from_prior, own_model
+from erbayes.bayes.model_average import as_average
 from erbayes.bayes.totals import EXPECTED
 from erbayes.bayes.tree import Category, Event, Share, categorical, factors
 from erbayes.metrics import PER_RECORD, UNIT, Metric
@@ -122,13 +122,15 @@ def test_statistics_of_nuts(slow):
 
 def test_convergence_of_each_law(slow, fit):
     table = slow.convergence()
-    assert table.index.names == ["part", "law"]
+    assert table.index.names == ["part", "model"]
     assert table.groupby("part").probability.sum().to_numpy() == pytest.approx(1)
     for (place, law), row in table.iterrows():
         thetas = slow.parts[place][law].thetas
         r_hat = [az.rhat(thetas[..., i]) for i in range(thetas.shape[-1])]
         assert row.r_hat == pytest.approx(max(r_hat), rel=1e-6)
-        names = CompiledPart.of(laws(slow.model.tied[place]).laws[law], slow.evidence.data).coordinates
+        names = CompiledPart.of(
+            as_average(slow.model.tied[place]).models[law], slow.evidence.data
+        ).coordinates
         assert row.worst == names[int(np.argmax(r_hat))]
         ess = [az.ess(thetas[..., i], method="bulk") for i in range(thetas.shape[-1])]
         assert row.effective == pytest.approx(min(ess), rel=1e-6)
@@ -296,7 +298,7 @@ def test_log_likelihood_of_each_entity(fit):
 
 def test_leave_one_out_tells_priors_of_leakage_apart(fit):
     """Stray pieces drawn to large clusters, e³ times as much for each doubling: not what the sample shows."""
-    leakage = bayes.Leakage(tilt=bayes.Slope(3.0, 0.05), tilt_amplitude=0.01)
+    leakage = bayes.Leakage(tilt=bayes.StudentTPrior(3.0, 0.05), tilt_amplitude=0.01)
     absurd = bayes.fast(fit.sample, bayes.SizeModel(leakage=leakage), rng=rng())
     compared = az.compare({"default": fit.tree, "absurd": absurd.tree}, round_to="none")
     assert list(compared.index) == ["default", "absurd"]
@@ -417,7 +419,7 @@ def test_predictions(checks, fit):
 def test_draws_of_the_prior(fit):
     """Against PyMC's own draws from the same model."""
     for part in (*fit.model.tied.values(), Sizes(BodyAndTail())):
-        found = drawn_from_prior(part, fit.evidence.data, 400, rng())
+        found = draw_from_prior(part, fit.evidence.data, 400, rng())
         model, by_size = own_model(part, fit.evidence.data)
         names = [k for k in by_size if k in found.by_size]
         wanted = dict(
@@ -432,7 +434,7 @@ def test_draws_of_the_prior(fit):
             for x, y in zip(a.T, b.T, strict=True):
                 assert stats.ks_2samp(x, y).pvalue > 1e-4, name
         assert {v.name for v in model.free_RVs} == set(found.parameters)
-    often = drawn_from_prior(bayes.Retention(unbroken=0.4), fit.evidence.data, 500, rng())
+    often = draw_from_prior(bayes.Retention(unbroken=0.4), fit.evidence.data, 500, rng())
     assert often.parameters["unbroken"].mean() == pytest.approx(0.4, abs=0.08)
     assert ((often.by_size["kept"] == 1).all(axis=-1) == (often.parameters["unbroken"] == 1)).all()
 
@@ -444,18 +446,18 @@ def test_nothing_shown_is_no_variable():
     assert np.isfinite(az.loo(whole.tree).elpd)
     assert "unbroken" in whole.tree["posterior"], "no entity is broken: it may be that none is"
     tree = whole.predictive(draws=50, rng=rng())
-    assert plots.predicted_retention(tree, ax=Figure().subplots()).lines[-1].get_ydata().max() == 0
+    assert plots.draw_predicted_retention(tree, ax=Figure().subplots()).lines[-1].get_ydata().max() == 0
 
 
 def test_pictures_of_predictions(checks, fit):
-    ax = plots.predicted_sizes(checks, ax=Figure().subplots())
+    ax = plots.draw_predicted_sizes(checks, ax=Figure().subplots())
     sampled = ax.lines[-1].get_ydata()
     wanted = [(fit.sample.units.size >= lower).sum() for lower in fit.evidence.grid.lower]
     np.testing.assert_array_equal(np.nan_to_num(sampled), wanted)
     drawn = checks["posterior_predictive"]["size"].to_numpy()
     middle = [np.median((drawn >= s).sum(axis=-1)) for s in fit.evidence.grid.lower]
     np.testing.assert_array_equal(ax.lines[-2].get_ydata(), middle)
-    ax = plots.predicted_retention(checks, ax=Figure().subplots())
+    ax = plots.draw_predicted_retention(checks, ax=Figure().subplots())
     sizes, e = fit.sample.units.size, fit.evidence.entities
     share = [e.broken[(sizes >= 2**d) & (sizes < 2 ** (d + 1))].mean() for d in ax.get_xticks()]
     np.testing.assert_allclose(ax.lines[-1].get_ydata(), share)

@@ -108,7 +108,7 @@ DOORS = {
     "forecast": lambda x: planning.forecast(SAMPLE, x, {"r": DESIGN}).smallest(0.1).to_csv(),
     "report": lambda x: report.report(SAMPLE, x, engines={"closed form": engines.Taylor()}),
     "side by side": lambda x: engines.side_by_side({"Taylor": eb.engine.taylor(SAMPLE, x)}, x).table().to_csv(),
-    "plot side by side": lambda x: [t.get_text() for t in plots.side_by_side(
+    "plot side by side": lambda x: [t.get_text() for t in plots.draw_side_by_side(
         engines.side_by_side({"Taylor": eb.engine.taylor(SAMPLE)}), x, ax=Figure().subplots()).get_yticklabels()],
     "grid": lambda x: sensitivity.grid(SAMPLE, [0.1], [0.1], x, rng=1, progress=False).estimate,
     "tipping": lambda x: sensitivity.tipping(SAMPLE, x, 0.4, rng=1).u,

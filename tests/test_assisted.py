@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import oracle
@@ -20,14 +21,16 @@ from erbayes import columns as u
 from erbayes import engine, plots
 from erbayes import metrics as m
 from erbayes._internal import digits
-from erbayes.auxiliary.correction import Linearised, fit_weights
+from erbayes.auxiliary.correction import Linearised
 from erbayes.auxiliary.reference import Reference, find_reached
-from erbayes.auxiliary.second import Changes
+from erbayes.auxiliary.second import ChangedShare
+from erbayes.design.variance import StratifiedDraws
+from erbayes.engine.control_variate import ControlVariate, Effects
 from erbayes.engine.fitted import fit_sample
 from erbayes.labels import Records
 from erbayes.metrics.unseen import Unseen
 from erbayes.report import report
-from erbayes.study import Entities, study
+from erbayes.study import UniformEntities, study
 from erbayes.study import populations as sim
 
 pytestmark = pytest.mark.slow
@@ -199,10 +202,10 @@ def test_a_giant_in_parts_is_out_of_reach(parts, pieces, records, reached):
     counted = second(by, prediction, labels)
     reference = counted.reference(m.b3_precision, counted.position(eb.measure(prediction, labels)))
     if not reached:
-        assert 90 <= reference.out_of_reach * sum(sizes) < 94
+        assert 90 <= reference.unreached_share * sum(sizes) < 94
         assert reference.range[0] == counted.value(m.b3_precision) < 0.95 < reference.range[1]
     else:
-        assert reference.out_of_reach < 46 / sum(sizes)
+        assert reference.unreached_share < 46 / sum(sizes)
 
 
 @pytest.mark.parametrize(("records", "reached"), [(1, False), (2, True)])
@@ -218,7 +221,9 @@ def test_a_stray_record_does_not_reach_a_giant(records, reached):
     reference = counted.reference(m.pairwise_recall, counted.position(eb.measure(prediction, labels)))
     right = sim.Population.of(prediction, truth).value(m.pairwise_recall)
     assert (
-        (reference.out_of_reach > 0.5) == (reference.range[0] < right < reference.range[1]) == (not reached)
+        (reference.unreached_share > 0.5)
+        == (reference.range[0] < right < reference.range[1])
+        == (not reached)
     )
 
 
@@ -231,7 +236,7 @@ def test_a_stray_record_in_a_giant_puts_no_other_giant_in_reach():
     counted = second(by, prediction, labels)
     reference = counted.reference(m.b3_recall, counted.position(eb.measure(prediction, labels)))
     least = (91 + 80 + 70) / sum(sizes)
-    assert least <= reference.out_of_reach <= least + 3 / sum(sizes)
+    assert least <= reference.unreached_share <= least + 3 / sum(sizes)
 
 
 def test_a_unit_reaches_clusters_with_which_it_shares_most_records_of_one_of_both():
@@ -273,7 +278,7 @@ def test_a_reached_cluster_must_be_as_large():
             counted.reference(m.b3_recall, position).values[[0, 2]], expected, rtol=1e-12
         )
         size, out = pd.Series(sizes), [*beyond, *left[:1]]
-        assert counted.reference(m.b3_recall, position).out_of_reach == size[out].sum() / size.sum()
+        assert counted.reference(m.b3_recall, position).unreached_share == size[out].sum() / size.sum()
 
 
 def census_of_two(prediction, by):
@@ -332,7 +337,7 @@ def test_rare_errors_of_the_second_clustering_are_held():
     people = sim.Population(prediction, truth)
     engines = {"assisted": eb.auxiliary.Assisted(eb.auxiliary.Second.of(prediction, truth, by))}
     runs = study(
-        {"p": people}, {"plan": Entities()}, [400], engines, m.cluster_recall, repetitions=150, seed=2,
+        {"p": people}, {"plan": UniformEntities()}, [400], engines, m.cluster_recall, repetitions=150, seed=2,
     ).runs  # fmt: skip
     high, low = (runs.lower > runs.truth).mean(), (runs.upper < runs.truth).mean()
     assert high <= 0.05 and low <= 0.05
@@ -348,7 +353,7 @@ def test_a_hidden_merge_of_two_giants_stays_inside_the_interval():
     true = sim.Population(prediction, truth).value(m.pairwise_recall)
     engine = eb.auxiliary.Assisted(second(joined(truth), prediction, labels))
     found = engine(sample, [m.pairwise_recall])
-    assert found.weights[0, 0] > 0.9 and found.out_of_reach[0] > 0.9
+    assert found.weights[0] > 0.9 and found.unreached_share[0] > 0.9
     low, high = found.interval()[0]
     assert low < true < high
     whole = second(joined(truth), prediction, labels).value(m.pairwise_recall)
@@ -356,10 +361,10 @@ def test_a_hidden_merge_of_two_giants_stays_inside_the_interval():
         "what it says of the giants is not believed as it is"
     )
     *_, alarm = found.alarms(sample, [m.pairwise_recall])
-    assert alarm.startswith("Up to 97% of the second clustering is out of reach for pairwise-recall")
+    assert alarm.startswith("Up to 97% of the second clustering is unreached for pairwise-recall")
     assert alarm in found.doubts
     assert f"assisted: {alarm}" in report(sample, [m.pairwise_recall], engines={"assisted": engine})
-    with pytest.warns(eb.Alarm, match="out of reach"):
+    with pytest.warns(eb.Alarm, match="unreached"):
         eb.assisted(prediction, labels, design, [m.pairwise_recall], by=joined(truth))
 
 
@@ -373,21 +378,22 @@ def copied(labels=LABELS):
 def test_a_second_clustering_that_was_made_with_the_labels_is_doubted():
     found = helped(copied())
     (alarm,) = [a for a in found.alarms(SAMPLE, PR) if "leave it out" in a]
-    changes = found.changes[0]
+    changed = found.changed
     assert (
-        f"from the prediction in {changes.drawn:.0%} of the draws, and in {changes.every:.1%} of all" in alarm
+        f"from the prediction in {changed.drawn:.0%} of the draws, and in {changed.population:.1%} of all"
+        in alarm
     )
-    assert alarm in found.part([1]).of_seconds()
+    assert alarm in found.part([1]).of_second()
     honest = helped(GOOD)
-    assert honest.changes[0].chance > 0.01 and "leave it out" not in " ".join(honest.of_seconds())
+    assert honest.changed.chance > 0.01 and "leave it out" not in " ".join(honest.of_second())
     unused = replace(found, weights=np.zeros_like(found.weights))
-    assert not unused.of_seconds(), "nothing rests on it"
+    assert not unused.of_second(), "nothing rests on it"
 
 
 @pytest.mark.parametrize(("chance", "doubted"), [(1e-4, False), (9.9e-5, True)])
 def test_draws_that_differ_once_in_ten_thousand_samples(chance, doubted):
-    found = replace(helped(), changes=(Changes(0.3, 0.1, chance),))
-    assert bool(found._warn_known_labels()) == doubted
+    found = replace(helped(), changed=ChangedShare(0.3, 0.1, chance))
+    assert ("seems to know the labels" in " ".join(found.of_second())) == doubted
 
 
 def sets(clusters):
@@ -419,7 +425,7 @@ def test_changes_by_sets_of_records(design, other):
         x, mean = sum(hit.values()), np.mean([len(r) for r in entities.values()])
         share = len(changed) / min(len(clusters), len(truth) / mean)
     n = len(drawn)
-    assert found.drawn == pytest.approx(x / n) and found.every == pytest.approx(share)
+    assert found.drawn == pytest.approx(x / n) and found.population == pytest.approx(share)
     assert found.chance == pytest.approx(binom.sf(x - 1, n, share))
 
 
@@ -429,35 +435,25 @@ def test_nothing_is_out_of_reach_once_the_largest_cluster_is_touched_and_nothing
     labels = truth[truth < 20]
     counted = second(truth, prediction, labels)
     reference = counted.reference(m.pairwise_recall, counted.position(eb.measure(prediction, labels)))
-    assert np.ptp(reference.range) == 0.0 and reference.out_of_reach == 0.0
+    assert np.ptp(reference.range) == 0.0 and reference.unreached_share == 0.0
     assert reference.likely(0.6) == counted.value(m.pairwise_recall)
 
 
 # The weight
 
 
+def variate(change, control, reach=((-1.0, 1.0),)):
+    """The control variate of one estimate, from changes without each draw, (n,)."""
+    one, other = (Effects(x[:, None], x[:, None]) for x in (change, control))
+    variance = StratifiedDraws(np.zeros(len(change), dtype=np.int64), np.ones(1))
+    return ControlVariate.of(one, other, np.array(reach), np.array([True]), variance)
+
+
 def test_weights_are_in_the_unit_interval():
     effect = np.random.default_rng(1).normal(size=200)
     for slope, expected in ((0.5, 0.5), (3.0, 1.0), (-1.0, 0.0)):
-        np.testing.assert_allclose(fit_weights(slope * effect, effect[:, None]), [expected], rtol=1e-12)
-    assert not fit_weights(effect, np.zeros((200, 1))).any()
-
-
-def test_of_several_the_best_is_first_and_others_take_over_a_part():
-    rng = np.random.default_rng(4)
-    target = rng.normal(size=500)
-    near, far = target + 0.3 * rng.normal(size=500), target + 2 * rng.normal(size=500)
-    effects = np.column_stack([far, near])
-    weights = fit_weights(target, effects)
-    alone = fit_weights(target, effects[:, 1:])
-    step = fit_weights(target - alone * near, (far - alone * near)[:, None])
-    assert 0 < step[0] < 0.1
-    np.testing.assert_allclose(weights, [step[0], alone[0] * (1 - step[0])], rtol=1e-12)
-    both = np.column_stack([target + 0.5 * rng.normal(size=500) for _ in range(2)])
-    weights = fit_weights(target, both)
-    assert (weights > 0.2).all() and weights.sum() <= 1
-    left = [np.sum((target - effects @ fit_weights(target, effects)) ** 2) for effects in (both, both[:, :1])]
-    assert left[0] < 0.9 * left[1]
+        np.testing.assert_allclose(variate(slope * effect, effect).weight, [expected], rtol=1e-12)
+    assert not variate(effect, np.zeros(200)).weight.any()
 
 
 def test_the_order_of_labels_and_of_draws_does_not_matter():
@@ -526,7 +522,7 @@ def test_the_variance_and_the_skew_by_hand():
         sample = eb.Sample(eb.measure(PREDICTION, labels), eb.UniformClusters())
         counted = second(by, PREDICTION, labels)
         found = eb.auxiliary.Assisted(counted)(sample, [m.pairwise_recall])
-        weight = found.weights[0, 0]
+        weight = found.weights[0]
         z = [
             eb.Sample(x, sample.design).contributions(m.pairwise_recall.columns)
             for x in (sample.units, counted.units)
@@ -575,15 +571,19 @@ def test_pseudo_draws_are_of_an_entity_like_any_other():
     np.testing.assert_allclose(np.diag(found.cov), pseudo + found.between.sum(axis=1) ** 2 / 12, rtol=1e-9)
 
 
-def test_pseudo_draws_move_the_help_as_far_as_it_counts():
+def test_pseudo_draws_move_the_control_by_its_weight():
     clusters = eb.Sample(SAMPLE.units, eb.UniformClusters(draws=DRAWS))
-    own = Linearised.of(clusters, (m.cluster_recall,))
+    target = Linearised.of(clusters, (m.cluster_recall,))
     ((down, up),), n = engine.Taylor()(clusters, [m.cluster_recall]).unseen.reach, len(DRAWS)
-    for right in (0.0, 0.4):
-        moves = own.pseudo(0, right)
-        assert np.abs(moves).max() < own.typical(0)
-        np.testing.assert_allclose(moves, np.array([down - right * up, up - right * down]) / n, rtol=1e-9)
-    assert np.abs(own.pseudo(0, 1.0)).max() <= own.typical(0)
+    np.testing.assert_allclose(target.reach(), [[down / n, up / n]], rtol=1e-9)
+    d = target.effects.change[:, 0]
+    for weight in (0.3, 0.4, 1.0):
+        found = variate(d, d / weight, target.reach())
+        moves = np.array([down - weight * up, up - weight * down]) / n
+        pairs = np.subtract.outer(d, d)
+        moves = np.clip(moves, *np.sqrt(np.sum(pairs**4) / np.sum(pairs**2)) * np.array([-1, 1]))
+        np.testing.assert_allclose(found.weight, weight)
+        np.testing.assert_allclose(found.cov[0, 0], np.sum(moves**2) / 2, rtol=1e-6)
 
 
 def test_links_beyond_the_draws_count_once():
@@ -593,7 +593,7 @@ def test_links_beyond_the_draws_count_once():
     sample = eb.Sample(eb.measure(PREDICTION, labels), eb.UniformRecords(draws))
     found = eb.auxiliary.Assisted((second(labels=labels),))(sample, [m.pairwise_precision])
     assert engine.Taylor()(sample, [m.pairwise_precision]).unseen.out_of_reach > 0
-    assert found.weights[0, 0] > 0 and found.unseen.out_of_reach == 0
+    assert found.weights[0] > 0 and found.unseen.out_of_reach == 0
 
 
 def test_pseudo_draws_of_the_default_fade_with_what_is_left():
@@ -604,7 +604,7 @@ def test_pseudo_draws_of_the_default_fade_with_what_is_left():
 
 def test_a_metric_without_help_is_the_default():
     plain, found = engine.Taylor()(SAMPLE, (*PR, m.inverse_purity)), helped(USELESS, (*PR, m.inverse_purity))
-    assert not found.weights.any() and not found.worth.any()
+    assert not found.weights.any() and not found.equivalent_labels.any()
     assert found.notes[:2] == ("the gain is not clear",) * 2
     assert found.notes[2] == "'largest_piece' is no sum over records"
     np.testing.assert_allclose(found.mean, plain.mean)
@@ -628,10 +628,6 @@ def test_the_prediction_itself_is_named():
     assert eb.auxiliary.Assisted(second()).of_prediction(SAMPLE) == []
     with pytest.warns(eb.Alarm, match=alarm):
         eb.assisted(PREDICTION, LABELS, DESIGN, PR, by=renamed)
-    several = (second(GOOD, name="good"), second(renamed, name="same"))
-    assert (
-        eb.auxiliary.Assisted(several).of_prediction(SAMPLE)[0].startswith(alarm.replace("second'", "same'"))
-    )
     other = eb.Sample(eb.measure(USELESS, LABELS), DESIGN)
     assert eb.auxiliary.Assisted(second(renamed)).of_prediction(other) == [], (
         "it was counted with another prediction"
@@ -661,18 +657,16 @@ def test_the_table_tells_the_gain():
         "kind",
         "lambda",
         "correlation",
-        "worth",
+        "equivalent_labels",
     ]
-    assert list(table.columns) == [*heads, "out_of_reach"]
-    np.testing.assert_allclose(table["worth"], np.round(150 * ((plain.sd / found.sd) ** 2 - 1)))
-    assert (table["worth"] > [300, 100]).all() and (table["correlation"] > 0.9).all()
+    assert list(table.columns) == [*heads, "unreached_share"]
+    np.testing.assert_allclose(table["equivalent_labels"], np.round(150 * ((plain.sd / found.sd) ** 2 - 1)))
+    assert (table["equivalent_labels"] > [300, 100]).all() and (table["correlation"] > 0.9).all()
     one = found.part([1])
     assert one.names == ("pairwise-recall",) and one.table().equals(table.iloc[[1]])
-    several = eb.assisted(PREDICTION, LABELS, DESIGN, PR, by={"good": GOOD, "useless": USELESS}).table()
-    assert several["lambda of good"].min() > 0.8 and (several["lambda of useless"] == 0).all()
 
 
-@pytest.mark.parametrize("plan", [Records(), Entities()])
+@pytest.mark.parametrize("plan", [Records(), UniformEntities()])
 def test_a_good_second_clustering_shortens_intervals_that_keep_their_promise(plan):
     truth = pd.Series(TRUTH.to_numpy())
     people = sim.Population(pd.Series(PREDICTION.to_numpy()), truth)
@@ -707,9 +701,7 @@ def test_comparisons_take_them():
         ),
     }
     plain = eb.compare(both, LABELS, DESIGN, PR)
-    third = eb.compare(
-        both, LABELS, DESIGN, PR, engine=eb.auxiliary.Assisted.of(both, LABELS, by={"third": GOOD})
-    )
+    third = eb.compare(both, LABELS, DESIGN, PR, engine=eb.auxiliary.Assisted.of(both, LABELS, by=GOOD))
     assert (third.joint.sd < [0.4, 0.9, 0.4, 0.9] * plain.joint.sd).all()
     difference = third.differences()
     assert (difference["se"] < 0.9 * plain.differences()["se"]).all()
@@ -720,8 +712,8 @@ def test_comparisons_take_them():
     )
     np.testing.assert_allclose(third.joint.mean[2:], alone.mean)
     np.testing.assert_allclose(third.joint.cov[2:, 2:], alone.cov)
-    other = eb.auxiliary.Assisted.of(both, LABELS)
-    assert [s.name for s in other.seconds] == ["b", "a"]
+    other = eb.auxiliary.Assisted.of(both, LABELS, both["b"])
+    assert [s.is_prediction for s in other.counted] == [False, True]
     assert eb.compare(both, LABELS, DESIGN, PR, engine=other).table()["estimate"].notna().all()
 
 
@@ -734,7 +726,7 @@ def test_pictures_reports_and_tables_take_them():
     table = engine.side_by_side({"default": eb.engine.taylor(SAMPLE, PR), "assisted": found}, PR).table()
     np.testing.assert_allclose(table[table["method"] == "assisted"]["sd"], found.sd)
     assert "<th>assisted</th>" in report(SAMPLE, PR, engines={"assisted": one})
-    plots.forest(found, ax=Figure().subplots())
+    plots.draw_forest(found, ax=Figure().subplots())
     assert (found.interval(kind=eb.intervals.WALD) != found.interval()).all()
     assert repr(one) == repr(eb.auxiliary.Assisted(second())) != repr(eb.auxiliary.Assisted(second(TRUTH)))
 
@@ -791,29 +783,35 @@ def test_refusals():
             eb.auxiliary.Assisted(other)(SAMPLE, PR)
 
 
-@pytest.mark.parametrize(
-    "by, said",
-    [
-        (GOOD, "not be a Series"),
-        ({"slow": "slow.csv", "fast": 3}, "not to 'int', 'str'"),
-        ({}, "and it is empty"),
-    ],
-)
-def test_by_of_a_comparison_is_a_mapping_of_names(by, said):
-    both = {"p": PREDICTION, "u": USELESS}
-    with pytest.raises(eb.DataError, match=rf"by must map names .* by={{'slow': slow}}, {said}"):
-        eb.auxiliary.Assisted.of(both, LABELS, by=by)
+def test_one_second_clustering_is_taken():
+    both, several = {"p": PREDICTION, "u": USELESS}, {"good": GOOD, "useless": USELESS}
+    said = "by= takes one second clustering, not a mapping of names such as 'good'.*erbayes.compare"
+    with pytest.raises(eb.DataError, match=said):
+        eb.assisted(PREDICTION, LABELS, DESIGN, PR, by=several)
+    for by in (several, {"good": Path("good.csv")}):
+        with pytest.raises(eb.DataError, match=said):
+            eb.auxiliary.Assisted.of(both, LABELS, by=by)
     with pytest.raises(eb.DataError, match=r"predictions must map names to memberships.*not be a Series"):
-        eb.auxiliary.Assisted.of(PREDICTION, LABELS)
+        eb.auxiliary.Assisted.of(PREDICTION, LABELS, GOOD)
 
 
-def test_files_are_read_into_memory_first(tmp_path):
-    GOOD.to_frame("cluster").to_csv(tmp_path / "good.csv")
-    for by in (tmp_path / "good.csv", {"new": tmp_path / "good.csv"}):
-        with pytest.raises(
-            eb.DataError, match="in memory, and these are files or tables: read the two columns"
-        ):
-            eb.assisted(PREDICTION, LABELS, DESIGN, PR, by=by)
+def test_files_are_read_before_they_are_compared(tmp_path):
+    """The remedy that the refusal names gives the estimates of the clusterings in memory."""
+    places = {}
+    for name, codes in (("old", PREDICTION), ("new", GOOD)):
+        places[name] = tmp_path / f"{name}.parquet"
+        pd.DataFrame({"record": codes.index, "cluster": codes.to_numpy()}).to_parquet(places[name])
+    said = (
+        r"read the two columns of each, as in pandas.read_parquet\(path\).set_index\('record'\)\['cluster'\]"
+    )
+    for prediction, by in ((places["old"], GOOD), (PREDICTION, str(places["new"])), (*places.values(),)):
+        with pytest.raises(eb.DataError, match=said):
+            eb.assisted(prediction, LABELS, DESIGN, PR, by=by)
+    with pytest.raises(eb.DataError, match=said):
+        eb.auxiliary.Assisted.of(places, LABELS, GOOD)
+    old, new = (pd.read_parquet(path).set_index("record")["cluster"] for path in places.values())
+    found = eb.assisted(old, LABELS, DESIGN, PR, by=new)
+    pd.testing.assert_frame_equal(found.table(), helped().table())
 
 
 def test_records_beyond_the_prediction_are_counted():
@@ -875,14 +873,9 @@ def test_the_shell_is_python(folder, files):
     rows = json.loads(shown.stdout)["estimates"]
     found = helped().table()
     assert [row["method"] for row in rows] == ["assisted"] * 2
-    for name in ("estimate", "lower", "upper", "lambda", "worth"):
+    for name in ("estimate", "lower", "upper", "lambda", "equivalent_labels"):
         np.testing.assert_allclose([row[name] for row in rows], found[name])
     assert "assist: read 4,000 records" in shown.stderr
-
-
-def test_several_in_the_shell(folder):
-    shown = run(*SHELL, "--assist", "good.csv", "--assist", "bad.csv")
-    assert shown.exit_code == 0 and "lambda of good" in shown.stdout and "lambda of bad" in shown.stdout
 
 
 def test_refusals_of_the_shell(folder):
@@ -890,9 +883,12 @@ def test_refusals_of_the_shell(folder):
     assert "p.csv has no column 'b'" in said
     said = refused_by_the_shell(*SHELL, "--assist", "good.csv", "--output", "good.csv")
     assert "cannot write good.csv" in said
-    assert "must differ" in refused_by_the_shell(*SHELL, "--assist", "good.csv", "--assist", "good.csv")
     said = refused_by_the_shell(*SHELL, "--assist", "good.csv", "--memory-limit", "1GB")
-    assert "--assist compares clusterings in memory, and PREDICTION is scanned where it lies" in said
+    assert "--assist compares two clusterings in memory" in said and "leave out --memory-limit" in said
+    with pytest.importorskip("duckdb").connect("x.duckdb") as connection:
+        connection.execute("CREATE TABLE t (record INT, cluster INT)")
+    said = refused_by_the_shell(*SHELL, "--assist", "x.duckdb")
+    assert "--assist x.duckdb is a DuckDB database: write its table to a file" in said
 
 
 def test_records_beyond_the_prediction_are_said(folder):

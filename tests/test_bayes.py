@@ -19,8 +19,10 @@ from scipy import stats
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
+from erbayes.bayes.compiled import CompiledPart, PartDraws, Program, own_model
 from erbayes.bayes.contract import LOG_FLAWLESS
-from erbayes.bayes.evidence import Evidence, _smooth_counts
+from erbayes.bayes.data import Evidence, _smooth_counts
+from erbayes.bayes.error_models import BOUNDED_COLUMNS, UNTIED
 from erbayes.bayes.importance import (
     DF,
     LightTails,
@@ -29,11 +31,16 @@ from erbayes.bayes.importance import (
     resampled,
     smoothed,
 )
-from erbayes.bayes.laws import laws, weighed
 from erbayes.bayes.model import Sizes
-from erbayes.bayes.outcomes import BETWEEN, UNTIED
-from erbayes.bayes.parts import CompiledPart, PartDraws, Program, own_model
-from erbayes.bayes.population import Completed, Links, completed, joined, log_density_of_total, unsampled
+from erbayes.bayes.model_average import as_average, mix_draws
+from erbayes.bayes.population import (
+    ExpectedLinks,
+    Populations,
+    draw_populations,
+    expect_unsampled,
+    join_parts,
+    log_density_of_total,
+)
 from erbayes.bayes.samplers import NUTS, Importance, Whitened, problems_of_chains
 from erbayes.bayes.totals import depends_on_size
 from erbayes.design import BySize
@@ -271,7 +278,7 @@ def by_hand(J=6, draws=3, seed=1):
 def test_links_by_plain_loops():
     by, data = by_hand()
     left = by["entities"] * 0.9
-    found = Links.of(left, by, data)
+    found = ExpectedLinks.of(left, by, data)
     for k in range(3):
         true, common, false, vc, vf, cov = 70.0, 50.0, 18.0, 0.0, 0.0, 0.0
         for j, s in enumerate(data["size"]):
@@ -300,7 +307,7 @@ def test_links_by_plain_loops():
         assert found.variance[k] == pytest.approx(vc + vf + 2 * cov, rel=1e-12)
         spread = np.sqrt(min((vc + vf + 2 * cov) / (common + false) ** 2, 0.25) + 1e-4)
         density = stats.norm(np.log(common + false), spread).logpdf(np.log(9000.0)) + np.log(2 * np.pi) / 2
-        assert log_density_of_total(found, np.log, np.log(9000.0))[k] == pytest.approx(density, rel=1e-10)
+        assert log_density_of_total(found, np.log(9000.0))[k] == pytest.approx(density, rel=1e-10)
 
 
 @pytest.mark.parametrize("repeats", [True, False])
@@ -321,7 +328,7 @@ def test_unsampled_entities_by_brute_force(repeats):
         "sampled_records": 100.0,
         "size": size,
     }
-    found = unsampled({"entities": M[None].astype(float)}, data)[0]
+    found = expect_unsampled({"entities": M[None].astype(float)}, data)[0]
     assert found @ size == pytest.approx(324.0 - 100.0, rel=1e-12)
     np.testing.assert_allclose(found / found.sum(), missed / missed.sum(), rtol=0.02)
 
@@ -342,7 +349,7 @@ def test_distinct_entities_are_found_with_their_inclusion():
         "sampled_records": 190.0,
         "size": size,
     }
-    found = unsampled({"entities": M[None].astype(float)}, data)[0]
+    found = expect_unsampled({"entities": M[None].astype(float)}, data)[0]
     np.testing.assert_allclose(found / found.sum(), missed / missed.sum(), rtol=0.02, atol=2e-4)
 
 
@@ -374,15 +381,15 @@ def many(by, draws):
     return {k: np.broadcast_to(v[:1], (draws, v.shape[-1])) for k, v in by.items()}
 
 
-def columns(found: Completed):
+def columns(found: Populations):
     return np.stack([found.true, found.common, found.false], axis=-1)
 
 
 def test_completed_populations_have_the_moments_of_single_entities():
     by, data = by_hand()
     data["records"] = 40_000.0
-    left = unsampled(by, data)
-    found = columns(completed(many(by, 20_000), data, rng(), tries=1))
+    left = expect_unsampled(by, data)
+    found = columns(draw_populations(many(by, 20_000), data, rng(), tries=1))
     wanted = one_by_one(by, data, left, 5000, 2)
     error = wanted.std(axis=0) * np.sqrt(1 / 20_000 + 1 / 5000)
     assert (np.abs(found.mean(axis=0) - wanted.mean(axis=0)) < 5 * error).all()
@@ -390,7 +397,7 @@ def test_completed_populations_have_the_moments_of_single_entities():
         np.sqrt(np.diag(np.cov(found.T))), np.sqrt(np.diag(np.cov(wanted.T))), rtol=0.05
     )
     np.testing.assert_allclose(np.corrcoef(found.T), np.corrcoef(wanted.T), atol=0.05)
-    expected = Links.of(left, by, data)
+    expected = ExpectedLinks.of(left, by, data)
     assert found[:, 1].std() == pytest.approx(np.sqrt(expected.common_variance[0]), rel=0.05)
     assert found[:, 1:].sum(axis=1).std() == pytest.approx(np.sqrt(expected.variance[0]), rel=0.05)
 
@@ -420,7 +427,7 @@ def test_one_giant_is_intact_or_keeps_a_share_of_its_own():
         "foreign": np.zeros((20_000, 2)),
         "foreign_square": np.zeros((20_000, 2)),
     }
-    found = completed(by, data, rng(), tries=1)
+    found = draw_populations(by, data, rng(), tries=1)
     kept = (found.common / np.maximum(found.true, 1))[found.number[:, 1] == 1]
     assert (kept == 1).mean() == pytest.approx(intact, abs=4 * np.sqrt(0.21 / len(kept)))
     assert stats.kstest(kept[kept < 1], share.cdf).pvalue > 1e-3
@@ -430,11 +437,11 @@ def test_one_giant_is_intact_or_keeps_a_share_of_its_own():
 
 def test_chosen_populations_have_the_known_number_of_links():
     by, data = by_hand()
-    plain = one_by_one(by, data, unsampled(by, data), 40_000, 3)
+    plain = one_by_one(by, data, expect_unsampled(by, data), 40_000, 3)
     links = plain[:, 1] + plain[:, 2]
     data["predicted_links"] = np.quantile(links, 0.8)
     weight = stats.norm(np.log(data["predicted_links"]), 0.05).pdf(np.log(links))
-    found = columns(completed(many(by, 3000), data, rng(), tries=64))
+    found = columns(draw_populations(many(by, 3000), data, rng(), tries=64))
     wanted = weight @ plain / weight.sum()
     spread = np.sqrt(weight @ (plain - wanted) ** 2 / weight.sum())
     assert (np.abs(found.mean(axis=0) - wanted) < 0.1 * spread).all()
@@ -443,7 +450,7 @@ def test_chosen_populations_have_the_known_number_of_links():
 def test_nothing_is_drawn_of_a_census():
     by, data = by_hand()
     data |= {"sampled_records": data["records"]}
-    found = completed(by, data, rng())
+    found = draw_populations(by, data, rng())
     assert not found.number.any()
     np.testing.assert_array_equal(columns(found), [[70.0, 50.0, 18.0]] * 3)
 
@@ -453,7 +460,7 @@ def test_nothing_is_drawn_of_a_census():
 
 def alone(part, draws, rng):
     """Draws of a part by importance sampling, with their quantities."""
-    ((drawn,),) = (of_laws.values() for of_laws in Importance(draws)([laws(part)], rng))
+    ((drawn,),) = (of_laws.values() for of_laws in Importance(draws)([as_average(part)], rng))
     return part.evaluated(drawn)
 
 
@@ -545,7 +552,7 @@ def test_tails_of_priors_where_the_data_are_silent():
 
 
 def zeta_part(evidence):
-    part = Sizes(bayes.Zeta())
+    part = Sizes(bayes.ZetaSizes())
     return part, CompiledPart.of(part, evidence.data)
 
 
@@ -601,7 +608,7 @@ def test_a_part_as_nutpie_has_it(part):
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
 def test_priors_without_a_scale(bad):
-    for prior, what in ((bayes.Slope, "scale"), (bayes.Level, "standard deviation")):
+    for prior, what in ((bayes.StudentTPrior, "scale"), (bayes.NormalPrior, "standard deviation")):
         with pytest.raises(ValueError, match=f"a prior's {what} must be above 0 and finite, not {bad}"):
             prior(0.0, bad)
 
@@ -659,18 +666,20 @@ def test_parts_are_joined_by_the_weight_of_the_total():
             {k: by[k] for k in ("foreign", "foreign_square")}, {}, M[..., 3], 0.3, [], refitted=True
         ),
     }
-    links = Links.of(unsampled({"entities": M}, data), by, data).predicted
+    links = ExpectedLinks.of(expect_unsampled({"entities": M}, data), by, data).predicted
     data["predicted_links"] = np.quantile(links, 0.3)
-    found = [joined(parts, data, rng(seed)) for seed in range(40)]
+    found = [join_parts(parts, data, rng(seed)) for seed in range(40)]
     assert found[0].problems == ["retention: bad"] and found[0].refitted == ["leakage"]
     assert set(found[0].khat) == {"sizes", "retention", "leakage"}
     i, j, k = np.meshgrid(np.arange(150), np.arange(0, 150, 4), np.arange(0, 150, 4), indexing="ij")
     for c in range(2):
         pick = {"kept": j, "kept_square": j, "foreign": k, "foreign_square": k}
-        links = Links.of(
-            unsampled({"entities": M[c][i]}, data), {name: by[name][c][at] for name, at in pick.items()}, data
+        links = ExpectedLinks.of(
+            expect_unsampled({"entities": M[c][i]}, data),
+            {name: by[name][c][at] for name, at in pick.items()},
+            data,
         )
-        w = np.exp(log_density_of_total(links, np.log, np.log(data["predicted_links"])))
+        w = np.exp(log_density_of_total(links, np.log(data["predicted_links"])))
         wanted = np.average(M[c, ..., 5][i], weights=w), np.average(by["kept"][c, ..., 4][j], weights=w)
         got = (
             np.mean([f.by_size["entities"][c, :, 5] for f in found]),
@@ -681,7 +690,7 @@ def test_parts_are_joined_by_the_weight_of_the_total():
         assert abs(np.average(M[c, ..., 5]) - wanted[0]) > 0.25 * spread[0], "the total matters here"
 
     def distance(by_size):
-        links = Links.of(unsampled(by_size, data), by_size, data).predicted
+        links = ExpectedLinks.of(expect_unsampled(by_size, data), by_size, data).predicted
         return np.abs(np.log(links / data["predicted_links"])).mean()
 
     shuffled = ({k: v if k == "entities" else v[:, ::-1] for k, v in f.by_size.items()} for f in found)
@@ -811,8 +820,8 @@ def test_another_prior_and_sample_need_no_compilation(fit, monkeypatch):
         raise AssertionError("compiled again")
 
     monkeypatch.setattr(Program, "__init__", refuse)
-    larger = bayes.Level(-9, 0.001), bayes.Level(1.5, 0.001), bayes.Level(0, 0.001)
-    rigid = bayes.SizeModel(bayes.PredictionInformed(0.001, 0.001, *larger, bayes.Slope(0.0, 0.001)))
+    larger = bayes.NormalPrior(-9, 0.001), bayes.NormalPrior(1.5, 0.001), bayes.NormalPrior(0, 0.001)
+    rigid = bayes.SizeModel(bayes.PredictionInformed(0.001, 0.001, *larger, bayes.StudentTPrior(0.0, 0.001)))
     found = bayes.fast(fit.sample, rigid, rng=rng())
     spread = [np.log(f.by_size["entities"]).std(axis=1).mean() for f in (found, fit)]
     assert spread[0] < 0.05 * spread[1]
@@ -872,7 +881,7 @@ def test_columns_between_bounds():
     pop, chosen = world(LUMPS, 800), clusters(150, 2, world(LUMPS, 800))
     e, by_hand = Evidence.of(chosen).entities, by_pieces(pop.pred, pop.true)
     size = Evidence.of(chosen).grid.size
-    for k, (column, between) in enumerate(BETWEEN.items()):
+    for k, (column, between) in enumerate(BOUNDED_COLUMNS.items()):
         y = chosen.units.column(column)
         np.testing.assert_allclose(y, [by_hand[i][k] for i in chosen.units.ids], err_msg=column.name)
         errs, s = between.errs(e), e.size
@@ -945,7 +954,7 @@ def test_table(fit):
 
 @pytest.mark.filterwarnings("default")
 def test_bad_weights_are_told(fit, monkeypatch):
-    taught = bayes.after(bayes.fast(clusters(60, 9), ONE_LAW, rng=rng()), rng=rng())
+    taught = bayes.with_history(bayes.fast(clusters(60, 9), ONE_LAW, rng=rng()), rng=rng())
     with monkeypatch.context() as patched:
         patched.setattr("erbayes.bayes.samplers.KHAT", -10.0)
         with pytest.warns(
@@ -1002,7 +1011,8 @@ def ranks(pick, model, simulations, draws=99, seed=1, evidence=None):
     evidence = evidence or Evidence.of(clusters(100, 11))
     part, d = (
         pick(model),
-        evidence.data | BETWEEN[PIECES].evidence(evidence.entities, pieces(evidence), evidence.grid.size),
+        evidence.data
+        | BOUNDED_COLUMNS[PIECES].evidence(evidence.entities, pieces(evidence), evidence.grid.size),
     )
     simulated, by = own_model(part, d)
     by.pop(LOG_FLAWLESS, None)
@@ -1055,8 +1065,8 @@ PARTS = {
         for f in (
             bayes.PredictionInformed(),
             NegativeBinomial(),
-            bayes.LogNormal(),
-            bayes.Zeta(),
+            bayes.LogNormalSizes(),
+            bayes.ZetaSizes(),
             BodyAndTail(),
         )
     },
@@ -1076,12 +1086,12 @@ def test_every_public_part_is_calibrated():
     public = {name: getattr(bayes, name) for name in bayes.__all__}
     parts = {name for name, value in public.items() if isinstance(value, type)}
     parts = {n for n in parts if hasattr(public[n], "log_weights") or hasattr(public[n], "given_size")}
-    made_of_others = {"OneOf", "Threshold"}
+    made_of_others = {"ModelAverage", "Threshold"}
     assert parts - made_of_others <= set(PARTS), "add it to PARTS"
 
 
 def test_calibration_and_refits_of_one_part():
-    model = bayes.SizeModel(bayes.Zeta())
+    model = bayes.SizeModel(bayes.ZetaSizes())
     rank, khat = ranks(sizes, model, 60)
     p, off = uniformity(rank, bins=5)
     assert (p > 1e-3).all() and (off < 1).all()
@@ -1110,7 +1120,7 @@ def test_calibration(name):
 
 def test_refit_under_another_prior_is_a_fresh_fit(monkeypatch):
     evidence, other = Evidence.of(clusters(100, 11)).data, Evidence.of(by_records(30, 4)).data
-    wide, narrow = (Sizes(bayes.Zeta(v)) for v in (0.6, 0.05))
+    wide, narrow = (Sizes(bayes.ZetaSizes(v)) for v in (0.6, 0.05))
     alone(CompiledPart.of(wide, evidence), 200, rng(3))
     narrowed = CompiledPart.of(narrow, other)
     assert narrowed.program is CompiledPart.of(wide, evidence).program
@@ -1132,19 +1142,19 @@ def test_statistics_are_those_of_the_draws(fit):
     parts = [CompiledPart.of(part, data) for part in fit.model.tied.values()]
     told = {"energy": np.arange(200)[None]}
     drawn = [dataclasses.replace(alone(part, 200, rng()), statistics=told) for part in parts]
-    found = joined(dict(zip(fit.model.tied, drawn, strict=True)), data, rng())
+    found = join_parts(dict(zip(fit.model.tied, drawn, strict=True)), data, rng())
     energy = found.statistics["energy"]
     assert (np.diff(energy) >= 0).all() and len(np.unique(energy)) > 50
 
-    part = bayes.OneOf({"a": parts[0], "b": parts[0]})
+    part = bayes.ModelAverage({"a": parts[0], "b": parts[0]})
     of_laws = {}
     for law, sign in (("a", 1), ("b", -1)):
         (p,) = approximated([parts[0]], 200, rng())
         of_laws[law] = parts[0].drawn(
             p.thetas, 0.0, rng(), khat=0.0, statistics={"energy": sign * (1 + np.arange(200))[None]}
         )
-    mixed = weighed("sizes", part, of_laws, rng())
-    law, energy = mixed.parameters["sizes_law"], mixed.statistics["energy"]
+    mixed = mix_draws("sizes", part, of_laws, rng())
+    law, energy = mixed.parameters["sizes_model"], mixed.statistics["energy"]
     assert energy.dtype.kind == "i" and 0 < law.sum() < 200
     np.testing.assert_array_equal(energy, np.where(law == 0, 1, -1) * (1 + np.arange(200)))
 
@@ -1168,7 +1178,7 @@ def test_the_whole_model_agrees_with_the_parts_joined():
         for k in whole.posterior
         if str(k).endswith("_by_size")
     }
-    found = completed(by, joint.evidence.data, rng())
+    found = draw_populations(by, joint.evidence.data, rng())
     values = np.stack(
         [found.common / (found.common + found.false), found.common / found.true], axis=-1
     ).reshape(-1, 2)

@@ -73,7 +73,7 @@ def test_chains_are_independent():
 
 
 def test_probabilities_of_laws_vary_as_their_error_says():
-    laws = [fit.laws(R) for fit in fits("clusters")[:24]]
+    laws = [fit.models(R) for fit in fits("clusters")[:24]]
     posterior = np.stack([table.posterior for table in laws])
     said = np.sqrt(np.stack([table.posterior_error**2 for table in laws]).mean(axis=0))
     likely = posterior.mean(axis=0) > 0.1
@@ -111,7 +111,7 @@ def test_later_rounds_count_more_in_the_evidence():
     adapted, total, start = found.adapted, 0.0, 0
     numbers = [round(np.exp(n)) for _, n in adapted.proposals]
     for r, n in enumerate(numbers):
-        total += (r + 1) * np.exp(adapted.own[start : start + n]).sum()
+        total += (r + 1) * np.exp(adapted.ratios[start : start + n]).sum()
         start += n
     count = sum((r + 1) * n for r, n in enumerate(numbers))
     assert len(numbers) > 1 and adapted.log_marginal == pytest.approx(np.log(total / count), abs=1e-12)

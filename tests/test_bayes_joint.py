@@ -18,38 +18,46 @@ from pytensor.compile.mode import Mode
 
 import erbayes as eb
 from erbayes import bayes
-from erbayes.bayes import Level, Slope
+from erbayes.bayes import NormalPrior, StudentTPrior
+from erbayes.bayes.compiled import own_model
 from erbayes.bayes.contract import LOG_FLAWLESS
-from erbayes.bayes.evidence import Entities, Evidence, _count_draws, _count_errors
+from erbayes.bayes.data import Evidence, SampledEntities, _count_draws, _count_errors
 from erbayes.bayes.grid import INTRUSION
-from erbayes.bayes.laws import compiled, laws, weighed
-from erbayes.bayes.parts import own_model
-from erbayes.bayes.population import completed, joined
+from erbayes.bayes.model_average import as_average, compile_part, mix_draws
+from erbayes.bayes.population import draw_populations, join_parts
 from erbayes.bayes.samplers import Importance
 from erbayes.metrics.columns import pairs
 from erbayes.study.populations import LogNormal, Misattribution, simulate
 
 pytestmark = pytest.mark.slow
 
-SIZES = bayes.PredictionInformed(0.08, 0.12, Level(-3.0, 0.5), Level(1.0, 0.3), Level(-0.5, 0.2))
+SIZES = bayes.PredictionInformed(
+    0.08, 0.12, NormalPrior(-3.0, 0.5), NormalPrior(1.0, 0.3), NormalPrior(-0.5, 0.2)
+)
 USUAL = bayes.Retention(
-    Level(-0.7, 0.5),
-    Level(1.0, 0.4),
-    Level(1.5, 0.4),
-    Level(2.0, 0.5),
-    Slope(0.25, 0.08),
-    Slope(0.05, 0.05),
-    Slope(0.0, 0.05),
+    NormalPrior(-0.7, 0.5),
+    NormalPrior(1.0, 0.4),
+    NormalPrior(1.5, 0.4),
+    NormalPrior(2.0, 0.5),
+    StudentTPrior(0.25, 0.08),
+    StudentTPrior(0.05, 0.05),
+    StudentTPrior(0.0, 0.05),
     0.08,
     0.1,
     unbroken=0.0,
 )
-HALF = replace(USUAL, break_level=Level(0.5, 0.4), share_slope=Slope(-0.2, 0.05))
+HALF = replace(USUAL, break_level=NormalPrior(0.5, 0.4), share_slope=StudentTPrior(-0.2, 0.05))
 LEAKAGE = bayes.Leakage(
-    Level(-1.5, 0.5), Slope(0.3, 0.06), 0.08, Slope(-0.5, 0.1), Slope(-0.03, 0.02), 0.2, unmet=0.0
+    NormalPrior(-1.5, 0.5),
+    StudentTPrior(0.3, 0.06),
+    0.08,
+    StudentTPrior(-0.5, 0.1),
+    StudentTPrior(-0.03, 0.02),
+    0.2,
+    unmet=0.0,
 )
 ONE = bayes.SizeModel(SIZES, USUAL, LEAKAGE)
-SEVERAL = bayes.SizeModel(SIZES, bayes.OneOf({"usual": USUAL, "half": HALF}), LEAKAGE)
+SEVERAL = bayes.SizeModel(SIZES, bayes.ModelAverage({"usual": USUAL, "half": HALF}), LEAKAGE)
 """Priors about a third as wide as the defaults, so that every population can be drawn and fitted."""
 
 
@@ -68,10 +76,10 @@ def drawn(model, evidence, number, seed):
     """
     values, g = {}, np.random.default_rng(seed)
     for part in model.tied.values():
-        one_of = laws(part)
-        chosen = g.choice(len(one_of.laws), number, p=list(one_of.probability.values()))
+        one_of = as_average(part)
+        chosen = g.choice(len(one_of.models), number, p=list(one_of.probability.values()))
         of_laws = []
-        for law in one_of.laws.values():
+        for law in one_of.models.values():
             _, by = own_model(law, evidence.data)
             by.pop(LOG_FLAWLESS, None)
             of_laws.append(
@@ -114,8 +122,7 @@ def world(by, evidence, n, g):
     ]
     foreign = np.where(g.random(len(at)) < by["met"][at], value * size, 0.0)
     unit, times = np.unique(g.integers(len(at), size=n), return_counts=True)
-    unmatched = np.zeros(len(unit), dtype=bool)
-    entities = Entities(size[unit], links[unit], foreign[unit], times, at[unit], unmatched)
+    entities = SampledEntities(size[unit], links[unit], foreign[unit], times, at[unit])
     common, predicted = links.sum(), links.sum() + foreign.sum() / 2
     known = {"records": size.sum(), "predicted_links": max(predicted, 0.5)}
     counted = _count_draws(grid, entities) | _count_errors(grid, INTRUSION[: chance.shape[1]], entities)
@@ -133,11 +140,11 @@ def fitted(model, data, g):
     """
     parts = {}
     for place, part in model.tied.items():
-        one_of = compiled(part, data)
+        one_of = compile_part(part, data)
         (of_laws,) = Importance(1000)([one_of], g)
-        parts[place] = weighed(place, one_of, of_laws, g)
-    found = joined(parts, data, g)
-    population = completed(found.by_size, data, g)
+        parts[place] = mix_draws(place, one_of, of_laws, g)
+    found = join_parts(parts, data, g)
+    population = draw_populations(found.by_size, data, g)
     predicted, true = population.common + population.false, population.true
     shares = [np.where(n > 0, population.common / np.maximum(n, 1e-300), 1.0) for n in (predicted, true)]
     return np.stack(shares, axis=-1)[0], found.agreeing

@@ -20,20 +20,20 @@ from scipy.special import betaln, logsumexp
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
-from erbayes.bayes.contract import ALL_DATA, BOUNDED_DATA, DATA, RETURNED, SECOND_DATA, coords
-from erbayes.bayes.evidence import Evidence
-from erbayes.bayes.grid import RANK
-from erbayes.bayes.model import Sizes
-from erbayes.bayes.outcomes import BETWEEN, UNTIED, Exactness
-from erbayes.bayes.parts import (
+from erbayes.bayes.compiled import (
     CompiledPart,
     PartDraws,
     Program,
     _compile_for_numpy,
     content,
-    drawn_from_prior,
+    draw_from_prior,
 )
-from erbayes.bayes.population import joined
+from erbayes.bayes.contract import ALL_DATA, BOUNDED_DATA, DATA, RETURNED, coords
+from erbayes.bayes.data import Evidence
+from erbayes.bayes.error_models import BOUNDED_COLUMNS, UNTIED, Exactness
+from erbayes.bayes.grid import RANK
+from erbayes.bayes.model import Sizes
+from erbayes.bayes.population import join_parts
 from erbayes.bayes.priors import smooth
 from erbayes.labels import Records
 from erbayes.metrics.columns import PIECES
@@ -62,7 +62,7 @@ def data():
 @pytest.fixture
 def interpreted(monkeypatch):
     """No compilation, and no part compiled before: quick where many parts are made."""
-    monkeypatch.setattr("erbayes.bayes.parts._compile_for_numba", _compile_for_numpy)
+    monkeypatch.setattr("erbayes.bayes.compiled._compile_for_numba", _compile_for_numpy)
     monkeypatch.setattr(CompiledPart, "cache", {})
     monkeypatch.setattr(Program, "cache", [])
 
@@ -187,16 +187,16 @@ def test_a_function_that_changes_is_seen(data, interpreted):
 
 def test_values_of_priors_are_data(data, interpreted):
     for sd in (0.1, 0.2, np.float64(0.3)):
-        compiled = CompiledPart.of(Sizes(bayes.Zeta(sd)), data)
+        compiled = CompiledPart.of(Sizes(bayes.ZetaSizes(sd)), data)
         wanted = log_density(data, 0.2, stats.norm(0, sd), 1 + 1.2 * np.exp(0.2))
         assert compiled.log_densities(np.array([[0.2]]))[0] == pytest.approx(wanted)
-    CompiledPart.of(Exactness(level=lambda name: bayes.Level(0, 1)(name)), data)
-    CompiledPart.of(Exactness(level=lambda name: bayes.Level(0, 2)(name)), data)
+    CompiledPart.of(Exactness(level=lambda name: bayes.NormalPrior(0, 1)(name)), data)
+    CompiledPart.of(Exactness(level=lambda name: bayes.NormalPrior(0, 2)(name)), data)
     assert len(Program.cache) == 2
 
 
 def test_no_data_are_cut_to_whole_numbers(data, interpreted):
-    part = Sizes(bayes.Zeta())
+    part = Sizes(bayes.ZetaSizes())
     CompiledPart.of(part, data)
     with pytest.raises(TypeError, match="same_kind"):
         CompiledPart.of(part, data | {"drawn": data["drawn"] + 0.5})
@@ -214,10 +214,10 @@ def test_keys_are_plain_values():
     class Uncompared:
         sd: float = field(compare=False)
 
-    assert content(bayes.Zeta(1)) != content(bayes.Zeta(1.0)) == content(bayes.Zeta(1.0))
+    assert content(bayes.ZetaSizes(1)) != content(bayes.ZetaSizes(1.0)) == content(bayes.ZetaSizes(1.0))
     assert content(Uncompared(1.0)) != content(Uncompared(2.0))
-    assert content((1, "a", None, b"c", bayes.Level(0, 1))) is not None
-    for opaque in (Late(1.0), (1, [2]), OfFunction(abs), np.ones(2), Plain(1.0), float, bayes.Zeta):
+    assert content((1, "a", None, b"c", bayes.NormalPrior(0, 1))) is not None
+    for opaque in (Late(1.0), (1, [2]), OfFunction(abs), np.ones(2), Plain(1.0), float, bayes.ZetaSizes):
         assert content(opaque) is None
 
 
@@ -245,7 +245,7 @@ def test_parameters_that_grow_with_the_data(data, interpreted):
 def test_the_data_are_those_of_the_dictionary():
     at = sample()
     evidence = Evidence.of(at)
-    bounded = BETWEEN[PIECES].evidence(evidence.entities, at.units.column(PIECES), evidence.grid.size)
+    bounded = BOUNDED_COLUMNS[PIECES].evidence(evidence.entities, at.units.column(PIECES), evidence.grid.size)
     assert set(evidence.data) == set(DATA) and set(bounded) == set(BOUNDED_DATA)
     lengths = {dim: len(values) for dim, values in coords(evidence.data).items()}
     for name, datum in (DATA | BOUNDED_DATA).items():
@@ -310,7 +310,7 @@ def unlike(name, value):
         ),
         (
             unlike("own", lambda d: pm.Normal.dist(d["x"])),
-            "Law depends on a random variable that no model holds",
+            "Law depends on a random variable outside its model",
         ),
         (
             unlike("own", lambda d: d["x"] * pytensor.shared(1.0, "mine")),
@@ -397,14 +397,20 @@ def test_families_that_break_their_contract(weights, message, data, interpreted)
 @pytest.mark.parametrize(
     "part, message",
     [
-        ({"sizes": bayes.LogNormal}, r"LogNormal is a class: pass an object of it, LogNormal\(\.\.\.\)"),
+        (
+            {"sizes": bayes.LogNormalSizes},
+            r"LogNormalSizes is a class: pass an object of it, LogNormalSizes\(\.\.\.\)",
+        ),
         ({"sizes": "log-normal"}, "sizes of a SizeModel must have a method log_weights, not 'log-normal'"),
         ({"sizes": bayes.Leakage()}, "sizes of a SizeModel must have a method log_weights, not Leakage"),
         (
-            {"leakage": bayes.LogNormal()},
+            {"leakage": bayes.LogNormalSizes()},
             "leakage of a SizeModel must have a method given_size, not LogNormal",
         ),
-        ({"retention": bayes.OneOf({"a": bayes.Retention(), "b": bayes.Threshold})}, "Threshold is a class"),
+        (
+            {"retention": bayes.ModelAverage({"a": bayes.Retention(), "b": bayes.Threshold})},
+            "Threshold is a class",
+        ),
     ],
 )
 def test_parts_in_a_wrong_place_are_refused_by_the_door(part, message):
@@ -442,7 +448,7 @@ def test_a_distribution_of_pymc_is_a_prior(data, interpreted):
     for prior, same in ((usual, True), (usual, True), (other, False)):
         found = CompiledPart.of(Exactness(level=prior), data).log_densities(thetas)
         assert np.allclose(found, by_name.log_densities(thetas), rtol=1e-12) == same
-    both = drawn_from_prior(
+    both = draw_from_prior(
         bayes.Retention(break_level=usual, share_level=usual), data, 400, np.random.default_rng(2)
     )
     a, b = (both.parameters[k].ravel() for k in ("break_level", "share_level"))
@@ -463,7 +469,7 @@ class Nested:
 
 
 def test_draws_of_a_prior_depend_on_each_other_as_it_says(data, interpreted):
-    found = drawn_from_prior(Sizes(Nested()), data, 2000, np.random.default_rng(3)).parameters
+    found = draw_from_prior(Sizes(Nested()), data, 2000, np.random.default_rng(3)).parameters
     scale, values, inside = (found[name][0] for name in ("scale", "values", "inside"))
     z, share = (values - 5) / scale[:, None], inside / scale
     for drawn, law in ((scale, stats.halfnorm), (share, stats.uniform), *((v, stats.norm) for v in z.T)):
@@ -531,7 +537,7 @@ def test_parts_with_a_name_in_common_are_refused(data):
         "leakage": PartDraws({"met": one}, {"k": one[..., 0]}, one[..., 0], 0.1, []),
     }
     with pytest.raises(eb.DataError, match="both sizes and leakage have a 'k': rename one of them"):
-        joined(parts, data, np.random.default_rng(1))
+        join_parts(parts, data, np.random.default_rng(1))
 
 
 # Doors
@@ -602,7 +608,9 @@ def test_threads_that_compile_at_once(interpreted):
     def densities(i):
         found = []
         for _ in range(20):
-            found.append(CompiledPart.of(Sizes(bayes.Zeta(0.5 + 0.1 * i)), every[i]).log_densities(thetas))
+            found.append(
+                CompiledPart.of(Sizes(bayes.ZetaSizes(0.5 + 0.1 * i)), every[i]).log_densities(thetas)
+            )
         return np.array(found)
 
     for i, found in enumerate(at_once(densities, 4)):
@@ -619,10 +627,9 @@ def test_the_page_shows_the_whole_contract():
     """A block `{contract} NAME` is a table of what the contract says, made when the site is built."""
     assert re.findall(r"^```\{contract\} (\w+)$", PAGE, re.M) == [
         "DATA",
-        "SECOND_DATA",
         "RETURNED",
     ]
-    assert {**DATA, **BOUNDED_DATA, **SECOND_DATA} == ALL_DATA
+    assert {**DATA, **BOUNDED_DATA} == ALL_DATA
     assert all(q.meaning for each in RETURNED.values() for q in each.values())
 
 
@@ -635,7 +642,7 @@ def test_the_page_runs():
         exec(block, page)
         fits.append(page["fit"])
     by_family, by_outcome, by_laws = fits
-    assert list(by_laws.by_law)[:2] == ["predicted, default", "predicted, same share"]
+    assert list(by_laws.by_model)[:2] == ["predicted, default", "predicted, same share"]
     assert list(by_laws.model.retention.probability.values()) == pytest.approx([2 / 3, 1 / 3])
     assert isinstance(by_family.model.sizes, page["NegativeBinomial"])
     s, grid = by_family.evidence.grid.size, by_family.evidence.grid

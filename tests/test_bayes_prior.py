@@ -10,7 +10,7 @@ pytest.importorskip("pymc", reason="pymc is not installed")
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
-from erbayes.bayes.evidence import data_of_prediction
+from erbayes.bayes.data import data_of_prediction
 from erbayes.units.units import histogram
 
 pytestmark = pytest.mark.slow
@@ -20,7 +20,7 @@ PREDICTION = pd.Series(np.repeat(np.arange(len(SIZES)), SIZES))
 
 
 def exactly(value):
-    return bayes.Level(value, 1e-6)
+    return bayes.NormalPrior(value, 1e-6)
 
 
 RETENTION = {
@@ -28,15 +28,15 @@ RETENTION = {
     "share_level": exactly(0.4),
     "share_grain": exactly(0.0),
     "precision_level": exactly(1.5),
-    "precision_slope": bayes.Slope(0.0, 1e-6),
-    "break_slope": bayes.Slope(0.0, 1e-6),
-    "share_slope": bayes.Slope(0.0, 1e-6),
+    "precision_slope": bayes.StudentTPrior(0.0, 1e-6),
+    "break_slope": bayes.StudentTPrior(0.0, 1e-6),
+    "share_slope": bayes.StudentTPrior(0.0, 1e-6),
     "break_amplitude": 1e-6,
     "share_amplitude": 1e-6,
     "unbroken": 0.0,
 }
 SMOOTH = bayes.PredictionInformed(
-    slope=1e-6, amplitude=1e-6, larger_share=exactly(-30.0), single=bayes.Slope(0.0, 1e-6)
+    slope=1e-6, amplitude=1e-6, larger_share=exactly(-30.0), single=bayes.StudentTPrior(0.0, 1e-6)
 )
 
 
@@ -63,7 +63,9 @@ def test_certain_priors_give_the_recall_of_their_formulas():
 def test_laws_have_their_prior_probabilities():
     """Two laws so far apart that the known number of links weighs both alike: sizes differ from it in neither."""
     often = bayes.Retention(**RETENTION | {"break_level": exactly(0.6)})
-    laws = bayes.OneOf({"seldom": bayes.Retention(**RETENTION), "often": often}, {"seldom": 3, "often": 1})
+    laws = bayes.ModelAverage(
+        {"seldom": bayes.Retention(**RETENTION), "often": often}, {"seldom": 3, "often": 1}
+    )
     middle = (recall_by_hand(-0.7) + recall_by_hand(0.6)) / 2
     # a free slope of sizes lets either law have the known number of predicted links
     free = bayes.PredictionInformed(larger_share=exactly(-30.0))
@@ -107,7 +109,7 @@ def test_what_has_no_prior_is_refused():
 
 
 def test_answers_hold_nine_tenths_of_the_prior():
-    model = bayes.elicited(whole=(0.6, 0.95), clean=(0.8, 0.99), in_giants=(0.001, 0.1))
+    model = bayes.elicited(intact=(0.6, 0.95), clean=(0.8, 0.99), in_larger=(0.001, 0.1))
     z = np.random.default_rng(1).standard_normal(200_000)
 
     def shares(level, of_normal):
@@ -116,8 +118,8 @@ def test_answers_hold_nine_tenths_of_the_prior():
     def no_error(h):
         return np.exp(-np.exp(h))
 
-    usual, threshold = model.retention.laws["usual"], model.retention.laws["threshold"]
-    assert usual.break_level == threshold.below.break_level == model.retention.laws["uneven"].break_level
+    usual, threshold = model.retention.models["usual"], model.retention.models["threshold"]
+    assert usual.break_level == threshold.below.break_level == model.retention.models["uneven"].break_level
     for level, of_normal, answer in (
         (usual.break_level, no_error, (0.6, 0.95)),
         (model.leakage.meet_level, no_error, (0.8, 0.99)),
@@ -125,7 +127,7 @@ def test_answers_hold_nine_tenths_of_the_prior():
     ):
         found = np.quantile(shares(level, of_normal), [0.05, 0.95])
         np.testing.assert_allclose(found, answer, rtol=0.03)
-    assert model.sizes.laws["giants"] == bayes.SIZES.laws["giants"]
+    assert model.sizes.models["larger"] == bayes.SIZES.models["larger"]
     assert model.retention.weights == bayes.RETENTION.weights and model.sizes.weights == bayes.SIZES.weights
     assert bayes.elicited() == bayes.SizeModel()
 
@@ -135,9 +137,9 @@ def test_better_answers_are_a_better_prior():
         return np.median(bayes.prior(PREDICTION, bayes.elicited(**answers), rng=1).values[0], axis=0)
 
     poor, good = (0.05, 0.4), (0.9, 0.99)
-    assert medians(whole=poor)[1] < 0.8 < medians(whole=good)[1]
+    assert medians(intact=poor)[1] < 0.8 < medians(intact=good)[1]
     assert medians(clean=poor)[0] < 0.97 < medians(clean=good)[0]
-    assert medians(in_giants=(0.3, 0.8))[1] < 0.6 < medians(in_giants=(0.0001, 0.001))[1]
+    assert medians(in_larger=(0.3, 0.8))[1] < 0.6 < medians(in_larger=(0.0001, 0.001))[1]
 
 
 @pytest.mark.parametrize("answer", [(0.9, 0.6), (0.0, 0.5), (0.5, 1.0), (0.5,), 0.5, (np.nan, 0.5)])

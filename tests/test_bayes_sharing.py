@@ -14,20 +14,20 @@ pytest.importorskip("pymc", reason="pymc is not installed")
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
+from erbayes.bayes.compiled import ParameterDraws
 from erbayes.bayes.contract import PlacedPart
-from erbayes.bayes.evidence import data_of_prediction
+from erbayes.bayes.data import data_of_prediction
 from erbayes.bayes.importance import approximated
-from erbayes.bayes.laws import OneOf, compiled
 from erbayes.bayes.model import Sizes
-from erbayes.bayes.parts import Drawn
-from erbayes.bayes.priors import Scores, Told
+from erbayes.bayes.model_average import ModelAverage, compile_part
+from erbayes.bayes.priors import InformedPrior, Scores
 from erbayes.bayes.sharing import (
     SPREADS,
-    Site,
+    NormalLikelihood,
+    approximate_likelihoods,
+    borrow,
     combine,
-    find_sites,
-    place_in_common,
-    tell,
+    place_on_grids,
     weigh,
     weigh_spreads,
 )
@@ -50,7 +50,7 @@ def exact_site(y, mass=0.0):
     """The site of y ~ N(z, ERROR), whose mass is its density under the prior, or another."""
     inverse = np.linalg.inv(ERROR)
     density = stats.multivariate_normal(np.zeros(D), ERROR + np.eye(D)).logpdf(y)
-    return Site(inverse, inverse @ y, density + mass)
+    return NormalLikelihood(inverse, inverse @ y, density + mass)
 
 
 def joint(spread, groups):
@@ -80,7 +80,7 @@ def test_normal_groups_are_those_of_one_large_normal(spread):
 
 def test_laws_and_spreads_are_weighed_by_their_evidence():
     """The second law has each observation 10 times less often, and the same parameters."""
-    laws = OneOf({"a": None, "b": None}, {"a": 1, "b": 3})
+    laws = ModelAverage({"a": None, "b": None}, {"a": 1, "b": 3})
     sites = [{"a": exact_site(y), "b": exact_site(y, -np.log(10))} for y in OBSERVED]
     log_joint, moments = weigh(laws, sites)
     shared = np.array([given(spread)[0] for spread in SPREADS[:-1]])
@@ -97,7 +97,7 @@ def law(name):
     return SimpleNamespace(coordinates=["x", "y"], heavy_tails=[], data=MEANS | {"name": name})
 
 
-TWO_LAWS = OneOf({"a": law("a"), "b": law("b")}, {"a": 1, "b": 3})
+TWO_LAWS = ModelAverage({"a": law("a"), "b": law("b")}, {"a": 1, "b": 3})
 SITES = [{"a": exact_site(y), "b": exact_site(y, -np.log(10))} for y in OBSERVED]
 
 
@@ -105,7 +105,7 @@ def test_a_further_group_is_a_stranger_with_probability_a_half():
     log_joint, moments = weigh(TWO_LAWS, SITES)
     wanted = 0.5 * np.exp(log_joint)
     wanted[:, -1] += 0.5 * np.array([0.25, 0.75])
-    weights, told = tell({"sizes": TWO_LAWS}, {"sizes": SITES})
+    weights, told = borrow({"sizes": TWO_LAWS}, {"sizes": SITES})
     for row, name in zip(wanted, "ab", strict=True):
         assert weights["sizes"][name] == pytest.approx(row.sum())
         np.testing.assert_allclose(told["sizes"][name].weights, row / row.sum())
@@ -114,7 +114,7 @@ def test_a_further_group_is_a_stranger_with_probability_a_half():
 
 def test_all_parts_have_one_spread():
     """Groups that are alike in one part and apart in another share neither."""
-    one_law = OneOf({"": law("")})
+    one_law = ModelAverage({"": law("")})
     alike = [{"": exact_site(y)} for y in OBSERVED]
     apart = [
         {"": exact_site(y)} for y in (np.array([4.0, -4.0]), np.array([-4.0, 4.0]), np.array([4.0, 4.0]))
@@ -124,17 +124,17 @@ def test_all_parts_have_one_spread():
     assert by_part[0][-1] < 0.2 and by_part[1][-1] > 0.999
     product = by_part[0] * by_part[1] / (by_part[0] @ by_part[1])
     np.testing.assert_allclose(weigh_spreads(np.log([[row] for row in by_part])), product)
-    _, told = tell(parts, {"sizes": alike, "retention": apart})
+    _, told = borrow(parts, {"sizes": alike, "retention": apart})
     for of_part in told.values():
         assert of_part[""].weights[-1] == pytest.approx((product[-1] + 1) / 2)
 
 
 def test_unreliable_draws_tell_nothing():
-    one_law = OneOf({"": law("")})
+    one_law = ModelAverage({"": law("")})
     z = np.random.default_rng(3).normal(0, 0.1, (1, 50, D))
     for khat, refitted, tells in ((0.6, False, True), (3.0, False, False), (3.0, True, True)):
-        drawn = Drawn(z, np.zeros((1, 50)), khat, refitted=refitted, log_evidence=-7.0)
-        site = find_sites(one_law, {"": drawn})[""]
+        drawn = ParameterDraws(z, np.zeros((1, 50)), khat, refitted=refitted, log_evidence=-7.0)
+        site = approximate_likelihoods(one_law, {"": drawn})[""]
         assert site.A.any() == site.b.any() == tells and site.mass == -7.0
 
 
@@ -143,7 +143,7 @@ def test_a_site_has_the_likelihood_of_its_draws():
     posterior = np.linalg.inv(np.linalg.inv(ERROR) + np.eye(D))
     mean = posterior @ np.linalg.inv(ERROR) @ OBSERVED[0]
     z = np.random.default_rng(1).multivariate_normal(mean, posterior, 200_000)
-    site = Site.of(z, -3.0)
+    site = NormalLikelihood.of(z, -3.0)
     np.testing.assert_allclose(site.A, np.linalg.inv(ERROR), rtol=0.03)
     np.testing.assert_allclose(site.b, np.linalg.inv(ERROR) @ OBSERVED[0], rtol=0.03)
     assert site.mass == -3.0
@@ -152,12 +152,12 @@ def test_a_site_has_the_likelihood_of_its_draws():
 def test_a_site_of_few_draws_is_not_too_sure():
     """The mean precision of sites of 30 draws of 5 coordinates is that of the posterior, N(0, I/4), less 1."""
     rng = np.random.default_rng(2)
-    found = [np.diag(Site.of(rng.normal(0, 0.5, (30, 5)), 0.0).A).mean() for _ in range(3000)]
+    found = [np.diag(NormalLikelihood.of(rng.normal(0, 0.5, (30, 5)), 0.0).A).mean() for _ in range(3000)]
     assert np.mean(found) == pytest.approx(3.0, rel=0.02)
 
 
 def test_a_site_wider_than_the_prior_tells_nothing():
-    site = Site.of(np.random.default_rng(3).normal(0, 2, (500, 3)), 0.0)
+    site = NormalLikelihood.of(np.random.default_rng(3).normal(0, 2, (500, 3)), 0.0)
     np.testing.assert_allclose(site.A, 0, atol=1e-12)
 
 
@@ -188,7 +188,7 @@ def test_scores_of_the_prior_are_standard_normal():
 def test_a_told_prior_has_its_density_and_its_draws():
     rng = np.random.default_rng(5)
     roots = np.eye(5) * 0.6 + np.tril(rng.normal(0, 0.1, (2, 5, 5)), -1)
-    told = Told(
+    told = InformedPrior(
         SCORES, np.array([0.3, 0.7]), rng.normal(0, 0.5, (2, 5)), np.einsum("kij,klj->kil", roots, roots)
     )
     theta = told.draws(50_000, rng)
@@ -260,18 +260,18 @@ def quadrature(target):
 
 @pytest.mark.parametrize("target", [0, 2])
 def test_a_group_has_the_posterior_of_the_joint_model(target):
-    part = PlacedPart("sizes", Sizes(bayes.Zeta()))
-    alone, rng = [compiled(part, zeta_data(row)) for row in DRAWS], np.random.default_rng(6)
+    part = PlacedPart("sizes", Sizes(bayes.ZetaSizes()))
+    alone, rng = [compile_part(part, zeta_data(row)) for row in DRAWS], np.random.default_rng(6)
 
     def drawn(of_part):
-        (law,) = of_part.laws.values()
+        (law,) = of_part.models.values()
         (found,) = approximated([law], 8000, rng)
         return law.drawn(found.thetas, found.log_evidence, rng, khat=0.0)
 
-    sites = [find_sites(one, {"": drawn(one)}) for one in alone]
-    weights, told = tell({"sizes": alone[0]}, {"sizes": [s for i, s in enumerate(sites) if i != target]})
+    sites = [approximate_likelihoods(one, {"": drawn(one)}) for one in alone]
+    weights, told = borrow({"sizes": alone[0]}, {"sizes": [s for i, s in enumerate(sites) if i != target]})
     assert weights["sizes"] == {"": pytest.approx(1)}
-    taught = drawn(compiled(replace(part, told=told["sizes"][""]), zeta_data(DRAWS[target])))
+    taught = drawn(compile_part(replace(part, informed=told["sizes"][""]), zeta_data(DRAWS[target])))
     mean, sd, by_spread = quadrature(target)
     e = taught.thetas.ravel() / 0.6
     assert e.mean() == pytest.approx(mean, abs=0.1 * sd)
@@ -286,7 +286,11 @@ def test_skewed_likelihoods_of_rare_events_add_up():
     step = grid[1] - grid[0]
     density = stats.poisson(np.exp(2 * grid - 1)).pmf(3) * stats.norm.pdf(grid)
     z = np.repeat(grid, np.round(density / density.sum() * 100_000).astype(int))[:, None]
-    sites = [Site.of(z + np.random.default_rng(1).normal(0, 1e-4, z.shape), np.log(density.sum() * step))] * 4
+    sites = [
+        NormalLikelihood.of(
+            z + np.random.default_rng(1).normal(0, 1e-4, z.shape), np.log(density.sum() * step)
+        )
+    ] * 4
     nodes, weights = np.polynomial.hermite_e.hermegauss(40)
     for spread in SPREADS[:-1]:
         share = np.sqrt(1 - spread**2)
@@ -317,7 +321,7 @@ def draw(world, seed, n=100, plan=None):
 @pytest.fixture(scope="module")
 def found():
     samples = {name: draw(world, i) for i, (name, world) in enumerate(RELEASES.items())}
-    return samples, bayes.together(samples, draws=600, rng=1)
+    return samples, bayes.fit_hierarchical(samples, draws=600, rng=1)
 
 
 def test_groups_that_are_alike_teach_each_other(found):
@@ -363,7 +367,7 @@ def test_parameters_mean_the_same_in_all_groups(found):
         for d in data:
             np.testing.assert_array_equal(d[name], longest[: len(d[name])])
     short = {k: data[0][k][:-2] for k in ("basis", "intrusion_basis")}
-    filled = place_in_common(data[0], {"centre": 1.5, **short})
+    filled = place_on_grids(data[0], {"centre": 1.5, **short})
     np.testing.assert_array_equal(filled["basis"][-3:], np.tile(short["basis"][-1], (3, 1)))
     assert filled["centre"] == 1.5
 
@@ -371,7 +375,7 @@ def test_parameters_mean_the_same_in_all_groups(found):
 def test_what_releases_have_taught_serves_the_next(found):
     samples, _ = found
     first, second = (bayes.fast(samples[name], draws=400, rng=1) for name in ("first", "second"))
-    model = bayes.after(first, second, rng=2)
+    model = bayes.with_history(first, second, rng=2)
     one = draw(RELEASES["third"], 9, 40)
     alone, taught = bayes.fast(one, draws=600, rng=3), bayes.fast(one, model, draws=600, rng=3)
     spreads = [[fit.by_size[k].std((0, 1))[1:8].mean() for k in ("intact", "met")] for fit in (alone, taught)]
@@ -384,10 +388,10 @@ def test_what_releases_have_taught_serves_the_next(found):
     untaught = bayes.prior(RELEASES["third"].pred, metrics=[R], rng=4)
     # half of what is known before is the untaught prior, since the new sample may be of a stranger
     assert before[R].sd < 0.7 * untaught[R].sd
-    assert "usual" in taught.laws(R).index[0][1] and set(taught.log_prior) == set(alone.log_prior)
+    assert "usual" in taught.models(R).index[0][1] and set(taught.log_prior) == set(alone.log_prior)
     # a fit that was taught brings its teachers
-    assert len(bayes.after(taught, rng=5).shared.earlier) == 3
-    assert len(bayes.after(taught, first, rng=5).shared.earlier) == 3
+    assert len(bayes.with_history(taught, rng=5).borrowed.earlier) == 3
+    assert len(bayes.with_history(taught, first, rng=5).borrowed.earlier) == 3
 
 
 def test_what_does_not_fit_is_forgotten():
@@ -395,7 +399,7 @@ def test_what_does_not_fit_is_forgotten():
     earlier = [bayes.fast(draw(release(0.01, seed), seed), draws=400, rng=seed) for seed in (1, 2)]
     world = release(0.6, 4)
     one = draw(world, 5, 200)
-    alone, taught = bayes.fast(one, rng=1), bayes.fast(one, bayes.after(*earlier, rng=1), rng=1)
+    alone, taught = bayes.fast(one, rng=1), bayes.fast(one, bayes.with_history(*earlier, rng=1), rng=1)
     a, b = (fit.apply([R]) for fit in (alone, taught))
     assert abs(a.mean[0] - b.mean[0]) < 0.7 * a.sd[0]
     assert b.sd[0] < 1.3 * a.sd[0]
@@ -404,25 +408,27 @@ def test_what_does_not_fit_is_forgotten():
 def test_refusals(found):
     samples, joint = found
     fit = joint.fits["first"]
-    with pytest.raises(eb.DataError, match="1 groups: together needs two samples or more"):
-        bayes.together({"first": samples["first"]})
-    with pytest.raises(eb.DataError, match="after needs an earlier fit"):
-        bayes.after()
-    with pytest.raises(eb.DataError, match="after takes earlier fits"):
-        bayes.after(samples["first"])
+    with pytest.raises(eb.DataError, match="1 groups: fit_hierarchical needs two samples or more"):
+        bayes.fit_hierarchical({"first": samples["first"]})
+    with pytest.raises(eb.DataError, match="with_history needs an earlier fit"):
+        bayes.with_history()
+    with pytest.raises(eb.DataError, match="with_history takes earlier fits"):
+        bayes.with_history(samples["first"])
     with pytest.raises(
         eb.DataError, match="entities are in both 'a' and 'b', so that they would count twice"
     ):
-        bayes.together({"a": samples["first"], "b": samples["first"]})
+        bayes.fit_hierarchical({"a": samples["first"], "b": samples["first"]})
     with pytest.raises(eb.DataError, match="fits of different models cannot share"):
-        zeta = bayes.fast(samples["second"], bayes.SizeModel(bayes.Zeta()), draws=60, rng=1)
-        bayes.after(fit, zeta)
+        zeta = bayes.fast(samples["second"], bayes.SizeModel(bayes.ZetaSizes()), draws=60, rng=1)
+        bayes.with_history(fit, zeta)
     with pytest.raises(eb.DataError, match="priors that NUTS cannot draw"):
         bayes.nuts(samples["first"], fit.model)
-    own = bayes.SizeModel(leakage=bayes.Leakage(meet_level=lambda name: bayes.Level(0, 1)(f"{name}")))
-    assert bayes.after(bayes.fast(samples["second"], own, draws=60, rng=1), rng=1).shared.told["leakage"]
+    own = bayes.SizeModel(leakage=bayes.Leakage(meet_level=lambda name: bayes.NormalPrior(0, 1)(f"{name}")))
+    assert bayes.with_history(bayes.fast(samples["second"], own, draws=60, rng=1), rng=1).borrowed.informed[
+        "leakage"
+    ]
     import pymc as pm
 
     flat = bayes.SizeModel(leakage=bayes.Leakage(meet_level=pm.Normal.dist(0, 1)))
     with pytest.raises(eb.DataError, match="fits cannot share 'meet_level', whose prior is not known"):
-        bayes.after(bayes.fast(samples["second"], flat, draws=60, rng=1))
+        bayes.with_history(bayes.fast(samples["second"], flat, draws=60, rng=1))

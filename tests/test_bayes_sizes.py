@@ -15,8 +15,8 @@ from scipy.special import logsumexp
 
 from erbayes import bayes
 from erbayes.bayes.contract import LOG_FLAWLESS
+from erbayes.bayes.error_models import Bounded, Exactness, beta_shares
 from erbayes.bayes.grid import INTRUSION, RANK, SINGLE, SizeGrid, basis, nearest
-from erbayes.bayes.outcomes import Bounded, Exactness, beta_shares
 from erbayes.bayes.priors import counts, events, flawless, smooth
 
 pytestmark = pytest.mark.slow
@@ -89,9 +89,9 @@ def cases():
     for a, b in LN:
         mu, sigma = log_normal(a, b)
         values = {"size_location": a, "size_log_sigma": b}
-        yield bayes.LogNormal(), values, stats.lognorm(sigma, scale=np.exp(mu)).logpdf
+        yield bayes.LogNormalSizes(), values, stats.lognorm(sigma, scale=np.exp(mu)).logpdf
     for a in (0.0, -1.0, 0.8):
-        yield bayes.Zeta(), {"size_log_excess": a}, stats.zipf(exponent(a)).logpmf
+        yield bayes.ZetaSizes(), {"size_log_excess": a}, stats.zipf(exponent(a)).logpmf
 
 
 def test_every_public_family_has_a_case():
@@ -126,7 +126,7 @@ def test_negative_binomial_of_random_records(a, b):
 @pytest.mark.parametrize("a, b", LN)
 def test_log_normal_of_random_records(a, b):
     _, sigma = log_normal(a, b)
-    found = weights(bayes.LogNormal(), {"size_location": a, "size_log_sigma": b}) + np.log(SINGLES)
+    found = weights(bayes.LogNormalSizes(), {"size_location": a, "size_log_sigma": b}) + np.log(SINGLES)
     wanted = stats.lognorm(sigma, scale=BIASED * np.exp(a)).logpdf(SINGLES)
     np.testing.assert_allclose(found - logsumexp(found), wanted - logsumexp(wanted), rtol=1e-8, atol=1e-8)
 
@@ -424,7 +424,7 @@ def test_a_threshold_by_plain_loops():
         "precision_slope": -0.1,
         "unbroken": 0,
     }
-    giants = {"giant_break": 0.9, "giant_share": -0.2, "giant_precision": 1.6, "giant_share_slope": -0.4}
+    giants = {"above_break": 0.9, "above_share": -0.2, "above_precision": 1.6, "above_share_slope": -0.4}
     _, small = outcome(bayes.Retention(), below)
     d, found = outcome(bayes.Threshold(), below | giants | {"threshold": 0.5})
     place = d["log_biased_mean"] / np.log(2) + 0.5

@@ -13,10 +13,10 @@ from arviz_stats.base import array_stats
 
 import erbayes as eb
 from erbayes import bayes
-from erbayes.bayes.evidence import Evidence
+from erbayes.bayes.data import Evidence
 from erbayes.bayes.fit import Fit
 from erbayes.bayes.importance import Adapted, Proposal, approximated, moments
-from erbayes.bayes.population import Links, _draw_mean_share, _mark_steady_sizes
+from erbayes.bayes.population import ExpectedLinks, _draw_mean_share, _mark_steady_sizes
 from erbayes.bayes.samplers import Chains, Importance, problems_of_chains
 
 pytestmark = pytest.mark.slow
@@ -120,9 +120,9 @@ def test_weights_of_a_negligible_law_need_not_be_reliable(share, matters, monkey
         adapted=SimpleNamespace(by_chain=np.zeros(1)),
     )
     law = SimpleNamespace(
-        log_flawless=-np.inf, told="by others", drawn=lambda thetas, log_evidence, rng, **about: about
+        log_flawless=-np.inf, informed="by others", drawn=lambda thetas, log_evidence, rng, **about: about
     )
-    part = SimpleNamespace(laws={"a": law}, probability={"a": 1.0})
+    part = SimpleNamespace(models={"a": law}, probability={"a": 1.0})
     monkeypatch.setattr("erbayes.bayes.samplers.approximated", lambda *_: [posterior])
     ((about,),) = (of_part.values() for of_part in Importance(50)([part], np.random.default_rng(1)))
     assert bool(about["problems"]) is matters and not about["refitted"]
@@ -216,5 +216,5 @@ def test_proposals_have_twenty_degrees_of_freedom():
 
 def test_the_known_number_of_links_has_a_spread_from_a_hundredth_to_a_half():
     links = SimpleNamespace(variance=np.array([0.0, 0.1, 0.24, 0.26, 9.0]), predicted=1.0)
-    found = Links.relative_variance.fget(links)
+    found = ExpectedLinks.relative_variance.fget(links)
     np.testing.assert_allclose(found, np.array([0.0, 0.1, 0.24, 0.25, 0.25]) + 0.01**2, rtol=1e-12)

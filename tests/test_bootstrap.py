@@ -24,7 +24,7 @@ class Efron(Scheme):
 
     def multipliers(self, draws, replicates, rng):
         r = np.empty((replicates, len(draws.stratum)))
-        for h, theta in enumerate(draws.theta):
+        for h, theta in enumerate(draws.fpc):
             n = int((draws.stratum == h).sum())
             counts = rng.multinomial(n, np.full(n, 1 / n), replicates)
             r[:, draws.stratum == h] = 1 + np.sqrt(theta) * (counts - 1)

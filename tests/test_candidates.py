@@ -13,7 +13,7 @@ import pytest
 from erbayes import datasets
 from erbayes._internal.errors import DataError
 from erbayes.labels import (
-    Drawn,
+    RecordDraws,
     Records,
     by_text,
     draw,
@@ -275,7 +275,7 @@ def test_candidates_become_tasks_and_a_page():
             "of type integer, and drawn records of type string",
         ),
         (lambda: from_pairs(DRAWN, TABLE[["record", "name", "year"]], "p"), "no column 'p'"),
-        (lambda: from_pairs(DRAWN, TABLE, "year"), "two columns of records beside 'year'"),
+        (lambda: from_pairs(DRAWN, TABLE, "year"), "two columns of records next to 'year'"),
         (
             lambda: from_pairs(DRAWN, TABLE[["record", "town", "year"]], "year"),
             "scores 'year' are no numbers: nan",
@@ -292,7 +292,7 @@ def test_other_input_is_refused(call, said):
 
 
 def test_draws_without_members_are_refused():
-    bare = Drawn.from_json(DRAWN.to_json(), DRAWN.table)
+    bare = RecordDraws.from_json(DRAWN.to_json(), DRAWN.table)
     with pytest.raises(DataError, match=f"{len(QUERIES)} of {len(QUERIES)} drawn records have no members"):
         from_clustering(bare, PREDICTION)
 

@@ -199,7 +199,7 @@ def test_a_tree_without_a_split_is_one_leaf():
     sample = sampled(true, pred, 100, np.random.default_rng(20))
     found = causes.tree(sample, "b3-recall", pd.DataFrame({"x": 1}, index=sample.units.ids), rng=1)
     assert (found.root, found.rules) == (1, ("all units",))
-    assert [t.get_text()[:2] for t in plots.tree(found, ax=Figure().subplots()).texts] == ["1:"]
+    assert [t.get_text()[:2] for t in plots.draw_tree(found, ax=Figure().subplots()).texts] == ["1:"]
 
 
 def test_the_picture_of_a_tree_shows_its_table():
@@ -207,7 +207,7 @@ def test_the_picture_of_a_tree_shows_its_table():
     sample = sampled(true, pred, 400, np.random.default_rng(14))
     table = pd.DataFrame({"records": np.bincount(true), "old": old.astype(float)})
     found = causes.tree(sample, "pairwise-recall", table, rng=2)
-    ax = plots.tree(found, level=0.8, ax=Figure().subplots())
+    ax = plots.draw_tree(found, level=0.8, ax=Figure().subplots())
     texts = [t.get_text() for t in ax.texts]
     for row in found.table(0.8).itertuples():
         bounds = "" if np.isnan(row.lower) else f" [{row.lower:.3f}, {row.upper:.3f}]"

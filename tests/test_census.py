@@ -31,7 +31,7 @@ def designs(true: pd.Series) -> dict[str, eb.design.contract.Design]:
     strata = pd.Series(np.arange(len(names)) % 3, names)
     return {
         "clusters": eb.UniformClusters(population=len(names)),
-        "paper theta": eb.UniformClusters(population=len(names), correction=eb.design.paper_theta),
+        "paper theta": eb.UniformClusters(population=len(names), fpc=eb.design.paper_fpc),
         "records": eb.UniformRecords(draws=list(true), population=len(true)),
         "weights": eb.KnownWeights(pd.Series(3.7, names), population=len(names)),
         "strata": eb.Stratified(strata, strata.value_counts().to_dict()),

@@ -1058,7 +1058,7 @@ def test_edges_say_that_records_in_no_pair_do_not_count(folder):
 @pytest.mark.parametrize(
     "args, message",
     [
-        ("e.csv --edges", "without a threshold, scores 'p' of any size would be links; name the least score"),
+        ("e.csv --edges", "without a threshold, scores 'p' of any size would be links; give the least score"),
         ("e.csv --edges --score p", "without a threshold, scores 'p' of any size would be links"),
         ("x.csv --edges --records ids.csv --threshold 0.5", "a threshold of 0.5 needs the column of scores"),
         (
@@ -1141,7 +1141,7 @@ def test_a_report_has_your_own_numbers(folder):
     page = (folder / "report.html").read_text(encoding="utf-8")
     (row,) = json.loads(run("impact", *given, *wanted, "--format", "json").stdout)["estimates"]
     assert "Your own numbers" in page and "mean(sales)" in page
-    assert digits.text(row["predicted"]) in page and digits.text(row["estimate"]) in page
+    assert digits.format_number(row["predicted"]) in page and digits.format_number(row["estimate"]) in page
     digest = hashlib.sha256((folder / "orders.csv").read_bytes()).hexdigest()
     assert f"orders.csv, {(folder / 'orders.csv').stat().st_size:,} bytes, SHA-256 {digest}" in page
     assert "--attributes needs --by" in refused("report", *given, "--attributes", "orders.csv")

@@ -65,7 +65,7 @@ def test_a_comparison_in_the_shell_is_that_of_python(folder, way):
     predictions, options = WAYS[way]
     shown = run("compare", *predictions, "labels.csv", *DRAWING, "--format", "json", *options.split())
     assert shown.exit_code == 0, shown.output
-    engine = eb.auxiliary.Assisted.of({"old": OLD, "new": NEW}, LABELS, by={"slow": SLOW})
+    engine = eb.auxiliary.Assisted.of({"old": OLD, "new": NEW}, LABELS, by=SLOW)
     wanted = eb.compare({"old": OLD, "new": NEW}, LABELS, DESIGN, METRICS, engine=engine).differences()
     alone = eb.compare({"old": OLD, "new": NEW}, LABELS, DESIGN, METRICS).differences()
     assert (wanted["se"] < [0.5, 0.95] * alone["se"]).all(), "recall has much out of reach here"

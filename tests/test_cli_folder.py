@@ -459,7 +459,7 @@ def test_values_of_records_travel_with_the_folder(files):
     chances.rename_axis("record").rename("chance").to_csv("chances.csv")
     labelled("--values", "chances.csv", "--looser", "q.csv", design="given-chances")
     labels = read_labels("f")
-    draws = sampling.draw(PRED, sampling.GivenChances(), 40, 3, values=chances)
+    draws = sampling.draw(PRED, sampling.GivenProbabilities(), 40, 3, values=chances)
     typed = labels.labels
     known = set(labels.folder.tasks["record"])
     assert set(typed.index) <= known

@@ -15,7 +15,7 @@ from erbayes.cli import app
 EDGES, RECORDS = random_edges(3, N=400, E=600, values=500)
 IDS = pd.Series(map(str, RECORDS))
 TEXT = EDGES.astype({"l": str, "r": str})
-DRAWN = eb.pairs.draw(TEXT, 40, records=IDS, seed=7, threshold=300.0)
+DRAWN = eb.pairs.draw_pairs(TEXT, 40, records=IDS, seed=7, threshold=300.0)
 
 
 @pytest.fixture(autouse=True)

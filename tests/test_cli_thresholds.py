@@ -156,7 +156,7 @@ def test_the_table_of_splink_needs_no_names_of_columns(files):
     every = ("--edges", "--records", "ids.csv", "-d", "uniform-records", "-n", "9", "--seed", "1", "-o", "f")
     refused = CliRunner().invoke(app, ["draw", "splink.csv", *every])
     assert refused.exit_code == 2
-    assert "without a threshold, scores 'match_weight' of any size would be links; name the" in refused.stderr
+    assert "without a threshold, scores 'match_weight' of any size would be links; give the" in refused.stderr
 
 
 def test_who_knows_all_records_is_said_where_it_is_true():

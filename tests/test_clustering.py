@@ -224,7 +224,7 @@ SCORED = pd.DataFrame({"l": ["a", "b"], "r": ["b", "c"], "p": [0.9, 0.1]})
         (
             SCORED,
             {"score": "p"},
-            "without a threshold, scores 'p' of any size would be links; choose the rows",
+            "without a threshold, scores 'p' of any size would be links; give the least score",
         ),
         (SCORED, {"score": "p", "threshold": np.nan}, "threshold must be a number, not nan"),
         (SCORED[["l", "r"]], {"threshold": 0.5}, "a threshold of 0.5 needs the column of scores"),

@@ -77,7 +77,7 @@ def make_recall() -> pd.DataFrame:
 
 
 @cache
-def make_drawn() -> labels.Drawn:
+def make_drawn() -> labels.RecordDraws:
     return labels.draw(PREDICTION, Records(), n=4, seed=1)
 
 
@@ -99,9 +99,9 @@ def make_neighbours() -> pd.DataFrame:
     return pd.DataFrame({"left": range(N - 1), "right": range(1, N), "score": 1.0})
 
 
-def make_two() -> labels.Pair:
+def make_two() -> labels.AnnotatorPair:
     answers = (labels.answers(of, [2]) for of in ({1: "x", 2: "x", 3: "y"}, {1: "x", 2: "y", 3: "y"}))
-    return labels.Pair.of(*answers, {1: "a", 2: "a", 3: "b"})
+    return labels.AnnotatorPair.of(*answers, {1: "a", 2: "a", 3: "b"})
 
 
 def make_unresolved() -> eb.Sample:
@@ -144,6 +144,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "ComparedByDomain": lambda: domains.compare_by_domain(make_pair(), GROUP, P),
     "Comparison": make_pair,
     "Contrast": lambda: engine.Taylor()(sample(), [m.pairwise_recall]).contrast([[2]], ["twice"]),
+    "Corrected": lambda: make_impact().fit,
     "Curve": make_curve,
     "Draws": lambda: Draws(("a",), np.array([[[1.0], [2.0]]]), ((0.0, np.inf),)),
     "PooledDraws": lambda: eb.engine.PooledDraws(
@@ -173,7 +174,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Tree": make_tree,
 }
 COLUMNS = {
-    "AssistedEstimates": "estimate se_bound df lower upper level kind lambda correlation worth out_of_reach",
+    "AssistedEstimates": "estimate se_bound df lower upper level kind lambda correlation equivalent_labels unreached_share",
     "BiasAnalysis": "labels metric estimate sd lower upper level kind",
     "Bootstrap": "estimate sd lower upper level kind",
     "ByDomain": "domain metric estimate se df n_eff lower upper level kind",
@@ -181,12 +182,13 @@ COLUMNS = {
     "ComparedByDomain": "difference domain metric estimate se df n_eff lower upper level kind reason",
     "Comparison": "metric prediction estimate se df lower upper level kind",
     "Contrast": "estimate se df lower upper level kind",
+    "Corrected": "estimate se df lower upper level kind",
     "Curve": "metric threshold estimate se df lower upper n_eff level kind",
     "Draws": "estimate sd lower upper level kind",
     "PooledDraws": "estimate sd lower upper level kind",
     "Forecast": "design metric estimate variance relative_se",
     "Grid": "u v metric estimate lower upper",
-    "Impact": "predicted estimate se lower upper difference least most worth",
+    "Impact": "predicted estimate se lower upper difference least most equivalent_labels",
     "LabelledPairs": "metric threshold pairs estimate se lower upper level reason",
     "Means": "estimate se df lower upper level kind",
     "Normal": "estimate se df lower upper level kind",
@@ -287,11 +289,11 @@ OTHERS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
         lambda: make_labels().summary(),
         "annotator, tasks, answered, cannot tell, incomplete, unanswered",
     ),
-    "Pair.counts": (
+    "AnnotatorPair.counts": (
         lambda: make_two().counts(),
         "both first second blocks_both blocks_first blocks_second cases",
     ),
-    "Pair.disagreements": (
+    "AnnotatorPair.disagreements": (
         lambda: make_two().disagreements(),
         "mention cluster kind records links examples",
     ),
@@ -315,8 +317,8 @@ OTHERS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
         lambda: populations.customers(populations.Zeta(2.5, 30), 100, 1),
         "given family born city email phone person",
     ),
-    "draw": (
-        lambda: eb.pairs.draw(make_edges(), 4, records=list("abcdefg"), seed=1, bands=2),
+    "draw_pairs": (
+        lambda: eb.pairs.draw_pairs(make_edges(), 4, records=list("abcdefg"), seed=1, bands=2),
         "left right band pairs same",
     ),
     "features": (lambda: causes.features(sample()), "records pieces largest_cluster"),
@@ -407,20 +409,20 @@ def test_columns_of_the_size_model():
     fit = bayes.fast(sample(), draws=200, rng=1)
     others = {N + i: N + k for i, k in LABELS.items()}
     units = eb.measure({N + i: k for i, k in PREDICTION.items()}, others)
-    joint = bayes.together({"a": fit, "b": eb.Sample(units, eb.UniformRecords())}, draws=200, rng=1)
+    joint = bayes.fit_hierarchical({"a": fit, "b": eb.Sample(units, eb.UniformRecords())}, draws=200, rng=1)
     draws = fit.apply(m.pairwise_recall)
-    more = "prior_shift prior_shift_error posterior_lower posterior_upper pooled_lower pooled_upper law_lower law_upper"
+    more = "prior_shift prior_shift_error posterior_lower posterior_upper pooled_lower pooled_upper model_lower model_upper"
     tables = {
         "Fit.convergence": (fit.convergence(), "probability khat r_hat worst effective"),
-        "Fit.laws": (
-            fit.laws(),
+        "Fit.models": (
+            fit.models(),
             "estimate lower upper prior posterior posterior_error log_evidence rejected",
         ),
         "Fit.prior_shift": (fit.prior_shift(draws), "sizes retention leakage"),
         "Fit.prior_shift_error": (fit.prior_shift_error(draws), "sizes retention leakage"),
         "Fit.table": (fit.table(), f"{COLUMNS['Draws']} {more}"),
-        "Together.spread": (joint.spread, "0.1 0.2 0.4 1.0 mean"),
-        "Together.table": (joint.table(), f"group {COLUMNS['Draws']} {more}"),
+        "HierarchicalFit.spread": (joint.spread, "0.1 0.2 0.4 1.0 mean"),
+        "HierarchicalFit.table": (joint.table(), f"group {COLUMNS['Draws']} {more}"),
     }
     assert {name: list_columns(*found) for name, found in tables.items()} == {
         name: listed for name, (_, listed) in tables.items()

@@ -111,13 +111,20 @@ def of_systematic_records():
 
 def of_known_chances():
     for orders, drawn in in_any_order(UNEQUAL, 3):
-        yield orders * np.prod([UNEQUAL[e] for e in drawn]), drawn, eb.design.KnownChances(UNEQUAL, drawn)
+        yield orders * np.prod([UNEQUAL[e] for e in drawn]), drawn, eb.design.KnownSelection(UNEQUAL, drawn)
 
 
 def of_known_inclusion():
     """Equal probabilities in random order: simple random samples of units without replacement."""
     for drawn in combinations("xyzuv", 3):
         yield 1 / 10, drawn, eb.design.KnownInclusion(dict.fromkeys("xyzuv", 3 / 5))
+
+
+def of_certain_units():
+    """One unit that is always drawn, and simple random samples of two of the other four."""
+    inclusion = dict.fromkeys("xyzuv", 1 / 2) | {"y": 1.0}
+    for drawn in combinations("xzuv", 2):
+        yield 1 / 6, ("y", *drawn), eb.design.KnownInclusion(inclusion)
 
 
 def of_independent_units():
@@ -144,7 +151,7 @@ def of_pooled_strata():
     share = [{e: sum(TRUE[r] == e for r in stratum) / len(stratum) for e in "xyzuv"} for stratum in strata]
     for (orders, odd), (more, even) in product(*([*in_any_order(stratum, 2)] for stratum in strata)):
         owners = [[TRUE[r] for r in drawn] for drawn in (odd, even)]
-        parts = [eb.design.KnownChances(p, drawn) for p, drawn in zip(share, owners, strict=True)]
+        parts = [eb.design.KnownSelection(p, drawn) for p, drawn in zip(share, owners, strict=True)]
         yield orders * more / 25 / 16, owners[0] + owners[1], eb.design.Pooled(parts)
 
 
@@ -161,12 +168,12 @@ def of_another_prediction():
         yield (
             orders * np.prod([p[r] for r in drawn]),
             owners,
-            eb.design.KeptWeights(eb.design.ByPredictedSize(ROOTS, owners), older),
+            eb.design.FrozenWeights(eb.design.ByPredictedSize(ROOTS, owners), older),
         )
 
 
 ALL_SAMPLES = {
-    eb.design.KeptWeights: of_another_prediction,
+    eb.design.FrozenWeights: of_another_prediction,
     eb.UniformClusters: lambda: [
         (1 / 10, s, eb.UniformClusters(population=5)) for s in combinations("xyzuv", 3)
     ],
@@ -187,7 +194,7 @@ ALL_SAMPLES = {
     eb.design.ByPredictedSize: of_predicted_size,
     eb.design.PoissonRecords: lambda: of_poisson_records(2.5),
     eb.design.SystematicRecords: of_systematic_records,
-    eb.design.KnownChances: of_known_chances,
+    eb.design.KnownSelection: of_known_chances,
     eb.design.KnownInclusion: of_known_inclusion,
     eb.design.Pooled: of_pooled,
 }
@@ -196,6 +203,7 @@ ALL_SAMPLES = {
 MORE_SAMPLES = [
     *ALL_SAMPLES.items(),
     (eb.design.PoissonRecords, lambda: of_poisson_records(8)),
+    (eb.design.KnownInclusion, of_certain_units),
     (eb.design.KnownInclusion, of_independent_units),
     (eb.design.Pooled, of_pooled_strata),
 ]
@@ -223,13 +231,13 @@ def test_unbiased_over_all_samples(cls, samples):
 
 
 SAYS_NOTHING = {
-    eb.design.KeptWeights,
+    eb.design.FrozenWeights,
     eb.KnownWeights,
     eb.design.BySize,
     eb.design.ByPredictedSize,
     eb.design.PoissonRecords,
     eb.design.SystematicRecords,
-    eb.design.KnownChances,
+    eb.design.KnownSelection,
     eb.design.KnownInclusion,
     eb.design.Pooled,
 }
@@ -246,9 +254,9 @@ def test_weights_follow_labels_as_a_design_says(cls):
     before, after = (design.expand(eb.measure(PRED, some)).weight for some in (fewer, more))
     changes = not np.allclose(before / before.sum(), after / after.sum())
     if cls in SAYS_NOTHING:
-        assert not hasattr(design, "weights_follow_labels")
+        assert not hasattr(design, "depends_on_labels")
     else:
-        assert design.weights_follow_labels == changes
+        assert design.depends_on_labels == changes
 
 
 def test_single_unit_strata():
@@ -703,19 +711,19 @@ class TestFinitePopulationCorrection:
         ],
     )
     def test_equal_chances_give_the_sampling_fraction(self, variance):
-        assert variance(np.full(20, 0.25)).theta_mean == pytest.approx(0.75, rel=1e-15)
-        assert variance(np.ones(3)).theta_mean == 0
+        assert variance(np.full(20, 0.25)).mean_fpc == pytest.approx(0.75, rel=1e-15)
+        assert variance(np.ones(3)).mean_fpc == 0
 
     def test_distinct_entities_of_one_size(self):
         """Each of 10 entities of one size is missed by 4 records with probability .9⁴."""
-        assert DistinctDraws(np.full(3, 0.1), 4).theta_mean == pytest.approx(0.9**4, rel=1e-12)
+        assert DistinctDraws(np.full(3, 0.1), 4).mean_fpc == pytest.approx(0.9**4, rel=1e-12)
 
     def test_strata_count_by_their_units(self):
         """A stratum of 10 in the sample whole, and 10 of 90: 80 of 100 units are missed."""
         strata = StratifiedDraws(
             np.repeat([0, 1], 10), np.array([0.0, 80 / 90]), False, np.array([10.0, 90.0])
         )
-        assert strata.theta_mean == pytest.approx(0.8, rel=1e-15)
+        assert strata.mean_fpc == pytest.approx(0.8, rel=1e-15)
 
     def test_both_sums_of_unequal_chances_are_unbiased(self):
         """Over all Poisson samples of five units: Σ 1/π has mean 5, and θ Σ 1/π that of the missed units."""
@@ -727,5 +735,5 @@ class TestFinitePopulationCorrection:
             if weight > 0 and taken.any():
                 total = (1 / chance[taken]).sum()
                 units += weight * total
-                missed += weight * PoissonDraws(chance[taken]).theta_mean * total
+                missed += weight * PoissonDraws(chance[taken]).mean_fpc * total
         assert units == pytest.approx(5) and missed == pytest.approx((1 - chance).sum())

@@ -207,17 +207,17 @@ def test_a_picture():
 
     own, pred = sample()
     found = eb.by_domain(own, GROUP, METRICS, prediction=pred, fewest=0)
-    ax = plots.by_domain(found, ax=Figure().subplots())
+    ax = plots.draw_by_domain(found, ax=Figure().subplots())
     assert [t.get_text() for t in ax.get_yticklabels()] == ["pairwise-precision", "north", "south"]
     (points,) = [line for line in ax.lines if line.get_marker() == "o"]
     np.testing.assert_array_equal(
         points.get_xdata(), found.table().query("metric == 'pairwise-precision'").estimate
     )
     few = eb.by_domain(own, GROUP, METRICS, fewest=1000)
-    ax = plots.by_domain(few, "entities", ax=Figure().subplots())
+    ax = plots.draw_by_domain(few, "entities", ax=Figure().subplots())
     assert [len(line.get_xdata()) for line in ax.lines if line.get_marker() == "x"] == [2]
     with pytest.raises(eb.DataError, match="the result has no 'b3-recall'"):
-        plots.by_domain(few, "b3-recall")
+        plots.draw_by_domain(few, "b3-recall")
 
 
 @pytest.mark.slow

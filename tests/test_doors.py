@@ -25,7 +25,7 @@ from erbayes.large import (
     drawing,
     scan,
 )
-from erbayes.units.ids import NO_CLUSTER, NO_CLUSTER_TEXTS, no_cluster_ids
+from erbayes.units.ids import NULL_NUMBERS, NULL_TEXTS, list_null_ids
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 
@@ -88,15 +88,15 @@ def test_the_list_has_what_libraries_write():
     written = {
         str(x) for x in (None, np.nan, pd.NA, pd.NaT, float("nan"), np.float32("nan"), uuid.UUID(int=0))
     }
-    assert (written | STR_NA_VALUES) <= set(no_cluster_ids("string"))
-    texts = set(no_cluster_ids("string"))
-    assert {str(n) for n in NO_CLUSTER} | {"-1.0", "-2.0", "-3.0", " NULL", "  ", "nan "} <= texts
+    assert (written | STR_NA_VALUES) <= set(list_null_ids("string"))
+    texts = set(list_null_ids("string"))
+    assert {str(n) for n in NULL_NUMBERS} | {"-1.0", "-2.0", "-3.0", " NULL", "  ", "nan "} <= texts
     for dtype in (np.int64, np.int32):
         with np.errstate(invalid="ignore"):
-            assert int(np.array([np.nan]).astype(dtype)[0]) in NO_CLUSTER
-    assert pd.factorize(pd.Series([None, "a"]))[0][0] in no_cluster_ids("integer")
-    assert not {0, 1} & set(no_cluster_ids("integer"))
-    assert all(text == text.lower() for text in NO_CLUSTER_TEXTS)
+            assert int(np.array([np.nan]).astype(dtype)[0]) in NULL_NUMBERS
+    assert pd.factorize(pd.Series([None, "a"]))[0][0] in list_null_ids("integer")
+    assert not {0, 1} & set(list_null_ids("integer"))
+    assert all(text == text.lower() for text in NULL_TEXTS)
 
 
 NONES = [
@@ -143,7 +143,7 @@ def test_a_shared_id_for_none_is_refused_at_every_door(source, id, tmp_path):
     told = r"cluster ids of the .*: 2 of 4 records have .*, which stands for no cluster, .* with 1 link: "
     with pytest.raises(eb.DataError, match=told) as in_memory:
         eb.measure(frame, LABELS)
-    assert str(in_memory.value).endswith("use Clustering.of(memberships, any_id=True)")
+    assert str(in_memory.value).endswith("Clustering.of(memberships, any_id=True)")
     opened = SOURCES[source](frame, tmp_path)
     with pytest.raises(eb.DataError, match=told) as scanned:
         scan(opened, LABELS, Columns("record", "cluster"))
@@ -290,7 +290,7 @@ def test_pairs_alone_refuse_to_leave_out_records_that_are_in_no_pair(pairs):
         with pytest.raises(eb.DataError, match="pairs do not name records that are linked to none") as error:
             eb.estimate(alone, labels, design, recall, missing=policy)
         listed, singletons = str(error.value).split("list all records, ")[1].split("; or, ")
-        assert listed == "Clustering.from_pairs(pairs, records=all)"
+        assert listed == "Clustering.from_pairs(pairs, records=ids)"
         assert singletons.endswith("missing=Missing.SINGLETON") and "OMIT" not in str(error.value)
         with pytest.raises(eb.DataError, match="pairs do not name"):
             eb.auxiliary.Second.of(alone, labels, whole, name="whole", missing=policy)

@@ -13,7 +13,7 @@ from test_scan import KINDS, NASTY, SOURCES, duckdb, frame_of, in_turn, populati
 
 import erbayes as eb
 from erbayes.labels import (
-    GivenChances,
+    GivenProbabilities,
     LinkEnds,
     Mixture,
     Poisson,
@@ -304,7 +304,7 @@ def test_values_are_a_column(tmp_path):
     frame["weight"] = 1.0 + np.arange(len(frame)) % 5
     frame["region"] = np.where(np.arange(len(frame)) % 3, "it's north", "süd")
     frame.to_parquet(tmp_path / "p.parquet", index=False)
-    for column, plan in (("weight", GivenChances()), ("region", Strata())):
+    for column, plan in (("weight", GivenProbabilities()), ("region", Strata())):
         with drawing(tmp_path / "p.parquet", NAMES, value=column) as opened:
             found = draw(opened, plan, 30, 4)
         wanted = draw(prediction, plan, 30, 4, values=frame.set_index("record")[column])
@@ -361,7 +361,7 @@ def test_draws_estimate_the_file_that_they_are_from(plan, tmp_path):
             "record ids of the prediction: 1 of 2 are missing, such as where 'cluster' is 'x'",
         ),
         ([("a", "x"), ("a", "x")], "1 duplicates, such as 'a'"),
-        ([], "the prediction holds no record"),
+        ([], "the prediction has no record"),
     ],
 )
 def test_what_a_scan_refuses(rows, message, tmp_path):

@@ -43,12 +43,15 @@ def test_draws_after_the_look_do_not_count_although_they_repeat_a_labelled_recor
     assert repeats == 57 and list(design.draws) == TRUE[begun].tolist()
 
 
+@pytest.mark.slow
 def test_every_sequence_of_draws_counts_up_to_the_first_record_that_is_not_begun():
     """All 3^5 sequences of five draws of three records, after each number of tasks."""
     drawn = sa.draw({1: "a", 2: "a", 3: "a"}, sa.Records(), n=5, seed=1)
     table, true = drawn.table, pd.Series({1: 10, 2: 20, 3: 30})
     for sequence in product((1, 2, 3), repeat=5):
-        drawn = sa.Drawn(table.assign(record=sequence), drawn.plan, 5, 1, drawn.known, "", drawn.members)
+        drawn = sa.RecordDraws(
+            table.assign(record=sequence), drawn.plan, 5, 1, drawn.known, "", drawn.members
+        )
         met = list(dict.fromkeys(sequence))
         for tasks in range(1, len(met) + 1):
             seen = []
@@ -61,6 +64,7 @@ def test_every_sequence_of_draws_counts_up_to_the_first_record_that_is_not_begun
 
 
 @pytest.mark.parametrize("plan", [sa.LinkEnds(), sa.Mixture(0.2)], ids=["link ends", "mixture"])
+@pytest.mark.slow
 def test_estimates_after_fifty_of_five_hundred_draws_of_giants(plan):
     """By record, 90 draws counted, and the variance was half of what it should be."""
     truth = eb.engine.taylor(
@@ -125,6 +129,7 @@ def test_the_share_of_an_annotator_keeps_the_repeats_of_its_records():
 
 
 @pytest.mark.parametrize("later", [0.0, 0.5], ids=["one annotator only", "the second stopped earlier"])
+@pytest.mark.slow
 def test_estimates_if_an_annotator_did_less_than_the_other(later):
     """Half of the tasks are dealt to either. The second labels none, or stops where half of them are done."""
     found, source = [], InMemory.of(GIANTS)
@@ -271,6 +276,7 @@ def with_unresolved(plan, values, seed, n=150):
 
 
 @pytest.mark.parametrize("name", PLANS)
+@pytest.mark.slow
 def test_totals_with_unresolved_draws_are_unbiased_under_other_plans(name):
     plan, values = PLANS[name]
     clusters = isinstance(plan, sa.PredictedClusters)
@@ -366,12 +372,12 @@ def test_chances_that_sum_to_one_up_to_rounding_are_taken_and_larger_ones_refuse
     prediction, labels = {i: i for i in range(units)}, {i: i for i in range(units)}
     chance = dict.fromkeys(range(units), 1 / units)
     measured = eb.measure(prediction, labels)
-    assert eb.design.KnownChances(chance).expand(measured).weight == pytest.approx(1)
+    assert eb.design.KnownSelection(chance).expand(measured).weight == pytest.approx(1)
     chance[0] += 1e-9
     with pytest.raises(eb.DataError, match=f"chances of {units} units sum to 1, although"):
-        eb.design.KnownChances(chance).expand(measured)
+        eb.design.KnownSelection(chance).expand(measured)
     with pytest.raises(eb.DataError, match=f"chances of {units} units sum to {units / 2:g}, although"):
-        eb.design.KnownChances(dict.fromkeys(range(units), 0.5)).expand(measured)
+        eb.design.KnownSelection(dict.fromkeys(range(units), 0.5)).expand(measured)
 
 
 # Numbers of draws

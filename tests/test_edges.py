@@ -189,15 +189,15 @@ def chain(true, false):
 
 def test_distances_raise_an_alarm_beyond_four_and_a_half_standard_errors():
     # 10 and 10 edges, all in the wrong order: share 1, error sqrt(21 / 1200) = .132, 3.8 errors from a half
-    assert chain(range(10), range(10, 20))[0].doubts(chain(range(10), range(10, 20))[1]) == []
+    assert chain(range(10), range(10, 20))[0].alarms(chain(range(10), range(10, 20))[1]) == []
     # 14 and 14: error sqrt(29 / 2352) = .111, 4.503 errors; 13 and 13: 4.33
     edges, labels = chain(range(14), range(14, 28))
-    (doubt,) = edges.doubts(labels)
+    (doubt,) = edges.alarms(labels)
     assert "in 100% of comparisons: if scores are distances, give their negatives" in doubt
     assert doubt.grade.value == "fault"
     for true, false in ((range(14, 28), range(14)), ([1] * 14, [1] * 14), (range(14), [])):
         edges, labels = chain(true, false)
-        assert edges.doubts(labels) == []
+        assert edges.alarms(labels) == []
 
 
 def test_integers_that_floating_point_would_round_are_no_scores():

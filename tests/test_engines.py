@@ -2,7 +2,6 @@ import html
 import subprocess
 import sys
 
-import arviz as az
 import numpy as np
 import pandas as pd
 import pytest
@@ -102,6 +101,8 @@ def test_a_chosen_scale():
 
 
 def test_chains_have_diagnostics_and_highest_density():
+    import arviz as az  # two seconds, which the quick tests of other files save
+
     draws, metrics = chains(), CHOSEN[:2]
     both = (eb.intervals.EqualTailed(), eb.intervals.HighestDensity())
     found = engines.side_by_side({"Bayes": draws}, metrics, level=0.9, kinds=both)

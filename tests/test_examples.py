@@ -80,6 +80,7 @@ def test_labelled_inventors():
 
 
 @needs_er_evaluation
+@pytest.mark.slow
 def test_labels_of_an_old_release():
     page = str(HERE.parent / "docs" / "guide" / "how-to.md")
     run = doctest.testfile(page, module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)

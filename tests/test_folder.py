@@ -944,7 +944,7 @@ def test_ends_of_links_of_one_prediction_do_not_identify_the_precision_of_anothe
 
 def test_kept_weights_need_the_same_records_and_units():
     old, labels = {1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"}
-    design = eb.design.KeptWeights(eb.UniformRecords(), eb.measure(old, labels))
+    design = eb.design.FrozenWeights(eb.UniformRecords(), eb.measure(old, labels))
     with pytest.raises(DataError, match="holds 4 records, and the one that was drawn from 3"):
         design.expand(eb.measure(old | {4: "b"}, labels))
     with pytest.raises(
@@ -952,7 +952,7 @@ def test_kept_weights_need_the_same_records_and_units():
     ):
         design.expand(eb.measure({1: "a", 2: "a"}, labels, missing=eb.Missing.OMIT))
     with pytest.raises(DataError, match="drawn_from is Units"):
-        eb.design.KeptWeights(eb.UniformRecords(), old).expand(eb.measure(old, labels))
+        eb.design.FrozenWeights(eb.UniformRecords(), old).expand(eb.measure(old, labels))
 
 
 def test_draws_without_an_answer_stay_in_the_data_or_count_as_not_made(tmp_path):
@@ -1058,7 +1058,7 @@ def test_brackets_within_brackets_and_tasks_that_do_not_exist_are_refused(tmp_pa
         ):
             read_labels(tmp_path / "f")
         with pytest.raises(DataError, match="cannot read the description of draws: it has brackets"):
-            sampling.Drawn.from_json(text, pd.DataFrame())
+            sampling.RecordDraws.from_json(text, pd.DataFrame())
     (tmp_path / "f" / "drawn.json").write_text("[]")
     with pytest.raises(DataError, match=r"drawn\.json: it is list, and no object in braces"):
         read_labels(tmp_path / "f")

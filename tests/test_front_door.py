@@ -128,7 +128,7 @@ def test_sentences_without_an_error_in_the_sample_and_of_a_census():
 
 
 def test_the_picture_of_a_result():
-    drawn, wanted = FOUND.plot(ax=Figure().subplots()), plots.forest(FOUND, ax=Figure().subplots())
+    drawn, wanted = FOUND.plot(ax=Figure().subplots()), plots.draw_forest(FOUND, ax=Figure().subplots())
     assert [t.get_text() for t in drawn.get_yticklabels()] == [t.get_text() for t in wanted.get_yticklabels()]
 
 
@@ -148,7 +148,7 @@ def test_advice_by_design_and_tail():
     light = eb.Sample(eb.measure(EXAMPLE.prediction, EXAMPLE.labels), eb.UniformClusters())
     assert advise(light, [R])[0] == ClosedForm() and "no few units" in advise(light, [R])[1]
     heavy, why = advise(giant(), [P, R])
-    assert type(heavy).__name__ == "Pooled" and "entities were drawn and a few hold most links" in why
+    assert type(heavy).__name__ == "PooledModel" and "entities were drawn and a few hold most links" in why
     # no part of the size model returns the cost of splits and merges
     assert advise(giant(), [m.basic_merge_distance, R])[0] == Jackknife()
 
@@ -156,7 +156,7 @@ def test_advice_by_design_and_tail():
 def test_advice_where_the_largest_clusters_are_out_of_reach():
     pred = {i: i // 2 for i in range(100)} | {i: -7 for i in range(100, 120)}
     sample = eb.Sample(eb.measure(pred, {i: i // 2 for i in range(60)}), eb.UniformClusters())
-    assert type(advise(sample, [P])[0]).__name__ == "Pooled"
+    assert type(advise(sample, [P])[0]).__name__ == "PooledModel"
 
 
 def test_the_advised_engine_gives_what_it_names_and_says_so():

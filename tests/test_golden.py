@@ -43,14 +43,14 @@ class Corrected:
 
     def expand(self, units):
         plain = self.design.expand(units)
-        return replace(plain, variance=replace(plain.variance, theta=np.array([self.theta])))
+        return replace(plain, variance=replace(plain.variance, fpc=np.array([self.theta])))
 
 
-def pps(population=None, correction=eb.design.drawn.sampling_fraction):
+def pps(population=None, fpc=eb.design.drawn.unbiased_fpc):
     def design(drawn):
         weights = drawn.drop_duplicates("cluster").set_index("cluster").w
         plain = eb.KnownWeights(weights, list(drawn.cluster), absolute=True)
-        return plain if population is None else Corrected(plain, correction(len(drawn), population))
+        return plain if population is None else Corrected(plain, fpc(len(drawn), population))
 
     return sample("s_ppswr.csv", design)[0]
 
@@ -95,7 +95,7 @@ def test_svyratio(case):
     "case, make",
     [
         ("pps_wr_paper_theta1", pps),
-        ("pps_wr_paper_thetafpc", lambda: pps(600, eb.design.paper_theta)),
+        ("pps_wr_paper_thetafpc", lambda: pps(600, eb.design.paper_fpc)),
     ],
 )
 def test_paper_estimator(case, make):

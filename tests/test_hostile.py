@@ -139,10 +139,10 @@ REFUSED = {
     "a true population": (lambda: by(eb.UniformClusters(True)), "population must be a whole number, 1 or more, not True"),
     "a negative population": (lambda: by(eb.UniformClusters(-5)), "population must be a whole number, 1 or more, not -5"),
     "half a weighted unit": (lambda: by(eb.KnownWeights(WEIGHTS, population=3.5)), "population must be a whole number"),
-    "a correction of -1": (lambda: by(eb.UniformClusters(4, correction=lambda n, T: -1.0)), r"correction\(3, 4\) must lie in \[0, 1\], not -1"),
-    "a correction of nan": (lambda: by(eb.UniformClusters(4, correction=lambda n, T: np.nan)), r"correction\(3, 4\) must lie in \[0, 1\], not nan"),
-    "a correction of 2": (lambda: by(eb.UniformClusters(4, correction=lambda n, T: 2)), r"correction\(3, 4\) must lie in \[0, 1\], not 2"),
-    "a correction in strata": (lambda: by(eb.Stratified(STRATA, {0: 3, 1: 1}, correction=lambda n, T: np.nan)), r"correction\(2, 3\) must lie in"),
+    "a correction of -1": (lambda: by(eb.UniformClusters(4, fpc=lambda n, T: -1.0)), r"fpc\(3, 4\) must lie in \[0, 1\], not -1"),
+    "a correction of nan": (lambda: by(eb.UniformClusters(4, fpc=lambda n, T: np.nan)), r"fpc\(3, 4\) must lie in \[0, 1\], not nan"),
+    "a correction of 2": (lambda: by(eb.UniformClusters(4, fpc=lambda n, T: 2)), r"fpc\(3, 4\) must lie in \[0, 1\], not 2"),
+    "a correction in strata": (lambda: by(eb.Stratified(STRATA, {0: 3, 1: 1}, fpc=lambda n, T: np.nan)), r"fpc\(2, 3\) must lie in"),
     "more units than records": (lambda: by(eb.UniformClusters(100)), "population = 100 units, but the prediction holds 8 records, which leaves room for 4 at most"),
     "half a draw": (lambda: by(eb.DistinctEntities(3.5)), "draws must be a whole number, 0 or more, not 3.5"),
     "nan draws": (lambda: by(eb.DistinctEntities(np.nan)), "draws must be a whole number, 0 or more, not nan"),
@@ -223,8 +223,8 @@ REFUSED = {
     # more of designs
     "weights of days": (lambda: by(eb.KnownWeights(pd.Series(pd.Timestamp("2020"), WEIGHTS.index))), "weights must be one real number each, not datetime64"),
     "weights of spans": (lambda: by(eb.KnownWeights(pd.Series(pd.Timedelta("1D"), WEIGHTS.index))), "weights must be one real number each, not timedelta64"),
-    "no correction": (lambda: by(eb.UniformClusters(4, correction=None)), "a correction is a function such as sampling_fraction, not None"),
-    "a correction in words": (lambda: by(eb.UniformClusters(4, correction=lambda n, T: "x")), r"correction\(3, 4\) must lie in \[0, 1\], not 'x'"),
+    "no correction": (lambda: by(eb.UniformClusters(4, fpc=None)), "the fpc is a function such as unbiased_fpc, not None"),
+    "a correction in words": (lambda: by(eb.UniformClusters(4, fpc=lambda n, T: "x")), r"fpc\(3, 4\) must lie in \[0, 1\], not 'x'"),
     "chances in words": (lambda: by(eb.design.BySize(lambda s: "x")), "probability must return one number per size: could not convert"),
     "chances of two arguments": (lambda: by(eb.design.BySize(lambda s, t: s)), "probability must return one number per size: .* missing 1 required"),
     "one bound": (lambda: eb.design.Calibrated(eb.UniformClusters(), bounds=3), "bounds must hold 0 < L < 1 < U, not 3"),
@@ -257,7 +257,7 @@ REFUSED = {
             ("count", lambda: labelling.annotators.rates.Recaptured("x", 1, 1), "counts must be 0 or more and finite"),
             ("share of splits", lambda: simulate.Splits("x"), r"Splits must lie in \[0, 1\]"),
             ("records", lambda: simulate.population(simulate.Zeta(2.5, 9), "x"), "records of a population must be a whole number, 1 or more"),
-            ("law", lambda: simulate.population("x", 9), "a law of sizes is an object such as Zeta.2.5, 60."),
+            ("law", lambda: simulate.population("x", 9), "a distribution of sizes is an object such as Zeta.2.5, 60."),
             ("errors", lambda: simulate.simulate(simulate.Zeta(2.5, 9), "x", 9), "errors are made by an object such as Misattribution.0.1."),
             ("missed", lambda: labelling.Annotator("x"), "missed is an object such as MissedPieces.0.1."),
         )
@@ -268,10 +268,10 @@ REFUSED = {
     "no annotator": (lambda: labelling.annotators.error_models.mislabel(SAMPLE.units, None), "a model of errors is an Annotator, such as .*, not None"),
     "a class of annotators": (lambda: labelling.annotators.error_models.restore(SAMPLE.units, labelling.Annotator), "a model of errors is an Annotator, such as .*, not the class Annotator"),
     "answers on one mention": (lambda: labelling.answers(L, "r1"), "mentions must be several ids, not 'r1' alone"),
-    "no answers": (lambda: labelling.Pair.of(None, None, P), "answers are a DataFrame, as answers.. gives it, not None"),
+    "no answers": (lambda: labelling.AnnotatorPair.of(None, None, P), "answers are a DataFrame, as answers.. gives it, not None"),
     "a count of nan": (lambda: labelling.annotators.rates.Recaptured(np.nan, 2, 3), "counts must be 0 or more and finite"),
     "a prior of nan": (lambda: labelling.annotators.rates.Recaptured(1, 2, 3, prior=(1, np.nan, 1)), "prior masses must be above 0 and finite"),
-    "answers of other columns": (lambda: labelling.Pair.of(L.to_frame("e"), L.to_frame("e"), P), "a table of answers has no column .mention., .record."),
+    "answers of other columns": (lambda: labelling.AnnotatorPair.of(L.to_frame("e"), L.to_frame("e"), P), "a table of answers has no column .mention., .record."),
     # results side by side
     **{
         f"results in {what}": (partial(side_by_side, results), f"give a Sample, or a mapping from names to results, .*, not {kind}$")
@@ -371,10 +371,10 @@ def test_a_policy_is_taken_by_its_word(missing):
     assert ("must be one of" in told[0]) is False
 
 
-@pytest.mark.parametrize("correction", [eb.design.drawn.sampling_fraction, eb.design.paper_theta])
+@pytest.mark.parametrize("correction", [eb.design.drawn.unbiased_fpc, eb.design.paper_fpc])
 def test_a_census_needs_no_correction(correction):
     for labels, population in ((L, 3), (L[L == "x"], 1)):
-        found = eb.estimate(P, labels, eb.UniformClusters(population, correction=correction), PR)
+        found = eb.estimate(P, labels, eb.UniformClusters(population, fpc=correction), PR)
         assert found.sd.tolist() == [0, 0]
 
 

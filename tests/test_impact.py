@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import erbayes as eb
 from erbayes.analysis import impact as room
 from erbayes.analysis.impact import impact_of
-from erbayes.design.variance import StratifiedDraws
 from erbayes.labels import Mixture, Poisson, Records, Systematic, draw
 from erbayes.units import features
 
@@ -165,14 +165,15 @@ def by_loops(drawn):
     ):
         a, b, plain, mirrored, known = both
         a, b = a - a.mean(), b - b.mean()
-        own = np.array([(a @ b - x * y) / (b @ b - y * y) for x, y in zip(a, b, strict=True)])
-        r = a - own * b
-        weight = (a @ b) / (b @ b)
-        # half a pseudo-draw, as typical as Σa⁴/Σa² says, of what the prediction explains
-        pseudo = (a**4).sum() / (a @ a) * np.sqrt(max(1 - (r @ r) / (a @ a), 0))
-        found.append(
-            (plain + weight * (known - mirrored), np.sqrt(n / (n - 1) * (r @ r + pseudo / 2)), weight)
-        )
+        weight = min(max((a @ b) / (b @ b), 0), 1)
+        r = (a - weight * b) * np.sqrt(n / (n - 1))
+        # two pseudo-draws of half a draw each, as large as differences of two draws, over all pairs
+        pairs = [(x - y) * np.sqrt(n / (n - 1)) for x in a for y in a]
+        typical = np.sqrt(sum(x**4 for x in pairs) / sum(x**2 for x in pairs))
+        variance = r @ r + 2 * typical**2 / 2
+        # without a draw that lowers it, a number is larger
+        skew = [max(side * sum(r**3) + typical**3 / 2, 0) / variance for side in (-1, 1)]
+        found.append((plain + weight * (known - mirrored), np.sqrt(variance), weight, *skew))
     return np.transpose(found)
 
 
@@ -181,11 +182,19 @@ def test_estimates_are_those_of_loops_over_draws(drawn):
     labels = TRUTH[TRUTH.isin(drawn)]
     statistics = ["count(size>=1)", "mean(span)"]  # count without a condition is gains less losses
     found = eb.impact(PREDICTION, labels, eb.UniformRecords(list(drawn)), statistics, **GIVEN)
-    mean, se, weight = by_loops(drawn)
-    np.testing.assert_allclose(found.weights, weight, rtol=1e-9)
+    mean, se, weight, down, up = by_loops(drawn)
     known = found.effective >= room.FEWEST
+    assert known[0]
+    np.testing.assert_allclose(found.weights[known], weight[known], rtol=1e-9)
     np.testing.assert_allclose(found.fit.mean[known], mean[known], rtol=1e-9)
-    np.testing.assert_allclose(np.sqrt(np.diagonal(found.fit.cov)), se, rtol=1e-9)
+    np.testing.assert_allclose(found.fit.sd[known], se[known], rtol=1e-9)
+    # Student's quantiles of n - 1 degrees of freedom, for logarithms, about ends that the skew moves (Johnson 1978)
+    t, z = stats.t.ppf(0.975, len(drawn) - 1), stats.norm.ppf(0.975)
+    ends = found.fit.interval(kind=eb.intervals.Symmetric())
+    for j, (side, skew) in enumerate(((-1, down), (1, up))):
+        centre = mean + side * skew * (1 + 2 * z**2) / 6
+        wanted = centre * np.exp(side * t * se / centre)
+        np.testing.assert_allclose(ends[known, j], wanted[known], rtol=1e-9)
 
 
 def test_means_of_all_samples_are_the_truth_and_the_prediction():
@@ -206,7 +215,7 @@ def test_means_of_all_samples_are_the_truth_and_the_prediction():
             both = features.Featured.of(
                 sample.units, eb.Clustering.of(prediction), eb.Clustering.of(labels), table
             )
-            known = room.Known.of(both, ["count", "count(size>=2)"])
+            known = room.FittedStatistics.of(both, ["count", "count(size>=2)"])
             truthful = room.Side(
                 both.entities,
                 sample.units.unit,
@@ -358,7 +367,7 @@ class TestDesigns:
     @pytest.mark.parametrize(
         "design",
         [
-            eb.design.KnownChances(TRUTH.groupby(TRUTH).size() / N, list(DRAWN)),
+            eb.design.KnownSelection(TRUTH.groupby(TRUTH).size() / N, list(DRAWN)),
             eb.design.BySize(lambda size: size / N, list(DRAWN)),
             eb.WeightedRecords(list(DRAWN), np.full(len(DRAWN), 1 / N), absolute=True),
         ],
@@ -387,19 +396,7 @@ class TestDesigns:
         assert found.plain.sd[0] == pytest.approx(se)
 
 
-def variance_of(n):
-    return StratifiedDraws(np.zeros(n, dtype=np.int64), np.ones(1))
-
-
-class TestHelp:
-    def test_a_perfect_prediction_leaves_half_a_pseudo_draw(self):
-        d = np.random.default_rng(0).normal(size=(100, 1))
-        found = room.Help.of(d, d.copy(), np.ones(1), variance_of(100))
-        centred = d[:, 0] - d.mean()
-        assert found.weight[0] == pytest.approx(1)
-        # by √(n/(n - 1)) each, as changes of the jackknife are
-        assert found.cov[0, 0] == pytest.approx((centred**4).sum() / (centred**2).sum() * 100 / 99 / 2)
-
+class TestControl:
     def test_an_unrelated_prediction_does_no_harm(self):
         shuffled = pd.Series(np.random.default_rng(1).permutation(PREDICTION))
         found = eb.impact(shuffled, LABELS, eb.UniformRecords(list(DRAWN)), STATISTICS, **GIVEN)
@@ -408,11 +405,11 @@ class TestHelp:
         assert (found.fit.sd[known] <= 1.05 * found.plain.sd[known]).all()
         assert found.fit.sd[0] <= 1.5 * found.plain.sd[0]
 
-    def test_worth_is_the_labels_that_the_plain_estimate_would_need(self):
+    def test_equivalent_labels_are_those_that_the_plain_estimate_would_need(self):
         found = eb.impact(PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), ["count"], **GIVEN)
         gain = (found.plain.sd[0] / found.fit.sd[0]) ** 2
-        assert found.worth[0] == round(120 * (gain - 1))
-        assert found.worth[0] > 0
+        assert found.equivalent_labels[0] == round(120 * (gain - 1))
+        assert found.equivalent_labels[0] > 0
 
 
 class TestGuards:
@@ -435,13 +432,22 @@ class TestGuards:
         assert found.table()["reason"].iloc[1] == ""
         assert "do not tell the truth" in found.sentences()[0]
 
-    def test_the_guard_is_at_ten(self):
-        for k in (8, 12):
-            d = np.zeros((400, 1))
-            d[:k, 0] = (-1.0) ** np.arange(k)  # k draws differ, in pairs of opposite sign
-            found = room.Help.of(d, np.zeros_like(d), np.ones(1), variance_of(400))
-            assert found.effective[0] == pytest.approx(k)
-            assert (found.explain(0) == "") == (k == 12)
+    @pytest.mark.parametrize("k", [8, 12])
+    def test_the_guard_is_at_ten(self, k):
+        """Of 400 draws of single records k change a total, in pairs of opposite sign."""
+        truth = pd.Series(np.arange(1000))
+        amount = np.zeros(1000)
+        amount[:k] = (-1.0) ** np.arange(k)
+        found = eb.impact(
+            truth,
+            truth[:400],
+            eb.UniformRecords(list(range(400))),
+            "total(x)",
+            attributes=pd.DataFrame({"record": truth.index, "amount": amount}),
+            features={"x": ("amount", "sum")},
+        )
+        assert found.effective[0] == pytest.approx(k)
+        assert (found.fit.reasons[0] == "") == (k == 12)
 
     def test_a_statistic_that_no_draw_changes_is_refused(self):
         found = eb.impact(
@@ -713,7 +719,7 @@ def test_the_shell_prints_the_table_of_python(folder, more):
 def test_the_shell_says_what_is_wrong_in_sentences_and_refuses_in_its_words(folder):
     found = run(folder, "clusters.csv", *SHELL)
     assert found.stdout.startswith("count: the clusters say")
-    assert "worth" in found.stdout
+    assert "equivalent_labels" in found.stdout
     refused = run(folder, "clusters.csv", *SHELL[:-2])
     assert refused.exit_code == 2
     assert "name it: --attributes TABLE" in refused.stderr

@@ -11,6 +11,8 @@ pytest.importorskip("arviz_stats", reason="arviz-stats is not installed")
 
 from erbayes.bayes.importance import KHAT, Adapted, LightTails, approximated, resampled, smoothed, truncated
 
+pytestmark = pytest.mark.slow  # the room imports PyMC, although this module does not
+
 
 @dataclass
 class Density:

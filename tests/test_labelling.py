@@ -7,7 +7,7 @@ import pytest
 import erbayes as eb
 from erbayes.analysis.sensitivity import restored_analysis
 from erbayes.engine import Taylor
-from erbayes.labels import Annotator, Beta, KeptRecords, MissedPieces, Pair, answers, perturb
+from erbayes.labels import Annotator, AnnotatorPair, Beta, KeptRecords, MissedPieces, answers, perturb
 from erbayes.labels.annotators.error_models import mislabel, restore, sampled_mention
 from erbayes.labels.annotators.rates import Recaptured, drawn
 from erbayes.study import populations as sim
@@ -181,7 +181,7 @@ def test_perturb_leaves_what_the_prediction_lacks_and_contradicts_nobody():
         [1, 3],
     )
     assert seen.drop(4).to_dict() == {1: "x", 9: "x", 3: "y"}
-    with pytest.raises(eb.DataError, match="1 labelled entities hold no mention, such as 'y'"):
+    with pytest.raises(eb.DataError, match="1 labelled entities have no mention, such as 'y'"):
         perturb(labels, {1: "a", 2: "b", 3: "a"}, Annotator(), rng(), [1])
     with pytest.raises(eb.DataError, match="1 of 2 mentions are not both labelled and predicted, such as 9"):
         perturb(labels, {1: "a", 2: "b", 3: "a"}, Annotator(), rng(), [1, 9])
@@ -201,7 +201,7 @@ def by_hand(**more):
     """Mention 1, home a = {1, 2, 3}: the first removes 3 and finds 4; the second removes 2, 3 and finds 4, 5, 6."""
     first = answers({1: "x", 2: "x", 4: "x", 7: "y", 8: "y"}, [1, 7])
     second = answers({1: "u", 4: "u", 5: "u", 6: "u", 7: "v", 8: "v"}, [1, 7])
-    return Pair.of(first, second, PREDICTION, **more)
+    return AnnotatorPair.of(first, second, PREDICTION, **more)
 
 
 def test_two_annotators_by_hand():
@@ -209,7 +209,9 @@ def test_two_annotators_by_hand():
     counts = pair.counts()
     assert counts.to_numpy()[:, :6].tolist() == [[1, 0, 2, 1, 0, 2], [1, 0, 1, 1, 0, 1]]
     assert counts["cases"].tolist() == pytest.approx([3, 2])
-    uneven = Pair.of(answers({1: "x", 4: "x", 5: "x", 6: "x"}, [1]), answers({1: "x"}, [1]), PREDICTION)
+    uneven = AnnotatorPair.of(
+        answers({1: "x", 4: "x", 5: "x", 6: "x"}, [1]), answers({1: "x"}, [1]), PREDICTION
+    )
     assert uneven.counts()["cases"].tolist() == pytest.approx([9 / 5, 1])
     found = uneven.recaptured(2.0)[0]
     assert (found.both, found.first, found.second, found.odds_ratio) == pytest.approx((0, 9 / 5, 0, 2))
@@ -230,7 +232,7 @@ def test_two_annotators_by_hand():
 
 def test_agreement_of_the_same_is_perfect():
     same = answers({r: k for r, k in PREDICTION.items()}, [1, 4, 7])
-    assert Pair.of(same, same, PREDICTION).agreement().mean == pytest.approx(1)
+    assert AnnotatorPair.of(same, same, PREDICTION).agreement().mean == pytest.approx(1)
 
 
 def test_agreement_knows_its_tasks_by_their_ids():
@@ -239,7 +241,7 @@ def test_agreement_knows_its_tasks_by_their_ids():
     def find_lower(mentions):
         prediction = {f"{m}{k}": m for m in mentions for k in "12"}
         same = answers(prediction, [f"{m}1" for m in mentions])
-        table = Pair.of(same, same, prediction).agreement().table()
+        table = AnnotatorPair.of(same, same, prediction).agreement().table()
         assert (table["upper"] == 1).all() and np.ptp(table["lower"]) < 1e-12
         return table["lower"].iloc[0]
 
@@ -247,16 +249,16 @@ def test_agreement_knows_its_tasks_by_their_ids():
     assert 0 < three < four < five < 1
     labelled = {"right": "a", "wrong": "b", "singleton": "c", "lost singleton": "d"}
     same = answers(labelled, list(labelled))
-    pair = Pair.of(same, same, {**labelled, "r": "a", "w": "b"})
+    pair = AnnotatorPair.of(same, same, {**labelled, "r": "a", "w": "b"})
     assert pair.agreement().table().loc["identical-entities", "lower"] == pytest.approx(four)
 
 
 def test_pairs_that_do_not_fit():
     one = answers({1: "x", 99: "x"}, [1])
     with pytest.raises(eb.DataError, match="1 records of the answers are not in the prediction, such as 99"):
-        Pair.of(one, one, PREDICTION)
+        AnnotatorPair.of(one, one, PREDICTION)
     with pytest.raises(eb.DataError, match="1 mentions were answered by one annotator only, such as 7"):
-        Pair.of(one, answers({1: "x", 7: "y"}, [1, 7]), PREDICTION)
+        AnnotatorPair.of(one, answers({1: "x", 7: "y"}, [1, 7]), PREDICTION)
     with pytest.raises(eb.DataError, match="1 of 1 mentions have no label, such as 5"):
         answers({1: "x"}, [5])
     with pytest.raises(eb.DataError, match="listed twice, such as 1"):
@@ -279,7 +281,7 @@ def two_annotators(repetitions, model, n=300, odds_ratio=1.0, imputations=200):
         truth = eb.Sample(eb.measure(pred, labels), eb.UniformRecords())
         perfect = eb.engine.taylor(truth, [P, R]).apply([P, R]).mean
         seen = [answers(perturb(labels, pred, model, source, mentions), mentions) for _ in range(2)]
-        pair = Pair.of(*seen, pred)
+        pair = AnnotatorPair.of(*seen, pred)
         one, union = (
             eb.Sample(pair.units(*how), eb.UniformRecords())
             for how in ([lambda a, b: a] * 2, [np.logical_or, np.logical_and])

@@ -110,6 +110,7 @@ def test_the_jackknife_leaves_out_each_draw_in_turn():
         assert change[s, 0] == pytest.approx(total - Z.sum())
 
 
+@pytest.mark.slow
 def test_all_samples_and_all_responses_of_a_small_population():
     """Exact, by enumeration: 3 draws from 4 records in two classes, of which all but one are resolved."""
     prediction, truth = {1: 1, 2: 1, 3: 2, 4: 2}, {1: 5, 2: 5, 3: 6, 4: 7}
@@ -137,6 +138,7 @@ def test_all_samples_and_all_responses_of_a_small_population():
     assert len(estimates) > 100
 
 
+@pytest.mark.slow
 def test_estimates_are_right_if_response_depends_on_classes():
     rng = np.random.default_rng(6)
     errors, covered = {"plain": [], "adjusted": []}, []

@@ -15,12 +15,12 @@ from test_cli import folder, refused  # noqa: F401
 
 from erbayes import Missing
 from erbayes.cli import app
-from erbayes.cli import asked as asked
 from erbayes.cli import assist as assist
 from erbayes.cli import commands as commands
 from erbayes.cli import designs as designs
 from erbayes.cli import domains as domains
 from erbayes.cli import inputs as inputs
+from erbayes.cli import metric_options as metric_options
 from erbayes.cli import phases as phases
 from erbayes.cli import predictions as predictions
 from erbayes.cli import printing as printing
@@ -33,11 +33,11 @@ OWN = {
     "estimate": {"worst-cases", "engine", "side-by-side", "format", "output", "strict"} | ASSIST | BY | CHEAP,
     "compare": {"format", "output", "strict"} | ASSIST | BY,
     "report": {"title", "with-records", "statistic", "feature", "output"} | ASSIST | BY,
-    "plan": {"half-width", "per-unit", "per-record", "per-cheap", "budget", "format", "output"} | CHEAP,
+    "plan": {"half-width", "per-unit", "per-record", "format", "output"},
     "check": {"min-precision", "min-recall", "min", "once", "format", "output"},
 }
 LACKS = {"check": {"metrics", "interval"}}
-"""Shared options that a command does not take: those of class `Asked`."""
+"""Shared options that a command does not take: those of class `MetricOptions`."""
 COMMANDS = {c.name: c.callback for c in app.registered_commands if c.name in OWN}
 
 
@@ -77,7 +77,6 @@ def test_no_two_commands_declare_the_same_option():
         "asked",
         "domains",
         "helped",
-        "cheap",
         "printing",
     }
 
@@ -155,9 +154,9 @@ def test_every_shared_option_is_read():
         inputs.One,
         inputs.Several,
         designs.Drawing,
-        predictions.Links,
-        asked.Asked,
-        asked.Minima,
+        predictions.LinkOptions,
+        metric_options.MetricOptions,
+        metric_options.Minima,
         domains.Domains,
         assist.Assist,
         phases.Cheap,

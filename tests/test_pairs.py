@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.stats import binomtest, hypergeom
 
 import erbayes as eb
-from erbayes.analysis.pairs.limits import Estimate, Strata, estimate_precision, estimate_recall, multiply
+from erbayes.analysis.pairs.limits import Estimate, PairStrata, estimate_precision, estimate_recall, multiply
 from erbayes.engine.bounded_means import betting_in_strata
 
 EIGHT = pd.DataFrame(
@@ -55,9 +55,9 @@ def random_edges(seed, N=40, E=60, values=12):
 
 
 def alike(M, n, right):
-    """Strata of M pairs and n answers each."""
+    """PairStrata of M pairs and n answers each."""
     y = np.array(right, dtype=float)
-    return Strata(np.full_like(y, M), np.full_like(y, n), y, np.full(len(y), True))
+    return PairStrata(np.full_like(y, M), np.full_like(y, n), y, np.full(len(y), True))
 
 
 class TestDrawing:
@@ -65,7 +65,7 @@ class TestDrawing:
     def test_numbers_of_pairs_by_band_and_the_pairs_themselves_are_those_of_a_search(self, seed):
         edges, records = random_edges(seed)
         heights = heights_of(edges, records)
-        drawn = eb.pairs.draw(edges, 10**6, records=records, seed=seed, bands=[9, 6, 5, 0])
+        drawn = eb.pairs.draw_pairs(edges, 10**6, records=records, seed=seed, bands=[9, 6, 5, 0])
         brute = {}
         for pair, height in heights.items():
             brute.setdefault(max(b for b in (9, 6, 5, 0) if b <= height), set()).add(pair)
@@ -78,12 +78,13 @@ class TestDrawing:
                 map(sorted, brute[band])
             )
 
+    @pytest.mark.slow
     def test_every_pair_of_a_band_is_as_likely(self):
         heights = heights_of(EIGHT, ALL)
         low = [pair for pair, height in heights.items() if height < 7]
         times = dict.fromkeys(low, 0)
         for seed in range(400):
-            drawn = eb.pairs.draw(EIGHT, 5, records=ALL, seed=seed, bands=[7, 2])
+            drawn = eb.pairs.draw_pairs(EIGHT, 5, records=ALL, seed=seed, bands=[7, 2])
             for row in drawn[drawn.band == 2].itertuples():
                 times[frozenset((row.left, row.right))] += 1
         expected = sum(times.values()) / len(low)
@@ -93,19 +94,21 @@ class TestDrawing:
 
     def test_a_band_ends_at_the_threshold_and_half_of_the_bands_are_above(self):
         edges, records = random_edges(3, N=400, E=600, values=500)
-        bands = eb.pairs.draw(edges, 100, records=records, seed=1, threshold=321.0, bands=6).band.unique()
+        bands = eb.pairs.draw_pairs(
+            edges, 100, records=records, seed=1, threshold=321.0, bands=6
+        ).band.unique()
         assert 321.0 in bands and (bands >= 321).sum() == 3 and (bands < 321).sum() == 3
         assert bands.min() == edges["score"].min()
 
     def test_bands_have_equal_numbers_or_all_of_their_pairs_in_random_order(self):
         edges, records = random_edges(3, N=400, E=600, values=500)
-        drawn = eb.pairs.draw(edges, 100, records=records, seed=1, bands=[498, 300, 100, 0])
+        drawn = eb.pairs.draw_pairs(edges, 100, records=records, seed=1, bands=[498, 300, 100, 0])
         count = drawn.groupby("band").agg(n=("pairs", "size"), M=("pairs", "first"))
         small = count["M"] < 25
         assert small.any() and (count["n"][small] == count["M"][small]).all() and count["n"].sum() == 100
         assert np.ptp(count["n"][~small]) <= 1
         assert (np.diff(drawn.band) != 0).sum() > 30
-        again = eb.pairs.draw(edges, 100, records=records, seed=1, bands=[498, 300, 100, 0])
+        again = eb.pairs.draw_pairs(edges, 100, records=records, seed=1, bands=[498, 300, 100, 0])
         pd.testing.assert_frame_equal(drawn, again)
 
     def test_pairs_by_the_million_million(self):
@@ -113,7 +116,7 @@ class TestDrawing:
         N = 2_000_000
         edges = pd.DataFrame({"l": np.arange(N - 1), "r": np.arange(1, N), "score": 2.0})
         edges.loc[N // 2, "score"] = 1.0
-        drawn = eb.pairs.draw(edges, 50, records=range(N), seed=1, bands=[2, 1])
+        drawn = eb.pairs.draw_pairs(edges, 50, records=range(N), seed=1, bands=[2, 1])
         one, other = N // 2 + 1, N - N // 2 - 1
         assert dict(zip(drawn.band, drawn.pairs, strict=True)) == {
             2.0: one * (one - 1) // 2 + other * (other - 1) // 2,
@@ -138,10 +141,11 @@ class TestDrawing:
     )
     def test_refusals(self, options, said):
         with pytest.raises(eb.DataError, match=said):
-            eb.pairs.draw(EIGHT, **{"records": ALL, "seed": 1} | options)
+            eb.pairs.draw_pairs(EIGHT, **{"records": ALL, "seed": 1} | options)
 
 
 class TestEstimates:
+    @pytest.mark.slow
     def test_enumeration_of_all_samples_of_eight_records(self):
         """Shares are unbiased, and so is the square of the standard error of precision, over all samples."""
         heights = heights_of(EIGHT, ALL)
@@ -166,7 +170,9 @@ class TestEstimates:
         edges, records = random_edges(8)
         truth = {r: r % 7 for r in records}
         found = eb.pairs.estimate(
-            edges, answered(eb.pairs.draw(edges, 10**6, records=records, seed=1), truth), records=records
+            edges,
+            answered(eb.pairs.draw_pairs(edges, 10**6, records=records, seed=1), truth),
+            records=records,
         )
         heights = heights_of(edges, records)
         right = {p for p in heights if len({truth[r] for r in p}) == 1}
@@ -182,7 +188,7 @@ class TestEstimates:
     def test_standard_errors_are_those_of_svyratio_by_strata(self):
         """R is not at hand: the linearisation of svyratio, pair by pair, as its manual writes it."""
         M, n, y = np.array([40, 300, 9000, 10**6]), np.array([10, 12, 15, 20]), np.array([10, 9, 6, 1])
-        strata = Strata(
+        strata = PairStrata(
             M.astype(float), n.astype(float), y.astype(float), np.array([True, True, False, False])
         )
         for function, bottom_is_right in ((estimate_precision, False), (estimate_recall, True)):
@@ -250,7 +256,7 @@ class TestEstimates:
                 continue
             level = rng.choice([0.8, 0.95])
             mu = y / n
-            strata = Strata(*(x.astype(float) for x in (M, n, y)), above)
+            strata = PairStrata(*(x.astype(float) for x in (M, n, y)), above)
             low, high = strata.limits(level)
             total = M[above].sum()
             down = np.sqrt((((mu - low) * M)[above] ** 2).sum()) / total
@@ -287,7 +293,7 @@ class TestEstimates:
         """With all answers of both parts, the part above counts with the numbers of its own pairs."""
         edges, records = random_edges(5)
         truth = {r: r % 3 for r in records}
-        table = answered(eb.pairs.draw(edges, 200, records=records, seed=4, bands=[8, 0]), truth)
+        table = answered(eb.pairs.draw_pairs(edges, 200, records=records, seed=4, bands=[8, 0]), truth)
         heights = heights_of(edges, records)
         (row,) = eb.pairs.estimate(edges, table, records=records).table([5]).iloc[:1].itertuples()
         links = [p for p in heights if heights[p] >= 5]
@@ -300,7 +306,7 @@ class TestEstimates:
 
     def test_fewer_than_two_labelled_pairs_of_a_part_are_no_estimate(self):
         edges, records = random_edges(3, N=100, E=150, values=500)
-        drawn = eb.pairs.draw(edges, 24, records=records, seed=1, bands=[300, 0])
+        drawn = eb.pairs.draw_pairs(edges, 24, records=records, seed=1, bands=[300, 0])
         found = eb.pairs.estimate(edges, drawn.assign(same="y"), records=records)
         heights = heights_of(edges, records)
         labelled = [heights[frozenset((r.left, r.right))] for r in drawn.itertuples()]
@@ -324,14 +330,14 @@ class TestEstimates:
 
     def test_a_part_of_one_pair_that_is_labelled_has_an_estimate(self):
         edges = pd.DataFrame({"l": list("aceg"), "r": list("bdfh"), "score": [9.0, 5.0, 5.0, 5.0]})
-        drawn = eb.pairs.draw(edges, 4, records=list("abcdefgh"), seed=1, bands=[7, 5])
+        drawn = eb.pairs.draw_pairs(edges, 4, records=list("abcdefgh"), seed=1, bands=[7, 5])
         found = eb.pairs.estimate(edges, drawn.assign(same="y"), records=list("abcdefgh"))
         assert found.table([7]).estimate.tolist()[0] == 1
 
     @pytest.mark.parametrize(("right", "told"), [(4, False), (5, True)])
     def test_recall_needs_five_right_answers(self, right, told):
         edges, records = random_edges(3, N=400, E=600, values=500)
-        drawn = eb.pairs.draw(edges, 60, records=records, seed=1, bands=[300, 0])
+        drawn = eb.pairs.draw_pairs(edges, 60, records=records, seed=1, bands=[300, 0])
         found = eb.pairs.estimate(edges, drawn.assign(same=np.arange(60) < right), records=records)
         table = found.table([300])
         assert table.estimate.notna().tolist() == [True, told]
@@ -341,7 +347,7 @@ class TestEstimates:
 
     def test_cannot_tell_is_kept_and_counted(self):
         edges, records = random_edges(3, N=400, E=600, values=500)
-        drawn = eb.pairs.draw(edges, 60, records=records, seed=1, bands=[300, 0])
+        drawn = eb.pairs.draw_pairs(edges, 60, records=records, seed=1, bands=[300, 0])
         same = np.where(np.arange(60) % 2, "y", "N ").astype(object)
         same[:7] = "?"
         found = eb.pairs.estimate(edges, drawn.assign(same=same), records=records)
@@ -349,23 +355,23 @@ class TestEstimates:
         pd.testing.assert_frame_equal(found.table(), without.table())
         bands = found.bands()
         assert bands.cannot_tell.sum() == 7 and bands.labelled.sum() == 53
-        (note,) = found.doubts()
+        (note,) = found.alarms()
         assert note.grade.value == "note" and note.startswith("7 of 60 answers are 'cannot tell'")
 
     @pytest.mark.parametrize(("false", "doubted"), [(0, False), (1, True), (7, True), (8, False)])
     def test_few_right_answers_that_stand_for_most_right_pairs_raise_an_alarm(self, false, doubted):
         edges, records = random_edges(3, N=400, E=600, values=500)
-        drawn = eb.pairs.draw(edges, 60, records=records, seed=1, bands=[450, 0])
+        drawn = eb.pairs.draw_pairs(edges, 60, records=records, seed=1, bands=[450, 0])
         loose = (drawn.band == 0).to_numpy()
         same = ~loose | (loose & (np.cumsum(loose) <= false))
         weight = drawn.pairs[loose].iloc[0] / loose.sum()
         assert weight > drawn.pairs[~loose].iloc[0]
         with warnings.catch_warnings(record=True, action="always") as raised:
             found = eb.pairs.estimate(edges, drawn.assign(same=same), records=records)
-        assert [str(w.message) for w in raised] == [str(doubt) for doubt in found.doubts()]
+        assert [str(w.message) for w in raised] == [str(doubt) for doubt in found.alarms()]
         assert len(raised) == doubted
         if doubted:
-            (doubt,) = found.doubts()
+            (doubt,) = found.alarms()
             few = false // 2 + 1
             assert doubt.startswith(
                 f"Most pairs that are estimated to be right are so by {few} of {same.sum()} right answers, which "
@@ -375,14 +381,14 @@ class TestEstimates:
 
     def test_recall_of_the_loosest_band_is_one_by_definition(self):
         edges, records = random_edges(3, N=400, E=600, values=500)
-        drawn = eb.pairs.draw(edges, 60, records=records, seed=1, bands=[300, 0])
+        drawn = eb.pairs.draw_pairs(edges, 60, records=records, seed=1, bands=[300, 0])
         table = eb.pairs.estimate(edges, drawn.assign(same="y"), records=records).table()
         said = ["", "", "", "1 by definition: no band is below"]
         assert table.reason.tolist() == said and table.lower[3] == table.estimate[3] == 1
 
     def test_bands_are_a_calibration_with_exact_limits(self):
         edges, records = random_edges(3, N=400, E=600, values=500)
-        drawn = eb.pairs.draw(edges, 60, records=records, seed=1, bands=[300, 0])
+        drawn = eb.pairs.draw_pairs(edges, 60, records=records, seed=1, bands=[300, 0])
         drawn["same"] = drawn.index % 3 == 0
         for row in eb.pairs.estimate(edges, drawn, records=records).bands(0.9).itertuples():
             of_band = drawn[drawn.band == row.band]
@@ -397,7 +403,7 @@ class TestEstimates:
             assert as_many[0] <= 0.05 < as_many[1] and as_few[1] <= 0.05 < as_few[0]
 
     def test_answers_that_contradict_each_other_are_told_and_kept(self):
-        table = answered(eb.pairs.draw(EIGHT, 100, records=ALL, seed=1, bands=[8, 2]))
+        table = answered(eb.pairs.draw_pairs(EIGHT, 100, records=ALL, seed=1, bands=[8, 2]))
         table["same"] = [
             {"ab": True, "bc": True}.get("".join(sorted((l, r))), False)
             for l, r in zip(table.left, table.right, strict=True)
@@ -408,7 +414,7 @@ class TestEstimates:
 
 
 class TestBadAnswers:
-    GOOD = answered(eb.pairs.draw(EIGHT, 6, records=ALL, seed=1, bands=[7, 2]))
+    GOOD = answered(eb.pairs.draw_pairs(EIGHT, 6, records=ALL, seed=1, bands=[7, 2]))
 
     @pytest.mark.parametrize(
         ("change", "said"),
@@ -458,7 +464,7 @@ class TestNames:
     def test_pairs_and_edges(self):
         edges, records = random_edges(3, N=60, E=90)
         heights = heights_of(edges, records)
-        drawn = eb.pairs.draw(edges, 10**6, records=records, seed=1, bands=[6, 0])
+        drawn = eb.pairs.draw_pairs(edges, 10**6, records=records, seed=1, bands=[6, 0])
         rng = np.random.default_rng(1)
         truth = dict(zip(records, rng.integers(0, 2, 60), strict=True))
         pairs = eb.pairs.estimate(edges, answered(drawn, truth), records=records)
@@ -499,7 +505,7 @@ class TestNames:
         eb.pairs.scored_edges(EIGHT, table, records=ALL)
         with pytest.raises(eb.DataError, match="bands of something else than the height"):
             eb.pairs.estimate(EIGHT, table, records=ALL)
-        drawn = answered(eb.pairs.draw(EIGHT, 100, records=ALL, seed=1, bands=[8, 2]))
+        drawn = answered(eb.pairs.draw_pairs(EIGHT, 100, records=ALL, seed=1, bands=[8, 2]))
         with pytest.raises(eb.DataError, match="no candidates"):
             eb.pairs.scored_edges(EIGHT, drawn, records=ALL)
 
@@ -543,7 +549,7 @@ class TestChecks:
 
     def test_verdicts(self):
         edges, records = random_edges(3, N=400, E=600, values=500)
-        drawn = eb.pairs.draw(edges, 300, records=records, seed=1, threshold=300.0, bands=4)
+        drawn = eb.pairs.draw_pairs(edges, 300, records=records, seed=1, threshold=300.0, bands=4)
         found = eb.pairs.estimate(edges, drawn.assign(same=np.arange(len(drawn)) % 10 > 0), records=records)
         verdicts = {least: found.check(300, least) for least in (0.5, 0.9, 0.995)}
         assert [v.verdict.value for v in verdicts.values()] == ["holds", "open", "fails"]
@@ -563,7 +569,7 @@ class TestEntities:
     def test_recall_of_all_links_is_a_product(self):
         edges, records = random_edges(3, N=60, E=60)
         truth = {r: r % 12 for r in records}
-        drawn = answered(eb.pairs.draw(edges, 10**6, records=records, seed=1, bands=[6, 0]), truth)
+        drawn = answered(eb.pairs.draw_pairs(edges, 10**6, records=records, seed=1, bands=[6, 0]), truth)
         found = eb.pairs.estimate(edges, drawn, records=records)
         curve = eb.thresholds(edges, pd.Series(truth), eb.UniformClusters(12), records=records, at=[6, 0])
         table = found.recall_of_all(6, curve).set_index("metric")

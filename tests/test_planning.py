@@ -13,13 +13,10 @@ import erbayes as eb
 from erbayes import metrics as m
 from erbayes.analysis.planning import forecast
 from erbayes.analysis.planning.pilot import UNREACHED
-from erbayes.auxiliary import phases
 from erbayes.engine import Taylor
 from erbayes.labels import LinkEnds, Records, RootSize
-from erbayes.study import Entities, draw_samples, study
+from erbayes.study import UniformEntities, draw_samples, study
 from erbayes.study import populations as sim
-
-pytestmark = pytest.mark.slow
 
 METRICS = (m.pairwise_precision, m.pairwise_recall, m.b3_recall, m.cluster_f(), m.splits)
 PEOPLE = sim.simulate(
@@ -32,7 +29,7 @@ K = len(PEOPLE.units)
 N = len(PEOPLE.true)
 PLANS = {
     "records": (eb.UniformRecords(), Records()),
-    "clusters": (eb.UniformClusters(), Entities()),
+    "clusters": (eb.UniformClusters(), UniformEntities()),
     "distinct clusters": (eb.UniformClusters(population=K), Distinct()),
 }
 DESIGNS = {name: design for name, (design, _) in PLANS.items()}
@@ -471,41 +468,3 @@ def test_plans_by_predicted_links_refuse_what_these_do_not_identify():
     for design in (eb.UniformRecords(), ROOTS):
         with pytest.raises(eb.NotIdentified, match="is not identified: records of predicted singletons"):
             forecast(pilot, METRICS[:1], {"d": design})
-
-
-# Two phases
-
-
-@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.8, 0.95, 0.99, -0.9])
-@pytest.mark.parametrize("careful, cheap", [(5.0, 0.05), (3.0, 1.0), (1.0, 1.5)])
-def test_numbers_of_two_phases_by_a_search_of_all(correlation, careful, cheap):
-    budget, square = 900.0, max(correlation, 0.0) ** 2
-    n = np.arange(10, int(budget / careful) + 1)
-    every = np.floor((budget - n * careful) / cheap)
-    n, every = n[every > n], every[every > n]
-    variance = (1 - square) / n + square / every
-    alone = careful / budget
-    found = phases(budget, correlation, careful=careful, cheap=cheap)
-    assert found.careful * careful + found.cheap * cheap <= budget + 1e-6
-    if not len(n) or variance.min() >= alone:
-        assert (found.cheap, found.width) == (0, 1.0) and found.careful == int(budget / careful)
-        return
-    assert found.width == pytest.approx(np.sqrt(variance.min() / alone), abs=2e-3)
-    assert found.cheap > found.careful >= 10
-    if found.careful > 10:
-        ratio = np.sqrt(careful / cheap * square / (1 - square))
-        assert found.cheap / found.careful == pytest.approx(ratio, rel=0.05)
-
-
-@pytest.mark.parametrize(
-    "budget, correlation, careful, cheap, message",
-    [
-        (0, 0.5, 5, 1, "the budget must be above 0"),
-        (9, 0.5, 5, 1, "does not pay 2 careful draws of 5 each: raise it"),
-        (100, 1.5, 5, 1, "the correlation must lie in"),
-        (100, 0.5, 5, 0, "the cheap cost must be above 0"),
-    ],
-)
-def test_impossible_phases_are_refused(budget, correlation, careful, cheap, message):
-    with pytest.raises(eb.DataError, match=message):
-        phases(budget, correlation, careful=careful, cheap=cheap)

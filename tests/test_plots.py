@@ -41,7 +41,10 @@ def is_grey(colour):
 
 def test_forest_of_one_result(ax):
     found = eb.engine.taylor(SAMPLE, CHOSEN).apply(CHOSEN)
-    assert plots.forest(found, level=0.8, kinds=[eb.intervals.Symmetric(eb.intervals.identity)], ax=ax) is ax
+    assert (
+        plots.draw_forest(found, level=0.8, kinds=[eb.intervals.Symmetric(eb.intervals.identity)], ax=ax)
+        is ax
+    )
     (points,), (intervals,) = ax.lines, ax.collections
     assert rows(ax) == [x.name for x in CHOSEN]
     np.testing.assert_array_equal(points.get_xdata(), found.mean)
@@ -58,7 +61,7 @@ def test_forest_of_one_result(ax):
 def test_forest_of_several_results(ax):
     one, two = eb.engine.taylor(SAMPLE, CHOSEN[:2]).apply(CHOSEN[:2]), eb.engine.jackknife(SAMPLE, CHOSEN[1:])
     draws = eb.metrics.Draws(("other",), np.arange(101.0).reshape(1, 101, 1) / 100, ((0, 1),))
-    plots.forest({"Taylor": one, "jackknife": two, "draws": draws}, ax=ax)
+    plots.draw_forest({"Taylor": one, "jackknife": two, "draws": draws}, ax=ax)
     assert rows(ax) == ["pairwise-precision", "pairwise-recall", "b3-recall", "other"]
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["Taylor", "jackknife", "draws"]
     for points, intervals, result, at in zip(
@@ -85,7 +88,7 @@ UNIT_ROWS = [x.name for x in eb.metrics.ALL if x.name not in UNBOUNDED]
 
 def test_forest_has_shares_on_one_axis_and_each_count_on_its_own(ax):
     found = of_all()
-    assert plots.forest(found, ax=ax) is ax
+    assert plots.draw_forest(found, ax=ax) is ax
     assert [rows(panel) for panel in ax.figure.axes] == [UNIT_ROWS, *([name] for name in UNBOUNDED)]
     bounds = found.table()[["lower", "upper"]]
     for panel in ax.figure.axes:
@@ -109,7 +112,7 @@ def boxes_on_paper(figure):
 def test_no_label_of_a_forest_is_cut_and_no_legend_lies_on_data(names):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     results = {f"method {i}": eb.engine.taylor(SAMPLE, names).apply(names) for i in range(4)}
-    figure = plots.forest(results).figure
+    figure = plots.draw_forest(results).figure
     renderer, panels = boxes_on_paper(figure)
     for panel, box in panels:
         for label in [*panel.get_yticklabels(), panel.xaxis.label]:
@@ -127,10 +130,10 @@ def test_no_label_of_a_forest_is_cut_and_no_legend_lies_on_data(names):
 def test_a_forest_stays_in_the_place_of_its_axes():
     figure = Figure((12, 12), layout="constrained")
     left, right = figure.subplots(1, 2)
-    plots.forest(of_all(), ax=left)
+    plots.draw_forest(of_all(), ax=left)
     bare = Figure()
     alone = bare.add_axes((0.3, 0.1, 0.6, 0.8))
-    plots.forest(of_all(), ax=alone)
+    plots.draw_forest(of_all(), ax=alone)
     _, panels = boxes_on_paper(figure)
     edge = right.get_window_extent().x0
     assert all(box.x1 < edge for panel, box in panels if panel is not right)
@@ -143,7 +146,7 @@ def test_forest_of_a_comparison_a_bootstrap_and_differences(ax):
 
     labels, metrics = TRUE[TRUE.isin(sorted(TRUE.unique())[:8])], [*CHOSEN, m.entities]
     found = eb.compare({"old": PRED, "new": TRUE}, labels, eb.UniformClusters(), metrics)
-    plots.forest(found, ax=ax)
+    plots.draw_forest(found, ax=ax)
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["old", "new"]
     shares, counts = ax.figure.axes
     assert rows(counts) == ["entities"]
@@ -153,25 +156,25 @@ def test_forest_of_a_comparison_a_bootstrap_and_differences(ax):
             np.testing.assert_array_equal(points.get_xdata(), wanted[name][rows(panel)])
 
     boot = bootstrap(SAMPLE, CHOSEN, replicates=200, rng=1)
-    drawn = plots.forest(boot, ax=Figure().subplots())
+    drawn = plots.draw_forest(boot, ax=Figure().subplots())
     np.testing.assert_array_equal(spans(drawn.collections[0])[:, :, 0], boot.interval())
 
     names = [metric.name for metric in CHOSEN]
     apart = found.joint.part([0, 1, 2, 4, 5, 6]).contrast(np.hstack([-np.eye(3), np.eye(3)]), names)
-    assert len(plots.forest(apart, ax=Figure().subplots()).figure.axes) == 1
+    assert len(plots.draw_forest(apart, ax=Figure().subplots()).figure.axes) == 1
     fewer = apart.contrast(100 * np.eye(3), names)
-    assert len(plots.forest(fewer, ax=Figure().subplots()).figure.axes) > 1
+    assert len(plots.draw_forest(fewer, ax=Figure().subplots()).figure.axes) > 1
 
 
 def test_forest_of_nothing(ax):
     with pytest.raises(eb.DataError, match="at least one result"):
-        plots.forest({}, ax=ax)
+        plots.draw_forest({}, ax=ax)
 
 
 def test_sampling_distribution(ax):
     rng = np.random.default_rng(1)
     estimates = {"naive": rng.normal(1, 0.01, 700), "estimated": rng.normal(0.5, 0.1, 500)}
-    plots.sampling_distribution(estimates, 0.52, ax=ax)
+    plots.draw_sampling_distribution(estimates, 0.52, ax=ax)
     (truth,) = ax.lines
     assert list(truth.get_xdata()) == [0.52, 0.52]
     labels = [t.get_text() for t in ax.get_legend().get_texts()]
@@ -199,25 +202,25 @@ def test_sampling_distribution(ax):
 )
 def test_sampling_distributions_that_cannot_be_drawn(ax, estimates, message):
     with pytest.raises(eb.DataError, match=message):
-        plots.sampling_distribution(estimates, 0.5, ax=ax)
+        plots.draw_sampling_distribution(estimates, 0.5, ax=ax)
 
 
 def test_influence(ax):
     table = eb.influence(SAMPLE, m.pairwise_f())
-    plots.influence(SAMPLE, m.pairwise_f(), most=3, ax=ax)
+    plots.draw_influence(SAMPLE, m.pairwise_f(), most=3, ax=ax)
     np.testing.assert_array_equal([bar.get_width() for bar in ax.patches], table.influence[:3])
     assert rows(ax) == [str(i) for i in table.index[:3]]
     assert ax.get_ylim()[0] > ax.get_ylim()[1], "the most influential stands at the top"
     signs = {np.sign(bar.get_width()): bar.get_facecolor() for bar in ax.patches}
     assert len(signs) == 2 and len(set(signs.values())) == 2
     assert signs[1.0] < signs[-1.0], "dark raises"
-    plots.influence(SAMPLE, m.pairwise_f(), ax=(everything := Figure().subplots()))
+    plots.draw_influence(SAMPLE, m.pairwise_f(), ax=(everything := Figure().subplots()))
     assert len(everything.patches) == len(table)
 
 
 def test_balance(ax):
     table = eb.balance(SAMPLE)
-    plots.balance(SAMPLE, ax=ax)
+    plots.draw_balance(SAMPLE, ax=ax)
     one, points, *_ = ax.lines
     assert list(one.get_xdata()) == [1, 1]
     np.testing.assert_array_equal(points.get_xdata(), table["ratio"])
@@ -272,7 +275,7 @@ def same_height(y):
 
 def test_estimates(ax):
     study = runs_of()
-    assert plots.estimates(study, "P", ax=ax) is ax
+    assert plots.draw_estimates(study, "P", ax=ax) is ax
     assert rows(ax) == ["easy, n = 100", "easy, n = 400", "hard, n = 100", "hard, n = 400"]
     *pairs, truth = ax.collections
     for i, estimator in enumerate(("closed", "naive", "fails")):
@@ -294,15 +297,15 @@ def test_estimates_of_one_cell_or_without_any(ax):
     runs = runs_of().runs
     one = runs[(runs.population == "hard") & (runs.n == 400)]
     one.loc[one.estimator == "fails", "estimate"] = np.nan
-    plots.estimates(Study(one, 0.95), "P", ax)
+    plots.draw_estimates(Study(one, 0.95), "P", ax)
     assert rows(ax) == ["n = 400"] and np.isnan(ax.lines[2].get_xdata()).all()
     with pytest.raises(eb.DataError, match=r"no metric 'R'; it has \['P'\]"):
-        plots.estimates(runs_of(2), "R", ax)
+        plots.draw_estimates(runs_of(2), "R", ax)
 
 
 def test_coverage(ax):
     table = runs_of().table()
-    plots.coverage(pd.concat([table.head(4), table.iloc[4:].set_axis(range(8))]), level=0.9, ax=ax)
+    plots.draw_coverage(pd.concat([table.head(4), table.iloc[4:].set_axis(range(8))]), level=0.9, ax=ax)
     assert rows(ax) == ["easy, n = 100", "easy, n = 400", "hard, n = 100", "hard, n = 400"]
     nominal, *points = ax.lines
     assert list(nominal.get_xdata()) == [0.9, 0.9]
@@ -320,7 +323,7 @@ def test_coverage(ax):
 def test_cells_are_named_by_what_differs(ax):
     one = runs_of().table().iloc[:1]
     several = pd.concat([one, one.assign(metric="R"), one.assign(plan="clusters")])
-    plots.coverage(several, ax=ax)
+    plots.draw_coverage(several, ax=ax)
     assert rows(ax) == ["records, P", "records, R", "clusters, P"]
 
 
@@ -330,18 +333,20 @@ def test_new_axes_when_none_are_given(monkeypatch):
     pyplot.switch_backend("agg")
     pyplot.close("all")  # those that another test has left
     try:
-        assert rows(plots.forest(eb.engine.taylor(SAMPLE, CHOSEN).apply(CHOSEN))) == [x.name for x in CHOSEN]
-        assert len(plots.influence(SAMPLE, m.b3_recall).patches) == 8
-        assert plots.balance(SAMPLE).lines
-        assert plots.sampling_distribution({"a": np.ones(3)}, 1.0).patches
-        assert plots.estimates(runs_of(5), "P").lines
-        assert plots.coverage(runs_of(5).table()).lines
+        assert rows(plots.draw_forest(eb.engine.taylor(SAMPLE, CHOSEN).apply(CHOSEN))) == [
+            x.name for x in CHOSEN
+        ]
+        assert len(plots.draw_influence(SAMPLE, m.b3_recall).patches) == 8
+        assert plots.draw_balance(SAMPLE).lines
+        assert plots.draw_sampling_distribution({"a": np.ones(3)}, 1.0).patches
+        assert plots.draw_estimates(runs_of(5), "P").lines
+        assert plots.draw_coverage(runs_of(5).table()).lines
         assert len(pyplot.get_fignums()) == 6
     finally:
         pyplot.close("all")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(eb.DataError, match=r"plots need matplotlib: pip install 'erbayes\[plots\]'"):
-        plots.sampling_distribution({"a": np.ones(3)}, 1.0)
+        plots.draw_sampling_distribution({"a": np.ones(3)}, 1.0)
 
 
 @pytest.mark.slow
@@ -364,7 +369,7 @@ def test_side_by_side(ax):
         results, CHOSEN, level=0.8, kinds=(eb.intervals.EqualTailed(), eb.intervals.HighestDensity())
     )
     shown = [m.b3_recall, m.pairwise_recall]
-    assert plots.side_by_side(found, shown, ax=ax) is ax
+    assert plots.draw_side_by_side(found, shown, ax=ax) is ax
     assert rows(ax) == [
         "b3-recall",
         "naive",
@@ -400,10 +405,10 @@ def test_side_by_side(ax):
     np.testing.assert_array_equal(ends[~np.isnan(ends[:, 0])], table.loc[drawn, ["lower", "upper"]])
     assert ax.get_xlabel() == "estimate and 80 % interval"
     assert ax.get_ylim()[0] > ax.get_ylim()[1], "the first metric stands at the top"
-    plots.side_by_side(found, ax=(everything := Figure().subplots()))
+    plots.draw_side_by_side(found, ax=(everything := Figure().subplots()))
     assert len(rows(everything)) == len(found.table()) + 3
     with pytest.raises(eb.DataError, match=r"the result has no 'pairwise-f1'; it has pairwise-precision, "):
-        plots.side_by_side(found, [m.pairwise_f()], ax=ax)
+        plots.draw_side_by_side(found, [m.pairwise_f()], ax=ax)
 
 
 @pytest.fixture(scope="module")
@@ -411,13 +416,13 @@ def fit():
     """A fit whose draws are made by hand: draw d of a chain has (d + 1) times the first."""
     pytest.importorskip("arviz", reason="ArviZ is not installed")
     from erbayes.bayes import Fit, SizeModel
-    from erbayes.bayes.evidence import Evidence
-    from erbayes.bayes.population import Joined
+    from erbayes.bayes.data import Evidence
+    from erbayes.bayes.population import JoinedDraws
 
     evidence = Evidence.of(SAMPLE)
     sizes, draws = evidence.grid.size, np.arange(1.0, 202).reshape(1, 201, 1)
     by_size = {"entities": draws / sizes, "kept": draws / 201 / sizes, "foreign": draws * sizes / 100}
-    return Fit(SAMPLE, SizeModel(), evidence, Joined(by_size, {}, {}, {}, {}, 1000.0, [], []), None, 1)
+    return Fit(SAMPLE, SizeModel(), evidence, JoinedDraws(by_size, {}, {}, {}, {}, 1000.0, [], []), None, 1)
 
 
 def band(ax):
@@ -431,7 +436,7 @@ def test_side_by_side_has_counts_apart(ax):
 
     metrics = [m.splits, *CHOSEN]
     results = {"naive": eb.engine.naive(SAMPLE.units, metrics), "Taylor": eb.engine.taylor(SAMPLE, metrics)}
-    plots.side_by_side(side_by_side(results, metrics), ax=ax)
+    plots.draw_side_by_side(side_by_side(results, metrics), ax=ax)
     heads = [["pairwise-precision", "pairwise-recall", "b3-recall"], ["splits"]]
     wanted = [[text for name in part for text in (name, "naive", "Taylor")] for part in heads]
     assert [rows(panel) for panel in ax.figure.axes] == wanted
@@ -445,12 +450,12 @@ def test_engines_on_shared_axes():
     found = side_by_side({"naive": eb.engine.naive(SAMPLE.units)}, [m.pairwise_recall])
     left, right = Figure().subplots(1, 2, sharey=True)
     for ax in (left, right):
-        plots.side_by_side(found, ax=ax)
+        plots.draw_side_by_side(found, ax=ax)
     assert [t.get_fontweight() for t in left.get_yticklabels()] == ["bold", "normal"]
 
 
 def test_size_distribution(ax, fit):
-    plots.size_distribution(fit, ax=ax)
+    plots.draw_size_distribution(fit, ax=ax)
     grid, units = fit.evidence.grid, SAMPLE.units
     median, predicted, sampled = ax.lines
     np.testing.assert_allclose(median.get_xdata(), grid.size)
@@ -491,8 +496,8 @@ def test_sampled_sizes_are_weighted_by_the_design(fit):
     by_record = replace(fit, evidence=replace(seen, data=seen.data | {"selection": seen.grid.size}))
     one, other = Figure().subplots(), Figure().subplots()
     ratio = (
-        plots.size_distribution(by_record, ax=one).lines[2].get_ydata()
-        / plots.size_distribution(fit, ax=other).lines[2].get_ydata()
+        plots.draw_size_distribution(by_record, ax=one).lines[2].get_ydata()
+        / plots.draw_size_distribution(fit, ax=other).lines[2].get_ydata()
     )
     size = one.lines[2].get_xdata()
     np.testing.assert_allclose(
@@ -501,7 +506,7 @@ def test_sampled_sizes_are_weighted_by_the_design(fit):
 
 
 def test_retention(ax, fit):
-    plots.retention(fit, ax=ax)
+    plots.draw_retention(fit, ax=ax)
     grid, units = fit.evidence.grid, SAMPLE.units.table()
     median, ticks, largest, sampled = ax.lines
     np.testing.assert_array_equal(ticks.get_xdata(), sorted({s for s in units["records"] if s > 1}))
@@ -518,7 +523,7 @@ def test_retention(ax, fit):
 
 
 def test_leakage(ax, fit):
-    plots.leakage(fit, ax=ax)
+    plots.draw_leakage(fit, ax=ax)
     grid, units = fit.evidence.grid, SAMPLE.units
     median, sampled = ax.lines
     np.testing.assert_allclose(median.get_ydata(), 1.01 * grid.size)
@@ -542,7 +547,7 @@ def falling(broken=1.0):
 
 @pytest.mark.parametrize("broken", [1.0, 0.45])
 def test_tipping_line(ax, broken):
-    plots.tipping(falling(broken), "x", 0.8, ax=ax)
+    plots.draw_tipping(falling(broken), "x", 0.8, ax=ax)
     thin, bold = ax.collections
     assert min(bold.get_linewidth()) > 2 * max(thin.get_linewidth())
     u, v = np.vstack([p.vertices for p in bold.get_paths()]).T
@@ -554,9 +559,9 @@ def test_tipping_line(ax, broken):
 
 
 def test_grids_without_a_tipping_line(ax):
-    assert len(plots.tipping(falling(), "x", 0.05, ax=ax).collections) == 1
+    assert len(plots.draw_tipping(falling(), "x", 0.05, ax=ax).collections) == 1
     with pytest.raises(eb.DataError, match="the grid has no metric 'y'; it has x"):
-        plots.tipping(falling(), "y", 0.5, ax=ax)
+        plots.draw_tipping(falling(), "y", 0.5, ax=ax)
     one = Grid(("x",), SHARES, SHARES[:1], *[np.ones((10, 1, 1))] * 3, 0.95)
     with pytest.raises(eb.DataError, match="two shares or more each way, not 10 and 1"):
-        plots.tipping(one, "x", 0.5, ax=ax)
+        plots.draw_tipping(one, "x", 0.5, ax=ax)

@@ -138,7 +138,7 @@ def test_a_fit_pools_with_the_closed_form(fit):
     posterior, closed = fit.apply([P, R]), Taylor()(SAMPLE, [P, R])
     found, shares = fit.pooled([P, R]), closed.unseen.out_of_reach
     assert shares[0] > 0 == shares[1]
-    assert found.names == ("pairwise-precision", "pairwise-recall") and fit.unseen.mean() < 0.25
+    assert found.names == ("pairwise-precision", "pairwise-recall") and fit.unreached_share.mean() < 0.25
     for level in (0.5, 0.95):
         ends = 0.65 * posterior.interval(level) + 0.35 * plain(SAMPLE, [P, R], level)
         wanted = list(map(widened, found.estimate, ends, shares))
@@ -158,7 +158,7 @@ def test_a_fit_shows_the_pool_in_its_table(fit):
 def test_the_engine_is_the_pool_of_the_fit_and_says_so(fit):
     from erbayes import bayes
 
-    engine = bayes.Pooled(bayes.Modelled(draws=500))
+    engine = bayes.PooledModel(bayes.Modelled(draws=500))
     found = engine(SAMPLE, [P, R], 1)
     # the engine fits anew with another stream of random numbers than `fast` has, but the same seed
     np.testing.assert_allclose(found.values, fit.pooled([P, R]).values, rtol=1e-12)
@@ -180,11 +180,11 @@ def test_where_giants_are_unseen_the_interval_of_recall_spans_both(monkeypatch):
     assert share > 0.5, "of predicted links, which precision averages over"
     wanted[0] = widened(alarmed.pooled([P]).estimate[0], wanted[0], share)
     np.testing.assert_allclose(alarmed.pooled([P, R]).interval(), np.minimum(wanted, 1), atol=5e-4)
-    by_engine = bayes.Pooled(bayes.Modelled(draws=500))(sample, [P, R], 1)
+    by_engine = bayes.PooledModel(bayes.Modelled(draws=500))(sample, [P, R], 1)
     np.testing.assert_allclose(by_engine.interval(), alarmed.pooled([P, R]).interval(), rtol=1e-12)
     row = alarmed.table().loc[R.name]
     assert row.kind == "pooled quantiles" and [row.lower, row.upper] == pytest.approx(wanted[1], abs=5e-4)
-    quoted = alarmed.quoted([P, R])
+    quoted = alarmed.recommended([P, R])
     assert quoted.pooled.tolist() == [False, True] and quoted.part([1]).table().kind.item() == row.kind
     assert "Intervals of pairwise-recall pool a size model" in quoted.sentence()
     assert "pool" not in quoted.part([0]).sentence() and not quoted.part([0]).doubts
@@ -193,9 +193,9 @@ def test_where_giants_are_unseen_the_interval_of_recall_spans_both(monkeypatch):
     centre = 0.65 * alarmed.apply([R]).mean + 0.35 * Taylor()(sample, [R]).mean
     np.testing.assert_allclose(quoted.estimate, [alarmed.apply([P]).mean[0], centre[0]], rtol=1e-12)
     # the bar of a quarter, on both sides, without the alarm
-    monkeypatch.setattr("erbayes.bayes.explained.SURE", 0.0)
+    monkeypatch.setattr("erbayes.bayes.summary.SURE", 0.0)
     for share, ends in ((0.2501, wanted[1]), (0.25, 0.65 * own[1] + 0.35 * closed[1])):
-        fixed = type("Fixed", (bayes.Fit,), {"unseen": np.full((4, 125), share)})
+        fixed = type("Fixed", (bayes.Fit,), {"unreached_share": np.full((4, 125), share)})
         moved = fixed(**{f.name: getattr(alarmed, f.name) for f in fields(alarmed)})
-        assert not moved.quoted([R]).pooled.any()
+        assert not moved.recommended([R]).pooled.any()
         np.testing.assert_allclose(moved.pooled([R]).interval()[0], ends, atol=5e-4)

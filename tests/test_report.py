@@ -184,7 +184,7 @@ def test_what_it_says():
         assert f"<th>{metric.name}<small>{metric.meaning}</small></th>" in page
     assert "of 100 samples drawn like this one, about 90 give an interval that covers" in page
     assert "clusters.csv" in page and "erbayes report ..." in page
-    assert "UniformClusters(correction=sampling_fraction)" in page
+    assert "UniformClusters(fpc=unbiased_fpc)" in page
     for alarm in eb.alarms(drawn, CHOSEN):
         assert f"<li><b>{alarm.grade.value}</b>: {alarm.replace(chr(39), '&#39;')}</li>" in page
     worst = eb.influence(drawn, m.pairwise_precision).index[0]

@@ -28,7 +28,7 @@ def test_what_a_sample_is_made_of():
         shown(sample)
         == sample.facts()
         == {
-            "design": "UniformRecords(draws=3 values, correction=sampling_fraction)",
+            "design": "UniformRecords(draws=3 values, fpc=unbiased_fpc)",
             "draws": "3",
             "labelled units": "2 entities or blocks",
             "labelled records": "3",

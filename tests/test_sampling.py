@@ -20,8 +20,6 @@ from erbayes.labels.drawing.places import Line, at_equal_distances, at_points, i
 from erbayes.labels.drawing.plans import PLANS, from_plain, to_plain
 from erbayes.labels.drawing.source import keys_of
 
-pytestmark = pytest.mark.slow
-
 PRED = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b", 6: "c", 7: "d", 8: "d", 9: "e"}
 TRUE = {1: "x", 2: "x", 3: "x", 4: "y", 5: "y", 6: "z", 7: "u", 8: "v", 9: "v"}
 M = {r: list(PRED.values()).count(k) for r, k in PRED.items()}
@@ -48,14 +46,14 @@ CHANCES = {
     sa.Mixture(0.5, sa.RootSize()): {
         r: 0.5 / 9 + 0.5 * s**0.5 / sum(k**0.5 for k in M.values()) for r, s in M.items()
     },
-    sa.GivenChances(): shares(ODDS),
+    sa.GivenProbabilities(): shares(ODDS),
 }
 """The chance of each record under each plan with replacement, in plain Python."""
 
 
 def values_of(plan):
     return (
-        {sa.GivenChances: ODDS, sa.Strata: KIND}.get(type(plan))
+        {sa.GivenProbabilities: ODDS, sa.Strata: KIND}.get(type(plan))
         if getattr(plan, "starts", None) is None
         else None
     )
@@ -96,7 +94,7 @@ def by_size(chance, n, seed):
 @pytest.mark.parametrize("seed", [0, 7])
 def test_draws_are_those_made_by_hand(plan, seed):
     drawn = sa.draw(PRED, plan, 30, seed, values=values_of(plan))
-    wanted = (on_a_line if isinstance(plan, sa.GivenChances) else by_size)(CHANCES[plan], 30, seed)
+    wanted = (on_a_line if isinstance(plan, sa.GivenProbabilities) else by_size)(CHANCES[plan], 30, seed)
     assert drawn.table["record"].tolist() == wanted
     assert drawn.table["cluster"].tolist() == [PRED[r] for r in wanted]
     assert drawn.table["size"].tolist() == [M[r] for r in wanted]
@@ -308,7 +306,7 @@ def test_the_first_third_of_the_draws_estimates_without_bias(plan, n):
 def test_poisson_draws_that_were_left_out_by_chance():
     units = eb.measure(PRED, TRUE)
     total = sum(s - 1 for s in M.values())
-    design = eb.design.PoissonRecords(eb.columns.PREDICTED_LINKS, 8, kept=0.5)
+    design = eb.design.PoissonRecords(eb.columns.PREDICTED_LINKS, 8, labelled=0.5)
     reached = {
         unit: 1 - np.prod([1 - 0.5 * min(1, 8 * (M[r] - 1) / total) for r, x in TRUE.items() if x == unit])
         for unit in units.ids
@@ -356,7 +354,7 @@ def designed(plan, records, probability, **columns):
         | {"probability": probability}
         | columns
     )
-    drawn = sa.Drawn(table, plan, len(records), 0, known(), "")
+    drawn = sa.RecordDraws(table, plan, len(records), 0, known(), "")
     labels = LABELS[LABELS.isin(LABELS[records])]
     values = values_of(plan)
     values = None if values is None else {r: values[r] for r in labels.index}
@@ -386,7 +384,7 @@ def test_totals_are_unbiased_over_all_draws(plan):
     # the order of two draws says nothing: each pair of different records comes in two
     for records in combinations_with_replacement(PRED, 2):
         if p[records[0]] * p[records[1]]:
-            extra = {"value": [ODDS[r] for r in records]} if isinstance(plan, sa.GivenChances) else {}
+            extra = {"value": [ODDS[r] for r in records]} if isinstance(plan, sa.GivenProbabilities) else {}
             chance.append(p[records[0]] * p[records[1]] * len(set(records)))
             samples.append(designed(plan, list(records), [p[r] for r in records], **extra))
     columns = [eb.columns.COMMON_LINKS, eb.columns.PREDICTED_LINKS] if plan == sa.LinkEnds() else ANY
@@ -520,7 +518,7 @@ def test_ends_of_links_identify_all_if_no_cluster_is_a_singleton():
 
 def test_a_mixture_identifies_all():
     labels = {r: e for r, e in TRUE.items() if e in "xyv"}
-    drawn = sa.Drawn(
+    drawn = sa.RecordDraws(
         pd.DataFrame({"record": [1, 4, 8], "cluster": ["a", "b", "d"], "size": [2, 3, 2], "probability": [0.1] * 3}),
         sa.Mixture(0.1), 3, 0, known(), "",
     )  # fmt: skip
@@ -569,7 +567,7 @@ def test_what_was_drawn_is_read_back(plan):
     values = values_of(plan)
     drawn = sa.draw(PRED, plan, 5, 3, values=values)
     text = drawn.to_json()
-    again = sa.Drawn.from_json(text, drawn.table, drawn.members)
+    again = sa.RecordDraws.from_json(text, drawn.table, drawn.members)
     assert again.plan == plan and again.to_json() == text
     assert (again.n, again.seed, again.records, again.fingerprint) == (5, 3, 9, drawn.fingerprint)
     assert json.loads(text)["sizes"] == {"1": 2, "2": 2, "3": 1}
@@ -608,12 +606,12 @@ def test_every_plan_has_a_name():
         (lambda: sa.draw(PRED, "uniform", 5, 1), "a plan is an object such as LinkEnds"),
         (lambda: sa.draw(PRED, sa.Records(), 0, 1), "n must be a whole number, 1 or more"),
         (lambda: sa.draw(PRED, sa.Records(), 5, -1), "seed must be a whole number, 0 or more"),
-        (lambda: sa.draw({}, sa.Records(), 5, 1), "the prediction holds no record"),
+        (lambda: sa.draw({}, sa.Records(), 5, 1), "the prediction has no record"),
         (lambda: sa.draw({1: 1, 2: 2}, sa.LinkEnds(), 5, 1), "the total of 'predicted_links' is 0 in this prediction"),
-        (lambda: sa.draw(PRED, sa.GivenChances(), 5, 1), "GivenChances needs a value of every record"),
-        (lambda: sa.draw(PRED, sa.GivenChances(), 5, 1, values={1: 1}), "8 of 9 records have no value, such as 2, 3, 4"),
-        (lambda: sa.draw(PRED, sa.GivenChances(), 5, 1, values=ODDS | {1: 0}), "1 of 9 chances are not above 0 and finite"),
-        (lambda: sa.draw(PRED, sa.GivenChances(), 5, 1, values=KIND), "chances must be numbers"),
+        (lambda: sa.draw(PRED, sa.GivenProbabilities(), 5, 1), "GivenProbabilities needs a value of every record"),
+        (lambda: sa.draw(PRED, sa.GivenProbabilities(), 5, 1, values={1: 1}), "8 of 9 records have no value, such as 2, 3, 4"),
+        (lambda: sa.draw(PRED, sa.GivenProbabilities(), 5, 1, values=ODDS | {1: 0}), "1 of 9 chances are not above 0 and finite"),
+        (lambda: sa.draw(PRED, sa.GivenProbabilities(), 5, 1, values=KIND), "chances must be numbers"),
         (lambda: sa.draw(PRED, sa.Strata(), 5, 1), "Strata needs a value of every record"),
         (lambda: sa.draw(PRED, sa.Strata((1, 2)), 3, 1), "3 draws do not give each of 2 strata two draws"),
         (lambda: sa.draw(PRED, sa.Strata((1, 2), {"1": 2, "3": 2}), 4, 1), "must name the strata, '1', '2'"),
@@ -622,15 +620,15 @@ def test_every_plan_has_a_name():
         (lambda: sa.Strata((2, 3)), "must rise from 1"),
         (lambda: sa.Strata((1, 3, 3)), "must rise from 1"),
         (lambda: sa.Mixture(0), r"alpha must lie in \(0, 1\), not 0"),
-        (lambda: sa.Mixture(0.5, sa.GivenChances()), "of must be a plan whose chances depend on predicted size"),
+        (lambda: sa.Mixture(0.5, sa.GivenProbabilities()), "of must be a plan whose chances depend on predicted size"),
         (lambda: sa.Poisson(sa.Records), "of must be a plan whose chances depend on predicted size"),
         (lambda: sa.draw(PRED, sa.Systematic(sa.LinkEnds()), 6, 1), "records of clusters of 3 records or more a probability"),
         (lambda: sa.draw(PRED, sa.PredictedClusters(), 6, 1), "6 draws without replacement of 5 predicted clusters"),
         (lambda: sa.draw(PRED, sa.PredictedClusters(sa.LinkEnds()), 4, 1), "of 3 predicted clusters with a chance"),
         (lambda: sa.draw(PRED, sa.Poisson(), 1, 4), "no record was drawn: 1 were expected"),
         (lambda: sa.draw(PRED, sa.Records(), 3, 1).design({1: "x"}), "drawn records have no label"),
-        (lambda: sa.Drawn.from_json("{}", pd.DataFrame()), "this is no description of draws: KeyError"),
-        (lambda: sa.Drawn.from_json("[1]", pd.DataFrame()), "it is list, and no object in braces"),
+        (lambda: sa.RecordDraws.from_json("{}", pd.DataFrame()), "this is no description of draws: KeyError"),
+        (lambda: sa.RecordDraws.from_json("[1]", pd.DataFrame()), "it is list, and no object in braces"),
         (lambda: from_plain({"name": "magic"}), "no plan of erbayes.labels is written as"),
         (lambda: to_plain(object()), "only the plans of erbayes.labels can be written, not object"),
         (lambda: eb.design.Pooled([]), "parts must be a list of designs, one or more"),

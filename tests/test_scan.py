@@ -29,6 +29,7 @@ from erbayes.large import (
     DuckDB,
     Files,
     RunSQL,
+    drawing,
     scan,
 )
 from erbayes.large.duckdb import DuckTable
@@ -422,6 +423,23 @@ def test_an_index_without_a_name_is_no_column_unless_named(tmp_path):
     said = "it has 'cluster', '__index_level_0__', of which pandas wrote '__index_level_0__' for an index without"
     with pytest.raises(eb.DataError, match=said):
         scan(lone, labels)
+
+
+def test_a_first_line_that_is_no_heading_is_refused(tmp_path):
+    """So is a heading below the first line: neither loses a record nor makes one."""
+    rows = ["record,cluster", *(f"r{i},c{i // 3}" for i in range(40))]
+    for name, lines in (("once", rows), ("bare", rows[1:]), ("twice", [*rows[:9], rows[0], *rows[9:]])):
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines))
+    once, labels = tmp_path / "once.csv", {"r1": "e", "r2": "e"}
+    scan(once, labels)
+    said = "the prediction: .* in the column of this name"
+    for path in (tmp_path / "bare.csv", tmp_path / "twice.csv"):
+        with pytest.raises(eb.DataError, match=said):
+            scan(path, labels)
+        with pytest.raises(eb.DataError, match=said), drawing(path):
+            pass
+        with pytest.raises(eb.DataError, match=said):
+            scan({"p": once, "q": path}, labels)
 
 
 def broken(records, clusters, **options):
@@ -1054,7 +1072,8 @@ def test_scans_are_compared_as_what_they_scan(tmp_path):
     with pytest.raises(eb.DataError, match="scan every prediction or none: 'new' is not a scan"):
         eb.compare(scans | {"new": new}, labels, design)
     with pytest.raises(
-        eb.DataError, match=r"'old' and 'new' cover different records, 300 and 299; choose Missing.COMMON"
+        eb.DataError,
+        match=r"'old' and 'new' cover different records, 300 and 299; choose missing=Missing.COMMON",
     ):
         eb.compare(
             scans | {"new": scan(new[new.index != old.index[0]], labels, missing=eb.Missing.OMIT)},

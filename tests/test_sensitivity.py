@@ -20,7 +20,7 @@ from erbayes.labels import Annotator, Beta, KeptRecords, MissedPieces, Records
 from erbayes.labels.annotators.error_models import mislabel
 from erbayes.metrics.intervals import EqualTailed
 from erbayes.metrics.uncertain import Draws
-from erbayes.study import Entities, draw_samples, study
+from erbayes.study import UniformEntities, draw_samples, study
 from erbayes.study import populations as sim
 
 pytestmark = pytest.mark.slow
@@ -118,7 +118,7 @@ def people(records=20_000, seed=1, mechanism=BOTH):
     return sim.simulate(sim.LogNormal(1.5, 0.7), mechanism, records, rng(seed))
 
 
-@pytest.mark.parametrize("plan", [Records(), Entities()])
+@pytest.mark.parametrize("plan", [Records(), UniformEntities()])
 def test_errors_are_undone(plan):
     """Missed and kept by the model, then restored.
 

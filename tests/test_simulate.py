@@ -451,5 +451,5 @@ def test_customers_are_written_in_several_ways_and_have_their_truth():
     persons = table.groupby(["given", "family"])["person"].nunique()
     assert (persons > 1).any()  # namesakes
     assert table.groupby("phone")["person"].nunique().max() == 1
-    with pytest.raises(eb.DataError, match="a law of sizes"):
+    with pytest.raises(eb.DataError, match="a distribution of sizes"):
         sim.customers(3, 10)

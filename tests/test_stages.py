@@ -58,6 +58,7 @@ def stages(truth, rows, threshold, design=None, **options):
     return eb.stages(table, labels, design, threshold, records=labels.index, **options)
 
 
+@pytest.mark.slow
 def test_a_census_is_the_count_pair_by_pair():
     for seed in range(40):
         truth, rows = matcher(seed)
@@ -163,7 +164,7 @@ def test_columns_of_units_are_those_that_are_given():
     with pytest.raises(eb.NotIdentified, match="'cost' has values of whole labelled units alone"):
         OfUnits("cost", pd.Series({"y": 5.0})).count(units)
     with pytest.raises(eb.NotIdentified, match="'cost' has values of whole labelled units alone"):
-        cost.count(units.stock())
+        cost.count(units.pseudo_units())
     grouped = eb.Sample(units, eb.UniformClusters())
     with pytest.raises(eb.NotIdentified, match="no part in a domain"):
         eb.by_domain(grouped, {1: "FR", 2: "FR", 3: "US"}, [metric])
@@ -172,7 +173,7 @@ def test_columns_of_units_are_those_that_are_given():
 def test_the_bar_and_the_report_show_where_links_are_lost():
     figure = pytest.importorskip("matplotlib.figure").Figure()
     found = stages(*matcher(3), 2)
-    bars = plots.stages(found, ax=figure.subplots()).patches
+    bars = plots.draw_stages(found, ax=figure.subplots()).patches
     np.testing.assert_allclose([bar.get_width() for bar in bars], found.joint.mean[:4])
     np.testing.assert_allclose(
         [bar.get_x() for bar in bars], [0, *np.cumsum(found.joint.mean[:3])], atol=1e-15

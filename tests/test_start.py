@@ -5,6 +5,7 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -14,7 +15,6 @@ from erbayes.cli.drawing import PlanName
 from erbayes.labels.drawing.plans import PLANS
 
 HEAVY = {"numpy", "pandas", "scipy", "pyarrow", "pydantic", "joblib"}
-TREE = ast.parse(Path(eb.__file__).read_text(encoding="utf-8"))
 
 
 def loaded(code):
@@ -36,6 +36,7 @@ def test_import_loads_nothing_else():
     assert {name for name in found if name.startswith("erbayes.")} <= {
         "erbayes._internal",
         "erbayes._internal.errors",
+        "erbayes._internal.lazy",
     }
 
 
@@ -53,29 +54,37 @@ def test_the_shell_helps_without_what_commands_need(call):
     assert not found & HEAVY
 
 
-def test_every_public_name_is_loaded_from_where_checkers_of_types_find_it():
-    (block,) = (node for node in TREE.body if isinstance(node, ast.If))
-    found = {
-        alias.asname or alias.name: f"{node.module or ''}"
-        for node in block.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
+def read_stub(module):
+    """Home and name of what each name of a module's stub is, read anew."""
+    tree = ast.parse(Path(module).with_suffix(".pyi").read_text(encoding="utf-8"))
+    return {
+        alias.asname or alias.name: (
+            f"{'.' * getattr(node, 'level', 0)}{getattr(node, 'module', '') or ''}",
+            alias.name,
+        )
+        for node in tree.body
+        for alias in getattr(node, "names", ())
     }
-    rooms = {name for name, home in found.items() if not home}
-    homes = {name: home for name, home in found.items() if home and name not in eb._ROOMS}
-    assert homes == eb._MODULES
-    inside = {name: path for name, path in eb._ROOMS.items() if "." in path}
-    assert rooms | set(inside) == set(eb._ROOMS)
-    assert {name: f"{found[name]}.{name}" for name in inside} == inside
-    assert set(eb._MODULES) == set(eb.__all__)
-    for name, home in eb._MODULES.items():
-        assert getattr(eb, name) is getattr(import_module(f"erbayes.{home}"), name)
-    for room in eb._ROOMS.keys() - {"bayes"}:
-        assert getattr(eb, room) is import_module(f"erbayes.{eb._ROOMS[room]}")
+
+
+STUB = read_stub(eb.__file__)
+ROOMS = {name for name, (home, _) in STUB.items() if home == "."}
+
+
+def test_every_public_name_is_loaded_from_where_checkers_of_types_find_it():
+    assert {name: name for name in STUB} == {name: own for name, (_, own) in STUB.items()}
+    inside = {name for name in STUB.keys() - ROOMS if isinstance(getattr(eb, name), ModuleType)}
+    assert inside == {"columns", "intervals", "pairs", "statistics"}
+    assert set(eb.__all__) == STUB.keys() - ROOMS - inside
+    for name in eb.__all__:
+        assert getattr(eb, name) is getattr(import_module(STUB[name][0], "erbayes"), name)
+    for name in (ROOMS | inside) - {"bayes"}:
+        home = STUB[name][0].rstrip(".")
+        assert getattr(eb, name) is import_module(f"{home}.{name}", "erbayes")
 
 
 def test_names_are_those_of_the_front_door():
-    assert dir(eb) == sorted({*eb.__all__, *eb._ROOMS, "__version__"})
+    assert dir(eb) == sorted({*STUB, "__version__"})
     assert eb.__version__.count(".") == 2
     with pytest.raises(AttributeError, match="no attribute 'estimat'"):
         eb.estimat  # noqa: B018
@@ -85,21 +94,9 @@ def test_names_are_those_of_the_front_door():
 
 
 def test_modules_of_commands_are_what_checkers_of_types_take_them_for():
-    tree = ast.parse(Path(lazily.__file__).read_text(encoding="utf-8"))
-    (block,) = (node for node in tree.body if isinstance(node, ast.If))
-    found = {}
-    for node in block.body:
-        for alias in node.names:
-            if isinstance(node, ast.Import):
-                found[alias.asname or alias.name] = alias.name
-            else:
-                dots = "." * node.level
-                found[alias.asname or alias.name] = (
-                    f"{dots}{node.module or ''}{'.' * bool(node.module)}{alias.name}"
-                )
-    assert found == lazily._PATHS
-    for name, path in found.items():
-        module = import_module(path, "erbayes.cli")
+    for name, (home, own) in read_stub(lazily.__file__).items():
+        dot = "." if home.strip(".") else ""
+        module = import_module(f"{home}{dot}{own}", "erbayes.cli")
         assert getattr(lazily, name).__name__ == module.__name__
 
 

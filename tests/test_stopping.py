@@ -287,7 +287,7 @@ LINKED = CENSUS.take(np.flatnonzero(CENSUS.column(LINKS) > 0))
         (lambda ids: eb.UniformRecords(ids), m.b3_recall),
         (lambda ids: eb.UniformClusters(draws=ids), m.cluster_recall),
         (lambda ids: eb.design.ByPredictedSize(LINKS, ids), P),
-        (lambda ids: eb.design.KeptWeights(eb.design.ByPredictedSize(LINKS, ids), LINKED), P),
+        (lambda ids: eb.design.FrozenWeights(eb.design.ByPredictedSize(LINKS, ids), LINKED), P),
     ],
     ids=["records", "entities", "link ends", "kept weights"],
 )
@@ -454,7 +454,7 @@ def test_one_verdict_for_all(verdicts, whole):
 def repeated(sample, total):
     """A sample whose draws are those of another, again and again, up to a number."""
     ids = sample.units.ids[np.resize(sample.expansion.unit, total)]
-    return eb.Sample(sample.units, eb.design.ByPredictedSize(sample.design.chance, ids))
+    return eb.Sample(sample.units, eb.design.ByPredictedSize(sample.design.probability, ids))
 
 
 @pytest.mark.parametrize("plan", [LinkEnds(), Mixture(0.5)])
@@ -525,6 +525,7 @@ def test_draws_in_a_wrong_order_have_no_interval_and_decide_nothing(rule):
     assert found.table()["reason"].tolist() == list(found.reasons) and "nan" not in said
 
 
+@pytest.mark.slow
 def test_false_passes_are_rare_in_the_order_of_ids(monkeypatch):
     """Early ids are right: bets in their order would pass in every sample, as they do if they are listed so."""
     monkeypatch.setattr(stopping, "MOST", 1)
@@ -601,7 +602,7 @@ def test_false_passes_are_rare_at_every_look():
     design = eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS)
     truth = float(eb.engine.taylor(eb.Sample(CENSUS, eb.UniformClusters(len(CENSUS))), P).apply(P, 1).mean[0])
     rng = np.random.default_rng(8)
-    at = rng.choice(len(CENSUS), p=design.chances(CENSUS), size=(400, 200))
+    at = rng.choice(len(CENSUS), p=design.selection_probabilities(CENSUS), size=(400, 200))
     passed, once = np.zeros(400, bool), np.zeros(400, bool)
     for look in range(10, 201, 10):
         sample = eb.Sample(CENSUS, design, design.expand_draws(CENSUS, at[:, :look]))

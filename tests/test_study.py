@@ -20,7 +20,7 @@ from erbayes.engine import Estimator, Jackknife, Naive, Resampled, Taylor
 from erbayes.labels import LinkEnds, Poisson, Records, RootSize, Systematic
 from erbayes.metrics.columns import COLUMNS, PieceSum
 from erbayes.metrics.intervals import EqualTailed
-from erbayes.study import Entities, draw_samples, study
+from erbayes.study import UniformEntities, draw_samples, study
 from erbayes.study import populations as sim
 from erbayes.study.harness import RUN, Samples, Study
 
@@ -37,7 +37,7 @@ class Distinct:
         return Samples(units, eb.UniformClusters(population=len(units)), unit)
 
 
-PLANS = {"records": Records(), "clusters": Entities(), "distinct": Distinct()}
+PLANS = {"records": Records(), "clusters": UniformEntities(), "distinct": Distinct()}
 
 
 def people(records=3000, seed=1):

@@ -134,8 +134,8 @@ def expecting_repeats(records):
         (150, eb.UniformRecords([*range(25), 0]), False),
         (150, eb.UniformRecords(population=150), False),
         (150, eb.UniformClusters(), False),
-        (150, eb.design.KnownChances(dict.fromkeys(range(25), 5 / 174)), False),
-        (150, eb.design.KnownChances(dict.fromkeys(range(25), 5 / 173)), True),
+        (150, eb.design.KnownSelection(dict.fromkeys(range(25), 5 / 174)), False),
+        (150, eb.design.KnownSelection(dict.fromkeys(range(25), 5 / 173)), True),
     ],
 )
 def test_repeats_that_should_have_been_drawn(records, design, missed):
@@ -505,24 +505,24 @@ def test_strata(sizes, message):
 def test_correction_of_a_single_unit():
     """A population of one unit is a census whatever the correction says of (1, 1)."""
     one = eb.measure({1: "a", 2: "b"}, {1: "x"})
-    design = eb.UniformClusters(population=1, correction=eb.design.paper_theta)
+    design = eb.UniformClusters(population=1, fpc=eb.design.paper_fpc)
     assert eb.Sample(one, design).expansion.variance.census
     two = eb.measure({1: "a", 2: "b"}, {1: "x", 2: "y"})
-    design = eb.UniformClusters(population=2, correction=lambda n, T: n / T / 4)
-    assert eb.Sample(two, design).expansion.variance.theta[0] == 0.25
+    design = eb.UniformClusters(population=2, fpc=lambda n, T: n / T / 4)
+    assert eb.Sample(two, design).expansion.variance.fpc[0] == 0.25
 
 
 def test_the_mean_correction_of_distinct_entities():
     """It is the mean chance to be missed, by hand; the pseudo-draws of intervals take their mass from it."""
     variance = eb.DistinctEntities(30).expand(PAIRS).variance
-    assert variance.theta_mean == pytest.approx((1 - 2 / 80) ** 30, rel=1e-12)
+    assert variance.mean_fpc == pytest.approx((1 - 2 / 80) ** 30, rel=1e-12)
     labels = {r: r // 2 if r < 20 else 10 + r // 5 for r in range(40)}
     uneven = eb.DistinctEntities(30).expand(eb.measure({r: r for r in range(80)}, labels)).variance
     misses = np.array([(1 - 2 / 80) ** 30] * 10 + [(1 - 5 / 80) ** 30] * 4)
     of_all = np.average(
         misses, weights=1 / (1 - misses)
     )  # each stands for the units that were missed like it
-    assert uneven.theta_mean == pytest.approx(of_all, rel=1e-12)
+    assert uneven.mean_fpc == pytest.approx(of_all, rel=1e-12)
 
 
 # Bootstrap
@@ -637,8 +637,8 @@ def test_no_policy_is_offered_if_nine_tenths_are_missing(lacking, offered):
 
 @pytest.mark.parametrize(("share", "said"), [(0.1, False), (0.101, True), (0.19, True)])
 def test_a_tenth_of_a_second_clustering_out_of_reach_is_said(share, said):
-    found = SimpleNamespace(weights=np.array([[0.5]]), out_of_reach=np.array([share]), names=("recall",))
-    assert bool(AssistedEstimates._warn_out_of_reach(found)) is said
+    found = SimpleNamespace(weights=np.array([0.5]), unreached_share=np.array([share]), names=("recall",))
+    assert bool(AssistedEstimates._warn_unreached(found)) is said
 
 
 def test_more_than_four_thousand_estimates_by_domain_are_refused():

@@ -375,7 +375,7 @@ def test_edges_and_labels_are_not_changed():
 def test_releases_are_drawn_in_order_with_their_bands():
     figure = pytest.importorskip("matplotlib.figure").Figure()
     found = eb.compare({f"r{t}": clustering(t) for t in (3, 2, 1)}, LABELS, DESIGN)
-    ax = plots.track(found, "pairwise-recall", ax=figure.subplots())
+    ax = plots.draw_track(found, "pairwise-recall", ax=figure.subplots())
     part = found.joint.part([1, 7, 13])
     lower, upper = part.interval(simultaneous_level(part, 0.95)).T
     np.testing.assert_allclose(ax.get_lines()[0].get_ydata(), part.estimate)
@@ -383,7 +383,7 @@ def test_releases_are_drawn_in_order_with_their_bands():
     assert (drawn.min(), drawn.max()) == (pytest.approx(lower.min()), pytest.approx(upper.max()))
     assert [text.get_text() for text in ax.get_xticklabels()] == ["r3", "r2", "r1"]
     with pytest.raises(eb.DataError, match=r"the result has no 'muc-recall'; it has pairwise-precision, "):
-        plots.track(found, "muc-recall", ax=ax)
+        plots.draw_track(found, "muc-recall", ax=ax)
 
 
 def test_a_curve_is_drawn_with_its_bands():

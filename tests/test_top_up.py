@@ -55,7 +55,7 @@ def test_both_folders_are_one_sample(releases):
     np.testing.assert_allclose(table["probability"], 1 / 60)
     draws = [TRUE[read_folder(name).drawn.table["record"]].to_numpy() for name in ("f", "more")]
     labels = TRUE[TRUE.isin(np.concatenate(draws))]
-    design = eb.topped_up(labels, (OLD.index, draws[0]), (PRED.index, draws[1]))
+    design = eb.top_up(labels, (OLD.index, draws[0]), (PRED.index, draws[1]))
     wanted = eb.estimate(PRED, labels, design, ["pairwise-precision", "pairwise-recall"]).table()
     for command in (("estimate", "more"), ("estimate", "new.csv", "more")):
         shown = done(*command, "--metrics", "pairwise-precision,pairwise-recall", "--format", "json")

@@ -25,7 +25,7 @@ from erbayes.metrics.moves import Moves
 from erbayes.metrics.uncertain import Draws, Normal, stacked
 from erbayes.metrics.unseen import Unseen, widen
 from erbayes.units.clustering import Clustering
-from erbayes.units.shared import Overlaps, Shared
+from erbayes.units.shared import Overlap, Overlaps
 
 pytestmark = pytest.mark.kernel
 P, R, F1, CP = m.pairwise_precision, m.pairwise_recall, m.pairwise_f1, m.cluster_precision
@@ -282,7 +282,7 @@ def test_what_is_shared_by_brute_force(seed):
     a = rng.integers(0, 12, 40)
     b = np.where(a < 5, a, rng.integers(5, 14, 40))
     order = rng.permutation(40)
-    found = Shared.of(
+    found = Overlap.of(
         *(Clustering.of(pd.Series(of, at), "p") for of, at in ((a, range(40)), (b[order], order)))
     )
     clusters = [set(group(codes).values()) for codes in (a, b)]
@@ -612,18 +612,20 @@ def make_results():
     fit, line = Normal(**normal()), {"fit": Normal(**normal()), "moving": numbers(3)}
     sample = eb.Sample(eb.measure({1: "a", 2: "b"}, {1: "x", 2: "x"}), eb.UniformClusters())
     weights = np.array([[1.0, -1, 0, 0], [0, 2, 0.5, 0], [0, 0, 1, 1]])
-    assisted = {name: numbers(3) for name in ("correlation", "worth", "out_of_reach")}
+    assisted = {
+        name: numbers(3) for name in ("weights", "correlation", "equivalent_labels", "unreached_share")
+    }
     assisted |= {
-        "weights": numbers(3, 2),
         "between": numbers(3, 2),
         "skew": numbers(3, 2),
-        "seconds": ("s", "t"),
+        "second": "s",
     }
     return {
-        "AssistedEstimates": lambda of: of(**normal(), **assisted, changes=(1, 2), notes=tuple("ijk")),
+        "AssistedEstimates": lambda of: of(**normal(), **assisted, changed=None, notes=tuple("ijk")),
         "Bootstrap": lambda of: of(
             **drawn(), **line, totals=Draws(**drawn(4)), sample=sample, metrics=(P, R, F1)
         ),
+        "Corrected": lambda of: of(**normal(), skew=numbers(3, 2), between=numbers(3, 2)),
         "Contrast": lambda of: of(**normal(), parts=Normal(**normal(4)), weights=weights),
         "Draws": lambda of: of(**drawn()),
         "Means": lambda of: of(**normal(), values=numbers(2, 7, 3), shares=numbers(2, 7, 3)),

@@ -18,16 +18,16 @@ def begins_formula(text: str) -> bool:
 
 def guard(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Return a table with an apostrophe before text that begins like a formula, and this text."""
-    found: list[str] = []
+    formulas: list[str] = []
 
     def guarded(cell: Any) -> Any:
         if not isinstance(cell, str) or not begins_formula(cell):
             return cell
-        found.append(cell)
+        formulas.append(cell)
         return f"'{cell}"
 
     text = table.select_dtypes(exclude="number").map(guarded)
-    return table.assign(**text).rename(columns=guarded), found
+    return table.assign(**text).rename(columns=guarded), formulas
 
 
 def unguard(cell: Any) -> Any:

@@ -13,9 +13,9 @@ MOST = 4
 NONE = "–"
 """The text of a missing number."""
 LONGEST = 40
-"""Number of characters of an id that are shown, so that its line can hold more than the id."""
+"""Number of characters of an id that are shown, so that its line has room for more."""
 UNCERTAINTIES = ("se", "se_bound", "sd")
-"""Columns that hold the uncertainty of the estimate."""
+"""Columns of the uncertainty of the estimate."""
 MEASURED = ("estimate", "lower", "upper")
 """Columns in the unit of the estimate. They have as many decimals as it has."""
 COUNTED = ("df", "n_eff", "ess_bulk")
@@ -36,7 +36,7 @@ def decimals(value: float, uncertainty: float = np.nan) -> int:
     return int(np.clip(most, 0, MOST))
 
 
-def text(value: Any, places: int | None = None) -> str:
+def format_number(value: Any, places: int | None = None) -> str:
     """Return the text of a value, a number with `places` decimals or as many as it alone warrants."""
     if value is None or value is pd.NA:
         return NONE
@@ -53,7 +53,7 @@ def text(value: Any, places: int | None = None) -> str:
 def error(value: float, places: int) -> str:
     """Return the text of a standard error, which is "0" only if the standard error is 0."""
     rounds_away = np.isfinite(value) and 0 < value < 0.5 * 10.0**-places
-    return "0" if value == 0 else f"{value:.1g}" if rounds_away else text(value, places)
+    return "0" if value == 0 else f"{value:.1g}" if rounds_away else format_number(value, places)
 
 
 def tell_apart(values: Iterable[float], least: int = 6) -> int:
@@ -76,13 +76,13 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
     for name in table:
         values = table[name].tolist()
         if places is not None and name in MEASURED:
-            columns[name] = [text(x, n) for x, n in zip(values, places, strict=True)]
+            columns[name] = [format_number(x, n) for x, n in zip(values, places, strict=True)]
         elif places is not None and name in UNCERTAINTIES:
             columns[name] = [error(x, n) for x, n in zip(values, places, strict=True)]
         elif name in COUNTED:
-            columns[name] = [text(x, 0) for x in values]
+            columns[name] = [format_number(x, 0) for x in values]
         else:
-            columns[name] = [text(x) for x in values]
+            columns[name] = [format_number(x) for x in values]
     return pd.DataFrame(columns, index=table.index, dtype=object)
 
 

@@ -13,10 +13,10 @@ from typing import Any
 
 
 class Remedy(Enum):
-    """Remedies of errors, in the words of Python. The command line has its own words (see `speaking`)."""
+    """Remedies of errors with arguments of Python, from which `erbayes.cli.remedies` makes options."""
 
     MISSING = "choose a policy to go on: missing=Missing.OMIT, Missing.SINGLETON or Missing.TOGETHER"
-    DIFFERING = "choose Missing.COMMON to compare them on the records that they share"
+    DIFFERING = "choose missing=Missing.COMMON to compare them on the records that they share"
     COLUMNS = "choose two, such as table[['record', 'cluster']]"
     ORDER = "if columns are in the other order, choose them: table[['record', 'cluster']]"
     SCANNED_COLUMNS = "name them: Columns(record=..., cluster=...)"
@@ -28,8 +28,8 @@ class Remedy(Enum):
     LEAVE_OUT = "leave them out: missing=Missing.OMIT"
     LINKS = "if rows are links between records, Clustering.from_pairs makes clusters of them"
     ANSWERS = (
-        "if rows are answers about pairs of records, labels.read_stars makes entities of them, and of a list "
-        "of true pairs Clustering.from_pairs"
+        "if rows are answers about pairs of records, erbayes.labels.read_stars makes entities of them, and "
+        "of a list of true pairs erbayes.Clustering.from_pairs"
     )
     SCORE = "choose the rows that are links and two columns, or score='column' and threshold=x"
     BLANK = "fill them in, such as by clusters.fillna(records), or leave these rows out"
@@ -42,13 +42,15 @@ class Remedy(Enum):
     SCORED = "choose two columns of ids and one of scores: table[['left', 'right', 'score']]"
     REPLACE = "or replace=True, and they are lost"
     DECIDE = "see Labels.problems; decide them in the sheets, or all at once by Labels.disputed()"
-    DRAWN_FROM = "to judge another prediction of the same records: Labels.design(drawn_from=that one)"
+    DRAWN_FROM = (
+        "to judge another prediction of the records, name the one drawn from: Labels.design(drawn_from=...)"
+    )
     FRAME = "frame=that one counts its records only"
-    ANY_ID = "or, if a real cluster has it, use Clustering.of(memberships, any_id=True)"
+    ANY_ID = "or, if a real cluster has it, Clustering.of(memberships, any_id=True)"
     SCANNED_ANY_ID = "or, if a real cluster has it, Columns(any_id=True)"
     MEMORY = "allow it more: DuckDB(memory_limit='8GB'), or fewer threads: DuckDB(threads=1)"
     UNLISTED = (
-        "list all records, Clustering.from_pairs(pairs, records=all); or, if records in no pair are known to "
+        "list all records, Clustering.from_pairs(pairs, records=ids); or, if records in no pair are known to "
         "be linked to nothing, missing=Missing.SINGLETON"
     )
     DATABASE = "scan it: erbayes.large.DatabaseTable(path, table)"
@@ -69,14 +71,16 @@ class Remedy(Enum):
     )
     INFLUENCE = "few units carry the estimate, see influence(), and report the jackknife's intervals as well"
     ALL_RECORDS = (
-        "give the prediction all records, or count these as clusters of their own: missing=Missing.SINGLETON"
+        "give the prediction all records, by records=ids if it is made of edges, or count these as clusters "
+        "of their own: missing=Missing.SINGLETON"
     )
-    ATTRIBUTES = "pass it: attributes=table"
+    ATTRIBUTES = "name it: attributes=table"
     FEATURE = "name it: features={'span': ('year', 'range')}"
     BANDS = (
-        "look at these answers again, or draw pairs of bands that end higher: pairs.draw(..., bands=[...])"
+        "look at these answers again, or draw pairs of bands that end higher: "
+        "pairs.draw_pairs(..., bands=[...])"
     )
-    THRESHOLD = "choose the rows that are links and two columns, or threshold=x"
+    THRESHOLD = "give the least score of a link, threshold=x, or choose links alone, in two columns"
     SIZE_MODEL = "a size model needs UniformRecords, UniformClusters, DistinctEntities or BySize"
     WORST_CASES = "ask more annotators, and report labels.worst_cases next to the estimates"
 
@@ -95,7 +99,7 @@ def speaking(words: Mapping[Remedy, str]) -> Iterator[None]:
 
 
 def _in_words(remedies: Sequence[Remedy]) -> list[str]:
-    """Return remedies in the words of the door that the user came through."""
+    """Return remedies in the words of Python or of the shell, whichever the user speaks."""
     return [_WORDS.get().get(remedy, remedy.value) for remedy in remedies]
 
 
@@ -114,11 +118,11 @@ class DataError(ValueError):
 
     Examples
     --------
-    >>> error = DataError("2 labelled records are missing", Remedy.DIFFERING)
+    >>> error = DataError("2 labelled records are missing", Remedy.LEAVE_OUT)
     >>> print(error)
-    2 labelled records are missing; choose Missing.COMMON to compare them on the records that they share
+    2 labelled records are missing; leave them out: missing=Missing.OMIT
     >>> error.remedies
-    (<Remedy.DIFFERING: 'choose Missing.COMMON to compare them on the records that they share'>,)
+    (<Remedy.LEAVE_OUT: 'leave them out: missing=Missing.OMIT'>,)
     """
 
     def __init__(self, what: str, *remedies: Remedy) -> None:
@@ -168,7 +172,7 @@ def grade_of(sentence: str) -> Grade:
 
 
 class Alarm(UserWarning):
-    """Warning about a sample whose estimates are doubtful. The message names the remedy.
+    """Warning about a sample whose estimates may be wrong. The message names the remedy.
 
     Examples
     --------
@@ -198,15 +202,20 @@ def head(values: Any, most: int = 3) -> str:
     return ", ".join(shown) + (", …" if len(values) > most else "")
 
 
-def refuse_cases(cases: Any, said: str, then: str = "", *remedies: Remedy) -> None:
-    """Refuse cases if there are any; {n} in `said` becomes their number, and the first of them follow."""
+def refuse_cases(cases: Any, are: str, then: str = "", *remedies: Remedy, of: int | None = None) -> None:
+    """Refuse cases if there are any, by a message such as "3 of 20 records have no label, such as 'r7'".
+
+    `of` is the number of all. A {n} in `are` is the place of the number, if it does not come first.
+    """
     if len(cases):
+        number = f"{len(cases):,}{'' if of is None else f' of {of:,}'}"
         # no format, since names of a user's own in the message may have braces
-        raise DataError(f"{said.replace('{n}', f'{len(cases):,}')} {head(cases)}{then}", *remedies)
+        said = are.replace("{n}", number) if "{n}" in are else f"{number} {are}, such as"
+        raise DataError(f"{said} {head(cases)}{then}", *remedies)
 
 
 def whole(value: Any, what: str, least: int = 1, most: int | None = None) -> int:
-    """Return a whole number from `least` to `most` as an int; `what` names it in the message."""
+    """Return an integer from `least` to `most` as an int; `what` names it in the message."""
     numeric = isinstance(value, Real) and not isinstance(value, bool)
     if not numeric or value % 1 != 0 or value < least or (most is not None and value > most):
         ends = f"{least} or more" if most is None else f"{least:,} to {most:,}"

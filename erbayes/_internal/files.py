@@ -1,4 +1,4 @@
-"""Tables read from CSV, TSV and Parquet files; files written whole or not at all."""
+"""Tables read from CSV, TSV and Parquet files; files that are complete once they are there."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pyarrow.csv import ConvertOptions, ParseOptions, read_csv
 from pyarrow.dataset import dataset
 
 from .errors import DataError, head
-from .known_columns import JOIN, choose_record, find_known
+from .known_columns import JOIN, choose_record, find_known, join_ids
 from .tables import is_whole_decimal, refuse_names, separator_hint
 
 PARQUET = {".parquet", ".pq"}
@@ -38,7 +38,7 @@ BLANK = re.compile(r"Unnamed: \d+|\s+(\.\d+)?")
 MEMORY = Path("/dev/shm")
 """A folder of regular files among the devices."""
 HIDDEN = ".erbayes-"
-"""The beginning of the names of folders in which outputs are made, beside the output."""
+"""The beginning of the names of folders in which outputs are made, next to the output."""
 NEW, OLD = "new", "old"
 """Names in such a folder of what is being made, and of what it replaces."""
 HEADER = 2**16
@@ -58,15 +58,15 @@ def read_columns(path: Path, number: int, named: Sequence[str] = ()) -> pd.DataF
     columns = list(frame.columns)
     refuse_names(named, columns, str(path))
     if len(named or columns) != number:
-        what = f"{number} column{'s' * (number > 1)}"
+        what = f"{number} column{'s' if number > 1 else ''}"
         hint = separator_hint(columns) if len(columns) < number else f": name {what} as {path}:COLUMNS"
         raise DataError(f"{path} has {head(columns, 20) or 'no column'}, and {what} are needed{hint}")
     chosen = frame[list(named or columns)]
-    refuse_headings(chosen, path)
+    refuse_repeated_header(chosen, path)
     return _add_text(chosen)
 
 
-def refuse_headings(table: pd.DataFrame, path: Path) -> None:
+def refuse_repeated_header(table: pd.DataFrame, path: Path) -> None:
     """Refuse columns of a file that have their own name as a value."""
     for name, column in table.items():
         if times := int((column == name).sum()):
@@ -77,12 +77,12 @@ def refuse_headings(table: pd.DataFrame, path: Path) -> None:
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """Read a whole file, with integers as text."""
+    """Read all columns of a file, with integers as text."""
     return _add_text(_read(path))
 
 
-def read_rows(path: Path, record: str | None, wanted: pd.Index | None = None) -> pd.DataFrame:
-    """Read the rows of the `wanted` records, or of all, as text, with the column of records first."""
+def read_rows(path: Path, record: str | None, records: pd.Index | None = None) -> pd.DataFrame:
+    """Read the rows of these records, or of all, as text, with the column of records first."""
     if path.suffix.lower() in PARQUET:
         try:
             rows = dataset(path)
@@ -92,8 +92,8 @@ def read_rows(path: Path, record: str | None, wanted: pd.Index | None = None) ->
             sources = find_known(names, "source")
             frame: pd.DataFrame = rows.to_table(
                 filter=None
-                if wanted is None or sources
-                else field(key).cast("string").isin(pa.array(wanted, pa.string()))
+                if records is None or sources
+                else field(key).cast("string").isin(pa.array(records, pa.string()))
             ).to_pandas()
         except (OSError, ArrowException) as error:
             raise DataError(f"cannot read {path}: {error}") from error
@@ -101,19 +101,19 @@ def read_rows(path: Path, record: str | None, wanted: pd.Index | None = None) ->
         frame = _read(path)
         key = choose_record(list(frame.columns), record)
     frame = _add_text(frame[[key, *(c for c in frame.columns if c != key)]])
-    if wanted is not None:
-        frame = key_by_source(frame, wanted)
-        frame = frame[frame.iloc[:, 0].isin(wanted)]
+    if records is not None:
+        frame = key_by_source(frame, records)
+        frame = frame[frame.iloc[:, 0].isin(records)]
     return frame.reset_index(drop=True)
 
 
-def key_by_source(frame: pd.DataFrame, wanted: pd.Index) -> pd.DataFrame:
-    """Return a table whose first column has ids, joined with their source if the `wanted` ids are."""
+def key_by_source(frame: pd.DataFrame, records: pd.Index) -> pd.DataFrame:
+    """Return a table whose first column has ids, joined with their source if ids of `records` are."""
     key = frame.columns[0]
     sources = [c for c in find_known(frame.columns, "source") if c != key]
-    if not sources or not len(wanted) or JOIN not in str(wanted[0]) or frame[key].isin(wanted).any():
+    if not sources or not len(records) or JOIN not in str(records[0]) or frame[key].isin(records).any():
         return frame
-    joined = frame[sources[0]].astype("str") + JOIN + frame[key].astype("str")
+    joined = join_ids(frame[sources[0]].astype("str"), frame[key].astype("str"))
     rest = frame.rename(columns={key: f"{key} in its source"})
     rest.insert(0, key, joined)
     return rest
@@ -196,7 +196,7 @@ def _read_plain(content: bytes, separator: str) -> pd.DataFrame | None:
     """Read text in which each line has a field per column as it stands; None if pandas must judge it.
 
     pyarrow takes a fifth of the time, and agrees with pandas on text without marks of order or NULs, if each
-    quote opens or closes a whole field.
+    quote opens or closes a field.
     """
     quoted = b'"' in content
     names = content[:HEADER].partition(b"\n")[0].rstrip(b"\r").split(separator.encode())
@@ -221,7 +221,7 @@ def _read_plain(content: bytes, separator: str) -> pd.DataFrame | None:
 
 
 def _quotes_fields(content: bytes, separator: str) -> bool:
-    """Return whether each quote opens or closes a whole field, on one line and with no quote inside."""
+    """Return whether each quote opens or closes a field, on one line and with no quote inside."""
     text = np.frombuffer(content, dtype=np.uint8)
     quote, line = np.flatnonzero(text == ord('"')), np.flatnonzero(text == ord("\n"))
     apart = [ord(separator), ord("\n")]
@@ -280,15 +280,15 @@ def locked(folder: Path, prefix: str) -> Iterator[None]:
                     if not all((lock.parent / part).exists() for part in (NEW, OLD)):
                         shutil.rmtree(lock.parent, ignore_errors=True)
             with suppress(OSError):  # a file system without locks
-                own = stack.enter_context((folder / "unlocked").open("w"))
+                lock_file = stack.enter_context((folder / "unlocked").open("w"))
                 # a lock ends with its process, even if that is killed
-                flock(own, LOCK_EX)
-                Path(own.name).rename(folder / "lock")  # no other process ever sees it unlocked
+                flock(lock_file, LOCK_EX)
+                Path(lock_file.name).rename(folder / "lock")  # no other process ever sees it unlocked
         yield
 
 
 def holds(path: Path, magic: bytes, start: int = 0) -> bool:
-    """True if a file holds these bytes from byte `start` on; False if not, or if it cannot be read."""
+    """Return whether a file has these bytes from byte `start` on; False if it cannot be read."""
     with suppress(OSError):
         if path.is_file():  # to open a pipe might wait for ever
             with path.open("rb") as file:
@@ -302,7 +302,7 @@ def is_database(path: Path) -> bool:
 
 
 def refuse_output(path: Path, inputs: Iterable[Path] = ()) -> None:
-    """Refuse to write a file that `replacing` could not write, or that is one of, or lies in, the inputs."""
+    """Refuse to write a file that `replacing` could not write, or that is, or is in, one of the inputs."""
     try:
         target = _resolve_target(path)
         if target.exists() and not target.is_file():
@@ -337,6 +337,24 @@ def replacing(path: Path) -> Iterator[Path]:
     """Make a new file that replaces `path`, with its mode, if the block ends without error."""
     refuse_output(path)
     target = _resolve_target(path)
+    with writing(path, target) as folder:
+        new = folder / NEW / target.name
+        yield new
+        if target.exists():
+            shutil.copymode(target, new)
+        # a rename in one folder is atomic: a reader sees the old file or the new one
+        new.replace(target)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write text in UTF-8 to a file, which `replacing` replaces."""
+    with replacing(path) as new:
+        new.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def writing(path: Path, target: Path) -> Iterator[Path]:
+    """Make a temporary folder next to the target of a path, with an empty folder `NEW`."""
     try:
         with (
             terminable(),
@@ -344,11 +362,6 @@ def replacing(path: Path) -> Iterator[Path]:
             locked(Path(folder), HIDDEN),
         ):
             (Path(folder) / NEW).mkdir()
-            new = Path(folder) / NEW / target.name
-            yield new
-            if target.exists():
-                shutil.copymode(target, new)
-            # a rename in one folder is atomic: a reader sees the old file or the new one
-            new.replace(target)
+            yield Path(folder)
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from .errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NAMES = {
     # Splink, Senzing, AWS Entity Resolution, FEBRL, Zingg; dedupe has no name for it
@@ -33,6 +38,16 @@ def find_known(columns: Iterable[Any], meaning: str) -> list[Any]:
     """Return the columns whose names matchers give to a meaning, the preferred first."""
     known = NAMES[meaning]
     return sorted((c for c in columns if plain(c) in known), key=lambda c: known.index(plain(c)))
+
+
+def join_ids(source: pd.Series, ids: pd.Series) -> pd.Series:
+    """Return source and id of each record as one text, (rows,), and refuse sources in which `JOIN` occurs."""
+    if (inside := source.str.contains(JOIN, regex=False)).any():
+        raise DataError(
+            f"{int(inside.sum()):,} sources hold {JOIN!r}, which joins source and id: call them otherwise"
+        )
+    joined: pd.Series = source + JOIN + ids
+    return joined
 
 
 def choose_record(columns: Sequence[Any], record: Any = None) -> Any:

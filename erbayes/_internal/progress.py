@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 
 
-def track[Item](items: Iterable[Item], total: int, what: str, show: bool = True) -> Iterator[Item]:
+def show_progress[Item](items: Iterable[Item], total: int, what: str, show: bool = True) -> Iterator[Item]:
     """Yield `items`, and show a bar labelled `what` on standard error if they take over two seconds."""
     start, advance = time.monotonic(), None
     with ExitStack() as stack:

@@ -10,14 +10,16 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from .errors import DataError, Remedy, head
+from .arrays import IntArray
+from .errors import DataError, Remedy, head, refuse_cases
 
 INDEX = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
 """Names that pandas writes for an index without a name."""
-MATCHES = frozenset(
-    "match nonmatch link nonlink nolink nomatch true false yes no y n t f distinct unsure".split()
-)
-"""Answers about pairs of records, in lower case, without blanks and punctuation."""
+YES = frozenset("1 true t yes y match matched link linked same duplicate".split())
+NO = frozenset("0 false f no n nonmatch non-match nomatch nonlink nolink distinct different unlinked".split())
+"""Answers about pairs of records, in small letters; the number 1.0 is 1."""
+UNSURE = frozenset(["?", "unsure"])
+"""Answers that leave a pair undecided."""
 
 
 def is_whole_decimal(values: pd.Series | pd.Index) -> bool:
@@ -64,7 +66,7 @@ def looks_like_answers(column: pd.Series) -> bool:
     numbers = pd.to_numeric(values, errors="coerce")
     if numbers.notna().all():
         return bool(numbers.between(0, 1).all())  # True and False are 1 and 0
-    return {re.sub(r"[\W_]", "", v).lower() for v in set(map(str, values))} <= MATCHES
+    return {re.sub(r"[\W_]", "", v).lower() for v in set(map(str, values))} <= YES | NO | UNSURE
 
 
 def refuse_names(
@@ -78,6 +80,13 @@ def refuse_names(
         raise DataError(f"{what} has several columns {head(twice)}: rename all but one")
     if len(set(named)) < len(named):
         raise DataError(f"{what}: one column cannot serve twice: {head(named)}")
+
+
+def locate(listed: pd.Index, queries: pd.Index, are: str, of: int | None = None) -> IntArray:
+    """Return the position of each query, (n,), and refuse those that are not listed (see `refuse_cases`)."""
+    position = np.asarray(listed.get_indexer(queries))
+    refuse_cases(queries[position < 0].unique(), are, of=of)
+    return position
 
 
 def separator_hint(columns: Sequence[str]) -> str:

@@ -47,9 +47,8 @@ def estimate(
     design : Design
         How the labelled entities were drawn. The usual ones are
 
-        - `UniformRecords(drawn)`: records were drawn, each with the same chance, and all records of its
-        entity
-          were labelled. `drawn` is the entity of each draw, so that repeats count twice.
+        - `UniformRecords(drawn)`: records were drawn, each with the same chance, and all records of their
+          entities were labelled. `drawn` is the entity of each draw, so that repeats count twice.
         - `DistinctEntities(n)`: the same with n draws, if nobody noted which entities were drawn twice.
         - `UniformClusters()`: entities were drawn, each with the same chance.
         - `KnownWeights(1 / p)`: entities were drawn with probabilities p.
@@ -61,8 +60,8 @@ def estimate(
         `"f1"` and `"b3"` are understood, and `erbayes.metrics.ALL` has every metric.
     engine : Engine or str, optional
         `"closed form"` (the default), `"bootstrap"`, `"jackknife"`, `"size model"`, `"pool"` (size model
-        and closed form, as `erbayes.bayes.Pooled`), or `"advised"`, which takes the one that suits the sample
-        and says why. Or an object of `erbayes.engine` or `erbayes.bayes` with settings of its own.
+        and closed form, as `erbayes.bayes.PooledModel`), or `"advised"`, which takes the one that suits the
+        sample and says why. Or an object of `erbayes.engine` or `erbayes.bayes` with settings of its own.
     blocks : memberships, optional
         The block of each record, if all records of blocks were labelled.
     missing : Missing

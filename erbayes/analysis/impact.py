@@ -7,25 +7,26 @@ predicted clusters, which is known, so that its error there corrects the estimat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import BoolArray, FloatArray, IntArray
-from .._internal.digits import text
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.digits import format_number
 from .._internal.errors import DataError, Sentence
 from .._internal.policies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample
-from ..design.variance import Variance
+from ..engine.control_variate import ControlVariate, Corrected, Effects, count_equivalent_labels
 from ..engine.known_clusters import find_better, put_in_place
 from ..large import scan
 from ..large.sources import lies_elsewhere
 from ..large.sums import scan_features
 from ..metrics.columns import ENTITIES, RECORDS
 from ..metrics.intervals import DEFAULT, Kind
+from ..metrics.moves import count_moving
 from ..metrics.statistics import Statistic, statistics_of
 from ..metrics.uncertain import Normal, Tabled, reason_column
 from ..units.clustering import Clustering
@@ -37,12 +38,8 @@ FEWEST = 10.0
 """Effective draws of a statistic below which it is refused.
 
 Those of residuals are no guard, since a sample that missed the few draws of large residuals has many of them:
-intervals that pass cover .88 (benchmarks/impact.md). Their kurtosis lowers degrees of freedom instead.
+intervals that pass cover .88 (benchmarks/impact.md).
 """
-MASS = 0.5
-"""Weight of a pseudo-draw on which the prediction is wholly wrong, in draws, as in the default interval."""
-ROUNDING = 1e-12
-"""Share of a sum of squares that may be rounding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,13 +58,13 @@ class Side:
         """Return values of a statistic, (k,), and influences of units, (u, k), by their weights, (u,)."""
         inside = self.domains[domain]
         w = np.bincount(self.row, weight[self.unit] * self.share, len(inside)) * inside
-        there = np.flatnonzero(w)
-        if not len(there):
+        weighted = np.flatnonzero(w)
+        if not len(weighted):
             return np.full(len(statistic.names), np.nan), np.zeros((len(weight), len(statistic.names)))
         how = statistic.linearise if exact else statistic.jackknife
-        value, influence = how(self.rows.iloc[there], w[there])
+        value, influence = how(self.rows.iloc[weighted], w[weighted])
         of_row = np.zeros((len(inside), len(value)))
-        of_row[there] = influence * inside[there, None]
+        of_row[weighted] = influence * inside[weighted, None]
         pieces = self.share[:, None] * of_row[self.row]
         of_unit = [np.bincount(self.unit, piece, len(weight)) for piece in pieces.T]
         return value, np.stack(of_unit, axis=1)
@@ -85,7 +82,7 @@ class Impact(Tabled):
 
     kind: ClassVar[Kind] = DEFAULT
     predicted: FloatArray
-    fit: Normal
+    fit: Corrected
     plain: Normal
     weights: FloatArray
     effective: FloatArray
@@ -94,26 +91,23 @@ class Impact(Tabled):
     notes: tuple[Sentence, ...] = ()
 
     @property
-    def worth(self) -> FloatArray:
+    def equivalent_labels(self) -> FloatArray:
         """Return the number of further labels that would shorten the plain standard error as much, (k,)."""
-        before, after = self.plain.sd**2, self.fit.sd**2
-        # variances fall as 1/n
-        gain = np.divide(before, after, out=np.ones_like(before), where=after > 0) - 1
-        return np.asarray(np.round(self.draws * np.maximum(gain, 0)))
+        return count_equivalent_labels(self.draws, self.plain.sd**2, self.fit.sd**2)
 
     def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
         """Return a row per statistic, and per domain if there are any.
 
         Columns are `predicted`, from the clusters, `estimate`, `se`, `lower` and `upper` of the truth,
-        `difference` of the first two with `least` and `most`, `worth` in labels, and `reason` if a statistic
-        has no estimate.
+        `difference` of the first two with `least` and `most`, `equivalent_labels`, and `reason` if a
+        statistic has no estimate.
         """
-        found = self.fit.table(level, kind)
         table = pd.DataFrame({"predicted": self.predicted}, index=pd.Index(self.fit.names, name="statistic"))
-        table[["estimate", "se", "lower", "upper"]] = found[["estimate", "se", "lower", "upper"]].to_numpy()
+        columns = ["estimate", "se", "lower", "upper"]
+        table[columns] = self.fit.table(level, kind)[columns].to_numpy()
         table["difference"] = table["predicted"] - table["estimate"]
         table["least"], table["most"] = (table["predicted"] - table[end] for end in ("upper", "lower"))
-        table["worth"] = self.worth
+        table["equivalent_labels"] = self.equivalent_labels
         table = table.assign(**reason_column(self.fit.reasons))
         if any(self.domains):
             table.insert(0, "domain", self.domains)
@@ -127,14 +121,16 @@ class Impact(Tabled):
 def _describe(row: pd.Series) -> str:
     """Return the sentence about a row of `Impact.table`."""
     about = f"{row['statistic']}{f' of {row["domain"]}' if 'domain' in row else ''}"
-    said, true, lower, upper = (text(row[name]) for name in ("predicted", "estimate", "lower", "upper"))
+    said, true, lower, upper = (
+        format_number(row[name]) for name in ("predicted", "estimate", "lower", "upper")
+    )
     if np.isnan(row["lower"]):
         return f"{about}: the clusters say {said}, and the labels do not tell the truth: {row['reason']}."
     start = f"{about}: the clusters say {said}, and the truth is about {true} ({lower} to {upper})"
     if row["least"] <= 0 <= row["most"]:
         return f"{start}, so that the labels do not show this number to be wrong."
     if not row["lower"] > 0:
-        return f"{start}, so that the clusters are wrong by {text(row['difference'])}."
+        return f"{start}, so that the clusters are wrong by {format_number(row['difference'])}."
     ends = sorted(abs(row["predicted"] / row[end] - 1) for end in ("lower", "upper"))
     error = row["predicted"] / row["estimate"] - 1
     return (
@@ -165,7 +161,7 @@ def impact(
     labels, design, frame
         As in `erbayes.estimate`.
     missing : Missing
-        `Missing.OMIT` leaves out labelled records that the prediction lacks. Others have no place here.
+        `Missing.ERROR`, or `Missing.OMIT`, which leaves out labelled records that are not in the prediction.
     statistics : Statistic, str or callable, or several
         Objects of `erbayes.statistics`, their text, or functions (rows, weights) -> (value, influence). If a
         function returns a value alone, entities are left out in turn (the jackknife).
@@ -173,7 +169,7 @@ def impact(
         Attributes of all records, whose ids are in the first column.
     features : mapping, name -> (column, aggregate), optional
         Features of entities: sum, mean, min, max, range or distinct of a column, or a function of its values.
-        Missing values are refused, except by known-sum and so on, which take the values that are there.
+        Missing values are refused, except by known-sum and so on, which take the other values.
     by : str, optional
         A column of `attributes`: each statistic is estimated for each of its values too. An entity with
         records of several counts in each by its share of records.
@@ -181,15 +177,15 @@ def impact(
     Raises
     ------
     DataError
-        If the input cannot be used, or if no sample of entities tells a statistic.
+        If the input cannot be used, or if no sample of entities identifies a statistic.
 
     Examples
     --------
     >>> from erbayes import UniformClusters
     >>> prediction = {1: "a", 2: "a", 3: "b", 4: "c", 5: "d", 6: "d"}
     >>> labels = {1: "x", 2: "x", 3: "x", 4: "y", 5: "z", 6: "z"}
-    >>> found = impact(prediction, labels, UniformClusters(population=3), ["count", "mean(size)"])
-    >>> found.table()[["predicted", "estimate", "difference"]]
+    >>> numbers = impact(prediction, labels, UniformClusters(population=3), ["count", "mean(size)"])
+    >>> numbers.table()[["predicted", "estimate", "difference"]]
                predicted  estimate  difference
     statistic
     count            4.0       3.0         1.0
@@ -202,7 +198,7 @@ def impact(
         scanned = scan(prediction, labels, missing=missing)
         options = {"attributes": attributes, "features": features, "by": by}
         fitted, values, featured = scan_features(prediction, scanned, labels, statistics, **options)
-        return estimate_impact(Sample(scanned, design), Known(fitted, values), featured)
+        return estimate_impact(Sample(scanned, design), FittedStatistics(fitted, values), featured)
     prediction, _ = framed(prediction, labels, frame)
     units = measure(prediction, labels, missing=missing)
     return impact_of(
@@ -222,56 +218,82 @@ def impact_of(
 ) -> Impact:
     """Do as `impact` for units of any kind: entities, blocks, or sampled predicted clusters."""
     why = "statistics of predicted clusters need all of them, and labelled records beyond them have no place"
-    prediction = sample.units.whole_prediction(prediction, why)
+    prediction = sample.units.need_prediction(prediction, why)
     table = Attributes.of(attributes, features, by, prediction.records)
     featured = Featured.of(sample.units, prediction, Clustering.of(labels, "labels"), table)
-    return estimate_impact(sample, Known.of(featured, statistics), featured)
+    return estimate_impact(sample, FittedStatistics.of(featured, statistics), featured)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
-    """Statistics that are fitted to all predicted clusters, with their values there by domain."""
+class FittedStatistics:
+    """Statistics that are fitted to all predicted clusters, with their values by domain."""
 
     statistics: tuple[Statistic, ...]
     values: Mapping[str, FloatArray]
 
     @classmethod
-    def of(cls, featured: Featured, statistics: Any) -> Known:
+    def of(cls, featured: Featured, statistics: Any) -> FittedStatistics:
         """Compute statistics of all predicted clusters."""
         fitted = tuple(statistic.fit(featured.clusters) for statistic in statistics_of(statistics))
         values = {}
         for name, share in featured.cluster_shares.items():
-            there = share > 0
-            rows, w = (featured.clusters, share) if there.all() else (featured.clusters[there], share[there])
+            inside = share > 0
+            rows, w = (
+                (featured.clusters, share) if inside.all() else (featured.clusters[inside], share[inside])
+            )
             values[name] = np.concatenate([statistic.value(rows, w) for statistic in fitted])
         return cls(fitted, values)
 
 
-def estimate_impact(sample: Sample, known: Known, featured: Featured) -> Impact:
-    """Estimate statistics of the true entities from a sample and what is known of the prediction."""
+def estimate_impact(sample: Sample, fitted: FittedStatistics, featured: Featured) -> Impact:
+    """Estimate statistics of the true entities from a sample and their values by the prediction."""
     sample.expansion.need_reached(ENTITIES)
+    variance = sample.expansion.variance
     entities, clusters = _take_sides(sample, featured)
-    (truth, d), (mirrored, e) = (_linearise(side, sample, known) for side in (entities, clusters))
-    help = Help.of(d, e, truth, sample.expansion.variance)
-    plain = _estimate_plainly(entities, sample, known, truth, np.where(help.empty, 0.0, d))
-    predicted = np.concatenate(list(known.values.values()))
-    mean = truth + help.weight * np.where(help.weight != 0, predicted - mirrored, 0.0)
-    least, most = np.array(plain.support).T
-    undefined = tuple(map(help.explain, range(len(truth))))
+    (truth, d), (mirrored, e) = (_linearise(side, sample, fitted) for side in (entities, clusters))
+    empty = np.isnan(truth)
+    effects, control = (Effects.of(np.where(empty, 0.0, x), np.eye(len(truth)), variance) for x in (d, e))
+    plain = _estimate_plainly(entities, sample, fitted, truth, np.where(empty, 0.0, d))
+    effective = count_moving(effects.change)[0] * effects.vary(truth)
+    undefined = tuple(_explain(*of_each, variance.census) for of_each in zip(empty, effective, strict=True))
     refused = np.array([bool(why) for why in undefined])
+    unknown = np.tile([-np.inf, np.inf], (len(truth), 1))
+    variate = ControlVariate.of(effects, control, unknown, ~refused, variance)
+    predicted = np.concatenate(list(fitted.values.values()))
+    weight = variate.weight
+    mean = truth + weight * np.where(weight > 0, predicted - mirrored, 0.0)
+    least, most = np.array(plain.support).T
     fit = replace(
         plain,
         mean=np.where(refused, np.nan, np.clip(mean, least, most)),
-        cov=help.cov,
-        df=np.minimum(plain.df, help.df),
+        cov=variate.cov,
         undefined=undefined,
     )
-    of_each = [statistic.metric for statistic in known.statistics for _ in statistic.names]
-    if not any(known.values):  # numbers of all entities are those of `estimate`
-        fit = put_in_place(fit, help.moved, list(find_better(sample, fit, dict(enumerate(of_each)))), sample)
-    weights = np.where(fit.moves.there, np.nan, help.weight)
-    domains = tuple(np.repeat(list(known.values), len(truth) // len(known.values)).tolist())
-    return Impact(predicted, fit, plain, weights, help.effective, domains, len(d), featured.notes)
+    of_each = [statistic.metric for statistic in fitted.statistics for _ in statistic.names]
+    if not any(fitted.values):  # numbers of all entities are those of `estimate`
+        better = list(find_better(sample, fit, dict(enumerate(of_each))))
+        fit = put_in_place(fit, variate.residual, better, sample)
+    gained = fit.moves.there
+    corrected = Corrected(
+        **{f.name: getattr(fit, f.name) for f in fields(Normal)},
+        skew=np.where(gained[:, None], 0.0, variate.skew),
+        between=np.zeros((len(truth), 2)),
+    )
+    weights = np.where(gained, np.nan, weight)
+    domains = tuple(np.repeat(list(fitted.values), len(truth) // len(fitted.values)).tolist())
+    return Impact(predicted, corrected, plain, weights, effective, domains, len(d), featured.notes)
+
+
+def _explain(empty: bool, effective: float, census: bool) -> str:
+    """Return why a statistic has no estimate; "" if it has."""
+    if empty:
+        return "no labelled entity is in its denominator, or in its domain"
+    if census or effective >= FEWEST:
+        return ""
+    if effective == 0:
+        what = "nothing says how far rarer entities would move it: label more"
+        return f"draws do not differ in it, so that {what}"
+    return f"it depends on {effective:.1f} effective draws, fewer than {FEWEST:g}: label more"
 
 
 def _take_sides(sample: Sample, featured: Featured) -> tuple[Side, Side]:
@@ -286,27 +308,27 @@ def _take_sides(sample: Sample, featured: Featured) -> tuple[Side, Side]:
 
 
 def _estimate_plainly(
-    entities: Side, sample: Sample, known: Known, truth: FloatArray, d: FloatArray
+    entities: Side, sample: Sample, fitted: FittedStatistics, truth: FloatArray, d: FloatArray
 ) -> Normal:
-    """Return statistics of the true entities without help, from effects of draws that are 0 if undefined."""
-    variance, domains = sample.expansion.variance, len(known.values)
-    if any(statistic.leverage for statistic in known.statistics):
+    """Return statistics of the true entities from labels alone; effects `d` are 0 if undefined."""
+    variance, domains = sample.expansion.variance, len(fitted.values)
+    if any(statistic.leverage for statistic in fitted.statistics):
         # without allowance for leverage, as in R's survey
-        _, exact = _linearise(entities, sample, known, exact=True)
+        _, exact = _linearise(entities, sample, fitted, exact=True)
         d = np.where(np.isnan(truth), 0.0, exact)
-    names = [name for statistic in known.statistics for name in statistic.names]
-    support = [statistic.support for statistic in known.statistics for _ in statistic.names]
+    names = [name for statistic in fitted.statistics for name in statistic.names]
+    support = [statistic.support for statistic in fitted.statistics for _ in statistic.names]
     return Normal(
         names=tuple(names * domains),
         mean=truth,
         cov=variance.covariance(variance.residuals(d)),
-        df=np.full(len(truth), max(float(len(d) - variance.lost), 1.0)),
+        df=np.full(len(truth), max(float(len(d) - variance.df_lost), 1.0)),
         support=tuple(support * domains),
     )
 
 
 def _linearise(
-    side: Side, sample: Sample, known: Known, exact: bool = False
+    side: Side, sample: Sample, fitted: FittedStatistics, exact: bool = False
 ) -> tuple[FloatArray, FloatArray]:
     """Return the statistics of a side in each domain, (k,), and the effects of draws on them, (n, k)."""
     expansion, size = sample.expansion, sample.units.size
@@ -315,8 +337,8 @@ def _linearise(
     if not expansion.absolute:  # weights up to a factor are scaled to the known number of records
         scale = float(sample.units.total(RECORDS) / (weight @ size))
     values, effects = [], []
-    for domain in known.values:
-        for statistic in known.statistics:
+    for domain in fitted.values:
+        for statistic in fitted.statistics:
             value, of_unit = side.linearise(statistic, domain, weight * scale, exact)
             if not expansion.absolute:
                 # a unit that weighs more takes weight from all others
@@ -324,65 +346,3 @@ def _linearise(
             values.append(value)
             effects.append((expansion.weight * scale)[:, None] * of_unit[expansion.unit])
     return np.concatenate(values), np.hstack(effects)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Help:
-    """What the prediction explains of effects of draws: λ, covariance, effective draws and df, (k,).
-
-    `moved` (n, k): effects of draws with its help.
-    """
-
-    weight: FloatArray
-    moved: FloatArray
-    cov: FloatArray
-    effective: FloatArray
-    df: FloatArray
-    census: bool
-    empty: BoolArray
-
-    @classmethod
-    def of(cls, d: FloatArray, e: FloatArray, value: FloatArray, variance: Variance) -> Help:
-        """Choose λ of effects d, (n, k), and those of the mirrored statistic e."""
-        k, empty = d.shape[1], np.isnan(value)
-        d, e = np.where(empty, 0.0, d), np.where(empty, 0.0, e)
-        z, mirrored = variance.residuals(d), variance.residuals(e)
-        joint = variance.covariance(np.hstack([z, mirrored]))
-        changes, scale = variance.jackknife(np.hstack([d, e]))
-        changes = changes * np.sqrt(scale)[:, None]
-        D, E = changes[:, :k], changes[:, k:]
-        cross, squares, total = np.sum(D * E, axis=0), np.sum(E**2, axis=0), np.sum(D**2, axis=0)
-        # each draw has the λ of the others, so that it does not flatter its own residual
-        own = _divide(cross - D * E, squares - E**2, squares)
-        left = D - own * E
-        weight = _divide(np.diagonal(joint[:k, k:]), np.diagonal(joint[k:, k:]), np.sum(mirrored**2, axis=0))
-        after = np.sum(left**2, axis=0)
-        wider = np.maximum(_divide(after, np.sum((D - weight * E) ** 2, axis=0), total), 1.0)
-        # an error that no draw shows would move what the prediction explains as far as a typical draw
-        explained = np.sqrt(np.maximum(1 - _divide(after, total, 0 * total), 0)) * (total > 0)
-        pseudo = MASS * explained * _divide(np.sum(D**4, axis=0), total, 0 * total)
-        moved = (z - weight * mirrored) * np.sqrt(wider)
-        cov = variance.covariance(moved) + np.diag(pseudo)
-        # weights up to a factor leave only rounding of d itself, so that the value counts too
-        varies = total > ROUNDING**2 * (np.sum(d**2, axis=0) + np.nan_to_num(value) ** 2)
-        # the variance of a variance, from the fourth moment, has n degrees of freedom for normal residuals
-        n, share = len(D), _divide(np.sum(left**4, axis=0), after**2, 0 * total)
-        df = 2 * n / np.maximum(n * share - 1, 1e-9) * (1 + _divide(pseudo, after, 0 * total)) ** 2
-        effective = _divide(np.abs(D).sum(axis=0) ** 2, total, 0 * total) * varies
-        return cls(weight, moved, cov, effective, df, variance.census, empty)
-
-    def explain(self, j: int) -> str:
-        """Return why statistic j has no estimate; "" if it has."""
-        if self.empty[j]:
-            return "no labelled entity is in its denominator, or in its domain"
-        if self.census or self.effective[j] >= FEWEST:
-            return ""
-        if self.effective[j] == 0:
-            what = "nothing says how far rarer entities would move it: label more"
-            return f"draws do not differ in it, so that {what}"
-        return f"it depends on {self.effective[j]:.1f} effective draws, fewer than {FEWEST:g}: label more"
-
-
-def _divide(top: FloatArray, bottom: FloatArray, whole: FloatArray) -> FloatArray:
-    """Return top/bottom, 0 where the bottom is only rounding of `whole`."""
-    return np.asarray(np.divide(top, bottom, out=np.zeros_like(top), where=bottom > ROUNDING * whole))

@@ -131,7 +131,7 @@ def stages(
     table = Edges.of(load_edges(edges, score), records, score)
     (threshold,) = table.thresholds([threshold]).tolist()
     linked = table.score >= threshold
-    for doubt in [*table.doubts(labels), *_find_doubts(table, linked, labels, candidates is not None)]:
+    for doubt in [*table.alarms(labels), *_find_doubts(table, linked, labels, candidates is not None)]:
         warnings.warn(doubt, Alarm, stacklevel=2)
     compared = table if candidates is None else _add_candidates(table, candidates)
     levels = np.unique([compared.score.min(), threshold])[::-1]

@@ -1,7 +1,6 @@
 """Estimates with auxiliary information: a second clustering, or cheap labels of many draws."""
 
 from .assistance import Assisted
-from .planned_phases import phases
 from .second import Second
 
-__all__ = ["Assisted", "Second", "phases"]
+__all__ = ["Assisted", "Second"]

@@ -1,19 +1,11 @@
-"""Estimates with the help of a second clustering of the same records.
+"""Estimates assisted by a second clustering of the same records.
 
     eb.assisted(prediction, labels, design, by=second).table()
 
-A second clustering S, such as the next release or a slower matcher, stands in for the truth. The value θ^S of
-a metric with S as the truth is known, since S covers all records. The labelled units estimate the same value.
-The error of that estimate, θ^S - θ̂^S, is then known too, and corrects the estimate of the true value:
-
-    θ̂ + λ (θ^S - θ̂^S)
-
-The correction is a control variate: it has mean 0 to first order, whatever S is. A poor S can lengthen
-intervals, not bend them.
-
-Sources: Cassel, Särndal and Wretman (1976), Biometrika 63, 615-620 (difference and regression estimators).
-Angelopoulos, Duchi and Zrnic (2023), arXiv 2311.01453 (PPI++, the weight λ). Mozer (2026), arXiv 2603.19160
-(prediction-powered inference as survey estimation).
+A second clustering S, such as the next release or a slower matcher, takes the place of the truth. The value
+θ^S of a metric with S as the truth is known, since S covers all records. The labelled units estimate the same
+value. The error of that estimate, θ^S - θ̂^S, is then known too, and corrects the estimate of the true value
+(see `erbayes.engine.control_variate`).
 """
 
 from __future__ import annotations
@@ -26,50 +18,49 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray, Seed
 from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, head, member, need
 from .._internal.policies import Missing
-from .._internal.tables import is_table
 from ..analysis.comparison import need_names, on_shared_records
 from ..design.contract import Design
 from ..design.sample import Sample, need_sample
 from ..engine.fitted import columns_of
-from ..large.sources import lies_elsewhere
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..metrics.uncertain import Normal, stacked
-from ..units.clustering import Clustering
 from ..units.frame import framed
 from ..units.measuring import measure, sampled_labels
 from ..units.units import Units
-from .correction import ControlVariate, Linearised, correct
+from .correction import ControlMetrics, Linearised, correct
 from .estimates import AssistedEstimates
 from .second import Second, refuse_elsewhere
 
 
 @dataclass(frozen=True, slots=True)
 class Assisted:
-    """Estimates with the help of second clusterings: an engine.
+    """Estimates assisted by a second clustering: an engine.
 
     Parameters
     ----------
     seconds : Second, or several
-        Second clusterings, counted with the prediction that is judged (see `Second.of`). For a comparison,
-        those of each prediction (see `Assisted.of`).
+        The second clustering, counted with the prediction that is judged (see `Second.of`). For a comparison,
+        that of each prediction (see `Assisted.of`).
 
     Notes
     -----
-    For each metric let d_s be the effect of draw s on the estimate, and e_s that on the estimate with the
-    second clustering as the truth.
+    Clusters of the second clustering that no draw reaches (`Second.reference`) may be right as they are, or
+    as the prediction has them. The interval covers both cases, and the estimate takes the second clustering
+    to be right about a share λ of them. All else is as in `erbayes.engine.control_variate.ControlVariate`.
 
-    - λ is Σde/Σe², cut to [0, 1]. With several second clusterings the best one is first, and others take over
-      a part of its weight.
-    - The variance is that of the design for d - λe.
-    - Two pseudo-draws stand for errors of the second clustering that no draw has shown. Each is of an entity
-      like any other, about which it is wholly wrong (see `erbayes.auxiliary.correction.Linearised.pseudo`).
-    - The second clustering or the prediction may be right about clusters out of reach (`Second.reference`).
-      The interval reaches over both answers, and the estimate takes the second to be right at the rate λ.
+    See Also
+    --------
+    erbayes.assisted : one prediction, in one call.
+    erbayes.two_phase : if the second opinion covers some records only.
+
+    References
+    ----------
+    Cassel, Särndal and Wretman (1976), Biometrika 63, 615-620: difference and regression estimators.
+    Mozer (2026), arXiv 2603.19160: prediction-powered inference as survey estimation.
 
     Examples
     --------
@@ -80,7 +71,7 @@ class Assisted:
     >>> sample = eb.Sample(eb.measure(prediction, labels), eb.UniformClusters())
     >>> engine = Assisted(Second.of(prediction, labels, by=truth))
     >>> engine(sample, [eb.metrics.pairwise_recall]).weights
-    array([[1.]])
+    array([1.])
     """
 
     seconds: Second | tuple[Second, ...]
@@ -99,7 +90,7 @@ class Assisted:
 
     @property
     def counted(self) -> tuple[Second, ...]:
-        """Return the second clusterings."""
+        """Return the second clusterings, one for each prediction."""
         return (self.seconds,) if isinstance(self.seconds, Second) else self.seconds
 
     @classmethod
@@ -107,24 +98,25 @@ class Assisted:
         cls,
         predictions: Mapping[str, Any],
         labels: Any,
-        by: Mapping[str, Any] | None = None,
+        by: Any,
         *,
+        name: str = "second",
         blocks: Any = None,
         missing: Missing | str = Missing.ERROR,
         frame: Any = None,
     ) -> Assisted:
-        """Make the engine of a comparison: each prediction is helped by others.
+        """Make the engine of a comparison, in which one second clustering assists each prediction.
 
         Parameters
         ----------
         predictions : mapping, name -> memberships
             The predictions that `erbayes.compare` judges.
-        labels, blocks, frame
+        labels, name, blocks, frame
             As in `Second.of`.
         missing : Missing
             As in `erbayes.compare`.
-        by : mapping, name -> memberships, optional
-            Second clusterings. By default each prediction is helped by all others.
+        by : memberships
+            The second clustering, which may be one of the predictions.
 
         Examples
         --------
@@ -133,7 +125,7 @@ class Assisted:
         >>> new = {i: i // 4 if i < 300 else -i for i in range(400)}
         >>> old = {i: i // 4 if i < 200 else -i for i in range(400)}
         >>> labels = {i: c for i, c in truth.items() if c % 2}
-        >>> engine = Assisted.of({"old": old, "new": new}, labels, by={"slow": truth})
+        >>> engine = Assisted.of({"old": old, "new": new}, labels, by=truth)
         >>> comparison = eb.compare({"old": old, "new": new}, labels, eb.UniformClusters(),
         ...                         "pairwise-recall", engine=engine)
         >>> comparison.differences()[["difference", "estimate"]].round(3)
@@ -141,84 +133,74 @@ class Assisted:
         0  new - old     0.251
         """
         need_names(predictions)
-        if by is not None and not _is_named(by):
-            raise DataError(
-                f"by must map names to second clusterings, as in by={{'slow': slow}}, {_describe_other(by)}"
-            )
-        helpers = dict(predictions) if by is None else by
-        refuse_elsewhere(*predictions.values(), *helpers.values())
+        refuse_elsewhere(*predictions.values())
         labels, missing = sampled_labels(labels), member(missing, Missing, "missing")
         within = {n: framed(p, labels, frame, f"prediction {n!r}")[0] for n, p in predictions.items()}
         shared = on_shared_records(within, missing is Missing.COMMON)
         if missing is Missing.COMMON:
             missing = Missing.ERROR
-        if any(shared[name] is not within[name] for name in shared):
+        if any(shared[each] is not within[each] for each in shared):
             missing = Missing.OMIT
-        seconds = tuple(
-            Second.of(prediction, labels, helper, name=other, blocks=blocks, missing=missing)
-            for name, prediction in shared.items()
-            for other, helper in helpers.items()
-            if by is not None or other != name
-        )
-        return cls(seconds)
+        options = {"name": name, "blocks": blocks, "missing": missing}
+        return cls(tuple(Second.of(each, labels, by, **options) for each in shared.values()))
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> AssistedEstimates:
-        found = self._correct(sample, metrics)[0]
-        return replace(found, remarks=(*self.of_prediction(sample), *found.of_seconds()))
+        estimates = self._correct(sample, metrics)[0]
+        return replace(estimates, remarks=(*self.of_prediction(sample), *estimates.of_second()))
 
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Normal:
-        """As `Paired.paired`: each sample is helped by the second clusterings counted with its prediction."""
+        """As `Paired.paired`: the second clustering counted with its prediction assists each sample."""
         fits, residuals = zip(*(self._correct(sample, metrics) for sample in samples), strict=True)
         cov = samples[0].expansion.variance.covariance(np.hstack(residuals))
-        # errors that no draw shows, and clusters out of reach, are those of each sample alone
+        # pseudo-draws and unreached clusters are those of each sample alone
         np.fill_diagonal(cov, np.concatenate([np.diagonal(fit.cov) for fit in fits]))
         return stacked([fit.plain() for fit in fits], cov)
 
     def of_prediction(self, sample: Sample) -> list[Sentence]:
-        """Return the alarm of second clusterings that are the prediction of a sample itself."""
-        own = [s.name for s in self.counted if s.is_prediction and s.position(sample.units) is not None]
-        if not own:
-            return []
+        """Return the alarm of a second clustering that is the prediction of a sample itself."""
+        same = [s.name for s in self.counted if s.is_prediction and s.position(sample.units) is not None]
         what = (
-            f"The second clustering {head(own)} is the prediction itself, and shows none of its errors: give "
-            "another one, or none."
+            f"The second clustering {head(same[:1])} is the prediction itself, and shows none of its errors: "
+            "give another one, or none."
         )
-        return [Sentence(what, Grade.NOTE)]
+        return [Sentence(what, Grade.NOTE)] if same else []
 
     def _correct(self, sample: Sample, metrics: Sequence[Metric]) -> tuple[AssistedEstimates, FloatArray]:
         """Return the estimates of one sample, and what is left of the effects of draws."""
         need_sample(sample)
-        own = Linearised.of(sample, chosen(metrics))
-        found = [(second, second.position(sample.units)) for second in self.counted]
-        variates = [_make_variate(own, second, at) for second, at in found if at is not None]
-        if not variates:
-            raise DataError(
-                "no second clustering was counted with the prediction and the labels of this sample: make "
-                "both from the same, with Second.of(prediction, labels, by) and measure(prediction, labels). "
-                "In a sensitivity analysis, labels that are restored are others: use another engine"
-            )
-        return correct(own, variates, sample.expansion.variance)
+        linearised = Linearised.of(sample, chosen(metrics))
+        for second in self.counted:
+            if (position := second.position(sample.units)) is not None:
+                return correct(
+                    linearised, _make_control(linearised, second, position), sample.expansion.variance
+                )
+        raise DataError(
+            "no second clustering was counted with the prediction and the labels of this sample: make "
+            "both from the same, with Second.of(prediction, labels, by) and measure(prediction, labels). "
+            "In a sensitivity analysis, labels that are restored are others: use another engine"
+        )
 
 
-def _make_variate(own: Linearised, second: Second, position: IntArray) -> ControlVariate:
-    """Return a second clustering as a control variate, whose units at `position` are those of the sample."""
+def _make_control(linearised: Linearised, second: Second, position: IntArray) -> ControlMetrics:
+    """Return metrics with a second clustering as the truth, whose units at `position` are of the sample."""
     units = second.units.take(position)
     itself = f"{second.name!r} is the prediction itself" if second.is_prediction else ""
-    reasons = [itself or _explain_no_sum(metric, units) for metric in own.metrics]
-    able = tuple(metric for metric, why in zip(own.metrics, reasons, strict=True) if not why)
-    effects = None
+    reasons = [itself or _explain_no_sum(metric, units) for metric in linearised.metrics]
+    able = tuple(metric for metric, why in zip(linearised.metrics, reasons, strict=True) if not why)
+    control = None
     # every metric is 0/0 with the second clustering as the truth
     with suppress(NotIdentified):
-        effects = Linearised.of(own.sample.with_units(units), able) if able else None
+        control = Linearised.of(linearised.sample.with_units(units), able) if able else None
     known = partial(second.reference, position=position)
-    return ControlVariate.of(own, second.name, reasons, effects, known, second.changes(own.sample))
+    changes = second.changes(linearised.sample)
+    return ControlMetrics.of(linearised, second.name, reasons, control, known, changes)
 
 
 def _explain_no_sum(metric: Metric, units: Units) -> str:
     """Return why a metric is no function of sums over records; "" if it is one."""
     counted, _ = columns_of([metric])
-    lacking = [c.name for c in counted if not c.identified(units)]
-    return f"{head(lacking)} is no sum over records" if lacking else ""
+    no_sums = [c.name for c in counted if not c.identified(units)]
+    return f"{head(no_sums)} is no sum over records" if no_sums else ""
 
 
 def assisted(
@@ -232,34 +214,40 @@ def assisted(
     missing: Missing | str = Missing.ERROR,
     frame: Any = None,
 ) -> AssistedEstimates:
-    """Estimate metrics of a prediction from a labelled sample, with the help of a second clustering.
+    """Estimate metrics of a prediction from a labelled sample, assisted by a second clustering.
 
     Parameters
     ----------
     prediction, labels, design, metrics, blocks, frame
-        As in `erbayes.estimate`.
-    by : memberships, or mapping of name -> memberships
-        One or several second clusterings of the same records, such as the next release. None of them needs
-        to be good. Files and tables are read into memory first.
+        As in `erbayes.estimate`, in memory.
+    by : memberships
+        The second clustering of the same records, such as the next release. It need not be good. Of several,
+        give the best one.
     missing : Missing
         `Missing.ERROR` or `Missing.OMIT`.
 
     Returns
     -------
     AssistedEstimates
-        `.table()` shows the weight λ beside each metric. One without help has the default estimate and a
-        note.
+        `.table()` shows the weight λ next to each metric. A metric that cannot be assisted has the default
+        estimate and a note.
 
     Warns
     -----
     Alarm
-        For each sentence of `erbayes.alarms` about the metrics without help, if a second clustering is the
-        prediction itself, and if a large share of it is out of reach.
+        For each sentence of `erbayes.alarms` about the metrics that are not assisted, if the second
+        clustering is the prediction itself, and if draws leave a large share of it unreached.
 
     Raises
     ------
     DataError, NotIdentified
-        If the second clustering does not have all records of the prediction, and as `erbayes.estimate`.
+        If the second clustering does not have all records of the prediction, if either is in files or tables,
+        and as `erbayes.estimate`.
+
+    See Also
+    --------
+    erbayes.compare : judges several predictions by the same sample.
+    erbayes.auxiliary.Assisted : the engine, for reports and comparisons.
 
     Examples
     --------
@@ -275,35 +263,9 @@ def assisted(
     """
     metrics = chosen(metrics)
     options = {"blocks": blocks, "missing": missing, "frame": frame}
-    helpers = {str(name): c for name, c in (by if _is_named(by) else {"second": by}).items()}
-    refuse_elsewhere(prediction, *helpers.values())
-    seconds = tuple(Second.of(prediction, labels, c, name=n, **options) for n, c in helpers.items())
-    units = measure(prediction, labels, **options)
-    sample = Sample(units, design)
-    engine = Assisted(seconds)
+    engine = Assisted(Second.of(prediction, labels, by, **options))
+    sample = Sample(measure(prediction, labels, **options), design)
     estimates = engine(sample, metrics)
     for alarm in engine.of_prediction(sample) + estimates.alarms(sample, metrics):
         warnings.warn(alarm, Alarm, stacklevel=2)
     return estimates
-
-
-def _is_named(by: Any) -> bool:
-    """Return whether second clusterings are a mapping of names, not the memberships of one."""
-    return (
-        isinstance(by, Mapping)
-        and len(by) > 0
-        and all(
-            isinstance(c, Mapping | pd.Series | Clustering)
-            or is_table(c)
-            or (lies_elsewhere(c) and not isinstance(c, str))
-            for c in by.values()
-        )
-    )
-
-
-def _describe_other(by: Any) -> str:
-    """Return what stands in the place of a mapping of second clusterings, in words."""
-    if isinstance(by, Mapping):
-        values = {type(value).__name__ for value in by.values()}
-        return f"not to {head(sorted(values))}" if values else "and it is empty"
-    return f"not be a {type(by).__name__}"

@@ -1,4 +1,4 @@
-"""Corrections by control variates: effects of draws on metrics, weights and errors."""
+"""Metrics corrected by a control variate: why one has none, and the value that corrects it."""
 
 from __future__ import annotations
 
@@ -7,270 +7,183 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from .._internal.arrays import BoolArray, FloatArray, IntArray
+from .._internal.arrays import BoolArray, FloatArray
 from ..design.sample import Sample
 from ..design.variance import Variance
-from ..engine.fitted import columns_of, taylor
+from ..engine.control_variate import FEWEST_DRAWS, ControlVariate, Effects, count_equivalent_labels
+from ..engine.fitted import fit_sample
 from ..metrics.columns import Known
 from ..metrics.definitions import Metric
 from ..metrics.uncertain import Normal
 from .estimates import AssistedEstimates
 from .reference import Reference
-from .second import Changes
-
-MASS = 0.5
-"""Weight of each of the two pseudo-draws on which the control variate is wholly wrong, in draws.
-
-It is that of the default interval (see `BetaGamma`).
-"""
-FEWEST_DRAWS = 10
-"""Number of draws below which no weight is estimated, since it would fit their noise."""
+from .second import ChangedShare
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Linearised:
-    """Metrics of a sample, (k,), with `effect` of each draw, and `linear` changes without it, (n, k)."""
+    """Metrics of a sample, (k,), with the effects of its draws."""
 
     sample: Sample
     metrics: tuple[Metric, ...]
     fit: Normal
-    effect: FloatArray
-    linear: FloatArray
+    effects: Effects
 
     @classmethod
     def of(cls, sample: Sample, metrics: tuple[Metric, ...]) -> Linearised:
-        totals, variance = taylor(sample, metrics), sample.expansion.variance
-        counted, _ = columns_of(metrics)
-        Z = sample.contributions(counted)
-        J = totals.slopes(metrics)[:, : len(counted)].T
-        linear = np.zeros((len(Z), len(metrics)))
-        if len(Z) >= FEWEST_DRAWS:
-            change, scale = variance.jackknife(Z)
-            linear = (change @ J) * np.sqrt(scale)[:, None]
-        return cls(sample, metrics, totals.apply(metrics), variance.residuals(Z) @ J, linear)
+        fitted = fit_sample(sample, metrics)
+        effects = Effects.of(fitted.contributions, fitted.slopes.T, sample.expansion.variance)
+        return cls(sample, metrics, fitted.estimates, effects)
 
-    def refuse(self, j: int) -> str:
-        """Return why metric j can have no help; "" if it can."""
+    @property
+    def varies(self) -> BoolArray:
+        """Whether draws change each metric, (k,)."""
+        return self.effects.vary(self.fit.mean)
+
+    def explain(self) -> list[str]:
+        """Return why each metric cannot be assisted; "" if it can."""
+        draws = len(self.effects.change)
         if self.sample.expansion.variance.census:
-            return "the sample holds every unit"
-        if len(self.linear) < FEWEST_DRAWS:
-            return f"{len(self.linear)} draws are fewer than {FEWEST_DRAWS}"
-        return self.fit.reasons[j] or ("" if self.varies(j) else "the sample shows no variation")
+            return ["the sample holds every unit"] * len(self.metrics)
+        if draws < FEWEST_DRAWS:
+            return [f"{draws} draws are fewer than {FEWEST_DRAWS}"] * len(self.metrics)
+        return [
+            why or ("" if varies else "the sample shows no variation")
+            for why, varies in zip(self.fit.reasons, self.varies, strict=True)
+        ]
 
-    def varies(self, j: int) -> bool:
-        """Return whether draws move metric j by more than rounding."""
-        # effects that cancel leave rounding
-        return bool(np.abs(self.linear[:, j]).max() > 1e-12 * max(abs(self.fit.mean[j]), 1.0))
+    def reach(self) -> FloatArray:
+        """Return changes by the average entity that lowers, or raises, each metric most, (k, 2)."""
+        fpc = self.sample.expansion.variance.mean_fpc
+        # a share of at least 1/n, by the rule of three
+        share = np.maximum(self._share_of_average(), 1 / len(self.effects.change))
+        return np.asarray(self.fit.unseen.reach * (share * np.sqrt(fpc))[:, None])
 
-    def pseudo(self, j: int, right: float) -> FloatArray:
-        """Return how far two pseudo-draws move metric j, λu + d down or u + λd up with λ = `right`, (2,).
-
-        Each is an average entity for which the control variate is wrong in one or the other direction.
-        """
-        reach, theta = np.asarray(self.fit.unseen.reach)[j], self.sample.expansion.variance.theta_mean
-        # at least 1/n, by the rule of three (Korn and Graubard 1998)
-        each = max(self.share_of_average(j), 1 / len(self.effect)) * np.sqrt(theta)
-        # an error that no draw shows moves the metric no further than a draw without help does
-        moves, most = (reach - right * reach[::-1]) * each, self.typical(j)
-        return np.asarray(np.clip(moves, -most, most))
-
-    def share_of_average(self, j: int) -> float:
-        """Return the share of an average entity in the total that metric j averages over, Σwa/(Σw Σa)."""
-        totals = [(c, share) for c, share in self.metrics[j].size if not isinstance(c, Known)]
-        if not totals:
-            return 0.0
-        counted, weight = self.sample.contributions([c for c, _ in totals]), self.sample.expansion.weight
-        a = counted @ np.array([coefficient for _, coefficient in totals], dtype=float)
-        return float(np.sum(weight * a) / (weight.sum() * a.sum()))
-
-    def typical(self, j: int) -> float:
-        """Return how far a draw moves metric j if the control variate is no help: √(Σr⁴/Σr² + 3 Σr²/n)."""
-        r = self.linear[:, j]
-        # the root of the mean x⁴ over the mean x² of differences x of two draws, so that equal draws do not
-        # count; if every draw is right or wrong, as for exact entities, it is the move of one wrong draw
-        square = np.sum(r**2)
-        return float(np.sqrt(np.sum(r**4) / square + 3 * square / len(r)))
+    def _share_of_average(self) -> FloatArray:
+        """Return the share of an average entity in the total that each metric averages over, Σwa/(Σw Σa)."""
+        weight, shares = self.sample.expansion.weight, np.zeros(len(self.metrics))
+        for j, metric in enumerate(self.metrics):
+            if totals := [(c, share) for c, share in metric.size if not isinstance(c, Known)]:
+                counted = self.sample.contributions([c for c, _ in totals])
+                a = counted @ np.array([coefficient for _, coefficient in totals], dtype=float)
+                shares[j] = np.sum(weight * a) / (weight.sum() * a.sum())
+        return shares
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ControlVariate:
-    """Metrics with other clusters in the place of the truth, (k,), whose error in a sample is known."""
+class ControlMetrics:
+    """Metrics with other clusters in place of the truth, (k,), as the sample estimates them.
+
+    `reasons`: why one is no control, or ""; `mean` (k,): their estimates; `known`: the value of each in the
+    population; `effects` on their errors; `shared` (n, k): changes of `mean` without each draw of the sample.
+    """
 
     name: str
     reasons: tuple[str, ...]
     mean: FloatArray
     known: Callable[[Metric], Reference]
-    choosing: FloatArray
-    effect: FloatArray
-    linear: FloatArray
-    changes: Changes
+    effects: Effects
+    shared: FloatArray
+    changed: ChangedShare
 
     @classmethod
     def of(
         cls,
-        own: Linearised,
+        target: Linearised,
         name: str,
         reasons: Sequence[str],
-        second: Linearised | None,
+        control: Linearised | None,
         known: Callable[[Metric], Reference],
-        changes: Changes,
-        first: tuple[Linearised, IntArray] | None = None,
-    ) -> ControlVariate:
-        """Spread estimates of the metrics without a reason, `second`, over all; None if each is 0/0."""
+        changed: ChangedShare,
+        error: Effects | None = None,
+    ) -> ControlMetrics:
+        """Spread metrics without a reason, `control`, over all; None if each is 0/0.
+
+        `error`: effects on the errors of the control, if its value in the population is estimated too.
+        """
         truth, able = f"with {name!r} as the truth", [j for j, why in enumerate(reasons) if not why]
-        found = [why or f"it is 0/0 {truth}" for why in reasons]
-        if second is None:
-            none = np.zeros_like(own.linear)
-            return cls(name, tuple(found), np.zeros(len(found)), known, none, none, none, changes)
-        for at, j in enumerate(able):
-            if not second.fit.reasons[at] and (first is None or not first[0].fit.reasons[at]):
-                found[j] = "" if second.varies(at) else f"the sample shows no variation {truth}"
+        why_not = [why or f"it is 0/0 {truth}" for why in reasons]
+        if control is None:
+            none = np.zeros_like(target.effects.change)
+            return cls(name, tuple(why_not), none[0], known, Effects(none, none), none, changed)
+        error = control.effects if error is None else error
+        for j, varies, undefined in zip(able, control.varies, control.fit.reasons, strict=True):
+            if not undefined:
+                why_not[j] = "" if varies else f"the sample shows no variation {truth}"
+        usable = np.array([not why for why in why_not])
 
         def spread(values: FloatArray) -> FloatArray:
-            every = np.zeros((len(values), len(found)))
-            every[:, able] = values
-            return np.where([not why for why in found], every, 0.0)
+            spread_out = np.zeros((*values.shape[:-1], len(why_not)))
+            spread_out[..., able] = values
+            return np.where(usable, spread_out, 0.0)
 
-        effect, linear = second.effect, second.linear
-        if first is not None:
-            whole, position = first
-            effect = nested(effect, whole.effect, position)
-            linear = nested(linear, whole.linear, position)
-        arrays = spread(second.linear), spread(effect), spread(linear)
-        return cls(name, tuple(found), spread(second.fit.mean[None])[0], known, *arrays, changes)
-
-
-def nested(second: FloatArray, first: FloatArray, position: IntArray) -> FloatArray:
-    """Return effects of n draws on an estimate, (n, k), less those of all n' draws, (n', k), n first."""
-    others = np.delete(first, position, axis=0)
-    return np.vstack([second - first[position], -others])
+        effects = Effects(spread(error.residual), spread(error.change))
+        mean, shared = spread(control.fit.mean), spread(control.effects.change)
+        return cls(name, tuple(why_not), mean, known, effects, shared, changed)
 
 
 def correct(
-    own: Linearised, variates: Sequence[ControlVariate], variance: Variance
+    target: Linearised, control: ControlMetrics, variance: Variance
 ) -> tuple[AssistedEstimates, FloatArray]:
-    """Return the estimates of a sample with control variates, and what is left of effects, (draws, k)."""
-    found = [_choose_weights(own, j, variates) for j in range(len(own.metrics))]
-    weights = np.array([weight for weight, _ in found])
-    shift, between, out_of_reach = _compare_with_known(own, variates, weights)
-    residuals, left = (_subtract(own, variates, weights, name) for name in ("effect", "linear"))
-    moves = _move_pseudo_draws(own, weights)
-    # clusters out of reach have the variance of a uniform distribution
-    further = MASS * np.sum(moves**2, axis=1) + between.sum(axis=1) ** 2 / 12
-    cov = variance.covariance(residuals) + np.diag(further)
-    fit = _shift_fit(own, weights.any(axis=1), shift, cov, left)
+    """Return the estimates of a sample, corrected by a control, and what is left of effects, (draws, k)."""
+    notes = [why or reason for why, reason in zip(target.explain(), control.reasons, strict=True)]
+    usable = np.array([not why for why in notes])
+    variate = ControlVariate.of(
+        target.effects, control.effects, target.reach(), usable, variance, control.shared
+    )
+    assisted = variate.weight > 0
+    shift, between, unreached = _compare_with_reference(target, control, variate.weight)
+    # unreached clusters have the variance of a uniform distribution between both cases
+    cov = variate.cov + np.diag(between.sum(axis=1) ** 2 / 12)
+    fit = _shift_fit(target, variate, shift, cov)
     estimates = AssistedEstimates(
         **{f.name: getattr(fit, f.name) for f in fields(Normal)},
-        seconds=tuple(variate.name for variate in variates),
-        weights=weights,
+        second=control.name,
+        weights=variate.weight,
         between=between,
-        skew=_compute_skew(left, moves) * weights.any(axis=1)[:, None],
-        correlation=_correlate(own, variates, weights),
-        worth=_count_worth(own, fit),
-        out_of_reach=out_of_reach,
-        changes=tuple(variate.changes for variate in variates),
-        notes=tuple(note for _, note in found),
+        skew=variate.skew,
+        correlation=variate.correlation,
+        equivalent_labels=count_equivalent_labels(
+            len(target.effects.change), np.diagonal(target.fit.cov), np.diagonal(fit.cov)
+        ),
+        unreached_share=unreached,
+        changed=control.changed,
+        notes=tuple(
+            why or ("" if helps else "the gain is not clear")
+            for why, helps in zip(notes, assisted, strict=True)
+        ),
     )
-    return estimates, residuals
+    return estimates, variate.residual
 
 
-def _shift_fit(
-    own: Linearised, helped: BoolArray, shift: FloatArray, cov: FloatArray, left: FloatArray
-) -> Normal:
-    """Return the default fit, in which metrics with help are corrected."""
-    fit = own.fit
-    # a correction may lead beyond the range of a metric
+def _shift_fit(target: Linearised, variate: ControlVariate, shift: FloatArray, cov: FloatArray) -> Normal:
+    """Return the default fit, in which assisted metrics are corrected."""
+    fit, assisted = target.fit, variate.weight > 0
+    # a correction may lead out of the range of a metric
     corrected = np.clip(fit.mean + shift, *np.array(fit.support).T)
-    before, after = np.sum(own.linear**2, axis=0), np.sum(left**2, axis=0)
-    # the pseudo-draws of the interval fade with the standard error
-    share = np.divide(np.minimum(after, before), before, out=np.ones_like(before), where=helped)
     return replace(
         fit,
-        mean=np.where(helped, corrected, fit.mean),
-        cov=np.where(np.logical_or.outer(helped, helped), cov, fit.cov),
+        mean=np.where(assisted, corrected, fit.mean),
+        cov=np.where(np.logical_or.outer(assisted, assisted), cov, fit.cov),
         unseen=replace(
             fit.unseen,
-            reach=fit.unseen.reach * np.sqrt(share)[:, None],
-            out_of_reach=np.where(helped, 0.0, fit.unseen.out_of_reach),  # `between` has it for these
+            # the pseudo-draws of the interval fade with the standard error
+            reach=fit.unseen.reach * np.sqrt(variate.remaining)[:, None],
+            out_of_reach=np.where(assisted, 0.0, fit.unseen.out_of_reach),  # `between` has it for these
         ),
     )
 
 
-def _count_worth(own: Linearised, fit: Normal) -> FloatArray:
-    """Return how many draws more would shorten the default standard errors as much, (k,)."""
-    before, after = np.diagonal(own.fit.cov), np.diagonal(fit.cov)
-    # variances fall as 1/n, so that their ratio says how many draws more would be as good
-    gain = np.divide(before, after, out=np.ones_like(before), where=after > 0) - 1
-    return np.maximum(np.round(len(own.effect) * gain), 0)
-
-
-def _choose_weights(own: Linearised, j: int, variates: Sequence[ControlVariate]) -> tuple[FloatArray, str]:
-    """Return the weights of control variates for metric j, (s,), and a note if there is none."""
-    reasons = [variate.reasons[j] for variate in variates]
-    if why := own.refuse(j) or ("; ".join(dict.fromkeys(reasons)) if all(reasons) else ""):
-        return np.zeros(len(variates)), why
-    weights = fit_weights(own.linear[:, j], np.stack([v.choosing[:, j] for v in variates], axis=1))
-    return weights, "" if weights.any() else "the gain is not clear"
-
-
-def fit_weights(target: FloatArray, effects: FloatArray) -> FloatArray:
-    """Return λ = Σde/Σe² in [0, 1] of s control variates: the best first, others take a part of it."""
-    weights = np.zeros(effects.shape[1])
-    for _ in weights:
-        left = target - effects @ weights
-        moves = effects - (effects @ weights)[:, None]
-        product, square = left @ moves, np.sum(moves**2, axis=0)
-        steps = np.clip(np.divide(product, square, out=np.zeros_like(square), where=square > 0), 0, 1)
-        best = int(np.argmax(steps * (2 * product - steps * square)))
-        weights *= 1 - steps[best]
-        weights[best] += steps[best]
-    return weights
-
-
-def _subtract(
-    own: Linearised, variates: Sequence[ControlVariate], weights: FloatArray, name: str
-) -> FloatArray:
-    """Return the effects d - λe of all draws by their name in `Linearised`, (draws, k)."""
-    explained = sum(w * getattr(variate, name) for w, variate in zip(weights.T, variates, strict=True))
-    mine = getattr(own, name)
-    return np.asarray(np.pad(mine, ((0, len(explained) - len(mine)), (0, 0))) - explained)
-
-
-def _compare_with_known(
-    own: Linearised, variates: Sequence[ControlVariate], weights: FloatArray
+def _compare_with_reference(
+    target: Linearised, control: ControlMetrics, weight: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return corrections λ (θ^S - θ̂^S), distances to both ends, (k, 2), and shares out of reach, (k,)."""
-    known, right = np.zeros((*weights.shape, 4)), np.minimum(weights.sum(axis=1), 1.0)
-    for j, s in np.argwhere(weights > 0).tolist():
-        reference = variates[s].known(own.metrics[j])
+    """Return corrections λ (θ^S - θ̂^S), distances to both ends, (k, 2), and unreached shares, (k,)."""
+    shift, between, unreached = np.zeros(len(weight)), np.zeros((len(weight), 2)), np.zeros(len(weight))
+    for j in np.flatnonzero(weight):
+        reference = control.known(target.metrics[j])
         # where both clusterings disagree, the second one is right as often as among draws, which λ says
-        known[j, s] = reference.likely(right[j]), *reference.range, reference.out_of_reach
-    errors = known[..., 0] - np.stack([variate.mean for variate in variates], axis=1)
-    ends = np.abs(known[..., 1:3] - known[..., :1])
-    between = np.sum(weights[..., None] * ends, axis=1)
-    return np.sum(weights * errors, axis=1), between, known[..., 3].max(axis=1)
-
-
-def _move_pseudo_draws(own: Linearised, weights: FloatArray) -> FloatArray:
-    """Return how far the two pseudo-draws move metrics, (k, 2), 0 without help."""
-    right = np.minimum(weights.sum(axis=1), 1.0)
-    return np.array([own.pseudo(j, share) if share > 0 else np.zeros(2) for j, share in enumerate(right)])
-
-
-def _compute_skew(left: FloatArray, moves: FloatArray) -> FloatArray:
-    """Return third moments of draws and pseudo-draws down and up, over second moments, (k, 2), 0 or more."""
-    # a metric is larger without a draw that lowers it
-    third = [-1, 1] * (MASS * moves**3 - np.sum(left**3, axis=0)[:, None])
-    second = np.sum(left**2, axis=0) + MASS * np.sum(moves**2, axis=1)
-    return np.asarray(np.maximum(third, 0) / np.maximum(second, 1e-300)[:, None])
-
-
-def _correlate(own: Linearised, variates: Sequence[ControlVariate], weights: FloatArray) -> FloatArray:
-    """Return correlations of effects of draws with those on their corrections, (k,), NaN without help."""
-    explained = sum(w * v.choosing for w, v in zip(weights.T, variates, strict=True))
-    return np.array(
-        [
-            np.corrcoef(d, e)[0, 1] if weight.any() else np.nan
-            for d, e, weight in zip(own.linear.T, np.transpose(explained), weights, strict=True)
-        ]
-    )
+        value = reference.likely(weight[j])
+        shift[j] = weight[j] * (value - control.mean[j])
+        between[j] = weight[j] * np.abs(np.subtract(reference.range, value))
+        unreached[j] = reference.unreached_share
+    return shift, between, unreached

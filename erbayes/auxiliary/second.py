@@ -1,10 +1,12 @@
-"""A second clustering of the same records, which stands in for the truth, with the labelled units."""
+"""A second clustering of the same records, used in place of the truth, with the labelled units."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from scipy.special import betainc
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, Remedy, head, member
 from .._internal.policies import Missing
+from .._internal.tables import is_table
 from ..design.sample import Sample
 from ..design.variance import kish
 from ..large.sources import lies_elsewhere
@@ -25,7 +28,7 @@ from ..units.frame import framed
 from ..units.ids import kind
 from ..units.lookup import same_kind
 from ..units.measuring import refuse_unmatched, sampled_labels, units_of
-from ..units.units import KnownTotals, Units, histogram
+from ..units.units import Units, histogram
 from .reference import FullCount, Reference, find_shared_records
 
 
@@ -37,23 +40,24 @@ class Second:
     ----------
     name : str
     units : Units
-        The labelled units, with the second clustering in the place of the truth. A piece has the n records
+        The labelled units, with the second clustering in place of the truth. A piece has the n records
         that a second and a predicted cluster share, of which `counted` are in the unit.
     whole : Units
-        All clusters of the second clustering as units: the full count. After a scan one unit stands for all
-        clusters whose pieces are alike.
-    count : float array, (clusters,)
-        Number of clusters that each unit of `whole` stands for.
+        All clusters of the second clustering as units, (clusters,).
     left_out : int
-        Number of records of the second clustering that are left out, since the prediction (inside the frame)
-        lacks them.
+        Number of records of the second clustering that are missing in the prediction (inside the frame).
+
+    See Also
+    --------
+    erbayes.assisted : counts a second clustering and estimates in one call.
+    Assisted : the engine that takes it.
 
     Examples
     --------
     >>> prediction = {1: "a", 2: "a", 3: "a", 4: "b"}
     >>> second = Second.of(prediction, {1: "x", 2: "x"}, by={1: 1, 2: 1, 3: 1, 4: 2})
     >>> second
-    Second('second' 048056162589: 4 records in 2 clusters, 1 labelled units)
+    Second('second' ec1bd601e17d: 4 records in 2 clusters, 1 labelled units)
     >>> second.value("pairwise-precision")
     1.0
     """
@@ -61,7 +65,6 @@ class Second:
     name: str
     units: Units
     whole: Units
-    count: FloatArray
     left_out: int = 0
 
     @classmethod
@@ -81,40 +84,47 @@ class Second:
         Parameters
         ----------
         prediction, labels, blocks, frame
-            As in `erbayes.measure`.
+            As in `erbayes.measure`. Files and tables are refused, because both clusterings are compared in
+            memory.
         by : memberships
             The second clustering. It must cover every record of the prediction (inside the frame). Its other
             records are left out, and their number is `left_out`.
         name : str
             The name that messages and tables print.
         missing : Missing
-            `Missing.ERROR` or `Missing.OMIT`. The other policies add records that no full count has.
+            `Missing.ERROR` or `Missing.OMIT`. The other policies add records that no second clustering has.
         """
         refuse_elsewhere(prediction, by)
+        _refuse_several(by)
         labels, missing = sampled_labels(labels), member(missing, Missing, "missing")
-        refuse_kept(missing)
+        refuse_added(missing)
         prediction, _ = framed(prediction, labels, frame)
         second = Clustering.of(by, f"second clustering {name!r}")
         of_record = _number_clusters(prediction, second, name)
         position = prediction.records.get_indexer(labels.records)
-        refuse_unmatched(prediction, labels, position < 0, missing)
-        lacking = position < 0
+        unmatched = position < 0
+        refuse_unmatched(prediction, labels, unmatched, missing)
         code, unit_ids = units_of(labels, blocks)
         whole, pair = _cross_clusters(prediction, of_record)
-        unit = code[labels.codes[~lacking]]
-        units = _make_labelled_units(unit_ids, unit, pair[position[~lacking]], whole)
-        return cls(name, units, whole, np.ones(len(whole)), len(second.records) - len(prediction.records))
+        unit = code[labels.codes[~unmatched]]
+        units = _make_labelled_units(unit_ids, unit, pair[position[~unmatched]], whole)
+        return cls(name, units, whole, len(second.records) - len(prediction.records))
 
     def __repr__(self) -> str:
         left_out = f", {self.left_out:,} records left out" if self.left_out else ""
         return (
-            f"Second({self.name!r} {self.content[:12]}: {self._full.sum(self.whole.size):,.0f} records in "
-            f"{self.count.sum():,.0f} clusters, {len(self.units):,} labelled units{left_out})"
+            f"Second({self.name!r} {self.content[:12]}: {self.whole.size.sum():,.0f} records in "
+            f"{len(self.whole):,} clusters, {len(self.units):,} labelled units{left_out})"
         )
 
     @property
+    def count(self) -> FloatArray:
+        """Return 1 for each cluster, (clusters,), by which size models weight them."""
+        return np.ones(len(self.whole))
+
+    @property
     def is_prediction(self) -> bool:
-        """Return True if this is the prediction itself: each cluster is a whole predicted cluster."""
+        """Return True if this is the prediction itself: each cluster is an entire predicted cluster."""
         return bool((self.whole.n == self.whole.N).all() and (self.whole.n == self.whole.m).all())
 
     @cached_property
@@ -124,7 +134,6 @@ class Second:
         for units in (self.units, self.whole):
             for array in (units.unit, units.group, units.n, units.m, units.cluster):
                 digest.update(np.ascontiguousarray(array))
-        digest.update(np.ascontiguousarray(self.count))
         return digest.hexdigest()
 
     def value(self, metric: Metric | str) -> float:
@@ -133,7 +142,7 @@ class Second:
 
     @cached_property
     def _full(self) -> FullCount:
-        return FullCount(self.whole, self.count)
+        return FullCount(self.whole)
 
     def position(self, units: Units) -> IntArray | None:
         """Return the positions of a sample's units, (u,), or None if these were counted otherwise."""
@@ -147,8 +156,8 @@ class Second:
     @cached_property
     def overlaps(self) -> tuple[IntArray, IntArray, FloatArray]:
         """Return labelled units and clusters with records in common, and the number of these, (o,) each."""
-        every = np.ones(len(self.units.unit), dtype=bool)
-        unit, cluster, common, _ = find_shared_records(self.units, every, self.units.group)
+        all_pieces = np.ones(len(self.units.unit), dtype=bool)
+        unit, cluster, common, _ = find_shared_records(self.units, all_pieces, self.units.group)
         return unit, cluster, common
 
     @cached_property
@@ -160,42 +169,42 @@ class Second:
         match[unit[matches]] = cluster[matches]
         return match
 
-    def changes(self, sample: Sample) -> Changes:
+    def changes(self, sample: Sample) -> ChangedShare:
         """Return how often draws meet a cluster that no predicted one equals, and how often all would.
 
-        By chance draws meet at most the share of such clusters among all. If they meet far more, the second
-        clustering knows the labels. Entities are counted, or records if these have more effective draws.
+        By chance draws meet at most the share of such clusters in the population. If they meet far more, the
+        second clustering was made with the labels. Entities are counted, or records if these have a larger
+        effective sample size.
         """
         position = self.position(sample.units)
-        assert position is not None  # the caller has looked
+        assert position is not None  # the caller has compared the units
         drawn, changed = position[sample.expansion.unit], self.whole.column(EXACT) == 0
         met = np.append(changed, False)[self.match][drawn]
         entities = sample.expansion.weight
-        records = entities * self.units.size[drawn]
+        records, total = entities * self.units.size[drawn], float(self.whole.size.sum())
         if kish(records) > kish(entities):
-            every = float(self._full.sum(self.whole.size * changed) / self._full.sum(self.whole.size))
-            return Changes.of(met, records, every)
-        # There are as many entities as the sample says, or as there are clusters if these are fewer.
-        of_sample = float(self._full.sum(self.whole.size) * entities.sum() / records.sum())
-        every = float(self._full.sum(changed.astype(float))) / min(float(self.count.sum()), of_sample)
-        return Changes.of(met, entities, min(every, 1.0))
+            return ChangedShare.of(met, records, float((self.whole.size * changed).sum()) / total)
+        # the number of entities is that of the sample, or that of the clusters if these are fewer
+        of_sample = total * entities.sum() / records.sum()
+        population = float(changed.sum()) / min(float(len(self.whole)), float(of_sample))
+        return ChangedShare.of(met, entities, min(population, 1.0))
 
     def reference(self, metric: Metric, position: IntArray) -> Reference:
-        """Return what the whole second clustering tells of a metric, given the sampled units.
+        """Return the value of a metric by the second clustering, and its share that no draw reaches.
 
-        A unit reaches the clusters with which it shares most records of the unit or of the cluster. No unit
-        at `position` reaches a cluster out of reach. Let L be the number of records of the largest cluster
-        that one reaches. Out of reach are, of the others,
+        A unit reaches the clusters with which it shares most records of the unit or of the cluster. Let L be
+        the number of records of the largest cluster that a unit at `position` reaches. Unreached are, of the
+        others,
 
         - those larger than L;
-        - those most of whose records lie in predicted clusters that are larger than L and that no unit
+        - those most of whose records are in predicted clusters that are larger than L and that no unit
           reaches: parts of an entity larger than L, if the second clustering split it;
-        - the one that matters most among the rest.
+        - the most influential one of the rest.
 
-        No draw is witness to them. The value is counted with these clusters as they are, and as if the
-        prediction were right about their records.
+        No draw shows whether these clusters are right. The metric is computed with them as they are, and as
+        if the prediction were right about their records.
         """
-        return self._full.reference(self.name, self.units, metric, position)
+        return self._full.reference(self.units, metric, position)
 
 
 def refuse_elsewhere(*clusterings: Any) -> None:
@@ -207,8 +216,18 @@ def refuse_elsewhere(*clusterings: Any) -> None:
         )
 
 
-def refuse_kept(missing: Missing) -> None:
-    """Refuse policies other than `Missing.ERROR` and `OMIT`: they add records, which no full count has."""
+def _refuse_several(by: Any) -> None:
+    """Refuse a mapping of names to clusterings, where one of records to clusters is needed."""
+    name, first = next(iter(by.items()), ("", None)) if isinstance(by, Mapping) else ("", None)
+    if isinstance(first, Mapping | pd.Series | Clustering | Path) or is_table(first):
+        raise DataError(
+            f"by= takes one second clustering, not a mapping of names such as {name!r}: give the best of "
+            "them, or judge all by erbayes.compare"
+        )
+
+
+def refuse_added(missing: Missing) -> None:
+    """Refuse policies other than `Missing.ERROR` and `OMIT`: they add records that no clustering has."""
     if missing not in {Missing.ERROR, Missing.OMIT}:
         raise DataError(
             "estimates with the help of other clusterings cannot keep labelled records that are missing in "
@@ -217,37 +236,15 @@ def refuse_kept(missing: Missing) -> None:
         )
 
 
-def refuse_lacking(lacking: int, rows: int, name: str, examples: Any) -> None:
-    """Refuse a second clustering that lacks records of the prediction."""
-    if not lacking:
-        return
-    of = f"{lacking:,} of {rows:,} records of the prediction"
-    lacks = f"the second clustering {name!r} is missing {of}, such as "
-    if lacking >= NEARLY_ALL * rows:
-        raise DataError(
-            f"{lacks}{head(examples)}: are its ids written in another way, or are its columns in the other "
-            "order?"
-        )
-    raise DataError(f"{lacks}{head(examples)}, and must cover all of them", Remedy.COVER)
-
-
 def _cross_clusters(prediction: Clustering, of_record: IntArray) -> tuple[Units, IntArray]:
     """Return the clusters of records, cut by a prediction, as units, and the piece of each, (records,)."""
     clusters = len(prediction.clusters)
     key, pair, n = np.unique(of_record * clusters + prediction.codes, return_inverse=True, return_counts=True)
     group, cluster = key // clusters, key % clusters
-    m, known = prediction.sizes.astype(float), histogram(prediction.sizes)
-    whole = _make_whole_units(group, cluster, n.astype(float), m[cluster], known)
-    return whole, pair
-
-
-def _make_whole_units(
-    group: IntArray, cluster: IntArray, n: FloatArray, m: FloatArray, known: KnownTotals | None
-) -> Units:
-    """Return clusters of the second clustering as units, from their pieces, (p,)."""
+    n, m, known = n.astype(float), prediction.sizes.astype(float)[cluster], histogram(prediction.sizes)
     N = np.bincount(group, n)
     ids = pd.RangeIndex(len(N))
-    return Units(ids=ids, unit=group, group=group, n=n, N=N[group], m=m, cluster=cluster, known=known)
+    return Units(ids=ids, unit=group, group=group, n=n, N=N[group], m=m, cluster=cluster, known=known), pair
 
 
 def _make_labelled_units(ids: pd.Index, unit: IntArray, piece: IntArray, whole: Units) -> Units:
@@ -269,20 +266,20 @@ def _make_labelled_units(ids: pd.Index, unit: IntArray, piece: IntArray, whole: 
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
-    """Shares of draws and of all entities that differ from the prediction, and the `chance` of as many."""
+class ChangedShare:
+    """Shares of draws and of the population that differ from the prediction, and the `chance` of as many."""
 
     drawn: float
-    every: float
+    population: float
     chance: float
 
     @classmethod
-    def of(cls, met: BoolArray, weight: FloatArray, every: float) -> Changes:
+    def of(cls, met: BoolArray, weight: FloatArray, population: float) -> ChangedShare:
         """Compare draws that differ, (n,), with their weights, to the share of all that do."""
         drawn, n = float(met @ weight / weight.sum()), float(kish(weight))
         x = drawn * n
         # P(X ≥ x) of a binomial variable, for any x
-        return cls(drawn, every, float(betainc(x, n - x + 1, every)) if x > 0 else 1.0)
+        return cls(drawn, population, float(betainc(x, n - x + 1, population)) if x > 0 else 1.0)
 
 
 def _number_clusters(prediction: Clustering, second: Clustering, name: str) -> IntArray:
@@ -290,11 +287,17 @@ def _number_clusters(prediction: Clustering, second: Clustering, name: str) -> I
     if len(second.records) and len(prediction.records):
         same_kind(kind(prediction.records), kind(second.records), f"second clustering {name!r}")
     position = second.records.get_indexer(prediction.records)
-    lacking = prediction.records[position < 0]
-    if len(lacking) and (otherwise := written_otherwise(lacking, second.records)):
-        raise DataError(
-            f"the second clustering {name!r} is missing {len(lacking):,} of {len(prediction.records):,} "
-            f"records of the prediction, such as {head(lacking)}; {otherwise}"
+    absent, records = prediction.records[position < 0], len(prediction.records)
+    if len(absent):
+        said = (
+            f"the second clustering {name!r} is missing {len(absent):,} of {records:,} records of the "
+            f"prediction, such as {head(absent)}"
         )
-    refuse_lacking(len(lacking), len(prediction.records), name, lacking)
+        if otherwise := written_otherwise(absent, second.records):
+            raise DataError(f"{said}; {otherwise}")
+        if len(absent) >= NEARLY_ALL * records:
+            raise DataError(
+                f"{said}: are its ids written in another way, or are its columns in the other order?"
+            )
+        raise DataError(f"{said}, and must cover all of them", Remedy.COVER)
     return np.unique(second.codes[position], return_inverse=True)[1]

@@ -4,15 +4,14 @@
 
 A machine, or an earlier vendor, labels n' draws. Careful annotators label a random part of them, n draws. A
 metric is estimated from the careful labels, θ̂_H(n), and from the cheap ones of the same draws, θ̂_L(n), and
-of all draws, θ̂_L(n'). The part has an error about the cheap labels that is known, and corrects the estimate:
+of all draws, θ̂_L(n'). The cheap labels of all draws take the place of the known value of a control variate:
 
     θ̂_H(n) + λ (θ̂_L(n') - θ̂_L(n))
 
-The correction has mean 0 to first order, whatever the cheap labels are: the part is random. The weight λ and
-its guards are those of `erbayes.auxiliary.correction`.
+The correction has mean 0 to first order, whatever the cheap labels are, because the part is random.
 
 Sources: Neyman (1938), Journal of the American Statistical Association 33, 101-116 (double sampling). Cochran
-(1977), Sampling Techniques, chapter 12. Angelopoulos, Duchi and Zrnic (2023), arXiv 2311.01453 (PPI++).
+(1977), Sampling Techniques, chapter 12.
 """
 
 from __future__ import annotations
@@ -37,15 +36,18 @@ from ..large.sources import lies_elsewhere
 from ..metrics.columns import EXACT
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..units.measuring import measure
-from .correction import ControlVariate, Linearised, correct
+from .correction import ControlMetrics, Linearised, correct
 from .estimates import AssistedEstimates
 from .reference import Reference
-from .second import Changes
+from .second import ChangedShare
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TwoPhase:
-    """Estimates from careful labels of some draws, with cheap labels of all: an engine."""
+    """Estimates from careful labels of some draws, with cheap labels of all: an engine.
+
+    `cheap`: all draws by their cheap labels; `careful` (n,): as in `two_phase`.
+    """
 
     cheap: Sample
     careful: Sequence[int] | IntArray | None = None
@@ -60,23 +62,24 @@ class TwoPhase:
         _need_one_prediction(sample, self.cheap)
         position = self._locate_careful_draws(sample.expansion.unit.shape[-1])
         _need_same_draws(sample, self.cheap, position)
-        own, variance = Linearised.of(sample, chosen(metrics)), sample.expansion.variance
-        second, first, known = None, None, dict.fromkeys(own.metrics, np.nan)
+        target, variance = Linearised.of(sample, chosen(metrics)), sample.expansion.variance
+        part, error, known = None, None, dict.fromkeys(target.metrics, np.nan)
         with suppress(NotIdentified):  # every metric is 0/0 by the cheap labels
-            every = Linearised.of(self.cheap, own.metrics)
-            second = Linearised.of(subsample(self.cheap, position), own.metrics)
-            first, variance = (every, position), of_phases(len(position), len(every.effect))
-            known = dict(zip(own.metrics, every.fit.mean.tolist(), strict=True))
-        variate = ControlVariate.of(
-            own,
+            entire = Linearised.of(self.cheap, target.metrics)
+            part = Linearised.of(subsample(self.cheap, position), target.metrics)
+            error = part.effects.nest(entire.effects, position)
+            variance = of_phases(len(position), len(entire.effects.change))
+            known = dict(zip(target.metrics, entire.fit.mean.tolist(), strict=True))
+        control = ControlMetrics.of(
+            target,
             "cheap",
-            [""] * len(own.metrics),
-            second,
+            [""] * len(target.metrics),
+            part,
             lambda metric: Reference(np.full(3, known[metric]), 0.0),
             _count_changes(self.cheap, position),
-            first,
+            error,
         )
-        return correct(own, [variate], variance)[0]
+        return correct(target, control, variance)[0]
 
     def _locate_careful_draws(self, n: int) -> IntArray:
         """Return the positions of the n draws of a sample among those with cheap labels."""
@@ -105,9 +108,9 @@ class TwoPhase:
 def _need_ordered(sample: Sample, which: str) -> None:
     """Refuse draws that are not independent, or that have no order."""
     variance, name = sample.expansion.variance, type(sample.design).__name__
-    if not isinstance(variance, StratifiedDraws) or variance.lost > 1:
+    if not isinstance(variance, StratifiedDraws) or variance.df_lost > 1:
         raise DataError(f"two phases need independent draws of one stratum, and those of {name} are not")
-    if variance.theta_mean < 1:
+    if variance.mean_fpc < 1:
         raise DataError(
             f"two phases need draws with replacement: leave out population= of the {which} design. Intervals "
             "are then a little longer"
@@ -128,21 +131,21 @@ def _need_one_prediction(careful: Sample, cheap: Sample) -> None:
 
 def _need_same_draws(careful: Sample, cheap: Sample, position: IntArray) -> None:
     """Refuse draws of records whose careful and cheap units do not share the record that was drawn."""
-    found, draws = [], (careful.expansion.unit, cheap.expansion.unit[position])
+    units_of_records, draws = [], (careful.expansion.unit, cheap.expansion.unit[position])
     for sample in (careful, cheap):
         piece_of = sample.units.piece_of
         if piece_of is None or sample.units.unmatched or not isinstance(sample.design, UniformRecords):
             return
-        found.append(pd.Series(sample.units.unit[piece_of], piece_of.index))
-    pairs = pd.concat(found, axis=1, join="inner").to_numpy()
+        units_of_records.append(pd.Series(sample.units.unit[piece_of], piece_of.index))
+    pairs = pd.concat(units_of_records, axis=1, join="inner").to_numpy()
     # a pair of units as one number, so that all are looked up at once
     width = len(cheap.units)
     apart = np.flatnonzero(~np.isin(draws[0] * width + draws[1], pairs[:, 0] * width + pairs[:, 1]))
     if len(apart):
-        own, other = (s.units.ids[d[apart[:1]]] for s, d in zip((careful, cheap), draws, strict=True))
+        one, other = (s.units.ids[d[apart[:1]]] for s, d in zip((careful, cheap), draws, strict=True))
         raise DataError(
             f"the careful and the cheap unit of a draw share the record that was drawn; in {len(apart):,} of "
-            f"{len(position):,} draws they share none, such as {head(own)} and {head(other)} of draw "
+            f"{len(position):,} draws they share none, such as {head(one)} and {head(other)} of draw "
             f"{apart[0] + 1}: bring both lists of draws into the order of drawing"
         )
 
@@ -164,7 +167,7 @@ def of_phases(n: int, draws: int) -> StratifiedDraws:
     return StratifiedDraws(np.repeat([0, 1], [n, draws - n]), np.ones(2))
 
 
-def _count_changes(cheap: Sample, position: IntArray) -> Changes:
+def _count_changes(cheap: Sample, position: IntArray) -> ChangedShare:
     """Return how often cheap labels differ from the prediction, among careful draws and among all."""
     changed = cheap.units.column(EXACT)[cheap.expansion.unit] == 0
     x, n = int(changed[position].sum()), len(position)
@@ -173,7 +176,7 @@ def _count_changes(cheap: Sample, position: IntArray) -> Changes:
     # the order of draws is random, so that the number of careful ones that differ is hypergeometric (Fisher's
     # exact test)
     chance = hypergeom.sf(x - 1, len(changed), int(changed.sum()), n)
-    return Changes(x / n, float(changed.mean()), float(chance))
+    return ChangedShare(x / n, float(changed.mean()), float(chance))
 
 
 def two_phase(
@@ -188,7 +191,7 @@ def two_phase(
     blocks: Any = None,
     frame: Any = None,
 ) -> AssistedEstimates:
-    """Estimate metrics from careful labels of some draws, with the help of cheap labels of all (two phases).
+    """Estimate metrics from careful labels of some draws, assisted by cheap labels of all (two phases).
 
     Parameters
     ----------
@@ -199,7 +202,7 @@ def two_phase(
     cheap_design : Design
         The design of all draws, with the unit that each has by the cheap labels, in order of the draws.
     careful : sequence of int, (n,), optional
-        As in `TwoPhase`: by default the first draws are those with careful labels.
+        Positions of the draws with careful labels among all; by default the first.
 
     Returns
     -------
@@ -209,12 +212,17 @@ def two_phase(
     Warns
     -----
     Alarm
-        For each sentence of `erbayes.alarms` about the metrics without help.
+        For each sentence of `erbayes.alarms` about the metrics that are not assisted.
 
     Raises
     ------
     DataError, NotIdentified
         If the input cannot be used, or if the careful labels cannot estimate a metric.
+
+    See Also
+    --------
+    erbayes.assisted : if the second opinion covers all records.
+    erbayes.labels.machine_labels : makes cheap labels of a machine's answers.
 
     Examples
     --------

@@ -1,15 +1,15 @@
 """The Bayesian engine: models of entity sizes and errors in PyMC. Importing it imports PyMC."""
 
-from .beforehand import elicited, prior
-from .engine import Modelled, Pooled
+from .engine import Modelled, PooledModel
+from .error_models import Leakage, Retention, Threshold
 from .fit import Fit, fast, nuts
-from .groups import Together, after, together
-from .laws import OneOf
+from .groups import HierarchicalFit, fit_hierarchical, with_history
 from .model import RETENTION, SIZES, SizeModel
-from .outcomes import Leakage, Retention, Threshold
-from .priors import Level, Slope
+from .model_average import ModelAverage
+from .prior_predictive import elicited, prior
+from .priors import NormalPrior, StudentTPrior
 from .samplers import NotConverged
-from .sizes import LogNormal, PredictionInformed, Zeta
+from .sizes import LogNormalSizes, PredictionInformed, ZetaSizes
 from .totals import EXPECTED
 
 __all__ = [
@@ -17,24 +17,24 @@ __all__ = [
     "RETENTION",
     "SIZES",
     "Fit",
+    "HierarchicalFit",
     "Leakage",
-    "Level",
-    "LogNormal",
+    "LogNormalSizes",
+    "ModelAverage",
     "Modelled",
+    "NormalPrior",
     "NotConverged",
-    "OneOf",
-    "Pooled",
+    "PooledModel",
     "PredictionInformed",
     "Retention",
     "SizeModel",
-    "Slope",
+    "StudentTPrior",
     "Threshold",
-    "Together",
-    "Zeta",
-    "after",
+    "ZetaSizes",
     "elicited",
     "fast",
+    "fit_hierarchical",
     "nuts",
     "prior",
-    "together",
+    "with_history",
 ]

@@ -14,7 +14,7 @@ import pytensor.tensor as pt
 
 from .._internal.errors import DataError
 from .grid import RANK
-from .priors import Told
+from .priors import InformedPrior
 
 LOG_FLAWLESS = "log_flawless"
 """Name of the log joint density of the data and of a population without any error of the part's kind."""
@@ -22,10 +22,7 @@ LOG_FLAWLESS = "log_flawless"
 
 @dataclass(frozen=True, slots=True)
 class Datum:
-    """An entry of the data that a part receives, or of what it returns, then from 0 to `most`.
-
-    `dims` is empty for a single number.
-    """
+    """An entry of the data of a part, or of what it returns, which is then from 0 to `most`."""
 
     meaning: str
     dims: tuple[str, ...]
@@ -43,20 +40,15 @@ def read_entries() -> dict[str, dict[str, Datum]]:
 
 
 _ENTRIES = read_entries()
-DATA = _ENTRIES["data"]
-"""The data that every part receives, by name."""
-BOUNDED_DATA, SECOND_DATA = _ENTRIES["bounded"], _ENTRIES["second"]
-"""Further data of a column between bounds, and of every part if there is a second clustering."""
-ALL_DATA = DATA | BOUNDED_DATA | SECOND_DATA
+DATA, BOUNDED_DATA = _ENTRIES["data"], _ENTRIES["bounded"]
+"""The data of every part, and the further data of a column between bounds, by name."""
+ALL_DATA = DATA | BOUNDED_DATA
 RETURNED = {place: _ENTRIES[place] for place in ("sizes", "retention", "leakage")}
 """The quantities that a part must return, by its place in the model."""
-QUANTITIES = {
-    name: quantity for group in (*RETURNED, "sizes by second") for name, quantity in _ENTRIES[group].items()
-}
-"""All of these by name, and those of sizes if there is a second clustering."""
+QUANTITIES = {name: quantity for group in RETURNED.values() for name, quantity in group.items()}
 
 
-class Part(Protocol):
+class ModelPart(Protocol):
     """One component of a size model: random variables, a likelihood, and quantities by size."""
 
     def given_size(self, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,18 +58,14 @@ class Part(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlacedPart:
-    """A part in its place in the model, a key of `RETURNED`; it checks that no quantity is missing.
-
-    `told` takes the place of its prior, if other fits tell of it.
-    """
+    """A part in its place in the model, a key of `RETURNED`; `informed` replaces its prior if given."""
 
     place: str
-    part: Part
-    told: Told | None = None
+    part: ModelPart
+    informed: InformedPrior | None = None
 
     @property
     def title(self) -> str:
-        """Name of the part in messages."""
         return title(self.part)
 
     def given_size(self, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,14 +101,11 @@ def coords(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the coordinates of a model's dimensions."""
     return {
         "entity_size": data["size"],
-        # clusters left of a second clustering: bins of those without guests, and bins of those with guests
-        "cluster_left": np.arange(2 * len(data["size"])),
         "sampled_size": data["size"][data["sampled"]],
         "doubling": 2 ** np.arange(len(data["doubling_x"])),
         "sampled_doubling": 2 ** data["sampled_doublings"],
         "intrusion": np.exp2(data["log_intrusion"] + 3),
         "log_share": ["kept", "lost"],
-        "pair": ["true", "kept"],
         "function": np.arange(RANK),
     }
 
@@ -146,11 +131,11 @@ def tensor(value: Any, name: str, part: str) -> Any:
 
 
 ROUNDING = 1e-9
-"""Chances may exceed 1 by this much."""
+"""Probabilities may exceed 1 by this much."""
 
 
-def check(values: Mapping[str, Any], lengths: Mapping[str, int], part: str) -> None:
-    """Refuse values of a part, at its start, with a wrong shape, out of their limits or not finite."""
+def check_values(values: Mapping[str, Any], lengths: Mapping[str, int], part: str) -> None:
+    """Refuse values of a part, at its start, with a wrong shape, outside their limits or not finite."""
     for name, value in values.items():
         dims, most = dimensions(name), QUANTITIES[name].most if name in QUANTITIES else None
         shape, bad = tuple(lengths[dim] for dim in dims), ~np.isfinite(value)

@@ -10,32 +10,33 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import FloatArray, Seed, generator
+from .._internal.arrays import Seed, generator
 from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence
 from ..design.contract import draws_records
 from ..design.sample import Sample
 from ..engine import PooledDraws, taylor
 from ..engine.diagnostics import out_of_balance
 from ..engine.pool import pool_quantiles
-from ..metrics.columns import COMMON_LINKS, TRUE_LINKS
+from ..metrics.columns import TRUE_LINKS
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
 from ..metrics.intervals import Kind
 from ..metrics.uncertain import Draws
 from ..metrics.unseen import stack_components
-from .by_law import FittedLaws
-from .evidence import Evidence
-from .explained import alarms, explained, is_disowned, is_unseen
-from .laws import weighed
+from .by_model import FittedByModel
+from .data import Evidence
 from .model import SizeModel, need_model
-from .population import populations
+from .model_average import mix_draws
+from .population import join_and_complete
 from .samplers import NUTS, Importance, NotConverged, need_draws
+from .sharing import place_on_grids
+from .summary import explained, extrapolates, find_alarms, is_unreliable
 from .totals import identifies
 from .tree import FittedTree
 
 MODEL = 0.65
 """Weight of a size model in its pool with the closed form, chosen on populations of their own.
 
-Under records .6 to .7 have the same coverage, and with less weight precision under clusters has an interval
+Under records .6 to .7 cover equally often, and with less weight precision under clusters has an interval
 score above .6 of the closed form's (benchmarks/bayes-pool.md).
 """
 NOTE = (
@@ -44,37 +45,25 @@ NOTE = (
 )
 """What intervals of a pool say of themselves."""
 CHAINS = 4
-"""Chains of a fast fit. ArviZ's R-hat and effective number need two or more, and PyMC draws four."""
-REFUSED = 0.5
-"""Doubt about clusters out of reach above which nothing is taken from a second clustering."""
+"""Chains of a fast fit. ArviZ's diagnostics need two or more, and PyMC draws four."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fit(FittedLaws, FittedTree):
-    """A fit of a size model: posterior draws of completed populations and of their metrics.
-
-    Functions `fast` and `nuts` make it. `table` returns estimates and intervals, `apply` draws of metrics.
+class Fit(FittedByModel, FittedTree):
+    """A fit of a size model: posterior draws of finite populations and of their metrics.
 
     Attributes
     ----------
-    sample : Sample
-    model : SizeModel
     evidence : Evidence
-        The data of the model.
-    draws : Joined
+        The data of the model, from `sample`.
+    draws : JoinedDraws
         Posterior draws of the tied parts: sizes, retention and leakage.
-    population : Completed
-        Completed populations, one per draw.
-    seed : int
-        Seed of the untied parts, which are fitted when a metric first needs them.
-    parts : dict, part -> dict, law -> Drawn
-        Draws of each law of the tied parts, before they are tied.
+    population : Populations
+        Finite populations, one per draw.
+    parts : dict, part -> dict, model -> ParameterDraws
+        Draws of each candidate model of the tied parts, before they are tied.
     untied : dict, stream -> dict
-        Quantities by size of the untied parts that were fitted so far.
-    matched : Matched or None
-        The second clustering beside the sampled entities.
-    truth : Fit or None
-        The fit of true entities by a second clustering, given the common links of this fit.
+        Quantities by size of untied parts, which are fitted with `seed` when a metric first needs them.
 
     Examples
     --------
@@ -85,104 +74,81 @@ class Fit(FittedLaws, FittedTree):
     >>> fit = bayes.fast(sample, rng=1)
     >>> fit.pooled("pairwise-recall").interval().round(2)
     array([[0.88, 0.94]])
-    >>> fit.explain()[:14]
-    'The sample has'
     """
 
     def table(self, level: float = 0.95, metrics: Wanted | None = None) -> pd.DataFrame:
-        """Return estimates and intervals of metrics, and how far they depend on priors and laws.
+        """Return estimates and intervals of metrics, and how they depend on priors and models.
 
         Parameters
         ----------
-        level : float in (0, 1)
         metrics : Metric or str, or several, optional
-            By default those of `erbayes.metrics.USUAL` that have draws.
+            By default those of `erbayes.metrics.USUAL` that have draws. Others raise NotIdentified.
 
         Returns
         -------
         DataFrame, one row per metric
-            Columns of `Draws.table`, and these.
+            Columns of `Draws.table` for the draws of `Fit.recommended`, and these.
 
-            - prior_shift: the shift of the mean, in posterior standard deviations, if the prior of one part
-              counts twice, for the part with the largest shift. Above .3, the answer depends on that prior.
-              prior_shift_error is its Monte Carlo standard error, .1 to .4 with 1,000 draws.
-            - posterior_lower, posterior_upper: the interval of the posterior. The first columns are of the
-              draws to quote (`Fit.quoted`), which are those of the pool if kind says so.
-            - pooled_lower, pooled_upper: the interval of `Fit.pooled`; NaN if the closed form has no such
-              metric.
-            - by_second, if there is a second clustering: the share of the true links taken from it.
-            - law_lower, law_upper, if parts have several laws: the ends of the widest range of the intervals
-              under the laws that the sample does not reject (see `Fit.laws`).
-
-        Raises
-        ------
-        NotIdentified
-            A metric whose columns have no draws.
+            - prior_shift, prior_shift_error: the largest shift of the mean, in posterior standard deviations,
+              if the prior of one part counts twice, and its Monte Carlo standard error (.1 to .4 with 1,000
+              draws). Above .3, the answer depends on that prior.
+            - posterior_lower, posterior_upper: the interval of the posterior.
+            - pooled_lower, pooled_upper: that of `Fit.pooled`; NaN if the closed form has no such metric.
+            - model_lower, model_upper, if parts have candidate models: the widest range of the intervals
+              under those that the sample does not reject (see `Fit.models`).
         """
         metrics = chosen([m for m in USUAL if identifies(m)] if metrics is None else metrics)
         draws = self.apply(metrics)
         shift, error = self.prior_shift(draws), self.prior_shift_error(draws)
         largest = np.arange(len(shift)), shift.to_numpy().argmax(axis=1)
-        own, pooled = draws.interval(level), np.full((len(metrics), 2), np.nan)
+        posterior, pooled = draws.interval(level), np.full((len(metrics), 2), np.nan)
         for j, metric in enumerate(metrics):
             if (pool := self._pool(metric)) is not None:
                 pooled[j] = pool.interval(level)[0]
-        table = self.quoted(metrics).table(level)
-        table = table.assign(
-            prior_shift=shift.to_numpy()[largest],
-            prior_shift_error=error.to_numpy()[largest],
-            posterior_lower=own[:, 0],
-            posterior_upper=own[:, 1],
-            pooled_lower=pooled[:, 0],
-            pooled_upper=pooled[:, 1],
-        )
-        if self.matched is not None:
-            table = table.assign(by_second=self.by_second.sum(-1).mean())
-        if not self.by_law:
+        table = self.recommended(metrics).table(level)
+        table["prior_shift"] = shift.to_numpy()[largest]
+        table["prior_shift_error"] = error.to_numpy()[largest]
+        for name, bounds in (("posterior", posterior), ("pooled", pooled)):
+            table[[f"{name}_lower", f"{name}_upper"]] = bounds
+        if not self.by_model:
             return table
-        under = self.laws(metrics, level).query("not rejected").groupby("metric")
-        return table.assign(law_lower=under.lower.min(), law_upper=under.upper.max())
+        under = self.models(metrics, level).query("not rejected").groupby("metric")
+        return table.assign(model_lower=under.lower.min(), model_upper=under.upper.max())
 
     def pooled(self, metrics: Wanted) -> PooledDraws:
         """Return metrics by a pool of this fit and the closed form, (chain, draw, k).
 
         Each end of an interval is .65 times that of the posterior, which depends on priors for entities
-        outside the sample, plus .35 times that of the closed form, which depends on the design alone. If
-        over a quarter of the true links are expected in entities larger than any sampled one, intervals of
-        metrics that count true links span both. This is no posterior, although each draw is a posterior
-        draw that was moved.
-
-        Raises
-        ------
-        NotIdentified
-            A metric that has no draws, or that the sample cannot estimate by the closed form.
+        outside the sample, plus .35 times that of the closed form, which depends on the design alone. If over
+        a quarter of the true links are expected in entities larger than any sampled one, intervals of metrics
+        that count true links span both. The result is not a posterior: posterior draws are shifted so that
+        their quantiles are the pooled ones. A metric without draws or closed form raises NotIdentified.
         """
         metrics = chosen(metrics)
         posterior, closed = self.apply(metrics), taylor(self.sample, metrics).apply(metrics)
         closed = replace(closed, names=posterior.names)
-        unseen = [m.name for m in metrics if TRUE_LINKS in m.columns and is_unseen(self)]
-        pooled = pool_quantiles([posterior, closed], [MODEL, 1 - MODEL], outer=unseen)
-        return self._wrap(pooled, True)
+        outer = [m.name for m in metrics if TRUE_LINKS in m.columns and extrapolates(self)]
+        return self._wrap(pool_quantiles([posterior, closed], [MODEL, 1 - MODEL], outer=outer), True)
 
-    def quoted(self, metrics: Wanted) -> PooledDraws:
-        """Return draws of metrics to quote, (chain, draw, k), which `table` and all engines and reports show.
+    def recommended(self, metrics: Wanted) -> PooledDraws:
+        """Return the draws of metrics that `table`, engines and reports show, (chain, draw, k).
 
-        Metrics have the draws of their pool if records were drawn, where it covers as often as the posterior
-        or more often, and those that count true links if the alarm of recall disowns their posterior (see
-        `alarms`). All others have the draws of the posterior, as do those without a pool.
+        They are those of the pool if records were drawn, where it covers at least as often as the posterior,
+        and if the alarm of recall calls the posterior unreliable for a metric that counts true links (see
+        `alarms`). Other metrics, and those without a pool, have the draws of the posterior.
         """
         metrics = chosen(metrics)
         posterior, always = self._wrap(self.apply(metrics), False), draws_records(self.sample.design)
-        disowned = not always and is_disowned(self)
-        leads = [always or (disowned and TRUE_LINKS in m.columns) for m in metrics]
+        unreliable = not always and is_unreliable(self)
+        leads = [always or (unreliable and TRUE_LINKS in m.columns) for m in metrics]
         pools = [self._pool(m) if first else None for m, first in zip(metrics, leads, strict=True)]
         columns = [posterior.part([j]) if pool is None else pool for j, pool in enumerate(pools)]
         return stack_components(*columns)
 
     def _wrap(self, draws: Draws, pooled: bool) -> PooledDraws:
-        """Return draws of this fit to quote, all of them of the pool or none."""
-        given = {f.name: getattr(draws, f.name) for f in fields(Draws)} | {"centre": draws.estimate}
-        return Quoted(**given, pooled=np.full(len(draws.names), pooled), fitted=self)
+        """Return draws of this fit as recommended ones, all of them of the pool or none."""
+        values = {f.name: getattr(draws, f.name) for f in fields(Draws)} | {"centre": draws.estimate}
+        return Recommended(**values, pooled=np.full(len(draws.names), pooled), fitted=self)
 
     def _pool(self, metric: Metric) -> PooledDraws | None:
         """Return the pool of a metric; None if the closed form has no interval of it."""
@@ -194,28 +160,23 @@ class Fit(FittedLaws, FittedTree):
 
     @cached_property
     def alarms(self) -> list[Sentence]:
-        """Sentences about metrics that depend on entities outside the sample, each with grade and remedy.
+        """The alarm of recall, with grade and remedy, if there is one.
 
-        There is one for recall if more than a quarter of the true links are expected in entities larger than
-        any sampled one, and the interval of recall is shorter than half of that share. There is one if a
-        quarter or more are in clusters of the second clustering that are larger than any that a sampled
-        entity matches, and a note if nothing is taken from the second clustering.
+        It is raised if more than a quarter of the true links are expected in entities larger than any sampled
+        one, and the interval of recall is shorter than half of that share.
         """
-        return alarms(self)
+        return find_alarms(self)
 
     def explain(self, level: float = 0.95) -> str:
-        """Return in words what pairwise precision and recall rest on, with intervals of this level.
-
-        Paragraphs are about the sample, the prediction, the second clustering and the priors.
-        """
-        quoted = self.quoted([pairwise_precision, pairwise_recall])
-        ends = zip(quoted.names, quoted.interval(level), quoted.pooled, strict=True)
+        """Explain what pairwise precision and recall depend on: sample, prediction and priors."""
+        draws = self.recommended([pairwise_precision, pairwise_recall])
+        ends = zip(draws.names, draws.interval(level), draws.pooled, strict=True)
         return explained(self, level, {name: bounds for name, bounds, pooled in ends if pooled})
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class Quoted(PooledDraws):
-    """Draws of a fit to quote, of its pool in the components `pooled` (see `Fit.quoted`)."""
+class Recommended(PooledDraws):
+    """The draws of `Fit.recommended`, of its pool in the components `pooled`."""
 
     fitted: Fit
 
@@ -231,8 +192,8 @@ class Quoted(PooledDraws):
     @property
     def doubts(self) -> tuple[str, ...]:
         """Return remarks, the alarms of the fit if recall is among the metrics, and the note of pools."""
-        own = self.fitted.alarms if pairwise_recall.name in self.names else ()
-        return (*self.remarks, *own, *self.note)
+        alarms = self.fitted.alarms if pairwise_recall.name in self.names else ()
+        return (*self.remarks, *alarms, *self.note)
 
     def sentence(self, level: float = 0.95, kind: Kind | None = None) -> str:
         """Return what `Estimates.sentence` returns, and the note of what is pooled."""
@@ -242,25 +203,19 @@ class Quoted(PooledDraws):
 def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = 1000, rng: Seed = None) -> Fit:
     """Fit a size model by importance sampling.
 
-    The first fit compiles the model, which takes some seconds. Further fits take tenths of a second. If the
-    importance weights of a part are unreliable, with a Pareto shape above .7, the part is drawn by NUTS,
-    which needs one more compilation.
+    The first fit compiles the model, which takes some seconds. Further fits take tenths of a second. A part
+    whose importance weights are unreliable, with a Pareto shape above .7, is drawn by NUTS, which needs one
+    more compilation.
 
     Parameters
     ----------
     sample : Sample
-        Sampled entities, under a design by which the chance of an entity depends only on its size.
+        Sampled entities, under a design by which the probability of an entity depends only on its size.
     model : SizeModel, optional
         By default `SizeModel()`.
     draws : int
         Posterior draws, 50 or more, in four chains that share the proposals but no point. Some are copies:
         of 1,000 draws, 500 to 800 are effective, as `arviz.ess` shows.
-    rng : Generator, int or None
-        A generator or its seed. None is a new seed at each call.
-
-    Returns
-    -------
-    Fit
 
     Raises
     ------
@@ -276,18 +231,21 @@ def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = 1000, r
     NotConverged
         Importance weights are unreliable, of a part or of the known number of predicted links.
 
+    References
+    ----------
+    Cornuet, Marin, Mira and Robert (2012), Scandinavian Journal of Statistics 39, 798-812.
+
     Examples
     --------
     >>> import erbayes as eb
     >>> from erbayes import bayes, datasets
     >>> case = datasets.people()
     >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
-    >>> fit = bayes.fast(sample, rng=1)
-    >>> fit.table().loc["pairwise-precision", "estimate"].round(2)
+    >>> bayes.fast(sample, rng=1).table().loc["pairwise-precision", "estimate"].round(2)
     np.float64(0.82)
     """
     sampler = Importance(-(-need_draws(draws) // CHAINS), CHAINS)
-    return _fit_and_warn(sample, model, sampler, generator(rng))
+    return _fit_and_warn(sample, need_model(model), sampler, generator(rng))
 
 
 def nuts(
@@ -295,60 +253,44 @@ def nuts(
 ) -> Fit:
     """Fit a size model by NUTS, in coordinates in which its posterior is nearly standard normal.
 
-    Use it to check a fast fit. NUTS draws each law of the tied parts, and the draws are resampled with the
-    density of the known number of predicted links as weight. Untied parts are drawn by importance sampling.
+    NUTS draws each candidate model of the tied parts, and the draws are resampled with the density of the
+    known number of predicted links as weight. Untied parts are drawn by importance sampling.
 
     Parameters
     ----------
     sample, model, rng
-        As for `fast`.
+        As for `fast`, but a model `with_history` raises DataError.
     draws : int
         Posterior draws of each chain, 50 or more.
     **settings
         As for `pymc.sample`: tune (1000 by default), chains (4), cores, target_accept (.9) and progressbar.
-        nutpie draws. It compiles a model once for all data and parameters of priors.
-
-    Returns
-    -------
-    Fit
-
-    Raises
-    ------
-    DataError
-        As `fast`, or a model `after` other fits.
-    NotIdentified
-        As `fast`.
 
     Warns
     -----
-    Alarm
-        As `fast`.
     NotConverged
         Few draws agree with the known number of predicted links; more than 1 in 1,000 transitions diverge; an
         R-hat is above 1.01, or fewer than 100 draws per chain are effective, of a parameter or of pairwise
-        precision or recall. A law counts in proportion to its posterior probability (`Fit.convergence`).
+        precision or recall. A candidate model counts in proportion to its posterior probability
+        (`Fit.convergence`).
+
+    References
+    ----------
+    Hoffman and Gelman (2014), Journal of Machine Learning Research 15, 1593-1623.
     """
-    sampler = NUTS(need_draws(draws), **settings)
-    if isinstance(model, SizeModel) and model.shared is not None:
-        raise DataError("a model after other fits has priors that NUTS cannot draw: use fast()")
+    sampler, model = NUTS(need_draws(draws), **settings), need_model(model)
+    if model.borrowed is not None:
+        raise DataError("a model with history has priors that NUTS cannot draw: use fast()")
     return _fit_and_warn(sample, model, sampler, generator(rng))
 
 
 def _fit_and_warn(
-    sample: Sample, model: SizeModel | None, sampler: Importance | NUTS, rng: np.random.Generator
+    sample: Sample, model: SizeModel, sampler: Importance | NUTS, rng: np.random.Generator
 ) -> Fit:
     """Fit a model by a sampler, and warn of problems."""
-    model = need_model(model)
     evidence = Evidence.of(sample)
-    if model.shared is not None:
-        evidence = replace(evidence, data=model.shared.fill(evidence.data))
-    beside = None if model.second is None else Evidence.of(sample, model.second)
-    fit = draw_and_join(sample, model.alone, evidence, sampler, rng)
-    if beside is not None and beside.matched is not None:
-        fit = replace(fit, matched=beside.matched)
-        if beside.matched.used:
-            truth = draw_and_join(sample, model.of_truth, beside, sampler, rng, fit.total(COMMON_LINKS))
-            fit = replace(fit, truth=truth if truth.doubt < REFUSED else None)
+    if model.borrowed is not None:
+        evidence = replace(evidence, data=place_on_grids(evidence.data, model.borrowed.data))
+    fit = draw_and_join(sample, model, evidence, sampler, rng)
     for alarm in out_of_balance(sample):
         known = f"{alarm} A size model relies on the known total."
         warnings.warn(Sentence(known, alarm.grade), Alarm, stacklevel=3)
@@ -363,14 +305,10 @@ def draw_and_join(
     evidence: Evidence,
     sampler: Importance | NUTS,
     rng: np.random.Generator,
-    common: FloatArray | None = None,
 ) -> Fit:
-    """Draw the parts of a model, and join them by the predicted links, or by draws of the common ones."""
-    if common is not None:
-        data = evidence.data | {"predicted_links": max(float(np.median(common)), 0.5)}
-        evidence = replace(evidence, data=data, predicted_links=data["predicted_links"])
-    tied = model.compiled(evidence.data)
+    """Draw the parts of a model, and join them by the predicted links."""
+    tied = model.compile(evidence.data)
     parts = dict(zip(tied, sampler([*tied.values()], rng), strict=True))
-    mixed = {place: weighed(place, tied[place], of_laws, rng) for place, of_laws in parts.items()}
-    draws, population = populations(mixed, evidence.data, rng, common)
+    mixed = {place: mix_draws(place, tied[place], of_part, rng) for place, of_part in parts.items()}
+    draws, population = join_and_complete(mixed, evidence.data, rng)
     return Fit(sample, model, evidence, draws, population, int(rng.integers(2**31)), parts)

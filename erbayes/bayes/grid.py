@@ -43,7 +43,6 @@ class SizeGrid:
 
     @property
     def x(self) -> FloatArray:
-        """log2 of the sizes."""
         return np.asarray(np.log2(self.size))
 
     @property

@@ -1,10 +1,8 @@
 """Adaptive importance sampling of densities with few dimensions, with the evidence of each.
 
-Proposals are t distributions around the mode, adapted to the weights. The weights are smoothed by Pareto's
-distribution, whose shape k̂ shows whether they can be relied on. This room knows nothing of entity resolution.
-
-Sources: Cornuet, Marin, Mira and Robert (2012), Scandinavian Journal of Statistics 39, 798-812. Vehtari et
-al. (2024), JMLR 25 (72).
+Proposals are t distributions around the mode, adapted over rounds (Cornuet, Marin, Mira and Robert 2012,
+Scandinavian Journal of Statistics 39, 798-812). Weights are Pareto smoothed, and unreliable if the shape k̂
+is large (Vehtari et al. 2024, JMLR 25 (72)). No entity resolution here.
 """
 
 from __future__ import annotations
@@ -24,42 +22,36 @@ from .._internal.arrays import FloatArray, IntArray
 DF = 20.0
 """Degrees of freedom of proposals."""
 FIRST, SMALLEST = 4, 150
-"""Points of a first round are 1/`FIRST` of the draws that are asked for, and not fewer than `SMALLEST`.
-
-A later round has `MISSING` of the points that seem to be missing, from a tenth to all of the number before.
-It has a quarter of this number if none are missing, but weights are unreliable.
-"""
+"""Points of a first round are 1/`FIRST` of the draws, and not fewer than `SMALLEST`."""
 MISSING = 0.8
-"""Points of a later round, as a share of those that seem to be missing. Proposals become better meanwhile."""
+"""Points of a later round, as a share of those that seem to be missing, since proposals become better."""
 WIDER = 1.3
 """Factor of the covariance matrix of proposals. It makes large weights rarer, and log evidence more exact."""
 MOST = 40
-"""Largest number of points of a law, in multiples of the draws that are asked for."""
+"""Largest number of points of a target, in multiples of the draws."""
 EFFECTIVE = 1.25
-"""Effective points of a part that suffice, as a multiple of the draws that are asked for.
+"""Effective points of a part that suffice, as a multiple of the draws.
 
-With .4, which sufficed before, points had copies that no diagnostic of ArviZ could see among the draws.
+With .4, points had copies that no diagnostic of ArviZ could see among the draws.
 """
 UNLIKELY = 0.2
-"""Smallest share of these points, for laws of small posterior probability p; others have √p of them.
+"""Smallest share of these points, for targets of small posterior probability p; others have √p of them.
 
-A law of probability p needs p of the points for its draws, but √p for its evidence: with p, evidence moved
-the probability of a law by .045 from seed to seed, three times as much as the number of draws explains. With
-a fifth of the smallest share, a law whose first points miss its mass stays unlikely: it lost up to 4 natural
-logs of evidence.
+With p, evidence changed the probability of a model by .045 from seed to seed, three times as much as the
+number of draws explains. With a fifth of this share, a model whose first points miss its mass stayed
+unlikely: it lost up to 4 natural logs of evidence.
 """
 BEND = 6.0
-"""|v|² at which `LightTails` begins to draw tails together, κ.
+"""|v|² from which `LightTails` shortens tails, κ, which is twice the degrees of freedom of t priors.
 
-It is twice the degrees of freedom of t priors with 3. With 3 themselves, priors are nearly normal in u. Data
-cut their tails, and with twice as many posteriors are nearer to normal ones.
+With κ = 3 priors are nearly normal in u, but data cut their tails, and posteriors are nearer to normal at 6.
 """
 TINY, FARTHEST = 1e-12, 500.0
-"""Limits of |u|²/κ of a block of coordinates. They are far from any draw, and nothing overflows."""
+"""Limits of |u|²/κ of a block of coordinates, far from any draw, so that nothing overflows."""
 KHAT = 0.7
 """Pareto shapes above this make importance weights unreliable (Vehtari et al. 2024)."""
 NEGLIGIBLE = 0.01
-"""Posterior probability, and Bayes factor against the best law, below which weights need not be reliable."""
+"""Posterior probability and Bayes factor against the best target, below which weights may be unreliable."""
 LENGTHS = np.array([1.0, 0.5, 0.2, 0.0])
 """Lengths of a Newton step of which the best is chosen."""
 SHRINKAGE = 3.0
@@ -69,9 +61,9 @@ SHRINKAGE = 3.0
 class Target(Protocol):
     """An unnormalised density of θ, (d,), and a further state without parameters.
 
-    `start`, (d,): where the search of the mode begins; `heavy_tails`: coordinates of each block with a
-    multivariate t prior of 3 degrees of freedom, its location and its scale; `log_flawless`: log mass of the
-    further state, -∞ if there is none. Targets with the same `program` are alike.
+    The search of the mode begins at `start`, (d,). `heavy_tails` are the blocks with a t prior, and
+    `log_flawless` is the log mass of the further state, -∞ without one. Targets with the same `program` have
+    similar modes.
     """
 
     @property
@@ -88,7 +80,7 @@ class Target(Protocol):
 
 
 Block = tuple[IntArray, float, float]
-"""Coordinates with a multivariate t prior, its location and its scale."""
+"""Coordinates with a multivariate t prior of 3 degrees of freedom, its location and its scale."""
 
 
 class Stretched:
@@ -111,16 +103,16 @@ class Stretched:
 class LightTails(Stretched):
     """Coordinates u in which priors with heavy tails are nearly standard normal, as t proposals need.
 
-    A block with a multivariate t prior is v = (θ - location)/scale; u points the same way, with |u|² = κ
-    log(1 + |v|²/κ). Other coordinates stay.
+    A block with a t prior is v = (θ - location)/scale, and u has its direction, with |u|² = κ log(1 +
+    |v|²/κ). Other coordinates stay.
     """
 
     def near(self, theta: FloatArray) -> LightTails:
-        """Return coordinates that leave blocks as they are for which θ, (d,), is in the tail of the prior."""
+        """Return coordinates that do not transform blocks in which θ, (d,), lies in the tail of its prior."""
         blocks = [
             (at, location, scale)
             for at, location, scale in self.blocks
-            # data that hold a block in the tail of its prior make its posterior nearly normal in θ
+            # a posterior in the tail of its prior is nearly normal in θ
             if (((theta[at] - location) / scale) ** 2).sum() < BEND
         ]
         return LightTails(len(theta), blocks)
@@ -177,9 +169,9 @@ class Proposal:
 
 @dataclass(frozen=True, eq=False)
 class Approximation:
-    """Draws `thetas`, (chain, draw, d), of the posterior of one law, given that there are errors.
+    """Draws `thetas`, (chain, draw, d), of one target, without its further state.
 
-    `share` is its posterior probability, or its Bayes factor against the best law if that is larger.
+    `share` is its posterior probability, or its Bayes factor against the best target if that is larger.
     """
 
     adapted: Adapted
@@ -193,7 +185,6 @@ class Approximation:
 
     @property
     def log_evidence(self) -> float:
-        """Log marginal density of the data."""
         return self.adapted.log_marginal
 
     @cached_property
@@ -206,7 +197,6 @@ class Approximation:
 
     @property
     def centre(self) -> FloatArray:
-        """Posterior mean of θ, (d,)."""
         return self.moments[0]
 
     @cached_property
@@ -216,7 +206,7 @@ class Approximation:
 
 
 class Adapted:
-    """Adaptive multiple importance sampling of a target, from the mode of `other` if that is alike."""
+    """Adaptive multiple importance sampling of a target, from the mode of a similar one if there is one."""
 
     def __init__(
         self,
@@ -233,7 +223,7 @@ class Adapted:
         self.centre = mode
         self.proposals: list[tuple[Proposal, float]] = []
         self.points, self.thetas = np.empty((0, len(mode))), np.empty((0, len(mode)))
-        self.densities, self.mixture, self.own, self.counted = np.empty((4, 0))
+        self.densities, self.mixture, self.ratios, self.counted = np.empty((4, 0))
         self._smoothed: tuple[FloatArray, float] = (np.empty(0), np.inf)
         self.round(first)
 
@@ -244,7 +234,6 @@ class Adapted:
         return thetas, np.where(np.isfinite(log_density), log_density, -np.inf)
 
     def _negate_density(self, points: FloatArray) -> FloatArray:
-        """Return minus the log density of each point, (K,)."""
         # finite also where the density is 0, since differences of infinities are no number
         return -np.maximum(self._log_densities(points)[1], -1e10)
 
@@ -290,8 +279,8 @@ class Adapted:
         self.thetas = np.concatenate([self.thetas, thetas])
         self.densities = np.concatenate([self.densities, densities])
         # Later proposals have adapted to the points: the mean of weights by the mixture would be too small.
-        self.own = np.concatenate([self.own, densities - of_rounds[-1] + np.log(number)])
-        # later rounds are better and count more; fixed counts keep the mean unbiased (Owen and Zhou 2020)
+        self.ratios = np.concatenate([self.ratios, densities - of_rounds[-1] + np.log(number)])
+        # later rounds are better and count more; fixed counts make the mean unbiased (Owen and Zhou 2020)
         self.counted = np.concatenate([self.counted, np.full(number, np.log(len(self.proposals)))])
         self.log_marginal = float(np.logaddexp.reduce(self.by_chain) - np.log(self.chains))
         w = truncated(self.log_w)
@@ -301,8 +290,8 @@ class Adapted:
     @property
     def by_chain(self) -> FloatArray:
         """Log marginal density of the data by the points of each chain, (chain,)."""
-        weighed, counted = (v.reshape(-1, self.chains) for v in (self.own + self.counted, self.counted))
-        return np.asarray(np.logaddexp.reduce(weighed) - np.logaddexp.reduce(counted))
+        weighted, counted = (v.reshape(-1, self.chains) for v in (self.ratios + self.counted, self.counted))
+        return np.asarray(np.logaddexp.reduce(weighted) - np.logaddexp.reduce(counted))
 
     @property
     def log_w(self) -> FloatArray:
@@ -311,7 +300,7 @@ class Adapted:
 
     @property
     def log_evidence(self) -> float:
-        """Log marginal density of the data, with and without errors."""
+        """Log marginal density of the data, the further state included."""
         return float(np.logaddexp(self.log_marginal, self.log_flawless))
 
     def unfinished(self, draws: float, share: float) -> bool:
@@ -326,48 +315,49 @@ class Adapted:
         return self._smoothed
 
     def approximation(self, draws: int, share: float) -> Approximation:
-        """Return the posterior of a model with this share, with `draws` draws in each chain."""
+        """Return `draws` draws in each chain, of a target with this share."""
         w, at = self.smoothed[0], np.arange(len(self.points)).reshape(-1, self.chains).T
-        # points of one round are alike, and resampling keeps their order
+        # points of one round are next to each other, and resampling keeps their order
         shuffled = self.rng.permuted(at, axis=1)
         chosen = [of[resampled(w[of] / w[of].sum(), draws, self.rng)] for of in shuffled]
         return Approximation(self, self.thetas[np.stack(chosen)], share)
 
 
 def approximated(
-    laws: Sequence[Target],
+    targets: Sequence[Target],
     draws: int,
     rng: np.random.Generator,
     prior: Sequence[float] = (1.0,),
     chains: int = 1,
 ) -> list[Approximation]:
-    """Approximate the posterior of each law of one part, with `draws` draws in all `chains` together."""
+    """Approximate the posterior of each target, with `draws` draws in all `chains` together."""
     adapted: list[Adapted] = []
     first = max(draws // FIRST, SMALLEST)
-    for law in laws:
-        alike = (a for a in adapted if a.part.program is law.program)
-        adapted.append(Adapted(law, first, rng, chains, next(alike, None)))
+    for target in targets:
+        similar = (a for a in adapted if a.part.program is target.program)
+        adapted.append(Adapted(target, first, rng, chains, next(similar, None)))
     while True:
-        evidence = np.array([law.log_evidence for law in adapted])
+        evidence = np.array([one.log_evidence for one in adapted])
         log_joint = np.log(prior) + evidence
         probability = np.exp(log_joint - np.logaddexp.reduce(log_joint))
         share = np.maximum(probability, np.exp(evidence - evidence.max()))
         enough = EFFECTIVE * draws * np.maximum(np.sqrt(probability), UNLIKELY)
-        waiting = [
-            (one, wanted)
-            for one, wanted, s in zip(adapted, enough, share, strict=True)
-            if len(one.points) < MOST * draws and one.unfinished(wanted, s)
+        unfinished = [
+            (one, needed)
+            for one, needed, s in zip(adapted, enough, share, strict=True)
+            if len(one.points) < MOST * draws and one.unfinished(needed, s)
         ]
-        if not waiting:
+        if not unfinished:
             return [one.approximation(draws // chains, s) for one, s in zip(adapted, share, strict=True)]
-        for one, wanted in waiting:
+        for one, needed in unfinished:
+            # from a tenth to all of the points before, or a quarter if only weights are unreliable
             number = len(one.points)
-            missing = MISSING * (wanted / one.effective - 1) if one.effective < wanted else 0.25
+            missing = MISSING * (needed / one.effective - 1) if one.effective < needed else 0.25
             one.round(min(int(number * np.clip(missing, 0.1, 1.0)), MOST * draws - number))
 
 
 def moments(w: FloatArray, points: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return weighted mean and covariance, shrunk towards a covariance from before."""
+    """Return weighted mean and covariance, (d,) and (d, d), shrunk towards the covariance before."""
     centre = w @ points
     deviations, size, before = points - centre, 1 / (w @ w), SHRINKAGE * len(cov)
     return centre, (size * (deviations.T * w) @ deviations + before * cov) / (size + before)

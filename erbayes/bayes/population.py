@@ -1,4 +1,4 @@
-"""From draws of parts to populations: joined by the known links, and completed by unsampled entities."""
+"""From draws of parts to finite populations with about the known number of predicted links."""
 
 from __future__ import annotations
 
@@ -10,29 +10,24 @@ import numpy as np
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError
+from .compiled import PartDraws
 from .importance import resampled, truncated
-from .parts import PartDraws
 
 FLOOR = 0.01
 """Smallest relative standard deviation of the known number of predicted links. It keeps posteriors smooth."""
 CEILING = 0.5
-"""Largest one. It is a cap if tails are heavy, so that the known number always has an influence."""
+"""Largest one, so that the known number has an influence even if tails are heavy."""
 NEAR = 0.05
-"""Relative standard deviation by which the links of a completed population differ from the known number."""
+"""Relative standard deviation by which the links of a population may differ from the known number."""
 PARTNERS = 4
 """Number of partners of each draw of the first part, of which one is chosen."""
-CANDIDATES = 2000
-"""Number of combinations of draws, of which one is chosen for each number of common links."""
 TIED = ("entities", "kept", "kept_square", "foreign", "foreign_square")
 """Quantities by size on which the number of predicted links depends."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Links:
-    """Expected `true`, `common` and `false` links of a population, and variances of the realised ones.
-
-    They are arrays (...) or PyTensor's tensors, so that PyMC models and importance sampling share formulas.
-    """
+class ExpectedLinks:
+    """Expected links of a population and variances of the realised ones, as arrays, (...), or tensors."""
 
     true: Any
     common: Any
@@ -42,27 +37,18 @@ class Links:
     covariance: Any
 
     @classmethod
-    def of(cls, rest: Any, by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Links:
-        """Add links of sampled entities, and of clusters that stand for some, to those of the `rest`."""
+    def of(cls, rest: Any, by_size: Mapping[str, Any], data: Mapping[str, Any]) -> ExpectedLinks:
+        """Add the links of sampled entities to those of the `rest`."""
         s = data["size"]
         foreign, foreign_square = (by_size.get(name, 0.0) for name in ("foreign", "foreign_square"))
         c2 = s * (s - 1) / 2
         records, links = rest * s, rest * c2
         kept = links * by_size["kept"]
-        true = links.sum(-1) + data["sampled_true_links"]
-        common = kept.sum(-1) + data["sampled_common_links"]
-        common_variance = (links * c2 * by_size["kept_square"]).sum(-1)
-        if "stands" in by_size:
-            p, (true_left, common_left) = by_size["stands_left"], of_clusters(by_size, data)
-            true = true + (p * true_left).sum(-1)
-            common = common + (p * common_left).sum(-1)
-            spread = p * (1 - p) / data["left"].clip(1, np.inf)
-            common_variance = common_variance + (spread * common_left**2).sum(-1)
         return cls(
-            true,
-            common,
+            links.sum(-1) + data["sampled_true_links"],
+            kept.sum(-1) + data["sampled_common_links"],
             ((records * foreign).sum(-1) + data["sampled_foreign"]) / 2,
-            common_variance,
+            (links * c2 * by_size["kept_square"]).sum(-1),
             (records * s * foreign_square).sum(-1) / 4,
             (kept * s * foreign).sum(-1) / 2,
         )
@@ -84,40 +70,30 @@ class Links:
 
 
 def chance_undrawn(entities: Any, data: Mapping[str, Any]) -> Any:
-    """Return the chance that no draw is an entity, by size, for expected numbers of `entities`, (..., J)."""
+    """Return the probability that no draw selects an entity, by size, given `entities` per size, (..., J)."""
     q, repeats, fixed = data["selection"], data["repeats"], data["fixed_size"]
     total = (entities * q).sum(-1)[..., None]
     p, n = q / total, fixed * data["draws"] + (1 - fixed) * total
     return repeats * (1 - p.clip(0, 1)) ** n + (1 - repeats) * (1 - n * p).clip(0, 1)
 
 
-def of_clusters(by_size: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return true and common links of the entities in place of the clusters left, (..., 2 J)."""
-    true = data["left_true"] * by_size["stands_true"]
-    kept = (data["left_common"] / data["left_true"].clip(1, np.inf) * by_size["stands_kept"]).clip(0, 1)
-    return true, true * kept
-
-
-def unsampled(by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
-    """Return the expected number of entities outside the sample, M_s (1 - π_s), by size, (..., J)."""
+def expect_unsampled(by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
+    """Return the expected number of unsampled entities, M_s (1 - π_s), by size, (..., J)."""
     entities = by_size["entities"]
     rest, records = entities * chance_undrawn(entities, data), data["records"] - data["sampled_records"]
-    if "stands" in by_size:
-        rest = rest * (1 - data["second"] * by_size["stands"] / entities).clip(0, 1)
-        records = (records - (by_size["stands_left"] * data["left_records"]).sum(-1)).clip(0, np.inf)
     # scaled, so that the records of the sample and of the rest add to N
     return rest * (records / ((rest * data["size"]).sum(-1) + 1e-200))[..., None]
 
 
-def log_density_of_total(links: Links, log: Any, log_total: Any) -> Any:
+def log_density_of_total(links: ExpectedLinks, log_total: Any) -> Any:
     """Return the log density of log \\|P\\|, normal around the log of the expected number."""
     spread = links.relative_variance
-    return -0.5 * (log(links.predicted) - log_total) ** 2 / spread - 0.5 * log(spread)
+    return -0.5 * (np.log(links.predicted) - log_total) ** 2 / spread - 0.5 * np.log(spread)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Joined:
-    """Joint posterior draws of parts, (chain, draw, ...), of which `agreeing` combinations are effective."""
+class JoinedDraws:
+    """Joint posterior draws of parts, (chain, draw, ...), from `agreeing` effective combinations."""
 
     by_size: dict[str, FloatArray]
     parameters: dict[str, FloatArray]
@@ -130,10 +106,12 @@ class Joined:
     log_evidence: float = 0.0
 
 
-def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator) -> Joined:
-    """Join draws of independent parts, the first that of sizes, resampled by the known predicted links."""
+def join_parts(
+    parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator
+) -> JoinedDraws:
+    """Join draws of independent parts, the first that of sizes, by the known number of predicted links."""
     partners, links = _combine_parts(parts, data, rng)
-    log_w = log_density_of_total(links, np.log, np.log(data["predicted_links"]))
+    log_w = log_density_of_total(links, np.log(data["predicted_links"]))
     w = truncated(log_w.ravel())  # weights are bounded, since the density of the total is
     C, K = log_w.shape[:2]
     pairs = np.stack([resampled(of_chain / of_chain.sum(), K, rng) for of_chain in w.reshape(C, -1)])
@@ -141,66 +119,35 @@ def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.rand
     return _choose_combinations(parts, partners, pairs, w, log_evidence)
 
 
-def given(
-    parts: Mapping[str, PartDraws], total: FloatArray, data: Mapping[str, Any], rng: np.random.Generator
-) -> Joined:
-    """Join draws of independent parts, given a number of predicted links for each draw, (chain, draw).
-
-    These parts have no influence on the numbers: a cut (Plummer 2015, Statistics and Computing 25, 37-43).
-    """
-    partners, links = _combine_parts(parts, data, rng, shuffled=True)
-    C, every = len(total), links.predicted[0].size
-    # half a link stands for none, which has no logarithm
-    log_total = np.log(np.maximum(total, 0.5))
-
-    def log_density(candidates: IntArray, chain: int, log_total: FloatArray) -> FloatArray:
-        mean, spread = (
-            v[chain].ravel()[candidates] for v in (np.log(links.predicted), links.relative_variance)
-        )
-        return np.asarray(-0.5 * (log_total[:, None] - mean) ** 2 / spread - 0.5 * np.log(spread))
-
-    pairs = np.empty(total.shape, dtype=np.int64)
-    for chain in range(C):
-        candidates = rng.choice(every, min(CANDIDATES, every), replace=False)
-        log_w = log_density(candidates, chain, log_total[chain])
-        # The largest of log weights plus Gumbel noise is a draw with these weights.
-        pairs[chain] = candidates[np.argmax(log_w + rng.gumbel(size=log_w.shape), axis=1)]
-    median = np.median(log_total, keepdims=True).ravel()
-    log_w = np.concatenate([log_density(np.arange(every), chain, median)[0] for chain in range(C)])
-    log_evidence = float(np.logaddexp.reduce(log_w) - np.log(len(log_w)))
-    return _choose_combinations(parts, partners, pairs, truncated(log_w), log_evidence)
-
-
 def _combine_parts(
-    parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator, shuffled: bool = False
-) -> tuple[IntArray, Links]:
+    parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator
+) -> tuple[IntArray, ExpectedLinks]:
     """Return partners of the first part's draws, (partner, other part, chain, draw), and their links."""
     _refuse_common_names(parts)
     first, *others = parts.values()
     C, K = next(iter(first.by_size.values())).shape[:2]
     chain, draw = np.arange(C)[:, None], np.broadcast_to(np.arange(K), (C, K))
-    rest = unsampled(first.by_size, data)
+    rest = expect_unsampled(first.by_size, data)
     tied = {k: (i, v) for i, p in enumerate(others) for k, v in p.by_size.items() if k in TIED}
-    # Copies of a point stand side by side in each part. A part is shifted as a whole, the partners of a draw
-    # are neighbours, and the shifts of the second and third part run against each other. So copies stay side
-    # by side among the joint draws, where autocorrelation shows them: random partners hid them from ArviZ.
+    # Resampled draws of a part have copies next to each other. All draws of a part are shifted by one number,
+    # so that copies stay next to each other among the joint draws, where ArviZ's effective sample size allows
+    # for them, as it cannot for copies at random places. Partners of a draw are neighbours, and the shifts of
+    # the second and third part have opposite directions, so that combinations differ.
     first_partner = rng.integers(K, size=(len(others), C, 1))
     direction = (-1) ** np.arange(len(others)).reshape(-1, 1, 1)
     steps = np.arange(PARTNERS).reshape(-1, 1, 1, 1)
     partners = (draw + first_partner + direction * steps) % K
-    if shuffled:  # draws are then chosen in no order
-        partners = rng.permuted(partners, axis=-1)
     links = []
     for partner in partners:
         partners_by_size = {k: v[chain, partner[i]] for k, (i, v) in tied.items()}
-        links.append(Links.of(rest, first.by_size | partners_by_size, data))
-    stacked = (np.stack([getattr(of, f.name) for of in links], axis=-1) for f in fields(Links))
-    return partners, Links(*stacked)
+        links.append(ExpectedLinks.of(rest, first.by_size | partners_by_size, data))
+    stacked = (np.stack([getattr(of, f.name) for of in links], axis=-1) for f in fields(ExpectedLinks))
+    return partners, ExpectedLinks(*stacked)
 
 
 def _choose_combinations(
     parts: Mapping[str, PartDraws], partners: IntArray, pairs: IntArray, w: FloatArray, log_evidence: float
-) -> Joined:
+) -> JoinedDraws:
     """Return the combinations at positions `pairs`, (chain, draw). `w` are the weights of all."""
     of_first, choice = np.divmod(pairs, len(partners))
     chain, first = np.arange(len(pairs))[:, None], next(iter(parts.values()))
@@ -211,7 +158,7 @@ def _choose_combinations(
         return {k: v[chain, i] for (_, p), i in chosen for k, v in getattr(p, field).items()}
 
     problems = [f"{name}: {problem}" for name, p in parts.items() for problem in p.problems]
-    return Joined(
+    return JoinedDraws(
         joint("by_size"),
         joint("parameters"),
         {name: p.log_prior[chain, i] for (name, p), i in chosen},
@@ -236,64 +183,40 @@ def _refuse_common_names(parts: Mapping[str, PartDraws]) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Completed:
-    """Completed populations: numbers of unsampled entities by size, (..., J), and of links, (...).
-
-    `standing`, (..., 2 J), are clusters of the second clustering that stand for further entities.
-    """
+class Populations:
+    """Finite populations: numbers of unsampled entities by size, (..., J), and of all links, (...)."""
 
     number: FloatArray
-    standing: FloatArray
     true: FloatArray
     common: FloatArray
     false: FloatArray
 
 
-def completed(
+def draw_populations(
     by_size: Mapping[str, FloatArray], data: Mapping[str, Any], rng: np.random.Generator, tries: int = 3
-) -> Completed:
-    """Draw a finite population for each posterior draw, (..., J), near the known number of predicted links.
+) -> Populations:
+    """Draw a finite population for each posterior draw, (..., J), and choose one of `tries` by its links.
 
-    Numbers of entities are Poisson, shares of links kept are beta and foreign links gamma distributed,
-    with the moments of the model. One of `tries` populations is chosen by its predicted links.
+    Numbers of entities are Poisson, shares of links kept beta and foreign links gamma distributed, with the
+    moments of the model.
     """
-    s, expected = data["size"], unsampled(by_size, data)
+    s, expected = data["size"], expect_unsampled(by_size, data)
     c2, steady = s * (s - 1) / 2, _mark_steady_sizes(expected, by_size, data)
-    expected = expected[None]
-    standing = np.zeros((tries, *expected.shape[1:-1], 2 * len(s)))
-    known_true, known_common = np.zeros((2, 1))
-    if "stands" in by_size:
-        left, chance = data["left"].astype(np.int64), by_size["stands_left"]
-        standing = rng.binomial(left, chance, standing.shape).astype(float)
-        # Records of clusters that stand for no entity, beyond those expected, belong to other entities.
-        records = (left * chance - standing) @ (data["left_records"] / np.maximum(left, 1))
-        others = np.maximum(expected @ s, 1e-200)
-        expected = expected * (np.maximum(others + records, 0) / others)[..., None]
-        known_true, known_common = (
-            np.einsum("...j,...j", standing, links / np.maximum(left, 1))
-            for links in of_clusters(by_size, data)
-        )
-    number = np.empty(expected.shape[1:])
-    number[..., steady], *once = (v[0] for v in _draw_entities(expected[:1], by_size, s, steady, 1, rng))
+    number = np.empty(expected.shape)
+    number[..., steady], *once = (v[0] for v in _draw_entities(expected, by_size, s, steady, 1, rng))
     numbers, common, foreign = _draw_entities(expected, by_size, s, ~steady, tries, rng)
-    common = common + once[0] + data["sampled_common_links"] + known_common
+    common = common + once[0] + data["sampled_common_links"]
     false = (foreign + once[1] + data["sampled_foreign"]) / 2
     distance = (np.log(np.maximum(common + false, 0.5)) - np.log(data["predicted_links"])) / NEAR
     # The largest of log weights plus Gumbel noise is a draw with these weights.
     chosen = np.argmax(-0.5 * distance**2 + rng.gumbel(size=distance.shape), axis=0)[None]
-    number[..., ~steady], standing = (
-        np.take_along_axis(v, chosen[..., None], 0)[0] for v in (numbers, standing)
-    )
-    known_true, common, false = (
-        np.take_along_axis(np.broadcast_to(v, distance.shape), chosen, 0)[0]
-        for v in (known_true, common, false)
-    )
-    true = number @ c2 + data["sampled_true_links"] + known_true
-    return Completed(number, standing, true, common, false)
+    number[..., ~steady] = np.take_along_axis(numbers, chosen[..., None], 0)[0]
+    common, false = (np.take_along_axis(v, chosen, 0)[0] for v in (common, false))
+    return Populations(number, number @ c2 + data["sampled_true_links"], common, false)
 
 
 STEADY = 0.03
-"""Relative standard deviation of predicted links that sizes may cause together which no try draws anew."""
+"""Relative standard deviation of predicted links, caused by all sizes that are drawn once for all tries."""
 
 
 def _mark_steady_sizes(
@@ -301,8 +224,6 @@ def _mark_steady_sizes(
 ) -> BoolArray:
     """Return True for sizes whose entities hardly change the number of predicted links by chance, (J,)."""
     s = data["size"]
-    if "stands" in by_size:
-        return np.zeros(len(s), dtype=bool)
     # The square of a sum of two terms is at most twice the sum of their squares.
     foreign = by_size.get("foreign_square", 0.0)  # a model without leakage has none
     of_one = 2 * ((s * (s - 1) / 2) ** 2 * by_size["kept_square"] + s**2 * foreign / 4)
@@ -326,13 +247,13 @@ def _draw_entities(
     intact, kept, kept_square = (by_size[name][..., chosen] for name in ("intact", "kept", "kept_square"))
     none = np.zeros(chosen.shape)
     foreign, square = (by_size.get(name, none)[..., chosen] for name in ("foreign", "foreign_square"))
-    drawn = (tries, *expected.shape[1:])
-    whole = rng.poisson(expected * intact, drawn)
+    drawn = (tries, *expected.shape)
+    complete = rng.poisson(expected * intact, drawn)
     broken = rng.poisson(expected * (1 - intact), drawn)
-    number = (whole + broken).astype(float)
+    number = (complete + broken).astype(float)
     mean = np.clip((kept - intact) / (1 - intact + 1e-300), 0, 1)
     variance = np.maximum((kept_square - intact) / (1 - intact + 1e-300) - mean**2, 0)
-    common = (whole + broken * _draw_mean_share(broken, mean, variance, rng)) @ (s * (s - 1) / 2)
+    common = (complete + broken * _draw_mean_share(broken, mean, variance, rng)) @ (s * (s - 1) / 2)
     shape = foreign**2 / np.maximum(square - foreign**2, 1e-12 * foreign**2 + 1e-300)
     scale = s * foreign / np.where(shape > 0, shape, 1)
     return number, common, np.einsum("...j,...j", scale, rng.standard_gamma(number * shape))
@@ -345,7 +266,7 @@ MANY = 30
 def _draw_mean_share(
     broken: IntArray, mean: FloatArray, variance: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
-    """Draw the mean share of links that a number of `broken` entities keep, (tries, ..., J)."""
+    """Draw the mean share of links that `broken` entities keep, (tries, ..., J)."""
     share = np.empty(broken.shape)
     share[...] = mean
     some = np.flatnonzero((broken > 0) & (variance > 1e-12))
@@ -354,7 +275,7 @@ def _draw_mean_share(
         at = some[(n <= MANY) == few]
         m, v = (x.ravel()[at % mean.size] for x in (mean, variance))
         v = v / broken.ravel()[at]
-        # a beta mean, so that a single broken giant may keep any share from 0 to 1
+        # beta, so that a single very large entity may keep any share from 0 to 1
         if few:
             precision = np.maximum(m * (1 - m) / v - 1, 1e-6)
             drawn = rng.beta(np.maximum(m * precision, 1e-9), np.maximum((1 - m) * precision, 1e-9))
@@ -364,16 +285,9 @@ def _draw_mean_share(
     return np.clip(share, 0, 1)
 
 
-def populations(
-    parts: Mapping[str, PartDraws],
-    data: Mapping[str, Any],
-    rng: np.random.Generator,
-    common: FloatArray | None,
-) -> tuple[Joined, Completed]:
-    """Join draws of parts, and complete a population for each joint draw."""
-    if common is None:
-        draws = joined(parts, data, rng)
-    else:
-        draws = given(parts, common, data, rng)
-        data = {**data, "predicted_links": np.maximum(common, 0.5)}
-    return draws, completed(draws.by_size, data, rng)
+def join_and_complete(
+    parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator
+) -> tuple[JoinedDraws, Populations]:
+    """Join draws of parts, and draw a finite population for each joint draw."""
+    draws = join_parts(parts, data, rng)
+    return draws, draw_populations(draws.by_size, data, rng)

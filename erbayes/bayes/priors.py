@@ -1,4 +1,4 @@
-"""Priors and random variables that the parts of size models share, and priors that other fits tell."""
+"""Priors and random variables of the parts of size models, and priors from other fits."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from .importance import Block, Stretched
 TAIL = 3.0
 """Degrees of freedom of priors whose scale is itself uncertain.
 
-Such a variable has a tag `heavy_tails`, the names of its location (None for 0) and of its scale. Importance
-sampling gives its proposals tails as heavy.
+Such a variable has a tag `heavy_tails`, the names of its location (None for 0) and of its scale, from which
+importance sampling makes coordinates with light tails.
 """
 
 Prior = Callable[[str], Any]
-"""A prior of one number, a distribution of PyMC or a callable that creates a variable.
+"""A prior of one number, which is a distribution of PyMC or a callable that creates a variable.
 
 Distributions have no name yet, as ``pm.Normal.dist(0, 1)``. A callable takes a name and creates a variable of
-that name in the current PyMC model. Examples are `Level`, `Slope` and ``lambda name: pm.Normal(name, 0, 1)``.
+that name in the current PyMC model, as `NormalPrior` or ``lambda name: pm.Normal(name, 0, 1)``.
 """
 
 
@@ -50,7 +50,7 @@ def variable(prior: Any, name: str) -> Any:
     if not callable(prior) and not is_distribution:
         raise DataError(
             f"the prior of '{name}' is a {type(prior).__name__}: it must be a distribution as "
-            "pm.Normal.dist(0, 1), or be called with a name and create a variable of it, as Level(0, 1)"
+            "pm.Normal.dist(0, 1), or be called with a name and create a variable of it, as NormalPrior(0, 1)"
         )
     number = prior(name) if callable(prior) else registered(prior, name)
     if name not in pm.modelcontext(None).named_vars:
@@ -63,8 +63,8 @@ def variable(prior: Any, name: str) -> Any:
 def registered(distribution: Any, name: str) -> Any:
     """Add a copy of a distribution to the current PyMC model, with a stream of random numbers of its own."""
     streams = [v for v in graph_inputs([distribution]) if isinstance(v.type, RandomType)]
-    own: dict[Any, Any] = {v: shared(np.random.default_rng()) for v in streams}
-    return pm.modelcontext(None).register_rv(clone_replace(distribution, own), name)
+    new: dict[Any, Any] = {v: shared(np.random.default_rng()) for v in streams}
+    return pm.modelcontext(None).register_rv(clone_replace(distribution, new), name)
 
 
 def need_positive(what: str, value: float) -> None:
@@ -74,17 +74,17 @@ def need_positive(what: str, value: float) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Slope:
-    """Prior with heavy tails, for a change per doubling of size: t with 3 degrees of freedom.
+class StudentTPrior:
+    """Prior with heavy tails: Student's t with 3 degrees of freedom, which suits slopes per doubling of size.
 
-    It is a normal prior whose scale is itself uncertain. A `scale` that is not above 0 raises ValueError.
+    A `scale` that is not above 0 raises ValueError.
 
     Examples
     --------
     >>> import pymc as pm
-    >>> from erbayes.bayes import Slope
+    >>> from erbayes.bayes import StudentTPrior
     >>> with pm.Model() as model:
-    ...     slope = Slope(mean=0.0, scale=0.25)("slope")
+    ...     slope = StudentTPrior(mean=0.0, scale=0.25)("slope")
     >>> model.free_RVs
     [slope]
     """
@@ -96,7 +96,6 @@ class Slope:
         need_positive("scale", self.scale)
 
     def __call__(self, name: str) -> Any:
-        """Create the variable in the current PyMC model."""
         mean, scale = hyper(f"{name}_mean", self.mean), hyper(f"{name}_scale", self.scale)
         slope = pm.StudentT(name, TAIL, mu=mean, sigma=scale)
         slope.tag.heavy_tails = f"{name}_mean", f"{name}_scale"
@@ -104,15 +103,15 @@ class Slope:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class NormalPrior:
     """Normal prior. An `sd` that is not above 0 raises ValueError.
 
     Examples
     --------
     >>> import pymc as pm
-    >>> from erbayes.bayes import Level
+    >>> from erbayes.bayes import NormalPrior
     >>> with pm.Model() as model:
-    ...     level = Level(mean=-0.5, sd=1.5)("level")
+    ...     level = NormalPrior(mean=-0.5, sd=1.5)("level")
     >>> model.free_RVs
     [level]
     """
@@ -124,23 +123,21 @@ class Level:
         need_positive("standard deviation", self.sd)
 
     def __call__(self, name: str) -> Any:
-        """Create the variable in the current PyMC model."""
         return pm.Normal(name, hyper(f"{name}_mean", self.mean), hyper(f"{name}_sd", self.sd))
 
 
 def smooth(name: str, rank: int, scale: float) -> Callable[[Any], Any]:
     """Create a smooth function in the current PyMC model: a Gaussian process whose amplitude is uncertain.
 
-    The function is a weighted sum of the columns of a basis (see `grid.basis`). Its weights have a
-    multivariate t distribution with 3 degrees of freedom. This is a normal distribution whose common scale is
-    integrated out.
+    It is a weighted sum of the columns of a basis (see `grid.basis`). The weights have a multivariate t
+    distribution with 3 degrees of freedom, a normal one with its common scale integrated out.
 
     Parameters
     ----------
     name : str
-        Name of the function. Its weights are the variable "<name>_weights".
+        The weights are the variable "<name>_weights".
     rank : int
-        Number of columns of the basis: `erbayes.bayes.grid.RANK` for the bases in the data of a part.
+        Columns of the basis: `erbayes.bayes.grid.RANK` for the bases in the data of a part.
     scale : float
         Standard deviation of the function if the amplitude is 1. If it is not above 0, ValueError.
 
@@ -180,15 +177,14 @@ NEVER = -40.0
 
 
 def flawless(name: str, chance: float, observed: Any) -> tuple[Any, Any]:
-    """Create a Bernoulli variable: 1 if no entity of the population errs.
+    """Create a Bernoulli variable: 1 if the prediction is right about all entities of the population.
 
     Parameters
     ----------
-    name : str
     chance : float
-        Prior probability that no entity errs. Outside [0, 1] it raises ValueError.
+        Prior probability of 1. Outside [0, 1] it raises ValueError.
     observed : tensor
-        Numbers of sampled entities that err. If one does, the variable is 0.
+        Numbers of sampled entities with an error. If one has, the variable is 0.
 
     Returns
     -------
@@ -235,10 +231,7 @@ def shares(weights: Any) -> Any:
 
 
 def events(name: str, n: Any, log_hazard: Any, observed: Any) -> Any:
-    """Add binomial counts of an event, in sampled bins, to the likelihood, without terms of the counts alone.
-
-    The event has probability 1 - exp(-e^h), with h the log hazard.
-    """
+    """Add binomial counts of an event of probability 1 - exp(-e^h) in sampled bins to the likelihood."""
 
     def logp(value: Any, n: Any, log_hazard: Any) -> Any:
         hazard = pt.exp(pt.clip(log_hazard, NEVER, 20.0))
@@ -268,11 +261,11 @@ def hyper(name: str, value: float) -> Any:
 NEAREST = 1e-24
 """Least |v|² of a block that is stretched, since at 0 the stretch is 0/0."""
 RAREST = 1e-250
-"""Least probability of a tail, far beyond any draw, so that no stretch is infinite."""
+"""Least probability of a tail, far below that of any draw, so that no stretch is infinite."""
 
 
 class Scores(Stretched):
-    """Coordinates z in which the prior of the parameters θ of a law, (d,), is standard normal.
+    """Coordinates z in which the prior of the parameters θ of a model, (d,), is standard normal.
 
     A block with a t prior is stretched to the |z|² of the same probability. Others are standardised.
     """
@@ -284,8 +277,8 @@ class Scores(Stretched):
         for i in np.flatnonzero(scores.member.sum(axis=1) == 0).tolist():
             if f"{names[i]}_mean" not in data or f"{names[i]}_sd" not in data:
                 raise DataError(
-                    f"fits cannot share '{names[i]}', whose prior is not known as a Level, a Slope or a "
-                    "smooth function: give it one of these"
+                    f"fits cannot share '{names[i]}', whose prior is not known as a NormalPrior, a "
+                    "StudentTPrior or a smooth function: give it one of these"
                 )
             scores.location[i], scores.scale[i] = data[f"{names[i]}_mean"], data[f"{names[i]}_sd"]
         return scores
@@ -301,13 +294,13 @@ class Scores(Stretched):
         """Return θ at each z, (..., d)."""
         k = self.member.sum(axis=0)
         square = np.maximum(z**2 @ self.member, NEAREST)
-        # 1/F of a number F with k and 3 degrees of freedom has 3 and k, so that no tail is rounded off
+        # 1/F of an F variable with k and 3 degrees of freedom has 3 and k, so that no tail is rounded off
         of_t = k / fdtri(TAIL, k, np.maximum(gammaincc(k / 2, square / 2), RAREST))
         return np.asarray(self.location + self.scale * self.stretch(z, np.sqrt(of_t / square)))
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class InformedPrior:
     """A prior from other fits: K normals in z, with `weights` (K,), `means` (K, d) and `covs` (K, d, d)."""
 
     scores: Scores

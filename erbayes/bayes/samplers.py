@@ -1,4 +1,4 @@
-"""Samplers of parts: importance sampling, and NUTS in coordinates with a nearly standard normal posterior."""
+"""Samplers of parts: importance sampling, and NUTS in whitened coordinates."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pytensor.graph.replace import graph_replace
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, whole
+from .compiled import COMPILER, CompiledPart, ParameterDraws, Program
 from .importance import KHAT, NEGLIGIBLE, Approximation, approximated
-from .laws import OneOf
-from .parts import COMPILER, CompiledPart, Drawn, Program
+from .model_average import ModelAverage
 
 RHAT = 1.01
-"""Largest R-hat of chains that can be relied on."""
+"""Largest R-hat of reliable chains."""
 ESS_PER_CHAIN = 100
-"""Smallest number of effective draws per chain that can be relied on."""
+"""Fewest effective draws per chain of reliable chains."""
 DIVERGENT = 0.001
-"""Largest share of divergent transitions, among the draws of a fit, that can be relied on."""
+"""Largest share of divergent transitions of a reliable fit."""
 FEWEST_DRAWS = 50
-"""Smallest number of draws from which the Pareto shape of their weights can be estimated."""
+"""Fewest draws from which the Pareto shape of their weights can be estimated."""
 PILOT_DRAWS = 1000
 """Draws of the approximation that gives NUTS its coordinates."""
 
@@ -39,13 +39,13 @@ def need_draws(draws: Any) -> int:
 
 
 class NotConverged(UserWarning):
-    """Warning that a fit cannot be relied on, with the reasons."""
+    """Warning that a fit is unreliable, with the reasons."""
 
 
 def problems_of_chains(chains: FloatArray, names: list[str], probability: float = 1.0) -> list[str]:
     """Return the problems of chains, (chain, draw, k), with remedies: high R-hat or few effective draws.
 
-    Chains that give a share p of an answer need p times the effective draws, and 1/p times the R² - 1.
+    A model of probability p needs p times the effective draws, and may have 1/p times the R² - 1.
     """
     (r_hat, worst), (effective, slowest) = mixing(chains, names)
     largest, fewest = np.sqrt(1 + (RHAT**2 - 1) / probability), ESS_PER_CHAIN * len(chains) * probability
@@ -75,7 +75,7 @@ class Chains:
     statistics: dict[str, Any]
 
     def problems(self, part: CompiledPart, probability: float) -> list[str]:
-        """Return the problems of the chains of a law with this posterior probability, with remedies."""
+        """Return the problems of the chains of a model with this posterior probability, with remedies."""
         problems, diverging = [], int(np.sum(self.statistics.get("diverging", 0)))
         if diverging * probability > DIVERGENT * self.thetas[..., 0].size:
             problems = [f"{diverging} divergent transitions: raise target_accept, look at the priors"]
@@ -91,7 +91,7 @@ STATISTICS = dict(zip(SAME, SAME, strict=True)) | {
     "mean_tree_accept": "acceptance_rate",
     "logp": "lp",
 }
-"""Names in ArviZ of the statistics of NUTS that are kept, by their names in nutpie."""
+"""Names of statistics of NUTS in ArviZ, by their names in nutpie."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +110,6 @@ class Whitened:
 
     @property
     def values(self) -> list[Any]:
-        """Return the centre, the root and the data of the part."""
         return [self.centre, self.root, *self.part.data.values()]
 
     def packed_density(self, z: Any) -> tuple[Any, Packing]:
@@ -127,7 +126,7 @@ class Whitened:
         program = self.part.program
         if program not in self.compiled:
             with pm.Model(check_bounds=False) as model:
-                # a graph of packed data is compiled once for all samples, which exchange their vector
+                # a graph of packed data is compiled once for all samples
                 density, packing = self.packed_density(pm.Flat("z", shape=len(self.centre)))
                 packed = pm.Data("packed", packing.vector(self.values))
                 pm.Potential("density", packing.unpacked(density, packed))
@@ -138,7 +137,7 @@ class Whitened:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packing:
-    """All data of a graph in one vector, because nutpie needs seconds to compile each datum that it reads."""
+    """All data of a graph in one vector, because nutpie needs seconds to compile each datum."""
 
     symbols: list[Any]
 
@@ -179,22 +178,19 @@ class NUTS:
         if self.chains < 1:
             raise DataError(f"{self.chains} chains: chains must be 1 or more")
 
-    def __call__(self, parts: Sequence[OneOf], rng: np.random.Generator) -> list[dict[str, Drawn]]:
-        """Return draws of each `CompiledPart` of each part."""
-        return [self._draw_laws(part, rng) for part in parts]
+    def __call__(
+        self, parts: Sequence[ModelAverage], rng: np.random.Generator
+    ) -> list[dict[str, ParameterDraws]]:
+        return [self._draw_models(part, rng) for part in parts]
 
-    def _draw_laws(self, part: OneOf, rng: np.random.Generator) -> dict[str, Drawn]:
-        """Draw each law of a part. Chains of a law have problems in proportion to its probability."""
-        draws, laws = {}, [*part.laws.values()]
-        pilots = [approximated([law], PILOT_DRAWS, rng)[0] for law in laws]
-        evidence = [
-            np.logaddexp(p.log_evidence, law.log_flawless) for law, p in zip(laws, pilots, strict=True)
-        ]
-        probability = part.posterior(evidence)
-        for name, law, pilot, p in zip(part.laws, laws, pilots, probability, strict=True):
-            chains = self.sampled(law, pilot, rng)
-            about = {"problems": chains.problems(law, p), "statistics": chains.statistics}
-            draws[name] = law.drawn(chains.thetas, pilot.log_evidence, rng, khat=pilot.khat, **about)
+    def _draw_models(self, part: ModelAverage, rng: np.random.Generator) -> dict[str, ParameterDraws]:
+        """Draw each candidate model of a part."""
+        pilots = [approximated([model], PILOT_DRAWS, rng)[0] for model in part.models.values()]
+        probability, draws = part.posterior([pilot.adapted.log_evidence for pilot in pilots]), {}
+        for (name, model), pilot, p in zip(part.models.items(), pilots, probability, strict=True):
+            chains = self.sampled(model, pilot, rng)
+            about = {"problems": chains.problems(model, p), "statistics": chains.statistics}
+            draws[name] = model.drawn(chains.thetas, pilot.log_evidence, rng, khat=pilot.khat, **about)
         return draws
 
     def sampled(self, part: CompiledPart, posterior: Approximation, rng: np.random.Generator) -> Chains:
@@ -207,8 +203,8 @@ class NUTS:
         names = ("draws", "tune", "chains", "cores", "target_accept")
         settings = {name: getattr(self, name) for name in names}
         tree = nutpie.sample(model, seed=seed, progress_bar=self.progressbar, **settings)
-        told = tree["sample_stats"].data_vars
-        statistics = {STATISTICS[k]: v.to_numpy() for k, v in told.items() if k in STATISTICS}
+        stats = tree["sample_stats"].data_vars
+        statistics = {STATISTICS[k]: v.to_numpy() for k, v in stats.items() if k in STATISTICS}
         return Chains(whitened.thetas(tree["posterior"]["z"].to_numpy()), statistics)
 
 
@@ -219,32 +215,36 @@ class Importance:
     draws: int
     chains: int = 1
 
-    def __call__(self, parts: Sequence[OneOf], rng: np.random.Generator) -> list[dict[str, Drawn]]:
+    def __call__(
+        self, parts: Sequence[ModelAverage], rng: np.random.Generator
+    ) -> list[dict[str, ParameterDraws]]:
         """Return draws of each `CompiledPart` of each part."""
         draws = self.draws * self.chains
         posteriors = [
-            approximated([*part.laws.values()], draws, rng, [*part.probability.values()], self.chains)
+            approximated([*part.models.values()], draws, rng, [*part.probability.values()], self.chains)
             for part in parts
         ]
         return [
             {
-                name: self._draw(law, posterior, rng)
-                for (name, law), posterior in zip(part.laws.items(), of_part, strict=True)
+                name: self._draw(model, posterior, rng)
+                for (name, model), posterior in zip(part.models.items(), of_part, strict=True)
             }
             for part, of_part in zip(parts, posteriors, strict=True)
         ]
 
-    def _draw(self, law: CompiledPart, posterior: Approximation, rng: np.random.Generator) -> Drawn:
-        """Draw a law from its weighted points, or by NUTS if the weights are unreliable."""
+    def _draw(
+        self, model: CompiledPart, posterior: Approximation, rng: np.random.Generator
+    ) -> ParameterDraws:
+        """Draw a model from its weighted points, or by NUTS if the weights are unreliable."""
         khat, thetas, problems = posterior.khat, posterior.thetas, list[str]()
         unreliable = khat > KHAT and posterior.share >= NEGLIGIBLE
-        refitted = unreliable and law.told is None  # NUTS knows no prior that other fits have told
+        refitted = unreliable and model.informed is None  # NUTS cannot draw an informed prior
         if refitted:
             # whitened by the points, chains need little tuning
             nuts = NUTS(draws=self.draws, tune=250, chains=self.chains, progressbar=False)
-            thetas = nuts.sampled(law, posterior, rng).thetas
+            thetas = nuts.sampled(model, posterior, rng).thetas
         elif unreliable:
             problems = [f"importance weights are unreliable (Pareto k {khat:.2f}, above {KHAT}): raise draws"]
-        by_chain = np.logaddexp(posterior.adapted.by_chain, law.log_flawless)
+        by_chain = np.logaddexp(posterior.adapted.by_chain, model.log_flawless)
         about = {"khat": khat, "refitted": refitted, "problems": problems, "by_chain": by_chain}
-        return law.drawn(thetas, posterior.log_evidence, rng, **about)
+        return model.drawn(thetas, posterior.log_evidence, rng, **about)

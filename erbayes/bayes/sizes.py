@@ -1,11 +1,4 @@
-"""Size families: priors on how many true entities have each size.
-
-A family returns the log weights of the bins of a `SizeGrid`, up to a constant. The model scales the weights
-so that the records add to N. Sizes of sampled entities then follow the weights times the chance that the
-design selects an entity of the size. Fields of a family are the scales of its priors.
-
-In the formulas, s is the size of an entity and P(s) the share of entities of that size.
-"""
+"""Size families: priors on the share P(s) of entities of size s. Parameters are scales of their priors."""
 
 from __future__ import annotations
 
@@ -17,7 +10,7 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from .grid import RANK
-from .priors import Level, Prior, Slope, shares, smooth, variable
+from .priors import NormalPrior, Prior, StudentTPrior, shares, smooth, variable
 
 Tensors = Mapping[str, Any]
 FLOOR = 1e-300
@@ -27,7 +20,7 @@ FLOOR = 1e-300
 class SizeFamily(Protocol):
     """A prior on how many entities have each size, such as one of your own (docs/guide/own-parts.md).
 
-    A frozen dataclass of plain values is best, because it is compiled only once.
+    A frozen dataclass of plain values is compiled only once.
     """
 
     def log_weights(self, data: Tensors) -> Any:
@@ -42,17 +35,16 @@ class PredictionInformed:
         log M_s = log H(s) + b log2 s + g(log2 s) + c 1(s = 1)
 
     M_s is the number of entities of size s, and H the histogram of predicted sizes, smoothed over .4
-    doublings and extended past its largest size. b is a slope per doubling, g a smooth function, and c the
-    step at single records. A matcher that misses links leaves records alone, whatever the size of their
-    entity: then c is below 0. One that joins strangers takes single records away.
+    doublings and extended past its largest size. g is a smooth function. The step c is below 0 if missed
+    links leave records alone, whatever the size of their entity, and above 0 if strangers are joined.
 
-    A share of the records belongs to further entities, larger than predicted clusters, with log-normal
-    sizes of records. Their median is a factor times the mean size of a random record's predicted cluster.
+    A share of the records belongs to further entities, larger than predicted clusters, with log-normal sizes
+    of records. Their median is a factor times the mean size of a random record's predicted cluster.
 
     Parameters
     ----------
     slope : float
-        Prior scale of b, which is t distributed with 3 degrees of freedom. Above 0.
+        Prior scale of b per doubling, which is t distributed with 3 degrees of freedom. Above 0.
     amplitude : float
         Prior scale of g, a Gaussian process with a length scale of 2.5 doublings. Above 0.
     larger_share : Prior
@@ -66,20 +58,20 @@ class PredictionInformed:
 
     Examples
     --------
-    >>> from erbayes.bayes import PredictionInformed, SizeModel
-    >>> SizeModel(PredictionInformed(slope=0.5)).sizes.larger_share
-    Level(mean=-3.5, sd=1.5)
+    >>> from erbayes.bayes import PredictionInformed
+    >>> PredictionInformed(slope=0.5).larger_share
+    NormalPrior(mean=-3.5, sd=1.5)
     """
 
     slope: float = 0.35
     amplitude: float = 0.55
-    larger_share: Prior = Level(-3.5, 1.5)
-    larger_factor: Prior = Level(1.5, 1.0)
-    larger_spread: Prior = Level(0.0, 0.4)
-    single: Prior = Slope(0.0, 0.7)
+    larger_share: Prior = NormalPrior(-3.5, 1.5)
+    larger_factor: Prior = NormalPrior(1.5, 1.0)
+    larger_spread: Prior = NormalPrior(0.0, 0.4)
+    single: Prior = StudentTPrior(0.0, 0.7)
 
     def log_weights(self, data: Tensors) -> Any:
-        tilt = Slope(0.0, self.slope)("size_slope") * (data["x"] - data["centre"])
+        tilt = StudentTPrior(0.0, self.slope)("size_slope") * (data["x"] - data["centre"])
         single = variable(self.single, "size_single") * pt.lt(data["size"], 1.5)
         smoothed = smooth("size_tilt", RANK, self.amplitude)(data["basis"])
         tilted = data["log_predicted"] + tilt + smoothed + single
@@ -93,7 +85,7 @@ class PredictionInformed:
 
 
 @dataclass(frozen=True, slots=True)
-class LogNormal:
+class LogNormalSizes:
     """Size family: log-normal on whole sizes, P(s) ∝ φ((log s - μ)/σ)/s with the normal density φ.
 
     Parameters
@@ -106,23 +98,23 @@ class LogNormal:
 
     Examples
     --------
-    >>> from erbayes.bayes import LogNormal, SizeModel
-    >>> SizeModel(LogNormal()).sizes
-    LogNormal(location_sd=1.5, log_scale_sd=0.5)
+    >>> from erbayes.bayes import LogNormalSizes
+    >>> LogNormalSizes()
+    LogNormalSizes(location_sd=1.5, log_scale_sd=0.5)
     """
 
     location_sd: float = 1.5
     log_scale_sd: float = 0.5
 
     def log_weights(self, data: Tensors) -> Any:
-        sigma = pt.exp(Level(0.0, self.log_scale_sd)("size_log_sigma"))
-        mu = data["log_biased_mean"] + Level(0.0, self.location_sd)("size_location") - sigma**2
+        sigma = pt.exp(NormalPrior(0.0, self.log_scale_sd)("size_log_sigma"))
+        mu = data["log_biased_mean"] + NormalPrior(0.0, self.location_sd)("size_location") - sigma**2
         ln = pt.log(data["size"])
         return -0.5 * ((ln - mu) / sigma) ** 2 - ln + pt.log(data["width"])
 
 
 @dataclass(frozen=True, slots=True)
-class Zeta:
+class ZetaSizes:
     """Size family: power law, P(s) ∝ s^(-a), up to the end of the grid.
 
     Parameters
@@ -132,13 +124,13 @@ class Zeta:
 
     Examples
     --------
-    >>> from erbayes.bayes import SizeModel, Zeta
-    >>> SizeModel(Zeta()).sizes
-    Zeta(excess_sd=0.6)
+    >>> from erbayes.bayes import ZetaSizes
+    >>> ZetaSizes()
+    ZetaSizes(excess_sd=0.6)
     """
 
     excess_sd: float = 0.6
 
     def log_weights(self, data: Tensors) -> Any:
-        a = 1 + 1.2 * pt.exp(Level(0.0, self.excess_sd)("size_log_excess"))
+        a = 1 + 1.2 * pt.exp(NormalPrior(0.0, self.excess_sd)("size_log_excess"))
         return -a * pt.log(data["size"]) + pt.log(data["width"])

@@ -1,4 +1,4 @@
-"""Totals of a fitted size model: posterior draws of each column, from its draws and completed populations."""
+"""Totals of a fitted size model: posterior draws of each column's population total."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
-from typing import Any, Self, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -30,13 +30,12 @@ from ..metrics.columns import (
 )
 from ..metrics.definitions import ALL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
 from ..metrics.uncertain import Draws, Tabled
-from .evidence import Evidence
-from .laws import compiled
-from .matched import Matched
+from .compiled import ParameterDraws
+from .data import Evidence
+from .error_models import BOUNDED_COLUMNS, UNTIED
 from .model import SizeModel
-from .outcomes import BETWEEN, UNTIED
-from .parts import Drawn
-from .population import Completed, Joined, of_clusters
+from .model_average import compile_part
+from .population import JoinedDraws, Populations
 from .samplers import Importance, NotConverged, problems_of_chains
 
 FEWEST_AGREEING = 100.0
@@ -48,25 +47,18 @@ def depends_on_size(column: Column | Known) -> TypeGuard[PieceSum]:
     if not isinstance(column, PieceSum):
         return False
     N = np.array([1.0, 2.0, 5.0, 40.0])
-    whole, part = column.term(N, N, N), column.term(N / 2, N, 3 * N)
-    return bool(np.allclose(part, whole / 2, rtol=1e-12))
+    of_entity, of_half = column.term(N, N, N), column.term(N / 2, N, 3 * N)
+    return bool(np.allclose(of_half, of_entity / 2, rtol=1e-12))
 
 
-def count_completed_links(
-    column: Column, population: Completed, predicted: float, truth: Completed | None
-) -> FloatArray:
-    """Return common or true links, (chain, draw), of populations that are scaled to the predicted links.
-
-    Populations of `truth` say how many true links each common link has.
-    """
+def count_completed_links(column: Column, population: Populations, predicted: float) -> FloatArray:
+    """Return common or true links, (chain, draw), of populations that are scaled to the predicted links."""
     scale = predicted / np.maximum(population.common + population.false, 1e-300)
     # Without false links, common links equal the predicted ones exactly, not up to rounding.
     exact = (population.false == 0) & (population.common > 0)
     common = np.where(exact, predicted, population.common * scale)
     if column == COMMON_LINKS:
         return common
-    if truth is not None:
-        return np.asarray(common * truth.true / np.maximum(truth.common, 1e-300))
     # If no link is lost, true links equal the common ones.
     return np.where(population.true == population.common, common, population.true * scale)
 
@@ -96,13 +88,11 @@ class FittedTotals(Tabled):
     sample: Sample
     model: SizeModel
     evidence: Evidence
-    draws: Joined
-    population: Completed
+    draws: JoinedDraws
+    population: Populations
     seed: int
-    parts: dict[str, dict[str, Drawn]] = field(default_factory=dict)
+    parts: dict[str, dict[str, ParameterDraws]] = field(default_factory=dict)
     untied: dict[int, dict[str, FloatArray]] = field(default_factory=dict)
-    matched: Matched | None = None
-    truth: Self | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return only the fields. Cached properties are computed anew after unpickling."""
@@ -120,9 +110,8 @@ class FittedTotals(Tabled):
 
     @property
     def log_prior(self) -> Mapping[str, FloatArray]:
-        """Log prior density of the tied parts, also by second clustering, (chain, draw) each."""
-        truth = {} if self.truth is None else self.truth.log_prior
-        return self.draws.log_prior | {f"{name} by second": v for name, v in truth.items()}
+        """Log prior density of the tied parts, (chain, draw) each."""
+        return self.draws.log_prior
 
     @property
     def khat(self) -> dict[str, float]:
@@ -131,25 +120,24 @@ class FittedTotals(Tabled):
 
     @cached_property
     def exact(self) -> FloatArray:
-        """Chance that an entity is exactly predicted, by size, (chain, draw, J)."""
+        """Probability that an entity is exactly predicted, by size, (chain, draw, J)."""
         clean = self._fit_untied("exactness", self.evidence.data, 0)["clean"]
         return self.by_size["intact"] * np.where(self.by_size.get("met", 0.0) > 0, clean, 1.0)
 
     def between(self, column: Column) -> FloatArray:
-        """Return the mean by size of a column that lies between bounds (`BETWEEN`), (chain, draw, J)."""
-        between, size = BETWEEN[column], self.evidence.grid.size
-        every = self.evidence.entities
-        values = self.evidence.units.column(column)[~every.matched]
-        counted = between.evidence(every.take(~every.matched), values, size)
-        untied = self._fit_untied("bounded", self.evidence.data | counted, 1 + list(BETWEEN).index(column))
-        return between.expected(size, self, untied["bounded_mean"])
+        """Return the mean by size of a column of `BOUNDED_COLUMNS`, (chain, draw, J)."""
+        bounded, evidence = BOUNDED_COLUMNS[column], self.evidence
+        counted = bounded.evidence(evidence.entities, evidence.units.column(column), self.size)
+        stream = 1 + list(BOUNDED_COLUMNS).index(column)
+        untied = self._fit_untied("bounded", evidence.data | counted, stream)
+        return bounded.expected(self.size, self, untied["bounded_mean"])
 
     def _fit_untied(self, place: str, data: dict[str, Any], stream: int) -> dict[str, FloatArray]:
         """Return the draws by size of an untied part, which is fitted when it is first needed."""
         if stream not in self.untied:
             rng = np.random.default_rng([self.seed, stream])
             chains, draws = self.population.true.shape
-            only = compiled(UNTIED[place], data)
+            only = compile_part(UNTIED[place], data)
             (drawn,) = Importance(draws, chains)([only], rng)[0].values()
             if drawn.problems:
                 what = f"{place}: {'; '.join(drawn.problems)}"
@@ -173,8 +161,7 @@ class FittedTotals(Tabled):
         if isinstance(column, ClusterSum):
             return self._compute_total(Known(column))
         if column in COMPLETED:
-            truth = None if self.truth is None else self.truth.population
-            return count_completed_links(column, self.population, self.evidence.predicted_links, truth)
+            return count_completed_links(column, self.population, self.evidence.predicted_links)
         if column in EXPECTED:
             mean = EXPECTED[column](self)
         elif depends_on_size(column):
@@ -210,10 +197,6 @@ class FittedTotals(Tabled):
         Draws of totals can break their inequalities with known totals. A draw of a metric outside its support
         is then set to the end of the support.
 
-        Parameters
-        ----------
-        metrics : Metric or str, or several
-
         Raises
         ------
         NotIdentified
@@ -222,7 +205,6 @@ class FittedTotals(Tabled):
         return applied(metrics, self.total)
 
     def identifies(self, metric: Metric) -> bool:
-        """Return True if the model produces all totals of a metric."""
         return identifies(metric)
 
     @property
@@ -231,35 +213,30 @@ class FittedTotals(Tabled):
         return tuple(m for m in ALL if identifies(m))
 
     def prior_shift(self, draws: Draws) -> pd.DataFrame:
-        """Return the influence of each part's prior on each mean, one row per metric, one column per part.
+        """Return how sensitive the mean of each metric is to the prior of each part, (metric, part).
 
         It is the absolute shift of the mean, in posterior standard deviations, if the prior p is raised to
         the power α = 2, from the slope at α = 1, which for a metric g is a posterior covariance:
 
             d E(g)/d log α = Cov(g, log p)
 
-        Source: Kallioinen et al. (2024), doi 10.1007/s11222-023-10366-5.
-
-        Parameters
+        References
         ----------
-        draws : Draws
-            Posterior draws of metrics, from `apply`.
+        Kallioinen et al. (2024), Statistics and Computing 34, 57.
         """
-        moves = self._moves(draws)
-        return self._by_metric_and_part(draws, np.abs(moves.sum(axis=(0, 1))) / (moves[..., 0, 0].size - 1))
+        shifts = self._shift_by_draw(draws)
+        number = shifts[..., 0, 0].size
+        return self._by_metric_and_part(draws, np.abs(shifts.sum(axis=(0, 1))) / (number - 1))
 
     def prior_shift_error(self, draws: Draws) -> pd.DataFrame:
-        """Return the Monte Carlo standard error of each number of `prior_shift`.
-
-        It is that of the means of batches of √n consecutive draws, n per chain, since copies are consecutive.
-        """
-        moves = self._moves(draws)
-        n = moves.shape[1]
+        """Return the Monte Carlo standard error of `prior_shift`, from means of √n consecutive draws."""
+        shifts = self._shift_by_draw(draws)
+        n = shifts.shape[1]
         length = int(np.sqrt(n))
-        batches = moves[:, n % length :].reshape(-1, length, *moves.shape[2:]).mean(axis=1)
+        batches = shifts[:, n % length :].reshape(-1, length, *shifts.shape[2:]).mean(axis=1)
         return self._by_metric_and_part(draws, batches.std(axis=0, ddof=1) / np.sqrt(len(batches)))
 
-    def _moves(self, draws: Draws) -> FloatArray:
+    def _shift_by_draw(self, draws: Draws) -> FloatArray:
         """Return what each draw adds to the shift of each metric by each part, (chain, draw, k, part)."""
         priors = np.stack(list(self.log_prior.values()), axis=-1)
         certain = draws.sd <= 1e-12 * np.maximum(np.abs(draws.mean), 1)
@@ -270,31 +247,12 @@ class FittedTotals(Tabled):
     def _by_metric_and_part(self, draws: Draws, values: FloatArray) -> pd.DataFrame:
         return pd.DataFrame(values, index=pd.Index(draws.names, name="metric"), columns=list(self.log_prior))
 
-    @property
-    def by_second(self) -> FloatArray:
-        """Share of true links in clusters that stand for unsampled entities, by size, (chain, draw, J)."""
-        if self.truth is None:
-            return np.zeros_like(self.by_size["entities"])
-        population, data = self.truth.population, self.truth.evidence.data
-        (true, _), left = of_clusters(self.truth.by_size, data), data["left"]
-        links = population.standing * true / np.maximum(left, 1)
-        shares = links / np.maximum(population.true, 1.0)[..., None]
-        return np.asarray(shares.reshape(*shares.shape[:-1], 2, -1).sum(-2))
-
-    @property
-    def doubt(self) -> float:
-        """Expected doubt about clusters of the second clustering that are out of reach of the sample."""
-        log_odds = self.draws.parameters.get("fails_out_of_reach", np.array(-np.inf))
-        return float(np.mean(1 / (1 + np.exp(-log_odds))))
-
     @cached_property
-    def unseen(self) -> FloatArray:
+    def unreached_share(self) -> FloatArray:
         """Share of the true links in entities larger than any sampled one, (chain, draw)."""
-        if self.truth is not None:
-            return self.truth.unseen
         links = self.population.number * pairs(self.size)
-        unseen = links[..., self.size > self.evidence.entities.size.max()].sum(-1)
-        return np.asarray(unseen / np.maximum(self.population.true, 1.0))
+        unreached = links[..., self.size > self.evidence.entities.size.max()].sum(-1)
+        return np.asarray(unreached / np.maximum(self.population.true, 1.0))
 
     def problems(self) -> list[str]:
         """Return the reasons not to rely on the draws, with remedies; an empty list if there are none."""
@@ -306,13 +264,6 @@ class FittedTotals(Tabled):
                 "sizes is wrong, or the prediction is not the population that was sampled"
             )
             return problems
-        if self.truth is not None:
-            problems += [f"by second: {problem}" for problem in self.truth.draws.problems]
-            if (agreeing := self.truth.draws.agreeing) < FEWEST_AGREEING:
-                problems.append(
-                    "few draws with the second clustering agree with the common links that the sample "
-                    f"expects ({agreeing:.0f} effective ones): look at recall without it"
-                )
         if self.draws.statistics and len(self.population.true) > 1:
             key = self.apply([pairwise_precision, pairwise_recall])
             problems += problems_of_chains(key.values, list(key.names))
@@ -328,23 +279,17 @@ def identifies(metric: Metric) -> bool:
 
 
 COMPLETED = (COMMON_LINKS, TRUE_LINKS)
-"""Columns whose totals are those of the completed populations."""
+"""Columns whose totals are those of the finite populations."""
 EXPECTED: dict[Column, Callable[[FittedTotals], FloatArray]] = {
     B3_RECALL: lambda fit: 1 + (fit.size - 1) * fit.by_size["kept"],
     B3_RECALL_MEAN: lambda fit: (1 + (fit.size - 1) * fit.by_size["kept"]) / fit.size,
     EXACT: lambda fit: fit.exact,
-    **{column: partial(FittedTotals.between, column=column) for column in BETWEEN},
+    **{column: partial(FittedTotals.between, column=column) for column in BOUNDED_COLUMNS},
 }
 """Functions of a fit that return the mean of a column among entities of each size, (chain, draw, J).
 
-Add a function for a column of your own, and fits have its total. `fit.by_size` has these quantities of
-entities with `fit.size` records:
-
-- intact: the chance to be in one predicted cluster
-- kept: the mean share of links kept
-- met: the chance to meet a foreign record
-- foreign: the mean number of foreign records that each record meets
-
-`fit.exact` is the chance to be exactly predicted. The table does not need true and common links, which follow
-from the completed populations, or columns that depend only on the sizes of entities.
+Add a function for a column of your own, and fits have its total. Entities have `fit.size` records, and
+`fit.by_size` has their quantities `intact`, `kept`, `met` and `foreign` (see `contract.RETURNED`).
+`fit.exact` is the probability to be exactly predicted. True and common links follow from the finite
+populations, and columns that depend only on the sizes of entities need no function.
 """

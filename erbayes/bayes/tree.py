@@ -1,13 +1,8 @@
 """A fit as a tree of groups for ArviZ, with the likelihood of each sampled entity and predictions.
 
-An entity has up to six observations. Each has a factor, given the observations before it:
-
-1. its size
-2. whether it is broken
-3. if it is broken, the share of its links that it keeps
-4. whether it meets a foreign record
-5. if it meets some, their number per record
-6. whether it matches a cluster of the second clustering, if there is one; it has no observations 2 to 5 then
+An entity has up to five observations, each with a factor given the observations before it: its size, whether
+it is broken, the share of its links that it then keeps, whether it meets a foreign record, and their number
+per record if it does.
 """
 
 from __future__ import annotations
@@ -26,10 +21,10 @@ from pymc.model.transform.optimization import freeze_dims_and_data
 from scipy.stats import beta
 
 from .._internal.arrays import FloatArray, IntArray, Seed, generator
+from .compiled import draw_from_prior
 from .contract import ALL_DATA
-from .evidence import Entities
+from .data import SampledEntities
 from .grid import nearest
-from .parts import drawn_from_prior
 from .population import chance_undrawn
 from .totals import FittedTotals
 
@@ -37,13 +32,12 @@ DIMS = {
     "size": "entity",
     "broken": "entity_of_several",
     "share": "broken_entity",
-    "met": "modelled_entity",
+    "met": "entity",
     "rate": "met_entity",
-    "matched": "entity",
 }
 """Dimension of each factor, along the sampled entities that have the observation."""
 TINY, NEARLY = 1e-300, 1 - 1e-15
-"""Limits of chances whose logarithm is taken."""
+"""Limits of probabilities whose logarithm is taken."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,32 +104,29 @@ class Category:
 
 
 Factor = Event | Share | Category
-"""One factor of the likelihood, of what is `observed` of k sampled entities.
-
-It has the log density of the observations, and draws predicted ones, (chain, draw, k).
-"""
+"""One factor of the likelihood of what is `observed` of k sampled entities, (chain, draw, k)."""
 
 
 def categorical(weights: FloatArray, row: IntArray, rng: np.random.Generator) -> IntArray:
     """Draw positions 0 to V - 1 by the weights, (R, V), of each `row`, in the shape of `row`."""
     total = weights.cumsum(axis=-1)
     last = weights.shape[-1] - 1
-    # Row r is moved to (r, r + 1], so that all rows form one increasing array for one search.
+    # Row r is shifted to (r, r + 1], so that all rows form one increasing array for one search.
     ends = total / total[:, -1:] + np.arange(len(total))[:, None]
     position = np.searchsorted(ends.ravel(), row + rng.random(row.shape), side="right") - row * (last + 1)
     return np.asarray(np.clip(position, 0, last))
 
 
 def factors(
-    entities: Entities, data: Mapping[str, Any], by_size: Mapping[str, FloatArray]
+    entities: SampledEntities, data: Mapping[str, Any], by_size: Mapping[str, FloatArray]
 ) -> dict[str, Factor]:
     """Return the factors that some sampled entity has, by name; `by_size` is (chain, draw, J)."""
-    e, bins, rest = entities, entities.bin, ~entities.matched
-    several, met = np.flatnonzero(e.several & rest), np.flatnonzero((e.foreign > 0) & rest)
-    broken, modelled = np.flatnonzero(e.broken & (e.size > 2) & rest), np.flatnonzero(rest)
+    e, bins = entities, entities.bin
+    several, met = np.flatnonzero(e.several), np.flatnonzero(e.foreign > 0)
+    broken = np.flatnonzero(e.broken & (e.size > 2))
     anyone, number = np.arange(len(bins)), by_size["entities"]
     of_draws, of_distinct = number * data["selection"], number * (1 - chance_undrawn(number, data))
-    found: dict[str, Factor] = {
+    by_name: dict[str, Factor] = {
         "size": Category(
             anyone,
             np.zeros_like(bins),
@@ -156,12 +147,9 @@ def factors(
     if "met" in by_size:
         position = nearest(np.exp2(data["log_intrusion"] + 3), e.rate[met])
         row, chance = data["in_doubling"][bins[met]], by_size["intrusion_chance"]
-        found["met"] = Event(modelled, (e.foreign > 0)[rest].astype(int), by_size["met"][..., bins[rest]])
-        found["rate"] = Category(met, row, position, data["intrusion_value"], chance, chance)
-    if "stands" in by_size:
-        chance = data["second"] * by_size["stands"] / number
-        found["matched"] = Event(anyone, e.matched.astype(int), chance[..., bins])
-    return {name: factor for name, factor in found.items() if len(factor.entity)}
+        by_name["met"] = Event(anyone, (e.foreign > 0).astype(int), by_size["met"][..., bins])
+        by_name["rate"] = Category(met, row, position, data["intrusion_value"], chance, chance)
+    return {name: factor for name, factor in by_name.items() if len(factor.entity)}
 
 
 class FittedTree(FittedTotals):
@@ -169,14 +157,12 @@ class FittedTree(FittedTotals):
 
     @cached_property
     def pymc(self) -> pm.Model:
-        """Return the tied parts as one PyMC model with frozen data, to inspect, to change and to sample.
+        """Return the tied parts as one PyMC model, to inspect, to change and to sample.
 
-        Data and parameters of priors are constants without names. Observed are counts of the sampled entities
-        by bins of size, whose log densities leave out terms of the counts alone. The model lacks two things:
-
-        - the chances that the prediction makes no error of one kind, `unbroken` of `Retention` and `unmet` of
-          `Leakage`. Both are 0 here, as they are in the fit if a sampled entity has such an error.
-        - the step from parameters to metrics of finite populations (see `erbayes.bayes.population`).
+        Data and parameters of priors are constants. Observed are counts of the sampled entities by bins of
+        size, whose log densities omit terms of the counts alone. `unbroken` of `Retention` and `unmet` of
+        `Leakage` are 0, as in the fit if a sampled entity has such an error. Finite populations are not part
+        of the model.
         """
         built = self.model.build(self.evidence)
         switches = {v.name: 0 for v in built.free_RVs if v.dtype == "int64"}
@@ -193,11 +179,10 @@ class FittedTree(FittedTotals):
         return factors(self.evidence.entities, self.evidence.data, self.by_size)
 
     def log_likelihood(self) -> FloatArray:
-        """Return the log-likelihood of each distinct sampled entity, (chain, draw, entity).
+        """Return the log-likelihood of each distinct sampled entity, (chain, draw, entity), by its `factors`.
 
-        It is the sum of its `factors`; that of the size counts once per draw. The known number of predicted
-        links belongs to no single entity, so that leave-one-out keeps its density. The result is therefore
-        doubtful for a giant that holds much of that number.
+        That of the size counts once per draw. The density of the known number of predicted links stays, so
+        that leave-one-out is inexact for a very large entity with many of these.
         """
         log_density = np.zeros((*self.population.true.shape, len(self.evidence.entities.bin)))
         for factor in self.factors.values():
@@ -209,10 +194,8 @@ class FittedTree(FittedTotals):
         """Return the fit as a tree of groups, for ArviZ.
 
         - posterior: metrics, and parameters that vary between draws
-        - by_size: quantities by size of entities
-        - totals: the totals of which the metrics are functions
-        - log_likelihood: one value per sampled entity (see `log_likelihood`)
-        - log_prior: log prior density of each part
+        - by_size, totals: quantities by size of entities, and the totals of which the metrics are functions
+        - log_likelihood, log_prior: one value per sampled entity, and one per part
         - observed_data: observations of the sampled entities (see `factors`)
         - constant_data: known quantities of the prediction, the design and the sampled entities
         - sample_stats: statistics of the transitions of NUTS that drew the sizes
@@ -263,20 +246,13 @@ class FittedTree(FittedTotals):
     def predictive(self, *, draws: int = 500, rng: Seed = None) -> xr.DataTree:
         """Return the tree with predicted observations added, for prior and posterior predictive checks.
 
-        Groups prior_predictive and posterior_predictive have the variables of observed_data. Sizes are
-        predicted for the distinct entities of a sample by this design, other variables given the sampled
-        sizes. Group log_likelihood has each variable separately, as `arviz.plot_loo_pit` needs it, and prior
-        has parameters.
-
-        Parameters
-        ----------
-        draws : int
-            Draws from the prior. Those from the posterior are the draws of the fit.
-        rng : Generator, int or None
-            As in `fast`.
+        Groups prior_predictive, from this number of draws, and posterior_predictive, from those of the fit,
+        have the variables of observed_data: sizes of the distinct entities of a sample by this design, and
+        others given the sampled sizes. Group log_likelihood has each variable separately, and prior has
+        parameters.
         """
         rng, data = generator(rng), self.evidence.data
-        prior = [drawn_from_prior(part, data, draws, rng) for part in self.model.tied.values()]
+        prior = [draw_from_prior(part, data, draws, rng) for part in self.model.tied.values()]
         by_size = {k: v for part in prior for k, v in part.by_size.items()}
         of_prior = factors(self.evidence.entities, data, by_size)
         groups = {

@@ -10,7 +10,8 @@ from . import (
     thresholds,
 )  # each registers its commands
 from .designs import TAKES, DesignName
-from .options import REMEDIES, app
+from .options import app
+from .remedies import REMEDIES
 
 _OF_COMMANDS = [clusters, commands, impact, labelling, pairs, planning, thresholds]
 __all__ = ["REMEDIES", "TAKES", "DesignName", "app"]

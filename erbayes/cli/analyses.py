@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import erbayes as eb
 
 from .._internal.errors import DataError, Grade, NotIdentified, Sentence
-from .asked import Asked, KindName, Metrics
 from .inputs import One
 from .lazily import named_engines, pd
+from .metric_options import KindName, MetricOptions, Metrics
 from .options import flag, message, option, panel
 
 COMPILES = "note: the size model compiles first, which takes about a minute"
@@ -36,7 +36,7 @@ class Analysis:
         """Name of the option that asks for the analysis, None if none does."""
         raise NotImplementedError
 
-    def refuse(self, inputs: One, asked: Asked) -> None:
+    def refuse(self, inputs: One, asked: MetricOptions) -> None:
         """Refuse inputs and options that do not go with the analysis, before anything is read."""
         return
 
@@ -44,7 +44,7 @@ class Analysis:
         """Return arguments of a scan that counts what the analysis needs."""
         return {}
 
-    def run(self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Metrics) -> Result:
+    def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
         """Estimate metrics from the sample of the inputs."""
         raise NotImplementedError
 
@@ -63,7 +63,7 @@ class WorstCases(Analysis):
     def option(self) -> str | None:
         return "--worst-cases" if self.worst else None
 
-    def refuse(self, inputs: One, asked: Asked) -> None:
+    def refuse(self, inputs: One, asked: MetricOptions) -> None:
         """Refuse labels that do not say what draws are unresolved, and intervals that are not exact."""
         if inputs.returned is None:
             raise DataError(
@@ -75,22 +75,20 @@ class WorstCases(Analysis):
                 "choose anytime"
             )
 
-    def run(self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Metrics) -> Result:
+    def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
         """Bound metrics by exact intervals of the best and the worst case."""
         if not isinstance(sample.design, eb.design.Responding):
             raise DataError(
                 f"{inputs.labels} has no unresolved draws: each draw has a complete answer, or nobody "
                 "has begun its task; leave out --worst-cases"
             )
-        # the exact interval of a fixed number of draws stands for the default of --interval
+        # the exact interval of a fixed number of draws replaces the default of --interval
         kind = eb.engine.Betting(anytime=asked.interval is KindName.ANYTIME)
         bounds = eb.labels.worst_cases(sample, metrics, inputs.level, kind)
         return Result(bounds.reset_index(), "worst cases", eb.alarms(sample, metrics))
 
 
 class EngineName(Enum):
-    """Engines of estimates."""
-
     CLOSED_FORM = "closed-form"
     BOOTSTRAP = "bootstrap"
     JACKKNIFE = "jackknife"
@@ -101,8 +99,6 @@ class EngineName(Enum):
 
 @panel("Metrics")
 class Engines(Analysis):
-    """Options of the engine."""
-
     engine: EngineName | None = option(
         "closed-form (the default), bootstrap, jackknife, size-model, pool, or advised, which says why.",
         metavar="ENGINE",
@@ -120,15 +116,14 @@ class Engines(Analysis):
             return "--side-by-side"
         return None if self.engine in (None, EngineName.CLOSED_FORM) else "--engine"
 
-    def run(self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Metrics) -> Result:
-        """Run the engines, with the alarms that they have of their own."""
+    def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
         if self.side_by_side:
             return _set_side_by_side(sample, metrics, inputs.level)
         name = self.engine or EngineName.CLOSED_FORM
         result = _run_engine(name, sample, metrics)
-        # an engine that draws has an interval of its own, unless one is asked for
-        own = self.option is not None and asked.interval is KindName.BETA_GAMMA
-        kind = None if own else asked.kind
+        # an engine that draws has an interval of its own, unless --interval names one
+        of_engine = self.option is not None and asked.interval is KindName.BETA_GAMMA
+        kind = None if of_engine else asked.kind
         table = result.table(inputs.level, kind).reset_index()
         alarms = [*eb.alarms(sample, metrics, table), *result.doubts]
         return Result(table, name.value, alarms, result.sentence(inputs.level, kind))
@@ -146,23 +141,23 @@ def _run_engine(name: EngineName, sample: eb.Sample, metrics: Metrics) -> Any:
 
 def _set_side_by_side(sample: eb.Sample, metrics: Metrics, level: float) -> Result:
     """Return the results of three engines in one table, with a sentence for an engine without a result."""
-    found: dict[str, Any] = {}
+    outcomes: dict[str, Any] = {}
     for name in (EngineName.CLOSED_FORM, EngineName.BOOTSTRAP, EngineName.SIZE_MODEL):
         try:
-            found[name.value] = _run_engine(name, sample, metrics)
+            outcomes[name.value] = _run_engine(name, sample, metrics)
         except NotIdentified as why:
-            found[name.value] = why
-    both = eb.side_by_side(found, metrics, level=level)
-    results = [result for result in found.values() if not isinstance(result, NotIdentified)]
-    alarms = [*eb.alarms(sample, metrics, both.table()), *(doubt for one in results for doubt in one.doubts)]
-    lacking = [Sentence(said, Grade.NOTE) for said in both.describe_lacking()]
-    return Result(both.table(), "", [*alarms, *lacking], results[0].sentence(level))
+            outcomes[name.value] = why
+    engines = eb.side_by_side(outcomes, metrics, level=level)
+    table, results = engines.table(), [one for one in outcomes.values() if not isinstance(one, NotIdentified)]
+    alarms = [*eb.alarms(sample, metrics, table), *(doubt for one in results for doubt in one.doubts)]
+    notes = [Sentence(said, Grade.NOTE) for said in engines.describe_lacking()]
+    return Result(table, "", [*alarms, *notes], results[0].sentence(level))
 
 
 def choose_analysis(*analyses: Analysis) -> Analysis:
-    """Return the analysis that options ask for, the last one if they ask for none."""
-    wanted = [analysis for analysis in analyses if analysis.option is not None]
-    if len(wanted) > 1:
-        names = ", ".join(str(analysis.option) for analysis in wanted)
+    """Return the analysis that options select, the last one if they select none."""
+    chosen = [analysis for analysis in analyses if analysis.option is not None]
+    if len(chosen) > 1:
+        names = ", ".join(str(analysis.option) for analysis in chosen)
         raise DataError(f"{names} ask for different analyses: leave out all but one")
-    return wanted[0] if wanted else analyses[-1]
+    return chosen[0] if chosen else analyses[-1]

@@ -26,8 +26,6 @@ SPARE = ("df", "ess_bulk", "r_hat", "kind", "se", "se_bound", "sd", "n_eff")
 
 
 class Format(Enum):
-    """Format of a printed table."""
-
     TABLE = "table"
     CSV = "csv"
     JSON = "json"
@@ -59,13 +57,13 @@ class Answer:
             case Format.JSON:
                 rows = list_rows(self.table)
                 alarms = [{"grade": alarm.grade.value, "text": alarm} for alarm in self.alarms]
-                whole = {"sentences": self.sentences, "estimates": rows, "alarms": alarms, "read": self.read}
-                return json.dumps(whole if self.read else rows, indent=1, ensure_ascii=False) + "\n"
+                answer = {"sentences": self.sentences, "estimates": rows, "alarms": alarms, "read": self.read}
+                return json.dumps(answer if self.read else rows, indent=1, ensure_ascii=False) + "\n"
             case Format.HTML:
                 return _render_page(_name_level(digits.shown(shown)), self.sentences, self.alarms)
             case Format.TABLE:
                 said = "".join(f"{sentence}\n" for sentence in self.sentences)
-                return f"{said}{'\n' * bool(said)}{render_plain(shown, width, self.spare)}"
+                return f"{f'{said}\n' if said else ''}{render_plain(shown, width, self.spare)}"
 
 
 def _name_level(text: pd.DataFrame) -> pd.DataFrame:
@@ -90,7 +88,7 @@ def _render_page(table: pd.DataFrame, sentences: Sequence[str], alarms: Sequence
 
 
 def count_read(sample: eb.Sample, **more: Any) -> dict[str, Any]:
-    """Return counts of what was drawn, labelled and predicted, after what else is to be told of it."""
+    """Return counts of what was drawn, labelled and predicted, after `more` facts about it."""
     units = sample.units
     counts = {
         "draws": sample.expansion.unit.shape[-1],
@@ -121,12 +119,12 @@ def render_csv(table: pd.DataFrame, ids: bool = False) -> str:
 
     `ids`: the table is one for programs, whose ids stay as they are.
     """
-    safe, found = cells.guard(table)
-    if found:
+    safe, formulas = cells.guard(table)
+    if formulas:
         said = "an apostrophe before them keeps spreadsheet programs from running them"
         if ids:
             said = "they stay as they are for programs, so that no spreadsheet program should open the file"
-        message(f"note: {len(found):,} cells begin like a formula, such as {found[0]!r}: {said}")
+        message(f"note: {len(formulas):,} cells begin like a formula, such as {formulas[0]!r}: {said}")
     safe = table if ids else safe
     text: str = safe.to_csv(index=False)
     return text
@@ -169,7 +167,7 @@ def _fit(text: pd.DataFrame, width: int, spare: Sequence[str]) -> dict[str, int]
     for name in spare:
         if name in widths and not fits():
             del widths[name]
-    # numbers and heads are whole
+    # numbers and heads are never cut
     least = {head: max(cell_len(x) for x in [head, *" ".join(text[head]).split()]) for head in widths}
     while not fits() and (wide := [head for head in widths if widths[head] > least[head]]):
         widths[max(wide, key=lambda head: widths[head])] -= 1

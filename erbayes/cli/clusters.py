@@ -8,7 +8,7 @@ from .._internal.errors import DataError
 from .answers import Answer
 from .lazily import pd
 from .options import command, message, option
-from .predictions import Predicted
+from .predictions import PredictionOptions
 from .printing import Printing
 
 
@@ -22,7 +22,7 @@ class Blank(Enum):
 @command("clusters")
 def clusters_command(
     *,
-    inputs: Predicted,
+    inputs: PredictionOptions,
     blank: Blank | None = option(
         "Records without a cluster: own (each is a cluster of its own, as dedupe means) or omit.",
         metavar="POLICY",
@@ -42,8 +42,8 @@ def clusters_command(
     """
     if inputs.part.table is not None:
         raise DataError("erbayes clusters reads files: name a file, and leave out --table")
-    own = None if blank is None else blank is Blank.OWN
-    clustering, read = inputs.reading.read(inputs.part, "prediction", own=own)
+    alone = None if blank is None else blank is Blank.OWN
+    clustering, read = inputs.reading.read(inputs.part, "prediction", alone=alone)
     inputs.reading.refuse_unbound()
     message(f"read {read}")
     table = pd.DataFrame(

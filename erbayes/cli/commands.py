@@ -18,12 +18,12 @@ from .._internal.errors import DataError, Grade, Sentence, head, speaking
 from .._internal.policies import Missing
 from .analyses import Engines, Result, WorstCases, choose_analysis
 from .answers import Answer, count_read
-from .asked import Asked, Metrics, Minima
 from .assist import Assist, in_words_of
 from .domains import Domains
 from .impact import Numbers
 from .inputs import One, Several, note_frame, note_unresolved
-from .lazily import disk, pd, plans, reports, returned_answers, stopping
+from .lazily import files, pd, plans, reports, returned_answers, stopping
+from .metric_options import MetricOptions, Metrics, Minima
 from .options import app, argument, command, files_of, flag, message, option, picture_option, say, within
 from .pairs import check_pairs, has_pairs
 from .phases import Cheap
@@ -50,14 +50,14 @@ def main(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Estimate the quality of entity resolution in a whole database from a labelled sample."""
+    """Estimate the quality of entity resolution in a database from a labelled sample."""
 
 
 @command("estimate")
 def estimate_command(
     *,
     inputs: One,
-    asked: Asked,
+    asked: MetricOptions,
     domains: Domains,
     helped: Assist,
     cheap: Cheap,
@@ -67,7 +67,7 @@ def estimate_command(
 ) -> None:
     """Estimate metrics of PREDICTION from a labelled sample, with intervals.
 
-    LABELS holds every record of each sampled entity, or is a folder of erbayes draw. Columns are found by
+    LABELS has every record of each sampled entity, or is a folder of erbayes draw. Columns are found by
     names and values, and printed; erbayes help files says how to name them.
 
     \b
@@ -93,39 +93,39 @@ def estimate_command(
         message(
             f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing {unmatched}"
         )
-    found = analysis.run(inputs, asked, sample, metrics)
-    alarms = [*inputs.cautions, *map(say, found.alarms)]
-    _show_estimates(printing, found, alarms, count_read(sample, text=read))
+    result = analysis.run(inputs, asked, sample, metrics)
+    alarms = [*inputs.cautions, *map(say, result.alarms)]
+    _show_estimates(printing, result, alarms, count_read(sample, text=read))
 
 
 def _show_estimates(
-    printing: Judging, found: Result, alarms: Sequence[Sentence], read: dict[str, Any]
+    printing: Judging, result: Result, alarms: Sequence[Sentence], read: dict[str, Any]
 ) -> None:
     """Print estimates that a method made, after the sentence that may be quoted."""
-    shown = table = found.table
+    shown = table = result.table
     if "method" not in table:  # which a table of several engines has
         table = table.copy()
-        table.insert(list(table.columns).index("metric") + 1, "method", found.method)
-    said = [found.sentence] * bool(found.sentence)
+        table.insert(list(table.columns).index("metric") + 1, "method", result.method)
+    said = [result.sentence] if result.sentence else []
     if faults := sum(alarm.grade is Grade.FAULT for alarm in alarms):
         said = [eb.metrics.sentences.describe_faults(faults, "these numbers")]
     printing.show(Answer(table=table, sentences=said, alarms=alarms, read=read, shown=shown))
 
 
 def _describe_unmatched(inputs: One, sample: eb.Sample) -> str | None:
-    """Text of what a policy does with labelled records that the prediction lacks, None if it lacks none."""
+    """Return what a policy does with labelled records missing in the prediction, None if none are."""
     return f"{inputs.missing.value}: {MISSING[inputs.missing]}" if sample.units.unmatched else None
 
 
 @command("compare")
 def compare_command(
-    *, inputs: Several, asked: Asked, domains: Domains, helped: Assist, printing: Judging
+    *, inputs: Several, asked: MetricOptions, domains: Domains, helped: Assist, printing: Judging
 ) -> None:
     """Compare predictions by the same labelled sample.
 
-    Below the estimates of each metric stand the differences, each prediction minus one before it in the list,
-    with a paired standard error. Predictions are files, tables or columns, two or more, and are called by
-    their names. If one is scanned, all are.
+    Differences follow the estimates of each metric, each prediction minus one before it in the list, with a
+    paired standard error. Predictions are files, tables or columns, two or more, and are called by their
+    names. If one is scanned, all are.
 
     \b
     Examples:
@@ -137,11 +137,11 @@ def compare_command(
     domains.refuse_idle()
     metrics = domains.chosen_metrics(asked)
     if inputs.of_clusters:
-        raise DataError(f"{inputs.labels}: {returned_answers.OWN}")
+        raise DataError(f"{inputs.labels}: {returned_answers.JUDGES_ITS_OWN}")
     helped.refuse_groups(domains.column)
     helped.refuse(inputs, asked)
     design = inputs.design()
-    predictions, shared, read = inputs.predictions(**domains.of_scan(inputs), **helped.of_scan(inputs))
+    predictions, shared, read = inputs.predictions(**domains.of_scan(inputs))
     note_unresolved(inputs.returned)
     design = inputs.fitted(design, shared)
     engine = helped.engine(inputs, predictions, shared) if helped.option is not None else None
@@ -154,8 +154,8 @@ def compare_command(
         if isinstance(predictions[name], eb.Clustering):
             inputs.notice_another(name, sample.units, predictions[name])
         note_frame(sample.units, f"{name}: ")
-        doubts = _find_doubts(name, sample, metrics, engine, levels[levels["prediction"] == name])
-        alarms += [say(doubt.about(f"{name}: ")) for doubt in doubts]
+        raised = _find_alarms(name, sample, metrics, engine, levels[levels["prediction"] == name])
+        alarms += [say(alarm.about(f"{name}: ")) for alarm in raised]
     if comparison.left_out:
         message(
             f"caution: {comparison.left_out} labelled records, which not all predictions have, are left out"
@@ -169,11 +169,11 @@ def compare_command(
         table, said = by.table(inputs.level, asked.kind), ""
     samples = zip(comparison.predictions, comparison.samples, strict=True)
     about = {"labels": read.pop("")} | {name: count_read(one, text=read[name]) for name, one in samples}
-    found = Result(table, "closed-form" if engine is None else "assisted", alarms, said)
-    _show_estimates(printing, found, alarms, about)
+    result = Result(table, "closed-form" if engine is None else "assisted", alarms, said)
+    _show_estimates(printing, result, alarms, about)
 
 
-def _find_doubts(
+def _find_alarms(
     name: str,
     sample: eb.Sample,
     metrics: Metrics,
@@ -183,10 +183,10 @@ def _find_doubts(
     """Return the alarms of one of several predictions, after weights of second clusterings are printed."""
     if engine is None:
         return eb.alarms(sample, metrics, printed)
-    found = engine(sample, metrics)
-    weights = zip(found.names, found.weights.sum(axis=1), strict=True)
+    estimates = engine(sample, metrics)
+    weights = zip(estimates.names, estimates.weights, strict=True)
     message(f"{name}: lambda {', '.join(f'{weight:.2f} for {metric}' for metric, weight in weights)}")
-    return found.alarms(sample, metrics)
+    return estimates.alarms(sample, metrics)
 
 
 def _describe_file(path: Path) -> str:
@@ -202,7 +202,7 @@ def _describe_file(path: Path) -> str:
 def report_command(
     *,
     inputs: One,
-    asked: Asked,
+    asked: MetricOptions,
     domains: Domains,
     helped: Assist,
     numbers: Numbers,
@@ -233,8 +233,8 @@ def report_command(
     metrics = domains.chosen_metrics(asked)
     helped.refuse_groups(domains.column)
     helped.refuse(inputs, asked)
-    sample, read = inputs.sample(**domains.of_scan(inputs), **helped.of_scan(inputs))
-    engine = helped.engine_of_one(inputs, sample.units) if helped.option is not None else None
+    sample, read = inputs.sample(**domains.of_scan(inputs))
+    engine = helped.engine_of_one(inputs) if helped.option is not None else None
     about: dict[str, Any] = _describe_files(inputs, helped, domains) | {"read": read}
     if numbers.given:
         with speaking(numbers.words):
@@ -260,13 +260,12 @@ def report_command(
         records=_choose_records(inputs, with_records),
         call=shlex.join(["erbayes", *sys.argv[1:]]),
     )
-    with disk.replacing(output) as new:
-        new.write_text(page, encoding="utf-8")
+    files.write_text(output, page)
     typer.echo(f"wrote {output}")
 
 
 def _choose_records(inputs: One, columns: str | None) -> pd.DataFrame | None:
-    """Return the records of a folder with the columns that are asked for; None if none are."""
+    """Return the records of a folder with these columns, None if there are no columns."""
     if columns is None:
         return None
     if inputs.returned is None:
@@ -274,9 +273,9 @@ def _choose_records(inputs: One, columns: str | None) -> pd.DataFrame | None:
     records = inputs.returned.records()
     others = records.columns.drop(reports.COLUMNS)
     names = [*others] if columns == "all" else columns.split(",")
-    if lacking := [name for name in names if name not in others]:
+    if missing := [name for name in names if name not in others]:
         raise DataError(
-            f"{inputs.labels} has no column {head(lacking)} for --with-records; it has {head(others, 20)}"
+            f"{inputs.labels} has no column {head(missing)} for --with-records; it has {head(others, 20)}"
         )
     return records[[*reports.COLUMNS, *names]]
 
@@ -284,9 +283,9 @@ def _choose_records(inputs: One, columns: str | None) -> pd.DataFrame | None:
 def _describe_files(inputs: One, *others: Any) -> dict[str, str]:
     """Text that identifies each file of the options, by its argument or option."""
     arguments = {"prediction": "PREDICTION", "labels": "LABELS"}
-    files = [(arguments.get(name, name), path) for name, path in files_of(inputs)]
-    files += [(f"--{name}", path) for options in others for name, path in files_of(options)]
-    return {name: _describe_file(path) for name, path in files}
+    paths = [(arguments.get(name, name), path) for name, path in files_of(inputs)]
+    paths += [(f"--{name}", path) for options in others for name, path in files_of(options)]
+    return {name: _describe_file(path) for name, path in paths}
 
 
 def _describe_labelling(inputs: One) -> dict[str, Any]:
@@ -312,11 +311,11 @@ def check_command(
 ) -> None:
     """Check whether metrics of PREDICTION reach their minimum.
 
-    A metric holds if its whole interval is at or above the minimum, and fails if the whole interval is below.
-    Otherwise it is open, and the number of further draws that would decide is printed, approximately. The
-    level is that of all intervals together: each of k metrics has the level 1 - (1 - LEVEL)/k. A metric that
-    counts links is open while over a tenth of all predicted links lie in clusters larger than any that a
-    draw touches, and none holds while an alarm is a fault. The reason is printed.
+    A metric holds if its interval is at or above the minimum, fails if it is below, and is open otherwise,
+    with the approximate number of further draws that would decide. The intervals of all metrics cover jointly
+    at LEVEL: each of k metrics has the level 1 - (1 - LEVEL)/k. A metric that counts links is open while over
+    a tenth of all predicted links are in clusters larger than any that a draw touches, as are all that do not
+    fail while an alarm is a fault. The reason is printed.
 
     You may check after every new label and stop at any time, unless --once is there. Exact bets need draws in
     --drawn, in the order of drawing. Files and designs are those of erbayes estimate. With --edges, LABELS
@@ -337,15 +336,15 @@ def check_command(
     if has_pairs(inputs):
         if not once:
             raise DataError("pairs are looked at only once, after all that were drawn: say so by --once")
-        found, alarms, about = check_pairs(inputs, minimum)
+        check, alarms, about = check_pairs(inputs, minimum)
     else:
         sample, read = inputs.sample()
         rule = replace(eb.labels.ONCE if once else eb.labels.REPEATED, level=inputs.level)
-        found = eb.labels.check(sample, minimum, rule)
-        alarms, about = [*inputs.cautions, *map(say, found.alarms)], count_read(sample, text=read)
-    table = found.table().reset_index()
-    printing.show_sentences(Answer(table=table, sentences=found.sentences(), alarms=alarms, read=about))
-    raise typer.Exit(stopping.STATUS[found.verdict])
+        check = eb.labels.check(sample, minimum, rule)
+        alarms, about = [*inputs.cautions, *map(say, check.alarms)], count_read(sample, text=read)
+    table = check.table().reset_index()
+    printing.show_sentences(Answer(table=table, sentences=check.sentences(), alarms=alarms, read=about))
+    raise typer.Exit(stopping.STATUS[check.verdict])
 
 
 @command("help")
@@ -378,8 +377,9 @@ def metrics_command(printing: Printing) -> None:
 def demo_command(picture: Path = picture_option("The picture to write.", default=Path("demo.png"))) -> None:
     """Show engines side by side on cases whose truth is known.
 
-    The first case is the example of the README. In the second a few entities hold most links: closed form,
-    bootstrap and size model stand next to the truth. It needs two extras: pip install 'erbayes[bayes,plots]'
+    The first case is the example of the README. In the second a few entities have most links: the truth is
+    shown next to closed form, bootstrap and size model. It needs two extras: pip install
+    'erbayes[bayes,plots]'
     """
     from .demo import demo  # it loads more than commands need
 

@@ -6,34 +6,23 @@ import warnings
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from .. import plots
-from .._internal.errors import Alarm, import_extra
-from .._internal.files import replacing
-from ..analysis.estimation import estimate
-from ..datasets import people
-from ..design import UniformClusters, UniformRecords
-from ..design.sample import Sample
-from ..engine import P_naive, Taylor, side_by_side, taylor
-from ..engine.diagnostics import alarms
+import erbayes as eb
+
+from .._internal.errors import import_extra
 from ..engine.named import make_size_model
-from ..engine.several_engines import SideBySide
-from ..labels.drawing.plans import Records
-from ..metrics.definitions import USUAL
-from ..metrics.uncertain import Draws
-from ..study.harness import study
 from ..study.populations import Chain, Merges, Population, Splits, Zeta, simulate
-from ..units.measuring import measure
+from .lazily import files
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 REPETITIONS = 1000
-LINKS = USUAL[:2]
+LINKS = eb.metrics.USUAL[:2]
 """Pairwise precision and recall, in which a tail shows."""
 SEED = 1
 
@@ -44,61 +33,62 @@ def demo(picture: Path) -> None:
     figure = _make_figure(picture)
     make_size_model()  # says what is missing before anything is simulated
     world, sample = _make_heavy_tail()
-    found = _show_heavy_tail(world, sample)
-    axes = plots.side_by_side(found, ax=figure.subplots())
-    _mark_truth(axes, found, {metric.name: world.value(metric) for metric in LINKS})
-    with replacing(picture) as new:
+    engines = _show_heavy_tail(world, sample)
+    axes = eb.plots.draw_side_by_side(engines, ax=figure.subplots())
+    _mark_truth(axes, engines, {metric.name: world.value(metric) for metric in LINKS})
+    with files.replacing(picture) as new:
         figure.savefig(new, dpi=120)
     print(f"\nwrote {picture}")
 
 
 def _show_people() -> None:
     """Print the case of the README with its truth, and how many other samples cover it."""
-    example = people()
+    example, metrics = eb.datasets.people(), eb.metrics.USUAL
     population = Population(example.prediction, example.truth)
-    units = measure(example.prediction, example.labels)
+    units = eb.measure(example.prediction, example.labels)
     print(
         f"1. The example of the README\n\n"
         f"{len(example.prediction):,} records in {example.prediction.nunique():,} predicted clusters. "
         f"{len(example.drawn)} records were drawn uniformly, and all\n"
         f"{len(example.labels)} records of their {len(units)} persons are labelled.\n"
     )
-    sample = Sample(units, UniformRecords(example.drawn))
-    truth = {metric.name: population.value(metric) for metric in USUAL}
-    table = taylor(sample, USUAL).apply(USUAL).table()[["estimate", "se", "lower", "upper"]]
+    sample = eb.Sample(units, eb.UniformRecords(example.drawn))
+    truth = {metric.name: population.value(metric) for metric in metrics}
+    table = eb.engine.taylor(sample, metrics).apply(metrics).table()[["estimate", "se", "lower", "upper"]]
     table = table.assign(truth=pd.Series(truth))
     print(table.round(3).to_string())
     covered = int(table["truth"].between(table["lower"], table["upper"]).sum())
-    runs = study(
+    runs = eb.study.study(
         {"people": population},
-        {"records": Records()},
+        {"records": eb.labels.Records()},
         [len(example.drawn)],
-        {"closed form": Taylor()},
-        USUAL[:1],
+        {"closed form": eb.engine.Taylor()},
+        metrics[:1],
         repetitions=REPETITIONS,
         seed=1,
     )
     covering = round(REPETITIONS * runs.table()["coverage"].iloc[0])
+    alone = eb.engine.P_naive(units)
     print(
-        f"\nThe 95 % interval covers the truth for {covered} of {len(USUAL)} metrics. "
+        f"\nThe 95 % interval covers the truth for {covered} of {len(metrics)} metrics. "
         "The sample was chosen to show this: in\n"
-        f"{REPETITIONS:,} others, drawn in the same way, the interval of {USUAL[0].name} covers it "
+        f"{REPETITIONS:,} others, drawn in the same way, the interval of {metrics[0].name} covers it "
         f"{covering} times.\n"
-        f"Precision on the labelled records alone would be {P_naive(units):.3f}, because it misses false "
+        f"Precision on the labelled records alone would be {alone:.3f}, because it misses false "
         "links to all other\nrecords."
     )
 
 
-def _make_heavy_tail() -> tuple[Population, Sample]:
+def _make_heavy_tail() -> tuple[Population, eb.Sample]:
     """Simulate the population and the sample of the page on heavy tails."""
     errors = Chain([Splits(0.3), Merges(0.03)])
     world = simulate(Zeta(2.3, largest=400), errors, 50_000, 1)
     persons = world.true.drop_duplicates().sample(100, random_state=3)
     labels = world.true[world.true.isin(persons)]
-    return world, Sample(measure(world.pred, labels), UniformClusters())
+    return world, eb.Sample(eb.measure(world.pred, labels), eb.UniformClusters())
 
 
-def _show_heavy_tail(world: Population, sample: Sample) -> SideBySide:
+def _show_heavy_tail(world: Population, sample: eb.Sample) -> Any:
     """Print the engines side by side with ArviZ's summary of the model, and return the engines."""
     sizes, drawn = world.true.value_counts(), sample.units.table()["records"]
     links = (sizes * (sizes - 1) / 2).cumsum()
@@ -110,10 +100,10 @@ def _show_heavy_tail(world: Population, sample: Sample) -> SideBySide:
         f"has {drawn.max():.0f} records, and the largest of all {sizes.iloc[0]}.\n"
     )
     print("The first fit of a size model compiles it, for about a minute ...\n", flush=True)
-    found = side_by_side(sample, LINKS, rng=SEED)
-    for alarm in alarms(sample, LINKS, found.table()):
+    engines = eb.side_by_side(sample, LINKS, rng=SEED)
+    for alarm in eb.alarms(sample, LINKS, engines.table()):
         print(f"{alarm.grade.value}: {alarm}\n")
-    table = found.table()[["method", "metric", "estimate", "sd", "lower", "upper", "kind"]]
+    table = engines.table()[["method", "metric", "estimate", "sd", "lower", "upper", "kind"]]
     truth = table["metric"].map({metric.name: world.value(metric) for metric in LINKS})
     print(f'>>> eb.side_by_side(sample, ["precision", "recall"], rng={SEED})')
     print(table.assign(truth=truth).round(3).to_string(index=False))
@@ -124,20 +114,20 @@ def _show_heavy_tail(world: Population, sample: Sample) -> SideBySide:
         + ".\nThis sample was chosen too; docs/heavy-tails.md has the coverage over hundreds of samples.\n"
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", Alarm)  # printed above
-        model = estimate(sample, metrics=LINKS, engine="size model", rng=SEED)
-    assert isinstance(model, Draws)
+        warnings.simplefilter("ignore", eb.Alarm)  # printed above
+        model = eb.estimate(sample, metrics=LINKS, engine="size model", rng=SEED)
+    assert isinstance(model, eb.metrics.uncertain.Draws)
     summary = import_module("arviz").summary(model.tree(), ci_prob=0.95)
     print(
         f'>>> found = eb.estimate(sample, metrics=["precision", "recall"], engine="size model", rng={SEED})\n'
         f">>> az.summary(found.tree(), ci_prob=0.95)\n{summary}"
     )
-    return found
+    return engines
 
 
-def _mark_truth(axes: Axes, found: SideBySide, truth: Mapping[str, float]) -> None:
+def _mark_truth(axes: Axes, engines: Any, truth: Mapping[str, float]) -> None:
     """Draw the truth of each metric through the rows of its engines."""
-    methods = found.table().groupby("metric", sort=False).size()
+    methods = engines.table().groupby("metric", sort=False).size()
     heads = dict(zip(methods.index, (methods + 1).cumsum() - methods - 1, strict=True))
     for name, value in truth.items():
         lines = axes.vlines(

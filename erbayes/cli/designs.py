@@ -11,13 +11,11 @@ import erbayes as eb
 
 from .._internal.errors import DataError, head
 from .lazily import ids, pd
-from .options import file_option, option, panel
+from .options import file_option, name_options, option, panel
 from .tables import read_named
 
 
 class DesignName(Enum):
-    """Options of the design by which the labelled units were drawn."""
-
     UNIFORM_RECORDS = "uniform-records"
     DISTINCT_ENTITIES = "distinct-entities"
     UNIFORM_CLUSTERS = "uniform-clusters"
@@ -70,15 +68,12 @@ class Drawing:
                 "labelled units drawn? Only a folder of erbayes draw needs no design"
             )
         options = TAKES[self.design]
-        if foreign := [f"--{option}" for option in self.given if option not in options]:
-            allowed = ", ".join(f"--{option}" for option in options)
-            raise DataError(
-                f"--design {self.design.value} does not take {', '.join(foreign)}; it takes {allowed}"
-            )
+        if foreign := [option for option in self.given if option not in options]:
+            wrong, right = name_options(foreign), name_options(options)
+            raise DataError(f"--design {self.design.value} does not take {wrong}; it takes {right}")
         needed = [option for option in options if option in NEEDED]
         if not set(needed) <= set(self.given):
-            names = " and ".join(f"--{option}" for option in needed)
-            raise DataError(f"--design {self.design.value} needs {names}")
+            raise DataError(f"--design {self.design.value} needs {name_options(needed, ' and ')}")
         files: Any = self
         units = None if self.drawn is None else list(read_named(self.drawn, 1).iloc[:, 0])
         match self.design:

@@ -10,12 +10,12 @@ import erbayes as eb
 
 from .._internal.errors import DataError
 from .analyses import Analysis, Result
-from .asked import Asked, Metrics
 from .inputs import Inputs, One
-from .lazily import checks, disk, pd
+from .lazily import files, pd, tables
+from .metric_options import MetricOptions, Metrics
 from .options import file_option, message, option, panel, within
-from .predictions import in_words
-from .tables import read_rows
+from .predictions import PredictionFile, in_words
+from .tables import read_attributes
 
 
 @panel("Groups")
@@ -33,7 +33,7 @@ class Domains(Analysis):
             raise DataError("--by and --across ask for two results: leave out one of them")
 
     def refuse_idle(self) -> None:
-        """Refuse a table of attributes of which no column is asked for."""
+        """Refuse a table of attributes of which no option names a column."""
         if self.column is None and self.attributes is not None:
             raise DataError("--attributes needs --by or --across, which name its column")
 
@@ -43,10 +43,9 @@ class Domains(Analysis):
 
     @property
     def column(self) -> str | None:
-        """Return the column of --by or --across."""
         return self.by or self.across
 
-    def chosen_metrics(self, asked: Asked) -> Metrics:
+    def chosen_metrics(self, asked: MetricOptions) -> Metrics:
         """Return the metrics that the options name; with --across, those of links if they name none."""
         if self.across is not None and asked.metrics is None:
             return eb.metrics.chosen(["precision", "recall", "f1"])
@@ -54,7 +53,6 @@ class Domains(Analysis):
 
     @property
     def links(self) -> eb.columns.Links:
-        """Return the links that count in a group."""
         return eb.columns.Links.SHARED if self.across is None else eb.columns.Links.ACROSS
 
     def of_scan(self, inputs: Inputs) -> dict[str, Any]:
@@ -63,10 +61,10 @@ class Domains(Analysis):
             return {}
         if self.attributes is None:
             return {"groups": self.column}
-        return {"groups": eb.large.GroupSource(inputs.reading.source_of(self.attributes), self.column)}
+        source = inputs.reading.source(PredictionFile(self.attributes))
+        return {"groups": eb.large.GroupSource(source, self.column)}
 
-    def run(self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Metrics) -> Result:
-        """Estimate metrics of all groups jointly."""
+    def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
         by = self.estimate(inputs, sample, metrics)
         table = by.table(inputs.level, asked.kind)
         return Result(table, "closed-form", [*by.alarms(), *eb.alarms(sample, metrics, table)])
@@ -74,7 +72,6 @@ class Domains(Analysis):
     def estimate(
         self, inputs: One, sample: eb.Sample, metrics: Metrics
     ) -> eb.analysis.domains.estimates.ByDomain:
-        """Return the metrics of each group."""
         groups = self.groups(inputs, [sample.units])
         known = self.known(inputs, groups)
         return eb.by_domain(sample, groups, metrics, prediction=known.get(""), links=self.links)
@@ -103,13 +100,13 @@ class Domains(Analysis):
             taken = reading.take(part, "prediction", inputs.sample_of_records)
             if taken.of_links:
                 raise DataError(f"{column} is a column of --attributes if PREDICTION is links")
-            checks.refuse_names([column], list(taken.table.columns), str(path))
+            tables.refuse_names([column], list(taken.table.columns), str(path))
             return taken.key(), taken.table[column]
-        table = read_rows(path, reading.record)
-        checks.refuse_names([column], list(table.columns), str(path))
+        table = read_attributes(path, reading.record)
+        tables.refuse_names([column], list(table.columns), str(path))
         if table.columns[0] == column:
             raise DataError(f"{path}: {column!r} is its column of ids: name another one")
-        table = disk.key_by_source(table, inputs.labelled()[0]["labels"].records)
+        table = files.key_by_source(table, inputs.labelled()[0]["labels"].records)
         return table.iloc[:, 0], table[column]
 
     def known(self, inputs: Inputs, groups: pd.Series | str) -> dict[str, eb.Clustering]:
@@ -120,8 +117,8 @@ class Domains(Analysis):
             name: inputs.reading.read(part, f"prediction {name!r}")[0]
             for name, part in inputs.parts().items()
         }
-        there = groups.index[groups.notna()]
-        without = max(int((~prediction.records.isin(there)).sum()) for prediction in predictions.values())
+        grouped = groups.index[groups.notna()]
+        without = max(int((~prediction.records.isin(grouped)).sum()) for prediction in predictions.values())
         self._note_without_group(without)
         return {} if without else predictions
 

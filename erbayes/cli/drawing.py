@@ -10,15 +10,13 @@ import erbayes as eb
 
 from .._internal.errors import DataError, head
 from .designs import keyed, numbers
-from .lazily import disk, ids, pages, pd, plans, sources
-from .options import REQUIRED, file_option, flag, message, option, panel
-from .predictions import Links, Part, Reading
-from .tables import read_rows, said_of
+from .lazily import files, ids, pages, pd, plans, sources
+from .options import REQUIRED, file_option, flag, message, name_options, option, panel
+from .predictions import LinkOptions, PredictionFile, ReadingOptions
+from .tables import read_attributes, said_of
 
 
 class PlanName(Enum):
-    """Names of plans."""
-
     UNIFORM_RECORDS = "uniform-records"
     PREDICTED_LINKS = "predicted-links"
     ROOT_SIZE = "root-size"
@@ -31,10 +29,16 @@ class PlanName(Enum):
     PAIRS = "pairs"
 
 
-TAKES_CHANCES = {"mixture", "poisson", "pps", "predicted-clusters"}
-"""Plans that take the chances of another plan (--of)."""
-TAKES_VALUES = {"given-chances", "stratified"}
-"""Plans that take a value of every record (--values)."""
+PLAN_TAKES = {
+    PlanName.UNIFORM_RECORDS: ["top_up"],
+    PlanName.MIXTURE: ["share", "of"],
+    PlanName.POISSON: ["of"],
+    PlanName.PPS: ["of"],
+    PlanName.PREDICTED_CLUSTERS: ["of"],
+    PlanName.STRATIFIED: ["starts", "values"],
+    PlanName.GIVEN_CHANCES: ["values"],
+}
+"""Options of each plan. Those with values or starts need one of them."""
 
 
 @panel("What to draw")
@@ -66,20 +70,15 @@ class Planned:
     )
 
     def plan(self) -> plans.Plan:
-        """Return the plan that the options name."""
-        name = self.design.value
-        foreign = {
-            "--top-up": self.top_up is not None and name != "uniform-records",
-            "--of pairs": self.of is PlanName.PAIRS,
-            "--share": self.share is not None and name != "mixture",
-            "--of": self.of is not None and name not in TAKES_CHANCES,
-            "--starts": self.starts is not None and name != "stratified",
-            "--values": self.values is not None and (name not in TAKES_VALUES or self.starts is not None),
-        }
-        if options := [option for option, wrong in foreign.items() if wrong]:
-            raise DataError(f"--design {name} does not take {', '.join(options)}")
-        if name in TAKES_VALUES and self.values is None and self.starts is None:
-            raise DataError(f"--design {name} needs --values{' or --starts' * (name == 'stratified')}")
+        name, takes = self.design.value, PLAN_TAKES.get(self.design, [])
+        given = [o for o in ("top_up", "share", "of", "starts", "values") if getattr(self, o) is not None]
+        foreign = [option for option in given if option not in takes]
+        foreign += ["of pairs"] if self.of is PlanName.PAIRS else []
+        foreign += ["values"] if {"starts", "values"} <= set(given) & set(takes) else []
+        if foreign:
+            raise DataError(f"--design {name} does not take {name_options(foreign)}")
+        if "values" in takes and not {"starts", "values"} & set(given):
+            raise DataError(f"--design {name} needs --values{' or --starts' if 'starts' in takes else ''}")
         if self.top_up is not None:
             return plans.NewRecords()
         settings: dict[str, Any] = {}
@@ -114,7 +113,7 @@ class Shown:
         "Pairs of records that may match, with their score if there is a third column."
     )
     looser: Path | None = file_option(
-        "Record and cluster of a looser clustering, whose clusters hold candidates.", rare=True
+        "Record and cluster of a looser clustering, whose clusters have candidates.", rare=True
     )
     search: int | None = option("Candidates per drawn record, by a search through --attributes.", min=1)
     limit: int | None = option(
@@ -135,36 +134,36 @@ class Shown:
     def __post_init__(self) -> None:
         if self.search is not None and self.attributes is None:
             raise DataError("--search needs --attributes, which it searches")
-        if self.controls is not None and not 0 < self.controls < 1:
-            raise DataError(f"--controls {self.controls:g}: it is a share of the tasks, between 0 and 1")
         if self.limit is not None and {self.candidates, self.looser, self.search} == {None}:
             raise DataError("--limit needs candidates: --search, --candidates or --looser")
 
-    def tasks(self, drawn: eb.labels.Drawn, record: str | None, any_id: bool = False) -> pd.DataFrame:
+    def tasks(self, drawn: eb.labels.RecordDraws, record: str | None, any_id: bool = False) -> pd.DataFrame:
         """Return the table of tasks, with candidates, and with attributes of the records that it shows."""
-        found = []
+        tables = []
         if self.search is not None and self.attributes is not None:
-            rows = disk.key_by_source(read_rows(self.attributes, record), pd.Index(drawn.table["record"]))
-            found.append(eb.labels.by_text(drawn, rows, limit=self.search))
+            rows = files.key_by_source(
+                read_attributes(self.attributes, record), pd.Index(drawn.table["record"])
+            )
+            tables.append(eb.labels.by_text(drawn, rows, limit=self.search))
         if self.candidates is not None:
-            found.append(_read_candidate_pairs(drawn, self.candidates))
+            tables.append(_read_candidate_pairs(drawn, self.candidates))
         if self.looser is not None:
-            own = Reading(record=record, links=Links(), any_id=any_id)
-            looser, _ = own.read(Part(self.looser, None, None), "looser clustering")
-            found.append(eb.labels.from_clustering(drawn, looser))
-        candidates = eb.labels.interleaved(*found) if found else None
+            reading = ReadingOptions(record=record, links=LinkOptions(), any_id=any_id)
+            looser, _ = reading.read(PredictionFile(self.looser), "looser clustering")
+            tables.append(eb.labels.from_clustering(drawn, looser))
+        candidates = eb.labels.interleaved(*tables) if tables else None
         if candidates is not None and self.limit is not None:
-            every, candidates = len(candidates), eb.labels.interleaved(candidates, limit=self.limit)
-            if left_out := every - len(candidates):
+            number, candidates = len(candidates), eb.labels.interleaved(candidates, limit=self.limit)
+            if left_out := number - len(candidates):
                 message(
-                    f"note: --limit {self.limit} leaves out {left_out:,} of {every:,} candidates: those of "
+                    f"note: --limit {self.limit} leaves out {left_out:,} of {number:,} candidates: those of "
                     "lowest score and, if scores are equal, those that chance names"
                 )
         # tasks are made twice, so that only attributes of the records that they show are read
         shown = eb.labels.tasks(drawn, None, candidates, controls=self.controls)
         if self.attributes is None:
             return shown
-        attributes = read_rows(self.attributes, record, ids.as_index(shown["record"].unique()))
+        attributes = read_attributes(self.attributes, record, ids.as_index(shown["record"].unique()))
         return eb.labels.tasks(drawn, attributes, candidates, controls=self.controls)
 
 
@@ -173,9 +172,9 @@ def refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:
     candidates = pd.Index(table.loc[table["role"] == pages.CANDIDATE, "record"].unique())
     if not len(candidates):
         return
-    with sources.opened(prediction) as source:
-        there = source.look_up(candidates)["record"]
-    strange = candidates[~candidates.isin(there)]
+    with sources.open_source(prediction) as source:
+        predicted = source.look_up(candidates)["record"]
+    strange = candidates[~candidates.isin(predicted)]
     if len(strange):
         raise DataError(
             f"{len(strange):,} of {len(candidates):,} candidates are not in PREDICTION, such as "
@@ -183,10 +182,10 @@ def refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:
         )
 
 
-def _read_candidate_pairs(drawn: eb.labels.Drawn, path: Path) -> pd.DataFrame:
+def _read_candidate_pairs(drawn: eb.labels.RecordDraws, path: Path) -> pd.DataFrame:
     """Candidates from a file of pairs of records, with a score or without."""
     said_of(path, 0)
-    pairs = disk.read_table(path)
+    pairs = files.read_table(path)
     if not 2 <= pairs.shape[1] <= 3:
         raise DataError(
             f"{path} has {pairs.shape[1]} columns, {head(pairs.columns, 20)}: --candidates are two columns "

@@ -10,10 +10,10 @@ import erbayes as eb
 from .._internal.errors import DataError, Remedy, speaking
 from .answers import Answer, count_read
 from .inputs import One
-from .lazily import disk, features, frames, impacts, large_files, large_sums, pd
+from .lazily import features, files, frames, impacts, large_files, large_sums, pd
 from .options import command, file_option, message, option, panel, say
 from .printing import Printing
-from .tables import read_rows
+from .tables import read_attributes
 
 OWN = "Your own numbers"
 """The panel of the options of this command."""
@@ -21,7 +21,7 @@ OWN = "Your own numbers"
 
 @panel(OWN)
 class Numbers:
-    """Options of the numbers that are asked for."""
+    """Options of the numbers to estimate."""
 
     statistic: list[str] | None = option(
         "count, share(size>=5), total(x), mean(x), ratio(x, y), quantile_share(0.5, x), top(100), "
@@ -40,21 +40,21 @@ class Numbers:
 
     @property
     def words(self) -> dict[Remedy, str]:
-        """Words of the remedy for statistics that lack a feature: how to make the first, by its own name."""
-        there = {"size", *(text.partition("=")[0] for text in self.feature or [])}
+        """Words of the remedy for statistics whose feature is missing: how to make the first."""
+        given = {"size", *(text.partition("=")[0] for text in self.feature or [])}
         statistics = eb.statistics.statistics_of(self.statistic or ["count"])
-        lacking = [name for one in statistics for name in one.features if name not in there]
-        if not lacking:
+        missing = [name for one in statistics for name in one.features if name not in given]
+        if not missing:
             return {}
-        own = f"{lacking[0]}={lacking[0]}:sum"
-        return {Remedy.FEATURE: f"name it: --feature {own}, or by mean, min, max, range or distinct"}
+        by_sum = f"{missing[0]}={missing[0]}:sum"
+        return {Remedy.FEATURE: f"name it: --feature {by_sum}, or by mean, min, max, range or distinct"}
 
     def estimate(
         self, inputs: One, sample: eb.Sample, attributes: Path | None, by: str | None = None
     ) -> impacts.Impact:
         """Estimate the numbers from the sample of the input, and from a table of attributes."""
         statistics = eb.statistics.statistics_of(self.statistic or ["count"])
-        wanted = [features.Feature.parse(text) for text in self.feature or []]
+        parsed = [features.Feature.parse(text) for text in self.feature or []]
         reading = inputs.reading
         if inputs.scanned:
             if inputs.of_clusters or inputs.frame is not None:
@@ -66,14 +66,14 @@ class Numbers:
                 inputs.labelled()[0]["labels"],
                 statistics,
                 attributes=None if attributes is None else large_files.Files(attributes, text=True),
-                features=wanted,
+                features=parsed,
                 by=by,
                 database=reading.database,
             )
-            return impacts.estimate_impact(sample, impacts.Known(fitted, values), featured)
+            return impacts.estimate_impact(sample, impacts.FittedStatistics(fitted, values), featured)
         table: Any = None
         if attributes is not None:
-            table = disk.key_by_source(read_rows(attributes, reading.record), inputs.memory[0].records)
+            table = files.key_by_source(read_attributes(attributes, reading.record), inputs.memory[0].records)
             message(f"read {len(table):,} rows of {attributes}, with records in {table.columns[0]}")
         prediction, shared, _ = inputs.memory
         prediction, _ = frames.framed(prediction, shared["labels"], shared["frame"])
@@ -83,7 +83,7 @@ class Numbers:
             shared["labels"],
             statistics,
             attributes=table,
-            features={feature.name: (feature.column, feature.how) for feature in wanted},
+            features={feature.name: (feature.column, feature.how) for feature in parsed},
             by=by,
         )
 
@@ -110,7 +110,7 @@ def impact_command(
     predicted         the number as computed from the clusters
     estimate          the number of the true entities: lower to upper
     difference        how far the clusters are off: least to most
-    worth             further labels that would tell as much without clusters
+    equivalent_labels further labels that would shorten the interval as much
 
     Names in a top ten, maxima and statistics of ties between entities are refused, as are attributes that the
     matcher wrote itself and numbers that depend on fewer than ten effective draws.
@@ -126,8 +126,9 @@ def impact_command(
     sample, read = inputs.sample()
     alarms = [*inputs.cautions, *map(say, eb.alarms(sample, [eb.metrics.entities]))]
     with speaking(numbers.words):
-        found = numbers.estimate(inputs, sample, attributes, by)
-    table: pd.DataFrame = found.table(inputs.level).reset_index()
+        estimated = numbers.estimate(inputs, sample, attributes, by)
+    table: pd.DataFrame = estimated.table(inputs.level).reset_index()
     about = count_read(sample, text=read)
-    alarms = [*alarms, *map(say, found.notes)]
-    printing.show(Answer(table=table, sentences=found.sentences(inputs.level), alarms=alarms, read=about))
+    alarms = [*alarms, *map(say, estimated.notes)]
+    sentences = estimated.sentences(inputs.level)
+    printing.show(Answer(table=table, sentences=sentences, alarms=alarms, read=about))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations, compress, product
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,40 @@ import erbayes as eb
 from .._internal.errors import DataError, Sentence, head
 from .._internal.policies import Missing
 from .designs import Drawing
-from .lazily import answer_faults, counted, disk, large_files, pd, plans, returned_answers
-from .lazily import reading as readings
-from .options import argument, message, option, panel, refuse_same_file, within
-from .predictions import CLUSTERS, LABELLED, Part, Predicted, Reading, in_words, read_ids
+from .lazily import answer_faults, counted, files, large_files, pd, plans, readings, returned_answers
+from .options import (
+    argument,
+    entity_option,
+    level_option,
+    message,
+    name_options,
+    option,
+    panel,
+    refuse_same_file,
+    stored_option,
+    within,
+)
+from .predictions import (
+    CLUSTERS,
+    LABELLED,
+    PredictionFile,
+    PredictionOptions,
+    ReadingOptions,
+    in_words,
+    read_ids,
+)
 from .printing import find_cautions, show_cautions
 from .remembered import TABLE
 from .tables import name_columns, words_behind
 from .top_up import read_both
 
+missing_option = partial(
+    option,
+    help="Labelled records not in PREDICTION: error, omit, singleton, together.",
+    default=Missing.ERROR,
+    metavar="POLICY",
+)
+"""The policy for labelled records that are missing in a prediction."""
 NAMED = 3
 """Added records that are missing in the prediction, named at most."""
 
@@ -35,8 +60,8 @@ def note_unresolved(labels: eb.labels.Labels | None) -> None:
     message(f"note: {lost.sum():,} of {draws:,} draws have no complete answer: {kinds}")
 
 
-def _explain_unlike(units: eb.units.Units, drawn: eb.labels.Drawn) -> str | None:
-    """Text that tells a prediction from the one that was drawn from, None if their sizes are alike."""
+def _explain_unlike(units: eb.units.Units, drawn: eb.labels.RecordDraws) -> str | None:
+    """Return how a prediction differs from the one that was drawn from, None if their sizes are equal."""
     if units.known is None:
         return None
     both = (units.known, drawn.known)
@@ -54,19 +79,13 @@ def note_frame(units: eb.units.Units, name: str = "") -> None:
         message(f"note: {name}{facts}")
 
 
-def _describe_count(units: counted.Scanned) -> str:
-    """Text with the number of records that a scan counts."""
-    return f"{units.rows:,} records{'' if units.frame is None else ' of the frame'}"
-
-
 def _print_scan(units: counted.Scanned, path: Path, name: str = "") -> str:
     """Print what was scanned, and return its number of records with its columns."""
+    records = f"{units.rows:,} records{'' if units.frame is None else ' of the frame'}"
     clusters = "" if units.known is None else f", in {units.known.count.sum():,.0f} clusters"
-    message(
-        f"{name}{_describe_count(units)} scanned{clusters} ({in_words(units.columns, path)}); "
-        "no duplicates among all record ids"
-    )
-    return f"{_describe_count(units)} ({in_words(units.columns, path)})"
+    columns = in_words(units.columns, path)
+    message(f"{name}{records} scanned{clusters} ({columns}); no duplicates among all record ids")
+    return f"{records} ({columns})"
 
 
 @panel("Files")
@@ -81,20 +100,16 @@ class Inputs:
     drawn_from: Path | None = option(
         "With a folder: the prediction drawn from, if not PREDICTION.", rare=True, panel="Design", exists=True
     )
-    reading: Reading
+    reading: ReadingOptions
     cluster: str | list[str] | None = None
-    entity: str | None = option("Entity column of LABELS.", metavar="COLUMN")
-    missing: Missing = option(
-        "Labelled records not in PREDICTION: error, omit, singleton, together.",
-        default=Missing.ERROR,
-        metavar="POLICY",
-    )
+    entity: str | None = entity_option()
+    missing: Missing = missing_option()
     frame: Path | None = option(
         "The records that existed when the labels were made, or an older prediction.",
         panel="Frame",
         exists=True,
     )
-    level: float = option("Level of the intervals.", panel="Metrics", default=0.95)
+    level: float = level_option(panel="Metrics")
     stored: str | list[str] | None = None
 
     def __post_init__(self) -> None:
@@ -105,16 +120,16 @@ class Inputs:
         for first, second in combinations(predictions, 2):
             if words_behind(first) == words_behind(second):
                 refuse_same_file(("PREDICTION", first), ("PREDICTION", second))
-        if self.frame is not None and disk.is_database(self.frame):
+        if self.frame is not None and files.is_database(self.frame):
             raise DataError(f"--frame {self.frame} is a DuckDB database: a frame is a file or a folder")
 
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, PredictionFile]:
         """Return the predictions by name."""
         raise NotImplementedError
 
     @cached_property
     def scanned(self) -> bool:
-        """True if predictions are scanned where they lie, False if they are read into memory."""
+        """Return whether predictions are scanned in place, and not read into memory."""
         return self.reading.scanned(self.parts().values(), self.frame)
 
     @cached_property
@@ -128,8 +143,7 @@ class Inputs:
         options = [name for name, value in named.items() if value is not None] + self.drawing.given
         if options:
             raise DataError(
-                f"the folder {self.labels} says how its records were drawn: leave out "
-                f"{', '.join(f'--{option}' for option in options)}"
+                f"the folder {self.labels} says how its records were drawn: leave out {name_options(options)}"
             )
         if (self.labels / TABLE).is_file():
             raise DataError(f"{self.labels} has pairs, which erbayes pairs and erbayes check read")
@@ -139,7 +153,7 @@ class Inputs:
 
     @property
     def cautions(self) -> list[Sentence]:
-        """Return the reasons to doubt the work of annotators, which are printed when a folder is read."""
+        """Return the cautions about annotators, which are printed when a folder is read."""
         return [] if self.returned is None else find_cautions(self.returned)
 
     @property
@@ -159,19 +173,21 @@ class Inputs:
         return None if self.returned is None else read_both(self.returned)
 
     @cached_property
-    def origin(self) -> Part | None:
+    def origin(self) -> PredictionFile | None:
         """Return the prediction that was drawn from, if --drawn-from names it."""
         if self.returned is None or self.drawn_from is None:
             return None
-        return Part(self.drawn_from, None, self.cluster if isinstance(self.cluster, str) else None)
+        return PredictionFile(self.drawn_from, None, self.cluster if isinstance(self.cluster, str) else None)
 
-    def notice_another(self, name: str, units: eb.units.Units, prediction: eb.Clustering | Part) -> None:
+    def notice_another(
+        self, name: str, units: eb.units.Units, prediction: eb.Clustering | PredictionFile
+    ) -> None:
         """Refuse a prediction that is not the one drawn from, or say so if chances are the same."""
         if self.returned is None or self.origin is not None:
             return
         drawn = self.returned.folder.drawn
         if isinstance(drawn.plan, plans.FREE):
-            # chances without predicted clusters in them hold for any prediction, so that a note is enough
+            # chances that do not depend on predicted clusters are right for any prediction: a note is enough
             unlike = _explain_unlike(units, drawn)
             if unlike is None and isinstance(prediction, eb.Clustering) and not drawn.is_from(prediction):
                 unlike = "its clusters hold other records"
@@ -206,15 +222,15 @@ class Inputs:
             self.returned.folder.drawn.refuse_another(prediction)
             in_memory = isinstance(prediction, eb.Clustering)
             units = eb.measure(prediction, **shared) if in_memory else self.reading.scan(part, shared)
-        return eb.design.KeptWeights(design, units)
+        return eb.design.FrozenWeights(design, units)
 
     @property
     def sample_of_records(self) -> pd.Index | None:
-        """Return records that are labelled, as far as they can be told without the prediction."""
+        """Return the labelled records that are known without the prediction."""
         if self.returned is not None:
             index: pd.Index = self.returned.labels.index
             return index
-        table, said = disk.read_table(self.labels), name_columns(self.labels)
+        table, said = files.read_table(self.labels), name_columns(self.labels)
         record = said.record or self.reading.record
         record = record if record in table else None
         records: pd.Index | None = readings.find_records(table, record)
@@ -224,7 +240,7 @@ class Inputs:
         """Read the arguments that all predictions share, with a sentence; `records` of a prediction."""
         frame: Any = None
         if self.frame is not None and self.scanned:
-            frame = self.reading.source(Part(self.frame, None, None))
+            frame = self.reading.source(PredictionFile(self.frame))
         elif self.frame is not None:
             frame = read_ids(self.frame, self.reading.record)
         if self.returned is not None:
@@ -237,7 +253,7 @@ class Inputs:
 
 
 @panel()
-class One(Predicted, Inputs):
+class One(PredictionOptions, Inputs):
     """Options of a command on one prediction."""
 
     def sample(self, **grouped: Any) -> tuple[eb.Sample, str]:
@@ -245,7 +261,7 @@ class One(Predicted, Inputs):
         design, part = self.design(), self.part
         if self.returned is not None and self.of_clusters:
             return self._sample_clusters(self.returned)
-        prediction: eb.Clustering | Part = part
+        prediction: eb.Clustering | PredictionFile = part
         if self.scanned:
             shared, labels_read = self.labelled()
             message(f"read {labels_read}")
@@ -265,7 +281,7 @@ class One(Predicted, Inputs):
         """Make the sample of drawn predicted clusters, with a sentence about what was read."""
         if self.drawn_from is not None or self.frame is not None:
             option = "--drawn-from" if self.frame is None else "--frame"
-            raise DataError(f"{self.labels} takes no {option}: {returned_answers.OWN}")
+            raise DataError(f"{self.labels} takes no {option}: {returned_answers.JUDGES_ITS_OWN}")
         labels = returned.labels
         with self.reading.opened(self.part) as (prediction, read):
             units = returned.units(prediction, missing=self.missing)
@@ -291,24 +307,19 @@ class Several(Inputs):
 
     prediction: list[Path] = argument("Files, each with record and cluster of all records.", default=None)
     cluster: list[str] | None = option("Cluster column of PREDICTION. Give it twice to compare two.")
-    missing: Missing = option(
-        "Labelled records not in PREDICTION: error, omit, singleton, together, or common, which judges the "
-        "records that all have.",
-        default=Missing.ERROR,
-        metavar="POLICY",
+    missing: Missing = missing_option(
+        help="Labelled records not in PREDICTION: error, omit, singleton, together, or common, which judges "
+        "the records that all have."
     )
-    stored: list[str] | None = option(
-        "Table of a DuckDB database. Give it twice to compare two.", "--table", rare=True, panel="Scans"
-    )
+    stored: list[str] | None = stored_option(help="Table of a DuckDB database. Give it twice to compare two.")
 
-    def parts(self) -> dict[str, Part]:
-        """Return the parts of the input that are predictions, by name."""
+    def parts(self) -> dict[str, PredictionFile]:
         tables: list[Any] = self.stored or [None]
         columns: list[Any] = self.cluster or [None]
         axes = (self.prediction, tables, columns)
         several = [len(values) > 1 for values in axes]
         optional = len(columns) == 1 and len(self.prediction) > 1
-        parts = [Part(path, table, cluster, optional) for path, table, cluster in product(*axes)]
+        parts = [PredictionFile(path, table, cluster, optional) for path, table, cluster in product(*axes)]
         if len(parts) < 2:
             raise DataError(
                 "a comparison needs two predictions or more, not 1: give LABELS last, after two files, or "
@@ -325,7 +336,7 @@ class Several(Inputs):
         return dict(zip(names, parts, strict=True))
 
     @cached_property
-    def origin(self) -> Part | None:
+    def origin(self) -> PredictionFile | None:
         """Return the prediction that was drawn from: that of --drawn-from, or one of those compared."""
         if self.returned is None or self.drawn_from is not None:
             return super().origin
@@ -359,7 +370,9 @@ class Several(Inputs):
         message(f"read {labels_read}")
         return predictions, shared, {"": labels_read} | read
 
-    def _scan(self, parts: dict[str, Part], shared: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    def _scan(
+        self, parts: dict[str, PredictionFile], shared: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, str]]:
         """Scan the predictions, by name, and say what was read of each."""
         if self.missing is Missing.COMMON:
             predictions = dict(self.reading.scan(parts, shared))

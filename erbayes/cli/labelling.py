@@ -12,10 +12,10 @@ import erbayes as eb
 
 from .answers import Answer, Format, render_csv
 from .drawing import PlanName, Planned, Shown, refuse_strange_candidates
-from .lazily import answer_faults, calibration, disk, folders, more, pd, plans, sheets
+from .lazily import answer_faults, calibration, files, folders, more, pd, plans, sheets
 from .options import REQUIRED, argument, command, files_of, flag, message, option
-from .pairs import draw_pairs
-from .predictions import Predicted
+from .pairs import write_pairs
+from .predictions import PredictionOptions
 from .printing import Formatted, show_cautions, show_labels, tabulate_labels
 from .remembered import CALL, remembered
 from .top_up import flag_new
@@ -27,7 +27,7 @@ MANY = 100
 @command("draw")
 def draw_command(
     *,
-    inputs: Predicted,
+    inputs: PredictionOptions,
     planned: Planned,
     shown: Shown,
     replace_answers: bool = flag("Replace a folder that holds answers, which are lost.", "--replace"),
@@ -38,7 +38,7 @@ def draw_command(
 
     \b
     --design says what to draw:
-      uniform-records     records, each alike: all metrics, the first choice
+      uniform-records     records, uniformly: all metrics, the first choice
       predicted-links     ends of predicted links: precision, and no recall
       mixture             uniform records (--share), otherwise predicted links
       root-size           records by the root of the size of their cluster
@@ -56,7 +56,7 @@ def draw_command(
       erbayes draw --more 100 to-label
     """
     if planned.design is PlanName.PAIRS:
-        draw_pairs(inputs, planned, shown, replace_answers, folder)
+        write_pairs(inputs, planned, shown, replace_answers, folder)
         return
     older = None if planned.more is None else folders.read_folder(folder)
     if older is None:
@@ -107,26 +107,26 @@ def _add_to(older: folders.Folder, planned: Planned) -> Planned:
     return replace(planned, design=design, n=older.drawn.n + planned.more, seed=older.drawn.seed)
 
 
-def _list_facts(inputs: Predicted, planned: Planned, shown: Shown, folder: Path) -> dict[str, Any]:
+def _list_facts(inputs: PredictionOptions, planned: Planned, shown: Shown, folder: Path) -> dict[str, Any]:
     """Return what a folder keeps: the files that it was made of, and the call that drew it."""
-    files = {name: str(path) for options in (inputs, shown, planned) for name, path in files_of(options)}
-    groups = (inputs, inputs.reading, inputs.reading.links, shown)
+    paths = {name: str(path) for options in (inputs, shown, planned) for name, path in files_of(options)}
+    groups = (inputs, inputs.reading, inputs.reading.links, shown, planned)
     values = {name: value for options in groups for name, value in vars(options).items()}
-    return files | {CALL: remembered(values | vars(planned), folder)}
+    return paths | {CALL: remembered(values, folder)}
 
 
 def _show_folder(folder: folders.Folder, formatted: Formatted) -> None:
     """Print what was written, and which files are for whom."""
-    dealt = [
+    hands = [
         (who, len(numbers), " or ".join(sorted(file.name for file in folder.path.glob(f"*-{who}.*"))))
         for who, numbers in folder.dealt.items()
     ]
     draws, tasks, records = len(folder.drawn.table), folder.tasks["task"].max(), len(folder.tasks)
     sentences = [
         f"wrote {folder.path}: {draws:,} draws, {tasks:,} tasks, {records:,} records shown",
-        *(f"{who}: {number:,} tasks in {files}" for who, number, files in dealt),
+        *(f"{who}: {number:,} tasks in {names}" for who, number, names in hands),
     ]
-    table = pd.DataFrame(dealt, columns=["annotator", "tasks", "files"])
+    table = pd.DataFrame(hands, columns=["annotator", "tasks", "files"])
     table = table.assign(folder=str(folder.path), draws=draws, records=records)
     formatted.show_sentences(Answer(table=table, sentences=sentences))
 
@@ -143,12 +143,12 @@ def _note_candidates(table: pd.DataFrame) -> None:
         message(f"note: a task shows up to {longest:,} candidates, each to be answered; --limit shows fewer")
 
 
-def _note_large(drawn: eb.labels.Drawn) -> None:
+def _note_large(drawn: eb.labels.RecordDraws) -> None:
     """Say before anything is labelled that the draws leave out large clusters with many links, if they do."""
     largest = drawn.table["size"].max()
-    if (beyond := drawn.known.share_above(eb.columns.PREDICTED_LINKS, largest)) > calibration.NOTABLE:
+    if (share := drawn.known.share_above(eb.columns.PREDICTED_LINKS, largest)) > calibration.NOTABLE:
         message(
-            f"note: the largest predicted cluster of these draws has {largest:,} records, and {beyond:.0%} "
+            f"note: the largest predicted cluster of these draws has {largest:,} records, and {share:.0%} "
             "of the predicted links are in larger ones. Labels will not show whether those are right, nor "
             "what entities of such sizes miss: draw more, or with --design mixture"
         )
@@ -167,11 +167,11 @@ def labels_command(
 ) -> None:
     """Read the answers in FOLDER: what came back, faults, agreement.
 
-    Faults that leave an entity in doubt must be decided before anything is estimated: in the sheets, or all
+    Faults that leave an entity open must be decided before anything is estimated: in the sheets, or all
     together in sheet-decided, which --decide writes. Its answers replace those of the annotators. A task
-    without a complete answer leaves its draws unresolved, and other tasks stand for it (not under poisson,
-    pps and predicted-clusters --of, which need each). Faults are no failure of this command, which ends with
-    0, as sheets have them while people label; commands that estimate refuse them.
+    without a complete answer leaves its draws unresolved, which count as missing at random (not under
+    poisson, pps and predicted-clusters --of, which need each). Faults are no failure of this command, which
+    ends with 0, as sheets have them while people label; commands that estimate refuse them.
 
     \b
     Example:
@@ -193,15 +193,14 @@ def labels_command(
     written: list[Path] = []
     if problems is not None:
         faults = labels.problems.assign(fault=[fault.value for fault in labels.problems["fault"]])
-        with disk.replacing(problems) as new:
+        with files.replacing(problems) as new:
             sheets.write_sheet(faults, new, ())
         written.append(problems)
     if decide:
         written.append(labels.write_disputed())
     if output is not None:
         table = labels.labels.rename_axis("record").rename("entity").reset_index()
-        with disk.replacing(output) as new:
-            new.write_text(render_csv(table, ids=True), encoding="utf-8")
+        files.write_text(output, render_csv(table, ids=True))
         written.append(output)
     for path in written:
         typer.echo(f"wrote {path}", err=not plain)

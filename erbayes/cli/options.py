@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache, partial, wraps
@@ -19,13 +19,13 @@ from .._internal.errors import (
     DataError,
     Grade,
     NotIdentified,
-    Remedy,
     Sentence,
     grade_of,
     printable,
     speaking,
 )
-from .lazily import disk
+from .lazily import files
+from .remedies import COLUMNS, REMEDIES
 from .remembered import recall
 from .tables import File
 
@@ -133,77 +133,6 @@ app = typer.Typer(
 )
 
 
-COLUMNS = "name them: --record, --cluster, --entity"
-"""The remedy of tables with more columns than are read."""
-REMEDIES = {
-    Remedy.MISSING: "choose a policy to go on: --missing omit, singleton or together",
-    Remedy.DIFFERING: "choose --missing common to compare them on the records that they share",
-    Remedy.COLUMNS: COLUMNS,
-    Remedy.ORDER: f"if columns are in the other order, {COLUMNS}",
-    Remedy.SCANNED_COLUMNS: COLUMNS,
-    Remedy.SECOND_COLUMNS: "name both: --record, which is one name for all files, and --assist-cluster",
-    Remedy.COVER: (
-        "give these records clusters of their own in it or, if none of them is labelled, leave them out: "
-        "--frame SECOND"
-    ),
-    Remedy.LEAVE_OUT: "leave them out: --missing omit",
-    Remedy.LINKS: "if rows are links between records, --edges makes clusters of them",
-    Remedy.ANSWERS: (
-        "if rows are answers about pairs of records, erbayes.labels.read_stars makes entities of them, and "
-        "of a list of true pairs erbayes.Clustering.from_pairs, in Python"
-    ),
-    Remedy.SCORE: "name those of the two records and of scores: --left, --right, --score with --threshold",
-    Remedy.BLANK: (
-        "erbayes clusters FILE --blank own -o clusters.csv makes each a cluster of its own, and --blank omit "
-        "leaves them out"
-    ),
-    Remedy.WHICH_SCORE: "say which: --score match_probability or --score match_weight",
-    Remedy.BARE_LINKS: "or, if each is a link, name both records, as in FILE:LEFT,RIGHT with --edges",
-    Remedy.WHICH_LIST: (
-        "list all records if they are of one list: --records FILE; if they are of two tables, give the table "
-        "of each id in a column, such as source_l and source_r"
-    ),
-    Remedy.SCORED: "name those of the two records and of scores: --left, --right, --score",
-    Remedy.REPLACE: "or --replace, and they are lost",
-    Remedy.DECIDE: "erbayes labels FOLDER lists them: decide them in the sheets, or all together by --decide",
-    Remedy.DRAWN_FROM: "to judge another prediction of the records, name the one drawn from: --drawn-from",
-    Remedy.FRAME: "--frame with the older prediction counts its records only",
-    Remedy.ANY_ID: "or, if a real cluster has it, --any-id",
-    Remedy.SCANNED_ANY_ID: "or, if a real cluster has it, --any-id",
-    Remedy.MEMORY: "allow it more, such as --memory-limit 8GB",
-    Remedy.UNLISTED: (
-        "list all records: --records FILE; or, if records in no pair are known to be linked to nothing, "
-        "--missing singleton"
-    ),
-    Remedy.DATABASE: "name its table: --table NAME",
-    Remedy.VIEW: "if you trust the database, make a table of its view, or name the files of the view",
-    Remedy.DISTINCT: (
-        "if repeats were dropped, choose --design distinct-entities with --draws; if records were drawn "
-        "without replacement, list the entity of every draw in --drawn, with --population"
-    ),
-    Remedy.EVERY_DRAW: "if repeats were dropped, list the entity of every draw in the file of --drawn",
-    Remedy.LARGE: (
-        "label more units, or draw more records of large predicted clusters: erbayes draw --design mixture"
-    ),
-    Remedy.BY_SIZE: Remedy.BY_SIZE.value,
-    Remedy.UNSEEN: "draw records, or more of them: erbayes draw --design uniform-records or mixture",
-    Remedy.INFLUENCE: (
-        "few units carry the estimate: erbayes report names them, and shows the jackknife's intervals as well"
-    ),
-    Remedy.ATTRIBUTES: "name it: --attributes TABLE",
-    Remedy.FEATURE: "name it: --feature span=year:range",
-    Remedy.BANDS: "look at these answers again, or draw pairs from a file without the lowest scores",
-    Remedy.THRESHOLD: "name the least score of a link by --threshold, or give links alone, in two columns",
-    Remedy.SIZE_MODEL: "a size model needs other draws: erbayes draw --design uniform-records",
-    Remedy.WORST_CASES: "ask more annotators, and report the bounds of --worst-cases next to the estimates",
-    Remedy.ALL_RECORDS: (
-        "give the prediction all records, by --records FILE if it is made of edges, or choose --missing "
-        "singleton"
-    ),
-}
-"""Each remedy in the words of the shell, for PREDICTION and LABELS."""
-
-
 @contextmanager
 def within(place: str) -> Iterator[None]:
     """Name in errors the options and files that they are about, unless their remedy does so already."""
@@ -244,9 +173,9 @@ def option(
 ) -> Any:
     """Return an option: a field of a class of options, or the default of a command's parameter.
 
-    Its long name is that of the field, beside which `names` has a short one. A rare option is in no help but
-    that of its topic: its panel, which is that of its class unless `panel` names another. `ends` are the
-    endings, without a dot, that the name of a file to write may have.
+    Its long name is that of the field, and `names` has a short one. A rare option is in no help but that of
+    its topic: its panel, which is that of its class unless `panel` names another. `ends` are the endings,
+    without a dot, that the name of a file to write may have.
     """
     made = typer.Option(..., *names, help=help, hidden=rare, rich_help_panel=panel, **settings)
     made.ends = ends
@@ -254,7 +183,7 @@ def option(
 
 
 def argument(help: str, default: Any = REQUIRED, parser: Any = File.parse, **settings: Any) -> Any:
-    """Return an argument, as `option` does an option. Its name in capitals stands for it in the help."""
+    """Return an argument, as `option` does an option. In the help it is its name in capitals."""
     made = typer.Argument(help=help, parser=parser, **settings)
     return field(default=default, metadata={"option": made})
 
@@ -265,6 +194,22 @@ file_option = partial(option, parser=File.parse_file, metavar="FILE")
 """An option that names an existing file."""
 flag = partial(option, default=False)
 """An option without a value."""
+level_option = partial(option, "Level of the intervals, between 0 and 1.", default=0.95)
+"""An option of the level of intervals."""
+entity_option = partial(option, "Entity column of LABELS.", metavar="COLUMN")
+"""An option that names the column of entities."""
+record_option = partial(option, "Record column, in each file that has records.", metavar="COLUMN")
+"""An option that names the column of records."""
+
+
+def stored_option(help: str = "Table of a DuckDB database.") -> Any:
+    """Return an option that names a table, or several, of a database."""
+    return option(help, "--table", rare=True, panel="Scans")
+
+
+def name_options(names: Iterable[str], between: str = ", ") -> str:
+    """Return options by the names of their fields, such as --drawn, --top-up."""
+    return between.join(f"--{name.replace('_', '-')}" for name in names)
 
 
 def message(text: str) -> None:
@@ -312,7 +257,7 @@ def _refuse_outputs(values: Mapping[str, Any], options: Sequence[Parameter]) -> 
     ]
     paths = [path for listed in inputs for path in listed if isinstance(path, Path)]
     for output in filter(None, map(values.get, OUTPUTS)):
-        disk.refuse_output(output, paths)
+        files.refuse_output(output, paths)
     for one in options:
         path, ends = values[one.name], getattr(get_args(one.annotation)[1], "ends", None)
         if path is not None and ends is not None and path.suffix.lower().removeprefix(".") not in ends:
@@ -323,12 +268,12 @@ def _refuse_outputs(values: Mapping[str, Any], options: Sequence[Parameter]) -> 
 def _name_columns(values: Mapping[str, Any], what: str) -> str:
     """Return the remedy of columns: the options that the command has, without those that name one already."""
     wrong = "has no column" in what
-    wanted = ["record"] if "instead of 1" in what else ["record", "cluster", "entity"]
+    columns = ["record"] if "instead of 1" in what else ["record", "cluster", "entity"]
     labels = values.get("labels")
     if labels is not None and labels.is_dir():
-        wanted = [name for name in wanted if name != "entity"]  # which a folder has
-    names = [n for n in wanted if n in values and (wrong or not values[n])]
-    return f"name them: {', '.join(f'--{name}' for name in names)}"
+        columns = [name for name in columns if name != "entity"]  # which a folder has
+    names = [n for n in columns if n in values and (wrong or not values[n])]
+    return f"name them: {name_options(names)}"
 
 
 @cache
@@ -340,7 +285,7 @@ def _list_parameters(work: Callable[..., Any]) -> list[tuple[Parameter, bool]]:
 
 def _list_options(work: Callable[..., Any]) -> Iterator[Parameter]:
     """Options of a function or class, those of its classes of options included."""
-    own = {one.name: one for one in fields(work)} if is_dataclass(work) else {}
+    declared = {one.name: one for one in fields(work)} if is_dataclass(work) else {}
     for parameter, grouped in _list_parameters(work):
         if grouped:
             for option in _list_options(parameter.annotation):
@@ -348,8 +293,8 @@ def _list_options(work: Callable[..., Any]) -> Iterator[Parameter]:
                 said.rich_help_panel = said.rich_help_panel or getattr(parameter.annotation, "panel", None)
                 yield option
             continue
-        one: Any = own.get(parameter.name, parameter.default)
-        said, long = one.metadata["option"], f"--{parameter.name.replace('_', '-')}"
+        one: Any = declared.get(parameter.name, parameter.default)
+        said, long = one.metadata["option"], name_options([parameter.name])
         if isinstance(said, ArgumentInfo):
             said.metavar = parameter.name.upper()
         elif not any(name.startswith("--") for name in said.param_decls or ()):

@@ -17,12 +17,23 @@ import erbayes as eb
 from .._internal.errors import DataError, Sentence
 from .answers import Answer, render_csv
 from .drawing import Planned, Shown
-from .lazily import cells, disk, ids, pages, pd, stopping
-from .options import argument, command, flag, message, option, panel, picture_option, say
-from .predictions import Predicted
+from .lazily import cells, files, ids, pages, pd, stopping
+from .options import (
+    argument,
+    command,
+    flag,
+    level_option,
+    message,
+    name_options,
+    option,
+    panel,
+    picture_option,
+    say,
+)
+from .predictions import PredictionOptions
 from .printing import Printing
 from .remembered import PAIRS_CALL, TABLE, remembered
-from .tables import read_rows
+from .tables import read_attributes
 from .thresholds import EdgeTable, count_edges, read_thresholds, save_picture
 
 if TYPE_CHECKING:
@@ -30,44 +41,42 @@ if TYPE_CHECKING:
 
 
 PAGE, ANNOTATOR = "label-A.html", "A"
-type Doubts = list[Sentence]
+type Alarms = list[Sentence]
 QUESTION = "Are these two records the same person or thing?"
 
 
-def draw_pairs(inputs: Predicted, planned: Planned, shown: Shown, replace: bool, output: Path) -> None:
+def write_pairs(
+    inputs: PredictionOptions, planned: Planned, shown: Shown, replace: bool, output: Path
+) -> None:
     """Draw pairs of PREDICTION, which has edges, and write a table and a page for the annotator."""
     links, reading = inputs.reading.links, inputs.reading
     named = [o.name for one in (shown, planned) for o in fields(one) if getattr(one, o.name) != o.default]
-    if others := [f"--{name}" for name in named if name not in ("attributes", "design", "n", "seed")]:
-        raise DataError(f"--design pairs does not take {', '.join(others)}")
+    if others := [name for name in named if name not in ("attributes", "design", "n", "seed")]:
+        raise DataError(f"--design pairs does not take {name_options(others)}")
     given, table = _read_edges(inputs), output / TABLE
     if output.exists() and any(file.name not in (TABLE, PAGE, PAIRS_CALL) for file in output.glob("*")):
         raise DataError(f"cannot write {output}: it holds other files: name a new folder")
     if table.exists() and not replace:
         raise DataError(f"cannot write {output}: it may hold answers; name a new folder, or --replace them")
-    drawn = eb.pairs.draw(**given, n=planned.n, seed=planned.seed, threshold=links.threshold)
+    drawn = eb.pairs.draw_pairs(**given, n=planned.n, seed=planned.seed, threshold=links.threshold)
     tasks = _make_tasks(drawn)
     if shown.attributes is not None:
-        wanted = ids.as_index(tasks["record"].unique())
-        rows = read_rows(shown.attributes, reading.record, wanted)
+        rows = read_attributes(shown.attributes, reading.record, ids.as_index(tasks["record"].unique()))
         tasks = tasks.merge(rows.rename(columns={rows.columns[0]: "record"}), on="record", how="left")
     output.mkdir(parents=True, exist_ok=True)
-    with disk.replacing(table) as new:
-        new.write_text(render_csv(drawn), encoding="utf-8")
+    files.write_text(table, render_csv(drawn))
     page = pages.labelling_page(
         tasks, ANNOTATOR, _name_draw(drawn), title="Pairs to label", question=QUESTION, pairs=True
     )
-    with disk.replacing(output / PAGE) as new:
-        new.write_text(page, encoding="utf-8")
+    files.write_text(output / PAGE, page)
     call = remembered({k: v for one in (inputs, reading, links, shown) for k, v in vars(one).items()}, output)
-    with disk.replacing(output / PAIRS_CALL) as new:
-        new.write_text(json.dumps(call, indent=1), encoding="utf-8")
+    files.write_text(output / PAIRS_CALL, json.dumps(call, indent=1))
     counts = f"{len(drawn):,} pairs of {drawn['band'].nunique():,} bands"
     typer.echo(f"wrote {output}: {counts}, to answer in {PAGE} or in the column same of {TABLE}")
 
 
-def _read_edges(inputs: Predicted) -> dict[str, Any]:
-    """Read PREDICTION as edges, as arguments of `erbayes.pairs.draw` and others."""
+def _read_edges(inputs: PredictionOptions) -> dict[str, Any]:
+    """Read PREDICTION as edges, as arguments of `erbayes.pairs.draw_pairs` and others."""
     links = inputs.reading.links
     if not links.edges:
         raise DataError("pairs belong to edges: name these by --edges, and all records by --records")
@@ -81,31 +90,30 @@ def has_pairs(inputs: One) -> bool:
     path = inputs.labels
     if path.is_dir():
         return (path / TABLE).is_file()
-    return inputs.reading.links.edges and {"band", "same"} <= set(disk.read_table(path).columns)
+    return inputs.reading.links.edges and {"band", "same"} <= set(files.read_table(path).columns)
 
 
-def check_pairs(inputs: One, minimum: Mapping[Any, float]) -> tuple[stopping.Check, Doubts, dict[str, Any]]:
-    """Check the precision of links at a threshold by labelled pairs, with doubts and counts."""
+def check_pairs(inputs: One, minimum: Mapping[Any, float]) -> tuple[stopping.Check, Alarms, dict[str, Any]]:
+    """Check the precision of links at a threshold by labelled pairs, with alarms and counts."""
     named = [*inputs.drawing.given, *(["design"] if inputs.drawing.design else [])]
     named += [o for o in ("cluster", "drawn_from", "entity") if getattr(inputs, o)]
     if named:
-        option = named[0].replace("_", "-")
-        raise DataError(f"{inputs.labels} has pairs, which take no --{option}: leave it out")
+        raise DataError(f"{inputs.labels} has pairs, which take no {name_options(named[:1])}: leave it out")
     at = inputs.reading.links.threshold
     if at is None or list(minimum) != [eb.metrics.pairwise_precision.name]:
         raise DataError("pairs tell precision of links at a threshold: give --min-precision and --threshold")
     given = _read_edges(inputs)
-    found, alarms = _judge(eb.pairs.estimate, inputs.labels, given)
+    judged, alarms = _judge(eb.pairs.estimate, inputs.labels, given)
     (least,) = minimum.values()
-    return found.check(at, least, inputs.level), alarms, count_edges(given) | {"pairs": len(found.same)}
+    return judged.check(at, least, inputs.level), alarms, count_edges(given) | {"pairs": len(judged.same)}
 
 
-def _judge(work: Any, answers: Path, given: dict[str, Any]) -> tuple[Any, Doubts]:
-    """Return what labelled pairs tell by a function of `erbayes.pairs`, and its doubts, which are printed."""
+def _judge(work: Any, answers: Path, given: dict[str, Any]) -> tuple[Any, Alarms]:
+    """Return the result of a function of `erbayes.pairs`, and its alarms, which are printed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", eb.Alarm)  # which says the same in the words of Python
-        found = work(answers=_read_answers(answers), **given)
-    return found, [say(doubt) for doubt in found.doubts()]
+        judged = work(answers=_read_answers(answers), **given)
+    return judged, [say(alarm) for alarm in judged.alarms()]
 
 
 def _make_tasks(drawn: pd.DataFrame) -> pd.DataFrame:
@@ -125,7 +133,7 @@ def _name_draw(drawn: pd.DataFrame) -> str:
 
 def _read_answers(path: Path) -> pd.DataFrame:
     """Return a table of answers; that of a folder with the answers that its page saved."""
-    table = disk.read_table(path / TABLE if path.is_dir() else path)
+    table = files.read_table(path / TABLE if path.is_dir() else path)
     # which were guarded when they were written
     table = table.assign(**table.filter(["left", "right"]).map(cells.unguard))
     if not path.is_dir():
@@ -134,8 +142,8 @@ def _read_answers(path: Path) -> pd.DataFrame:
         read = pages.read_answers(file, _make_tasks(table), _name_draw(table))
         read = read[read["role"] != pages.ADDED]
         right, unknown = read["same"][1::2].to_numpy(), read["cannot_tell"][::2].to_numpy() == "x"
-        told = pd.Series(right).mask(unknown, "?")
-        table["same"] = told.where(told != "", table["same"].fillna(""))
+        saved = pd.Series(right).mask(unknown, "?")
+        table["same"] = saved.where(saved != "", table["same"].fillna(""))
     open_ = table["same"].fillna("") == ""
     if open_.all():
         raise DataError(f"{path} has no answer: save those of {PAGE} there, or write them into {TABLE}")
@@ -145,12 +153,12 @@ def _read_answers(path: Path) -> pd.DataFrame:
 
 
 @panel("Pairs")
-class Asked:
-    """Options of what labelled pairs are to tell."""
+class PairOptions:
+    """Options of estimates from labelled pairs."""
 
     threshold: str | None = option("Thresholds with commas between them; by default ends of bands.")
     of_edges: bool = flag("Edges were drawn by bands of their score: estimate right edges, not links.")
-    level: float = option("Level of intervals, between 0 and 1.", default=0.95)
+    level: float = level_option()
     picture: Path | None = picture_option("File of a picture of right pairs by band to write.")
 
 
@@ -162,14 +170,14 @@ def pairs_command(
         "Folder of erbayes draw --design pairs, which knows its edges, or its table with answers.",
         default=None,
     ),
-    asked: Asked,
+    asked: PairOptions,
     printing: Printing,
 ) -> None:
     """Judge a matcher by pairs that somebody labelled.
 
-    ANSWERS has columns left, right, band and same: y, n, or ? if nobody can tell. Pairs tell the precision of
-    links and the recall of candidate pairs at every threshold. They never tell what blocking left out. As a
-    gate for precision, erbayes check takes them too.
+    ANSWERS has columns left, right, band and same: y, n, or ? if undecided. Pairs give the precision of links
+    and the recall of candidate pairs at every threshold. They never show what blocking left out. As a gate
+    for precision, erbayes check takes them too.
 
     \b
     Examples:
@@ -180,8 +188,8 @@ def pairs_command(
     at = None if asked.threshold is None else read_thresholds(asked.threshold, "--threshold")
     work = eb.pairs.scored_edges if asked.of_edges else eb.pairs.estimate
     given = table.given()
-    found, alarms = _judge(work, answers, given)
+    judged, alarms = _judge(work, answers, given)
     if asked.picture is not None:
-        save_picture(eb.plots.calibration(found, level=asked.level), asked.picture)
-    read = count_edges(given) | {"pairs": len(found.same)}
-    printing.show(Answer(table=found.table(at, asked.level), alarms=alarms, read=read))
+        save_picture(eb.plots.draw_calibration(judged, level=asked.level), asked.picture)
+    read = count_edges(given) | {"pairs": len(judged.same)}
+    printing.show(Answer(table=judged.table(at, asked.level), alarms=alarms, read=read))

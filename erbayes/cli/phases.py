@@ -1,4 +1,4 @@
-"""Options of cheap labels of many draws, beside careful labels of some."""
+"""Options of cheap labels of many draws, with careful labels of some."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import erbayes as eb
 
 from .._internal.errors import DataError, Remedy, speaking
 from .analyses import Analysis, Result
-from .asked import Asked, Metrics
 from .designs import DesignName
 from .inputs import One
-from .lazily import counted, disk, second, two_phases
+from .lazily import counted, files, two_phases
+from .metric_options import MetricOptions, Metrics
 from .options import file_option, message, option, panel, refuse_same_file, within
 from .predictions import LABELLED, in_words
 from .tables import read_named, said_of
@@ -65,7 +65,7 @@ class Cheap(Analysis):
     def option(self) -> str | None:
         return None if self.cheap is None else "--cheap"
 
-    def refuse(self, inputs: One, asked: Asked) -> None:
+    def refuse(self, inputs: One, asked: MetricOptions) -> None:
         """Refuse inputs without independent draws in their order, which LABELS has careful labels of."""
         if self.cheap is None:
             return
@@ -86,15 +86,15 @@ class Cheap(Analysis):
             )
         if self.cheap_threshold is not None and drawing.design is not DesignName.UNIFORM_RECORDS:
             raise DataError("--cheap-threshold needs drawn records: --design uniform-records")
-        second.refuse_kept(inputs.missing)
+        eb.auxiliary.second.refuse_added(inputs.missing)
         refuse_same_file(("--cheap", self.cheap), ("LABELS", inputs.labels))
 
-    def run(self, inputs: One, asked: Asked, sample: eb.Sample, metrics: Metrics) -> Result:
+    def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
         """Estimate metrics from both kinds of labels."""
-        found = self.estimates(inputs, sample, metrics)
-        table = found.table(inputs.level, asked.kind).reset_index()
-        said = found.sentence(inputs.level, asked.kind)
-        return Result(table, "two phases", found.alarms(sample, metrics), said)
+        estimates = self.estimates(inputs, sample, metrics)
+        table = estimates.table(inputs.level, asked.kind).reset_index()
+        sentence = estimates.sentence(inputs.level, asked.kind)
+        return Result(table, "two phases", estimates.alarms(sample, metrics), sentence)
 
     def _read_cheap_answers(
         self, prediction: eb.Clustering | None
@@ -102,13 +102,13 @@ class Cheap(Analysis):
         """Read answers of a machine as cheap labels, with their design and a sentence about what was read."""
         assert self.cheap is not None and self.cheap_drawn is not None and self.cheap_threshold is not None
         said = said_of(self.cheap, len(ANSWERS))
-        named = ANSWERS if not said and set(ANSWERS) <= set(disk.read_table(self.cheap).columns) else said
-        table = disk.read_columns(self.cheap, len(ANSWERS), named)
+        named = ANSWERS if not said and set(ANSWERS) <= set(files.read_table(self.cheap).columns) else said
+        table = files.read_columns(self.cheap, len(ANSWERS), named)
         drawn = read_named(self.cheap_drawn, 1).iloc[:, 0]
-        untold = table.iloc[:, 2].isna()
-        if prediction is None and untold.any():
+        unsure = table.iloc[:, 2].isna()
+        if prediction is None and unsure.any():
             raise DataError(
-                f"{self.cheap}: the machine cannot tell in {int(untold.sum()):,} of {len(table):,} answers, "
+                f"{self.cheap}: the machine cannot tell in {int(unsure.sum()):,} of {len(table):,} answers, "
                 "and PREDICTION, which then decides, is scanned where it lies: fill in these answers, or "
                 "leave out --table and --memory-limit"
             )

@@ -8,12 +8,11 @@ import erbayes as eb
 
 from .._internal.errors import DataError
 from .answers import Answer, blank_missing, count_read
-from .asked import Asked
 from .designs import DesignName
 from .inputs import One
 from .lazily import calibration, pd, plans
+from .metric_options import MetricOptions
 from .options import command, message, option, say
-from .phases import Cheap
 from .printing import Printing
 
 type Planned = eb.design.UniformRecords | eb.design.UniformClusters | eb.design.ByPredictedSize
@@ -23,13 +22,10 @@ type Planned = eb.design.UniformRecords | eb.design.UniformClusters | eb.design.
 def plan_command(
     *,
     inputs: One,
-    asked: Asked,
-    cheap: Cheap,
+    asked: MetricOptions,
     half_width: float | None = option("Half the width that the interval should have: 0.03."),
     per_unit: float = option("Cost of labelling a unit, whatever its size.", default=0.0),
     per_record: float = option("Cost of each record of a unit, beside that.", default=1.0),
-    per_cheap: float | None = option("With --cheap, the cost of a cheap draw."),
-    budget: float | None = option("With --cheap, the cost of all labels, instead of --half-width."),
     printing: Printing,
 ) -> None:
     """Plan how many units to label, from a pilot.
@@ -40,82 +36,42 @@ def plan_command(
     with probability .8, since a pilot leaves it uncertain; n_low and n_high bound the likely number. The
     cost is the expected one. A unit that is drawn twice is labelled once.
 
-    With --cheap, the pilot has cheap labels too, and --budget is split: into careful draws and draws with
-    cheap labels, of which the careful ones are a part. A careful draw costs what those of the pilot cost on
-    average. width is that of the interval, over that of careful labels alone for the same budget.
-
     \b
     Examples: a unit takes four minutes, each of its records half a minute more
       erbayes plan clusters.csv pilot.csv -d uniform-records --half-width 0.03 \\
           --per-unit 4 --per-record 0.5
-      erbayes plan clusters.csv pilot.csv -d uniform-records \\
-          --drawn pilot-draws.csv --cheap machine.csv \\
-          --cheap-drawn machine-draws.csv --budget 2400 --per-cheap 0.1 \\
-          --per-unit 4 --per-record 0.5
     """
     metrics = asked.chosen_metrics()
-    if (half_width is None) == (budget is None):
-        raise DataError("a plan needs either --half-width, or --budget with --cheap")
-    if len({cheap.cheap is None, budget is None, per_cheap is None}) > 1:
-        raise DataError("--cheap, --budget and --per-cheap go together: a budget is split by the two costs")
-    cheap.refuse(inputs, asked)
+    if half_width is None:
+        raise DataError("a plan needs --half-width, half the width that the interval should have")
     pilot, read = inputs.sample()
-    if budget is not None and per_cheap is not None:
-        found = cheap.estimates(inputs, pilot, metrics)
-        alarms = [*map(say, found.alarms(pilot, metrics))]
-        table = _split_budget(found, pilot, budget, per_unit, per_record, per_cheap)
-    else:
-        assert half_width is not None
-        designs = _list_designs(inputs, pilot)
-        alarms = [*inputs.cautions, *map(say, eb.alarms(pilot, metrics))]
-        plan = eb.analysis.planning.forecast(
-            pilot, metrics, designs, kind=asked.kind, cost=lambda size: per_unit + per_record * size
-        )
-        table = plan.needed(half_width, inputs.level)
-        _note_unreached(pilot, designs, table)
-        if not per_unit and per_record == 1:
-            message("note: cost counts records to label; --per-unit and --per-record say what they cost")
+    designs = _list_designs(inputs, pilot)
+    alarms = [*inputs.cautions, *map(say, eb.alarms(pilot, metrics))]
+    plan = eb.analysis.planning.forecast(
+        pilot, metrics, designs, kind=asked.kind, cost=lambda size: per_unit + per_record * size
+    )
+    table = plan.needed(half_width, inputs.level)
+    _note_unreached(pilot, designs, table)
+    if not per_unit and per_record == 1:
+        message("note: cost counts records to label; --per-unit and --per-record say what they cost")
     about = count_read(pilot, text=read)
     printing.show(Answer(table=blank_missing(table), alarms=alarms, read=about))
 
 
 def _list_designs(inputs: One, pilot: eb.Sample) -> dict[str, Planned]:
-    """Return the designs to plan for, by name: the uniform ones, and that of a folder if its size tells."""
+    """Return the designs to plan for, by name: the uniform ones, and that of a folder by predicted size."""
     designs: dict[str, Planned] = {
         DesignName.UNIFORM_RECORDS.value: eb.design.UniformRecords(),
         DesignName.UNIFORM_CLUSTERS.value: eb.design.UniformClusters(),
     }
     if inputs.returned is not None:
-        own = pilot.design.design if isinstance(pilot.design, eb.design.Responding) else pilot.design
+        design = pilot.design.design if isinstance(pilot.design, eb.design.Responding) else pilot.design
         name = str(plans.to_plain(inputs.returned.folder.drawn.plan)["name"])
-        if isinstance(own, eb.design.ByPredictedSize):
-            designs[name] = own
-        elif not isinstance(own, eb.design.UniformRecords | eb.design.UniformClusters):
+        if isinstance(design, eb.design.ByPredictedSize):
+            designs[name] = design
+        elif not isinstance(design, eb.design.UniformRecords | eb.design.UniformClusters):
             message(f"note: the plan is for uniform draws, and not for those of {inputs.labels}, {name}")
     return designs
-
-
-def _split_budget(
-    found: eb.auxiliary.estimates.AssistedEstimates,
-    sample: eb.Sample,
-    budget: float,
-    per_unit: float,
-    per_record: float,
-    cheap: float,
-) -> pd.DataFrame:
-    """Return the best numbers of careful and cheap draws for each metric of a pilot, and the widths."""
-    # a careful draw costs what those of the pilot cost on average
-    careful = float((per_unit + per_record * sample.units.size[sample.expansion.unit]).mean())
-    rows = []
-    for metric, correlation in zip(found.names, found.correlation, strict=True):
-        best = eb.auxiliary.phases(
-            budget, 0.0 if pd.isna(correlation) else correlation, careful=careful, cheap=cheap
-        )
-        rows.append((metric, correlation, best.careful, best.cheap, best.width))
-    table = pd.DataFrame(rows, columns=["metric", "correlation", "careful", "cheap", "width"])
-    if any(found.notes):
-        table["note"] = list(found.notes)
-    return table
 
 
 def _note_unreached(pilot: eb.Sample, designs: Mapping[str, Planned], table: pd.DataFrame) -> None:
@@ -131,9 +87,11 @@ def _note_unreached(pilot: eb.Sample, designs: Mapping[str, Planned], table: pd.
     for name, design in designs.items():
         if not (n := table.loc[table["design"] == name, "n"].max()) > 0:
             continue
-        chance = design.chance if isinstance(design, eb.design.ByPredictedSize) else chances[type(design)]
-        if (beyond := calibration.links_expected_beyond(known, chance, n)) > calibration.NOTABLE:
+        chance = (
+            design.probability if isinstance(design, eb.design.ByPredictedSize) else chances[type(design)]
+        )
+        if (share := calibration.expect_unreached_links(known, chance, n)) > calibration.NOTABLE:
             message(
-                f"note: {name}: {n:,} draws are expected to leave {beyond:.0%} of the predicted links in "
+                f"note: {name}: {n:,} draws are expected to leave {share:.0%} of the predicted links in "
                 "clusters larger than any that they reach, so that they do not tell recall of large entities"
             )

@@ -13,10 +13,9 @@ from typing import Any
 import erbayes as eb
 
 from .._internal.errors import DataError, Remedy, head
-from .lazily import checks, disk, facts, large_files, pd
-from .lazily import reading as readings
-from .options import argument, file_option, flag, message, option, panel
-from .tables import File, name_columns, read_rows, said_of
+from .lazily import facts, files, large_files, pd, readings, tables
+from .options import argument, file_option, flag, message, option, panel, record_option, stored_option
+from .tables import File, name_columns, read_attributes, said_of
 
 CLUSTERS = "{:,} records in {:,} clusters"
 LABELLED = "{:,} labelled records of {:,} entities"
@@ -27,15 +26,15 @@ LARGE = 2**28
 
 
 @dataclass(frozen=True)
-class Part:
+class PredictionFile:
     """A prediction among several: its path, its table in a database, its column of clusters.
 
     `optional`: that column is one of some predictions.
     """
 
     path: Path
-    table: str | None
-    cluster: str | None
+    table: str | None = None
+    cluster: str | None = None
     optional: bool = False
 
     @property
@@ -45,7 +44,7 @@ class Part:
 
 
 @panel("Edges")
-class Links:
+class LinkOptions:
     """Options of a prediction that is links between records."""
 
     edges: bool = flag("Each row of PREDICTION is a link of two records.")
@@ -65,18 +64,18 @@ class Links:
 
 def read_ids(path: Path, record: str | None) -> pd.Index:
     """Return the ids of a file, which may be a prediction."""
-    table, said = disk.read_table(path), said_of(path, 1)
-    checks.refuse_names(said, list(table.columns), str(path))
+    table, said = files.read_table(path), said_of(path, 1)
+    tables.refuse_names(said, list(table.columns), str(path))
     known = next(iter(said), record if record in table.columns else None)
     return readings.read_records(table, str(path), known)
 
 
 @panel("Files")
-class Reading:
+class ReadingOptions:
     """Options of the way in which predictions are read."""
 
-    record: str | None = option("Record column, in each file that has records.", metavar="COLUMN")
-    links: Links
+    record: str | None = record_option()
+    links: LinkOptions
     memory_limit: str | None = option(
         "Scan PREDICTION, within this memory, such as 4GB.", rare=True, panel="Scans"
     )
@@ -84,34 +83,30 @@ class Reading:
         'Take ids such as -1, "NULL" and "NA" for ids of real clusters.', rare=True, panel="Scans"
     )
 
-    def scanned(self, parts: Iterable[Part], frame: Path | None = None) -> bool:
-        """True if predictions are scanned where they lie, False if they are read into memory."""
+    def scanned(self, parts: Iterable[PredictionFile], frame: Path | None = None) -> bool:
+        """Return whether predictions are scanned in place, and not read into memory."""
         parts = list(parts)
         for part in parts:
-            if part.table is None and disk.is_database(part.path):
+            if part.table is None and files.is_database(part.path):
                 raise DataError(f"{part.path} is a DuckDB database", Remedy.DATABASE)
         by_option = self.memory_limit is not None or any(part.table is not None for part in parts)
-        files = [*(part.path for part in parts), *([] if frame is None else [frame])]
-        words = [file for file in files if isinstance(file, File)]
+        paths = [*(part.path for part in parts), *([] if frame is None else [frame])]
+        words = [path for path in paths if isinstance(path, File)]
         if not (self.links.edges or any(f.threshold is not None or "edges" in f.options for f in words)):
-            return by_option or any(map(_is_large, files))
-        if by_option or any(file.is_dir() for file in files):
+            return by_option or any(map(_is_large, paths))
+        if by_option or any(path.is_dir() for path in paths):
             raise DataError("with --edges, PREDICTION and --frame are files that are read into memory")
         return False
 
-    def source(self, part: Part) -> Any:
+    def source(self, part: PredictionFile) -> Any:
         """Return the source to scan. A file that DuckDB cannot unpack is read into memory."""
         if part.table is not None:
             return eb.large.DatabaseTable(part.path, part.table, text=True)
-        return self.source_of(part.path)
-
-    def source_of(self, path: Path) -> Any:
-        """Return the source to scan in a file, which is read into memory if it cannot be unpacked."""
-        return eb.large.Files(path, text=True) if large_files.unpacks(path) else disk.read_table(path)
+        unpacked = large_files.unpacks(part.path)
+        return eb.large.Files(part.path, text=True) if unpacked else files.read_table(part.path)
 
     @cached_property
     def listed(self) -> pd.Index | None:
-        """Return the ids of --records."""
         return None if self.links.records is None else read_ids(self.links.records, self.record)
 
     @cached_property
@@ -129,13 +124,13 @@ class Reading:
     def refuse_unbound(self, attributes: Path | None = None) -> None:
         """Refuse a column of --record that no file has, not even that of attributes."""
         if attributes is not None:
-            self.bind(read_rows(attributes, None, pd.Index([], dtype=str)), attributes)
+            self.bind(read_attributes(attributes, None, pd.Index([], dtype=str)), attributes)
         if self.record is not None and not self.bound:
             raise DataError(f"no file that was read has a column {self.record!r}, which --record names")
 
-    def take(self, part: Part, what: str, sample: pd.Index | None = None) -> readings.Reading:
+    def take(self, part: PredictionFile, what: str, sample: pd.Index | None = None) -> readings.Reading:
         """Return what the columns of a prediction mean; `sample`: some of its records."""
-        table = disk.read_table(part.path)
+        table = files.read_table(part.path)
         links = self.links.given
         optional = part.optional and (part.cluster not in table or bool(getattr(part.path, "said", ())))
         cluster = None if optional else part.cluster
@@ -144,7 +139,7 @@ class Reading:
         taken = readings.read_prediction(
             table, named, listed=self.listed, sample=sample, hints=part.hints, what=f"{what} {part.path}"
         )
-        disk.refuse_headings(taken.chosen, part.path)
+        files.refuse_repeated_header(taken.chosen, part.path)
         if named.threshold is not None and not taken.of_links:
             raise DataError(
                 f"{part.path} has records and clusters, which no threshold makes links: write the threshold "
@@ -153,28 +148,28 @@ class Reading:
         return taken
 
     def read(
-        self, part: Part, what: str, sample: pd.Index | None = None, own: bool | None = None
+        self, part: PredictionFile, what: str, sample: pd.Index | None = None, alone: bool | None = None
     ) -> tuple[eb.Clustering, str]:
         """Read a prediction, with a sentence about what was read.
 
-        `sample`: some of its records; `own`: whether records without a cluster are clusters of their own, or
-        are left out.
+        `sample`: some of its records; `alone`: whether records without a cluster are clusters of one record,
+        or are left out.
         """
         taken = self.take(part, what, sample)
-        if own is not None and not taken.of_links:
-            taken = taken.fill(own)
+        if alone is not None and not taken.of_links:
+            taken = taken.fill(alone)
         return self.clustering_of(taken, part.path, CLUSTERS)
 
     def read_labels(
         self, path: Path, entity: str | None, records: pd.Index | None = None, what: str = "labels"
     ) -> tuple[eb.Clustering, str]:
         """Read a file of labels, with a sentence about what was read; `records` of a prediction."""
-        table, said = disk.read_table(path), name_columns(path, cluster=entity)
+        table, said = files.read_table(path), name_columns(path, cluster=entity)
         said_of(path, 2)
         record = said.record or self.bind(table.columns, path)
         named = facts.Named(record=record, cluster=said.cluster, sources=said.sources, links=False)
         taken = readings.read_prediction(table, named, listed=records, groups="entity", what=what)
-        disk.refuse_headings(taken.chosen, path)
+        files.refuse_repeated_header(taken.chosen, path)
         return self.clustering_of(taken, path, LABELLED)
 
     def clustering_of(self, taken: readings.Reading, path: Path, sizes: str) -> tuple[eb.Clustering, str]:
@@ -198,8 +193,8 @@ class Reading:
         return clustering, f"{len(taken.table):,} {kind} of {read} ({taken.in_words()} of {path}; {rest})"
 
     @contextmanager
-    def opened(self, part: Part, what: str = "prediction") -> Iterator[tuple[Any, str]]:
-        """Read a prediction, or open it where it lies, with a sentence about it."""
+    def opened(self, part: PredictionFile, what: str = "prediction") -> Iterator[tuple[Any, str]]:
+        """Read a prediction, or open it in place, with a sentence about it."""
         if not self.scanned([part]):
             yield self.read(part, what)
             return
@@ -209,15 +204,15 @@ class Reading:
             sizes = CLUSTERS.format(int(known.size @ known.count), int(known.count.sum()))
             yield source, f"{sizes} ({part.path}, where it lies)"
 
-    def scan(self, part: Part | Mapping[str, Part], shared: dict[str, Any]) -> Any:
+    def scan(self, part: PredictionFile | Mapping[str, PredictionFile], shared: dict[str, Any]) -> Any:
         """Scan a prediction, or several by name on the records that all of them have."""
-        if isinstance(part, Part):
+        if isinstance(part, PredictionFile):
             source, columns = self.source(part), self._name_scanned({"": part})
         else:
             source, columns = {name: self.source(one) for name, one in part.items()}, self._name_scanned(part)
         return eb.large.scan(source, columns=columns, database=self.database, **shared)
 
-    def _name_scanned(self, parts: Mapping[str, Part]) -> eb.large.Columns:
+    def _name_scanned(self, parts: Mapping[str, PredictionFile]) -> eb.large.Columns:
         """Return the columns of predictions that are scanned, of which records have one name in all."""
         named = {
             name: name_columns(part.path, record=self.record, cluster=part.cluster)
@@ -239,25 +234,21 @@ class Reading:
 
     @property
     def database(self) -> eb.large.DuckDB:
-        """Return the database that scans."""
         return eb.large.DuckDB(self.memory_limit)
 
 
 @panel("Files")
-class Predicted:
-    """Options of one prediction."""
-
+class PredictionOptions:
     prediction: Path = argument("Record and cluster of all records; or pairs, with --edges.")
-    reading: Reading
+    reading: ReadingOptions
     cluster: str | None = option("Cluster column of PREDICTION.", metavar="COLUMN")
-    stored: str | None = option("Table of a DuckDB database.", "--table", rare=True, panel="Scans")
+    stored: str | None = stored_option()
 
     @property
-    def part(self) -> Part:
-        """Return the prediction as part of the input."""
-        return Part(self.prediction, self.stored, self.cluster)
+    def part(self) -> PredictionFile:
+        return PredictionFile(self.prediction, self.stored, self.cluster)
 
-    def parts(self) -> dict[str, Part]:
+    def parts(self) -> dict[str, PredictionFile]:
         """Return the prediction under the name "", as one of several (see `Several`)."""
         return {"": self.part}
 
@@ -268,7 +259,7 @@ def in_words(columns: Iterable[Any], path: Path) -> str:
 
 
 def _is_large(prediction: Path) -> bool:
-    """True if a prediction is scanned where it lies, without an option that asks for it."""
+    """Return whether a prediction is scanned in place, without an option that demands it."""
     return prediction.is_dir() or (
         prediction.stat().st_size >= LARGE
         and large_files.unpacks(prediction)

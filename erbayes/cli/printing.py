@@ -12,11 +12,11 @@ import erbayes as eb
 
 from .._internal.errors import DataError, Grade, Sentence
 from .answers import Answer, Format, render_plain
-from .lazily import answer_faults, disk, pd
+from .lazily import answer_faults, files, pd
 from .options import flag, message, option, panel, say
 
 ENDINGS = ("csv", "json", "html")
-"""Endings of files that tell their format; those of other files are .txt or none."""
+"""Endings of files that decide their format; those of other files are .txt or none."""
 FAULTS = 20
 """Number of faults that are printed, so that they fit a screen; a file has all."""
 
@@ -59,9 +59,8 @@ def show_labels(labels: eb.labels.Labels) -> None:
     show_cautions(labels)
     if len(labels.pairs):
         typer.echo(render_plain(labels.agreement()))
-    faults = labels.problems[
-        labels.problems["fault"] != answer_faults.Fault.UNANSWERED
-    ]  # these are counted above
+    # unanswered tasks are counted above
+    faults = labels.problems[labels.problems["fault"] != answer_faults.Fault.UNANSWERED]
     faults = faults.assign(fault=[fault.value for fault in faults["fault"]])
     if len(faults):
         times = faults["fault"].value_counts().rename_axis("fault").rename("times").reset_index()
@@ -72,26 +71,23 @@ def show_labels(labels: eb.labels.Labels) -> None:
 
 
 def find_cautions(labels: eb.labels.Labels) -> list[Sentence]:
-    """Return the reasons to doubt the work of annotators, as alarms."""
+    """Return the cautions about annotators, as alarms."""
     return [Sentence(caution, Grade.CAUTION) for caution in labels.cautions()]
 
 
 def show_cautions(labels: eb.labels.Labels) -> list[Sentence]:
-    """Print the reasons to doubt the work of annotators on standard error, and return them."""
+    """Print the cautions about annotators on standard error, and return them."""
     return [*map(say, find_cautions(labels))]
 
 
 @panel("Output")
 class Formatted:
-    """Option of a table's format."""
-
     format: Format | None = option(
         "table (the default), csv, json or html; of a file by its ending.", "-f", metavar="FORMAT"
     )
 
     @property
     def chosen(self) -> Format:
-        """Return the format to print or write in."""
         return self.format or Format.TABLE
 
     @property
@@ -151,9 +147,8 @@ class Printing(Formatted):
     def _write(self, text: str) -> None:
         if self.output is None:
             super()._write(text)
-            return
-        with disk.replacing(self.output) as new:
-            new.write_text(text, encoding="utf-8")
+        else:
+            files.write_text(self.output, text)
 
 
 @panel()
@@ -163,7 +158,7 @@ class Judging(Printing):
     strict: bool = flag("Exit with status 1 if an alarm is a fault.")
 
     def show(self, answer: Answer) -> None:
-        """Print or write an answer, and exit if a fault is asked to end the call."""
+        """Print or write an answer, and exit with 1 if an alarm is a fault and --strict is there."""
         super().show(answer)
         if self.strict and any(alarm.grade is Grade.FAULT for alarm in answer.alarms):
             raise typer.Exit(1)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._internal.errors import DataError, head
 from .lazily import folders, outside_json, pd
-from .tables import File, name_columns, read_rows
+from .tables import File, name_columns, read_attributes
 
 if TYPE_CHECKING:
     from ..units.facts import Named
@@ -20,81 +20,72 @@ READING = [*NAMES, "stored", "records", "any_id"]
 """Options of draw that say how the prediction is read."""
 SHOWN = "attributes candidates looser search limit controls values".split()
 """Options of draw that say what tasks show, for more draws of the same kind."""
-KEPT = ["prediction", *READING, *SHOWN, "top_up"]
+STORED = ["prediction", *READING, *SHOWN, "top_up"]
 """Options of draw that say what was drawn from, how it is read, and what was shown."""
 FILES = {"prediction", "records", "attributes", "candidates", "looser", "values", "top_up"}
 """Those that name files."""
 COLUMNS = " columns"
-"""The end of the name under which a folder keeps what was said of the columns of a file."""
+"""The end of the name under which a folder stores what was said of the columns of a file."""
 LONGEST = 4000
 """Characters of the longest value of an option, as no path is longer."""
 CALL = "call"
-"""Where they stand in the facts of a folder."""
+"""Their name in the facts of a folder."""
 TABLE, PAIRS_CALL = "pairs.csv", "call.json"
 """The table of a folder of pairs, and what it remembers of the call that drew it."""
 
 
 def remembered(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return what a folder keeps of the options that drew it; paths are seen from where the folder lies."""
+    """Return what a folder stores of the options that drew it; paths are relative to its parent."""
     here = folder.resolve().parent
-    kept = {name: values[name] for name in KEPT if values.get(name) not in (None, False)}
+    stored = {name: values[name] for name in STORED if values.get(name) not in (None, False)}
     # what was written behind the file, as one text
-    said = [(name, value.in_words()) for name, value in kept.items() if isinstance(value, File)]
-    kept |= {f"{name}{COLUMNS}": words for name, words in said if words}
-    return {k: os.path.relpath(v.resolve(), here) if isinstance(v, Path) else v for k, v in kept.items()}
+    said = [(name, value.in_words()) for name, value in stored.items() if isinstance(value, File)]
+    stored |= {f"{name}{COLUMNS}": words for name, words in said if words}
+    return {k: os.path.relpath(v.resolve(), here) if isinstance(v, Path) else v for k, v in stored.items()}
 
 
-def take_call(folder: folders.Folder) -> dict[str, Any]:
-    """Return what a folder keeps of the options that drew it; nothing if Python wrote it."""
+class Call(NamedTuple):
+    """The options of the call that drew a folder; none if Python wrote the folder."""
+
+    folder: Path
+    options: Mapping[str, Any]
+
+    def take(self, name: str) -> Any:
+        """Return the value of an option, a file if it names one."""
+        return self.file(name) if name in FILES else self.options[name]
+
+    def file(self, name: str) -> File:
+        """Return the file of an option, as seen from where the shell is, with what is said of its columns."""
+        path = self.folder.resolve().parent / str(self.options[name])
+        return File.of(os.path.relpath(path), str(self.options.get(f"{name}{COLUMNS}") or ""))
+
+
+def take_call(folder: folders.Folder) -> Call:
+    """Return the call that drew a folder."""
     call = folder.facts.get(CALL)
-    return _need_plain(call if isinstance(call, dict) else {}, folder.path / folders.FACTS)
+    return _need_plain(folder.path, call if isinstance(call, dict) else {}, folders.FACTS)
 
 
-def _need_plain(call: dict[str, Any], path: Path) -> dict[str, Any]:
-    """Return the options of a call, and refuse values that draw never writes."""
-    if call and "prediction" not in call:
-        raise DataError(f"{path}: {CALL!r} does not name the prediction")
-    for name, value in call.items():
+def _take_pairs_call(folder: Path) -> Call:
+    """Return the call that drew a folder of pairs."""
+    path = folder / PAIRS_CALL
+    options = outside_json.read_object(path, str(path)) if path.is_file() else {}
+    return _need_plain(folder, options, PAIRS_CALL)
+
+
+def _need_plain(folder: Path, options: Mapping[str, Any], file: str) -> Call:
+    """Return the options of a call that a file of a folder has, and refuse values that draw never writes."""
+    if options and "prediction" not in options:
+        raise DataError(f"{folder / file}: {CALL!r} does not name the prediction")
+    for name, value in options.items():
         if not isinstance(value, str | float | int) or len(text := str(value)) > LONGEST or "\0" in text:
-            raise DataError(f"{path}: {CALL!r} has a {name!r} that draw never writes")
-    return call
-
-
-def locate(folder: Path, path: Any, said: Any = "") -> File:
-    """Return a path that a folder keeps, as seen from where the shell is, and what is said of its columns."""
-    return File.of(os.path.relpath(folder.resolve().parent / str(path)), str(said or ""))
+            raise DataError(f"{folder / file}: {CALL!r} has a {name!r} that draw never writes")
+    return Call(folder, options)
 
 
 def _are_one(first: Path, second: Path) -> bool:
     """Return whether two paths lead to one file."""
     return first.exists() and second.exists() and first.samefile(second)
-
-
-def _recall_attributes(values: Mapping[str, Any], call: Mapping[str, Any], folder: Path) -> dict[str, Path]:
-    """Return the attributes that the folder shows, if an option names one of their columns."""
-    wanted = [
-        values.get("by") or "",
-        values.get("across") or "",
-        *(text.partition("=")[2] for text in values.get("feature") or []),
-    ]
-    if "attributes" not in call or values.get("attributes") or not any(wanted):
-        return {}
-    path = locate(folder, call["attributes"], call.get(f"attributes{COLUMNS}"))
-    # of a Parquet file no row is read for this
-    columns: Any = read_rows(path, call.get("record"), pd.Index([], dtype=str)) if path.exists() else []
-    return {"attributes": path} if any(name.partition(":")[0] in columns for name in wanted) else {}
-
-
-def _recall_records(values: dict[str, Any], labels: Path) -> dict[str, Any]:
-    """Fill in the file of all records of scored edges: that from which a folder was drawn."""
-    call = take_call(folders.read_folder(labels)) if labels.is_dir() else {}
-    if values["records"] is not None or not call:
-        return values
-    name = "records" if "records" in call else "prediction"
-    own = locate(labels, call[name], call.get(f"{name}{COLUMNS}"))
-    if not own.is_file() or ("edges" in call and "records" not in call):
-        return values
-    return values | {"records": own, "record": values["record"] or call.get("record")}
 
 
 def recall(values: dict[str, Any]) -> dict[str, Any]:
@@ -105,49 +96,47 @@ def recall(values: dict[str, Any]) -> dict[str, Any]:
         return _recall_pairs(values)
     if isinstance(values.get("edges"), Path) and "labels" in values:
         return _recall_records(values, values["labels"])
-    if not {"prediction", "labels"} <= set(values):
-        return values
+    return _recall_prediction(values) if {"prediction", "labels"} <= set(values) else values
+
+
+def _recall_prediction(values: dict[str, Any]) -> dict[str, Any]:
+    """Fill in the prediction, or one of several, from which a folder was drawn, and how it is read."""
     several = not isinstance(values["prediction"], Path)
     given, labels = _find_labels(values)
     values = values | {"labels": labels, "prediction": given if several else next(iter(given), labels)}
     call = _read_call(labels, bool(given))
     if call is None or labels is None:
         return values
-    own = locate(labels, call["prediction"], call.get(f"prediction{COLUMNS}"))
+    drawn_from, options = call.file("prediction"), call.options
     columns = any(len(values[name] or []) > 1 for name in ("cluster", "stored"))
     named = len(given) > 1 or columns if several else bool(given)
-    hinted = [
-        _hint(path, name_columns(own, record=call.get("record"), cluster=call.get("cluster")))
-        for path in given
-    ]
-    options = {name: call[name] for name in NAMES if name in call}
-    for path in (own, *given):
-        # who says anew what stands in the file is not told what was said before
-        if isinstance(path, File) and _are_one(path, own):
-            path.options = {} if path.in_words() and path is not own else options
-    if named and not any(_are_one(path, own) for path in given):
+    hints = name_columns(drawn_from, record=options.get("record"), cluster=options.get("cluster"))
+    hinted = [_hint(path, hints) for path in given]
+    for path in (drawn_from, *given):
+        # words behind the file replace what was said of its columns before
+        if isinstance(path, File) and _are_one(path, drawn_from):
+            anew = path.in_words() and path is not drawn_from
+            path.options = {} if anew else {name: options[name] for name in NAMES if name in options}
+    if named and not any(_are_one(path, drawn_from) for path in given):
         return values | {"prediction": hinted if several else hinted[0]} if given else values
-    if not own.exists():
+    if not drawn_from.exists():
         raise DataError(
-            f"{own}, from which {labels} was drawn, is not there: name PREDICTION before {labels}"
+            f"{drawn_from}, from which {labels} was drawn, is not there: name PREDICTION before {labels}"
         )
-    found = values | {"labels": labels} | _recall_attributes(values, call, labels)
+    recalled = values | _recall_attributes(values, call)
     if not named:
-        found["prediction"] = [own, *hinted] if several else own
+        recalled["prediction"] = [drawn_from, *hinted] if several else drawn_from
     for name in READING:
         # names of columns travel with the file, but that of records serves other files too
         if name in NAMES and name != "record" and not (labels / TABLE).is_file():
             continue
-        if name in call and found.get(name) in (None, False, []):
-            value = call[name]
-            if name == "records":
-                value = locate(labels, value, call.get(f"records{COLUMNS}"))
-            found[name] = [value] if several and name == "stored" else value
-    return found
+        if name in options and recalled.get(name) in (None, False, []):
+            recalled[name] = [call.take(name)] if several and name == "stored" else call.take(name)
+    return recalled
 
 
 def _find_labels(values: Mapping[str, Any]) -> tuple[list[Path], Path | None]:
-    """Return the predictions that are named, and LABELS: a folder wherever it stands, or the last."""
+    """Return the predictions that are named, and LABELS: a folder wherever it is in the list, or the last."""
     named = values["prediction"]
     paths = [*([named] if isinstance(named, Path) else named or []), values["labels"]]
     paths = [path for path in paths if path is not None]
@@ -156,6 +145,57 @@ def _find_labels(values: Mapping[str, Any]) -> tuple[list[Path], Path | None]:
         return [path for path in paths if path is not folders_of_answers[0]], folders_of_answers[0]
     # what is named alone is LABELS, which say what is missing
     return paths[:-1], paths[-1] if paths else None
+
+
+def _read_call(labels: Path | None, given: bool) -> Call | None:
+    """Read the call that drew a folder, None if LABELS has none and the predictions are `given`."""
+    missing = (
+        f"LABELS are missing: name them after {labels}, or name a folder of erbayes draw; to begin, label a "
+        f"pilot of about 50 draws: erbayes draw {labels} --design uniform-records -n 50 --seed 1 "
+        "--output to-label"
+    )
+    if labels is not None and labels.is_dir():
+        pairs = (labels / TABLE).is_file()
+        call = _take_pairs_call(labels) if pairs else take_call(folders.read_folder(labels))
+        if call.options:
+            return Call(labels, {**call.options, "edges": True}) if pairs else call
+        if not pairs:
+            missing = f"{labels} does not say what was drawn from: name PREDICTION before it"
+    if given:
+        return None
+    raise DataError(missing)
+
+
+def _hint(path: Path, columns: Named) -> Path:
+    """Return the path of another prediction, with the names of columns of the one drawn from."""
+    if isinstance(path, File):
+        path.hints = {"record": columns.record, "cluster": columns.cluster}
+    return path
+
+
+def _recall_attributes(values: Mapping[str, Any], call: Call) -> dict[str, Path]:
+    """Return the attributes that the folder shows, if an option names one of their columns."""
+    features = [text.partition("=")[2] for text in values.get("feature") or []]
+    columns = [name for name in (values.get("by"), values.get("across"), *features) if name]
+    if "attributes" not in call.options or values.get("attributes") or not columns:
+        return {}
+    path, known = call.file("attributes"), list[str]()
+    if path.exists():  # of a Parquet file no row is read for this
+        known = [*read_attributes(path, call.options.get("record"), pd.Index([], dtype=str))]
+    return {"attributes": path} if any(name.partition(":")[0] in known for name in columns) else {}
+
+
+def _recall_records(values: dict[str, Any], labels: Path) -> dict[str, Any]:
+    """Fill in the file of all records of scored edges: that from which a folder was drawn."""
+    if values["records"] is not None or not labels.is_dir():
+        return values
+    call = take_call(folders.read_folder(labels))
+    name = "records" if "records" in call.options else "prediction"
+    if name not in call.options or ("edges" in call.options and name == "prediction"):
+        return values
+    path = call.file(name)
+    record = values["record"] or call.options.get("record")
+    return values | {"records": path, "record": record} if path.is_file() else values
 
 
 def _recall_pairs(values: dict[str, Any]) -> dict[str, Any]:
@@ -169,33 +209,15 @@ def _recall_pairs(values: dict[str, Any]) -> dict[str, Any]:
             )
         return values
     call = _take_pairs_call(folder)
-    if answers is None and not call:
+    if call.options:
+        drawn_from = call.file("prediction")
+        edges = drawn_from if answers is None else edges
+        of_edges = ["record", "stored", "left", "right", "score"] if _are_one(edges, drawn_from) else []
+        names = [n for n in ("records", *of_edges) if values.get(n) is None and n in call.options]
+        values = values | {name: call.take(name) for name in names}
+    elif answers is None:
         raise DataError(f"{folder} does not say what was drawn from: name EDGES before it")
-    if call:
-        own = locate(folder, call["prediction"], call.get(f"prediction{COLUMNS}"))
-        edges = own if answers is None else edges
-        names = ["records"]
-        if _are_one(edges, own):
-            names += ["record", "stored", "left", "right", "score"]
-        for name in names:
-            if values.get(name) is None and name in call:
-                value = call[name]
-                said = call.get(f"records{COLUMNS}")
-                values = values | {name: locate(folder, value, said) if name == "records" else value}
     return values | {"edges": edges, "answers": folder}
-
-
-def _take_pairs_call(folder: Path) -> dict[str, Any]:
-    """Return what a folder of pairs keeps of the options that drew it; nothing if it keeps none."""
-    path = folder / PAIRS_CALL
-    return _need_plain(outside_json.read_object(path, str(path)), path) if path.is_file() else {}
-
-
-def _hint(path: Path, own: Named) -> Path:
-    """Return the path of another prediction, with the names of columns of the one drawn from."""
-    if isinstance(path, File):
-        path.hints = {"record": own.record, "cluster": own.cluster}
-    return path
 
 
 def _recall_draw(values: dict[str, Any]) -> dict[str, Any]:
@@ -206,32 +228,10 @@ def _recall_draw(values: dict[str, Any]) -> dict[str, Any]:
         raise DataError(f"--more takes {folder} and no option but --format: it remembers how it was drawn")
     if (folder / TABLE).is_file():
         raise DataError(f"--more: {folder} has pairs of bands, of which more draws are another sample")
-    if not (call := take_call(folders.read_folder(folder))):
+    call = take_call(folders.read_folder(folder))
+    if not call.options:
         raise DataError(f"{folder} does not say what was drawn from: draw the larger number anew")
-    found = {
-        name: locate(folder, value, call.get(f"{name}{COLUMNS}")) if name in FILES else value
-        for name, value in call.items()
-        if not name.endswith(COLUMNS)
-    }
-    if gone := [str(path) for path in found.values() if isinstance(path, Path) and not path.exists()]:
+    recalled = {name: call.take(name) for name in call.options if not name.endswith(COLUMNS)}
+    if gone := [str(path) for path in recalled.values() if isinstance(path, Path) and not path.exists()]:
         raise DataError(f"{head(gone)}, from which {folder} was drawn, is not there: put it back")
-    return values | found | {"folder": folder}
-
-
-def _read_call(labels: Path | None, given: bool) -> dict[str, Any] | None:
-    """Read the call that drew a folder, None if LABELS has none and the predictions are `given`."""
-    missing = (
-        f"LABELS are missing: name them after {labels}, or name a folder of erbayes draw; to begin, label a "
-        f"pilot of about 50 draws: erbayes draw {labels} --design uniform-records -n 50 --seed 1 "
-        "--output to-label"
-    )
-    if labels is not None and (labels / TABLE).is_file():
-        if call := _take_pairs_call(labels):
-            return call | {"edges": True}
-    elif labels is not None and labels.is_dir():
-        if call := take_call(folders.read_folder(labels)):
-            return call
-        missing = f"{labels} does not say what was drawn from: name PREDICTION before it"
-    if given:
-        return None
-    raise DataError(missing)
+    return values | recalled | {"folder": folder}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from .._internal.errors import DataError, head
-from .lazily import checks, disk, facts, pd
+from .lazily import facts, files, pd, tables
 
 if TYPE_CHECKING:
     from ..units.facts import Named
@@ -86,21 +86,21 @@ def said_of(path: Path, most: int) -> tuple[str, ...]:
     """Return the columns that are named behind a file, and refuse more of them, or a threshold."""
     said, threshold = (path.said, path.threshold) if isinstance(path, File) else ((), None)
     if len(said) > most or threshold is not None:
-        needed = f"{most} column{'s' * (most > 1)}" if most else "nothing"
+        needed = f"{most} column{'s' if most > 1 else ''}" if most else "nothing"
         raise DataError(f"{path} takes {needed} behind its name, not {words_behind(path)}")
     return said
 
 
 def read_named(path: Path, number: int) -> pd.DataFrame:
     """Read a file of so many columns, or those that are named behind it."""
-    return disk.read_columns(path, number, said_of(path, number))
+    return files.read_columns(path, number, said_of(path, number))
 
 
-def read_rows(path: Path, record: str | None, wanted: pd.Index | None = None) -> pd.DataFrame:
-    """Read the rows of the `wanted` records, or of all; a column may be named behind the file."""
+def read_attributes(path: Path, record: str | None, records: pd.Index | None = None) -> pd.DataFrame:
+    """Read the rows of these records, or of all; a column may be named behind the file."""
     said = said_of(path, 1)
-    rows = disk.read_rows(path, said[0] if said else record, wanted)
-    checks.refuse_names(said, list(rows.columns), str(path))
+    rows = files.read_rows(path, said[0] if said else record, records)
+    tables.refuse_names(said, list(rows.columns), str(path))
     return rows
 
 
@@ -111,8 +111,8 @@ def name_columns(
 
     `links`: edges, left, right, score and threshold of --edges.
     """
-    remembered = path.options if isinstance(path, File) else {}
-    given = remembered | {name: value for name, value in (links or {}).items() if value not in (None, False)}
+    of_folder = path.options if isinstance(path, File) else {}
+    given = of_folder | {name: value for name, value in (links or {}).items() if value not in (None, False)}
     record, cluster = record or given.get("record"), cluster or given.get("cluster")
     said, behind = (path.said, path.threshold) if isinstance(path, File) else ((), None)
     if len(said) > 3:

@@ -11,24 +11,26 @@ import erbayes as eb
 
 from .._internal.errors import DataError, Remedy, Sentence
 from .answers import Answer, count_read
-from .asked import Asked, Minima
 from .designs import Drawing
-from .lazily import curves, digits, disk, facts, np, pd, plans, returned_answers
-from .lazily import edges as scored_edges
-from .lazily import reading as readings
+from .lazily import curves, digits, facts, files, np, pd, plans, readings, returned_answers, scored_edges
+from .metric_options import MetricOptions, Minima
 from .options import (
     argument,
     command,
+    entity_option,
     file_option,
+    level_option,
     message,
     option,
     panel,
     picture_option,
+    record_option,
     refuse_same_file,
     say,
+    stored_option,
     within,
 )
-from .predictions import Links, Reading, read_ids
+from .predictions import LinkOptions, ReadingOptions, read_ids
 from .printing import Judging, show_cautions
 from .tables import name_columns
 from .top_up import read_both, read_drawn_from
@@ -46,8 +48,8 @@ class EdgeTable:
     score: str | None = option("Column of scores.")
     left: str | None = option("Column of one record.")
     right: str | None = option("Column of the other record.")
-    record: str | None = option("Record column, in each file that has records.")
-    stored: str | None = option("Table of a DuckDB database.", "--table", rare=True, panel="Scans")
+    record: str | None = record_option()
+    stored: str | None = stored_option()
 
     def given(self) -> dict[str, Any]:
         """Read what the options name, as arguments of `erbayes.thresholds` and others."""
@@ -55,8 +57,8 @@ class EdgeTable:
             raise DataError("a record without a match is in no edge: list all records by --records FILE")
         if self.edges.is_dir():
             raise DataError(f"{self.edges} is a folder: name a file of edges")
-        stored = self.stored or disk.is_database(self.edges)
-        table = self._read_stored() if stored else disk.read_table(self.edges)
+        stored = self.stored or files.is_database(self.edges)
+        table = self._read_stored() if stored else files.read_table(self.edges)
         records = read_ids(self.records, self.record)
         links = {"edges": True, "left": self.left, "right": self.right, "score": self.score}
         named = name_columns(self.edges, links=links | {"threshold": facts.SWEEP})
@@ -70,8 +72,8 @@ class EdgeTable:
         if self.stored is None:
             raise DataError(f"{self.edges} is a DuckDB database", Remedy.DATABASE)
         table = eb.large.DatabaseTable(self.edges, self.stored, text=True)
-        found: pd.DataFrame = curves.load_edges(table, self.score)
-        return found
+        edges: pd.DataFrame = curves.load_edges(table, self.score)
+        return edges
 
 
 @panel()
@@ -87,35 +89,33 @@ class Scored:
         "Number of thresholds, or thresholds with commas: 0,1.5 (one alone ends in a comma).", default="200"
     )
     drawing: Drawing
-    entity: str | None = option("Entity column of LABELS.")
-    level: float = option("Level of bands and sets, between 0 and 1.", default=0.95)
+    entity: str | None = entity_option()
+    level: float = level_option()
 
     def __post_init__(self) -> None:
         refuse_same_file(("EDGES", self.table.edges), ("LABELS", self.labels))
 
     def sample(self) -> tuple[pd.Series, eb.design.contract.Design, list[Sentence]]:
-        """Read the labels, with the design by which they were drawn, and doubts about annotators."""
+        """Read the labels, with the design by which they were drawn, and cautions about annotators."""
         if self.labels.is_dir():
             returned = eb.labels.read_labels(self.labels)
             cautions = show_cautions(returned)
             if returned.of_clusters:
-                raise DataError(f"{self.labels}: {returned_answers.OWN}")
+                raise DataError(f"{self.labels}: {returned_answers.JUDGES_ITS_OWN}")
             if (both := read_both(returned)) is not None:
                 return *both, cautions
             free = isinstance(returned.folder.drawn.plan, plans.FREE)
             origin = None if free else read_drawn_from(returned.folder)
             return returned.labels, returned.design(drawn_from=origin), cautions
-        reading = Reading(record=self.table.record, links=Links())
+        reading = ReadingOptions(record=self.table.record, links=LinkOptions())
         labels, _ = reading.read_labels(self.labels, self.entity)
         return pd.Series(labels.clusters.take(labels.codes), labels.records), self.drawing.read(), []
 
     def thresholds(self) -> Any:
-        """Return the number of thresholds, or a list of them."""
         return int(self.at) if self.at.isdecimal() else read_thresholds(self.at, "--at")
 
 
 def read_thresholds(text: str, name: str) -> list[float]:
-    """Return thresholds with commas between them."""
     try:
         return [float(x) for x in text.strip(",").split(",")]
     except ValueError as error:
@@ -126,16 +126,17 @@ def read_thresholds(text: str, name: str) -> list[float]:
 def thresholds_command(
     *,
     scored: Scored,
-    asked: Asked,
+    asked: MetricOptions,
     minima: Minima,
     picture: Path | None = picture_option("File of a picture of the curve to write."),
     printing: Judging,
 ) -> None:
     """Judge a matcher at many thresholds with one labelled sample.
 
-    EDGES has a pair of records and a score in each row, as Splink, dedupe and Zingg write them. Bands cover a
-    metric at all thresholds at once. The first sentences name the thresholds that cannot be told from the
-    best F1 and, for each metric with a minimum, the loosest threshold at which it is certain.
+    EDGES has a pair of records and a score in each row, as Splink, dedupe and Zingg write them. Bands are
+    simultaneous: they cover a metric at all thresholds at once. The first sentences name a confidence set of
+    the threshold with the best F1 and, for each metric with a minimum, the loosest threshold at which it is
+    certain.
 
     \b
     Examples:
@@ -162,8 +163,8 @@ def thresholds_command(
     sentences.append(f"Bands of {100 * scored.level:g} % cover a metric at all thresholds at once.")
     about = count_read(curve.samples[0], **count_edges(given))
     spare = [*shown][:1:-1]  # a narrow terminal has room for the first metrics
-    found = Answer(table=table, sentences=sentences, alarms=alarms, read=about, shown=shown, spare=spare)
-    printing.show(found)
+    answer = Answer(table=table, sentences=sentences, alarms=alarms, read=about, shown=shown, spare=spare)
+    printing.show(answer)
     if picture is not None:
         save_picture(curve.plot(level=scored.level), picture)
 
@@ -183,7 +184,7 @@ def _spread_out(table: pd.DataFrame, curve: curves.Curve) -> pd.DataFrame:
 
 
 def _describe_best(curve: curves.Curve, level: float) -> str:
-    """Return a sentence with the threshold of the best F1, and those that cannot be told from it."""
+    """Return a sentence with the threshold of the best F1, and its confidence set."""
     best, number = curve.best("pairwise-f1", level)["threshold"], len(curve.thresholds)
     first, least, most = (f"{x:.{curve.digits}g}" for x in (best[0], best.min(), best.max()))
     others = f"the other {number - 1} thresholds are worse"

@@ -11,27 +11,28 @@ import erbayes as eb
 from .._internal.errors import DataError, head
 from .lazily import folders, pd, plans
 from .options import message
-from .predictions import Links, Part, Reading
-from .remembered import COLUMNS, locate, take_call
+from .predictions import LinkOptions, PredictionFile, ReadingOptions
+from .remembered import take_call
 
 
 def read_drawn_from(folder: folders.Folder) -> eb.Clustering:
     """Read the prediction that a folder was drawn from, as the folder remembers it."""
     call = take_call(folder)
-    if not call or "stored" in call:
+    if not call.options or "stored" in call.options:
         raise DataError(f"{folder.path} remembers no file that it was drawn from: draw it from a file")
-    path = locate(folder.path, call["prediction"], call.get(f"prediction{COLUMNS}"))
+    path = call.file("prediction")
     if not path.is_file():
         raise DataError(f"{path}, from which {folder.path} was drawn, is not there: put it back")
-    kept = {one.name: call[one.name] for one in fields(Links) if one.name in call}
-    if "records" in kept:
-        kept["records"] = locate(folder.path, kept["records"], call.get(f"records{COLUMNS}"))
-    reading = Reading(record=call.get("record"), links=Links(**kept), any_id=call.get("any_id", False))
-    prediction, _ = reading.read(Part(path, None, call.get("cluster")), f"prediction {path}")
+    links = {one.name: call.take(one.name) for one in fields(LinkOptions) if one.name in call.options}
+    options = call.options
+    reading = ReadingOptions(
+        record=options.get("record"), links=LinkOptions(**links), any_id=options.get("any_id", False)
+    )
+    part = PredictionFile(path, cluster=options.get("cluster"))
+    prediction: eb.Clustering = reading.read(part, f"prediction {path}")[0]
     if not folder.drawn.is_from(prediction):
         raise DataError(f"{path} has changed since {folder.path} was drawn from it: put the old file back")
-    found: eb.Clustering = prediction
-    return found
+    return prediction
 
 
 def flag_new(older: Path, prediction: Any) -> pd.Series:
@@ -56,9 +57,10 @@ def flag_new(older: Path, prediction: Any) -> pd.Series:
 
 def read_both(labels: eb.labels.Labels) -> tuple[pd.Series, eb.design.contract.Design] | None:
     """Return labels and design of a folder with the one that it tops up, None if it tops up none."""
-    if "top_up" not in (call := take_call(labels.folder)):
+    call = take_call(labels.folder)
+    if "top_up" not in call.options:
         return None
-    older = eb.labels.read_labels(locate(labels.folder.path, call["top_up"]))
+    older = eb.labels.read_labels(call.file("top_up"))
     for one in (older, labels):
         if len(one.unresolved):
             raise DataError(
@@ -70,7 +72,7 @@ def read_both(labels: eb.labels.Labels) -> tuple[pd.Series, eb.design.contract.D
     united = unite(older.labels, labels.labels, before.records, now.records, what)
     _warn_incomplete(united, older, before, now)
     draws = [united[one.folder.drawn.table["record"]].tolist() for one in (older, labels)]
-    return united, eb.topped_up(united, (before.records, draws[0]), (now.records, draws[1]))
+    return united, eb.top_up(united, (before.records, draws[0]), (now.records, draws[1]))
 
 
 def unite(old: pd.Series, new: pd.Series, before: pd.Index, now: pd.Index, what: str) -> pd.Series:
@@ -81,17 +83,17 @@ def unite(old: pd.Series, new: pd.Series, before: pd.Index, now: pd.Index, what:
     shared = old.index.intersection(new.index)
     pairs = pd.DataFrame({"old": old[shared].to_numpy(), "new": new[shared].to_numpy()}).drop_duplicates()
     mine, theirs = old[old.isin(pairs["old"])], new[new.isin(pairs["new"])]
-    told = pd.concat([mine, theirs], axis=1, keys=["old", "new"])
-    wrong = told["new"].isna() & told.index.isin(now) | told["old"].isna() & told.index.isin(before)
+    both = pd.concat([mine, theirs], axis=1, keys=["old", "new"])
+    wrong = both["new"].isna() & both.index.isin(now) | both["old"].isna() & both.index.isin(before)
     for side in ("old", "new"):
-        wrong |= told[side].isin(pairs.loc[pairs.duplicated(side), side])
+        wrong |= both[side].isin(pairs.loc[pairs.duplicated(side), side])
     if wrong.any():
         raise DataError(
             f"{what} contradict each other about the entities of {wrong.sum():,} records, such as "
-            f"{head(told.index[wrong])}: an entity of both has the same records in both, apart from new ones "
+            f"{head(both.index[wrong])}: an entity of both has the same records in both, apart from new ones "
             "that the older folder leaves out; correct the answers in either"
         )
-    # an entity is named by a record of its own, so that no name stands for two entities
+    # an entity is named by one of its records, so that no two entities have one name
     known = old[~old.index.isin(new.index)]
     united: pd.Series = pd.concat([new, known.replace(dict(zip(pairs["old"], pairs["new"], strict=True)))])
     return united

@@ -22,8 +22,8 @@ TOPICS = {
         "lists them."
     ),
     "scans": (
-        "Folders of files, tables of a DuckDB database and files of 256 MiB or more are scanned where they "
-        "lie, within the memory that --memory-limit allows. That needs the extra scale: pip install "
+        "Folders of files, tables of a DuckDB database and files of 256 MiB or more are scanned in place, "
+        "within the memory that --memory-limit allows. That needs the extra scale: pip install "
         "'erbayes[scale]'."
     ),
     "design": (
@@ -79,7 +79,7 @@ TOPICS = {
 
 
 def explain(topic: str | None, shell: Any) -> str:
-    """Return the text of a topic or the help of a command; the list of topics if none is asked for."""
+    """Return the text of a topic or the help of a command, by default the list of topics."""
     context = typer.Context(shell, info_name="erbayes", max_content_width=110)
     formatter = context.make_formatter()
     if topic is None:

@@ -2,16 +2,16 @@
 
 In every design the sum of weight × column over draws estimates a total. For n draws without replacement from
 T units, the variance has the factor θ = 1 - n/T. It is then unbiased for a total (Cochran 1977, theorem 2.2).
-The paper's θ = 1 - (n-1)/(T-1) is T/(T-1) times as large. It needs `correction=paper_theta`.
+The paper's θ = 1 - (n-1)/(T-1) is T/(T-1) times as large. It needs `fpc=paper_fpc`.
 
 Source: [B22] Binette et al. (2022), arXiv 2210.01230.
 """
 
 from .._internal.policies import SingleUnit
 from .calibration import ByGroup, Calibrated, raking
-from .drawn import paper_theta
-from .kept import KeptWeights
-from .known import BySize, KnownChances, KnownInclusion, KnownWeights, WeightedRecords
+from .drawn import paper_fpc
+from .frozen import FrozenWeights
+from .known import BySize, KnownInclusion, KnownSelection, KnownWeights, WeightedRecords
 from .nonresponse import Responding, size_classes
 from .predicted import ByPredictedSize, PoissonRecords, SystematicRecords
 from .strata import Pooled, Stratified
@@ -23,9 +23,9 @@ __all__ = [
     "BySize",
     "Calibrated",
     "DistinctEntities",
-    "KeptWeights",
-    "KnownChances",
+    "FrozenWeights",
     "KnownInclusion",
+    "KnownSelection",
     "KnownWeights",
     "PoissonRecords",
     "Pooled",
@@ -36,7 +36,7 @@ __all__ = [
     "UniformClusters",
     "UniformRecords",
     "WeightedRecords",
-    "paper_theta",
+    "paper_fpc",
     "raking",
     "size_classes",
 ]

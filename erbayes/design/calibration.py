@@ -1,7 +1,4 @@
-"""Calibration: weights of a design, changed so that estimates of known totals come out right.
-
-A prediction fixes the totals of its own clusters without any label. Every sample can therefore be calibrated
-to them.
+"""Calibration: weights of a design, changed so that estimates equal known totals of the prediction.
 
 Source: Deville and Särndal (1992), JASA 87, 376-382, truncated linear and truncated raking distances.
 """
@@ -65,16 +62,16 @@ class CalibratedDraws(Variance):
     slope: FloatArray
 
     @property
-    def lost(self) -> int:
-        return self.base.lost + int(self.x.shape[1]) - 1
+    def df_lost(self) -> int:
+        return self.base.df_lost + int(self.x.shape[1]) - 1
 
     @property
     def census(self) -> bool:
         return self.base.census
 
     @property
-    def theta_mean(self) -> float:
-        return self.base.theta_mean
+    def mean_fpc(self) -> float:
+        return self.base.mean_fpc
 
     def residuals(self, Z: FloatArray) -> FloatArray:
         """Return g w (y - x'B) for each column y, (n, k), with B of least squares with weights w q."""
@@ -166,8 +163,8 @@ class ByGroup:
     """Totals to calibrate to: records, and predicted links, of each group of one or more variables.
 
     The units must be grouped with their prediction (see `Units.grouped`), so that these totals are known.
-    Records alone give the weights of post-stratification if groups are of whole entities, and those of raking
-    with several variables and the distance `raking`.
+    Records alone give the weights of post-stratification if groups are of entities, and those of raking with
+    several variables and the distance `raking`.
 
     Parameters
     ----------
@@ -202,8 +199,8 @@ class ByGroup:
         columns = [RECORDS, PREDICTED_LINKS] if self.links else [RECORDS]
         groups = [units.grouping(variable).domains() for variable in self.variables]
         # the last group of each further variable follows from the totals of the first
-        kept = [groups[0], *(g[:-1] for g in groups[1:])]
-        return [InDomain(column, domain) for column in columns for g in kept for domain in g]
+        domains = [*groups[0], *(domain for g in groups[1:] for domain in g[:-1])]
+        return [InDomain(column, domain) for column in columns for domain in domains]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,9 +211,10 @@ class Calibrated:
     known total of x. Here v_s is the working variance of the unit, and F(u) = 1 + u, or that of another
     distance (Deville and Särndal 1992). Weights that are known up to a factor are first scaled to N.
 
-    Calibration helps precision if a sample by chance holds too many or too few predicted links. Each total
-    costs a degree of freedom. It is meant for draws with probability proportional to size. Under uniform
-    clusters and a heavy tail most samples are refused, and intervals from the others are not reliable.
+    Calibration makes estimates more precise if a sample by chance has too many or too few predicted links,
+    and each total costs a degree of freedom. It is meant for draws with probability proportional to size:
+    under uniform clusters and a heavy tail most samples are refused, and intervals from the others are not
+    reliable.
 
     Parameters
     ----------
@@ -236,7 +234,7 @@ class Calibrated:
     ------
     DataError, NotIdentified
         In `expand`, if no factors between L and U meet the totals, if the estimate of a total has too few
-        effective draws, if more than a tenth of all predicted links lie in clusters larger than any in the
+        effective draws, if more than a tenth of all predicted links are in clusters larger than any in the
         sample, or if the prediction does not fix a total.
 
     Examples
@@ -268,7 +266,7 @@ class Calibrated:
         if known is None:
             raise NotIdentified("calibration needs the totals of the prediction, which are not known")
         columns = self._list_columns(units, expansion)
-        self._refuse_out_of_reach(known, units, columns)
+        self._refuse_unreached(known, units, columns)
         target = np.array([units.total(c) for c in columns])
         x = np.column_stack([units.column(c)[expansion.unit] for c in columns])
         x, target = x[:, target != 0], target[target != 0]
@@ -304,9 +302,9 @@ class Calibrated:
         if len(x) <= x.shape[1]:
             raise DataError(f"{len(x)} draws cannot be calibrated to {x.shape[1]} totals")
         if not (carried := x.any(axis=0)).all():
-            lacking = [c.name for c, there in zip(columns, carried, strict=True) if not there]
+            empty = [c.name for c, has_draws in zip(columns, carried, strict=True) if not has_draws]
             raise DataError(
-                f"no draw adds to {len(lacking)} of the totals to calibrate to, such as {head(lacking)}: "
+                f"no draw adds to {len(empty)} of the totals to calibrate to, such as {head(empty)}: "
                 "leave them out, or join groups"
             )
         if (fewest := kish(weight[:, None] * x).min()) < self.fewest:
@@ -316,28 +314,28 @@ class Calibrated:
                 "without calibration, or draw units with probability proportional to size"
             )
 
-    def _refuse_out_of_reach(self, known: KnownTotals, units: Units, columns: Sequence[KnownColumn]) -> None:
+    def _refuse_unreached(self, known: KnownTotals, units: Units, columns: Sequence[KnownColumn]) -> None:
         """Refuse totals a large part of which is in clusters larger than any in the sample."""
         counted = [whole_column(c) for c in columns]
         shares = [float(known.share_above(c, units.m.max())) for c in counted if isinstance(c, ClusterSum)]
         # totals that count few records of large clusters, such as the number of clusters, need none of them
-        beyond = float(known.share_above(PREDICTED_LINKS, units.m.max()))
-        if beyond > NOTABLE and max(shares, default=1.0) > NOTABLE:
+        unreached = float(known.share_above(PREDICTED_LINKS, units.m.max()))
+        if unreached > NOTABLE and max(shares, default=1.0) > NOTABLE:
             raise DataError(
-                f"{beyond:.0%} of all predicted links lie in clusters larger than any that the "
+                f"{unreached:.0%} of all predicted links lie in clusters larger than any that the "
                 "sample touches: no weight can represent them; do without calibration"
             )
 
 
-def links_expected_beyond(known: KnownTotals, chance: ClusterSum, draws: int) -> float:
+def expect_unreached_links(known: KnownTotals, probability: ClusterSum, draws: int) -> float:
     """Return the expected share of predicted links in clusters larger than any that n draws will reach.
 
-    It is Σ_s L_s (1 - q_s)^n, with L_s the share of links in clusters of s records, and q_s the chance that a
-    draw lies in one of s records or more; `chance` is that of a predicted cluster, up to a factor.
+    It is Σ_s L_s (1 - q_s)^n, with L_s the share of links in clusters of s records, and q_s the probability
+    that a draw is from one of s records or more; `probability` is that of a predicted cluster up to a factor.
     """
     order = np.argsort(known.size)
     size, count = known.size[order], known.count[order]
-    mass, links = count * size * chance.phi(size), count * pairs(size)
+    mass, links = count * size * probability.phi(size), count * pairs(size)
     smaller = np.append(0.0, np.cumsum(mass)[:-1]) / mass.sum()
     return float(links @ smaller**draws / links.sum()) if links.any() else 0.0
 
@@ -348,7 +346,7 @@ def _compute_factors(
     """Return factors g = clip(F(q x'λ), L, U) of the weights, (n,), and their derivatives by q x'λ, (n,)."""
 
     def gap_and_factors(multipliers: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        u = np.clip(q * (x @ multipliers), -700, 700)  # beyond, exp(u) has no number
+        u = np.clip(q * (x @ multipliers), -700, 700)  # exp(u) overflows outside
         raw = distance.factor(u)
         g = np.clip(raw, *bounds)
         return 1 - (w * g) @ x, g, np.where(raw == g, distance.slope(u), 0.0)
@@ -360,7 +358,7 @@ def _compute_factors(
             return g, slope
         curve = (x * (w * q * slope)[:, None]).T @ x
         step = np.linalg.lstsq(curve, gap, rcond=1e-12)[0]
-        # a whole step may overshoot where factors are at a bound
+        # a full step may overshoot where factors are at a bound
         for halving in 0.5 ** np.arange(20):
             nearer, g, slope = gap_and_factors(multipliers + halving * step)
             if np.linalg.norm(nearer) < np.linalg.norm(gap):

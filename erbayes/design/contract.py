@@ -9,7 +9,7 @@ import numpy as np
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import NotIdentified, head
-from ..metrics.columns import Column
+from ..metrics.columns import Column, Pieces
 from ..units.units import Units
 from .variance import Variance
 
@@ -18,8 +18,8 @@ from .variance import Variance
 class Expansion:
     """Draws with their weights and their variance. The sum of weight × column over draws estimates a total.
 
-    `unit`, `weight` (..., n): position of the unit of each draw, and the units that it stands for;
-    `absolute`: false if weights are known only up to a common factor; `unreached`: imagined units of every
+    `unit`, `weight` (..., n): position of the unit of each draw, and the units that it represents;
+    `absolute`: false if weights are known only up to a common factor; `unreached`: pseudo-units of every
     kind that the design never draws, or None.
     """
 
@@ -27,7 +27,7 @@ class Expansion:
     weight: FloatArray
     absolute: bool
     variance: Variance
-    unreached: Units | None = None
+    unreached: Pieces | None = None
 
     def need_reached(self, column: Column) -> None:
         """Refuse a column that counts on units which the design never draws."""
@@ -50,7 +50,7 @@ class Design(Protocol):
 
 @runtime_checkable
 class SelectedBySize(Protocol):
-    """A design under which the chance to draw a unit depends on its size alone."""
+    """A design under which the selection probability of a unit depends on its size alone."""
 
     @property
     def without_repeats(self) -> bool:
@@ -58,19 +58,19 @@ class SelectedBySize(Protocol):
 
     @property
     def fixed_size(self) -> bool:
-        """True if the design fixes the number of draws. Else `selection` returns the chances themselves."""
+        """True if the design fixes the number of draws. Else `selection` returns inclusion probabilities."""
 
     def expand(self, units: Units) -> Expansion: ...
 
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
-        """Return the chance to draw a unit of each size, (k,), up to a factor."""
+        """Return the selection probability of a unit of each size, (k,), up to a factor."""
 
 
 @runtime_checkable
-class WithChances(Protocol):
-    """A design of independent draws, each of which selects a unit with a known chance."""
+class IndependentDraws(Protocol):
+    """A design of independent draws, each of which selects a unit with a known probability."""
 
-    def chances(self, units: Units) -> FloatArray:
+    def selection_probabilities(self, units: Units) -> FloatArray:
         """Return the probability that one draw selects each unit, (units,)."""
 
     @property
@@ -84,14 +84,14 @@ class WithChances(Protocol):
 
 
 @runtime_checkable
-class WithLaw(Protocol):
+class SizeDependentWeights(Protocol):
     """A design whose weights change with labelling errors in a known way (`erbayes.analysis.sensitivity`)."""
 
     @property
-    def weights_follow_labels(self) -> bool:
+    def depends_on_labels(self) -> bool:
         """True if a unit weighs less the more records its labels give it; False if weights ignore labels."""
 
 
 def draws_records(design: Design) -> bool:
     """Return whether units are known to be reached by draws of their records."""
-    return isinstance(design, WithLaw) and design.weights_follow_labels
+    return isinstance(design, SizeDependentWeights) and design.depends_on_labels

@@ -10,25 +10,27 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, head, need, need_object, number, refuse_cases, whole
+from ..metrics.columns import Pieces
 from ..units.ids import as_index, kind
 from ..units.units import Units
+from .contract import Expansion
 from .variance import StratifiedDraws
 
-Correction = Callable[[int, int], float]
+FPC = Callable[[int, int], float]
 Ids = Sequence[Any] | pd.Index
 
 
-def sampling_fraction(n: int, T: int) -> float:
+def unbiased_fpc(n: int, T: int) -> float:
     """Return θ = 1 - n/T, which makes the variance unbiased for n of T units without replacement."""
     return 1 - n / T
 
 
-def paper_theta(n: int, T: int) -> float:
+def paper_fpc(n: int, T: int) -> float:
     """Return θ = 1 - (n-1)/(T-1), the factor of [B22] for n units drawn without replacement from T.
 
     Examples
     --------
-    >>> paper_theta(34, 100)
+    >>> paper_fpc(34, 100)
     0.6666666666666667
     """
     return 1 - (n - 1) / (T - 1)
@@ -46,12 +48,12 @@ def unit_of_draws(units: Units, draws: Any) -> IntArray:
     listed = listed[~listed.isin(units.omitted)]
     unit = units.ids.get_indexer(listed).astype(np.int64)
     if (unit < 0).any():
-        lacking = listed[unit < 0]
-        said = f"{len(lacking)} draws name units without labels: {head(lacking)}"
-        if (own := kind(units.ids)) != (other := kind(lacking)):
+        unlabelled = listed[unit < 0]
+        said = f"{len(unlabelled)} draws name units without labels: {head(unlabelled)}"
+        if (known := kind(units.ids)) != (other := kind(unlabelled)):
             text = ".astype('Int64')" * (other == "floating") + ".astype(str)"
-            said += f"; they are of type {other}, labelled units of type {own}: make text of both, {text}"
-        if units.piece_of is not None and lacking.isin(units.piece_of.index).any():
+            said += f"; they are of type {other}, labelled units of type {known}: make text of both, {text}"
+        if units.piece_of is not None and unlabelled.isin(units.piece_of.index).any():
             said += ", which are labelled records; list the entity of each drawn record instead"
         raise DataError(said)
     undrawn = np.setdiff1d(np.arange(len(units)), unit)
@@ -60,22 +62,20 @@ def unit_of_draws(units: Units, draws: Any) -> IntArray:
     return unit
 
 
-def theta_of(n: int, T: int, correction: Correction) -> float:
-    """Return θ of n draws without replacement from T, refusing one outside [0, 1]."""
-    need_object(correction, "__call__", "a correction is a function such as sampling_fraction")
-    return number(correction(n, T), f"correction({n}, {T})", lambda theta: 0 <= theta <= 1, "lie in [0, 1]")
+def need_fpc(n: int, T: int, fpc: FPC) -> float:
+    """Return the fpc θ of n draws without replacement from T, refusing one outside [0, 1]."""
+    need_object(fpc, "__call__", "the fpc is a function such as unbiased_fpc")
+    return number(fpc(n, T), f"fpc({n}, {T})", lambda theta: 0 <= theta <= 1, "lie in [0, 1]")
 
 
-def single_stratum(
-    n: int, population: int | None = None, correction: Correction = sampling_fraction
-) -> StratifiedDraws:
+def single_stratum(n: int, population: int | None = None, fpc: FPC = unbiased_fpc) -> StratifiedDraws:
     """Return the variance of n draws from one stratum, with replacement if `population` is None."""
     if population is not None:
         population = whole(population, "population")
         if n > population:
             raise DataError(f"{n} draws without replacement from a population of {population}")
-    # the only unit of a population is a census, for which `paper_theta` is 0/0
-    theta = 1.0 if population is None else theta_of(n, population, correction) if population > 1 else 0.0
+    # the only unit of a population is a census, for which `paper_fpc` is 0/0
+    theta = 1.0 if population is None else need_fpc(n, population, fpc) if population > 1 else 0.0
     return StratifiedDraws(np.zeros(n, dtype=np.int64), np.array([theta]))
 
 
@@ -142,8 +142,8 @@ def real_numbers(values: Any, what: str) -> FloatArray:
         raise DataError(f"{what} must be numbers: {error}") from error
 
 
-def need_chance(p: FloatArray, unit: IntArray, units: Units) -> None:
-    """Refuse draws of units that have chance 0."""
+def refuse_unreachable(p: FloatArray, unit: IntArray, units: Units) -> None:
+    """Refuse draws of units whose selection probability is 0."""
     if len(never := np.unique(unit[p[unit] <= 0])):
         raise DataError(
             f"{len(never)} drawn units have chance 0 under the design: {head(units.ids[never])}; the "
@@ -151,21 +151,24 @@ def need_chance(p: FloatArray, unit: IntArray, units: Units) -> None:
         )
 
 
-def imagined(size: Sequence[float] | FloatArray, by_entity: bool) -> Units:
-    """Make units of every kind whose records are all in predicted clusters of these sizes, (s,)."""
+def make_unreached(sizes: FloatArray, units: Units) -> Pieces | None:
+    """Return pseudo-units of every kind in predicted clusters of `sizes`, which are never drawn, or None."""
+    if not len(sizes):
+        return None
     rows = list[tuple[float, float, float, int]]()  # records of piece, entity and cluster; number of pieces
-    for s in size:
-        if by_entity:  # a whole cluster, a single record, and two and three records in as many clusters
+    for s in sizes:
+        if units.by_entity:
+            # an entity of all s records, a singleton, and two and three records in as many clusters
             rows += [(s, s, s, 1), (1, 1, s, 1), (1, 2, s, 2), (1, 3, s, 3)]
         else:  # one entity, as many as there are records, and a part of a larger one
             rows += [(s, s, s, 1), (1, 1, s, int(s)), (s, s + 1, s, 1)]
-    pieces = np.array([row[3] for row in rows])
-    unit = np.repeat(np.arange(len(rows)), pieces)
+    unit = np.repeat(np.arange(len(rows)), [row[3] for row in rows])
     n, N, m = np.array([row[:3] for row in rows], dtype=float)[unit].T
-    ids, cluster = pd.RangeIndex(len(rows)), np.arange(len(unit))
-    return Units(ids, unit, unit, n, N, m, cluster, None, by_entity, imagined=True)
+    return Pieces(None, unit, unit, n, N, m, by_entity=units.by_entity)
 
 
-def unreached(sizes: FloatArray, units: Units) -> Units | None:
-    """Return imagined units of the predicted sizes that are never drawn, or None if there is no such size."""
-    return imagined(sizes, units.by_entity) if len(sizes) else None
+def expand_with_replacement(units: Units, unit: IntArray, p: FloatArray, undrawn: FloatArray) -> Expansion:
+    """Return draws at the positions `unit`, (..., n), with weights 1/(n p), for p, (units,), at one draw."""
+    refuse_unreachable(p, unit, units)
+    n, unreached = unit.shape[-1], make_unreached(undrawn, units)
+    return Expansion(unit, 1 / (n * p[unit]), True, single_stratum(n), unreached)

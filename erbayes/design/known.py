@@ -1,4 +1,4 @@
-"""Designs of draws with known chances: weights, functions of size, probabilities of records."""
+"""Designs of draws with known probabilities: of units, by size, or of records."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ..units.ids import as_index
 from ..units.units import Units
 from .contract import Expansion
 from .drawn import (
-    Correction,
+    FPC,
     Ids,
-    need_chance,
+    expand_with_replacement,
+    make_unreached,
     need_distinct,
     numbers_by_id,
     real_numbers,
-    sampling_fraction,
     single_stratum,
+    unbiased_fpc,
     unit_of_draws,
-    unreached,
 )
 from .variance import HartleyRaoDraws, PoissonDraws, Variance
 
@@ -45,16 +45,16 @@ def _check_weights(units: Units, weights: Any) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownWeights:
-    """Units drawn with known chances; the weight of a unit is proportional to 1/chance.
+    """Units drawn with known probabilities, to whose inverse weights are proportional.
 
     With `population` the variance has the factor θ = 1 - n/T, which is right only for uniform draws whose
-    weights differ for another reason. `KnownInclusion` is for unequal chances without replacement.
+    weights differ for another reason. `KnownInclusion` is for unequal probabilities without replacement.
 
     Parameters
     ----------
     weights : Series or mapping, unit id -> weight
         Positive, finite, for every labelled unit.
-    draws, population, correction
+    draws, population, fpc
         As in `UniformClusters`.
     absolute : bool
         True if Σ weight × column over draws estimates the total itself, False if only up to a factor.
@@ -70,31 +70,31 @@ class KnownWeights:
     weights: pd.Series | Mapping[Any, float]
     draws: Ids | None = None
     population: int | None = None
-    correction: Correction = sampling_fraction
+    fpc: FPC = unbiased_fpc
     absolute: bool = False
 
     def expand(self, units: Units) -> Expansion:
         unit = unit_of_draws(units, self.draws)
         need_distinct(unit, units, self.population)
         weight = _check_weights(units, self.weights)[unit]
-        variance = single_stratum(len(unit), self.population, self.correction)
+        variance = single_stratum(len(unit), self.population, self.fpc)
         return Expansion(unit, weight, self.absolute, variance)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BySize:
-    """Units drawn with replacement, with a chance that is a known function of their size.
+    """Units drawn with replacement, with a probability that is a known function of their size.
 
     Parameters
     ----------
-    probability : callable, sizes in records -> chance up to a factor
+    probability : callable, sizes in records -> probability up to a factor
         Vectorised, positive.
     draws
         As in `UniformClusters`.
 
     Examples
     --------
-    A chance proportional to the square root of the size:
+    A probability proportional to the square root of the size:
 
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "x", 4: "x"})
@@ -111,17 +111,17 @@ class BySize:
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
         need_object(self.probability, "__call__", "probability is a function of sizes, such as numpy.sqrt")
         try:
-            chance = np.asarray(self.probability(size), dtype=float)
+            p = np.asarray(self.probability(size), dtype=float)
         except (TypeError, ValueError) as error:
             raise DataError(f"probability must return one number per size: {error}") from error
-        if chance.shape not in {(), size.shape}:
+        if p.shape not in {(), size.shape}:
             raise DataError(
-                f"probability returned {chance.size} chances for {size.size} sizes: it needs one per size"
+                f"probability returned {p.size} chances for {size.size} sizes: it needs one per size"
             )
-        chance = np.broadcast_to(chance, size.shape)
+        p = np.broadcast_to(p, size.shape)
         said = "probability must be positive and finite for every size; {n} are not, such as that of size"
-        refuse_cases(size[~(np.isfinite(chance) & (chance > 0))], said)
-        return chance
+        refuse_cases(size[~(np.isfinite(p) & (p > 0))], said)
+        return p
 
     def expand(self, units: Units) -> Expansion:
         unit = unit_of_draws(units, self.draws)
@@ -131,7 +131,7 @@ class BySize:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedRecords:
-    """Records drawn with known probabilities, each with its whole unit ([B22] lemma 1).
+    """Records drawn with known probabilities, each of which leads to its unit ([B22] lemma 1).
 
     If a record of probability p_i leads to a unit of N_c records, the draw has weight 1/(n p_i N_c). If the
     probabilities of all records of the unit are known, `WeightedRecords.of` makes the weight 1/(n p_c), with
@@ -147,7 +147,7 @@ class WeightedRecords:
     absolute : bool
         True if the p_i of all records sum to 1, False if they are known only up to a factor.
     summed : bool
-        True if each probability is p_c, that of the whole unit.
+        True if each probability is p_c, that of the unit.
 
     Examples
     --------
@@ -162,7 +162,7 @@ class WeightedRecords:
     absolute: bool = False
     summed: bool = False
 
-    weights_follow_labels: ClassVar[bool] = True
+    depends_on_labels: ClassVar[bool] = True
 
     @classmethod
     def of(cls, labels: Any, drawn: Ids, probability: Any, absolute: bool = False) -> WeightedRecords:
@@ -228,15 +228,15 @@ def _order_by_draws(probability: Any, units: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KnownChances:
-    """Units drawn with replacement, whose chances at one draw are known (Hansen and Hurwitz 1943).
+class KnownSelection:
+    """Units drawn with replacement, whose selection probabilities are known (Hansen and Hurwitz 1943).
 
-    A draw of a unit with chance p_c has weight 1/(n p_c).
+    A draw of a unit with probability p_c at one draw has weight 1/(n p_c).
 
     Parameters
     ----------
-    chance : Series or mapping, unit id -> p
-        The chance of every labelled unit, in [0, 1]. The chances of all units of the population sum to 1.
+    probability : Series or mapping, unit id -> p
+        That of every labelled unit at one draw, in [0, 1]. Those of all units of the population sum to 1.
     draws
         As in `UniformClusters`.
     never : sequence of int
@@ -246,18 +246,18 @@ class KnownChances:
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> eb.design.KnownChances({"x": 0.5, "y": 0.25}).expand(units).weight
+    >>> eb.design.KnownSelection({"x": 0.5, "y": 0.25}).expand(units).weight
     array([1., 2.])
     """
 
-    chance: pd.Series | Mapping[Any, float]
+    probability: pd.Series | Mapping[Any, float]
     draws: Ids | None = None
     never: Sequence[int] = ()
 
-    def chances(self, units: Units) -> FloatArray:
-        p = numbers_by_id(self.chance, units.ids, "chances", "units")
+    def selection_probabilities(self, units: Units) -> FloatArray:
+        p = numbers_by_id(self.probability, units.ids, "chances", "units")
         refuse_cases(p[~((p >= 0) & (p <= 1 + 1e-12))], "chances must lie in [0, 1]; {n} do not:")
-        # a chance is a quotient of two sums over records, each of which rounds once per record
+        # a probability is a quotient of two sums over records, each of which rounds once per record
         rounding = np.finfo(float).eps * max(units.population or 0, units.size.sum())
         if (total := fsum(p)) > 1 + max(rounding, 1e-12):
             raise DataError(
@@ -271,10 +271,8 @@ class KnownChances:
         return np.asarray(self.never, dtype=float)
 
     def expand(self, units: Units) -> Expansion:
-        unit, p = unit_of_draws(units, self.draws), self.chances(units)
-        need_chance(p, unit, units)
-        never = unreached(self.undrawn_sizes(units), units)
-        return Expansion(unit, 1 / (len(unit) * p[unit]), True, single_stratum(len(unit)), never)
+        unit, p = unit_of_draws(units, self.draws), self.selection_probabilities(units)
+        return expand_with_replacement(units, unit, p, self.undrawn_sizes(units))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -318,7 +316,7 @@ class KnownInclusion:
             raise DataError(f"{repeats} units are listed twice, but the design has no repeats")
         p = numbers_by_id(self.inclusion, units.ids[unit], "inclusion", "units")
         refuse_cases(p[~((p > 0) & (p <= 1))], "inclusion must lie in (0, 1]; {n} do not:")
-        never = unreached(np.asarray(self.never, dtype=float), units)
+        never = make_unreached(np.asarray(self.never, dtype=float), units)
         return Expansion(unit, 1 / p, True, self._make_variance(p), never)
 
     def _make_variance(self, p: FloatArray) -> Variance:

@@ -1,8 +1,7 @@
-"""Non-response: draws that nobody could resolve stay in the data.
+"""Non-response: draws that nobody could resolve stay in the data, in weighting classes.
 
-An unresolved draw has no entity, so that the resolved draws of its class stand for it. That is right if the
-resolved and the unresolved draws of a class are alike on average ("missing at random within classes"), which
-no data of the sample can show.
+An unresolved draw has no entity, so that the resolved draws of its class get its weight. Estimates are
+unbiased if draws are missing at random within classes, which no data of the sample can show.
 
 Source: Oh and Scheuren (1983), in Incomplete Data in Sample Surveys 2, 143-184; Särndal, Swensson and Wretman
 (1992), chapter 15 (response homogeneity groups).
@@ -25,7 +24,7 @@ from .strata import Pooled
 from .variance import StratifiedDraws, Variance, centre
 
 FEWEST = 10
-"""Number of resolved draws that each class by size needs, so that its share is no chance of a few."""
+"""Number of resolved draws that each class by size needs, so that its share does not depend on a few."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,16 +46,16 @@ class RespondingDraws(Variance):
         return int(self.code.max()) + 1
 
     @property
-    def lost(self) -> int:
-        return self.base.lost + self.classes - 1
+    def df_lost(self) -> int:
+        return self.base.df_lost + self.classes - 1
 
     @property
     def census(self) -> bool:
         return False
 
     @property
-    def theta_mean(self) -> float:
-        return self.base.theta_mean
+    def mean_fpc(self) -> float:
+        return self.base.mean_fpc
 
     @property
     def independent(self) -> StratifiedDraws:
@@ -72,9 +71,9 @@ class RespondingDraws(Variance):
         drawn, resolved, code = self._count_classes()
         record = self.record[self.position]
         draws = np.bincount(record, minlength=int(self.record.max()) + 1)
-        lost = np.zeros(len(draws))
-        lost[record] = (1 - resolved / drawn)[code]
-        return record, lost * (1 - 1 / np.maximum(draws, 1))
+        unresolved = np.zeros(len(draws))
+        unresolved[record] = (1 - resolved / drawn)[code]
+        return record, unresolved * (1 - 1 / np.maximum(draws, 1))
 
     def _sum_by_record(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return sums of Z about class means, (k', k), and their factors, (k',), of repeated records."""
@@ -101,8 +100,8 @@ class RespondingDraws(Variance):
         rows = (sums / drawn[:, None])[self.code]
         rows[self.position] += centre(residuals, code)
         # all draws of a record are resolved or none, so that they vary together in the second phase
-        together, factor = self._sum_by_record(residuals)
-        return self.base.covariance(rows) + together.T @ (factor[:, None] * together)
+        sums, factor = self._sum_by_record(residuals)
+        return self.base.covariance(rows) + sums.T @ (factor[:, None] * sums)
 
     def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
         """As `Variance.replicates`, for multipliers of all draws, (B, n), with classes adjusted anew."""
@@ -129,9 +128,9 @@ class RespondingDraws(Variance):
         without = np.where(stratum[:, None] == stratum, (n / np.maximum(n - 1, 1))[:, None], 1.0)
         np.fill_diagonal(without, 0.0)
         change = self.replicates(Z, without) - Z.sum(axis=0)
-        together, factor = self._sum_by_record(Z)
-        # repeated records are left out as a whole too, with the scale of their part in `covariance`
-        return np.vstack([change, -together]), np.append(self.base.theta[stratum] * (n - 1) / n, factor)
+        sums, factor = self._sum_by_record(Z)
+        # repeated records are left out with all their draws too, scaled as their part in `covariance`
+        return np.vstack([change, -sums]), np.append(self.base.fpc[stratum] * (n - 1) / n, factor)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,8 +138,8 @@ class Responding:
     """Another design, some of whose draws nobody could resolve (weighting classes).
 
     A resolved draw weighs n_g/r_g times what it would weigh if every draw had been resolved, for r_g resolved
-    of the n_g draws of its class. Estimates have no bias if draws of a class are resolved with one
-    probability, whatever their entities. Variances allow for both phases, drawing and resolving.
+    of the n_g draws of its class. Estimates are unbiased if draws of a class are resolved with one
+    probability, whatever their entities. Variances include both phases, drawing and resolving.
 
     Parameters
     ----------
@@ -151,7 +150,7 @@ class Responding:
         True for each draw whose entity is labelled, in the order of drawing, and part by part under `Pooled`.
     classes : sequence, (n,), optional
         Class of each draw, known without its label, such as that of `size_classes`. By default there is one.
-        Under `Pooled` of several parts they are needed, and each lies within one part.
+        Under `Pooled` of several parts they are needed, each within one part.
     records : sequence of record ids, (n,), optional
         The drawn record of each draw, if records repeat. The variance then allows for draws that are resolved
         together.
@@ -179,8 +178,8 @@ class Responding:
         said = "a design with unresolved draws is an object such as UniformRecords()"
         need_object(self.design, "expand", said)
         resolved = self._check_resolved()
-        own = {"drawn records": self.records, "marks of begun draws": self.begun, "classes": self.classes}
-        for what, values in own.items():
+        given = {"drawn records": self.records, "marks of begun draws": self.begun, "classes": self.classes}
+        for what, values in given.items():
             if values is not None and len(values) != len(resolved):
                 raise DataError(f"{len(values)} {what} for {len(resolved)} draws: each draw has one")
         if unbegun := int((resolved & ~self.tried).sum()):
@@ -223,7 +222,7 @@ class Responding:
         if isinstance(self.design, Pooled):
             weight = 1 / self.design.expected(units, np.bincount(stratum))[base.unit]
         record = np.arange(n) if self.records is None else pd.factorize(pd.Series(list(self.records)))[0]
-        of_all = StratifiedDraws(stratum, variance.theta)
+        of_all = StratifiedDraws(stratum, variance.fpc)
         responding = RespondingDraws(of_all, np.flatnonzero(resolved), code, record)
         return replace(base, weight=weight / share, variance=responding)
 
@@ -245,7 +244,7 @@ class Responding:
                 f"{name} takes no unresolved draws: resolve each draw, list draws with their repeats "
                 "(UniformRecords), or draw records with replacement"
             )
-        if variance.lost > 1 and not isinstance(self.design, Pooled):
+        if variance.df_lost > 1 and not isinstance(self.design, Pooled):
             raise DataError(
                 f"{name} takes no unresolved draws: make the design of the resolved draws alone, since "
                 "strata are classes themselves"

@@ -1,7 +1,7 @@
-"""Designs of records whose chance depends on the size of their predicted cluster alone.
+"""Designs of records whose selection probability depends on the size of their predicted cluster alone.
 
 A record in a predicted cluster of m records is drawn with probability φ(m) over the total of φ, so that the
-chance of a unit, the sum over its records, needs no more than its pieces and a column of the prediction:
+probability of a unit, the sum over its records, needs no more than its pieces and a column of the prediction:
 `RECORDS` for uniform records, `PREDICTED_LINKS` for the ends of predicted links.
 
 Sources: Hansen and Hurwitz (1943) for draws with replacement; Hájek (1964) for Poisson draws; Lavallée and
@@ -20,39 +20,52 @@ from .._internal.errors import DataError, NotIdentified, Remedy, need, number, r
 from ..metrics.columns import ClusterSum
 from ..units.units import KnownTotals, Units
 from .contract import Expansion
-from .drawn import Ids, need_chance, real_numbers, single_stratum, unit_of_draws, unreached
+from .drawn import (
+    Ids,
+    expand_with_replacement,
+    make_unreached,
+    real_numbers,
+    refuse_unreachable,
+    unit_of_draws,
+)
 from .variance import HartleyRaoDraws, PoissonDraws
 
 
-def known_sizes(units: Units, drawn_from: KnownTotals | None) -> KnownTotals:
-    """Return the sizes of all predicted clusters, and refuse kept extra records or another prediction."""
+def _find_known(design: ByPredictedSize | PoissonRecords | SystematicRecords, units: Units) -> KnownTotals:
+    """Return the sizes of the predicted clusters of all records, refusing another prediction."""
+    need(design.probability, ClusterSum, "a probability is a ClusterSum, such as columns.PREDICTED_LINKS")
     known = units.known
     if known is None or not known.singletons:
         raise NotIdentified(
             "labelled records that are missing in the prediction were kept, but had no chance to be "
             "drawn from it: use Missing.OMIT"
         )
-    if drawn_from is not None and not known.equals(drawn_from):
+    if design.drawn_from is not None and not known.equals(design.drawn_from):
         raise DataError(
-            f"chances are those of a prediction of {drawn_from}, but this one has {known}: pass the "
+            f"chances are those of a prediction of {design.drawn_from}, but this one has {known}: pass the "
             "prediction that was drawn from",
             Remedy.DRAWN_FROM,
         )
     return known
 
 
+def _find_unreached(probability: ClusterSum, known: KnownTotals) -> FloatArray:
+    """Return the predicted sizes whose records have probability 0."""
+    return np.asarray(known.size[probability.phi(known.size) == 0])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ByPredictedSize:
-    """Records drawn with replacement, with a chance that depends on the size of their predicted cluster.
+    """Records drawn with replacement, with a probability by the size of their predicted cluster.
 
-    A draw of a unit has weight 1/(n p_c). Its chance p_c is the sum of φ(m) over its records, divided by the
-    total of φ over all records (Hansen and Hurwitz 1943). With `columns.PREDICTED_LINKS`, records are the
+    A draw of a unit has weight 1/(n p_c), with p_c the sum of φ(m) over its records, divided by the total
+    of φ over all records (Hansen and Hurwitz 1943). With `columns.PREDICTED_LINKS`, records are the
     ends of uniformly drawn predicted links, and pairwise precision is a plain mean of numbers in [0, 1].
 
     Parameters
     ----------
-    chance : ClusterSum
-        The column whose φ is the chance of a record, up to a factor: 0 or more.
+    probability : ClusterSum
+        The column whose φ is the probability of a record, up to a factor: 0 or more.
     draws : sequence of unit ids, optional
         The unit of each drawn record, with repeats. By default each labelled unit is one draw.
     drawn_from : KnownTotals, optional
@@ -62,7 +75,7 @@ class ByPredictedSize:
     ------
     DataError, NotIdentified
         In `expand`, if a drawn unit has chance 0, if the prediction is not the one that was drawn from, or if
-        labelled records were kept that are missing in it.
+        labelled records that are missing in it were not omitted.
 
     Examples
     --------
@@ -72,43 +85,29 @@ class ByPredictedSize:
     array([2., 2.])
     """
 
-    chance: ClusterSum
+    probability: ClusterSum
     draws: Ids | None = None
     drawn_from: KnownTotals | None = None
 
-    def chances(self, units: Units) -> FloatArray:
-        need_column(self.chance)
-        total = known_sizes(units, self.drawn_from).total(self.chance)
-        return np.asarray(units.column(self.chance) / total)
+    def selection_probabilities(self, units: Units) -> FloatArray:
+        total = _find_known(self, units).total(self.probability)
+        return np.asarray(units.column(self.probability) / total)
 
     def undrawn_sizes(self, units: Units) -> FloatArray:
-        need_column(self.chance)
-        return undrawn_sizes(self.chance, known_sizes(units, self.drawn_from))
+        return _find_unreached(self.probability, _find_known(self, units))
 
     def expand(self, units: Units) -> Expansion:
         return self.expand_draws(units, unit_of_draws(units, self.draws))
 
     def expand_draws(self, units: Units, unit: IntArray) -> Expansion:
         """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
-        n, p = unit.shape[-1], self.chances(units)
-        need_chance(p, unit, units)
-        never = unreached(self.undrawn_sizes(units), units)
-        return Expansion(unit, 1 / (n * p[unit]), True, single_stratum(n), never)
-
-
-def undrawn_sizes(chance: ClusterSum, known: KnownTotals) -> FloatArray:
-    """Return the predicted sizes whose records have chance 0."""
-    return np.asarray(known.size[chance.phi(known.size) == 0])
-
-
-def need_column(chance: object) -> None:
-    """Refuse a chance that is no column which the prediction fixes."""
-    need(chance, ClusterSum, "a chance is a ClusterSum, such as columns.PREDICTED_LINKS")
+        p = self.selection_probabilities(units)
+        return expand_with_replacement(units, unit, p, self.undrawn_sizes(units))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PoissonRecords:
-    """Records drawn independently, each at most once (Poisson draws), with a chance by predicted size.
+    """Records drawn independently, each at most once (Poisson draws), with a probability by predicted size.
 
     A record has the probability π_i = min(1, n φ(m)/Σφ) to be drawn, for n expected records. An entity is in
     the sample with probability π_c = 1 - Π(1 - π_i), and then has weight 1/π_c. Entities are independent, so
@@ -117,12 +116,12 @@ class PoissonRecords:
 
     Parameters
     ----------
-    chance, drawn_from
+    probability, drawn_from
         As in `ByPredictedSize`.
     expected : float
         Expected number n of drawn records, above 0.
-    kept : float in (0, 1]
-        Share of the drawn records that were labelled, if chance alone left out the others. Each π_i is
+    labelled : float in (0, 1]
+        Share of the drawn records that were labelled, if the others were left out at random. Each π_i is
         multiplied by it.
 
     Examples
@@ -133,22 +132,21 @@ class PoissonRecords:
     array([1.333, 2.   ])
     """
 
-    chance: ClusterSum
+    probability: ClusterSum
     expected: float
     drawn_from: KnownTotals | None = None
-    kept: float = 1.0
+    labelled: float = 1.0
 
     def of_record(self, known: KnownTotals) -> Callable[[FloatArray], FloatArray]:
         """Return the function that gives π_i of a record by the size of its predicted cluster."""
         number(self.expected, "expected", lambda n: 0 < n < np.inf, "be above 0 and finite")
-        number(self.kept, "kept", lambda share: 0 < share <= 1, "lie in (0, 1]")
-        need_column(self.chance)
-        factor = self.expected / known.total(self.chance)
-        return lambda m: self.kept * np.minimum(factor * self.chance.phi(m), 1.0)
+        number(self.labelled, "labelled", lambda share: 0 < share <= 1, "lie in (0, 1]")
+        factor = self.expected / known.total(self.probability)
+        return lambda m: self.labelled * np.minimum(factor * self.probability.phi(m), 1.0)
 
     def included(self, units: Units) -> FloatArray:
         """Return the probability π_c of each unit to be in the sample, (units,)."""
-        of_record = self.of_record(known_sizes(units, self.drawn_from))
+        of_record = self.of_record(_find_known(self, units))
 
         def log_missed(m: FloatArray) -> FloatArray:
             with np.errstate(divide="ignore"):
@@ -158,14 +156,14 @@ class PoissonRecords:
 
     def expand(self, units: Units) -> Expansion:
         unit, p = unit_of_draws(units, None), self.included(units)
-        need_chance(p, unit, units)
-        never = undrawn_sizes(self.chance, known_sizes(units, self.drawn_from))
-        return Expansion(unit, 1 / p, True, PoissonDraws(p), unreached(never, units))
+        refuse_unreachable(p, unit, units)
+        unreached = make_unreached(_find_unreached(self.probability, _find_known(self, units)), units)
+        return Expansion(unit, 1 / p, True, PoissonDraws(p), unreached)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SystematicRecords:
-    """Records drawn without replacement, systematically in random order, with a chance by predicted size.
+    """Records drawn systematically in random order, each once, with a probability by predicted size.
 
     A record has the probability π_i = n φ(m)/Σφ to be drawn. A draw of a unit has weight 1/Π_c, with Π_c, the
     sum of π_i over its records, the expected number of its draws. Each total is then a Horvitz-Thompson sum
@@ -173,7 +171,7 @@ class SystematicRecords:
 
     Parameters
     ----------
-    chance, drawn_from
+    probability, drawn_from
         As in `ByPredictedSize`.
     draws : sequence of unit ids, (n,)
         The unit of each drawn record.
@@ -189,23 +187,22 @@ class SystematicRecords:
     array([1., 2.])
     """
 
-    chance: ClusterSum
+    probability: ClusterSum
     draws: Ids
     inclusion: Sequence[float] | FloatArray
     drawn_from: KnownTotals | None = None
 
     def expand(self, units: Units) -> Expansion:
-        need_column(self.chance)
-        unit, known = unit_of_draws(units, self.draws), known_sizes(units, self.drawn_from)
+        unit, known = unit_of_draws(units, self.draws), _find_known(self, units)
         inclusion = real_numbers(self.inclusion, "inclusion")
-        n, total = len(unit), known.total(self.chance)
+        n, total = len(unit), known.total(self.probability)
         if len(inclusion) != n:
             raise DataError(f"{len(inclusion)} probabilities for {n} drawn records")
         outside = ~((inclusion > 0) & (inclusion <= 1))
         refuse_cases(inclusion[outside], "inclusion must lie in (0, 1]; {n} do not:")
-        p = n * units.column(self.chance) / total
-        need_chance(p, unit, units)
-        of_size = n * self.chance.phi(known.size) / total
+        p = n * units.column(self.probability) / total
+        refuse_unreachable(p, unit, units)
+        of_size = n * self.probability.phi(known.size) / total
         variance = HartleyRaoDraws(inclusion, float((known.size * known.count) @ of_size**2))
-        never = unreached(undrawn_sizes(self.chance, known), units)
-        return Expansion(unit, 1 / p[unit], True, variance, never)
+        unreached = make_unreached(_find_unreached(self.probability, known), units)
+        return Expansion(unit, 1 / p[unit], True, variance, unreached)

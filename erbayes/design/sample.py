@@ -70,7 +70,7 @@ class Sample:
         >>> units = measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x"})
         >>> sample = Sample(units, UniformClusters(population=2))
         >>> sample.facts()["the prediction"], sample.facts()["design"]
-        ('3 records in 2 clusters', 'UniformClusters(population=2, correction=sampling_fraction)')
+        ('3 records in 2 clusters', 'UniformClusters(population=2, fpc=unbiased_fpc)')
         """
         units = self.units
         kind = "entities or blocks" if units.by_entity else "predicted clusters"
@@ -144,7 +144,7 @@ class Sample:
         effect = (known / records)[..., None] * (z[..., :1] - (links / records)[..., None] * z[..., 1:])
         squares = variance.covariance(variance.residuals(effect))[..., 0, 0]
         # draws that are all alike have no variance, and yet do not know a total unless their design fixes it
-        one = estimate * variance.theta_mean * (z[..., 1] ** 2).sum(axis=-1) / records[..., 0] ** 2
+        one = estimate * variance.mean_fpc * (z[..., 1] ** 2).sum(axis=-1) / records[..., 0] ** 2
         one = np.where(np.abs(estimate - number) <= 1e-9 * number, 0.0, one)
         return estimate, np.sqrt(np.maximum(squares, 0.0) + one**2), number
 

@@ -14,16 +14,16 @@ from .._internal.errors import DataError, head, member, refuse_cases, whole
 from .._internal.policies import SingleUnit
 from ..units.ids import as_index
 from ..units.units import Units
-from .contract import Expansion, WithChances
+from .contract import Expansion, IndependentDraws
 from .drawn import (
-    Correction,
-    need_chance,
+    FPC,
+    make_unreached,
+    need_fpc,
     need_room,
-    sampling_fraction,
+    refuse_unreachable,
     series_by_id,
-    theta_of,
+    unbiased_fpc,
     unit_of_draws,
-    unreached,
 )
 from .variance import StratifiedDraws
 
@@ -40,7 +40,7 @@ class Stratified:
         Every stratum of the population.
     single_unit : SingleUnit
         The rule for strata with one draw. A stratum whose only unit was drawn adds nothing under each rule.
-    correction : callable (n, T) -> θ
+    fpc : callable (n, T) -> θ
         Finite-population correction, in [0, 1].
 
     Raises
@@ -62,9 +62,9 @@ class Stratified:
     stratum: pd.Series | Mapping[Any, Any]
     population: Mapping[Any, int]
     single_unit: SingleUnit | str = SingleUnit.ERROR
-    correction: Correction = sampling_fraction
+    fpc: FPC = unbiased_fpc
 
-    weights_follow_labels: ClassVar[bool] = False
+    depends_on_labels: ClassVar[bool] = False
 
     def expand(self, units: Units) -> Expansion:
         rule = member(self.single_unit, SingleUnit, "single_unit")
@@ -77,11 +77,11 @@ class Stratified:
         if rule is SingleUnit.ERROR:
             said = "{n} strata hold a single draw, such as"
             refuse_cases(names[single], said, ": merge strata or choose a rule of SingleUnit")
-        theta = np.array(
-            # a stratum that is drawn as a whole adds no variance, whatever the correction
-            [0.0 if t == k else theta_of(int(k), int(t), self.correction) for k, t in zip(n, T, strict=True)]
+        fpc = np.array(
+            # a stratum that is drawn completely adds no variance, whatever the fpc
+            [0.0 if t == k else need_fpc(int(k), int(t), self.fpc) for k, t in zip(n, T, strict=True)]
         )
-        variance = StratifiedDraws(codes, theta, rule is SingleUnit.ADJUST, T.astype(float))
+        variance = StratifiedDraws(codes, fpc, rule is SingleUnit.ADJUST, T.astype(float))
         return Expansion(np.arange(len(units)), (T / n)[codes], True, variance)
 
     def _code_strata(self, units: Units) -> tuple[IntArray, pd.Index]:
@@ -112,15 +112,15 @@ class Stratified:
 class Pooled:
     """Independent draws of several parts, such as strata of records or rounds, pooled.
 
-    Each part draws with replacement and with chances of its own. A draw of a unit, which may be drawn in
-    every part, has weight 1/Σ_t n_t p_c^(t), with n_t the draws of part t, and p_c^(t) its chance at one of
-    them.
+    Each part draws with replacement and with probabilities of its own. A draw of a unit, which may be drawn
+    in every part, has weight 1/Σ_t n_t p_c^(t), with n_t the draws of part t, and p_c^(t) its probability at
+    one of them.
 
     Parameters
     ----------
     parts : sequence of designs
-        Designs with replacement and with known chances: `UniformRecords`, `ByPredictedSize` or `KnownChances`
-        (see `WithChances`). Each has its `draws`, two or more.
+        Designs with replacement whose selection probabilities are known (`IndependentDraws`):
+        `UniformRecords`, `ByPredictedSize` or `KnownSelection`, each with its `draws`, two or more.
 
     Examples
     --------
@@ -132,50 +132,52 @@ class Pooled:
     array([0.5, 1. , 0.5, 0.5])
     """
 
-    parts: Sequence[WithChances]
+    parts: Sequence[IndependentDraws]
 
     def __post_init__(self) -> None:
-        if isinstance(self.parts, WithChances) or not isinstance(self.parts, Sequence) or not self.parts:
+        if isinstance(self.parts, IndependentDraws) or not isinstance(self.parts, Sequence) or not self.parts:
             raise DataError("parts must be a list of designs, one or more")
         for part in self.parts:
-            if isinstance(part, type) or not isinstance(part, WithChances):
+            if isinstance(part, type) or not isinstance(part, IndependentDraws):
                 raise DataError(
                     f"draws by {getattr(part, '__name__', type(part).__name__)} cannot be pooled: the chance "
                     "of a unit at one draw must be known, as under UniformRecords, ByPredictedSize or "
-                    "KnownChances"
+                    "KnownSelection"
                 )
             if part.draws is None:
                 raise DataError(f"{type(part).__name__} in a pool needs its draws")
 
-    def chances(self, units: Units) -> FloatArray:
+    def selection_probabilities(self, units: Units) -> FloatArray:
         """Return the expected number of draws of each unit, (units,), over that of all draws."""
         n = np.array([len(part.draws) for part in self.parts])
-        return np.asarray(n @ np.array([part.chances(units) for part in self.parts]) / n.sum())
+        p = np.array([part.selection_probabilities(units) for part in self.parts])
+        return np.asarray(n @ p / n.sum())
 
-    def _keep_strata(self, units: Units) -> list[pd.Index]:
+    def _list_draws(self, units: Units) -> list[pd.Index]:
         """Return the draws of each part, without those of omitted units."""
         draws = [as_index(part.draws) for part in self.parts]
         return [of_part[~of_part.isin(units.omitted)] for of_part in draws]
 
     def expected(self, units: Units, n: IntArray) -> FloatArray:
-        """Return the expected number of draws of each unit, (units,), if the parts that hold draws had n."""
-        held = np.array([len(draws) for draws in self._keep_strata(units)])
-        held[np.flatnonzero(held)] = n
-        return np.asarray(held @ np.array([part.chances(units) for part in self.parts]))
+        """Return the expected draws of each unit, (units,), if the parts that have draws had n."""
+        draws = np.array([len(of_part) for of_part in self._list_draws(units)])
+        draws[draws > 0] = n
+        return np.asarray(draws @ np.array([part.selection_probabilities(units) for part in self.parts]))
 
     def expand(self, units: Units) -> Expansion:
-        kept = self._keep_strata(units)
-        n = np.array([len(draws) for draws in kept])
+        draws = self._list_draws(units)
+        n = np.array([len(of_part) for of_part in draws])
         if (n == 1).any():
             raise DataError(
                 f"{int((n == 1).sum())} of {len(n)} parts hold a single draw: draw more, or merge them"
             )
-        unit = unit_of_draws(units, [u for draws in kept for u in draws])
+        unit = unit_of_draws(units, [unit for of_part in draws for unit in of_part])
         parts = np.flatnonzero(n)
         expected = self.expected(units, n[parts])
-        need_chance(expected, unit, units)
+        refuse_unreachable(expected, unit, units)
         stratum = np.repeat(np.arange(len(parts)), n[parts])
-        # a size is out of reach only if no part draws it
+        # a size has probability 0 only if no part draws it
         never = set.intersection(*(set(self.parts[int(t)].undrawn_sizes(units).tolist()) for t in parts))
         variance = StratifiedDraws(stratum, np.ones(len(parts)))
-        return Expansion(unit, 1 / expected[unit], True, variance, unreached(np.array(sorted(never)), units))
+        unreached = make_unreached(np.array(sorted(never)), units)
+        return Expansion(unit, 1 / expected[unit], True, variance, unreached)

@@ -12,27 +12,19 @@ from .._internal.errors import DataError, NotIdentified, whole
 from ..metrics.columns import RECORDS
 from ..units.units import Units
 from .contract import Expansion
-from .drawn import (
-    Correction,
-    Ids,
-    need_distinct,
-    need_frame,
-    sampling_fraction,
-    single_stratum,
-    unit_of_draws,
-)
+from .drawn import FPC, Ids, need_distinct, need_frame, single_stratum, unbiased_fpc, unit_of_draws
 from .variance import DistinctDraws
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UniformRecords:
-    """Records drawn uniformly, each with its whole unit: a chance proportional to size.
+    """Records drawn uniformly, each of which leads to its unit, with probability proportional to size.
 
     A draw of a unit of N_c records has weight N/(n N_c), for n draws from N records ([B22]).
 
     Parameters
     ----------
-    draws, correction
+    draws, fpc
         As in `UniformClusters`.
     population : int, optional
         Number of records in the frame, if they were drawn without replacement.
@@ -43,7 +35,7 @@ class UniformRecords:
     ------
     DataError
         In `expand`, if draws and labelled units differ, if `population` is not the number of records, or if
-        the prediction holds more than `records`.
+        the prediction has more than `records`.
 
     Examples
     --------
@@ -55,17 +47,17 @@ class UniformRecords:
 
     draws: Ids | None = None
     population: int | None = None
-    correction: Correction = sampling_fraction
+    fpc: FPC = unbiased_fpc
     records: int | None = None
 
-    weights_follow_labels: ClassVar[bool] = True
+    depends_on_labels: ClassVar[bool] = True
     without_repeats: ClassVar[bool] = False
     fixed_size: ClassVar[bool] = True
 
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
         return size
 
-    def chances(self, units: Units) -> FloatArray:
+    def selection_probabilities(self, units: Units) -> FloatArray:
         if self.population is not None:
             raise DataError("draws without replacement have no chance of one draw: omit population")
         if units.population is None:
@@ -91,7 +83,7 @@ class UniformRecords:
         records, n = units.population, unit.shape[-1]
         # without N, weights are known up to a factor, which suffices for ratios
         weight = (1.0 if records is None else records) / (n * units.size[unit])
-        variance = single_stratum(n, self.population, self.correction)
+        variance = single_stratum(n, self.population, self.fpc)
         return Expansion(unit, weight, records is not None, variance)
 
 
@@ -121,7 +113,7 @@ class DistinctEntities:
     draws: int
     records: int | None = None
 
-    weights_follow_labels: ClassVar[bool] = True
+    depends_on_labels: ClassVar[bool] = True
     without_repeats: ClassVar[bool] = True
     fixed_size: ClassVar[bool] = False
 
@@ -160,7 +152,7 @@ class UniformClusters:
     draws : sequence of unit ids, optional
         The unit of each draw, with repeats, if units were drawn with replacement. By default each labelled
         unit is one draw.
-    correction : callable (n, T) -> θ
+    fpc : callable (n, T) -> θ
         Finite-population correction, in [0, 1].
 
     Raises
@@ -179,9 +171,9 @@ class UniformClusters:
 
     population: int | None = None
     draws: Ids | None = None
-    correction: Correction = sampling_fraction
+    fpc: FPC = unbiased_fpc
 
-    weights_follow_labels: ClassVar[bool] = False
+    depends_on_labels: ClassVar[bool] = False
     fixed_size: ClassVar[bool] = True
 
     @property
@@ -199,6 +191,6 @@ class UniformClusters:
     def expand_draws(self, units: Units, unit: IntArray) -> Expansion:
         """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
         n = unit.shape[-1]
-        variance = single_stratum(n, self.population, self.correction)
+        variance = single_stratum(n, self.population, self.fpc)
         total = 1 if self.population is None else self.population
         return Expansion(unit, np.full(unit.shape, total / n), self.population is not None, variance)

@@ -1,6 +1,6 @@
 """Variances of designs: the covariance of totals over repeated sampling, replicates, and the jackknife.
 
-Z holds the contributions of draws to totals, one row per draw and one column per total.
+Z are the contributions of draws to totals, one row per draw and one column per total.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class Variance(Protocol):
     __slots__ = ()
 
     @property
-    def lost(self) -> int:
+    def df_lost(self) -> int:
         """Return the degrees of freedom that means of strata and calibration take."""
 
     @property
     def census(self) -> bool:
-        """Return whether the sample holds every unit."""
+        """Return whether all units are in the sample."""
 
     @property
-    def theta_mean(self) -> float:
+    def mean_fpc(self) -> float:
         """Return the estimated share of units not in the sample, which alone can have errors not yet seen."""
 
     def residuals(self, Z: FloatArray) -> FloatArray:
@@ -63,37 +63,38 @@ class Variance(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StratifiedDraws(Variance):
-    """Variance of independent draws within strata; `theta`, `units` (H,): correction and units of each."""
+    """Variance of independent draws within strata; `fpc`, `units` (H,): finite-population correction
+    and units of each."""
 
     stratum: IntArray
-    theta: FloatArray
+    fpc: FloatArray
     adjust: bool = False
     units: FloatArray | None = None
 
     @property
-    def lost(self) -> int:
-        return len(self.theta)
+    def df_lost(self) -> int:
+        return len(self.fpc)
 
     @property
     def census(self) -> bool:
-        return not self.theta.any()
+        return not self.fpc.any()
 
     @property
-    def theta_mean(self) -> float:
-        return float(np.average(self.theta, weights=self.units))
+    def mean_fpc(self) -> float:
+        return float(np.average(self.fpc, weights=self.units))
 
     def _centre_in_strata(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return Z about the means of strata, and n_h/(n_h - 1) of each draw."""
-        n = np.bincount(self.stratum, minlength=self.lost).astype(float)
+        n = np.bincount(self.stratum, minlength=self.df_lost).astype(float)
         factor = np.where(n > 1, n / np.maximum(n - 1, 1), 1.0)
-        if self.lost == 1:
+        if self.df_lost == 1:
             centred = Z - Z.mean(axis=-2, keepdims=True) if n[0] > 1 else Z
-            return centred * (self.theta[0] > 0), factor
-        means = np.column_stack([np.bincount(self.stratum, z, self.lost) for z in Z.T]) / n[:, None]
+            return centred * (self.fpc[0] > 0), factor
+        means = np.column_stack([np.bincount(self.stratum, z, self.df_lost) for z in Z.T]) / n[:, None]
         if self.adjust:
             means[n == 1] = Z.mean(axis=0)
         centred = Z - means[self.stratum]
-        centred[self.theta[self.stratum] == 0] = 0.0
+        centred[self.fpc[self.stratum] == 0] = 0.0
         return centred, factor[self.stratum]
 
     def covariance(self, residuals: FloatArray) -> FloatArray:
@@ -102,10 +103,10 @@ class StratifiedDraws(Variance):
         It is NaN for a single draw. A single stratum may have leading axes, (..., n, k).
         """
         k = residuals.shape[-1]
-        if len(self.stratum) == 1 and self.theta[0] > 0:
+        if len(self.stratum) == 1 and self.fpc[0] > 0:
             return np.full((*residuals.shape[:-2], k, k), np.nan)
         centred, factor = self._centre_in_strata(residuals)
-        scaled = centred * (factor * self.theta[self.stratum])[:, None]
+        scaled = centred * (factor * self.fpc[self.stratum])[:, None]
         return np.asarray(np.swapaxes(scaled, -1, -2) @ centred)
 
     @property
@@ -113,10 +114,10 @@ class StratifiedDraws(Variance):
         return self
 
     def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        if len(Z) == 1 and self.theta[0] > 0:
+        if len(Z) == 1 and self.fpc[0] > 0:
             raise DataError("a single draw has no jackknife")
         centred, factor = self._centre_in_strata(Z)
-        return -centred * factor[:, None], self.theta[self.stratum] / factor
+        return -centred * factor[:, None], self.fpc[self.stratum] / factor
 
 
 class _OnceDrawn(Variance):
@@ -135,7 +136,7 @@ class _OnceDrawn(Variance):
     """The remedy that the error names."""
 
     @property
-    def lost(self) -> int:
+    def df_lost(self) -> int:
         return 1
 
     @property
@@ -143,7 +144,7 @@ class _OnceDrawn(Variance):
         return bool((self.inclusion == 1).all())
 
     @property
-    def theta_mean(self) -> float:
+    def mean_fpc(self) -> float:
         return float(1 - len(self.inclusion) / (1 / self.inclusion).sum())
 
     @property
@@ -231,14 +232,14 @@ class HartleyRaoDraws(_OnceDrawn):
 
     def covariance(self, residuals: FloatArray) -> FloatArray:
         """Return the covariance of totals, (k, k); NaN for a single uncertain draw."""
-        chance = self.inclusion < 1
-        z, p = residuals[chance], self.inclusion[chance]
+        uncertain = self.inclusion < 1
+        z, p = residuals[uncertain], self.inclusion[uncertain]
         n, k = z.shape
         if n == 0:
             return np.zeros((k, k))
         if n == 1:
             return np.full((k, k), np.nan)
-        half = (1 + (self.squares - (~chance).sum()) / n) / 2 - p  # 1 - π_s - π_t + Q/n as a sum of two
+        half = (1 + (self.squares - (~uncertain).sum()) / n) / 2 - p  # 1 - π_s - π_t + Q/n as a sum of two
         z = z - z.mean(axis=0)  # differences do not change, and sums of z vanish
         squares = z.T @ z
         return np.asarray((n * z.T @ (half[:, None] * z) + half.sum() * squares) / (n - 1))

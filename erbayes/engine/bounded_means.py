@@ -28,7 +28,7 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray, Seed, floats
 from .._internal.errors import DataError, NotIdentified
-from ..design.contract import SelectedBySize, WithChances
+from ..design.contract import IndependentDraws, SelectedBySize
 from ..design.known import WeightedRecords
 from ..design.sample import Sample
 from ..design.variance import StratifiedDraws
@@ -225,7 +225,7 @@ def _find_known_per(sample: Sample, metric: Metric) -> float | None:
 
 
 def _make_single_records(units: Units) -> Units:
-    """Return imagined units of one record, one in a cluster of each predicted size."""
+    """Return units of one record, which nobody drew, one in a cluster of each predicted size."""
     m = units.m if units.known is None else units.known.size
     at, one = np.arange(len(m)), np.ones(len(m))
     return replace(
@@ -237,18 +237,18 @@ def _bound_share(sample: Sample, metric: Metric, size: FloatArray) -> float:
     """Return the largest share that a draw can have, over the mean share; ∞ if it is not known."""
     units, design = sample.units, sample.design
     if isinstance(design, SelectedBySize):
-        # sampled units may have equal shares by chance, so that imagined ones must have them too
-        stock = units.stock()
+        # sampled units may have equal shares by chance, so that pseudo-units must have them too
+        stock = units.pseudo_units()
         equal = _is_constant(_evaluate_per(metric, stock.column) / design.selection(stock.size, units))
         return 1.0 if equal and _is_constant(size) else np.inf
     total = _find_known_per(sample, metric)
     if total is None:
         return np.inf
-    if isinstance(design, WithChances):
+    if isinstance(design, IndependentDraws):
         # a single record in a cluster of the size with the largest share is the worst case
         single = _make_single_records(units)
         with np.errstate(invalid="ignore", divide="ignore"):
-            shares = _evaluate_per(metric, single.column) / total / design.chances(single)
+            shares = _evaluate_per(metric, single.column) / total / design.selection_probabilities(single)
         return float(np.nanmax(shares))
     return 1.0 if _is_constant(size) and np.allclose(size.sum(axis=-1), total, rtol=1e-9, atol=0) else np.inf
 
@@ -256,7 +256,7 @@ def _bound_share(sample: Sample, metric: Metric, size: FloatArray) -> float:
 def _lists_draws(sample: Sample) -> bool:
     """Return whether draws are in the order of drawing: a design lists them, or a study has made them."""
     design: Any = sample.design
-    while hasattr(design, "design"):  # wrappers, such as KeptWeights, have the design of the draws
+    while hasattr(design, "design"):  # wrappers, such as FrozenWeights, have the design of the draws
         design = design.design
     # labelled units that stand for draws are sorted by id, and early ids may be better than later ones
     listed = isinstance(design, WeightedRecords) or getattr(design, "draws", None) is not None
@@ -266,7 +266,7 @@ def _lists_draws(sample: Sample) -> bool:
 def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
     """Return the ratios y_c/x_c and the shares x_c/p_c of draws, whose mean the metric is, both (..., n)."""
     design, variance = type(sample.design).__name__, sample.expansion.variance
-    if not isinstance(variance, StratifiedDraws) or len(variance.theta) > 1 or variance.theta[0] < 1:
+    if not isinstance(variance, StratifiedDraws) or len(variance.fpc) > 1 or variance.fpc[0] < 1:
         raise NotIdentified(
             f"{metric.name} has no exact interval under {design}: it needs independent draws with "
             "replacement, without strata"

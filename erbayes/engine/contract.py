@@ -51,9 +51,9 @@ class Paired(Engine, Protocol):
 
 @runtime_checkable
 class Fitting(Engine, Protocol):
-    """An engine with a fit, which its results have too, and whose method `quoted` returns these.
+    """An engine with a fit, which its results have too, and whose method `recommended` returns these.
 
-    Reports explain the fit of a result by its method `explain(level)` and `erbayes.plots.retention`.
+    Reports explain the fit of a result by its method `explain(level)` and `erbayes.plots.draw_retention`.
     """
 
     def fitted(self, sample: Sample, rng: Seed = None) -> Any:

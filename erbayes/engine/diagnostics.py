@@ -9,7 +9,7 @@ import pandas as pd
 
 from .._internal.errors import Grade, NotIdentified, Remedy, Sentence
 from ..design import ByPredictedSize, UniformRecords
-from ..design.contract import WithChances, WithLaw, draws_records
+from ..design.contract import IndependentDraws, SizeDependentWeights, draws_records
 from ..design.nonresponse import Responding
 from ..design.sample import ERRORS, Sample, need_sample
 from ..metrics.columns import PIECES, PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS, ClusterSum, Known, pairs
@@ -364,7 +364,7 @@ def _find_missed_by_chance(sample: Sample) -> float:
     design = sample.design
     # a draw reaches a record, or an entity, which is in a cluster at least and in few as a rule
     by_unit = RECORDS if draws_records(design) else PREDICTED_CLUSTERS
-    chance = design.chance if isinstance(design, ByPredictedSize) else by_unit
+    chance = design.probability if isinstance(design, ByPredictedSize) else by_unit
     missed = (1 - float(sample.out_of_reach(chance))) ** len(sample.expansion.unit)
     return float(sample.unreached_links) if missed > MISSED else 0.0
 
@@ -404,7 +404,7 @@ def out_of_balance(sample: Sample, metrics: Wanted = USUAL, excused: bool = True
 
 def _describe_remedy(sample: Sample) -> Remedy:
     """Return how to reach large clusters, for a sample that missed them."""
-    by_entity = isinstance(sample.design, WithLaw) and not draws_records(sample.design)
+    by_entity = isinstance(sample.design, SizeDependentWeights) and not draws_records(sample.design)
     return Remedy.BY_SIZE if by_entity else Remedy.LARGE
 
 
@@ -415,13 +415,14 @@ def _count_expected_repeats(sample: Sample) -> float:
     twice does not count, since draws without replacement have none.
     """
     unit, design, units = sample.expansion.unit, sample.design, sample.units
-    if not isinstance(design, WithChances) or getattr(design, "population", None) is not None:
+    if not isinstance(design, IndependentDraws) or getattr(design, "population", None) is not None:
         return 0.0
     if units.population is None or len(np.unique(unit)) < len(unit):
         return 0.0
     # records of a unit have equal chances unless they depend on the predicted size
-    chance = design.chance if isinstance(design, ByPredictedSize) else RECORDS
+    chance = design.probability if isinstance(design, ByPredictedSize) else RECORDS
     squares = ClusterSum("squares", lambda m: chance.phi(m) ** 2).count(units)
     other = 1 - squares[unit] / chance.count(units)[unit] ** 2
     # the mean over draws estimates a sum over units with weights p_c, since a unit is drawn with chance p_c
-    return float(len(unit) * (len(unit) - 1) / 2 * (design.chances(units)[unit] * other).mean())
+    p = design.selection_probabilities(units)[unit]
+    return float(len(unit) * (len(unit) - 1) / 2 * (p * other).mean())

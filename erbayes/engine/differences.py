@@ -21,7 +21,7 @@ from ..metrics.definitions import (
 from ..metrics.moves import Moves
 from ..metrics.uncertain import Draws, Normal, stacked
 from ..metrics.unseen import Unseen
-from ..units.shared import Overlaps, Shared
+from ..units.shared import Overlap, Overlaps
 from ..units.units import KnownTotals
 from .fitted import Fitted, fit_sample
 from .replicates import Replicates
@@ -75,7 +75,7 @@ def subtract(
     return replace(drawn, centre=fit.mean, fit=fit, moving=fit.moves.moving)
 
 
-def _move(difference: Normal, first: _Side, second: _Side, shared: Shared | None) -> Normal:
+def _move(difference: Normal, first: _Side, second: _Side, shared: Overlap | None) -> Normal:
     """Return the differences of two predictions with the gains and losses of draws."""
     variance, effective = first.draws.sample.expansion.variance, difference.unseen.effective
     size = np.maximum(np.abs(first.fit.mean), 1.0)
@@ -83,7 +83,7 @@ def _move(difference: Normal, first: _Side, second: _Side, shared: Shared | None
     D = np.clip(np.where(np.abs(difference.mean) <= ROUNDING * size, 0.0, difference.mean), *certain.T)
     a, e = (first.draws.shares + second.draws.shares) / 2, second.draws.changes - first.draws.changes
     if np.isinf(effective).any() and not variance.census:  # an engine of a user, which counts no draws
-        effective = np.minimum(effective, 1 / (variance.theta_mean * (a**2).sum(axis=0)))
+        effective = np.minimum(effective, 1 / (variance.mean_fpc * (a**2).sum(axis=0)))
     out_of_reach, parts = _measure_out_of_reach(first, second, shared)
     moves = Moves.of(
         np.where(_find_equal(first.draws, second.draws), 0.0, e + a * (D - e.sum(axis=0))),
@@ -92,7 +92,7 @@ def _move(difference: Normal, first: _Side, second: _Side, shared: Shared | None
         variance=np.diagonal(difference.cov),
         reach=_measure_reach(first, second),
         effective=effective,
-        theta=variance.theta_mean,
+        theta=variance.mean_fpc,
         df=difference.df,
     )
     unseen = Unseen(effective=effective, out_of_reach=out_of_reach)
@@ -119,7 +119,7 @@ def _measure_reach(first: _Side, second: _Side) -> FloatArray:
 
 
 def _measure_out_of_reach(
-    first: _Side, second: _Side, shared: Shared | None
+    first: _Side, second: _Side, shared: Overlap | None
 ) -> tuple[FloatArray, FloatArray]:
     """Return the largest share of unreached links, (k,), and parts of what they can move, (k, 2, 3).
 
@@ -145,7 +145,7 @@ def _measure_out_of_reach(
     return np.where(averaged, max(*weights, abs(change)), 0.0), parts
 
 
-def _find_certain_ends(first: _Side, second: _Side, shared: Shared | None) -> FloatArray:
+def _find_certain_ends(first: _Side, second: _Side, shared: Overlap | None) -> FloatArray:
     """Return the least and the largest possible difference, whatever the truth is, (k, 2)."""
     ends = [(least - most, most - least) for least, most in first.fit.support]
     known = first.draws.sample.units.known, second.draws.sample.units.known
@@ -158,7 +158,7 @@ def _find_certain_ends(first: _Side, second: _Side, shared: Shared | None) -> Fl
 
 
 def _bound_by_shared(
-    metric: Metric, first: KnownTotals, second: KnownTotals, shared: Shared
+    metric: Metric, first: KnownTotals, second: KnownTotals, shared: Overlap
 ) -> tuple[float, float] | None:
     """Return the ends of a difference that what both predictions share allows; None if it allows any."""
     # records in clusters that are in both predictions have the same values

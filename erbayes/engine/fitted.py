@@ -64,20 +64,20 @@ class Fitted:
             mean=mean,
             cov=cov,
             moment=moment,
-            free=max(n - variance.lost, 0) / n,
-            theta=variance.theta_mean,
+            free=max(n - variance.df_lost, 0) / n,
+            theta=variance.mean_fpc,
             absolute=sample.expansion.absolute,
-            stock=np.pad(self._evaluate_stock(), ((0, 0), (0, len(self.known)))),
+            stock=np.pad(self._evaluate_pseudo_units(), ((0, 0), (0, len(self.known)))),
             out_of_reach=sample.underrepresented_links,
         )
 
-    def _evaluate_stock(self) -> FloatArray:
-        """Return columns of the stock entities, (4, k); NaN for a column that only the sampled units have."""
-        stock = self.sample.units.stock()
-        counted = np.full((len(stock), len(self.counted)), np.nan)
+    def _evaluate_pseudo_units(self) -> FloatArray:
+        """Return columns of pseudo-units, (4, k); NaN for a column that only the sampled units have."""
+        units = self.sample.units.pseudo_units()
+        counted = np.full((len(units), len(self.counted)), np.nan)
         for j, column in enumerate(self.counted):
             with suppress(NotIdentified):
-                counted[:, j] = stock.column(column)
+                counted[:, j] = units.column(column)
         return counted
 
     @cached_property

@@ -32,8 +32,8 @@ def make_size_model() -> Any:
 
 
 def make_pool() -> Any:
-    """Return the pool of the size model and the closed form as an engine, `erbayes.bayes.Pooled`."""
-    return _import_bayes().Pooled()
+    """Return the pool of the size model and the closed form as an engine, `erbayes.bayes.PooledModel`."""
+    return _import_bayes().PooledModel()
 
 
 @runtime_checkable

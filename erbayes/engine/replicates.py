@@ -15,7 +15,7 @@ from scipy.special import ndtr, ndtri
 
 from .._internal.arrays import BoolArray, FloatArray, Seed, generator
 from .._internal.errors import DataError, NotIdentified, need_object, whole
-from .._internal.progress import track
+from .._internal.progress import show_progress
 from ..design.sample import Sample, need_sample
 from ..metrics.columns import Column
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
@@ -211,7 +211,7 @@ def bootstrap(
     variance = sample.expansion.variance
     chunks = scheme.chunks(variance.independent, replicates, rng)
     number = -(-replicates // max(CHUNK // len(sample.expansion.unit), 1))
-    sums = [variance.replicates(Z, r) for r in track(chunks, number, "bootstrap", progress)]
+    sums = [variance.replicates(Z, r) for r in show_progress(chunks, number, "bootstrap", progress)]
     constants = np.array([sample.known(t) for t in known])
     values = np.hstack([np.vstack(sums), np.tile(constants, (replicates, 1))])
     names = tuple(c.name for c in counted) + tuple(t.name for t in known)

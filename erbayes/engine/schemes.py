@@ -50,12 +50,12 @@ class Scheme(Protocol):
 def _number_strata(draws: StratifiedDraws) -> tuple[IntArray, FloatArray]:
     """Return the number of draws in each stratum, (H,), and √θ of each draw, (n,)."""
     n = np.bincount(draws.stratum)
-    single = (n == 1) & (draws.theta > 0)
+    single = (n == 1) & (draws.fpc > 0)
     if single.any():
         raise NotIdentified(
             f"{int(single.sum())} of {len(n)} strata hold a single draw: the bootstrap cannot resample it"
         )
-    return n, np.sqrt(draws.theta)[draws.stratum]
+    return n, np.sqrt(draws.fpc)[draws.stratum]
 
 
 def _draw_counts(draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
@@ -131,7 +131,7 @@ class PseudoDraws(Scheme):
 
     def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
         _, root = _number_strata(draws)
-        if draws.lost > 1 or draws.theta[0] < 1:
+        if draws.df_lost > 1 or draws.fpc[0] < 1:
             raise NotIdentified("pseudo-draws are made for one stratum drawn with replacement")
         n = len(root)
         own = rng.standard_exponential((replicates, n))
@@ -142,6 +142,6 @@ class PseudoDraws(Scheme):
         draws = len(sample.expansion.unit)
         records, links = sample.contributions([RECORDS, TRUE_LINKS]).sum(axis=0)
         size = max(round(1 + 2 * links / records), 2)  # of the entity of an average record
-        stock = sample.units.stock(size)
+        stock = sample.units.pseudo_units(size)
         y = np.column_stack([stock.column(c)[:2] for c in columns])
         return np.asarray(y * (records / draws / size))

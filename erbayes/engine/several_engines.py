@@ -79,7 +79,7 @@ def side_by_side(
         A sample, which each of `engines` estimates. Or results as engines return them, `Totals` or a Bayesian
         fit, to which the metrics are applied, or a Series of estimates without standard errors, such as
         `naive` returns, or the NotIdentified that an engine raised. A Bayesian fit has the intervals of
-        `fit.quoted`. An engine that cannot use a sample has no row, and its reason is printed.
+        `fit.recommended`. An engine that cannot use a sample has no row, and its reason is printed.
     metrics : Metric or str, or several
     engines : names, optional
         Engines of `erbayes.estimate`. By default the closed form, the bootstrap and the size model, which
@@ -164,7 +164,7 @@ def _split_result(result: Any, metrics: Sequence[Metric]) -> tuple[list[Normal |
         reasons = dict(zip(result.names, result.reasons, strict=True))
         lacking = {m.name: reasons.get(m.name, "not among its metrics") for m in metrics}
         return [] if all(reasons.values()) else [result], {name: why for name, why in lacking.items() if why}
-    if (ask := getattr(result, "quoted", None) or getattr(result, "apply", None)) is None:
+    if (ask := getattr(result, "recommended", None) or getattr(result, "apply", None)) is None:
         raise DataError(f"{type(result).__name__} is no result of an engine")
     parts, lacking = [], {}
     for metric in metrics:

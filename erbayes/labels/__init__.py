@@ -1,20 +1,20 @@
 """Annotators: models of their errors, comparisons of two of them, answers about pairs.
 
-An annotator starts from *home*, the predicted cluster of a drawn record (the *sampled mention*).
-There are two decisions: which records of home to remove, and which records elsewhere to add. Each has its
-error: records elsewhere are *missed*, and foreign records in home are *kept*. Both flatter the prediction.
+An annotator starts from *home*, the predicted cluster of a drawn record (the *sampled mention*). There are
+two decisions, which records of home to remove and which records elsewhere to add. Each has its error: records
+elsewhere are *missed*, and foreign records in home are falsely accepted. Both flatter the prediction.
 """
 
 from .annotators.error_models import Annotator, KeptRecords, MissedPieces, perturb
 from .annotators.rates import Beta
-from .annotators.two_annotators import Pair, answers
+from .annotators.two_annotators import AnnotatorPair, answers
 from .drawing.candidates import by_text, from_clustering, from_pairs, interleaved
-from .drawing.drawn import Drawn, draw
+from .drawing.drawn import RecordDraws, draw
 from .drawing.folder import write_folder
 from .drawing.labelling_tasks import tasks
 from .drawing.page import labelling_page, read_answers
 from .drawing.plans import (
-    GivenChances,
+    GivenProbabilities,
     LinkEnds,
     Mixture,
     Poisson,
@@ -35,17 +35,17 @@ __all__ = [
     "ONCE",
     "REPEATED",
     "Annotator",
+    "AnnotatorPair",
     "Beta",
-    "Drawn",
-    "GivenChances",
+    "GivenProbabilities",
     "KeptRecords",
     "Labels",
     "LinkEnds",
     "MissedPieces",
     "Mixture",
-    "Pair",
     "Poisson",
     "PredictedClusters",
+    "RecordDraws",
     "Records",
     "RootSize",
     "Rule",

@@ -1,4 +1,4 @@
-"""Predictions too large for memory, which are counted in files, databases, Spark, or behind SQL."""
+"""Predictions too large for memory, counted where they are: in files, databases, Spark, or behind SQL."""
 
 from .choice import Columns
 from .draw import drawing

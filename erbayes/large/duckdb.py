@@ -18,7 +18,7 @@ import pyarrow as pa
 from .._internal.errors import DataError, Remedy, head, import_extra, whole
 from .._internal.files import locked, terminable
 from .._internal.known_columns import JOIN
-from .._internal.progress import track
+from .._internal.progress import show_progress
 from .database import Database, legible
 from .quoting import STANDARD
 
@@ -211,7 +211,8 @@ class DuckTable(Database):
             with ThreadPoolExecutor(1) as pool:
                 running = pool.submit(lambda: read(self.connection.execute(sql)))
                 try:
-                    for _ in track(self._report_percents(running), 100, "scanning", self.options.progress):
+                    percents = self._report_percents(running)
+                    for _ in show_progress(percents, 100, "scanning", self.options.progress):
                         pass
                 except BaseException:
                     self.connection.interrupt()

@@ -10,16 +10,16 @@ from unicodedata import normalize
 import pandas as pd
 
 from .._internal.errors import DataError, Remedy, head, refuse_cases
-from ..units.clustering import refuse_none
-from ..units.ids import DIGITS, NO_CLUSTER, NO_CLUSTER_TEXTS, ROUNDED, standing_for_none
+from ..units.clustering import refuse_nulls
+from ..units.ids import DIGITS, NULL_NUMBERS, NULL_TEXTS, ROUNDED, find_nulls
 from .database import Database
 from .prediction import Prediction
 
 HINTED = 1000
 """Most ids that are looked at for a habit of writing, which shows in few."""
-NONE_TEXTS = {text.strip() for text in NO_CLUSTER_TEXTS} - {"0"}
+NONE_TEXTS = {text.strip() for text in NULL_TEXTS} - {"0"}
 """Texts that mean no cluster, in small letters without blanks around them."""
-NONE_INTEGERS = (*NO_CLUSTER, 2**64 - 1)
+NONE_INTEGERS = (*NULL_NUMBERS, 2**64 - 1)
 LONGEST = 2 + max(map(len, NONE_TEXTS))
 """Letters of the longest id that can mean no cluster, so that long ids are not put into small letters."""
 
@@ -37,7 +37,7 @@ def refuse_no_cluster(prediction: Prediction, sizes: Mapping[Any, int], records:
     """Refuse clusters of several records whose ids mean none, unless it is the id of one of their records."""
     database = prediction.database
     exact = {"0", *DIGITS}
-    several = standing_for_none(
+    several = find_nulls(
         {
             id: size
             for id, size in sizes.items()
@@ -47,7 +47,7 @@ def refuse_no_cluster(prediction: Prediction, sizes: Mapping[Any, int], records:
     if several and database.kind(prediction.record) == database.kind(prediction.cluster):
         own = {r for r, c in prediction.rows_in("r, c", "r", several) if r == c}
         several = {id: size for id, size in several.items() if id not in own}
-    refuse_none(f"cluster ids of the prediction{whose}", several, records, Remedy.SCANNED_ANY_ID)
+    refuse_nulls(f"cluster ids of the prediction{whose}", several, records, Remedy.SCANNED_ANY_ID)
 
 
 def refuse_missing(prediction: Prediction, total: int, records: int, clusters: int) -> None:
@@ -62,7 +62,7 @@ def refuse_missing(prediction: Prediction, total: int, records: int, clusters: i
                 + prediction.examples(other, f"{key} IS NULL")
             )
     if not total:
-        raise DataError("the prediction holds no record")
+        raise DataError("the prediction has no record")
 
 
 def write_rounded(database: Database, key: str, column: str) -> str:

@@ -25,7 +25,7 @@ PACKED = {".gz": "gzip", ".zst": "zstd"}
 FOREIGN = {".bz2", ".xz", ".zip", ".tar"}
 """Packed files that pandas reads and DuckDB does not."""
 LOGS = {"_delta_log": "Delta", "_spark_metadata": "Spark streaming", ".hoodie": "Hudi"}
-"""Folders beside files whose logs decide which files count."""
+"""Folders next to files whose logs decide which files count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def unpacks(path: Path) -> bool:
 
 
 def _list_partitions(paths: Iterable[PurePath]) -> set[str]:
-    """Names of columns in names of folders, such as release=2021."""
+    """Names of columns that are in names of folders, such as release=2021."""
     return {part.partition("=")[0].lower() for path in paths for part in path.parts[:-1] if "=" in part}
 
 
@@ -205,8 +205,8 @@ def _read_common_names(kind: str, names: list[str], others: Iterable[Path]) -> l
     """Return the `names` of a text file's columns if the others have them too, else none."""
     # blank names, and those that differ in case only, are left to DuckDB, which changes them
     different = len({name.lower() for name in names}) == len(names) and all(name.strip() for name in names)
-    same = kind not in PARQUET and all(_read_header(kind, path)[0] == names for path in others)
-    return names if different and same else []
+    equal = kind not in PARQUET and different and all(_read_header(kind, path)[0] == names for path in others)
+    return names if equal else []
 
 
 class FilesTable(DuckTable):

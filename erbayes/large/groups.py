@@ -12,7 +12,7 @@ from .._internal.errors import DataError, head, need
 from .._internal.known_columns import choose_record
 from .._internal.tables import refuse_names
 from ..units.clustering import Clustering
-from ..units.grouping import Grouping, Of, PooledGroups, Predicted, Variable, discrete, piece_values
+from ..units.grouping import GroupedClusters, Grouping, Of, PooledGroups, Variable, discrete, piece_values
 from ..units.units import Units
 from .database import Database, changed, refuse_unlike
 from .prediction import Prediction
@@ -140,7 +140,7 @@ def split_pieces(
     variable = Variable(
         groups.name, pd.Index(list(of_record)), np.array([*of_record.values()], dtype=np.int64), groups.values
     )
-    counted = piece_values(variable, Of.RECORDS, units)
+    counted = piece_values(variable, Of.RECORDS, units, units.piece_of)
     database, table = prediction.database, prediction.table
     pieces = f"SELECT c, g, COUNT(*) AS n FROM {table}"
     pooled: list[tuple[Any, ...]] = []
@@ -162,7 +162,7 @@ def split_pieces(
     place[units.piece_of] = cluster.loc[units.piece_of.index]
     cluster_of, n = of_touched[:, 0], of_touched[:, 2].astype(float)
     m = np.bincount(cluster_of, n, len(touched))
-    of_piece = Predicted(cluster_of, of_touched[:, 1], n, m, np.ones(len(m)), place)
+    of_piece = GroupedClusters(cluster_of, of_touched[:, 1], n, m, np.ones(len(m)), place)
     of_group = np.array([(groups.codes[g], *numbers) for g, *numbers in pooled], dtype=float).reshape(-1, 4)
     if of_group[:, 2] @ of_group[:, 3] != units.population or (m[place] != units.m).any():
         raise changed("groups do not add up to its clusters")

@@ -6,9 +6,10 @@ entity has N_c records, and its predicted cluster m.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, fields
 from enum import Enum
+from functools import cached_property
 from typing import Any, Protocol, SupportsIndex
 
 import numpy as np
@@ -41,30 +42,64 @@ class Domain:
         return f"{'not ' if self.rest else ''}{' or '.join(map(str, self.values))}"
 
 
-class Pieces(Protocol):
-    """Pieces of units, as columns need them: see the attributes of `erbayes.units.Units`."""
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Pieces of units, sorted by unit and by group, on which columns are counted.
 
-    @property
-    def unit(self) -> IntArray: ...
-    @property
-    def group(self) -> IntArray: ...
-    @property
-    def n(self) -> FloatArray: ...
-    @property
-    def N(self) -> FloatArray: ...
-    @property
-    def m(self) -> FloatArray: ...
-    @property
-    def counted(self) -> FloatArray | None: ...
-    @property
-    def by_entity(self) -> bool: ...
-    @property
-    def ids(self) -> pd.Index: ...
-    @property
-    def imagined(self) -> bool: ...
-    def __len__(self) -> int: ...
+    Attributes
+    ----------
+    ids : Index, (u,), or None
+        Id of each unit; None for pseudo-units, which are no units of the population.
+    unit, group : int arrays, (p,)
+        Unit of each piece, and the complete cluster that the piece belongs to: an entity, or a predicted
+        cluster if those were sampled.
+    n, N, m : float arrays, (p,)
+        Records in the piece, in its entity (NaN if not known), in its predicted cluster.
+    by_entity : bool
+        True if units are made of complete entities, False if of complete predicted clusters.
+    counted : float array, (p,), or None
+        Records of each piece that are counted; None if all n are.
+    """
+
+    ids: pd.Index | None
+    unit: IntArray
+    group: IntArray
+    n: FloatArray
+    N: FloatArray
+    m: FloatArray
+    by_entity: bool = field(default=True, kw_only=True)
+    counted: FloatArray | None = field(default=None, kw_only=True)
+
+    def __len__(self) -> int:
+        return int(self.unit[-1]) + 1 if self.ids is None else len(self.ids)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields, without the columns that are counted already."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @cached_property
+    def size(self) -> FloatArray:
+        """Records of each unit, (u,)."""
+        records = self.n if self.counted is None else self.counted
+        return np.bincount(self.unit, weights=records, minlength=len(self))
+
+    @cached_property
+    def _values(self) -> dict[Column, FloatArray]:
+        return {}
+
+    def column(self, column: Column) -> FloatArray:
+        """Values of a column on each unit, (u,), counted once; NotIdentified if these units have none."""
+        if column not in self._values:
+            self._values[column] = column.count(self)
+        return self._values[column]
+
+    def values(self, columns: Sequence[Column]) -> FloatArray:
+        """Values of several columns on each unit, (u, k)."""
+        return np.stack([self.column(column) for column in columns], axis=-1)
+
     def part(self, domain: Domain, links: Links) -> Pieces:
-        """Return the same units, of which the records of a domain count alone."""
+        """Return the same units with the records of a domain alone; pseudo-units are in every domain."""
+        return self
 
 
 class Column(Protocol):
@@ -223,10 +258,10 @@ class OfUnits:
     values: pd.Series
 
     def identified(self, units: Pieces) -> bool:
-        return not units.imagined and bool(units.ids.isin(self.values.index).all())
+        return units.ids is not None and bool(units.ids.isin(self.values.index).all())
 
     def count(self, units: Pieces) -> FloatArray:
-        if not self.identified(units) or units.counted is not None:
+        if units.ids is None or not self.identified(units) or units.counted is not None:
             raise NotIdentified(
                 f"'{self.name}' has values of whole labelled units alone, and not of all of these"
             )
@@ -310,7 +345,7 @@ class Between:
         first, *others = self.groups
         both = Domain(first.variable, tuple(value for group in self.groups for value in group.values))
         inside = [InDomain(self.column, domain, Links.INSIDE) for domain in (both, *self.groups)]
-        if others == [first] or units.part(both, Links.INSIDE) is units:  # imagined units: all of them
+        if others == [first] or units.part(both, Links.INSIDE) is units:  # pseudo-units: all of them
             return inside[1].count(units)
         union, *single = (column.count(units) for column in inside)
         return np.asarray(union - sum(single))  # the rest of its links are within one of the groups

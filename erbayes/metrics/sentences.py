@@ -86,7 +86,7 @@ def describe_faults(faults: int, what: str) -> str:
 def _format_end(support: Support, end: float, error: float, best: bool) -> str:
     """Return an end of an interval with the digits of the table, a share as a percentage."""
     if support != UNIT:
-        return digits.text(end, digits.decimals(end, error))
+        return digits.format_number(end, digits.decimals(end, error))
     places = max(digits.decimals(1.0, error) - 2, 0)
     # a lower end of 99.96 % must not read as 100 %
     while places < digits.MOST and round(100 * end, places) == (100 if best else 0):
@@ -97,7 +97,7 @@ def _format_end(support: Support, end: float, error: float, best: bool) -> str:
 def _choose_format(support: Support, value: float, error: float) -> Callable[[float], str]:
     """Return a function that writes numbers of a metric in a sentence, shares as percentages."""
     if support != UNIT:
-        return lambda x: digits.text(x, digits.decimals(value, error))
+        return lambda x: digits.format_number(x, digits.decimals(value, error))
     places = max(digits.decimals(100 * value, 100 * error) - 1, 0)
     while places < 2 and 0 < value < 1 and round(100 * value, places) in (0, 100):
         places += 1

@@ -48,7 +48,8 @@ class Totals:
 
     `moment` (..., k, k): Σ z z' of the contributions z of draws; `free`: degrees of freedom per draw;
     `theta`: mean finite-population correction; `absolute`: false if totals are known up to a common factor;
-    `stock` (4, k): columns of `Units.stock`; `out_of_reach` (...): `Unseen.out_of_reach` of predicted links.
+    `stock` (4, k): columns of `Units.pseudo_units`; `out_of_reach` (...): `Unseen.out_of_reach` of predicted
+    links.
     """
 
     names: tuple[str, ...]

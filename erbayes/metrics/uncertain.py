@@ -64,7 +64,7 @@ class Tabled(ABC):
 
 
 class Pictured(Tabled):
-    """A result that draws itself, by the function of `erbayes.plots` that `picture` names."""
+    """A result that draws itself, by the function of `erbayes.plots` that draws a `picture`."""
 
     __slots__ = ()
     picture: ClassVar[str]
@@ -72,7 +72,8 @@ class Pictured(Tabled):
     def plot(self, *chosen: Any, **settings: Any) -> Axes:
         """Draw the result, with arguments of its function in `erbayes.plots`."""
         # imported here, since pictures lie above results, and matplotlib is an extra
-        axes: Axes = getattr(import_module("erbayes.plots"), self.picture)(self, *chosen, **settings)
+        draw = getattr(import_module("erbayes.plots"), f"draw_{self.picture}")
+        axes: Axes = draw(self, *chosen, **settings)
         return axes
 
 

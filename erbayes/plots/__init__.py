@@ -5,41 +5,47 @@ black, white and grey, and series differ in shape as well. The gallery of the gu
 the code that draws it.
 """
 
-from .curves import calibration, curve, stages, track
-from .fits import leakage, predicted_retention, predicted_sizes, retention, size_distribution
-from .impacts import errors
-from .results import (
-    balance,
-    by_domain,
-    comparison,
-    forest,
-    influence,
-    sampling_distribution,
-    side_by_side,
-    tree,
+from .curves import draw_calibration, draw_curve, draw_stages, draw_track
+from .fits import (
+    draw_leakage,
+    draw_predicted_retention,
+    draw_predicted_sizes,
+    draw_retention,
+    draw_size_distribution,
 )
-from .studies import coverage, estimates, tipping
+from .impacts import draw_errors
+from .results import (
+    draw_balance,
+    draw_by_domain,
+    draw_comparison,
+    draw_forest,
+    draw_influence,
+    draw_sampling_distribution,
+    draw_side_by_side,
+    draw_tree,
+)
+from .studies import draw_coverage, draw_estimates, draw_tipping
 
 __all__ = [
-    "balance",
-    "by_domain",
-    "calibration",
-    "comparison",
-    "coverage",
-    "curve",
-    "errors",
-    "estimates",
-    "forest",
-    "influence",
-    "leakage",
-    "predicted_retention",
-    "predicted_sizes",
-    "retention",
-    "sampling_distribution",
-    "side_by_side",
-    "size_distribution",
-    "stages",
-    "tipping",
-    "track",
-    "tree",
+    "draw_balance",
+    "draw_by_domain",
+    "draw_calibration",
+    "draw_comparison",
+    "draw_coverage",
+    "draw_curve",
+    "draw_errors",
+    "draw_estimates",
+    "draw_forest",
+    "draw_influence",
+    "draw_leakage",
+    "draw_predicted_retention",
+    "draw_predicted_sizes",
+    "draw_retention",
+    "draw_sampling_distribution",
+    "draw_side_by_side",
+    "draw_size_distribution",
+    "draw_stages",
+    "draw_tipping",
+    "draw_track",
+    "draw_tree",
 ]

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 MARKERS = "osD^vP*X"
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")
-"""Markers of points and hatches of areas, which tell series apart in print and for all eyes."""
+"""Markers of points and hatches of areas, which distinguish series in print and for all eyes."""
 
 
 def choose_names(metrics: Wanted | None, available: Sequence[str]) -> list[str]:
-    """Return the names of the metrics that are asked for, all by default, refusing those not available."""
+    """Return the names of the metrics to draw, all by default, refusing those that a result does not have."""
     names = list(available) if metrics is None else [metric.name for metric in chosen(metrics)]
-    if lacking := [name for name in names if name not in available]:
-        raise DataError(f"the result has no {head(lacking)}; it has {', '.join(available)}")
+    if missing := [name for name in names if name not in available]:
+        raise DataError(f"the result has no {head(missing)}; it has {', '.join(available)}")
     return names
 
 
@@ -40,7 +40,6 @@ def axes_of(ax: Axes | None, height: float = 4.0, width: float = 7.0) -> Axes:
 
 def style_of(i: int, series: int, label: str) -> dict[str, Any]:
     """Return the style of points of series i: a marker and a grey of its own, from black to light."""
-    # grey and markers can be told apart in print, and by all eyes
     grey = f"{np.linspace(0, 0.65, series)[i]:.2f}"
     marker = MARKERS[i % len(MARKERS)]
     return {"marker": marker, "linestyle": "", "color": grey, "markersize": 5, "label": label}
@@ -75,11 +74,11 @@ def panels_of(ax: Axes | None, blocks: Sequence[Sequence[str]], series: int = 1)
     panels = [ax]
     if len(rows) > 1:
         # panels share the place of the axes, so that the caller's figure stays as it is
-        whole, figure = ax.get_subplotspec(), ax.figure
-        if whole is None:
+        place, figure = ax.get_subplotspec(), ax.figure
+        if place is None:
             (left, bottom), (right, top) = ax.get_position().get_points()
-            whole = figure.add_gridspec(1, 1, left=left, bottom=bottom, right=right, top=top)[0]
-        grid = whole.subgridspec(len(rows), 1, height_ratios=[n + 0.4 for n in rows])
+            place = figure.add_gridspec(1, 1, left=left, bottom=bottom, right=right, top=top)[0]
+        grid = place.subgridspec(len(rows), 1, height_ratios=[n + 0.4 for n in rows])
         ax.set_subplotspec(grid[0])
         panels += [figure.add_subplot(grid[i]) for i in range(1, len(rows))]
     for panel, block in zip(panels, blocks, strict=True):

@@ -24,10 +24,10 @@ SHOWN = 3
 """Metrics of a curve that are drawn by default, since bands of more hide each other."""
 
 
-def curve(
+def draw_curve(
     result: Curve, metrics: Wanted | None = None, *, level: float = 0.95, ax: Axes | None = None
 ) -> Axes:
-    """Draw metrics over thresholds, each with the band that covers all its thresholds at once.
+    """Draw metrics over thresholds, each with a simultaneous confidence band.
 
     Parameters
     ----------
@@ -37,24 +37,24 @@ def curve(
         Those of the curve to draw. By default its first three.
     level : float in (0, 1)
     """
-    wanted = result.metrics[:SHOWN] if metrics is None else chosen(metrics)
-    tables = {metric.name: result.table(metric, level) for metric in wanted}
+    drawn = result.metrics[:SHOWN] if metrics is None else chosen(metrics)
+    tables = {metric.name: result.table(metric, level) for metric in drawn}
     ax = _draw_bands(result.thresholds, tables, level, ax)
     ax.set_xlabel("threshold")
     return ax
 
 
-def track(
+def draw_track(
     result: Comparison, metrics: Wanted | None = None, *, level: float = 0.95, ax: Axes | None = None
 ) -> Axes:
-    """Draw metrics over releases in order, each with the band that covers all releases at once.
+    """Draw metrics over releases in order, each with a simultaneous confidence band.
 
     Parameters
     ----------
     result : Comparison
         From `erbayes.compare`, whose predictions are the releases.
     metrics, level, ax
-        As in `curve`.
+        As in `draw_curve`.
     """
     names, p = [metric.name for metric in result.metrics], len(result.predictions)
     tables = {}
@@ -66,7 +66,7 @@ def track(
     return ax
 
 
-def stages(result: Stages, *, ax: Axes | None = None) -> Axes:
+def draw_stages(result: Stages, *, ax: Axes | None = None) -> Axes:
     """Draw one bar of all true links, by what becomes of them (see `erbayes.stages`)."""
     ax, start = axes_of(ax, 1.3), 0.0
     for i, (name, share) in enumerate(zip(FOUND, result.joint.estimate.tolist(), strict=False)):
@@ -91,20 +91,22 @@ def _draw_bands(x: FloatArray, tables: Mapping[str, pd.DataFrame], level: float,
     return ax
 
 
-def calibration(result: LabelledPairs | ScoredEdges, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
+def draw_calibration(
+    result: LabelledPairs | ScoredEdges, *, level: float = 0.95, ax: Axes | None = None
+) -> Axes:
     """Draw the share of right pairs in each band, the loosest first (see `erbayes.pairs`).
 
-    Grey bars are the scores of each band if they lie between 0 and 1, as probabilities do. Points beside
-    their bar are those of scores that promise too much or too little.
+    Grey bars are the scores of each band if all are between 0 and 1, as probabilities are. A point outside
+    its bar is the share of a band whose scores are too high or too low.
 
     Examples
     --------
     >>> import erbayes as eb
     >>> from matplotlib.figure import Figure
     >>> edges = pd.DataFrame({"l": ["a", "b", "d"], "r": ["b", "c", "e"], "weight": [9.0, 2.0, 4.0]})
-    >>> answers = eb.pairs.draw(edges, 4, records=list("abcdef"), seed=1, bands=[9, 2])
+    >>> answers = eb.pairs.draw_pairs(edges, 4, records=list("abcdef"), seed=1, bands=[9, 2])
     >>> found = eb.pairs.estimate(edges, answers.assign(same=answers.band > 2), records=list("abcdef"))
-    >>> calibration(found, ax=Figure().subplots()).get_lines()[0].get_ydata()
+    >>> draw_calibration(found, ax=Figure().subplots()).get_lines()[0].get_ydata()
     array([0., 1.])
     """
     table, ax = result.bands(level)[::-1], axes_of(ax)

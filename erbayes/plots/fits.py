@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from xarray import DataArray, DataTree
 
 
-def size_distribution(fit: Any, *, ax: Axes | None = None) -> Axes:
+def draw_size_distribution(fit: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the number of true entities by size: by a `bayes.Fit`, the weighted sample, and the prediction.
 
     Heights are numbers of entities of one size. Circles estimate them from the sample alone: the draws of a
@@ -39,32 +39,30 @@ def size_distribution(fit: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def retention(fit: Any, *, ax: Axes | None = None) -> Axes:
+def draw_retention(fit: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the share of an entity's links that the prediction has: its mean by a `bayes.Fit`, and entities.
 
     Ticks at the bottom mark the sizes that the sample shows, and a dotted line its largest entity. At other
     sizes the band follows from the smoothness that priors expect, and from the known number of predicted
-    links. `erbayes.bayes.Fit.explain` has the share of the true links at such sizes. With a second
-    clustering, the band and the circles are of entities that match none of its clusters.
+    links. `erbayes.bayes.Fit.explain` has the share of the true links at such sizes.
     """
     grid, entities = fit.evidence.grid, fit.evidence.entities
-    several = entities.several & ~entities.matched
     ax = _draw_band(axes_of(ax), grid.size[1:], fit.by_size["kept"][..., 1:])
     size = np.unique(entities.size[entities.several])
     bottom: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "label": "sampled sizes"}
     ax.plot(size, np.full(len(size), 0.03), "|", color="black", markersize=7, **bottom)
     ax.axvline(entities.size.max(), color="0.45", linestyle=":", label="largest sampled entity")
-    size = entities.size[several]
-    _draw_entities(ax, size, entities.links[several] / (size * (size - 1) / 2))
+    size = entities.size[entities.several]
+    _draw_entities(ax, size, entities.links[entities.several] / (size * (size - 1) / 2))
     ax.set_ylabel("share of links kept")
     return ax
 
 
-def leakage(fit: Any, *, ax: Axes | None = None) -> Axes:
+def draw_leakage(fit: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the foreign records in the predicted cluster of a record: mean by a `bayes.Fit`, and entities."""
     grid, entities = fit.evidence.grid, fit.evidence.entities
     ax = _draw_band(axes_of(ax), grid.size, fit.by_size["foreign"])
-    _draw_entities(ax, entities.size[~entities.matched], entities.rate[~entities.matched])
+    _draw_entities(ax, entities.size, entities.rate)
     # most entities meet no foreign record, and a log axis has no 0
     ax.set_yscale("symlog", linthresh=0.1)
     ax.set_ylim(bottom=-0.02)
@@ -72,7 +70,7 @@ def leakage(fit: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
+def draw_predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
     """Draw the number of sampled entities of each size or more: by the prior, the posterior, and the sample.
 
     Predictions are for the sample's own design. If the line of the sample leaves the band of the posterior,
@@ -102,7 +100,7 @@ def predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def predicted_retention(tree: DataTree, *, ax: Axes | None = None) -> Axes:
+def draw_predicted_retention(tree: DataTree, *, ax: Axes | None = None) -> Axes:
     """Draw the share of broken entities by size: by the prior, the posterior, and the sample.
 
     Parameters
@@ -155,7 +153,7 @@ def _draw_band(ax: Axes, size: FloatArray, draws: FloatArray) -> Axes:
 
 
 def _draw_entities(ax: Axes, size: FloatArray, value: FloatArray) -> None:
-    """Draw sampled entities as circles, darker where many lie on one another."""
+    """Draw sampled entities as circles, darker where many overlap."""
     circles: dict[str, Any] = {"color": "black", "markersize": 4, "alpha": 0.35, "markeredgewidth": 0}
     ax.plot(size, value, "o", label="sampled entities", **circles)
     draw_legend(ax, 3)

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def errors(found: Impact, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
+def draw_errors(result: Impact, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
     """Draw how far each number of the predicted clusters is from the truth, in percent of the estimate."""
-    table = found.table(level)
+    table = result.table(level)
     percent = 100 / table["estimate"].abs()
     ax = axes_of(ax, height_of(len(table)))
     rows = range(len(table))

@@ -50,7 +50,7 @@ def _name_results(results: Result | Comparison | Mapping[str, Result]) -> dict[s
     return dict(results) if isinstance(results, Mapping) else {"": results}
 
 
-def forest(
+def draw_forest(
     result: Result | Comparison | Mapping[str, Result],
     *,
     level: float = 0.95,
@@ -105,10 +105,10 @@ def _draw_forest(
         style = style_of(i + skipped, len(results) + skipped, label)
         offset = offsets_of(len(results))[i]
         for panel, block in zip(panels, blocks, strict=True):
-            own = table[table.index.isin(block)]
-            y = np.array([block.index(name) for name in own.index]) + offset
-            panel.hlines(y, own["lower"], own["upper"], color=style["color"])
-            panel.plot(own["estimate"], y, **style)
+            rows = table[table.index.isin(block)]
+            y = np.array([block.index(name) for name in rows.index]) + offset
+            panel.hlines(y, rows["lower"], rows["upper"], color=style["color"])
+            panel.plot(rows["estimate"], y, **style)
     for panel in panels:
         round_ticks(panel)
     panels[-1].set_xlabel(f"estimate and {100 * level:g} % interval")
@@ -117,7 +117,7 @@ def _draw_forest(
     return panels
 
 
-def comparison(
+def draw_comparison(
     result: Comparison, *, level: float = 0.95, kinds: Sequence[Kind] = (), ax: Axes | None = None
 ) -> Axes:
     """Draw the estimates of each prediction on the left, and on the right their differences from the first.
@@ -125,7 +125,7 @@ def comparison(
     Parameters
     ----------
     level, kinds
-        As in `forest`.
+        As in `draw_forest`.
     ax : Axes, optional
         Axes whose place both halves share, instead of a new figure.
 
@@ -154,10 +154,10 @@ def comparison(
     return ax
 
 
-def side_by_side(result: SideBySide, metrics: Wanted | None = None, *, ax: Axes | None = None) -> Axes:
+def draw_side_by_side(result: SideBySide, metrics: Wanted | None = None, *, ax: Axes | None = None) -> Axes:
     """Draw estimates and intervals of several engines, one row per engine under the name of each metric.
 
-    A cross is an estimate without an interval. Axes are those of `forest`.
+    A cross is an estimate without an interval. Axes are those of `draw_forest`.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def side_by_side(result: SideBySide, metrics: Wanted | None = None, *, ax: Axes 
     )
 
 
-def by_domain(
+def draw_by_domain(
     result: ByDomain,
     metrics: Wanted | None = None,
     *,
@@ -185,7 +185,8 @@ def by_domain(
 ) -> Axes:
     """Draw estimates and intervals of domains, one row per domain under the name of each metric.
 
-    A cross is an estimate without an interval, since it depends on few draws. Axes are those of `forest`.
+    A cross is an estimate without an interval, since it depends on few draws. Axes are those of
+    `draw_forest`.
 
     Parameters
     ----------
@@ -244,7 +245,7 @@ def _is_share(name: str, rows: pd.DataFrame) -> bool:
     return _bounded(support, float(np.nanmin(ends)), float(np.nanmax(ends)))
 
 
-def tree(
+def draw_tree(
     result: Tree,
     *,
     level: float = 0.95,
@@ -301,7 +302,7 @@ def _measure_depth(node: Split | int) -> int:
     return 0 if isinstance(node, int) else 1 + max(_measure_depth(node.below), _measure_depth(node.above))
 
 
-def sampling_distribution(
+def draw_sampling_distribution(
     estimates: Mapping[str, ArrayLike], truth: float, *, ax: Axes | None = None
 ) -> Axes:
     """Draw histograms of the estimates from repeated samples, one per estimator, and the truth as a line.
@@ -334,7 +335,7 @@ def sampling_distribution(
     return ax
 
 
-def influence(
+def draw_influence(
     sample: Sample, metric: Metric | str = pairwise_precision, most: int = 20, ax: Axes | None = None
 ) -> Axes:
     """Draw the most influential units as bars: dark if they raise the estimate, light if they lower it.
@@ -356,7 +357,7 @@ def influence(
     return ax
 
 
-def balance(sample: Sample, ax: Axes | None = None) -> Axes:
+def draw_balance(sample: Sample, ax: Axes | None = None) -> Axes:
     """Draw ratios of estimated to known totals, with 2 standard errors on either side, and a line at 1.
 
     Parameters

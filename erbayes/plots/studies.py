@@ -24,11 +24,11 @@ def _name_cells(table: pd.DataFrame) -> pd.Series:
     return first.str.cat(pd.concat(others, axis=1), sep=", ") if others else first
 
 
-def estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
+def draw_estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
     """Draw the estimates of each estimator in every cell of a study, and the truth of the cell.
 
-    Thin lines hold the middle 95 % of the estimates, thick ones the middle half; markers are medians.
-    For a single cell `sampling_distribution` shows more. Failures are left out.
+    Thin lines cover the middle 95 % of the estimates, thick ones the middle half; markers are medians.
+    For a single cell `draw_sampling_distribution` shows more. Failures are left out.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def coverage(table: pd.DataFrame, level: float = 0.95, ax: Axes | None = None) -> Axes:
+def draw_coverage(table: pd.DataFrame, level: float = 0.95, ax: Axes | None = None) -> Axes:
     """Draw the coverage of each estimator's intervals in every cell, with 2 Monte Carlo standard errors.
 
     Estimators without an interval are left out.
@@ -77,10 +77,10 @@ def coverage(table: pd.DataFrame, level: float = 0.95, ax: Axes | None = None) -
     ax = axes_of(ax, height_of(len(names), len(estimators)))
     ax.axvline(level, color="black", linestyle="--", linewidth=1)
     for i, estimator in enumerate(estimators):
-        own = table[table["estimator"] == estimator]
-        y = pd.Index(names).get_indexer(cell[own.index]) + offsets_of(len(estimators))[i]
+        rows = table[table["estimator"] == estimator]
+        y = pd.Index(names).get_indexer(cell[rows.index]) + offsets_of(len(estimators))[i]
         ax.errorbar(
-            own["coverage"], y, xerr=2 * own["coverage_se"], **style_of(i, len(estimators), estimator)
+            rows["coverage"], y, xerr=2 * rows["coverage_se"], **style_of(i, len(estimators), estimator)
         )
     name_rows(ax, names)
     ax.set_xlabel(f"coverage of {100 * level:g} % intervals, and 2 standard errors either side")
@@ -88,13 +88,15 @@ def coverage(table: pd.DataFrame, level: float = 0.95, ax: Axes | None = None) -
     return ax
 
 
-def tipping(grid: Grid, metric: str, under: float, *, ax: Axes | None = None) -> Axes:
-    """Draw a metric over shares missed and kept, as contours. It is under a value beyond the bold line.
+def draw_tipping(grid: Grid, metric: str, under: float, *, ax: Axes | None = None) -> Axes:
+    """Draw contours of a metric over shares of records that annotators missed and wrongly added.
+
+    The bold line is the contour at `under`.
 
     Parameters
     ----------
     grid : Grid
-        From `erbayes.analysis.sensitivity.grid`, with two shares missed and two shares kept or more.
+        From `erbayes.analysis.sensitivity.grid`, with two shares or more of either kind.
     metric : str
         Name of a metric of the grid.
     under : float

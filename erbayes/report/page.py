@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 MOST = 12
 """Number of units whose influence is shown, as many as a reader takes in at a glance."""
 ROUNDING = 1e-9
-"""Influence of a unit below which it holds rounding only."""
+"""Influence of a unit below which it is rounding error."""
 LONG = 8
 """Number of metrics from which the table has headings."""
 ROLES = {
@@ -72,18 +72,18 @@ DRAWN = {
 COLUMNS = ["record", "entity", "cluster"]
 """Columns of a table of records. All others are attributes."""
 ATTRIBUTES = 6
-"""Number of attributes of a record that are shown, as many short texts as a line holds."""
+"""Number of attributes of a record that are shown, as many short texts as fit on a line."""
 
 Result = Normal | Draws
 
 
 @dataclass(slots=True)
 class _Made:
-    """What engines made of a sample: results by name, refusals, doubts, and explanations of fits."""
+    """What engines made of a sample: results by name, refusals, alarms, and explanations of fits."""
 
     results: dict[str, Result] = field(default_factory=dict)
     refusals: list[str] = field(default_factory=list)
-    doubts: list[Sentence] = field(default_factory=list)
+    alarms: list[Sentence] = field(default_factory=list)
     explained: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -121,8 +121,8 @@ def report(
     kinds : sequence of Kind
         Each result has intervals of the first kind that suits it, and of its own kind if none does.
     about : mapping, name -> value, optional
-        More lines about the data, such as names of files. Those named "drawn on" and "labelled by" are told
-        in the sentence that says what was done, and a list named "cautions" is shown with the alarms. What
+        More lines about the data, such as names of files. The sentence that says what was done has those
+        named "drawn on" and "labelled by", and a list named "cautions" is shown with the alarms. What
         `erbayes.impact` returns has a section under its name.
     records : DataFrame, optional
         Columns record, entity (by the labels), cluster (predicted), and attributes such as a name, as
@@ -161,11 +161,11 @@ def report(
     first = dict([*results.items()][:1])
     # the intervals that are quoted, which are those of the first engine
     printed = next((r.table(level, suitable(kinds, r)[0]) for r in first.values()), None)
-    warnings = [*alarms(sample, metrics, printed), *made.doubts, *cautions]
-    warnings += [note for found in impacts.values() for note in found.notes]
+    warnings = [*alarms(sample, metrics, printed), *made.alarms, *cautions]
+    warnings += [note for impact in impacts.values() for note in impact.notes]
     contents = {
         "title": title or "How good is this entity resolution?",
-        "headline": _write_headline(sample, metrics, results, level, kinds, made.doubts, printed),
+        "headline": _write_headline(sample, metrics, results, level, kinds, made.alarms, printed),
         "meaning": (
             f"What an interval means: of 100 samples drawn like this one, about {100 * level:g} give an "
             "interval that covers the value in all records."
@@ -179,7 +179,7 @@ def report(
         "others": _tabulate_estimates(results, metrics, level, kinds) if len(results) > 1 else None,
         "domains": None if domains is None else _tabulate_domains(domains, level, kinds),
         "stages": None if stages is None else _tabulate_stages(stages, level),
-        "impacts": [_tabulate_impact(name, found, level) for name, found in impacts.items()],
+        "impacts": [_tabulate_impact(name, impact, level) for name, impact in impacts.items()],
         "influences": [_tabulate_influence(sample, metric, records) for metric in metrics[:2]],
         "described": records is not None,
         "explained": made.explained,
@@ -213,7 +213,7 @@ def _run_engines(
     """Return what each engine makes of the sample."""
     made, seed = _Made(), generator(1)
     for name, engine in engines.items():
-        with _record_warnings(name, made.doubts):
+        with _record_warnings(name, made.alarms):
             try:
                 # the same seed for each, so that a further engine leaves the other columns as they are
                 result = engine(sample, metrics, deepcopy(seed))
@@ -225,7 +225,7 @@ def _run_engines(
                 for metric, reason in zip(result.names, result.reasons, strict=True)
                 if reason
             ]
-            made.doubts += [Sentence(f"{name}: {doubt}", grade_of(doubt)) for doubt in result.doubts]
+            made.alarms += [Sentence(f"{name}: {doubt}", grade_of(doubt)) for doubt in result.doubts]
             if (fit := getattr(result, "fitted", None)) is not None:
                 made.explained.append(_explain_engine(name, fit, level))
             if not all(result.reasons):
@@ -234,18 +234,18 @@ def _run_engines(
 
 
 @contextmanager
-def _record_warnings(name: str, doubts: list[Sentence]) -> Iterator[None]:
-    """Add the warnings of an engine, such as NotConverged, to `doubts`, and pass them on."""
-    with catch_warnings(record=True) as raised:
+def _record_warnings(name: str, raised: list[Sentence]) -> Iterator[None]:
+    """Add the warnings of an engine, such as NotConverged, to those `raised`, and pass them on."""
+    with catch_warnings(record=True) as recorded:
         simplefilter("always", UserWarning)
         yield
     # an engine may repeat a warning for each metric
-    warned = {str(one.message): one for one in raised}
+    warned = {str(one.message): one for one in recorded}
     for text, one in warned.items():
         if isinstance(one.message, UserWarning):
             # nobody has graded a warning that is no alarm, so that nothing vouches for the numbers behind it
             grade = one.message.grade if isinstance(one.message, Alarm) else Grade.FAULT
-            doubts.append(Sentence(f"{name}: {text}", grade))
+            raised.append(Sentence(f"{name}: {text}", grade))
     for one in warned.values():
         warn_explicit(one.message, one.category, one.filename, one.lineno)
 
@@ -273,7 +273,7 @@ def _group_alarms(sentences: Sequence[Sentence]) -> list[dict[str, Any]]:
 def _describe_draws(sample: Sample) -> str:
     """Return how draws were made, as the end of a sentence."""
     design: Any = sample.design
-    # wrappers, such as Responding, hold the design by which draws were made
+    # wrappers, such as Responding, contain the design by which draws were made
     while type(design) not in DRAWN and hasattr(design, "design"):
         design = design.design
     how = DRAWN.get(type(design), f"draws were made at random by the design {type(design).__name__}")
@@ -329,7 +329,7 @@ def _write_headline(
     results: Mapping[str, Result],
     level: float,
     kinds: Sequence[Kind],
-    doubts: Sequence[Sentence],
+    raised: Sequence[Sentence],
     printed: pd.DataFrame | None,
 ) -> list[str]:
     """Return two sentences to quote, or the reason why there is nothing to quote."""
@@ -341,7 +341,7 @@ def _write_headline(
     reasons = dict(zip(first.names, first.reasons, strict=True))
     # faults of metrics that are not quoted do not count
     defined = [m for m in quoted if not reasons[m.name]]
-    if defined and (faults := [*filter(_is_fault, [*alarms(sample, defined, printed), *doubts])]):
+    if defined and (faults := [*filter(_is_fault, [*alarms(sample, defined, printed), *raised])]):
         name = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
         return [f"Do not quote a number of this page yet: {name} must be mended first."]
     bounds = first.interval(level, suitable(kinds, first)[0])
@@ -393,19 +393,21 @@ def _tabulate_estimates(
 
 
 def _explain_engine(name: str, fit: Any, level: float) -> dict[str, Any]:
-    """Return in words what the answers of an engine depend on, and the picture of links kept by size."""
+    """Return in words what the answers of an engine depend on, and the picture of retained links by size."""
     shown = "Share of links kept by size, with the sampled sizes marked"
-    picture = _make_picture(lambda ax: plots.retention(fit, ax=ax), 4, shown)
+    picture = _make_picture(lambda ax: plots.draw_retention(fit, ax=ax), 4, shown)
     return {"engine": name, "paragraphs": fit.explain(level).split("\n\n"), "picture": picture}
 
 
 def _draw_forest(results: Mapping[str, Result], level: float, kinds: Sequence[Kind]) -> dict[str, str]:
     """Return the picture of estimates and intervals of engines."""
     supports = dict(pair for r in results.values() for pair in zip(r.names, r.support, strict=True))
-    own = sum(not np.isfinite(support).all() for support in supports.values())
-    height = 1.2 + 0.2 * len(supports) * max(1, len(results)) + 0.5 * own
+    unbounded = sum(not np.isfinite(support).all() for support in supports.values())
+    height = 1.2 + 0.2 * len(supports) * max(1, len(results)) + 0.5 * unbounded
     shown = f"Estimates and intervals of {', '.join(supports)}"
-    return _make_picture(lambda ax: plots.forest(results, level=level, kinds=kinds, ax=ax), height, shown)
+    return _make_picture(
+        lambda ax: plots.draw_forest(results, level=level, kinds=kinds, ax=ax), height, shown
+    )
 
 
 def _list_rows(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -417,14 +419,14 @@ def _tabulate_stages(stages: Stages, level: float) -> dict[str, Any]:
     """Return where links are lost and made: a sentence, a table, and a picture."""
     shown = ["stage", "estimate", "lower", "upper"]
     rows = _list_rows(digits.shown(stages.table(level)[shown]).set_index("stage"))
-    picture = _make_picture(lambda ax: plots.stages(stages, ax=ax), 1.3, "A bar of true links by stage")
+    picture = _make_picture(lambda ax: plots.draw_stages(stages, ax=ax), 1.3, "A bar of true links by stage")
     return {"sentence": str(stages), "columns": shown[1:], "rows": rows, "picture": picture}
 
 
-def _tabulate_impact(name: str, found: Impact, level: float) -> dict[str, Any]:
+def _tabulate_impact(name: str, impact: Impact, level: float) -> dict[str, Any]:
     """Return a user's own numbers: sentences about them, and their table."""
-    shown = digits.shown(found.table(level).drop(columns="reason", errors="ignore"))
-    sentences = found.sentences(level)
+    shown = digits.shown(impact.table(level).drop(columns="reason", errors="ignore"))
+    sentences = impact.sentences(level)
     return {"name": name, "sentences": sentences, "columns": list(shown), "rows": _list_rows(shown)}
 
 
@@ -445,7 +447,7 @@ def _tabulate_domains(domains: ByDomain, level: float, kinds: Sequence[Kind]) ->
         if why
     ]
     picture = _make_picture(
-        lambda ax: plots.by_domain(domains, names, level=level, kind=kind, ax=ax),
+        lambda ax: plots.draw_by_domain(domains, names, level=level, kind=kind, ax=ax),
         1.4 + 0.22 * int(table["estimate"].notna().sum()),
         f"Estimates and intervals of {', '.join(names)} by {domains.variable}",
     )
@@ -470,7 +472,7 @@ def _tabulate_balance(sample: Sample) -> dict[str, Any]:
         return {"reason": f"No balance: {error}."}
     table = table.rename(index=lambda name: name.replace("_", " "))
     picture = _make_picture(
-        lambda ax: plots.balance(sample, ax=ax), 1.2 + 0.4 * len(table), "Estimated over known totals"
+        lambda ax: plots.draw_balance(sample, ax=ax), 1.2 + 0.4 * len(table), "Estimated over known totals"
     )
     shown = digits.shown(table)
     return {"reason": "", "columns": list(shown.columns), "rows": _list_rows(shown), "picture": picture}
@@ -488,23 +490,23 @@ def _tabulate_influence(sample: Sample, metric: Metric, records: pd.DataFrame | 
     table.index = pd.Index([digits.shorten_id(x) for x in table.index])
     shown = table[["records", "missing", "wrong", "draws"]].map(lambda x: f"{x:,.0f}")
     shown.insert(0, "influence", table["influence"].map(lambda x: f"{x:+.2g}"))
-    about = f"Influence of single units on {metric.name}"
+    description = f"Influence of single units on {metric.name}"
     height = 1.2 + 0.25 * len(table)
-    picture = _make_picture(lambda ax: plots.influence(sample, metric, MOST, ax), height, about)
+    picture = _make_picture(lambda ax: plots.draw_influence(sample, metric, MOST, ax), height, description)
     rows = [row | {"records": found} for row, found in zip(_list_rows(shown), described, strict=True)]
-    told = {"metric": metric.name, "reason": "", "columns": list(shown.columns)}
-    return told | {"rows": rows, "picture": picture}
+    about = {"metric": metric.name, "reason": "", "columns": list(shown.columns)}
+    return about | {"rows": rows, "picture": picture}
 
 
 def _describe_unit(unit: Any, records: pd.DataFrame | None, by_entity: bool) -> list[tuple[str, list[Any]]]:
     """Return records of a unit: one of it, one split off, one joined wrongly, with roles and what differs."""
     inside, across = ("entity", "cluster") if by_entity else ("cluster", "entity")
-    if records is None or (own := records[records[inside] == unit]).empty:
+    if records is None or (of_unit := records[records[inside] == unit]).empty:
         return []
-    # the largest piece stands for the unit; records without a cluster lie where nobody has looked
-    piece = own[across].mode().iloc[0] if own[across].notna().any() else None
-    inner = own if piece is None else own[own[across] == piece]
-    apart = own.drop(inner.index)
+    # the largest piece represents the unit; records without a cluster are where nobody has looked
+    piece = of_unit[across].mode().iloc[0] if of_unit[across].notna().any() else None
+    inner = of_unit if piece is None else of_unit[of_unit[across] == piece]
+    apart = of_unit.drop(inner.index)
     strangers = records[(records[across] == piece) & (records[inside] != unit)]
     split, joined = (apart, strangers) if by_entity else (strangers, apart)
     roles = {
@@ -518,6 +520,6 @@ def _describe_unit(unit: Any, records: pd.DataFrame | None, by_entity: bool) -> 
     for role, rows in roles.items():
         for row in rows.head(1).to_dict("records"):
             texts = [(c, str(row[c]).strip()) for c in attributes if not pd.isna(row[c])]
-            told = [(digits.shorten_id(text), row[c] != first[c]) for c, text in texts if text]
-            described.append((role, [(digits.shorten_id(row["record"]), False), *told]))
+            shown = [(digits.shorten_id(text), row[c] != first[c]) for c, text in texts if text]
+            described.append((role, [(digits.shorten_id(row["record"]), False), *shown]))
     return described

@@ -1,5 +1,5 @@
 """How far an estimator can be trusted: repeated sampling from populations whose truth is known."""
 
-from .harness import Entities, draw_samples, study
+from .harness import UniformEntities, draw_samples, study
 
-__all__ = ["Entities", "draw_samples", "study"]
+__all__ = ["UniformEntities", "draw_samples", "study"]

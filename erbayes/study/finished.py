@@ -1,4 +1,4 @@
-"""Finished blocks of a study, kept in a folder, and a digest of the code that made them."""
+"""Finished blocks of a study in a folder, and a digest of the code that made them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OWN = __name__.partition(".")[0]
 
 
 def _list_sources(folder: Traversable) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of every source file below a folder, which may lie in an archive."""
+    """Yield name and content of every source file below a folder, also in an archive."""
     for entry in sorted(folder.iterdir(), key=lambda e: e.name):
         if entry.is_dir():
             yield from _list_sources(entry)
@@ -48,12 +48,7 @@ def digest_of(package: Traversable) -> str:
 
 
 PACKAGE = digest_of(files(OWN))
-"""The digest of this package.
-
-It is made at import, when the code is loaded: later the sources of an editable installation may differ.
-"""
-
-
+"""The digest of this package at import, since sources of an editable installation may differ later."""
 NAMED = (type, FunctionType, ModuleType, BuiltinFunctionType, np.ufunc)
 """Things that a package defines under a name. Those of installed packages count by name and version."""
 
@@ -78,7 +73,11 @@ class StudyFolder:
             else:
                 missing.append(key)
         if missing:
-            self._refuse_unwritable()
+            try:
+                self.path.mkdir(exist_ok=True)
+            except OSError as error:
+                raise DataError(f"cannot write {self.path}: {error.strerror}: name a new folder") from error
+            refuse_output(self.path / "block.npy")  # before the work instead of after it
         if other := sum(any(self.path.glob(f"{key.partition('-')[0]}-*.npy")) for key in missing):
             warnings.warn(
                 f"{self.path}: finished blocks that other code made, and that are not used: {other}. "
@@ -87,17 +86,8 @@ class StudyFolder:
             )
         return blocks
 
-    def _refuse_unwritable(self) -> None:
-        """Refuse a folder that cannot be written to before the work instead of after it."""
-        assert self.path is not None
-        try:
-            self.path.mkdir(exist_ok=True)
-        except OSError as error:
-            raise DataError(f"cannot write {self.path}: {error.strerror}: name a new folder") from error
-        refuse_output(self.path / "block.npy")
-
     def keep(self, runs: Mapping[str, FloatArray]) -> None:
-        """Write finished blocks by key, each whole or not at all."""
+        """Write finished blocks by key, each completely or not at all."""
         if self.path is None:
             return
         for key, figures in runs.items():

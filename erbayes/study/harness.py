@@ -1,10 +1,7 @@
 """Studies by repeated sampling: how far estimates and intervals can be trusted.
 
-    study(populations, plans, sizes, estimators, metrics, repetitions=..., seed=...)
-
-`study` draws samples from populations whose truth is known, and gives each sample to every estimator. A
-*plan* of `erbayes.labels` draws the samples. An *estimator* is an engine (see
-`erbayes.engine`) with a kind of interval.
+`study` draws samples from populations whose truth is known by a *plan* of `erbayes.labels`, and gives each
+sample to every *estimator*, an engine of `erbayes.engine` with a kind of interval.
 """
 
 from __future__ import annotations
@@ -27,11 +24,11 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError
-from .._internal.progress import track
+from .._internal.progress import show_progress
 from ..design import ByPredictedSize, PoissonRecords, UniformClusters, UniformRecords
 from ..design.sample import Sample
 from ..engine.contract import Engine, Estimator
-from ..labels.drawing.plans import BySize, Poisson, Records, need_positive_total
+from ..labels.drawing.plans import PlanBySize, Poisson, Records, need_positive_total
 from ..metrics.columns import ClusterSum
 from ..metrics.definitions import Metric, Wanted, chosen
 from ..metrics.intervals import check_level, need_suitable
@@ -81,11 +78,11 @@ class OwnPlan(Protocol):
     """A way of drawing samples of n units from a population."""
 
     def draw_samples(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples:
-        """Draw samples of n draws each from the units of a whole population."""
+        """Draw samples of n draws each from all units of a population."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entities:
+class UniformEntities:
     """Plan of a study: entities drawn uniformly, which takes a population whose entities are known.
 
     They are drawn with replacement, so that repeats stay draws.
@@ -94,7 +91,7 @@ class Entities:
     --------
     >>> from erbayes.study import populations
     >>> people = populations.simulate(populations.Zeta(2.5, 30), populations.Splits(0.2), 100, rng=1)
-    >>> (sample,) = draw_samples(Entities(), people.units, 5, 1, np.random.default_rng(1)).separate
+    >>> (sample,) = draw_samples(UniformEntities(), people.units, 5, 1, np.random.default_rng(1)).separate
     >>> len(sample.design.draws)
     5
     """
@@ -104,17 +101,17 @@ class Entities:
 
 
 def draw_samples(
-    plan: BySize | Poisson | OwnPlan, units: Units, n: int, samples: int, rng: np.random.Generator
+    plan: PlanBySize | Poisson | OwnPlan, units: Units, n: int, samples: int, rng: np.random.Generator
 ) -> Samples:
     """Draw many samples of n draws from a population, by a plan of a study.
 
     Parameters
     ----------
-    plan : plan of `erbayes.labels`, Entities or OwnPlan
+    plan : plan of `erbayes.labels`, UniformEntities or OwnPlan
         `Records()` and other plans with chances by predicted size draw records with replacement, and take the
         entity of each. `Poisson` draws each record independently, n in expectation.
     units : Units
-        The whole population.
+        All units of the population.
 
     Raises
     ------
@@ -130,20 +127,22 @@ def draw_samples(
     >>> draw_samples(RootSize(), people.units, 5, 3, np.random.default_rng(1)).unit.shape
     (3, 5)
     """
-    if isinstance(plan, type) or not (isinstance(plan, Poisson | BySize) or hasattr(plan, "draw_samples")):
+    if isinstance(plan, type) or not (
+        isinstance(plan, Poisson | PlanBySize) or hasattr(plan, "draw_samples")
+    ):
         raise DataError(
             f"a study draws by chances of predicted size, such as Records() or RootSize(), by Poisson(), by "
-            f"Entities(), or by an object with a method draw_samples, not by {plan!r}"
+            f"UniformEntities(), or by an object with a method draw_samples, not by {plan!r}"
         )
     if isinstance(plan, Poisson):
         design = PoissonRecords(_find_chance_column(plan.of, units), n)
         taken = rng.random((samples, len(units))) < design.included(units)
         return Samples(units, design, [np.flatnonzero(row) for row in taken])
     if isinstance(plan, Records):
-        before = units.records_before
+        before = np.append(0, np.cumsum(units.size.astype(np.int64)))  # records in the units before each one
         record = rng.integers(before[-1], size=(samples, n))
         return Samples(units, UniformRecords(), np.searchsorted(before, record, side="right") - 1)
-    if isinstance(plan, BySize):
+    if isinstance(plan, PlanBySize):
         column = _find_chance_column(plan, units)
         ends = np.cumsum(units.column(column))
         unit = np.searchsorted(ends, rng.random((samples, n)) * ends[-1], side="right")
@@ -152,7 +151,7 @@ def draw_samples(
     return plan.draw_samples(units, n, samples, rng)
 
 
-def _find_chance_column(plan: BySize, units: Units) -> ClusterSum:
+def _find_chance_column(plan: PlanBySize, units: Units) -> ClusterSum:
     """Return the column of chances of a plan, refusing one that draws nothing."""
     if units.known is None:
         raise DataError("the sizes of predicted clusters are not known: chances are functions of them")
@@ -201,7 +200,7 @@ class Study(Tabled):
 
 def study(
     populations: Mapping[str, Population],
-    plans: Mapping[str, BySize | Poisson | OwnPlan],
+    plans: Mapping[str, PlanBySize | Poisson | OwnPlan],
     sizes: Sequence[int],
     estimators: Mapping[str, Engine | Estimator],
     metrics: Wanted,
@@ -214,13 +213,13 @@ def study(
     """Draw samples from known populations repeatedly, and compare every estimator with the truth.
 
     All estimators receive the same samples. Each cell (population, plan, size) has its own stream of random
-    numbers, derived from `seed` and the names. Results therefore do not depend on the number of workers, or
-    on the other cells and estimators.
+    numbers, derived from `seed` and the names, so that results depend neither on the number of workers nor on
+    other cells and estimators.
 
     Parameters
     ----------
     populations : mapping, name -> Population
-    plans : mapping, name -> plan of `erbayes.labels`, Entities or OwnPlan
+    plans : mapping, name -> plan of `erbayes.labels`, UniformEntities or OwnPlan
         See `draw_samples`.
     sizes : sequence of int
         Numbers of draws.
@@ -231,9 +230,8 @@ def study(
         Samples of each cell, 1 or more.
     level : float in (0, 1)
     folder : path, optional
-        Folder that keeps finished blocks of 250 repetitions, one file each. A study that was stopped
-        continues from it. A block is used again only if everything that it depends on is the same (see
-        Notes).
+        Folder of finished blocks of 250 repetitions, one file each, from which a study that was stopped
+        continues. A block is used again only if everything that it depends on is the same (see Notes).
 
     Raises
     ------
@@ -243,7 +241,7 @@ def study(
     Warns
     -----
     UserWarning
-        The folder holds finished blocks of this study that other code made.
+        The folder has finished blocks of this study that other code made.
 
     Notes
     -----
@@ -252,7 +250,7 @@ def study(
     the estimator refer. Code is compared in its compiled form, so that comments do not matter. An estimator
     that counts its calls needs a field with `repr=False`.
 
-    It runs in one process, or in as many as joblib is told: `with joblib.parallel_config(n_jobs=2): ...`.
+    Several processes share the work in a block of `with joblib.parallel_config(n_jobs=2)`.
 
     Examples
     --------
@@ -280,7 +278,7 @@ def study(
     blocks = [
         (c, first, min(BLOCK, repetitions - first)) for c in cells for first in range(0, repetitions, BLOCK)
     ]
-    keys = _key_blocks(blocks, answering, kept=folder is not None)
+    keys = _key_blocks(blocks, answering, stored=folder is not None)
     finished = _run_missing(blocks, keys, answering, StudyFolder(folder))
     truths = {name: [p.value(m) for m in metrics] for name, p in populations.items()}
     frames = [
@@ -299,7 +297,7 @@ class _Cell:
     units: Units
     content: str
     plan_name: str
-    plan: BySize | Poisson | OwnPlan
+    plan: PlanBySize | Poisson | OwnPlan
     n: int
     metrics: tuple[Metric, ...]
     level: float
@@ -314,9 +312,9 @@ class _Cell:
 
     def question(self, first: int, count: int, name: str, estimator: Estimator) -> str:
         """Make a digest of all that fixes a block of one estimator's runs, except code."""
-        asked = (self.population, self.content, self.plan_name, plain_repr(self.plan), self.n)
+        cell = (self.population, self.content, self.plan_name, plain_repr(self.plan), self.n)
         answering = (name, plain_repr(estimator), [m.name for m in self.metrics], self.level)
-        parts = (*asked, *answering, self.seed, first, count)
+        parts = (*cell, *answering, self.seed, first, count)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def frame(self, first: int, name: str, runs: FloatArray, truth: Sequence[float]) -> pd.DataFrame:
@@ -337,12 +335,12 @@ class _Cell:
 
 
 def _key_blocks(
-    blocks: Sequence[tuple[_Cell, int, int]], estimators: Mapping[str, Estimator], kept: bool
+    blocks: Sequence[tuple[_Cell, int, int]], estimators: Mapping[str, Estimator], stored: bool
 ) -> list[dict[str, str]]:
-    """Return the key of each estimator in each block: all that its runs depend on, and code if it is kept."""
+    """Return the key of each estimator in each block: all that its runs depend on, and its code."""
     plans = {cell.plan_name: cell for cell, _, _ in blocks}
     code = {
-        (p, e): code_of(plans[p].plan, plans[p].metrics, estimators[e]) if kept else ""
+        (p, e): code_of(plans[p].plan, plans[p].metrics, estimators[e]) if stored else ""
         for p, e in product(plans, estimators)
     }
     return [
@@ -365,7 +363,7 @@ def _run_missing(
             jobs.append(joblib.delayed(_run)(*block, missing))
     # in any order, so that finished blocks are stored at once and a study that is stopped can go on
     results = joblib.Parallel(return_as="generator_unordered")(jobs)
-    for runs in track(results, len(jobs), "study", sys.stderr.isatty()):
+    for runs in show_progress(results, len(jobs), "study", sys.stderr.isatty()):
         finished |= runs
         store.keep(runs)
     return finished

@@ -21,7 +21,7 @@ HITS = 0.2
 ELSEWHERE, NOWHERE = 0.1, 0.5
 """Least shares of the known groups with a hit whose namesakes have another group, or none, as a few may."""
 NEARLY_ALL = 0.9
-"""Least share of lacking labelled records at which messages offer no policy, since ids then do not fit."""
+"""Least share of missing labelled records at which messages offer no policy, since ids then do not fit."""
 EXAMINED = 10_000
 """About the number of labelled records that are examined for edges, so that a check takes a moment."""
 
@@ -106,34 +106,32 @@ WRITTEN: dict[str, Callable[[pd.Series], pd.Series]] = {
 """Other ways to write ids, and the form that they share."""
 
 
-def _describe_absence(labels: Clustering, lacking: BoolArray) -> str:
-    """Text with the number of labelled records that the prediction lacks, and examples."""
-    unmatched = labels.records[lacking]
-    return (
-        f"{len(unmatched):,} of {len(lacking):,} labelled records are not in the prediction, "
-        f"such as {head(unmatched)}"
-    )
-
-
-def strangers(
+def describe_missing(
     labels: Clustering,
-    lacking: BoolArray,
+    missed: BoolArray,
     *reasons: str,
     remedies: Sequence[Remedy] = (),
     complete: bool = True,
 ) -> DataError:
     """Return the error for labelled records that are missing in a prediction, with their `reasons`."""
-    absence = _describe_absence(labels, lacking)
+    said = _count_missing(labels, missed)
     if not complete:
-        return DataError("; ".join([absence, UNPAIRED, *reasons]), *remedies, Remedy.UNLISTED)
-    if lacking.mean() < NEARLY_ALL:
-        return DataError("; ".join([absence, *reasons]), *remedies, Remedy.MISSING)
+        return DataError("; ".join([said, UNPAIRED, *reasons]), *remedies, Remedy.UNLISTED)
+    if missed.mean() < NEARLY_ALL:
+        return DataError("; ".join([said, *reasons]), *remedies, Remedy.MISSING)
     question = "are the files or their columns in each other's place, or ids written in another way?"
-    return DataError("; ".join([absence, *(reasons or [question])]), *remedies)
+    return DataError("; ".join([said, *(reasons or [question])]), *remedies)
+
+
+def _count_missing(labels: Clustering, missed: BoolArray) -> str:
+    """Return the number of labelled records that a prediction does not have, with examples, in words."""
+    records = labels.records[missed]
+    count = f"{len(records):,} of {len(missed):,} labelled records"
+    return f"{count} are not in the prediction, such as {head(records)}"
 
 
 def written_otherwise(unmatched: pd.Index, records: pd.Index) -> str:
-    """Return how most ids that `records` lack are written there, with the remedy; "" if they are not."""
+    """Return how most unmatched ids are written among `records`, with the remedy; "" if they are not."""
     if kind(unmatched) == kind(records) == "string":
         for otherwise, form in WRITTEN.items():
             known, ids = (form(pd.Series(index, dtype="object")) for index in (records, unmatched))
@@ -149,11 +147,11 @@ def are_written_otherwise(ids: pd.Series, others: pd.Series) -> BoolArray:
     return np.any([*same, [re.fullmatch(ROUNDED, id) is not None for id in ids]], axis=0)
 
 
-def missing_records(prediction: Clustering, labels: Clustering, lacking: BoolArray) -> DataError:
+def explain_missing(prediction: Clustering, labels: Clustering, missed: BoolArray) -> DataError:
     """Return the error for labelled records that are missing in a prediction, with reasons that ids show."""
-    unmatched, records = labels.records[lacking], prediction.records
+    unmatched, records = labels.records[missed], prediction.records
     if otherwise := written_otherwise(unmatched, records):
-        return DataError(f"{_describe_absence(labels, lacking)}; {otherwise}")
+        return DataError(f"{_count_missing(labels, missed)}; {otherwise}")
     reasons = []
     if 2 * (number := int(unmatched.isin(prediction.clusters).sum())) >= len(unmatched):
         reasons.append(
@@ -174,6 +172,6 @@ def missing_records(prediction: Clustering, labels: Clustering, lacking: BoolArr
         )
     counted = pd.Index(range(len(records)))
     is_index = records.equals(counted) or records.equals(counted.astype("str"))
-    if is_index and len(records) and 2 * len(unmatched) >= len(lacking):
+    if is_index and len(records) and 2 * len(unmatched) >= len(missed):
         reasons.append("its records are 0, 1, 2, …: are they the index of a table?")
-    return strangers(labels, lacking, *reasons, remedies=remedies, complete=prediction.complete)
+    return describe_missing(labels, missed, *reasons, remedies=remedies, complete=prediction.complete)

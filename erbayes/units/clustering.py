@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,31 +14,23 @@ from .._internal.arrays import BoolArray, IntArray, label_components
 from .._internal.errors import DataError, Remedy, number, refuse_cases
 from .._internal.tables import need_table
 from .facts import Named
-from .ids import (
-    are_listed,
-    as_index,
-    ids,
-    is_unique,
-    kind,
-    no_cluster_ids,
-    refuse_no_records,
-    standing_for_none,
-)
+from .ids import are_listed, as_index, find_nulls, ids, is_unique, kind, list_null_ids, refuse_no_records
 from .reading import Reading, explain_repeats, read_prediction, read_records, to_links_table
 
 
 def _encode_ids(values: Any, what: str, any_id: bool = False) -> tuple[IntArray, pd.Index]:
-    """Code of each id, in order of first appearance, and the distinct ids."""
+    """Return the code of each id, in order of first appearance, and the distinct ids."""
     index = as_index(values)
     if isinstance(index, pd.CategoricalIndex) and not index.hasnans:
         codes, used = pd.factorize(index.codes)
-        return codes.astype(np.int64), ids(index.categories[used], what, any_id=any_id)
-    codes, distinct = pd.factorize(ids(index, what, any_id=True))
+        distinct = index.categories[used]
+    else:
+        codes, distinct = pd.factorize(ids(index, what, any_id=True))
     return codes.astype(np.int64), ids(pd.Index(distinct), what, any_id=any_id)
 
 
-def refuse_none(what: str, sizes: Mapping[Any, int], records: int, remedy: Remedy) -> None:
-    """Refuse clusters that `standing_for_none` returned, of ids that messages call `what`."""
+def refuse_nulls(what: str, sizes: Mapping[Any, int], records: int, remedy: Remedy) -> None:
+    """Refuse clusters that `find_nulls` returned, of ids that messages call `what`."""
     if sizes:
         shown = ", ".join(f"{size:,} of {records:,} records have {id!r}" for id, size in sizes.items())
         links = sum(size * (size - 1) // 2 for size in sizes.values())
@@ -49,24 +42,25 @@ def refuse_none(what: str, sizes: Mapping[Any, int], records: int, remedy: Remed
         )
 
 
-def _refuse_unclustered(records: pd.Index, codes: IntArray, clusters: pd.Index, what: str) -> None:
-    """Refuse records that share an id which stands for no cluster, unless it is the id of one of them."""
+def _refuse_unclustered(clustering: Clustering, what: str) -> None:
+    """Refuse records that share a null id as cluster, unless it is the id of one of them."""
+    records, clusters = clustering.records, clustering.clusters
     known = kind(clusters) if len(clusters) else ""
-    none = no_cluster_ids(known)
+    null_ids = list_null_ids(known)
     if isinstance(clusters.dtype, np.dtype) and clusters.dtype.kind == "u":
-        none = pd.Index([2 ** (8 * clusters.dtype.itemsize) - 1])  # what becomes of -1
-    at = np.flatnonzero(are_listed(clusters, none))
+        null_ids = pd.Index([2 ** (8 * clusters.dtype.itemsize) - 1])  # what becomes of -1
+    at = np.flatnonzero(are_listed(clusters, null_ids))
     if not len(at):
         return
-    sizes = np.bincount(codes, minlength=len(clusters))
-    found = standing_for_none(dict(zip(clusters[at].tolist(), sizes[at].tolist(), strict=True)))
-    if "0" in found and what.endswith("labels") and _is_number_among_others(clusters, sizes):
-        del found["0"]
-    if found and kind(records) == known:
-        named = np.flatnonzero(records.isin(list(found)))
-        own = clusters[codes[named]][clusters[codes[named]] == records[named]]
-        found = {id: size for id, size in found.items() if id not in own}
-    refuse_none(f"cluster ids of the {what}", found, len(records), Remedy.ANY_ID)
+    sizes = clustering.sizes
+    nulls = find_nulls(dict(zip(clusters[at].tolist(), sizes[at].tolist(), strict=True)))
+    if "0" in nulls and what.endswith("labels") and _is_number_among_others(clusters, sizes):
+        del nulls["0"]
+    if nulls and kind(records) == known:
+        named = np.flatnonzero(records.isin(list(nulls)))
+        cluster = clusters[clustering.codes[named]]
+        nulls = {id: size for id, size in nulls.items() if id not in cluster[cluster == records[named]]}
+    refuse_nulls(f"cluster ids of the {what}", nulls, len(records), Remedy.ANY_ID)
 
 
 def _is_number_among_others(clusters: pd.Index, sizes: IntArray) -> bool:
@@ -109,10 +103,10 @@ def list_all_records(records: Any, in_pairs: pd.Index, what: str) -> tuple[pd.In
 
 
 RECORDS = Named(links=False)
-"""What is said of a table by those who give it as a clustering."""
+"""What a call of `Clustering.of` says of a table."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Clustering:
     """A partition of records into clusters.
 
@@ -141,29 +135,27 @@ class Clustering:
     def of(cls, memberships: Any, what: str = "clustering", *, any_id: bool = False) -> Clustering:
         """Make a clustering from memberships.
 
-        Memberships are a Series (index = records), a mapping record -> cluster, or a table as a matcher
-        writes it: a DataFrame or any object with an Arrow C stream (polars, pyarrow). Its columns are found
-        by names of matchers, such as unique_id and cluster_id. Of two columns with other names, records are
-        those that occur once, in the first column if both do. If ids are unique inside their source alone
-        (source_dataset and the like), records are called like "a-__-5".
-
         Parameters
         ----------
         memberships : Clustering, Series, mapping, DataFrame or Arrow table
+            A Series (index = records), a mapping record -> cluster, or a table as a matcher writes it, also
+            an object with an Arrow C stream (polars, pyarrow). Its columns are found by names of matchers,
+            such as unique_id and cluster_id. Of two columns with other names, records are those that occur
+            once, in the first column if both do. If ids are unique inside their source alone (source_dataset
+            and the like), records are called like "a-__-5".
         what : str
             How messages name this input.
         any_id : bool
-            True takes every id for that of a real cluster, also ids that usually stand for none.
+            True takes every id for that of a real cluster, also null ids.
 
         Raises
         ------
         DataError
             A table in which it is not clear which columns are meant, repeated record ids (equal rows too),
             missing values, ids that are neither strings nor integers or that a spreadsheet rounded, or two or
-            more records that share an id which stands for no cluster: -1, "", "nan", "NULL", "NA" and the
-            like, in any case, and the text "0" unless one of "1" to "9" is a cluster too. Among "labels" it
-            may also be one of other numbers, the largest of which has as many records. A cluster may have the
-            id of one of its records.
+            more records whose cluster is a null id that is not the id of one of them: -1, "", "nan", "NULL",
+            "NA" and the like, in any case, and the text "0" unless one of "1" to "9" is a cluster too, or,
+            among "labels", another number with as many records.
 
         Examples
         --------
@@ -191,19 +183,19 @@ class Clustering:
 
     @classmethod
     def read(cls, reading: Reading, listed: pd.Index | None = None, *, any_id: bool = False) -> Clustering:
-        """Make a clustering from what the columns of a table mean; `listed` are all records beside links."""
+        """Make a clustering from what the columns of a table mean; `listed` are all records, for links."""
         what = reading.what
         if not reading.of_links:
             records = ids(reading.key(), f"record ids of the {what}", any_id=any_id)
             return cls._code(records, reading.table[reading.other], what, any_id)
-        left, right, every = read_ends(reading.key(0), reading.key(1), what, any_id)
+        left, right, records = read_ends(reading.key(0), reading.key(1), what, any_id)
         if listed is not None:
-            every, position = list_all_records(listed, every, what)
+            records, position = list_all_records(listed, records, what)
             left, right = position[left], position[right]
         linked = reading.links()
-        components, _ = pd.factorize(label_components(left[linked], right[linked], len(every)))
+        components, _ = pd.factorize(label_components(left[linked], right[linked], len(records)))
         heads = np.unique(components, return_index=True)[1]
-        return cls(every, components.astype(np.int64), every[heads], complete=listed is not None)
+        return cls(records, components.astype(np.int64), records[heads], complete=listed is not None)
 
     @classmethod
     def _code(cls, records: pd.Index, cluster: Any, what: str, any_id: bool) -> Clustering:
@@ -213,9 +205,10 @@ class Clustering:
             said = f"cluster ids of the {what}: {missing:,} of {len(records):,} are missing, the first in row"
             raise DataError(f"{said} {int(np.argmax(blank)) + 1:,} of the data", Remedy.BLANK)
         codes, clusters = _encode_ids(cluster, f"cluster ids of the {what}", any_id)
+        clustering = cls(records, codes, clusters)
         if not any_id:
-            _refuse_unclustered(records, codes, clusters, what)
-        return cls(records, codes, clusters)
+            _refuse_unclustered(clustering, what)
+        return clustering
 
     @classmethod
     def from_pairs(
@@ -233,9 +226,9 @@ class Clustering:
         Parameters
         ----------
         pairs : DataFrame or Arrow table, MultiIndex of recordlinkage, array of dedupe
-            Two columns of record ids, one row per pair, and others, as matchers write them: names such as
-            unique_id_l and unique_id_r tell the two records. The two may be the same. If ids are unique
-            inside their source alone, records are called like "a-__-5".
+            One row per pair, with two columns of record ids, such as unique_id_l and unique_id_r, as matchers
+            write them. The two records may be the same. If ids are unique inside their source alone, records
+            are called like "a-__-5".
         score : str, optional
             The column of scores. By default it is found, and without one every pair is a link.
         threshold : float, optional
@@ -246,10 +239,8 @@ class Clustering:
             one record. By default the records are those of all pairs, also below the threshold. Labelled
             records in no pair then cannot be left out (`Missing.OMIT`), since every missed link of theirs
             would be left out with them.
-        what : str
-            How messages name this input.
-        any_id : bool
-            True takes every id for that of a real record, as in `of`.
+        what, any_id
+            As in `of`.
 
         Examples
         --------
@@ -266,19 +257,23 @@ class Clustering:
         reading = read_prediction(frame, named, listed=listed, what=what)
         return cls.read(reading, listed, any_id=any_id)
 
-    @property
+    @cached_property
     def sizes(self) -> IntArray:
-        """Return the number of records of each cluster, (K,)."""
-        return np.bincount(self.codes, minlength=len(self.clusters))
+        """Records of each cluster, (K,), counted once, since a pass over all records takes long."""
+        sizes = np.bincount(self.codes, minlength=len(self.clusters))
+        sizes.flags.writeable = False
+        return sizes
 
     def restrict(self, records: pd.Index) -> Clustering:
         """This partition of those of its records that are among `records`."""
         return self.where(are_listed(self.records, records))
 
-    def where(self, kept: BoolArray) -> Clustering:
-        """This partition of those of its records for which `kept`, (N,), is True."""
-        codes, clusters = pd.factorize(self.codes[kept])
-        return Clustering(self.records[kept], codes.astype(np.int64), self.clusters[clusters], self.complete)
+    def where(self, inside: BoolArray) -> Clustering:
+        """This partition of those of its records for which `inside`, (N,), is True."""
+        codes, clusters = pd.factorize(self.codes[inside])
+        return Clustering(
+            self.records[inside], codes.astype(np.int64), self.clusters[clusters], self.complete
+        )
 
     def __repr__(self) -> str:
         return f"Clustering({len(self.records)} records, {len(self.clusters)} clusters)"

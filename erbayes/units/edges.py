@@ -32,7 +32,7 @@ SURE = 4.5
 class Edges:
     """Scored edges between `records`, (N,): ends and scores, larger for likelier matches, (E,).
 
-    `unsure`: nobody has said which of several scores of the table counts.
+    `unsure`: it is not said which of several scores of the table counts.
     """
 
     records: pd.Index
@@ -49,18 +49,18 @@ class Edges:
         if records is None:
             raise DataError(f"{what} do not name records that no edge has: list all of them, records=ids")
         said = f"{what}: expected a DataFrame or an Arrow table of two ids and a score"
-        table, every = to_links_table(edges, said), read_records(records, what)
+        table, listed = to_links_table(edges, said), read_records(records, what)
         if not len(table):
             raise DataError(f"the table of the {what} has no row: without an edge there is no threshold")
         named = Named(links=True, score=score, threshold=SWEEP, one_list=True)
-        return cls.read(read_prediction(table, named, listed=every, what=what), every, score is None)
+        return cls.read(read_prediction(table, named, listed=listed, what=what), listed, score is None)
 
     @classmethod
-    def read(cls, reading: Reading, every: pd.Index, unsure: bool = True) -> Edges:
-        """Make edges of what the columns of a table mean; `unsure`: nobody has named the score."""
+    def read(cls, reading: Reading, listed: pd.Index, unsure: bool = True) -> Edges:
+        """Make edges of what the columns of a table mean; `unsure`: the score is not named."""
         what, scores = reading.what, reading.scores()
         left, right, distinct = read_ends(reading.key(0), reading.key(1), what)
-        listed, position = list_all_records(every, distinct, what)
+        listed, position = list_all_records(listed, distinct, what)
         # half the memory, as long as positions fit
         small: Any = np.int32 if len(listed) < 2**31 else np.int64
         at = position.astype(small)
@@ -78,12 +78,12 @@ class Edges:
     def thresholds(self, at: Any) -> FloatArray:
         """Return falling thresholds, (K,): as many quantiles of the distinct scores, or these values."""
         if isinstance(at, str) or not isinstance(at, Iterable):
-            wanted = whole(at, "at, if it is a number of thresholds,")
+            number_of = whole(at, "at, if it is a number of thresholds,")
             distinct = np.unique(self.score)
             if len(distinct) == 1:
                 said = f"all {len(self.score):,} scores are {head(distinct)}"
                 raise DataError(f"{said}, which is one clustering and no curve")
-            rank = np.linspace(0, len(distinct) - 1, min(wanted, len(distinct)))
+            rank = np.linspace(0, len(distinct) - 1, min(number_of, len(distinct)))
             return np.asarray(distinct[rank.round().astype(np.int64)][::-1])
         values = [number(x, "a threshold", lambda x: not np.isnan(x), "be a number") for x in at]
         self.refuse_unsure(values)
@@ -92,11 +92,11 @@ class Edges:
         # in the precision of the scores, where .9 is as large as a score of .9
         thresholds = np.unique(np.array(values, dtype=self.score.dtype))[::-1]
         least, most = self.score.min(), self.score.max()
-        beyond, below = thresholds[(thresholds < 0) | (thresholds > 1)], thresholds[thresholds < least]
-        if least >= 0 and most <= 1 and len(beyond):
+        outside, below = thresholds[(thresholds < 0) | (thresholds > 1)], thresholds[thresholds < least]
+        if least >= 0 and most <= 1 and len(outside):
             raise DataError(
-                f"all scores lie between 0 and 1, as probabilities do, and {len(beyond)} of "
-                f"{len(thresholds)} thresholds do not, such as {head(beyond)}: give probabilities as "
+                f"all scores lie between 0 and 1, as probabilities do, and {len(outside)} of "
+                f"{len(thresholds)} thresholds do not, such as {head(outside)}: give probabilities as "
                 "thresholds, or name the column of weights as score"
             )
         if len(below):
@@ -121,7 +121,7 @@ class Edges:
         for level in sweep(self, thresholds, self.watch(labels)):
             yield assemble(labels, level.cluster, level.sizes, level.known)
 
-    def doubts(self, labels: Clustering) -> list[Sentence]:
+    def alarms(self, labels: Clustering) -> list[Sentence]:
         """Return a sentence if edges inside labelled entities score lower than those that leave them."""
         entity = np.full(len(self.records), -1)
         entity[self.watch(labels)] = labels.codes
@@ -142,7 +142,7 @@ class Edges:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Level:
+class ThresholdClusters:
     """Clusters of watched records at one threshold, positions in `sizes` and `roots`, a record of each."""
 
     cluster: IntArray
@@ -151,7 +151,7 @@ class Level:
     roots: IntArray
 
 
-def sweep(edges: Edges, thresholds: FloatArray, watched: IntArray) -> Iterator[Level]:
+def sweep(edges: Edges, thresholds: FloatArray, watched: IntArray) -> Iterator[ThresholdClusters]:
     """Return the clustering of the watched records at each of K falling thresholds."""
     # in each band of scores only the clusters that its edges touch are joined, so that each edge works once
     order, ends = _sort_bands(edges.score, thresholds)
@@ -163,7 +163,7 @@ def sweep(edges: Edges, thresholds: FloatArray, watched: IntArray) -> Iterator[L
         start = end
         at = forest.find(at)
         cluster, roots = pd.factorize(at)
-        yield Level(cluster, forest.size[roots], forest.known(), roots)
+        yield ThresholdClusters(cluster, forest.size[roots], forest.known(), roots)
 
 
 def _sort_bands(score: FloatArray, thresholds: FloatArray) -> tuple[IntArray, IntArray]:
@@ -187,12 +187,10 @@ class _Forest:
 
     def find(self, records: IntArray) -> IntArray:
         """Return the root of each record, (r,)."""
-        found = self.parent[records]
-        while True:
-            above = self.parent[found]
-            if np.array_equal(above, found):
-                return found
-            found = above
+        above = self.parent[records]
+        while not np.array_equal(above, records):
+            records, above = above, self.parent[above]
+        return records
 
     def join(self, left: IntArray, right: IntArray) -> None:
         """Join the clusters of both ends of each edge, (e,)."""
@@ -203,11 +201,11 @@ class _Forest:
         e = int(apart.sum())
         roots, code = np.unique(np.concatenate([one[apart], other[apart]]), return_inverse=True)
         component = label_components(code[:e], code[e:], len(roots))
-        joined = int(component.max()) + 1
-        root = np.zeros(joined, dtype=self.parent.dtype)
+        components = int(component.max()) + 1
+        root = np.zeros(components, dtype=self.parent.dtype)
         root[component[::-1]] = roots[::-1]
         old = self.size[roots]
-        new = np.bincount(component, weights=old, minlength=joined).astype(np.int64)
+        new = np.bincount(component, weights=old, minlength=components).astype(np.int64)
         self._count(old, -1)
         self._count(new, 1)
         self.size[root] = new

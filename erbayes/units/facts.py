@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from .._internal import known_columns
 from .._internal.errors import DataError, head
 from .._internal.known_columns import JOIN, NAMES, find_known, plain
-from .._internal.tables import INDEX
+from .._internal.tables import INDEX, NO, YES
 from .ids import are_listed, ids, is_unique, kind
 
 SIDES = (*(("_l", "_r"), ("_left", "_right"), ("_1", "_2"), ("_a", "_b"), ("_x", "_y"), ("1", "2")),)
@@ -22,14 +24,11 @@ FRONTS = (
 )
 """Beginnings of such names."""
 TWO_TABLES = ("ltable", "source")
-"""Beginnings of names that tell of two tables, each of which may count its records from 0."""
+"""Beginnings of names that say that there are two tables, each of which may count its records from 0."""
 HALF = 0.5
 """Least share of a column's ids that are listed, or of labelled records in it, for it to have records."""
 HEAD = 1000
 """Rows that may refute what a column has, before all rows are asked."""
-YES = frozenset("1 true t yes y match matched link linked same duplicate".split())
-NO = frozenset("0 false f no n nonmatch non-match distinct different unlinked".split())
-"""Answers about pairs of records, in small letters."""
 DENSE = 10
 """Clusters from which on numbers without a gap are those of clusters, and not of records that lead them."""
 
@@ -39,8 +38,8 @@ class Named:
     """What somebody has said of a table: names of columns, None if not said.
 
     `ends`: columns of both records of a link; `sources`: of the source of each record; `links`: True if each
-    row is a link, False if it is a record, None if its columns tell; `one_list`: True if both ends are of one
-    list.
+    row is a link, False if it is a record, None if its columns decide; `one_list`: True if both ends are of
+    one list.
     """
 
     record: Any = None
@@ -53,17 +52,23 @@ class Named:
     one_list: bool = False
 
     def __post_init__(self) -> None:
-        for column in (self.record, self.cluster, *self.ends, self.score, *self.sources):
+        for column in self.columns:
             if not isinstance(column, Hashable):
                 raise DataError(f"a column is named by its name, not by {head([column])}")
+
+    @property
+    def columns(self) -> list[Any]:
+        """Return all columns that are named."""
+        columns = (self.record, self.cluster, *self.ends, self.score, *self.sources)
+        return [column for column in columns if column is not None]
 
 
 NOTHING = Named()
 SWEEP = -np.inf
-"""The threshold of those who ask for all thresholds, so that scores are chosen and each row is a link."""
+"""The threshold of a sweep over all thresholds, for which scores are found and each row is a link."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Facts:
     """What names and values say of the columns of a table, as in `read_prediction`."""
 
@@ -77,34 +82,38 @@ class Facts:
 
     @property
     def known(self) -> pd.Index | None:
-        """Return what is known of the ids of records: all of them, or some."""
+        """Return the ids of records that are known: all of them, or some."""
         return self.sample if self.listed is None else self.listed
+
+    @cached_property
+    def _parts(self) -> tuple[pd.Index, pd.Index] | None:
+        """The sources and the ids of known records whose source and id are joined; None if they are not."""
+        if self.known is None or not len(self.known) or JOIN not in str(self.known[0]):
+            return None
+        parts = self.known.str.partition(JOIN, expand=True)
+        return parts.get_level_values(0).unique(), parts.get_level_values(2).unique()
 
     @property
     def joined(self) -> bool:
         """Return whether source and id are joined in the ids that are known."""
-        known = self.known
-        return known is not None and len(known) > 0 and JOIN in str(known[0])
+        return self._parts is not None
 
-    def list_told(self, meaning: str, columns: Sequence[Any]) -> list[Any]:
+    def find_columns(self, meaning: str, columns: Sequence[Any]) -> list[Any]:
         """Return the columns of a meaning: the one that is named, or those whose names are known."""
         named = self.named.record if meaning == "record" else self.named.cluster
         return [named] if named is not None else find_known(columns, meaning)
 
-    def list_sources(self) -> list[Any]:
-        """Return the columns of the source of records, by name or by the sources in joined ids."""
+    @cached_property
+    def sources(self) -> list[Any]:
+        """The columns of the source of records, by name or by the sources in joined ids."""
         known = list(self.named.sources) or find_known(self.columns, "source")
-        if known or not self.joined or self.known is None:
+        if known or self._parts is None:
             return known
-        sources = self.known.str.partition(JOIN, expand=True).get_level_values(0).unique()
-        return [
-            c
-            for c in self.columns
-            if pd.Index(self.table[c].dropna().astype("str").unique()).isin(sources).all()
-        ]
+        texts = {c: pd.Index(self.table[c].dropna().astype("str").unique()) for c in self.columns}
+        return [c for c, text in texts.items() if text.isin(self._parts[0]).all()]
 
-    def list_measures(self, free: Sequence[Any]) -> list[Any]:
-        """Return the columns that measure how alike two records are."""
+    def find_measures(self, free: Sequence[Any]) -> list[Any]:
+        """Return the columns that measure how similar two records are."""
         numbers = {c: n for c in free if (n := read_numbers(self.table[c])) is not None}
         rules = [
             [c for c in find_known(free, "score") if c in numbers],
@@ -112,78 +121,77 @@ class Facts:
         ]
         if self.named.links:  # or the number may be that of a cluster
             rules += [
-                [c for c in numbers if self.listed is not None and not self.holds_records(c)],
+                [c for c in numbers if self.listed is not None and not self.has_records(c)],
                 [c for c in numbers if mark_answers(self.table[c]) is not None],
                 list(free[2:]),  # who says that rows are links gives both ends, then the score
             ]
         return next((measures for measures in rules if len(free) - len(measures) == 2), [])
 
-    def holds_records(self, column: Any) -> bool:
+    def has_records(self, column: Any) -> bool:
         """Return whether a column can have ids of records, by those that are known."""
         if self.known is None:
             return True
         values = pd.Index(self.table[column].dropna().unique())
-        for known in (self.known, self._cut_sources()) if self.joined else (self.known,):
-            some, among, least = (values, known, HALF) if self.listed is not None else (known, values, HALF)
-            # ids of another type tell nothing, and are refused later
-            if not len(some) or kind(some) != kind(among) or are_listed(some, among).mean() >= least:
+        for known in (self.known, *(self._parts or ())[1:]):
+            some, among = (values, known) if self.listed is not None else (known, values)
+            # ids of another type say nothing here, and are refused later
+            if not len(some) or kind(some) != kind(among) or are_listed(some, among).mean() >= HALF:
                 return True
         return False
 
-    def _cut_sources(self) -> pd.Index:
-        """Return the known ids without their sources."""
-        assert self.known is not None
-        ends: pd.Index = self.known.str.rpartition(JOIN, expand=True).get_level_values(2).unique()
-        return ends
+    @cached_property
+    def pairs(self) -> list[ColumnPair]:
+        """The pairs of columns with one attribute of both records."""
+        return pair_columns(self.columns)
 
-    def list_ends(self) -> list[tuple[Any, Any, bool]]:
-        """Return pairs of columns that can be both ends, and whether their names tell of two tables."""
+    @cached_property
+    def ends(self) -> list[ColumnPair]:
+        """The pairs of columns that can have both ends of links."""
         if self.named.ends:
             left, right = self.named.ends
-            return [(left, right, False)]
-        pairs = [p for p in pair_columns(self.columns) if p.stem not in NAMES["source"]]
-        whole = [p for p in pairs if self.table[[p.left, p.right]].notna().all(axis=None)]
-        chosen = [p for p in whole if p.stem in ("", *NAMES["record"])]
+            return [ColumnPair(left, right, "", False)]
+        pairs = [p for p in self.pairs if p.stem not in NAMES["source"]]
+        full = [p for p in pairs if self.table[[p.left, p.right]].notna().all(axis=None)]
+        chosen = [p for p in full if p.stem in ("", *NAMES["record"])]
         if self.listed is not None:
             # others, of which matchers write many, are looked at only if those of known names have none
-            held = self._list_held(chosen) or self._list_held([p for p in whole if p not in chosen])
+            others = [p for p in full if p not in chosen]
             # if no pair is of listed records, whoever looks these up says so
-            whole = held or whole
-            chosen = [p for p in chosen if p in whole]
+            full = self._find_listed(chosen) or self._find_listed(others) or full
+            chosen = [p for p in chosen if p in full]
         if not chosen and len(pairs) > 1:
             for rows in (self.table.head(HEAD), self.table):
-                whole = [p for p in whole if self._determines(p, pairs, rows)]
-        return [(p.left, p.right, p.of_two) for p in chosen or whole]
+                full = [p for p in full if self._determines(p, pairs, rows)]
+        return chosen or full
 
-    def _list_held(self, pairs: Sequence[Pair]) -> list[Pair]:
+    def _find_listed(self, pairs: Sequence[ColumnPair]) -> list[ColumnPair]:
         """Return the pairs of columns of which both have listed records."""
-        return [p for p in pairs if self.holds_records(p.left) and self.holds_records(p.right)]
+        return [p for p in pairs if self.has_records(p.left) and self.has_records(p.right)]
 
-    def _determines(self, pair: Pair, others: Sequence[Pair], rows: pd.DataFrame) -> bool:
+    def _determines(self, pair: ColumnPair, others: Sequence[ColumnPair], rows: pd.DataFrame) -> bool:
         """Return whether equal ids have equal values in each other pair of columns."""
-        origin = self.find_origin()
 
         def stack(left: Any, right: Any) -> pd.Series:
             stacked: pd.Series = pd.concat([rows[left], rows[right]], ignore_index=True).astype("str")
             return stacked
 
         key = stack(pair.left, pair.right)
-        key = key if origin is None else key + JOIN + stack(*origin)
+        if self.origin is not None:
+            key = key + JOIN + stack(*self.origin)
         several = (o for o in others if o is not pair)
         return all(key.nunique() == (key + JOIN + stack(o.left, o.right)).nunique() for o in several)
 
-    def find_origin(self) -> tuple[Any, Any] | None:
-        """Return the columns of the sources of both ends of links."""
+    @cached_property
+    def origin(self) -> tuple[Any, Any] | None:
+        """The columns of the sources of both ends of links."""
         if len(self.named.sources) == 2:
             return self.named.sources
-        return next(
-            ((p.left, p.right) for p in pair_columns(self.columns) if p.stem in NAMES["source"]), None
-        )
+        return next(((p.left, p.right) for p in self.pairs if p.stem in NAMES["source"]), None)
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """Two columns with one attribute, `stem`, of both records; `of_two`: names tell of two tables."""
+class ColumnPair:
+    """Two columns with one attribute, `stem`, of both records; `of_two`: their names say two tables."""
 
     left: Any
     right: Any
@@ -191,38 +199,41 @@ class Pair:
     of_two: bool
 
 
-def pair_columns(columns: Sequence[Any]) -> list[Pair]:
+def pair_columns(columns: Sequence[Any]) -> list[ColumnPair]:
     """Return the pairs of columns whose names differ by a mark of the left and the right record."""
-    by_name, pairs = {str(c).lower(): c for c in columns}, dict[tuple[Any, Any], Pair]()
-    for name, column in by_name.items():
+    by_name, pairs = {str(c).lower(): c for c in columns}, dict[tuple[Any, Any], ColumnPair]()
+
+    def add(name: str, stem: str, mate: str, of_two: bool = False) -> None:
+        if mate in by_name:
+            both = by_name[name], by_name[mate]
+            pairs.setdefault(both, ColumnPair(*both, plain(stem), of_two))
+
+    for name in by_name:
         for one, other in SIDES:
-            if name.endswith(one) and (mate := by_name.get(name.removesuffix(one) + other)) is not None:
-                pairs.setdefault((column, mate), Pair(column, mate, plain(name.removesuffix(one)), False))
+            if name.endswith(one):
+                add(name, stem := name.removesuffix(one), stem + other)
         for one, other in FRONTS:
-            if name.startswith(one) and (mate := by_name.get(other + name.removeprefix(one))) is not None:
-                stem = plain(name.removeprefix(one))
-                pairs.setdefault((column, mate), Pair(column, mate, stem, name.startswith(TWO_TABLES)))
+            if name.startswith(one):
+                add(name, stem := name.removeprefix(one), other + stem, name.startswith(TWO_TABLES))
     return list(pairs.values())
 
 
 def list_candidates(columns: Sequence[Any], score: Any = None) -> list[Any]:
-    """Return the columns of a table of links that a reading may need; all if names do not tell the ends."""
+    """Return the columns of a table of links that a reading may need; all if names do not show the ends."""
     pairs = pair_columns(columns)
-    wanted = {c for p in pairs if p.stem in NAMES["source"] for c in (p.left, p.right)}
-    ends = {c for p in pairs if p.stem in NAMES["record"] for c in (p.left, p.right)}
+    sources, ends = (
+        {c for p in pairs if p.stem in NAMES[meaning] for c in (p.left, p.right)}
+        for meaning in ("source", "record")
+    )
     scores = [score] if score is not None else find_known(columns, "score")
-    return [c for c in columns if c in wanted | ends | set(scores)] if ends and scores else list(columns)
+    return [c for c in columns if c in sources | ends | set(scores)] if ends and scores else list(columns)
 
 
 def join_source(source: pd.Series, column: pd.Series) -> pd.Series:
-    """Return source and id as one text, (rows,)."""
-    texts = ids(source, f"column {source.name!r} of sources").astype(str).to_series(index=column.index)
-    if (inside := texts.str.contains(JOIN, regex=False)).any():
-        raise DataError(
-            f"{int(inside.sum()):,} sources hold {JOIN!r}, which joins source and id: call them otherwise"
-        )
-    ends = ids(column, f"column {column.name!r}").astype(str).to_series(index=column.index)
-    return pd.Series(texts + JOIN + ends, name=column.name)
+    """Return source and id as one text, (rows,), and refuse missing ones."""
+    named = [(source, f"column {source.name!r} of sources"), (column, f"column {column.name!r}")]
+    texts, ends = (ids(x, what).astype(str).to_series(index=column.index) for x, what in named)
+    return pd.Series(known_columns.join_ids(texts, ends), name=column.name)
 
 
 def read_numbers(column: pd.Series) -> pd.Series | None:
@@ -244,7 +255,7 @@ def read_numbers(column: pd.Series) -> pd.Series | None:
 
 def mark_answers(column: pd.Series) -> pd.Series | None:
     """Return answers, 1 for a link and 0 for none; None if a column has others."""
-    for rows in (column.head(HEAD), column):  # a few rows tell most scores from answers
+    for rows in (column.head(HEAD), column):  # a few rows distinguish most scores from answers
         words = rows.astype(str).str.strip().str.lower().str.removesuffix(".0")
         yes = words.isin(YES)
         if not len(words) or not (yes | words.isin(NO)).all():
@@ -252,12 +263,14 @@ def mark_answers(column: pd.Series) -> pd.Series | None:
     return yes.astype(float)
 
 
-def may_be_read(name: Any, column: pd.Series) -> bool:
-    """Return whether a column can have ids or scores: it is no index that pandas wrote, and has no lists."""
-    return not INDEX.fullmatch(str(name)) and holds_plain(column)
+def find_readable(table: pd.DataFrame) -> list[Any]:
+    """Return the columns that can have ids or scores: no index that pandas wrote, and no lists."""
+    if not table.columns.is_unique:
+        raise DataError(f"several columns are called {head(table.columns[table.columns.duplicated()])}")
+    return [c for c in table.columns if not INDEX.fullmatch(str(c)) and has_plain_values(table[c])]
 
 
-def holds_plain(column: pd.Series) -> bool:
+def has_plain_values(column: pd.Series) -> bool:
     """Return whether values of a column can be compared with each other."""
     mixed = column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "mixed"
     return not mixed or all(isinstance(value, Hashable) for value in column)
@@ -270,12 +283,10 @@ def is_unique_column(column: pd.Series) -> bool:
 
 def is_dense(column: pd.Series) -> bool:
     """Return whether a column numbers many clusters from 0 or 1 on, without a gap."""
-    numbers = pd.to_numeric(pd.Series(column.unique()).astype(str), errors="coerce")
-    return (
-        len(numbers) >= DENSE
-        and numbers.min() in (0, 1)
-        and bool((np.sort(numbers) == np.arange(len(numbers)) + numbers.min()).all())
-    )
+    numbers = np.sort(pd.to_numeric(pd.Series(column.unique()).astype(str), errors="coerce"))
+    counted = np.arange(len(numbers))
+    many = len(numbers) >= DENSE
+    return many and any(np.array_equal(numbers, counted + first) for first in (0, 1))
 
 
 def is_forest(child: pd.Series, parent: pd.Series) -> bool:
@@ -283,10 +294,10 @@ def is_forest(child: pd.Series, parent: pd.Series) -> bool:
 
     Clusters that are numbered as records are have a circle with a probability of about 1 - e/N.
     """
-    codes, every = pd.factorize(pd.concat([child, parent], ignore_index=True))
-    above = np.arange(len(every))
+    codes, records = pd.factorize(pd.concat([child, parent], ignore_index=True))
+    above = np.arange(len(records))
     above[codes[: len(child)]] = codes[len(child) :]
     first = above
-    for _ in range(len(every).bit_length()):  # pointers doubled
+    for _ in range(len(records).bit_length()):  # pointers doubled
         above = above[above]
     return bool((first[above] == above).all())

@@ -1,7 +1,7 @@
 """Features of entities and of predicted clusters: aggregates of the attributes of their records.
 
-Both sides have the same features, computed alike, so that a statistic of the true entities can be compared
-with the same statistic of predicted clusters.
+Both have the same features, so that a statistic of the true entities can be compared with the same statistic
+of predicted clusters.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ def _find_ends(codes: IntArray, x: FloatArray, groups: int) -> tuple[FloatArray,
     return least, most
 
 
-def _take_there(codes: IntArray, x: Any) -> tuple[IntArray, Any]:
+def _drop_missing(codes: IntArray, x: Any) -> tuple[IntArray, Any]:
     """Return the group and the value of the records that have a value."""
-    there = ~pd.isna(x)
-    return (codes, x) if there.all() else (codes[there], x[there])
+    known = ~pd.isna(x)
+    return (codes, x) if known.all() else (codes[known], x[known])
 
 
 def _find_varying(codes: IntArray, x: Any) -> IntArray:
     """Return the group of each record whose value differs from another of its group, from groups, (N,)."""
     last = np.empty(int(codes.max()) + 1, dtype=x.dtype)
-    codes, x = _take_there(codes, x)
+    codes, x = _drop_missing(codes, x)
     last[codes] = x
     return np.asarray(codes[x != last[codes]])
 
@@ -60,9 +60,9 @@ def _count_distinct(codes: IntArray, x: FloatArray, groups: int) -> FloatArray:
 AGGREGATES: dict[str, Callable[[IntArray, FloatArray, int], FloatArray]] = {
     "sum": np.bincount,
     "mean": lambda codes, x, groups: np.bincount(codes, x, groups) / np.bincount(codes, minlength=groups),
-    "min": lambda *given: _find_ends(*given)[0],
-    "max": lambda *given: _find_ends(*given)[1],
-    "range": lambda *given: -np.subtract(*_find_ends(*given)),
+    "min": lambda codes, x, groups: _find_ends(codes, x, groups)[0],
+    "max": lambda codes, x, groups: _find_ends(codes, x, groups)[1],
+    "range": lambda codes, x, groups: -np.subtract(*_find_ends(codes, x, groups)),
     "distinct": _count_distinct,
 }
 """Aggregates of the values of records by name, of which `distinct` is the number of different values."""
@@ -116,16 +116,17 @@ class Feature:
         return cls(name.strip(), column.strip(), how.strip())
 
 
-def features_of(wanted: Any) -> tuple[Feature, ...]:
+def features_of(features: Any) -> tuple[Feature, ...]:
     """Return features from features, or from a mapping of names to (column, aggregate)."""
-    if isinstance(wanted, Mapping):
-        for name, value in wanted.items():
+    if isinstance(features, Mapping):
+        for name, value in features.items():
             if not isinstance(value, tuple | list) or len(value) != 2:
                 raise DataError(f"the feature {name!r} is (column, aggregate), as in ('year', 'range')")
-        return tuple(Feature(str(name), *value) for name, value in wanted.items())
-    if not isinstance(wanted or (), Iterable) or not all(isinstance(f, Feature) for f in wanted or ()):
-        raise DataError(f"features map names to (column, aggregate), not {wanted!r}")
-    return tuple(wanted or ())
+        return tuple(Feature(str(name), *value) for name, value in features.items())
+    features = () if features is None else features
+    if not isinstance(features, Iterable) or not all(isinstance(f, Feature) for f in features):
+        raise DataError(f"features map names to (column, aggregate), not {features!r}")
+    return tuple(features)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,27 +146,27 @@ class Attributes:
     def of(cls, table: Any, features: Any, by: str | None, records: pd.Index) -> Attributes:
         """Read the columns of a table, whose ids of records are in a known column or in the first."""
         features = features_of(features)
-        wanted = dict.fromkeys([*(f.column for f in features), *([] if by is None else [by])])
-        none = cls(features, {}, np.zeros(len(records), dtype=np.int64))
-        if table is None and not wanted:
-            return none
+        columns = dict.fromkeys([*(f.column for f in features), *([] if by is None else [by])])
+        nothing = cls(features, {}, np.zeros(len(records), dtype=np.int64))
+        if table is None and not columns:
+            return nothing
         if table is None:
-            raise DataError(f"no table has the columns {head([*wanted])}", Remedy.ATTRIBUTES)
+            raise DataError(f"no table has the columns {head([*columns])}", Remedy.ATTRIBUTES)
         frame = need_table(table, "attributes are a DataFrame or an Arrow table")
-        refuse_names([*wanted], list(frame.columns), "the table of attributes")
+        refuse_names([*columns], list(frame.columns), "the table of attributes")
         at = _locate(ids(frame[choose_record(list(frame.columns))], "records of the attributes"), records)
         notes = list[Sentence]()
         for feature in features:
-            lacking = records[frame[feature.column].isna().to_numpy()[at]]
-            notes += feature.settle_missing(len(lacking), len(records), f", such as {head(lacking)}")
+            missing = records[frame[feature.column].isna().to_numpy()[at]]
+            notes += feature.settle_missing(len(missing), len(records), f", such as {head(missing)}")
         values = {f.name: take_values(frame[f.column], f, at) for f in features}
-        found = replace(none, values=values, notes=tuple(notes))
+        attributes = replace(nothing, values=values, notes=tuple(notes))
         if by is None:
-            return found
+            return attributes
         said = f"attribute {by!r} is missing for {{n}} of {len(records):,} records, such as"
         refuse_cases(records[frame[by].isna().to_numpy()[at]], said, ": fill it in")
         domain, names = pd.factorize(frame[by].iloc[at].astype(str), sort=True)
-        return replace(found, domain=domain, domains=tuple(names))
+        return replace(attributes, domain=domain, domains=tuple(names))
 
     def take(self, at: IntArray) -> Attributes:
         """Return the attributes of the records at some positions."""
@@ -179,7 +180,7 @@ class Attributes:
             x = self.values[feature.name]
             if isinstance(feature.how, str):
                 with np.errstate(invalid="ignore", over="ignore"):  # `Featured` refuses what is no number
-                    rows[feature.name] = AGGREGATES[feature.aggregate](*_take_there(codes, x), groups)
+                    rows[feature.name] = AGGREGATES[feature.aggregate](*_drop_missing(codes, x), groups)
             else:  # one call for each group
                 of_group = pd.Series(x).groupby(codes).agg(feature.how)
                 rows[feature.name] = np.asarray(of_group.reindex(range(groups)), dtype=float)
@@ -189,7 +190,7 @@ class Attributes:
         """Return the share of the records of each group that a domain has, (groups,), by domain."""
         size = np.bincount(codes, minlength=groups)
         inside = (codes[self.domain == i] for i in range(len(self.domains)))
-        parts = (np.bincount(own, minlength=groups) / size for own in inside)
+        parts = (np.bincount(part, minlength=groups) / size for part in inside)
         return dict(zip(self.domains, parts, strict=True))
 
     def varies(self, codes: IntArray) -> dict[str, bool]:
@@ -243,14 +244,14 @@ class Featured:
             said = f"{int((at < 0).sum()):,} labelled records are not in the prediction"
             raise DataError(said, Remedy.LEAVE_OUT)
         entity, _ = pd.factorize(labels.codes[look_up(labels.records, records, "labels")])
-        every = prediction.codes, len(prediction.clusters)
-        labelled, own = table.take(at), (entity, int(entity.max()) + 1)
+        of_cluster = prediction.codes, len(prediction.clusters)
+        labelled, of_entity = table.take(at), (entity, int(entity.max()) + 1)
         labelled.refuse_written_by_matcher(entity, prediction.sizes, table.varies(prediction.codes))
         return cls(
-            table.rows(*every),
-            labelled.rows(*own),
-            table.shares(*every),
-            labelled.shares(*own),
+            table.rows(*of_cluster),
+            labelled.rows(*of_entity),
+            table.shares(*of_cluster),
+            labelled.shares(*of_entity),
             table.notes,
             *locate_pieces(units, records, prediction.codes[at], entity),
         )
@@ -294,7 +295,7 @@ def take_values(column: pd.Series, feature: Feature, at: Any = slice(None)) -> A
             said = f"{feature.column!r} has lists or structs, which are not counted: make texts of them"
             raise DataError(said) from error
         return np.where(codes < 0, np.nan, codes)
-    numbers = _read_numbers(column)[at]  # before rows are taken, since numbers are moved sooner than texts
+    numbers = _read_numbers(column)[at]  # before rows are taken, since numbers are copied sooner than texts
     most = np.inf if pd.api.types.is_float_dtype(column) else EXACT
     others = column.notna().to_numpy()[at] & ~(np.abs(numbers) < most)
     if others.any():
@@ -304,7 +305,7 @@ def take_values(column: pd.Series, feature: Feature, at: Any = slice(None)) -> A
 
 
 def _read_numbers(column: pd.Series) -> FloatArray:
-    """Return a column as numbers, NaN for values that are none, as dates and complex numbers are not."""
+    """Return a column as numbers, NaN for other values, such as dates and complex numbers."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.astype(column.cat.categories.dtype)
     if pd.api.types.is_string_dtype(column):

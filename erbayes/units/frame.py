@@ -43,10 +43,10 @@ class FrameFacts:
         return cls.counted(f.sum(), m.sum(), f @ (f - 1), f @ (m - 1), listed)
 
     @classmethod
-    def counted(cls, inside: float, whole: float, kept: float, links: float, listed: int) -> FrameFacts:
+    def counted(cls, f: float, m: float, inside: float, links: float, listed: int) -> FrameFacts:
         """Make one from sums over clusters, of f, m, f (f - 1) and f (m - 1), and the records of F."""
-        share = float(kept / links) if links else 1.0
-        return cls(int(inside), int(whole) - int(inside), share, listed - int(inside))
+        share = float(inside / links) if links else 1.0
+        return cls(int(f), int(m) - int(f), share, listed - int(f))
 
     def in_words(self) -> dict[str, str]:
         """Text of each value, by its name in words."""
@@ -86,21 +86,21 @@ def framed(
     prediction: Any, labels: Clustering, frame: Any, what: str = "prediction"
 ) -> tuple[Clustering, FrameFacts | None]:
     """Restrict a prediction to the frame, and count what is left of it."""
-    whole = Clustering.of(prediction, what)
+    clustering = Clustering.of(prediction, what)
     if frame is None:
-        return whole, None
+        return clustering, None
     listed = frame_ids(frame)
     for other, name in ((listed, "frame"), (labels.records, "labels")):
-        if len(whole.records) and len(other):
-            same_kind(kind(whole.records), kind(other), name)
+        if len(clustering.records) and len(other):
+            same_kind(kind(clustering.records), kind(other), name)
     near = listed[are_listed(listed, labels.records)]
     refuse_outside(labels.records, ~labels.records.isin(near))
-    inside = are_listed(whole.records, listed)
+    inside = are_listed(clustering.records, listed)
     if not inside.any():
         raise DataError(f"no record of the {what} is in the frame")
     shared = int(inside.sum())
     count = shared if shared == len(listed) else listed.nunique()
-    return whole.where(inside), FrameFacts.of(whole.codes, inside, count)
+    return clustering.where(inside), FrameFacts.of(clustering.codes, inside, count)
 
 
 def refuse_outside(records: pd.Index, outside: BoolArray) -> None:

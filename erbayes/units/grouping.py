@@ -27,14 +27,7 @@ class Of(Enum):
     RECORDS = "records"
     """Records, such as their source or year (the default)."""
     ENTITIES = "entities"
-    """Whole entities, such as a kind of customer. All records of an entity have its value."""
-
-
-class Grouped(Pieces, Protocol):
-    """Units, as groupings need them: pieces of units and of records with ids."""
-
-    @property
-    def piece_of(self) -> pd.Series | None: ...
+    """Entities, such as a kind of customer. All records of an entity have its value."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,9 +56,9 @@ class Variable:
                 raise DataError(f"the table of groups has {columns}, instead of 2", Remedy.COLUMNS)
             keys, column = pd.Index(frame.iloc[:, 0]), frame.iloc[:, 1]
             what = name or str(column.name)
-        there = column.notna().to_numpy()
-        keys = ids(keys[there], f"ids of {of.value} that have a value of {what!r}")
-        codes, values = pd.factorize(discrete(column[there], what), sort=True)
+        valued = column.notna().to_numpy()
+        keys = ids(keys[valued], f"ids of {of.value} that have a value of {what!r}")
+        codes, values = pd.factorize(discrete(column[valued], what), sort=True)
         if is_unique(keys):  # which is known sooner than that no id has two values
             return cls(what, keys, np.asarray(codes), pd.Index(values))
         table = pd.DataFrame({"key": keys, "code": codes}).drop_duplicates()
@@ -80,36 +73,33 @@ class Variable:
             )
         return cls(what, pd.Index(table["key"]), table["code"].to_numpy(), pd.Index(values))
 
-    def codes_of(self, wanted: pd.Index, among: str) -> IntArray:
-        """Return the value of each wanted id."""
-        if len(self.keys) and len(wanted):
-            same_kind(kind(self.keys), kind(wanted), among, f"ids of {self.name!r}")
-        position = self.keys.get_indexer(wanted)
+    def codes_of(self, listed: pd.Index, among: str) -> IntArray:
+        """Return the value of each listed id."""
+        if len(self.keys) and len(listed):
+            same_kind(kind(self.keys), kind(listed), among, f"ids of {self.name!r}")
+        position = self.keys.get_indexer(listed)
         remedy = ": write one of their own, such as 'unknown', where the values stand"
         said = f"{self.name!r} has no value for {{n}} of {among}, such as"
-        refuse_cases(wanted[position < 0], said, remedy)
+        refuse_cases(listed[position < 0], said, remedy)
         return np.asarray(self.codes[position])
 
 
 def discrete(column: pd.Series, what: str) -> pd.Series:
-    """Return values that can be groups: text, whole numbers, or anything else as its text."""
-    if pd.api.types.is_bool_dtype(column):
-        return column.astype(str)
-    if pd.api.types.is_float_dtype(column):
-        if (column % 1 != 0).any():
-            raise DataError(
-                f"values of {what!r} are numbers that are not whole, such as {head(column.to_numpy())}: make "
-                "classes of them first, as with pandas.cut"
-            )
-        return column.astype("int64")
-    if pd.api.types.is_integer_dtype(column):
-        return column.astype("int64")
+    """Return values that can be groups: text, integers, or anything else as its text."""
+    types = pd.api.types
     if isinstance(column.dtype, pd.CategoricalDtype):
         return column.cat.remove_unused_categories().cat.rename_categories(str)
-    return column.astype(str)
+    if types.is_bool_dtype(column) or not (types.is_float_dtype(column) or types.is_integer_dtype(column)):
+        return column.astype(str)
+    if (column % 1 != 0).any():
+        raise DataError(
+            f"values of {what!r} are numbers that are not whole, such as {head(column.to_numpy())}: make "
+            "classes of them first, as with pandas.cut"
+        )
+    return column.astype("int64")
 
 
-def piece_values(variable: Variable, of: Of, units: Grouped) -> FloatArray:
+def piece_values(variable: Variable, of: Of, units: Pieces, piece_of: pd.Series | None) -> FloatArray:
     """Return the number of records of each group in each piece, (G, p), and refuse missing values."""
     pieces = len(units.n)
     if of is Of.ENTITIES:
@@ -118,14 +108,15 @@ def piece_values(variable: Variable, of: Of, units: Grouped) -> FloatArray:
                 f"{variable.name!r} is a variable of entities, but units are blocks or predicted clusters: "
                 "give its value for records"
             )
+        assert units.ids is not None  # labelled entities have ids
         codes = variable.codes_of(units.ids, f"{len(units):,} labelled entities")[units.unit]
         place, count = np.arange(pieces), units.n
     else:
-        if units.piece_of is None:
+        if piece_of is None:
             raise DataError(f"these units have no ids of records, which a split by {variable.name!r} needs")
-        records = units.piece_of.index
+        records = piece_of.index
         codes = variable.codes_of(records, f"{len(records):,} labelled records")
-        place, count = units.piece_of.to_numpy(), np.ones(len(records))
+        place, count = piece_of.to_numpy(), np.ones(len(records))
     if (number := len(np.unique(codes))) > MOST:
         raise DataError(
             f"{variable.name!r} has {number:,} values among the labelled {of.value}, more than {MOST}: a "
@@ -136,8 +127,8 @@ def piece_values(variable: Variable, of: Of, units: Grouped) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Predicted:
-    """The records of each group in each predicted cluster, (t,), or in `count` clusters that are alike.
+class GroupedClusters:
+    """The records of each group in each predicted cluster, (t,), or in each of `count` equal clusters.
 
     `m`, `count` (clusters,); `place` (p,): predicted cluster of each piece.
     """
@@ -150,7 +141,7 @@ class Predicted:
     place: IntArray
 
     @classmethod
-    def of(cls, cluster: IntArray, group: IntArray, groups: int, place: IntArray) -> Predicted:
+    def of(cls, cluster: IntArray, group: IntArray, groups: int, place: IntArray) -> GroupedClusters:
         """Count records, each of which has a predicted cluster and a group."""
         key, n = np.unique(cluster * groups + group, return_counts=True)
         m = np.bincount(cluster).astype(float)
@@ -172,7 +163,7 @@ class Predicted:
         m = self.m if links is Links.SHARED else inside
         return m[some], (inside * self.count)[some]
 
-    def take(self, piece: IntArray) -> Predicted:
+    def take(self, piece: IntArray) -> GroupedClusters:
         """Take the pieces at these positions."""
         return replace(self, place=self.place[piece])
 
@@ -185,7 +176,7 @@ class PooledGroups:
     of which have the group; `sizes`: all predicted clusters by size.
     """
 
-    touched: Predicted
+    touched: GroupedClusters
     group: IntArray
     m: FloatArray
     n: FloatArray
@@ -197,7 +188,7 @@ class PooledGroups:
         return self.touched.in_clusters(member)
 
     def known(self, member: BoolArray, links: Links) -> tuple[FloatArray, FloatArray]:
-        """Return as `Predicted.known`, with several entries for one size or cluster."""
+        """Return as `GroupedClusters.known`, with several entries for one size or cluster."""
         some = member[self.group]
         if links is Links.SHARED:  # linear in the records of each group
             return self.m[some], (self.n * self.count)[some]
@@ -241,7 +232,7 @@ class Grouping:
     variable: str
     values: pd.Index
     counted: FloatArray
-    predicted: Predicted | PooledGroups | None = None
+    predicted: GroupedClusters | PooledGroups | None = None
     unknown: int = 0
 
     def take(self, piece: IntArray) -> Grouping:
@@ -250,14 +241,14 @@ class Grouping:
         return replace(self, counted=self.counted[:, piece], predicted=predicted)
 
     def isolated(self, cluster: IntArray) -> Grouping:
-        """This grouping if the prediction has no record beyond the pieces, whose clusters are `cluster`."""
+        """This grouping if the prediction has only records of the pieces, whose clusters are `cluster`."""
         if self.predicted is None:
             return self
         group, piece = np.nonzero(self.counted)
         place = np.unique(cluster, return_inverse=True)[1]
         n = self.counted[group, piece]
         m = np.bincount(place[piece], n)
-        return replace(self, predicted=Predicted(place[piece], group, n, m, np.ones(len(m)), place))
+        return replace(self, predicted=GroupedClusters(place[piece], group, n, m, np.ones(len(m)), place))
 
     def domains(self) -> list[Domain]:
         """Return each value as a domain."""
@@ -266,8 +257,8 @@ class Grouping:
     def _mark_members(self, domain: Domain) -> BoolArray:
         position = self.values.get_indexer(pd.Index(list(domain.values)))
         if (position < 0).any():
-            lacking = [v for v, at in zip(domain.values, position, strict=True) if at < 0]
-            raise DataError(f"{self.variable!r} has no value {head(lacking)}; it has {head(self.values, 10)}")
+            unknown = [v for v, at in zip(domain.values, position, strict=True) if at < 0]
+            raise DataError(f"{self.variable!r} has no value {head(unknown)}; it has {head(self.values, 10)}")
         member = np.full(len(self.values), domain.rest)
         member[position] = not domain.rest
         return member
@@ -276,7 +267,7 @@ class Grouping:
         """Return the records of a domain in each piece, (p,)."""
         return np.asarray(self.counted[self._mark_members(domain)].sum(axis=0))
 
-    def _count_all_records(self) -> Predicted | PooledGroups:
+    def _count_all_records(self) -> GroupedClusters | PooledGroups:
         what = f"totals by {self.variable}, and links inside its groups, need"
         if self.unknown:
             raise NotIdentified(
@@ -289,9 +280,9 @@ class Grouping:
             )
         return self.predicted
 
-    def cluster_sizes(self, domain: Domain, units: Grouped) -> FloatArray:
+    def cluster_sizes(self, domain: Domain, units: Pieces) -> FloatArray:
         """Return the records of a domain in the predicted cluster of each piece, (p,)."""
-        if not units.by_entity:  # whole predicted clusters are labelled
+        if not units.by_entity:  # predicted clusters are labelled completely
             return np.bincount(units.group, self.records_of(domain))[units.group]
         return self._count_all_records().in_clusters(self._mark_members(domain))
 
@@ -299,7 +290,7 @@ class Grouping:
         """Return sizes m of predicted clusters (within the domain if INSIDE), and its records in each."""
         return self._count_all_records().known(self._mark_members(domain), links)
 
-    def table(self, units: Grouped) -> pd.DataFrame:
+    def table(self, units: Pieces) -> pd.DataFrame:
         """Return the labelled records, pieces and units of each group, one row per value."""
         columns = {
             "records": self.counted.sum(axis=1),

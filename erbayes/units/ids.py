@@ -24,11 +24,11 @@ CHUNK = 2**15
 """Number of strings whose digests are computed at once, as many as fit in the processor's cache."""
 CAST = (-(2**63), -(2**31))
 """What NumPy makes of a missing value that is cast to an integer."""
-NO_CLUSTER = (-1, -2, -3, *CAST)
-"""Integers that stand for no cluster, such as noise of scikit-learn's DBSCAN and HDBSCAN, and pandas' code of
+NULL_NUMBERS = (-1, -2, -3, *CAST)
+"""Integers of no cluster, such as noise of scikit-learn's DBSCAN and HDBSCAN, and pandas' code of
 a missing value (-1); records with infinite (-2) and with missing attributes (-3) in scikit-learn's HDBSCAN.
 No library writes 0 for it, since k-means, connected components and pandas' codes number clusters from 0."""
-NO_CLUSTER_TEXTS = (
+NULL_TEXTS = (
     # those that pandas.read_csv takes for missing by default, which are what Python (None, nan), pandas
     # (<NA>), R (NA), SQL (NULL), JSON (null), Excel (#N/A) and C of Windows (1.#IND, 1.#QNAN) print
     *("", "none", "nan", "-nan", "<na>", "na", "n/a", "#na", "#n/a", "#n/a n/a", "null"),
@@ -38,20 +38,20 @@ NO_CLUSTER_TEXTS = (
     *("nat", "nil", "(null)", "\\n", "00000000-0000-0000-0000-000000000000"),
     # what SAS (.), Weka (?) and tables for people (a blank, dashes) show for a missing value
     *(".", "?", "-", "--"),
-    # `NO_CLUSTER` as text, also of a column that was made of floats
+    # `NULL_NUMBERS` as text, also of a column that was made of floats
     *(f"{n}{end}" for n in (-1, -2, -3) for end in ("", ".0")),
     *map(str, CAST),
     "0",  # what old databases write for a key to no row; among numbers it is ordinary, see `DIGITS`
 )
-"""Texts that stand for no cluster, in lower case."""
+"""Texts of no cluster, in lower case."""
 ROUNDED = r"(?i)^-?\d([.,]\d+)?E\+\d+$"
 """How a spreadsheet shows long numbers, so that different ids become equal; no hash of letters has a plus."""
 DIGITS = tuple("123456789")
-"""Ids beside which "0" is an ordinary number of a cluster."""
+"""Ids next to which "0" is an ordinary number of a cluster."""
 
 
 def as_index(values: Any) -> pd.Index:
-    """Make an Index of `values`, of objects if pandas cannot hold their text or floats otherwise."""
+    """Make an Index of `values`, of objects if pandas has no other Index of their text or floats."""
     index: pd.Index
     try:
         # tuples are ids of no kind, and no levels of an index
@@ -81,7 +81,7 @@ def ids(values: Any, what: str, *, any_id: bool = False) -> pd.Index:
         index = pd.Index(index.categories[index.codes])
     if is_whole_decimal(index):
         index = pd.Index([int(number) for number in index])
-    # floats are no ids, even whole ones, since 2**53 and 2**53 + 1 are the same float
+    # floats are no ids, even integral ones, since 2**53 and 2**53 + 1 are the same float
     if len(index) and kind(index) not in {"string", "integer"}:
         raise DataError(f"{what} must be all strings or all integers, not {_describe_other_kind(index)}")
     if not any_id and len(index) and isinstance(index[0], str):
@@ -139,7 +139,7 @@ def _hash_strings(strings: pa.Array | pa.ChunkedArray) -> NDArray[np.uint64] | N
         chunk = slice(first, first + CHUNK)
         digest, position, bits = digests[chunk], start[chunk], 8 * size[chunk]
         for byte in range(0, longest, 8):
-            # the shift drops the bytes beyond the end of a string
+            # the shift drops the bytes after the end of a string
             digest ^= word[position + byte] << np.maximum(64 + 8 * byte - bits, 0).astype(np.uint64)
             digest *= np.uint64(0x9E3779B97F4A7C15)
             digest ^= digest >> np.uint64(32)
@@ -165,36 +165,36 @@ def are_listed(records: pd.Index, listed: pd.Index) -> BoolArray:
     if all(len(i) and isinstance(i[0], str) for i in (records, listed)):
         with suppress(UnicodeEncodeError):  # half of a surrogate pair
             # Arrow looks up strings many times faster than pandas
-            strings, wanted = (pa.array(i).cast(pa.large_string()) for i in (records, listed))
-            return np.asarray(pc.is_in(strings, wanted))
+            texts, among = (pa.array(i).cast(pa.large_string()) for i in (records, listed))
+            return np.asarray(pc.is_in(texts, among))
     return records.isin(listed)
 
 
 @cache
-def no_cluster_ids(kind: str) -> pd.Index:
-    """Return the ids of a type that stand for no cluster, texts in every mixture of cases, and `DIGITS`.
+def list_null_ids(kind: str) -> pd.Index:
+    """Return the null ids of a type, texts in all mixtures of cases and with blanks, and `DIGITS`.
 
-    Texts are there with a blank around them too, as in files with a blank behind each comma.
+    Some files have a blank behind each comma.
     """
     if kind == "integer":
-        return pd.Index(NO_CLUSTER)
-    # every mixture of cases is a short list, which a database can look up among hashes of clusters
-    cased = (product(*({c, c.upper()} for c in text)) for text in NO_CLUSTER_TEXTS if text != "0")
+        return pd.Index(NULL_NUMBERS)
+    # all mixtures of cases are a short list, which a database can look up among hashes of clusters
+    cased = (product(*({c, c.upper()} for c in text)) for text in NULL_TEXTS if text != "0")
     texts = {"".join(letters) for text in cased for letters in text}
     blanks = {f"{before}{text}{after}" for text in texts for before in ("", " ") for after in ("", " ")}
     return pd.Index([*sorted(blanks), "0", *DIGITS])
 
 
 def refuse_no_records(distinct: pd.Index, what: str) -> None:
-    """Refuse distinct ids of records of links that stand for none; any number from 0 on may be one."""
+    """Refuse null ids among distinct ids of records of links, where any number from 0 on may be one."""
     if len(distinct):
-        none = no_cluster_ids(kind(distinct)).difference([*DIGITS, "0"], sort=False)
+        none = list_null_ids(kind(distinct)).difference([*DIGITS, "0"], sort=False)
         said = f"{what}: {{n}} of {len(distinct):,} ids stand for no record, and would join all that have it:"
         refuse_cases(distinct[are_listed(distinct, none)], said, "", Remedy.ANY_ID)
 
 
-def standing_for_none(sizes: Mapping[Any, int]) -> dict[Any, int]:
-    """Return those of several clusters that hold records without a cluster, with their sizes."""
+def find_nulls(sizes: Mapping[Any, int]) -> dict[Any, int]:
+    """Return those of several clusters that are null ids of records without a cluster, with their sizes."""
     numbered = not sizes.keys().isdisjoint(DIGITS)
     ordinary = {*DIGITS, "0"} if numbered else set(DIGITS)
     # a single record is a cluster of its own, whatever its cluster is called

@@ -27,7 +27,7 @@ def same_kind(
         )
 
 
-def joined(first: pd.Index, second: pd.Index) -> pd.Index:
+def unite_ids(first: pd.Index, second: pd.Index) -> pd.Index:
     """Return two Indexes of one type of ids as one Index."""
     if not pd.api.types.is_object_dtype(first):
         return first.append(second.astype(first.dtype))
@@ -36,24 +36,25 @@ def joined(first: pd.Index, second: pd.Index) -> pd.Index:
     return both
 
 
-def look_up(records: pd.Index, wanted: pd.Index, of: str = "prediction") -> IntArray:
-    """Return the position of each wanted record in `records`, -1 if it is not there."""
-    if len(records) and len(wanted):
-        same_kind(kind(records), kind(wanted), ids=f"record ids of the {of}")
+def look_up(records: pd.Index, ids: pd.Index, of: str = "prediction") -> IntArray:
+    """Return the position of each id in `records`, -1 if it is not there."""
+    if len(records) and len(ids):
+        same_kind(kind(records), kind(ids), ids=f"record ids of the {of}")
     integer = pd.api.types.is_integer_dtype
-    records, wanted = (pd.Index(i.to_numpy()) if integer(i.dtype) else i for i in (records, wanted))
+    records, ids = (pd.Index(i.to_numpy(), copy=False) if integer(i.dtype) else i for i in (records, ids))
     try:
-        near = _find_nearby(records, wanted)  # so that few records are hashed
-    except UnicodeEncodeError:  # a wanted id has half of a surrogate pair, which only objects can hold
-        return look_up(records.astype(object), wanted, of)
-    return np.append(near, -1)[records[near].get_indexer(wanted)]
+        near = _find_nearby(records, ids)  # so that few records are hashed
+    except UnicodeEncodeError:  # an id has half of a surrogate pair, which only objects can have
+        return look_up(records.astype(object), ids, of)
+    return np.append(near, -1)[records[near].get_indexer(ids)]
 
 
-def _find_nearby(records: pd.Index, wanted: pd.Index) -> IntArray:
-    """Return positions of all wanted records, and of few others, so that the lookup hashes few records."""
-    if not all(pd.api.types.is_integer_dtype(i.dtype) for i in (records, wanted)):
-        return np.flatnonzero(are_listed(records, wanted))
-    bits = min(max(16, len(wanted).bit_length() + 4), 24)
+def _find_nearby(records: pd.Index, ids: pd.Index) -> IntArray:
+    """Return the positions of all ids among records, and a few others, so that the lookup hashes few."""
+    if not all(pd.api.types.is_integer_dtype(i.dtype) for i in (records, ids)):
+        return np.flatnonzero(are_listed(records, ids))
+    # a table that fits in the cache of a processor, with 32 slots or more for each id as long as it does
+    bits = min(max(18, len(ids).bit_length() + 5), 24)
 
     def slot(numbers: NDArray[Any]) -> NDArray[np.uint64]:
         """Slot of each number by Fibonacci hashing: the first bits of a product that overflows."""
@@ -63,7 +64,7 @@ def _find_nearby(records: pd.Index, wanted: pd.Index) -> IntArray:
         return product
 
     marked = np.zeros(2**bits, dtype=np.bool_)
-    marked[slot(wanted.to_numpy())] = True
+    marked[slot(ids.to_numpy())] = True
     numbers = records.to_numpy()
     parts = [a + np.flatnonzero(marked[slot(numbers[a : a + CHUNK])]) for a in range(0, len(numbers), CHUNK)]
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
@@ -73,8 +74,8 @@ def locate_all(listed: pd.Index, records: pd.Index) -> IntArray:
     """Return the position in `listed` of each of many records, (N,), -1 if it is not there."""
     if len(listed) and isinstance(listed[0], str) and kind(records) == "string":
         with suppress(UnicodeEncodeError):  # half of a surrogate pair
-            strings, wanted = (pa.array(i).cast(pa.large_string()) for i in (records, listed))
-            return np.asarray(pc.index_in(strings, wanted).fill_null(-1), dtype=np.int64)
+            texts, among = (pa.array(i).cast(pa.large_string()) for i in (records, listed))
+            return np.asarray(pc.index_in(texts, among).fill_null(-1), dtype=np.int64)
     if len(listed) and len(records):
         same_kind(kind(records), kind(listed), "attributes")
     return np.asarray(listed.get_indexer(records))

@@ -11,11 +11,11 @@ import pandas as pd
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, member, refuse_cases
 from .._internal.policies import Missing
-from .checks import first_entities, missing_records, position_in_labels, refuse_edges, strangers
+from .checks import describe_missing, explain_missing, first_entities, position_in_labels, refuse_edges
 from .clustering import Clustering
 from .frame import framed
 from .ids import ids, kind
-from .lookup import joined, look_up
+from .lookup import look_up, unite_ids
 from .units import KnownTotals, Units, histogram
 
 
@@ -72,13 +72,13 @@ def _find_clusters(prediction: Clustering, labels: Clustering) -> IntArray:
     shown, rows = first_entities(labels)
     entities = shown.clusters if kind(shown.clusters) == kind(shown.records) else shown.records[:0]
     # ids of entities are looked up too, since those of edges are records of the prediction
-    position = look_up(prediction.records, joined(labels.records, entities))
+    position = look_up(prediction.records, unite_ids(labels.records, entities))
     codes = np.where(position < 0, -1, prediction.codes[position]) if len(prediction.records) else position
     cluster, entity_cluster = codes[: len(labels.records)], np.full(len(shown.clusters), -1)
     entity_cluster[: len(entities)] = codes[len(labels.records) :]
     touched = np.unique(cluster[rows])
     touched = touched[touched >= 0]
-    namesake = np.full(len(prediction.clusters) + 1, -1)  # the last one stands for no cluster
+    namesake = np.full(len(prediction.clusters) + 1, -1)  # the last one is that of no cluster
     namesake[touched] = position_in_labels(shown, prediction.clusters[touched])
     named = namesake[cluster[rows]]
     refuse_edges(shown, cluster[rows], named, entity_cluster, prediction.sizes, len(prediction.records))
@@ -119,21 +119,21 @@ def measure_predicted(
     """
     labels = Clustering.of(labels, "labels")
     prediction, facts = framed(prediction, labels, frame)
-    wanted = _check_sampled(sampled, prediction, "not predicted" + " in the frame" * (frame is not None))
-    unit_of_record = wanted.get_indexer(prediction.clusters)[prediction.codes]
+    drawn = _check_sampled(sampled, prediction, "not predicted" + " in the frame" * (frame is not None))
+    unit_of_record = drawn.get_indexer(prediction.clusters)[prediction.codes]
     inside = np.flatnonzero(unit_of_record >= 0)
     position = look_up(labels.records, prediction.records[inside])
     if (position < 0).any():
         raise DataError(f"{int((position < 0).sum())} records of sampled clusters have no label")
     unit, entity, n, piece = _count_pieces(unit_of_record[inside].astype(np.int64), labels.codes[position])
     return Units(
-        ids=wanted,
+        ids=drawn,
         unit=unit,
         group=unit,
         n=n,
         N=labels.sizes[entity].astype(float) if whole_entities else np.full(len(n), np.nan),
         m=np.bincount(unit, weights=n)[unit],
-        cluster=prediction.clusters.get_indexer(wanted)[unit],
+        cluster=prediction.clusters.get_indexer(drawn)[unit],
         known=histogram(prediction.sizes),
         by_entity=False,
         frame=facts,
@@ -143,13 +143,13 @@ def measure_predicted(
 
 def _check_sampled(sampled: Any, prediction: Clustering, absent: str) -> pd.Index:
     """Return the ids of sampled clusters, refusing repeats and clusters that the prediction does not have."""
-    wanted = ids(sampled, "sampled clusters")
-    if not len(wanted):
+    drawn = ids(sampled, "sampled clusters")
+    if not len(drawn):
         raise DataError("no cluster is sampled: an empty sample estimates nothing")
-    if not wanted.is_unique:
-        raise DataError(f"{int(wanted.duplicated().sum())} sampled clusters are listed twice")
-    refuse_cases(wanted.difference(prediction.clusters), f"{{n}} sampled clusters are {absent}:")
-    return wanted
+    if not drawn.is_unique:
+        raise DataError(f"{int(drawn.duplicated().sum())} sampled clusters are listed twice")
+    refuse_cases(drawn.difference(prediction.clusters), f"{{n}} sampled clusters are {absent}:")
+    return drawn
 
 
 def need_policy(missing: Missing | str) -> Missing:
@@ -172,37 +172,36 @@ def assemble(
     missing: Missing = Missing.ERROR,
 ) -> Units:
     """Make units from predicted clusters of labelled records by position in `sizes`, -1 if missing."""
-    lacking = cluster < 0
-    unmatched = int(lacking.sum())
+    missed = cluster < 0
+    unmatched = int(missed.sum())
     if unmatched and missing is Missing.ERROR:
-        raise strangers(labels, lacking)
-    kept = ~lacking | (missing is not Missing.OMIT)
-    if not kept.any():
+        raise describe_missing(labels, missed)
+    counted = np.ones(len(cluster), dtype=bool) if missing is not Missing.OMIT else ~missed
+    if not counted.any():
         raise DataError("none of the labelled records is in the prediction")
     cluster, sizes = _place_missing(labels, cluster, sizes, missing)
     if unmatched and missing is Missing.SINGLETON:
         known = replace(known, singletons=False)
-    entity, piece_cluster, n, place = _count_pieces(labels.codes[kept], cluster[kept])
-    N = np.bincount(entity, weights=n, minlength=len(labels.clusters))
-    present = np.flatnonzero(N)
     code, unit_ids = units_of(labels, blocks)
-    used, unit_of_present = np.unique(code[present], return_inverse=True)
-    unit_of = np.full(len(code), -1)
-    unit_of[present] = unit_of_present
-    order = np.argsort(unit_of[entity], kind="stable")
-    entity, piece_cluster, n = entity[order], piece_cluster[order], n[order]
+    # sorted by unit, and inside of blocks by entity
+    order = np.argsort(code, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    place, piece_cluster, n, piece = _count_pieces(rank[labels.codes[counted]], cluster[counted])
+    used, unit = np.unique(code[order[place]], return_inverse=True)
+    group = np.unique(place, return_inverse=True)[1]
     return Units(
         ids=unit_ids[used],
-        unit=unit_of[entity],
-        group=np.searchsorted(present, entity),
+        unit=unit,
+        group=group,
         n=n,
-        N=N[entity],
+        N=np.bincount(group, n)[group],
         m=sizes[piece_cluster].astype(float),
         cluster=piece_cluster,
         known=None if unmatched and missing is Missing.TOGETHER else known,
         unmatched=unmatched,
         omitted=unit_ids[np.setdiff1d(code, used)],
-        piece_of=pd.Series(np.argsort(order)[place], index=labels.records[kept]),
+        piece_of=pd.Series(piece, index=labels.records[counted]),
     )
 
 
@@ -210,24 +209,22 @@ def _place_missing(
     labels: Clustering, cluster: IntArray, sizes: IntArray, missing: Missing
 ) -> tuple[IntArray, IntArray]:
     """Return clusters in order of appearance, those of missing records by the policy, and their sizes."""
-    lacking, cluster = cluster < 0, cluster.copy()
-    cluster[~lacking], touched = pd.factorize(cluster[~lacking])
+    missed, cluster = cluster < 0, cluster.copy()
+    cluster[~missed], touched = pd.factorize(cluster[~missed])
     sizes = sizes[touched]
     if missing in {Missing.SINGLETON, Missing.TOGETHER}:
-        own = np.arange(lacking.sum()) if missing is Missing.SINGLETON else labels.codes[lacking]
-        cluster[lacking] = len(sizes) + own
-        sizes = np.concatenate([sizes, np.bincount(own)])
+        added = np.arange(missed.sum()) if missing is Missing.SINGLETON else labels.codes[missed]
+        cluster[missed] = len(sizes) + added
+        sizes = np.concatenate([sizes, np.bincount(added)])
     return cluster, sizes
 
 
-def refuse_unmatched(
-    prediction: Clustering, labels: Clustering, lacking: BoolArray, missing: Missing
-) -> None:
+def refuse_unmatched(prediction: Clustering, labels: Clustering, missed: BoolArray, missing: Missing) -> None:
     """Refuse labelled records that are missing in a prediction, if the policy or the lost links forbid it."""
     # a record in no pair has no found link: without such records, recall would count found links only
     refused = {Missing.ERROR} if prediction.complete else {Missing.ERROR, Missing.OMIT}
-    if lacking.all() or (lacking.any() and missing in refused):
-        raise missing_records(prediction, labels, lacking)
+    if missed.all() or (missed.any() and missing in refused):
+        raise explain_missing(prediction, labels, missed)
 
 
 def sampled_labels(labels: Any) -> Clustering:
@@ -242,8 +239,7 @@ def units_of(labels: Clustering, blocks: Any) -> tuple[IntArray, pd.Index]:
     """Code of the unit of each entity, and the ids of units by their codes."""
     if blocks is None:
         return np.arange(len(labels.clusters)), labels.clusters
-    unit = np.zeros(len(labels.clusters), dtype=np.int64)
-    blocks = Clustering.of(blocks, "blocks")
+    unit, blocks = np.zeros(len(labels.clusters), dtype=np.int64), Clustering.of(blocks, "blocks")
     position = look_up(blocks.records, labels.records, "blocks")
     if (position < 0).any():
         raise DataError(f"{int((position < 0).sum())} labelled records have no block")
@@ -253,8 +249,7 @@ def units_of(labels: Clustering, blocks: Any) -> tuple[IntArray, pd.Index]:
     said = "{n} records of sampled blocks have no label, such as"
     refuse_cases(blocks.records[unlabelled], said, ": label every record of a sampled block")
     unit[labels.codes] = block
-    crossing = np.zeros(len(unit), dtype=bool)
-    crossing[labels.codes[unit[labels.codes] != block]] = True
+    crossing = np.unique(labels.codes[unit[labels.codes] != block])
     said = "{n} true entities cross blocks, such as"
     refuse_cases(labels.clusters[crossing], said, ": blocks must be unions of true entities")
     return unit, blocks.clusters

@@ -2,7 +2,7 @@
 
 Readings that names or values allow are listed, the likeliest first, and values refute some. If those left
 give the same clusters, the first is taken; if they give others, an error asks, with the numbers of both. No
-evidence is weighed, so that a doubt costs a question only if an answer depends on it.
+evidence is weighed, so that an ambiguous table costs a question only if an answer depends on it.
 """
 
 from __future__ import annotations
@@ -15,33 +15,28 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import EXACT, BoolArray, FloatArray, IntArray, label_components
+from .._internal.arrays import EXACT, BoolArray, FloatArray, label_components
 from .._internal.errors import DataError, Remedy, head
-from .._internal.known_columns import find_known, plain
-from .._internal.tables import (
-    looks_like_answers,
-    need_table,
-    refuse_names,
-    separator_hint,
-    to_frame,
-)
+from .._internal.known_columns import find_known
+from .._internal.tables import looks_like_answers, need_table, refuse_names, separator_hint, to_frame
 from .facts import (
     HALF,
     NOTHING,
     SWEEP,
+    ColumnPair,
     Facts,
     Named,
-    holds_plain,
+    find_readable,
+    has_plain_values,
     is_dense,
     is_forest,
     is_unique_column,
     join_source,
     mark_answers,
-    may_be_read,
-    pair_columns,
     read_numbers,
 )
 from .ids import are_listed, ids, kind
+from .scores import list_scores
 
 DEDUPE = ("pairs", "score")
 """Fields of the array that dedupe's `score` returns."""
@@ -95,12 +90,11 @@ class Reading:
 
     def scores(self) -> FloatArray:
         """Return scores, (rows,), in single precision if the table has them so."""
-        column = self.table[self.other]
+        column, said = self.table[self.other], f"{self.what}: scores {self.other!r} must"
         scores = read_numbers(column)
         if scores is None or pd.api.types.is_bool_dtype(column):
             wrong = column[pd.to_numeric(column, errors="coerce").isna()].dropna()
-            shown = wrong if len(wrong) else column
-            raise DataError(f"{self.what}: scores {self.other!r} must be numbers, not such as {head(shown)}")
+            raise DataError(f"{said} be numbers, not such as {head(wrong if len(wrong) else column)}")
         if missing := int(scores.isna().sum()):
             raise DataError(
                 f"{self.what}: {missing:,} of {len(scores):,} scores {self.other!r} are missing: leave these "
@@ -108,8 +102,8 @@ class Reading:
             )
         if pd.api.types.is_integer_dtype(scores) and (large := (scores >= EXACT) | (scores <= -EXACT)).any():
             raise DataError(
-                f"{self.what}: scores {self.other!r} must keep their order, and {int(large.sum()):,} of "
-                f"{len(scores):,} are integers from 2**53 on, which lose it: subtract one number from all"
+                f"{said} keep their order, and {int(large.sum()):,} of {len(scores):,} are integers from "
+                "2**53 on, which lose it: subtract one number from all"
             )
         return scores.to_numpy(dtype=np.float32 if scores.dtype == np.float32 else float)
 
@@ -121,21 +115,19 @@ class Reading:
             return np.asarray(mark_answers(self.table[self.other]) == 1, dtype=bool)
         return np.asarray(self.scores() >= self.threshold, dtype=bool)
 
-    def partition(self, listed: pd.Index | None = None) -> tuple[pd.Index, IntArray]:
-        """Return the records, (N,), of `listed` too, and the cluster of each."""
+    def partition(self, listed: pd.Index | None = None) -> pd.Series:
+        """Return the cluster of each record, (N,), also of those in `listed`, by the id of the record."""
         if not self.of_links:
-            return pd.Index(self.key()), pd.factorize(self.table[self.other])[0].astype(np.int64)
-        every = [self.key(0), self.key(1), *([] if listed is None else [pd.Series(listed)])]
-        codes, records = pd.factorize(pd.concat(every, ignore_index=True))
+            return pd.Series(pd.factorize(self.table[self.other])[0], self.key())
+        ends = [self.key(0), self.key(1), *([] if listed is None else [pd.Series(listed)])]
+        codes, records = pd.factorize(pd.concat(ends, ignore_index=True))
         E, on = len(self.table), self.links()
-        component = label_components(codes[:E][on], codes[E : 2 * E][on], len(records))
-        return pd.Index(records), pd.factorize(component)[0].astype(np.int64)
+        return pd.Series(label_components(codes[:E][on], codes[E : 2 * E][on], len(records)), records)
 
     def in_words(self) -> str:
         """Return the columns that were taken, in words."""
-        said = " and ".join(
-            "+".join(map(str, [*self.sources[i : i + 1], id])) for i, id in enumerate(self.ids)
-        )
+        pairs = ("+".join(map(str, [*self.sources[i : i + 1], id])) for i, id in enumerate(self.ids))
+        said = " and ".join(pairs)
         if not self.of_links:
             said += f", {self.other}"
         elif self.threshold == SWEEP:
@@ -190,7 +182,7 @@ def read_prediction(
     listed, sample : Index, optional
         All records, and some of them, such as those that are labelled.
     hints : Named
-        What was said of another table of the same matcher. It is taken if names and values tell less.
+        What was said of another table of the same matcher, for a table whose names and values do not suffice.
     groups : str
         What records are grouped by: "cluster", or "entity" in labels.
     what : str
@@ -201,27 +193,24 @@ def read_prediction(
     DataError
         If no reading is possible, or two that give other clusters.
     """
-    if not table.columns.is_unique:
-        raise DataError(f"several columns are called {head(table.columns[table.columns.duplicated()])}")
+    readable = find_readable(table)
     if all(NUMBER.fullmatch(str(c)) and isinstance(c, str) for c in table.columns) and len(table.columns):
         raise DataError(f"the first line of the {what} is {head(table.columns)}: it must name the columns")
-    told = [
-        c for c in (named.record, named.cluster, *named.ends, named.score, *named.sources) if c is not None
-    ]
     remedy = Remedy.SCORE if named.links else Remedy.COLUMNS
-    refuse_names(told, list(table.columns), f"the table of the {what}", dict.fromkeys(told, remedy))
-    columns = [c for c in table.columns if c in told or may_be_read(c, table[c])]
-    if nested := [c for c in told if not holds_plain(table[c])]:
+    remedies = dict.fromkeys(named.columns, remedy)
+    refuse_names(named.columns, list(table.columns), f"the table of the {what}", remedies)
+    if nested := [c for c in named.columns if not has_plain_values(table[c])]:
         raise DataError(f"the {what}: {head(nested)} has lists or other objects, and no ids or numbers")
-    asked = _Table(
+    columns = [c for c in table.columns if c in named.columns or c in readable]
+    facts = _Table(
         table=table, columns=columns, named=named, listed=listed, sample=sample, groups=groups, what=what
     )
-    readings = asked.list_readings()
+    readings = facts.list_readings()
     if not readings and hints != NOTHING:
         hinted = replace(named, record=named.record or hints.record, cluster=named.cluster or hints.cluster)
-        readings = replace(asked, named=hinted).list_readings()
+        readings = replace(facts, named=hinted).list_readings()
     if not readings:
-        raise asked.explain()
+        raise facts.explain()
     return settle(readings, listed)
 
 
@@ -230,17 +219,16 @@ def read_records(records: Any, what: str = "prediction", record: Any = None) -> 
     if not (hasattr(records, "columns") or hasattr(records, "column_names")):
         return ids(records, f"all records of the {what}")
     table = to_frame(records)
-    if not table.columns.is_unique:
-        raise DataError(f"several columns are called {head(table.columns[table.columns.duplicated()])}")
-    columns = [c for c in table.columns if may_be_read(c, table[c])]
+    columns = find_readable(table)
     if not columns:
         raise DataError(
             f"all records of the {what} need a column of ids; there is {head(table.columns) or 'none'}"
         )
     sources = find_known(columns, "source")
     free = [c for c in columns if c not in sources] or columns
+    unique = (c for c in free if is_unique_column(table[c]))
     known = [record] if record is not None else find_known(free, "record")
-    chosen = known[0] if known else next((c for c in free if is_unique_column(table[c])), free[0])
+    chosen = known[0] if known else next(unique, free[0])
     key = table[chosen]
     if sources and chosen not in sources and not is_unique_column(key):
         if not table.duplicated([sources[0], chosen]).any():
@@ -249,7 +237,7 @@ def read_records(records: Any, what: str = "prediction", record: Any = None) -> 
 
 
 def find_records(table: pd.DataFrame, record: Any = None) -> pd.Index | None:
-    """Return the ids of records of labels, as far as names or repeats tell which column has them."""
+    """Return the ids of records of labels, as far as names or repeats show which column has them."""
     chosen = [record] if record is not None else find_known(table.columns, "record")
     if not chosen and len(table.columns) == 2:
         once = [c for c in table.columns if is_unique_column(table[c])]
@@ -263,132 +251,121 @@ def settle(readings: Sequence[Reading], listed: pd.Index | None) -> Reading:
     if others:
         partition = first.partition(listed)
         for other in others:
-            if not _are_alike(partition, another := other.partition(listed)):
+            if not _are_equal(partition, another := other.partition(listed)):
                 raise _ask(first, partition, other, another)
     return first
 
 
-def _are_alike(one: tuple[pd.Index, IntArray], other: tuple[pd.Index, IntArray]) -> bool:
+def _are_equal(one: pd.Series, other: pd.Series) -> bool:
     """Return whether two partitions are of the same records into the same clusters."""
-    if len(one[0]) != len(other[0]):
+    at = other.index.get_indexer(one.index)
+    if len(one) != len(other) or (at < 0).any():
         return False
-    at = other[0].get_indexer(one[0])
-    return bool((at >= 0).all()) and np.array_equal(pd.factorize(one[1])[0], pd.factorize(other[1][at])[0])
+    return np.array_equal(pd.factorize(one)[0], pd.factorize(other.iloc[at])[0])
 
 
-def _ask(
-    one: Reading, made: tuple[pd.Index, IntArray], other: Reading, made_otherwise: tuple[pd.Index, IntArray]
-) -> DataError:
+def _ask(one: Reading, partition: pd.Series, other: Reading, another: pd.Series) -> DataError:
     """Error that asks which of two readings is meant."""
 
-    def count(reading: Reading, partition: tuple[pd.Index, IntArray]) -> str:
-        records, codes = partition
-        kind = "links" if reading.of_links else "records and clusters"
-        return (
-            f"{len(records):,} records in {len(np.unique(codes)):,} clusters ({kind}: {reading.in_words()})"
-        )
+    def count(reading: Reading, clusters: pd.Series) -> str:
+        rows = "links" if reading.of_links else "records and clusters"
+        numbers = f"{len(clusters):,} records in {clusters.nunique(dropna=False):,} clusters"
+        return f"{numbers} ({rows}: {reading.in_words()})"
 
-    said = f"{one.what}: columns can be read in two ways, which give {count(one, made)}"
-    said += f" or {count(other, made_otherwise)}"
-    if one.of_links and other.of_links and one.other != other.other:
-        return DataError(said, Remedy.WHICH_SCORE)
-    if one.of_links and other.of_links:
-        return DataError(said, Remedy.WHICH_LIST)
-    return DataError(said, Remedy.COLUMNS, Remedy.LINKS)
+    said = f"{one.what}: columns can be read in two ways, which give {count(one, partition)}"
+    said += f" or {count(other, another)}"
+    if not (one.of_links and other.of_links):
+        return DataError(said, Remedy.COLUMNS, Remedy.LINKS)
+    return DataError(said, Remedy.WHICH_LIST if one.other == other.other else Remedy.WHICH_SCORE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class _Table(Facts):
     """A table whose columns are to be read."""
 
     def list_readings(self) -> list[Reading]:
         """Return the readings that names and values leave, the likeliest first."""
-        named, ends = self.named, self.list_ends()
-        clusters = self.list_told(self.groups, self.columns)
+        named, ends = self.named, self.ends
+        clusters = self.find_columns(self.groups, self.columns)
         only_ends = ends and named.cluster is None and not find_known(self.columns, "record")
         if named.links is not True and not named.ends and clusters and not only_ends:
             return self.read_clusters(clusters)
         if ends and named.links is not False:
             return [reading for pair in ends for reading in self.read_links(pair)]
-        if ends and not self.list_told("record", self.columns):
-            return []  # who says that rows are records is told what they look like
-        free = [c for c in self.columns if c not in (*self.list_sources(), self.named.score)]
-        record = self.list_told("record", free)
+        if ends and not self.find_columns("record", self.columns):
+            return []  # the error says that rows look like links, which are no records
+        free = [c for c in self.columns if c not in (*self.sources, named.score)]
+        record = self.find_columns("record", free)
         if len(record) == 1 and len(free) == 2 and named.links is not True:
             (cluster,) = (c for c in free if c != record[0])
             return self.read_memberships(record[0], cluster)
         if len(free) > 2 and named.score is None and named.links is not False:
-            free = [c for c in free if c not in self.list_measures(free)]
+            measures = self.find_measures(free)
+            free = [c for c in free if c not in measures]
         return self.read_bare(free[0], free[1]) if len(free) == 2 else []
 
     def read_clusters(self, clusters: Sequence[Any]) -> list[Reading]:
         """Return readings of columns that have clusters."""
         free = [c for c in self.columns if c not in clusters]
-        free = [c for c in free if c not in self.list_sources()] or free
+        free = [c for c in free if c not in self.sources] or free
         record = self._choose_record(free, clusters[0])
         return [r for c in clusters for r in self.read_memberships(record, c)] if record is not None else []
 
     def _choose_record(self, free: Sequence[Any], cluster: Any) -> Any:
-        """Return the column of records beside clusters, None if there is none."""
+        """Return the column of records next to that of clusters, None if there is none."""
         if self.named.record is not None or len(free) == 1:
             return self.named.record if self.named.record is not None else free[0]
-        known = find_known(free, "record")
-        if self.known is None and known:
-            return known[0]
+        named = find_known(free, "record")
+        if self.known is None and named:
+            return named[0]
 
         def names_once(column: Any) -> bool:
             return any(not reading.repeats for reading in self.read_memberships(column, cluster))
 
-        held = [c for c in free if self.known is not None and self.holds_records(c)]
+        fitting = [c for c in free if self.known is not None and self.has_records(c)]
         # a name that another file has for records says more than one that matchers use
-        alike = [c for c in held if self.known is not None and c == self.known.name]
-        held = alike or [c for c in known if c in held] or held
-        if held or known:
-            return next(filter(names_once, held), (held or known)[0])
+        equal = [c for c in fitting if self.known is not None and c == self.known.name]
+        fitting = equal or [c for c in named if c in fitting] or fitting
+        if fitting or named:
+            return next(filter(names_once, fitting), (fitting or named)[0])
         once = list(filter(names_once, free))
         # numbers that occur once may be those of a phone
         return next((c for c in once if read_numbers(self.table[c]) is None), next(iter(once), None))
 
     def read_memberships(self, record: Any, cluster: Any) -> list[Reading]:
         """Return readings as records and clusters: each id once, or once inside its source."""
-        sources = [c for c in self.list_sources() if c not in (record, cluster)]
-        whole = Reading(table=self.table, ids=(record,), other=cluster, what=self.what)
+        sources = [c for c in self.sources if c not in (record, cluster)]
+        plain = Reading(table=self.table, ids=(record,), other=cluster, what=self.what)
         if is_unique_column(self.table[record]) and not (self.joined and sources):
-            return [whole]
+            return [plain]
         rows = self.table.drop_duplicates([record, cluster, *sources])
-        whole = replace(whole, table=rows, repeats=len(self.table) - len(rows))
-        bare = (
-            self.joined
-            and self.listed is not None
-            and not are_listed(pd.Index(rows[record]), self.listed).any()
-        )
-        if rows[record].is_unique and not bare:
-            return [whole]
+        plain = replace(plain, table=rows, repeats=len(self.table) - len(rows))
+        # ids without their source are not those of a list that has both joined
+        apart = self.joined and self.listed is not None and not self.listed.isin(rows[record]).any()
+        if rows[record].is_unique and not apart:
+            return [plain]
         once = (c for c in sources if not rows.duplicated([c, record]).any() and rows[c].notna().all())
-        return [replace(whole, sources=(c,)) for c in once]
+        return [replace(plain, sources=(c,)) for c in once]
 
-    def read_links(self, ends: tuple[Any, Any, bool]) -> list[Reading]:
+    def read_links(self, pair: ColumnPair) -> list[Reading]:
         """Return readings of a pair of columns as both ends of links."""
-        left, right, of_two = ends
+        left, right = pair.left, pair.right
         readings = [
             Reading(table=self.table, ids=(left, right), other=score, threshold=threshold, what=self.what)
-            for score, threshold in self.list_scores(left, right)
+            for score, threshold in list_scores(self, left, right)
         ]
         both = [pd.Index(self.table[end].unique()) for end in (left, right)]
-        origin = self.find_origin()
-        if origin is not None:
-            frames = [
-                self.table[[s, i]].set_axis(["s", "i"], axis=1)
-                for s, i in zip(origin, (left, right), strict=True)
-            ]
-            if self.joined or pd.concat(frames).drop_duplicates()["i"].duplicated().any():
-                return [replace(reading, sources=origin) for reading in readings]
+        if self.origin is not None:
+            columns = zip(self.origin, (left, right), strict=True)
+            ends = [self.table[[s, i]].set_axis(["s", "i"], axis=1) for s, i in columns]
+            if self.joined or pd.concat(ends).drop_duplicates()["i"].duplicated().any():
+                return [replace(reading, sources=self.origin) for reading in readings]
         elif self.known is not None and self.joined and not are_listed(both[0], self.known).any():
             raise DataError(
                 f"{self.what}: records have sources, and links have none: from which source is each end?"
             )
         elif not self.named.one_list and self.listed is None and both[0].isin(both[1]).any():
-            if of_two or (self.table[left] == self.table[right]).any():
+            if pair.of_two or (self.table[left] == self.table[right]).any():
                 raise DataError(
                     f"{self.what}: {left!r} and {right!r} share ids, which are of one list, or of two "
                     "tables that both count from 0",
@@ -396,83 +373,14 @@ class _Table(Facts):
                 )
         return readings
 
-    def list_scores(self, left: Any, right: Any) -> list[tuple[Any, float | None]]:
-        """Return the columns that tell which rows are links, with their thresholds."""
-        threshold, rest = self.named.threshold, [c for c in self.columns if c not in (left, right)]
-        scores = [self.named.score] if self.named.score is not None else self._find_scores(rest, threshold)
-        if not scores:
-            return [(None, None)]
-        if answers := [c for c in scores if mark_answers(self.table[c]) is not None]:
-            return [(answers[0], threshold)]
-        if threshold is None:
-            raise DataError(
-                f"{self.what}: without a threshold, scores {scores[0]!r} of any size would be links",
-                Remedy.THRESHOLD,
-            )
-        if threshold == SWEEP:
-            return [(scores[0], threshold)]
-        self._refuse_share(scores, threshold)
-        # a threshold above 1 is none of probabilities, and one up to 1 may be of either
-        scores.sort(key=lambda c: self._exceeds_1(c) and threshold <= 1)
-        return [(c, threshold) for c in scores if threshold <= 1 or len(scores) == 1 or self._exceeds_1(c)]
-
-    def _find_scores(self, rest: Sequence[Any], threshold: float | None) -> list[Any]:
-        """Return the columns beside both ends that have scores or answers, none if each row is a link."""
-        sided = {c for p in pair_columns(self.columns) for c in (p.left, p.right)}
-        rest = [c for c in rest if c not in sided and c not in self.list_sources()]
-        if scores := [c for c in find_known(rest, "score") if read_numbers(self.table[c]) is not None]:
-            return scores  # no other column is looked at, of which matchers write many
-        answers = find_known(rest, "answer")
-        if told := [c for c in answers if mark_answers(self.table[c]) is not None]:
-            return told[:1]
-        measured = [c for c in rest if read_numbers(self.table[c]) is not None]
-        if answers and answers[0] not in measured:
-            different = pd.Series(self.table[answers[0]].unique()).dropna()
-            shown = head([word for word in different if mark_answers(pd.Series([word])) is None])
-            raise DataError(
-                f"{self.what}: answers {answers[0]!r} must be 1 or 0, yes or no, not such as {shown}"
-            )
-        if len(measured) == 1 and (threshold is not None or len(rest) == 1):
-            return measured
-        # words where scores should be are shown by whoever reads them
-        if scores := find_known(rest, "score") or (rest if threshold is not None and len(rest) == 1 else []):
-            return scores
-        if threshold == SWEEP:
-            columns = f"the table of the {self.what} has {head(self.columns, 20)}"
-            raise DataError(f"{columns}: it is not clear which has the scores", Remedy.SCORED)
-        if threshold is not None:
-            said = f"{self.what}: a threshold of {threshold:g} needs the column of scores"
-            raise DataError(f"{said}; there is {head(rest, 20) or 'none'}", Remedy.SCORE)
-        words = [c for c in rest if c not in measured and mark_answers(self.table[c]) is not None]
-        loose = [c for c in [*measured, *words] if plain(c) != "matchkey"]
-        if loose and not self.named.ends:
-            said = f"{self.what}: is each row a link, or is {head(loose)} a score or an answer?"
-            raise DataError(said, Remedy.SCORE, Remedy.BARE_LINKS)
-        return []
-
-    def _refuse_share(self, scores: Sequence[Any], threshold: float) -> None:
-        """Refuse a threshold in [0, 1] below all of scores that go beyond 1, such as percentages."""
-        numbers = read_numbers(self.table[scores[0]]) if len(scores) == 1 and 0 <= threshold <= 1 else None
-        if numbers is not None and len(numbers) > 1 and numbers.min() >= threshold and numbers.max() > 1:
-            raise DataError(
-                f"{self.what}: scores {scores[0]!r} lie between {numbers.min():g} and {numbers.max():g}, all "
-                f"above {threshold:g}: is that a share, and scores are not?",
-                Remedy.THRESHOLD,
-            )
-
-    def _exceeds_1(self, column: Any) -> bool:
-        """Return whether a score is above 1 somewhere."""
-        numbers = read_numbers(self.table[column])
-        return numbers is not None and bool(numbers.max() > 1)
-
     def read_bare(self, one: Any, other: Any) -> list[Reading]:
         """Return readings of two columns whose names say nothing: values alone decide."""
         named, readings = self.named, list[Reading]()
         if named.links is not True:
             orders = [(one, other), (other, one)]
             # if neither column has known records, whoever looks these up says so
-            for record, cluster in [o for o in orders if self.holds_records(o[0])] or orders:
-                if not readings and self._has_no_guests(record, cluster):
+            for record, cluster in [o for o in orders if self.has_records(o[0])] or orders:
+                if not readings and self._has_all_named(record, cluster):
                     readings = self.read_memberships(record, cluster)
         if named.links is False:
             swapped = [r for r in readings if r.ids == (other,)]
@@ -488,20 +396,19 @@ class _Table(Facts):
                     "clusters one id",
                     make_pairs_remedy(self.what),
                 )
-            return self.read_links((one, other, True))
+            return self.read_links(ColumnPair(one, other, "", True))
         (record,), cluster = readings[0].ids, readings[0].other
         child, parent = self.table[record], self.table[cluster]
-        if is_dense(parent):
-            return readings
         # rows that lead from record to record in a circle, or to no head, are no links to heads
-        if not is_unique_column(parent) and not ((child == parent).any() and is_forest(child, parent)):
+        chained = is_unique_column(parent) or ((child == parent).any() and is_forest(child, parent))
+        if is_dense(parent) or not chained:
             return readings
         one_list = replace(self, named=replace(named, one_list=True))
-        return [*readings, *one_list.read_links((record, cluster, False))]
+        return [*readings, *one_list.read_links(ColumnPair(record, cluster, "", False))]
 
-    def _has_no_guests(self, record: Any, cluster: Any) -> bool:
+    def _has_all_named(self, record: Any, cluster: Any) -> bool:
         """Return False if clusters are called as listed records that have no row, as ends of links are."""
-        if self.listed is None or not self.holds_records(cluster):
+        if self.listed is None or not self.has_records(cluster):
             return True
         names = pd.Index(self.table[cluster].unique())
         return bool(names.isin(self.table[record]).mean() >= HALF)
@@ -511,13 +418,12 @@ class _Table(Facts):
         columns = self.table[one], self.table[other]
         if self.named.links is True:
             return True
-        if self.list_sources() or any(column.isna().any() for column in columns):
+        if self.sources or any(column.isna().any() for column in columns):
             return False  # one source in a row is that of one record
         if self.listed is not None:
-            return self.holds_records(one) and self.holds_records(other)
-        if self.sample is not None and not all(
-            are_listed(self.sample, pd.Index(c.unique())).any() for c in columns
-        ):
+            return self.has_records(one) and self.has_records(other)
+        values = (pd.Index(column.unique()) for column in columns)
+        if self.sample is not None and not all(are_listed(self.sample, ids).any() for ids in values):
             return False
         return bool(columns[0].isin(columns[1]).any()) or all(map(is_unique_column, columns))
 
@@ -529,16 +435,18 @@ class _Table(Facts):
             if not isinstance(self.table.index, pd.RangeIndex):
                 hint = ": if records are its index, reset_index() makes them a column"
             return DataError(f"{table} needs 2 columns; it has {head(columns) or 'none'}{hint}")
-        if self.named.links is False and (ends := self.list_ends()):
-            said = f"{table} has {head(columns, 20)}: {head(ends[0][:2])} look like both records of a link"
+        shown = f"{table} has {head(columns, 20)}"
+        if self.named.links is False and self.ends:
+            ends = [self.ends[0].left, self.ends[0].right]
+            said = f"{shown}: {head(ends)} look like both records of a link"
             return DataError(said, Remedy.COLUMNS, make_pairs_remedy(self.what))
         if self.named.links is True:
-            said = f"{table} has {head(columns, 20)}: it is not clear which have both records of a link"
+            said = f"{shown}: it is not clear which have both records of a link"
             return DataError(said, Remedy.SCORED)
-        clusters = self.list_told(self.groups, columns)
-        free = [c for c in columns if c not in clusters and c not in self.list_sources()]
-        record = self.list_told("record", free)
-        record = record or [c for c in free if self.known is not None and self.holds_records(c)] or free[:1]
+        clusters = self.find_columns(self.groups, columns)
+        free = [c for c in columns if c not in clusters and c not in self.sources]
+        record = self.find_columns("record", free)
+        record = record or [c for c in free if self.known is not None and self.has_records(c)] or free[:1]
         others = clusters or [c for c in free if c not in record]
         if len(others) == 1 and len(record) == 1:
             return explain_repeats(self.table[record[0]], self.table[others[0]], self.what)
@@ -554,10 +462,8 @@ class _Table(Facts):
 def explain_repeats(record: pd.Series, cluster: pd.Series, what: str) -> DataError:
     """Error for repeated records, with a likely cause: equal rows, pairs, or columns in the other order."""
     records, (codes, clusters) = ids(record, f"record ids of the {what}"), pd.factorize(cluster)
-    again = records.duplicated()
-    twice = records[again]
     rows = pd.DataFrame({"record": records, "code": codes})
-    same = int(rows.duplicated().sum())
+    twice, same = records[records.duplicated()], int(rows.duplicated().sum())
     said = f"record ids of the {what}: {len(twice):,} duplicates, such as {head(twice)}"
     if same == len(twice):
         return DataError(f"{said}; each repeats an earlier row with the same cluster, and can be dropped")

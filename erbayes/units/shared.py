@@ -14,7 +14,7 @@ from .lookup import look_up
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shared:
+class Overlap:
     """Links, clusters and records of clusters that are the same in two predictions, and links of one alone.
 
     `alone`: of each prediction, the sizes of its clusters and how many links those of each size have that the
@@ -27,7 +27,7 @@ class Shared:
     alone: tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
 
     @classmethod
-    def of(cls, first: Clustering, second: Clustering) -> Shared:
+    def of(cls, first: Clustering, second: Clustering) -> Overlap:
         """Count what two clusterings of the same records share."""
         codes = second.codes[look_up(second.records, first.records)]
         of_both, n = np.unique(first.codes * len(second.sizes) + codes, return_counts=True)
@@ -48,16 +48,16 @@ def _count_links_alone(size: IntArray, common: FloatArray) -> tuple[FloatArray, 
 
 
 class Overlaps:
-    """What every two of several predictions share, counted once, when it is first asked for."""
+    """What each two of several predictions share, counted once, when it is first needed."""
 
     def __init__(self, clusterings: Sequence[Clustering]) -> None:
         self.clusterings = tuple(clusterings)
-        self._found = dict[tuple[int, int], Shared]()
+        self._counted = dict[tuple[int, int], Overlap]()
 
-    def find(self, first: int, second: int) -> Shared | None:
+    def find(self, first: int, second: int) -> Overlap | None:
         """Return what the predictions at two positions share; None if they were counted elsewhere."""
         if not self.clusterings:
             return None
-        if (first, second) not in self._found:
-            self._found[first, second] = Shared.of(self.clusterings[first], self.clusterings[second])
-        return self._found[first, second]
+        if (first, second) not in self._counted:
+            self._counted[first, second] = Overlap.of(self.clusterings[first], self.clusterings[second])
+        return self._counted[first, second]

@@ -2,14 +2,13 @@
 
 A *piece* is the overlap of a true entity c and a predicted cluster k. It has n = \\|c ∩ k\\| > 0 records, of
 an entity of N_c = \\|c\\| records and a predicted cluster of m = \\|k\\| records. A unit (an entity, a block,
-or a predicted cluster) is a set of pieces, and every column is a sum over its pieces. Hence the same metrics
-serve every design.
+or a predicted cluster) is a set of pieces, and a column is a sum over its pieces, so that the same metrics
+serve all designs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,10 +17,10 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, NotIdentified, member, need
-from ..metrics.columns import COLUMNS, RECORDS, ClusterSum, Column, Domain, InDomain, Links
+from ..metrics.columns import COLUMNS, RECORDS, ClusterSum, Column, Domain, InDomain, Links, Pieces
 from .clustering import Clustering
 from .frame import FrameFacts
-from .grouping import Grouping, Of, Predicted, Variable, piece_values
+from .grouping import GroupedClusters, Grouping, Of, Variable, piece_values
 from .lookup import look_up
 
 
@@ -48,10 +47,7 @@ class KnownTotals:
     def total(self, column: ClusterSum) -> float:
         """Return the known total of a column, Σ_k m φ(m); NotIdentified if it counts unknown singletons."""
         if not self.singletons and column.phi(np.ones(1))[0] != 0:
-            raise NotIdentified(
-                f"the total of '{column.name}' is not known: labelled records that are missing "
-                "in the prediction were kept as singletons; Missing.OMIT restricts the population instead"
-            )
+            raise _report_unknown(column, "were kept as singletons")
         return float(self.count @ (self.size * column.phi(self.size)))
 
     def share_above(self, column: ClusterSum, size: FloatArray | float) -> FloatArray:
@@ -61,70 +57,50 @@ class KnownTotals:
         return np.asarray(above / (part.sum() or 1.0))
 
 
+def _report_unknown(column: Column, treated: str) -> NotIdentified:
+    """Return the error for a total that is not known, since the population has records outside."""
+    return NotIdentified(
+        f"the total of '{column.name}' is not known: labelled records that are missing in the prediction "
+        f"{treated}; Missing.OMIT restricts the population instead"
+    )
+
+
 @dataclass(frozen=True, eq=False)
-class Units:
-    """Sampled units as pieces, sorted by unit and by group. `measure` makes them.
+class Units(Pieces):
+    """Sampled units as pieces, with the ids of units and records. `measure` makes them.
 
     Attributes
     ----------
     ids : Index, (u,)
         Id of each unit.
-    unit, group : int arrays, (p,)
-        Unit of each piece, and the whole cluster that the piece belongs to: an entity, or a predicted cluster
-        if those were sampled.
-    n, N, m : float arrays, (p,)
-        Records in the piece, in its entity (NaN if not known), in its predicted cluster.
     cluster : int array, (p,)
         Code of the predicted cluster of each piece, in order of first appearance in the labels.
     known : KnownTotals or None
         Sizes of all predicted clusters, which fix totals; None if they are not known.
-    by_entity : bool
-        True if units are made of whole entities, False if of whole predicted clusters.
     unmatched : int
         Labelled records that are missing in the prediction.
     frame : FrameFacts or None
         What the frame leaves of the prediction; None without a frame.
-    counted : float array, (p,), or None
-        Records of each piece that are counted; None if all n are.
     omitted : Index
         Ids of units that left the sample, because the prediction has none of their records (`Missing.OMIT`).
     piece_of : Series or None
         Piece of each labelled record, whose id is in the index. None if records have no ids.
     groupings : tuple of Grouping
         How variables of records split the pieces (see `grouped`).
-    imagined : bool
-        True for units that stand for no records (see `stock`): they are in every domain as a whole.
+
+    See Also
+    --------
+    erbayes.metrics.columns.Pieces : the other attributes, on which columns are counted.
     """
 
     ids: pd.Index
-    unit: IntArray
-    group: IntArray
-    n: FloatArray
-    N: FloatArray
-    m: FloatArray
     cluster: IntArray
     known: KnownTotals | None
-    by_entity: bool = True
     unmatched: int = 0
     frame: FrameFacts | None = None
-    counted: FloatArray | None = None
     omitted: pd.Index = field(default_factory=lambda: pd.Index([]))
     piece_of: pd.Series | None = None
     groupings: tuple[Grouping, ...] = ()
-    imagined: bool = False
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the fields, without the columns that are counted already."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
-
-    @cached_property
-    def size(self) -> FloatArray:
-        """Records of each unit, (u,)."""
-        records = self.n if self.counted is None else self.counted
-        return np.bincount(self.unit, weights=records, minlength=len(self))
 
     @cached_property
     def largest_touched(self) -> FloatArray:
@@ -134,28 +110,9 @@ class Units:
         return largest
 
     @cached_property
-    def records_before(self) -> IntArray:
-        """Records in the units before each one, (u + 1,)."""
-        return np.concatenate([[0], np.cumsum(self.size.astype(np.int64))])
-
-    @cached_property
     def _first(self) -> IntArray:
         """First piece of each unit, (u + 1,)."""
         return np.searchsorted(self.unit, np.arange(len(self) + 1))
-
-    @cached_property
-    def _values(self) -> dict[Column, FloatArray]:
-        return {}
-
-    def column(self, column: Column) -> FloatArray:
-        """Values of a column on each unit, (u,), counted once; NotIdentified if these units have none."""
-        if column not in self._values:
-            self._values[column] = column.count(self)
-        return self._values[column]
-
-    def values(self, columns: Sequence[Column]) -> FloatArray:
-        """Values of several columns on each unit, (u, k)."""
-        return np.stack([self.column(column) for column in columns], axis=-1)
 
     def take(self, chosen: IntArray) -> Units:
         """Take the units at distinct positions, with the columns that are counted already."""
@@ -169,7 +126,7 @@ class Units:
         Parameters
         ----------
         groups : Series, mapping, or table of two columns
-            The value of each labelled record, or of all records: text, whole numbers, bools or categories.
+            The value of each labelled record, or of all records: text, integers, bools or categories.
         of : Of
             `Of.ENTITIES` if the first column has the ids of entities. They must be the units.
         prediction : memberships, optional
@@ -200,7 +157,7 @@ class Units:
         others = tuple(g for g in self.groupings if g.variable != grouping.variable)
         return replace(self, groupings=(*others, grouping))
 
-    def whole_prediction(self, prediction: Any, why: str) -> Clustering:
+    def need_prediction(self, prediction: Any, why: str) -> Clustering:
         """Return a prediction as a clustering; DataError, which says `why`, unless it has all records."""
         clustering = Clustering.of(prediction, "prediction")
         if self.population is None or self.population != len(clustering.records):
@@ -212,13 +169,11 @@ class Units:
         return clustering
 
     @cached_property
-    def _parts(self) -> dict[tuple[Domain, Links], Units]:
+    def _parts(self) -> dict[tuple[Domain, Links], Pieces]:
         return {}
 
-    def part(self, domain: Domain, links: Links = Links.SHARED) -> Units:
-        """Return the same units, of which the records of a domain count alone."""
-        if self.imagined:
-            return self
+    def part(self, domain: Domain, links: Links = Links.SHARED) -> Pieces:
+        """Return the same units with the records of a domain alone, cut at its border if links are INSIDE."""
         if (domain, links) not in self._parts:
             self._parts[domain, links] = _restrict_units(self, domain, links)
         return self._parts[domain, links]
@@ -235,10 +190,7 @@ class Units:
     def total(self, column: ClusterSum | InDomain) -> float:
         """Return a total that the prediction fixes; NotIdentified if it, or a variable, has gaps."""
         if self.known is None:
-            raise NotIdentified(
-                f"the total of '{column.name}' is not known: labelled records that are "
-                "missing in the prediction were kept; Missing.OMIT restricts the population instead"
-            )
+            raise _report_unknown(column, "were kept")
         if not isinstance(column, InDomain):
             return self.known.total(column)
         if not isinstance(column.column, ClusterSum):
@@ -268,21 +220,22 @@ class Units:
         groupings = tuple(g.isolated(self.cluster) for g in self.groupings)
         return replace(self, m=m[self.cluster], known=known, unmatched=0, frame=None, groupings=groupings)
 
-    def stock(self, size: int | None = None) -> Units:
-        """Make four imagined units, which stand for errors that no draw has shown.
+    def pseudo_units(self, size: int | None = None) -> Pieces:
+        """Return four pseudo-units, which represent errors that no draw has shown.
 
         Two are all right: an exactly predicted entity of s records, and a singleton. Two are all wrong: an
         entity whose s records are in s predicted clusters of s, and a singleton in one of s. By default s is
         the mean size of predicted clusters over records, between 2 and 1,000.
         """
-        if size is None:
-            return self._usual_stock
-        return _make_stock(size, self.by_entity)
+        return self._pseudo_units if size is None else _make_pseudo_units(size, self.by_entity)
 
     @cached_property
-    def _usual_stock(self) -> Units:
-        """Return the stock of the default size, made once, as every estimate counts columns on it."""
-        return self.stock(_choose_stock_size(self))
+    def _pseudo_units(self) -> Pieces:
+        """Return those of the default size, made once, as every estimate counts columns on them."""
+        m = self.m if self.known is None else self.known.size
+        records = self.n if self.known is None else m * self.known.count
+        size = np.clip(round(float(np.average(m, weights=records))), 2, 1000)
+        return _make_pseudo_units(int(size), self.by_entity)
 
     def table(self) -> pd.DataFrame:
         """Table of the columns that these units identify, one row per unit.
@@ -331,30 +284,27 @@ def _renumber_pieces(piece_of: pd.Series, taken: IntArray, pieces: int) -> pd.Se
     """Return the pieces of records after those at the positions `taken` are taken, of `pieces` pieces."""
     new = np.full(pieces, -1)
     new[taken] = np.arange(len(taken))
-    moved = new[piece_of]
-    kept = np.flatnonzero(moved >= 0)
-    return pd.Series(moved[kept], piece_of.index[kept])
+    renumbered = pd.Series(new[piece_of], piece_of.index)
+    return renumbered[renumbered >= 0]
 
 
 def _make_grouping(units: Units, groups: Any, of: Of | str, prediction: Any, name: str | None) -> Grouping:
     """Return how a variable of records or entities splits the pieces, and the prediction if there is one."""
     of = member(of, Of, "of")
     variable = Variable.of(groups, name, of)
-    counted = piece_values(variable, of, units)
-    predicted = None
-    if prediction is not None:
-        if of is Of.ENTITIES:
-            raise DataError(
-                "totals of groups of entities are not known, since the entities of most records are not: "
-                "leave out the prediction"
-            )
-        predicted = _count_predicted(units, variable, prediction)
+    counted = piece_values(variable, of, units, units.piece_of)
+    if prediction is not None and of is Of.ENTITIES:
+        raise DataError(
+            "totals of groups of entities are not known, since the entities of most records are not: "
+            "leave out the prediction"
+        )
+    predicted = None if prediction is None else _count_predicted(units, variable, prediction)
     return Grouping(variable.name, variable.values, counted, predicted)
 
 
-def _count_predicted(units: Units, variable: Variable, prediction: Any) -> Predicted:
+def _count_predicted(units: Units, variable: Variable, prediction: Any) -> GroupedClusters:
     """Return the records of each group in each predicted cluster."""
-    clustering = units.whole_prediction(
+    clustering = units.need_prediction(
         prediction,
         f"totals by {variable.name} need the same records; leave out the prediction, or restrict it to those",
     )
@@ -365,47 +315,31 @@ def _count_predicted(units: Units, variable: Variable, prediction: Any) -> Predi
     place[units.piece_of] = clustering.codes[position]
     if (position < 0).any() or (clustering.sizes[place] != units.m).any():
         raise DataError("this prediction is not the one that the sample was counted on")
-    return Predicted.of(clustering.codes, codes, len(variable.values), place)
+    return GroupedClusters.of(clustering.codes, codes, len(variable.values), place)
 
 
-def _restrict_units(units: Units, domain: Domain, links: Links) -> Units:
-    """Return the same units, of which the records of a domain count alone."""
+def _restrict_units(units: Units, domain: Domain, links: Links) -> Pieces:
+    """Return the same units with the records of a domain alone."""
     grouping = units.grouping(domain.variable)
     n = grouping.records_of(domain)
+    ids, by_entity = units.ids, units.by_entity
     if links is Links.SHARED:
-        return replace(units, counted=n, groupings=())
-    m, there = grouping.cluster_sizes(domain, units), n > 0
-    N = np.bincount(units.group, n)[units.group] if units.by_entity else np.full(len(n), np.nan)
-    return replace(
-        units,
-        unit=units.unit[there],
-        group=units.group[there],
-        n=n[there],
-        N=N[there],
-        m=m[there],
-        cluster=units.cluster[there],
-        piece_of=None,
-        groupings=(),
-    )
+        group, N, m = units.group, units.N, units.m
+        return Pieces(ids, units.unit, group, units.n, N, m, by_entity=by_entity, counted=n)
+    m, inside = grouping.cluster_sizes(domain, units), n > 0
+    unit, group = units.unit[inside], units.group[inside]
+    N = np.bincount(units.group, n)[group] if by_entity else np.full(len(unit), np.nan)
+    return Pieces(ids, unit, group, n[inside], N, m[inside], by_entity=by_entity)
 
 
-def _make_stock(size: int, by_entity: bool) -> Units:
-    """Return four imagined units, whose largest clusters have `size` records."""
+def _make_pseudo_units(size: int, by_entity: bool) -> Pieces:
+    """Return four pseudo-units, whose largest clusters have `size` records."""
     pieces = [1, size, 1, 1]
-    own = np.repeat([size, size, 1.0, 1.0], pieces)
-    other = np.repeat([size, size, 1.0, size], pieces)
-    unit = np.repeat(np.arange(4), pieces)
-    ids = pd.Index(["right", "wrong", "singleton", "lost singleton"])
-    n, cluster = np.repeat([size, 1.0, 1.0, 1.0], pieces), np.arange(size + 3)
-    N, m = (own, other) if by_entity else (other, own)
-    return Units(ids, unit, unit, n, N, m, cluster, None, by_entity, imagined=True)
-
-
-def _choose_stock_size(units: Units) -> int:
-    """Return the mean size of predicted clusters over records, between 2 and 1,000."""
-    m = units.m if units.known is None else units.known.size
-    records = units.n if units.known is None else m * units.known.count
-    return int(np.clip(round(float(np.average(m, weights=records))), 2, 1000))
+    of_unit = np.repeat([size, size, 1.0, 1.0], pieces)
+    of_other = np.repeat([size, size, 1.0, size], pieces)
+    unit, n = np.repeat(np.arange(4), pieces), np.repeat([size, 1.0, 1.0, 1.0], pieces)
+    N, m = (of_unit, of_other) if by_entity else (of_other, of_unit)
+    return Pieces(None, unit, unit, n, N, m, by_entity=by_entity)
 
 
 def need_units(value: Any) -> None:

@@ -11,13 +11,13 @@ import pandas as pd
 
 from ..._internal.arrays import FloatArray, IntArray
 from ..._internal.errors import DataError, whole
-from ...units.edges import Edges, Level, sweep
+from ...units.edges import Edges, ThresholdClusters, sweep
 from ...units.units import KnownTotals
 from ..thresholds import load_edges
 from .answers import FEWEST
 
 
-def draw(
+def draw_pairs(
     edges: Any,
     n: int,
     *,
@@ -52,7 +52,7 @@ def draw(
     DataFrame
         One row per pair, in random order, with columns left, right, band (the threshold at which its band
         ends), pairs (their number in the band) and same, which is empty. Answers go there: y, n, or ? if
-        nobody can tell.
+        undecided.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def draw(
     Examples
     --------
     >>> edges = pd.DataFrame({"l": ["a", "b", "d"], "r": ["b", "c", "e"], "weight": [9.0, 2.0, 4.0]})
-    >>> draw(edges, 4, records=list("abcdef"), seed=1, bands=[9, 2]).drop(columns="same")
+    >>> draw_pairs(edges, 4, records=list("abcdef"), seed=1, bands=[9, 2]).drop(columns="same")
       left right  band  pairs
     0    d     e   2.0      3
     1    a     b   9.0      1
@@ -71,24 +71,25 @@ def draw(
     """
     table = Edges.of(load_edges(edges, score), records, score)
     floors = _choose_floors(table, threshold, bands)
-    wanted, rng = whole(n, "number of pairs"), np.random.default_rng(whole(seed, "seed", 0))
-    every = np.arange(len(table.records))
-    apart = Level(every, np.ones_like(every), KnownTotals(np.ones(1), np.array([float(len(every))])), every)
-    levels = [apart, *sweep(table, floors, every)]
+    n, rng = whole(n, "number of pairs"), np.random.default_rng(whole(seed, "seed", 0))
+    records = np.arange(len(table.records))
+    known = KnownTotals(np.ones(1), np.array([float(len(records))]))
+    apart = ThresholdClusters(records, np.ones_like(records), known, records)
+    levels = [apart, *sweep(table, floors, records)]
     merged = [_count_new_pairs(before, after) for before, after in pairwise(levels)]
     # a threshold that joins no records ends no band
     at = [b for b, new in enumerate(merged) if new.any()]
     pairs = np.array([merged[b].sum() for b in at])
     drawn = [
         _draw_band(levels[b].cluster, levels[b + 1].cluster, merged[b], k, rng)
-        for b, k in zip(at, _allocate(pairs, wanted).tolist(), strict=True)
+        for b, k in zip(at, _allocate(pairs, n).tolist(), strict=True)
     ]
     count = [len(left) for left, _ in drawn]
     left, right = (table.records[np.concatenate(ends)] for ends in zip(*drawn, strict=True))
-    found = pd.DataFrame({"left": left, "right": right, "band": np.repeat(floors[at], count)})
-    found = found.assign(pairs=np.repeat(pairs, count), same="")
+    band, size = (np.repeat(values, count) for values in (floors[at], pairs))
+    table_of_pairs = pd.DataFrame({"left": left, "right": right, "band": band, "pairs": size, "same": ""})
     # annotators who see a band after the other would learn what to answer
-    return found.iloc[rng.permutation(len(found))].reset_index(drop=True)
+    return table_of_pairs.iloc[rng.permutation(len(table_of_pairs))].reset_index(drop=True)
 
 
 def _choose_floors(edges: Edges, threshold: float | None, bands: Any) -> FloatArray:
@@ -109,7 +110,7 @@ def _choose_floors(edges: Edges, threshold: float | None, bands: Any) -> FloatAr
     return edges.thresholds(floors)
 
 
-def _count_new_pairs(before: Level, after: Level) -> IntArray:
+def _count_new_pairs(before: ThresholdClusters, after: ThresholdClusters) -> IntArray:
     """Return the pairs that each cluster joins which smaller ones inside it had apart, (clusters,)."""
     # floats are exact below 2⁵³, and no file has as many pairs
     apart = np.bincount(after.cluster[before.roots], before.sizes.astype(float) ** 2, len(after.sizes))

@@ -1,6 +1,6 @@
 """Estimates from labelled pairs: precision of links and recall of candidate pairs at each threshold.
 
-Pairs that were drawn by bands of *edges*, as labelling tools do, tell another share: that of right scored
+Pairs that were drawn by bands of *edges*, as labelling tools do, estimate another share: that of right scored
 edges. One wrong edge between two large clusters makes many wrong links, and its label counts once. Both kinds
 have classes of their own, whose tables name what they estimate.
 """
@@ -26,7 +26,7 @@ from ...metrics.uncertain import Tabled, reason_column
 from ...units.edges import Edges, sweep
 from ..thresholds import Curve, load_edges
 from .answers import FEWEST, make_keys, read_pairs
-from .limits import NONE, Estimate, Strata, estimate_precision, estimate_recall, multiply
+from .limits import NONE, Estimate, PairStrata, estimate_precision, estimate_recall, multiply
 
 FEWEST_RIGHT = 5
 """Right answers from which recall has an estimate, since it divides by their number. If fewer stand for more
@@ -41,7 +41,7 @@ class _Judged(Tabled):
 
     `edges`: all scored edges; `left`, `right` (n,): positions of both records of each labelled pair; `floors`
     (B,): thresholds at which bands end, from the strictest to the loosest; `same` (n,): 1, 0, or NaN if
-    nobody can tell.
+    undecided.
     """
 
     names: ClassVar[tuple[str, str]]
@@ -54,9 +54,9 @@ class _Judged(Tabled):
 
     @abstractmethod
     def count(self, levels: FloatArray) -> tuple[FloatArray, IntArray]:
-        """Return the numbers of all pairs between K falling levels, (K,), and where labelled ones lie, (n,).
+        """Return numbers of all pairs between K falling levels, (K,), and the level of labelled ones, (n,).
 
-        The position K stands for labelled pairs below the last level.
+        Labelled pairs below the last level have the position K.
         """
 
     def table(self, thresholds: Any = None, level: float = 0.95) -> pd.DataFrame:
@@ -109,26 +109,34 @@ class _Judged(Tabled):
         ends = betting_in_strata(right, np.repeat(strata.pairs[above] / n, n), least, level)
         verdict = Verdict.HOLDS if ends[0] >= least else Verdict.FAILS if ends[1] < least else Verdict.OPEN
         reason = f"{len(right):,} labelled pairs do not decide" if verdict is Verdict.OPEN else ""
-        metric, value = replace(pairwise_precision, name=self.names[0]), estimate_precision(strata, level)[0]
-        minimum, found, further = np.array([least]), np.array([value]), None if reason else 0
         return Check(
-            (metric,), minimum, found, ends[None], level, ("betting",), (verdict,), (further,), (reason,)
+            metrics=(replace(pairwise_precision, name=self.names[0]),),
+            minimum=np.array([least]),
+            estimate=np.array([estimate_precision(strata, level).value]),
+            interval=ends[None],
+            level=level,
+            kinds=("betting",),
+            verdicts=(verdict,),
+            further=(None if reason else 0,),
+            reasons=(reason,),
         )
 
-    def doubts(self) -> list[Sentence]:
-        """Return sentences about answers that nobody could give, that contradict others, or weigh much."""
-        found, same = list[Sentence](), self.same == 1
+    def alarms(self) -> list[Sentence]:
+        """Return sentences about answers that are undecided, that contradict others, or that weigh much."""
+        sentences, same = list[Sentence](), self.same == 1
         if unknown := int(np.isnan(self.same).sum()):
             said = f"{unknown:,} of {len(same):,} answers are 'cannot tell'"
-            found.append(Sentence(f"{said}: other pairs of their bands stand for them", Grade.NOTE))
+            sentences.append(Sentence(f"{said}: other pairs of their bands stand for them", Grade.NOTE))
         entity = label_components(self.left[same], self.right[same], len(self.edges.records))
         if broken := int(((self.same == 0) & (entity[self.left] == entity[self.right])).sum()):
             said = f"{broken:,} pairs are answered as different, whose records are the same by other answers"
-            found.append(Sentence(f"{said}: one of these is wrong, and each counts as it is", Grade.CAUTION))
-        return [*found, *self._doubt_few()]
+            sentences.append(
+                Sentence(f"{said}: one of these is wrong, and each counts as it is", Grade.CAUTION)
+            )
+        return [*sentences, *self._warn_few()]
 
-    def _doubt_few(self) -> list[Sentence]:
-        """Return a sentence if fewer right answers than recall needs stand for most of the right pairs."""
+    def _warn_few(self) -> list[Sentence]:
+        """Return a sentence if most of the estimated right pairs have fewer answers than recall needs."""
         pairs, place = self.count(self.floors)
         labelled = np.bincount(place[~np.isnan(self.same)], minlength=len(pairs))
         right = place[self.same == 1]
@@ -145,7 +153,7 @@ class _Judged(Tabled):
         )
         return [Sentence(said, Grade.CAUTION, Remedy.BANDS)]
 
-    def _split(self, thresholds: Any) -> list[tuple[float, Strata]]:
+    def _split(self, thresholds: Any) -> list[tuple[float, PairStrata]]:
         """Return the bands at each threshold, which may split one of them."""
         at = self.floors if thresholds is None else self.edges.thresholds(thresholds)
         levels = np.unique(np.concatenate([at, self.floors]))[::-1]
@@ -157,14 +165,14 @@ class _Judged(Tabled):
             )
         # levels between two floors belong to the band that ends at the looser one
         band = len(self.floors) - np.searchsorted(self.floors[::-1], levels, side="right")
-        told, right, found = (~np.isnan(self.same)).astype(float), np.nan_to_num(self.same), []
+        decided, right, split = (~np.isnan(self.same)).astype(float), np.nan_to_num(self.same), []
         for threshold in at.tolist():
             cell, most = 2 * band + (levels < threshold), 2 * len(self.floors) + 2
             M = np.bincount(cell, pairs, most)
-            n, y = (np.bincount(cell[place], weights, most) for weights in (told, right))
-            strata = Strata(M[M > 0], n[M > 0], y[M > 0], np.flatnonzero(M > 0) % 2 == 0)
-            found.append((threshold, strata))
-        return found
+            n, y = (np.bincount(cell[place], weights, most) for weights in (decided, right))
+            strata = PairStrata(M[M > 0], n[M > 0], y[M > 0], np.flatnonzero(M > 0) % 2 == 0)
+            split.append((threshold, strata))
+        return split
 
     @classmethod
     def of(cls, edges: Any, answers: Any, records: Any, score: str | None) -> Self:
@@ -177,9 +185,9 @@ class _Judged(Tabled):
         wrong = (judged.floors[place] != read.band) | ((read.pairs > 0) & (pairs[place] != read.pairs))
         said = "are in another band, or one of another size: other edges, or bands of something else than"
         read.refuse(wrong, f"{said} {cls.banded}")
-        for doubt in judged.doubts():
-            if doubt.grade is not Grade.NOTE:
-                warnings.warn(doubt, Alarm, stacklevel=3)
+        for alarm in judged.alarms():
+            if alarm.grade is not Grade.NOTE:
+                warnings.warn(alarm, Alarm, stacklevel=3)
         return judged
 
 
@@ -211,7 +219,7 @@ class LabelledPairs(_Judged):
         factor comes from entities: pairwise recall at the threshold of the loosest band.
 
         `curve` is `erbayes.thresholds` with the same edges, at=[found.floors[-1]], and labels independent of
-        the pairs. DataError if it has no pairwise recall there; NotIdentified if pairs tell no recall.
+        the pairs. DataError if it has no pairwise recall there; NotIdentified if pairs identify no recall.
         """
         names, loosest = [m.name for m in curve.metrics], float(self.floors[-1])
         found = self.table([threshold], level).iloc[1]
@@ -233,8 +241,8 @@ class LabelledPairs(_Judged):
 class ScoredEdges(_Judged):
     """Answers about edges that were drawn by bands of their score. `scored_edges` makes it.
 
-    `table` has the *right scored edges*, a share of the edges from a threshold on, and the *right edges
-    kept*, the share of right edges of the file that are among them. Neither is precision or recall of links.
+    `table` has `right scored edges`, a share of the edges from a threshold on, and `right edges kept`, the
+    share of right edges of the file that are among them. Neither is precision or recall of links.
     """
 
     __slots__ = ()
@@ -261,11 +269,10 @@ def estimate(edges: Any, answers: Any, *, records: Any = None, score: str | None
     Parameters
     ----------
     edges, records, score
-        As in `draw`.
+        As in `draw_pairs`.
     answers : table
-        Rows of `draw` with answers in the column same: y or n, or ? if nobody can tell, as texts, truth
-        values or 1 and 0. Answers "cannot tell" stay in the data, and the other pairs of their band stand for
-        them.
+        Rows of `draw_pairs` with answers in the column same: y or n, or ? if undecided, as texts, truth
+        values or 1 and 0. Undecided pairs are missing at random within their band.
 
     Returns
     -------
@@ -275,8 +282,8 @@ def estimate(edges: Any, answers: Any, *, records: Any = None, score: str | None
     Warns
     -----
     Alarm
-        If a pair is answered as different although other answers make both records the same, or if fewer than
-        five right answers stand for most pairs that are estimated to be right.
+        If a pair is answered as different although other answers make both records the same, or if most of
+        the pairs that are estimated to be right depend on fewer than five right answers.
 
     Raises
     ------
@@ -322,8 +329,8 @@ def scored_edges(edges: Any, answers: Any, *, records: Any = None, score: str | 
     return ScoredEdges.of(edges, answers, records, score)
 
 
-def _explain(strata: Strata, recall: bool) -> str:
-    """Return why strata tell no precision above the threshold, or no recall, or ""."""
+def _explain(strata: PairStrata, recall: bool) -> str:
+    """Return why strata identify no precision above the threshold, or no recall, or ""."""
     few = (strata.labelled < np.minimum(FEWEST, strata.pairs))[strata.above | recall]
     if not strata.above.any():
         return "no pair is joined there"

@@ -1,8 +1,8 @@
 """Intervals of precision and recall from the shares of right pairs in strata.
 
 Let M_s be the pairs of stratum s, of which n_s are labelled and y_s of these right, with the share
-μ_s = y_s/n_s, and let [l_s, u_s] be the exact interval of μ_s under draws without replacement, which holds
-K/M_s for each number K of right pairs whose hypergeometric tests do not reject it. With A = Σ M_s μ_s above
+μ_s = y_s/n_s, and let [l_s, u_s] be the exact interval of μ_s under draws without replacement: the values
+K/M_s for all numbers K of right pairs that hypergeometric tests do not reject. With A = Σ M_s μ_s above
 the threshold and B the same below it,
 
     precision = A / Σ_above M_s        recall = A / (A + B)
@@ -11,7 +11,9 @@ The limits of a sum are A - √Σ M_s²(μ_s - l_s)² and A + √Σ M_s²(u_s - 
 A - r B ± √(...) = 0, which is quadratic (method of variance estimates recovery). A stratum without an error
 keeps its uncertainty, which one effective sample size of all strata loses (see benchmarks/pairs.md).
 
-Sources: Zou and Donner (2008), Statistics in Medicine 27, 1693-1702 (sums). Donner and Zou (2012),
+References
+----------
+Zou and Donner (2008), Statistics in Medicine 27, 1693-1702 (sums). Donner and Zou (2012),
 Statistical Methods in Medical Research 21, 347-359 (ratios, and products by logarithms). Buonaccorsi (1987),
 The American Statistician 41, 215-218 (exact limits in a finite population). Cochran (1977), Sampling
 Techniques, chapter 6 (linearised standard errors).
@@ -44,7 +46,7 @@ NONE = Estimate(np.nan, np.nan, np.nan, np.nan)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Strata:
+class PairStrata:
     """Numbers of all, labelled and right pairs of each stratum, (S,), and which are above the threshold."""
 
     pairs: FloatArray
@@ -69,7 +71,7 @@ class Strata:
         counts = np.stack([self.pairs, self.labelled, self.right], axis=1).astype(np.int64).tolist()
         ends = [(find_fewest(M, n, y, tail), M - find_fewest(M, n, n - y, tail)) for M, n, y in counts]
         lower, upper = np.array(ends).T / self.pairs
-        # the share may lie between two numbers of pairs, which intervals of a low level would leave out
+        # the share may be between two numbers of pairs, which intervals of a low level would leave out
         return np.stack([np.minimum(lower, self.share), np.maximum(upper, self.share)])
 
     def variance(self) -> FloatArray:
@@ -94,24 +96,24 @@ def _log_ways(N: int, k: IntArray | int) -> FloatArray:
     return np.asarray(-np.log(N + 1) - betaln(N - k + 1, k + 1))
 
 
-def _measure_reach(strata: Strata, level: float) -> FloatArray:
+def _measure_reach(strata: PairStrata, level: float) -> FloatArray:
     """Return the distances down and up of A, then those of B, (2, 2)."""
     steps = (strata.pairs * (strata.limits(level) - strata.share)) ** 2
     return np.sqrt([[step @ side for step in steps] for side in (strata.above, ~strata.above)])
 
 
-def estimate_precision(strata: Strata, level: float) -> Estimate:
+def estimate_precision(strata: PairStrata, level: float) -> Estimate:
     """Return the share of right pairs among those above the threshold."""
     of = strata.above
-    strata = Strata(strata.pairs[of], strata.labelled[of], strata.right[of], of[of])
+    strata = PairStrata(strata.pairs[of], strata.labelled[of], strata.right[of], of[of])
     total, right = strata.pairs.sum(), strata.pairs @ strata.share
     (down, up), _ = _measure_reach(strata, level)
     se = np.sqrt(strata.pairs**2 @ strata.variance())
     return Estimate(*(float(x / total) for x in (right, se, right - down, right + up)))
 
 
-def estimate_recall(strata: Strata, level: float) -> Estimate:
-    """Return the share of the right pairs that lies above the threshold, if any pair is right."""
+def estimate_recall(strata: PairStrata, level: float) -> Estimate:
+    """Return the share of the right pairs that are above the threshold, if any pair is right."""
     right = strata.pairs * strata.share
     A, B = float(right @ strata.above), float(right @ ~strata.above)
     R = A / (A + B)

@@ -49,7 +49,7 @@ def frame(design: SelectedBySize | ByPredictedSize) -> int | None:
 def _compute_theta(design: SelectedBySize | ByPredictedSize, n: int) -> float:
     """Return the finite-population correction of n draws; 1 with replacement."""
     if isinstance(design, UniformRecords | UniformClusters) and design.population is not None:
-        return design.correction(n, design.population)
+        return design.fpc(n, design.population)
     return 1.0
 
 

@@ -17,7 +17,7 @@ from ..._internal.arrays import FloatArray, floats
 from ..._internal.errors import DataError, need, need_object
 from ...design import ByPredictedSize, UniformClusters
 from ...design.contract import SelectedBySize
-from ...design.drawn import unreached
+from ...design.drawn import make_unreached
 from ...design.sample import Sample
 from ...engine.fitted import columns_of, taylor
 from ...metrics.columns import RECORDS, Known
@@ -60,11 +60,11 @@ def _compute_chances(
     if isinstance(design, SelectedBySize):
         source.expansion.need_reached(RECORDS)
         return design.selection(units.size, units)
-    source.expansion.need_reached(design.chance)
-    planned = replace(source.expansion, unreached=unreached(design.undrawn_sizes(units), units))
+    source.expansion.need_reached(design.probability)
+    planned = replace(source.expansion, unreached=make_unreached(design.undrawn_sizes(units), units))
     for column in columns_of(metrics)[0]:
         planned.need_reached(column)
-    return design.chances(units)
+    return design.selection_probabilities(units)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -269,7 +269,7 @@ def _need_pilot(source: Sample | Population) -> Sample:
     if isinstance(source, Population):
         source = Sample(source.units, UniformClusters(population=len(source.units)))
     variance, draws = source.expansion.variance, len(source.expansion.unit)
-    if draws <= variance.lost and not variance.census:
+    if draws <= variance.df_lost and not variance.census:
         raise DataError(f"a pilot of {draws} draws gives no variance: label more units")
     return source
 
@@ -289,7 +289,7 @@ def _look_ahead(
     parts = [_compute_one_draw(source, totals, m, a) for m in metrics]
     S2, effective, covariance = (np.array(part) for part in zip(*parts, strict=True))
     if not variance.census:
-        S2 = S2 * len(unit) / (len(unit) - variance.lost)
+        S2 = S2 * len(unit) / (len(unit) - variance.df_lost)
     size = source.units.size[unit]
     T = frame(design) or (source.units.population or np.inf) * (w @ a) / (w @ size)
     return Outlook(

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ..._internal.arrays import FloatArray, Seed, generator
 from ..._internal.errors import DataError, NotIdentified, whole
-from ..._internal.progress import track
+from ..._internal.progress import show_progress
 from ...design.sample import Sample, need_sample
 from ...engine.contract import Engine, need_engine
 from ...engine.replicates import Resampled
@@ -105,7 +105,7 @@ def restored_analysis(
     estimates: list[FloatArray] = []
     values: list[FloatArray] = []
     messages: list[dict[type[Warning], str]] = []
-    for _ in track(range(imputations), imputations, "restoring", progress):
+    for _ in show_progress(range(imputations), imputations, "restoring", progress):
         of_sample, restored = _restore_sample(sample, model, rng)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 
 from ..._internal.arrays import FloatArray, Seed, floats, generator
 from ..._internal.errors import DataError, NotIdentified, number, whole
-from ..._internal.progress import track
+from ..._internal.progress import show_progress
 from ...design.sample import Sample, need_sample
 from ...engine.closed_form import Taylor
 from ...engine.contract import Engine, Estimator
@@ -133,7 +133,7 @@ def grid(
     estimator = Estimator.of(engine or Taylor())
     points = [(x, y) for x in u.tolist() for y in v.tolist()]
     values = np.full((len(points), len(PARTS), len(metrics)), np.nan)
-    for i, (x, y) in enumerate(track(points, len(points), "grid", progress)):
+    for i, (x, y) in enumerate(show_progress(points, len(points), "grid", progress)):
         try:
             # the same random numbers at each point, so that differences between points are no noise
             result = Restored(x, y, estimator.engine, draws)(sample, metrics, deepcopy(rng))

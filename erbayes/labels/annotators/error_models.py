@@ -1,8 +1,8 @@
 """Models of annotators' errors: how many records they miss and keep, and how such errors are undone.
 
-Records of one piece (see `erbayes.units`) are alike to an annotator. A model of errors is therefore a law for
-the number of records that are missed or kept in each piece. `mislabel` and `perturb` put errors into true
-labels. `restore` draws true entities behind labels with errors.
+An annotator makes the same error for all records of one piece (see `erbayes.units`), so that a model of
+errors is a distribution of the number of records missed or falsely accepted in each piece. `mislabel` and
+`perturb` put errors into true labels. `restore` imputes true entities that are compatible with labels.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from scipy.special import expit, logit
 
 from ..._internal.arrays import BoolArray, FloatArray, IntArray, Seed, generator
 from ..._internal.errors import DataError, need, need_object, refuse_cases
+from ..._internal.tables import locate
 from ...units.clustering import Clustering
 from ...units.units import Units, need_units
 from .rates import Rate, drawn, need_rate
@@ -23,7 +24,7 @@ from .rates import Rate, drawn, need_rate
 
 @dataclass(frozen=True, slots=True)
 class MissedPieces:
-    """An annotator who misses each piece elsewhere as a whole: a predicted cluster, not a record.
+    """An annotator who misses all records of a piece elsewhere, or none of them.
 
     The probability p(n) to miss a piece falls with its n records on the logit scale:
 
@@ -62,18 +63,18 @@ class MissedPieces:
         return np.where(rng.random(len(n)) < self._draw_probability(n, rng), n, 0.0)
 
     def unseen(self, n: FloatArray, rng: np.random.Generator) -> IntArray:
-        """Draw the number of missed pieces that each labelled piece of n records stands for, (p,)."""
+        """Draw the number of missed pieces that each labelled piece of n records implies, (p,)."""
         return _draw_missed(np.ones_like(n), self._draw_probability(n, rng), rng).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class KeptRecords:
-    """An annotator who keeps each foreign record of home independently.
+    """An annotator who falsely accepts each foreign record of home independently.
 
     Parameters
     ----------
     rate : float in [0, 1] or Rate
-        The probability to keep a foreign record of home.
+        The probability to accept a foreign record of home.
 
     Examples
     --------
@@ -95,16 +96,16 @@ class KeptRecords:
         return np.where(home, drawn(self.rate, rng), 0.0)
 
     def kept(self, foreign: FloatArray, home: BoolArray, rng: np.random.Generator) -> FloatArray:
-        """Draw the number of foreign records kept with each piece, (p,)."""
+        """Draw the number of foreign records accepted with each piece, (p,)."""
         return rng.binomial(foreign.astype(np.int64), self._draw_probability(home, rng)).astype(float)
 
     def unremoved(self, removed: FloatArray, home: BoolArray, rng: np.random.Generator) -> FloatArray:
-        """Draw the number of foreign records still in each piece, beside those that were removed, (p,)."""
+        """Draw the number of foreign records still in each piece after others were removed, (p,)."""
         return _draw_missed(removed, self._draw_probability(home, rng), rng)
 
 
 def _draw_missed(caught: FloatArray, p: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Draw the number of cases missed beside those caught, if each case is missed with probability p < 1."""
+    """Draw the number of cases missed, given those caught, if each is missed with probability p < 1."""
     if np.any(p >= 1):
         raise DataError("labels cannot be restored if all is missed or kept: rates must be below 1")
     # what is missed until `caught` are caught is negative binomial, a gamma mixture of Poisson numbers, which
@@ -114,7 +115,7 @@ def _draw_missed(caught: FloatArray, p: FloatArray, rng: np.random.Generator) ->
 
 @dataclass(frozen=True, slots=True)
 class Annotator:
-    """A model of an annotator who misses and keeps records. By default the annotator is perfect.
+    """A model of an annotator who misses records and accepts foreign ones. By default there are no errors.
 
     Rates with priors are drawn once for each labelled sample, since they belong to the annotator.
 
@@ -123,7 +124,7 @@ class Annotator:
     missed : MissedPieces
         How records elsewhere are missed: `MissedPieces`, or your own class with its methods.
     kept : KeptRecords
-        How foreign records are kept.
+        How foreign records are accepted.
 
     Examples
     --------
@@ -148,12 +149,12 @@ class Annotator:
     def changes(
         self, units: Units, home: BoolArray, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
-        """Draw the records missed and the foreign records kept in each piece, (p,) each."""
+        """Draw the records missed and the foreign records accepted in each piece, (p,) each."""
         known = self.fixed(rng)
         missed = np.zeros(len(units.n))
         missed[~home] = known.missed.missed(units.n[~home], rng)
         kept = known.kept.kept(units.m - units.n, home, rng)
-        return missed, np.where(missed < units.n, kept, 0.0)  # a piece missed as a whole is not touched
+        return missed, np.where(missed < units.n, kept, 0.0)  # a missed piece is not touched
 
 
 def sampled_mention(units: Units, rng: np.random.Generator) -> BoolArray:
@@ -202,11 +203,11 @@ def mislabel(units: Units, model: Annotator, rng: Seed = None, home: BoolArray |
 
 
 def restore(units: Units, model: Annotator, rng: Seed = None, home: BoolArray | None = None) -> Units:
-    """Draw the true entities behind labels with errors; `home` (p,).
+    """Impute the true entities of labels with errors; `home` (p,).
 
-    What was caught with probability 1 - p implies NB(1, 1 - p) missed beside it. A missed piece gets the size
-    of the piece that implies it, and goes to an entity that was labelled in home only, whose home is about as
-    large. Likewise each removed foreign record implies NB(1, 1 - v) that were kept, for the share kept v.
+    Each piece that was caught with probability 1 - p implies NB(1, 1 - p) missed ones. A missed piece gets
+    the size of the piece that implies it, and goes to an entity that was labelled in home only, whose home is
+    about as large. Likewise each removed foreign record implies NB(1, 1 - v) accepted ones, for the share v.
     """
     rng, home = _choose_homes(units, model, rng, home)
     known = model.fixed(rng)
@@ -217,7 +218,7 @@ def restore(units: Units, model: Annotator, rng: Seed = None, home: BoolArray | 
     n = np.maximum(units.n - foreign, home.astype(float))
     pieces = np.arange(len(n))
     sources = np.repeat(pieces, copies)
-    # a missed piece lies in a predicted cluster that no label touches, which has no number yet
+    # a missed piece is in a predicted cluster that no label touches, which has no number yet
     new_clusters = np.max(units.cluster, initial=0) + 1 + np.arange(len(sources))
     return _replace_pieces(
         units,
@@ -262,8 +263,8 @@ def perturb(
     Parameters
     ----------
     labels : memberships
-        True entities. Labelled records that the prediction lacks stay as they are, since neither error is
-        defined for them.
+        True entities. Labelled records that are missing in the prediction stay as they are, since neither
+        error is defined for them.
     prediction : memberships
         See `Clustering.of`.
     model : Annotator
@@ -276,7 +277,7 @@ def perturb(
     Returns
     -------
     Series, record -> entity
-        A record that is labelled is never kept for a second entity.
+        A record that is labelled is never accepted for a second entity.
 
     Raises
     ------
@@ -328,15 +329,11 @@ def _mark_home(
     units: Units, labels: Clustering, covered: IntArray, piece: IntArray, mentions: pd.Index
 ) -> BoolArray:
     """True for the piece of the first sampled mention of each entity, (p,)."""
-    position = labels.records[covered].get_indexer(mentions)
-    refuse_cases(
-        mentions[position < 0],
-        f"{{n}} of {len(position):,} mentions are not both labelled and predicted, such as",
-    )
-    homes = piece[position]
+    are = "mentions are not both labelled and predicted"
+    homes = piece[locate(labels.records[covered], mentions, are, of=len(mentions))]
     homes = homes[np.unique(units.group[homes], return_index=True)[1]]
     without = np.setdiff1d(np.arange(len(units)), units.unit[homes])
-    refuse_cases(units.ids[without], "{n} labelled entities hold no mention, such as")
+    refuse_cases(units.ids[without], "labelled entities have no mention")
     home = np.zeros(len(units.n), dtype=bool)
     home[homes] = True
     return home

@@ -1,6 +1,8 @@
 """Rates of annotators' errors: known, with a prior, or from a comparison of two annotators.
 
-Source: Chapman (1951), University of California Publications in Statistics 1, 131-160 (two lists).
+References
+----------
+Chapman (1951), University of California Publications in Statistics 1, 131-160 (two lists).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..._internal.arrays import BoolArray, FloatArray, IntArray
 from ..._internal.errors import need, refuse_cases
-from ..._internal.tables import refuse_names
+from ..._internal.tables import locate, refuse_names
 from ...design import KnownWeights
 from ...design.sample import Sample
 from ...engine.fitted import taylor
@@ -29,7 +29,7 @@ PER_LINK = np.reciprocal
 
 
 def answers(labels: Any, mentions: Any) -> pd.DataFrame:
-    """Table of one annotator's answers, for `Pair.of`: mention, and each record of its entity.
+    """Table of one annotator's answers, for `AnnotatorPair.of`: mention, and each record of its entity.
 
     Parameters
     ----------
@@ -44,17 +44,16 @@ def answers(labels: Any, mentions: Any) -> pd.DataFrame:
     [[2, 1], [2, 2]]
     """
     labels, mentions = Clustering.of(labels, "labels"), ids(mentions, "mentions")
-    position = labels.records.get_indexer(mentions)
-    refuse_cases(mentions[position < 0], f"{{n}} of {len(mentions):,} mentions have no label, such as")
-    refuse_cases(mentions[mentions.duplicated()], "{n} mentions are listed twice, such as")
+    position = locate(labels.records, mentions, "mentions have no label", of=len(mentions))
+    refuse_cases(mentions[mentions.duplicated()], "mentions are listed twice")
     members = pd.DataFrame({"entity": labels.codes, "record": labels.records})
     entities = pd.DataFrame({"mention": mentions, "entity": labels.codes[position]})
     return entities.merge(members, on="entity")[["mention", "record"]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pair:
-    """Two annotators' answers about the same sampled mentions. `Pair.of` makes one.
+class AnnotatorPair:
+    """Two annotators' answers about the same sampled mentions. `AnnotatorPair.of` makes one.
 
     Attributes
     ----------
@@ -68,7 +67,8 @@ class Pair:
     Examples
     --------
     >>> prediction = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c"}
-    >>> pair = Pair.of(answers({1: "x", 2: "x", 3: "x"}, [1]), answers({1: "x", 3: "x"}, [1]), prediction)
+    >>> first, second = answers({1: "x", 2: "x", 3: "x"}, [1]), answers({1: "x", 3: "x"}, [1])
+    >>> pair = AnnotatorPair.of(first, second, prediction)
     >>> pair.disagreements()[["kind", "records", "examples"]].to_numpy().tolist()
     [['kept by the first only', 1, '2']]
     >>> pair.units(kept=np.logical_or).size, pair.units(kept=np.logical_and).size
@@ -80,18 +80,15 @@ class Pair:
     prediction: Clustering
 
     @classmethod
-    def of(cls, first: pd.DataFrame, second: pd.DataFrame, prediction: Any) -> Pair:
+    def of(cls, first: pd.DataFrame, second: pd.DataFrame, prediction: Any) -> AnnotatorPair:
         """Make a pair from two tables of `answers`, and from the prediction that both started from."""
         prediction = Clustering.of(prediction, "prediction")
         mentions = _list_mentions(first, second)
-        position = prediction.records.get_indexer(mentions)
-        refuse_cases(mentions[position < 0], "{n} mentions are not in the prediction, such as")
-        home = prediction.codes[position]
+        home = prediction.codes[locate(prediction.records, mentions, "mentions are not in the prediction")]
         rows = _join_answers(first, second, mentions, home, prediction)
-        position = prediction.records.get_indexer(pd.Index(rows["record"]))
-        unknown = rows["record"][position < 0].tolist()
-        refuse_cases(unknown, "{n} records of the answers are not in the prediction, such as")
-        mention, cluster = mentions.get_indexer(pd.Index(rows["mention"])), prediction.codes[position]
+        are = "records of the answers are not in the prediction"
+        cluster = prediction.codes[locate(prediction.records, pd.Index(rows["record"]), are)]
+        mention = mentions.get_indexer(pd.Index(rows["mention"]))
         table = pd.DataFrame(
             {
                 "mention": mention,
@@ -157,8 +154,8 @@ class Pair:
         Parameters
         ----------
         found, kept : callables
-            Which records belong to the entity: outside home by `found`, in home by `kept`. Each takes whether
-            records are in the first answer and in the second, two bool arrays.
+            Rules by which records belong to the entity: outside home, and in home. Each takes whether records
+            are in the first answer and in the second, two bool arrays.
         """
         t = self.table
         first, second, home = (t[c].to_numpy() for c in ("first", "second", "home"))
@@ -198,7 +195,7 @@ class Pair:
         return pd.DataFrame([_count_crossed(found), _count_crossed(removed)], ["found", "removed"])
 
     def recaptured(self, odds_ratio: float = 1.0) -> tuple[Recaptured, Recaptured]:
-        """Return the shares both missed outside home and kept in home, which weigh as much as the `cases`."""
+        """Return the shares missed outside home and accepted in home by both, with the weight of `cases`."""
         table = self.counts()
         records = table[["both", "first", "second"]].to_numpy(dtype=float)
         scaled = records * (table["cases"].to_numpy() / np.maximum(records.sum(axis=1), 1))[:, None]
@@ -213,7 +210,7 @@ def _list_mentions(first: pd.DataFrame, second: pd.DataFrame) -> pd.Index:
         refuse_names(["mention", "record"], list(frame.columns), "a table of answers")
     mentions: pd.Index = pd.Index(first["mention"].unique())
     single = mentions.symmetric_difference(pd.Index(second["mention"].unique()))
-    refuse_cases(single, "{n} mentions were answered by one annotator only, such as")
+    refuse_cases(single, "mentions were answered by one annotator only")
     return mentions
 
 
@@ -245,10 +242,12 @@ def _count_crossed(rows: pd.DataFrame) -> dict[str, float]:
 
 def _list_examples(records: pd.Series) -> str:
     """Text of the first few ids, without quotes."""
-    return ", ".join(map(str, records.tolist()[:3])) + ", …" * (len(records) > 3)
+    return ", ".join(map(str, records.tolist()[:3])) + (", …" if len(records) > 3 else "")
 
 
 def _make_share(name: str, top: pd.Series, bottom: pd.Series) -> Metric:
     """Return the metric of a weighted sum of values over another one, which are Series by mention, (n,)."""
     above, below = OfUnits(f"{name}, above", top), OfUnits(f"{name}, below", bottom)
-    return Metric(name, (above, below), lambda x, y: x / y, ((below, 1.0),), UNIT, "see Pair.agreement")
+    return Metric(
+        name, (above, below), lambda x, y: x / y, ((below, 1.0),), UNIT, "see AnnotatorPair.agreement"
+    )

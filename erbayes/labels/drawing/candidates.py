@@ -3,7 +3,7 @@
 An annotator answers about candidates, and adds what is missing. A match that is no candidate, and that nobody
 finds by other means, counts as not there. Estimates of recall are then too high.
 
-Candidates of equal score stand in a random order, which the seed of the draws fixes. A limit thus leaves out
+Candidates of equal score are in a random order, which the seed of the draws fixes. A limit thus leaves out
 those of low score and, among equals, those that chance names.
 """
 
@@ -17,30 +17,30 @@ import pandas as pd
 
 from ..._internal.arrays import FloatArray, IntArray
 from ..._internal.errors import DataError, head, import_extra, need, refuse_cases, whole
-from ..._internal.tables import as_text, need_table, refuse_names, to_frame
+from ..._internal.tables import as_text, locate, need_table, refuse_names, to_frame
 from ...units.clustering import Clustering
 from ...units.ids import as_index, ids
-from .drawn import Drawn
-from .labelling_tasks import asked, locate_rows, need_kind
+from .drawn import RecordDraws
+from .labelling_tasks import drawn_records, locate_rows, need_kind
 
 COLUMNS = ["record", "candidate", "score", "why"]
 """Columns of every table of candidates."""
 CELLS = 4_000_000
 """Pairs of a drawn record and a row of the table that are scored at once."""
 STOCK = 200_000
-"""Rows of a sample of the table, at most, in which rare values are told from common ones."""
+"""Rows of a sample of the table, at most, by which rarity of values is estimated."""
 CHANCE = 2**32 - 2
 """Stream of random numbers for the order of candidates of equal score, which no stratum's number reaches."""
 POWER = 3
-"""Exponent of the similarity of two texts. It makes one equal value count more than two half-alike ones."""
+"""Exponent of the similarity of two texts. It makes one equal value count more than two half-equal ones."""
 
 
-def from_clustering(drawn: Drawn, looser: Any) -> pd.DataFrame:
+def from_clustering(drawn: RecordDraws, looser: Any) -> pd.DataFrame:
     """Return the other records of the cluster that a looser clustering puts each drawn record in.
 
     Parameters
     ----------
-    drawn : Drawn
+    drawn : RecordDraws
     looser : memberships
         A clustering with larger clusters than the prediction, such as the same matcher's at a lower
         threshold.
@@ -61,11 +61,8 @@ def from_clustering(drawn: Drawn, looser: Any) -> pd.DataFrame:
     clustering = Clustering.of(looser, "looser clustering")
     queries = _queries(drawn)
     need_kind(clustering.records, queries, "records of the looser clustering")
-    position = clustering.records.get_indexer(queries)
-    lacking = queries[position < 0]
-    refuse_cases(
-        lacking, f"{{n}} of {len(queries):,} drawn records are missing in the looser clustering, such as"
-    )
+    are = "drawn records are missing in the looser clustering"
+    position = locate(clustering.records, queries, are, of=len(queries))
     homes = pd.DataFrame({"record": queries, "home": clustering.codes[position]})
     near = np.isin(clustering.codes, homes["home"])
     others = pd.DataFrame({"candidate": clustering.records[near], "home": clustering.codes[near]})
@@ -73,12 +70,12 @@ def from_clustering(drawn: Drawn, looser: Any) -> pd.DataFrame:
     return _rank_candidates(drawn, table, "looser clustering")
 
 
-def from_pairs(drawn: Drawn, pairs: Any, score: str, limit: int | None = None) -> pd.DataFrame:
+def from_pairs(drawn: RecordDraws, pairs: Any, score: str, limit: int | None = None) -> pd.DataFrame:
     """Return the records that scored pairs join with each drawn record, the best first.
 
     Parameters
     ----------
-    drawn : Drawn
+    drawn : RecordDraws
     pairs : DataFrame or Arrow table
         Two columns of record ids and the column of scores, one row per pair. The drawn record is on either
         side. Of a pair that occurs again the best score counts.
@@ -105,7 +102,7 @@ def from_pairs(drawn: Drawn, pairs: Any, score: str, limit: int | None = None) -
     ends = frame.drop(columns=score)
     if ends.shape[1] != 2:
         raise DataError(
-            f"the pairs need two columns of records beside {score!r}; they have {head(ends.columns, 20)}"
+            f"the pairs need two columns of records next to {score!r}; they have {head(ends.columns, 20)}"
         )
     scores = frame[score]
     if not pd.api.types.is_numeric_dtype(scores) or scores.isna().any():
@@ -123,7 +120,9 @@ def from_pairs(drawn: Drawn, pairs: Any, score: str, limit: int | None = None) -
     return _rank_candidates(drawn, pd.concat(both, ignore_index=True), "scored pair", limit)
 
 
-def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limit: int = 20) -> pd.DataFrame:
+def by_text(
+    drawn: RecordDraws, table: Any, columns: Sequence[str] | None = None, limit: int = 20
+) -> pd.DataFrame:
     """Search a table for the records whose text is most like that of each drawn record.
 
     The score of a candidate is the sum of s³ log(1/q) over columns. s is the similarity of the two values: 1
@@ -133,7 +132,7 @@ def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limi
 
     Parameters
     ----------
-    drawn : Drawn
+    drawn : RecordDraws
     table : DataFrame, or object with an Arrow C stream
         Attributes of all records of the prediction. The first column is the record.
     columns : sequence of str, optional
@@ -167,20 +166,20 @@ def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limi
     need_kind(records, queries, "records of the attributes")
     at = locate_rows(records, queries, "drawn")
     texts = [_Texts(frame[column], at) for column in named]
-    own, asked = (_number_homes(drawn, index) for index in (records, queries))
+    home_of_row, home_of_query = (_number_homes(drawn, index) for index in (records, queries))
     chance = np.random.default_rng([drawn.seed, CHANCE]).random(len(records))
-    found = []
+    best = []
     step = max(CELLS // len(records), 1)
     for start in range(0, len(queries), step):
         some = slice(start, start + step)
         scores = np.sum([text.scores(some) for text in texts], axis=0)
-        # tasks show the records of the own predicted cluster anyway
-        scores[asked[some, None] == own] = 0
+        # tasks show the records of the same predicted cluster anyway
+        scores[home_of_query[some, None] == home_of_row] = 0
         query, row = _find_best(scores, chance, limit)
-        found.append((start + query, row, scores[query, row]))
-    query, row, score = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
-    best = pd.DataFrame({"record": queries[query], "candidate": records[row], "score": score})
-    return _rank_candidates(drawn, best, "text", limit)
+        best.append((start + query, row, scores[query, row]))
+    query, row, score = (np.concatenate(arrays) for arrays in zip(*best, strict=True))
+    table = pd.DataFrame({"record": queries[query], "candidate": records[row], "score": score})
+    return _rank_candidates(drawn, table, "text", limit)
 
 
 def interleaved(*candidates: pd.DataFrame, limit: int | None = None) -> pd.DataFrame:
@@ -220,26 +219,27 @@ def interleaved(*candidates: pd.DataFrame, limit: int | None = None) -> pd.DataF
     return merged[COLUMNS].reset_index(drop=True)
 
 
-def _queries(drawn: Drawn) -> pd.Index:
-    """Return the records whose entity annotators tell, in the order of the tasks."""
-    need(drawn, Drawn, "candidates need draws, as `draw` returns them")
-    return as_index(asked(drawn)["record"])
+def _queries(drawn: RecordDraws) -> pd.Index:
+    """Return the records on top of the tasks, in their order."""
+    need(drawn, RecordDraws, "candidates need draws, as `draw` returns them")
+    return as_index(drawn_records(drawn)["record"])
 
 
-def _number_homes(drawn: Drawn, records: pd.Index) -> IntArray:
+def _number_homes(drawn: RecordDraws, records: pd.Index) -> IntArray:
     """Return the number of each record's predicted cluster, (n,): -1 for one without a drawn record."""
     members, queries = as_index(drawn.members["record"]), _queries(drawn)
-    lacking = queries[~queries.isin(members)]
     remedy = ": draws that are read from files need the table of their members"
-    refuse_cases(lacking, f"{{n}} of {len(queries):,} drawn records have no members, such as", remedy)
+    refuse_cases(queries[~queries.isin(members)], "drawn records have no members", remedy, of=len(queries))
     codes = np.append(pd.factorize(drawn.members["cluster"])[0], -1)  # the position -1 leads to a -1
     return np.asarray(codes[members.get_indexer(records)])
 
 
-def _rank_candidates(drawn: Drawn, table: pd.DataFrame, why: str, limit: int | None = None) -> pd.DataFrame:
+def _rank_candidates(
+    drawn: RecordDraws, table: pd.DataFrame, why: str, limit: int | None = None
+) -> pd.DataFrame:
     """Return the candidates outside the predicted cluster, each once, by drawn record and falling score."""
-    home, own = (_number_homes(drawn, as_index(table[side])) for side in ("record", "candidate"))
-    table = table[home != own]
+    home, other_home = (_number_homes(drawn, as_index(table[side])) for side in ("record", "candidate"))
+    table = table[home != other_home]
     order = _queries(drawn).get_indexer(as_index(table["record"]))
     table = table.assign(why=why, order=order, falling=-table["score"])
     # among equal scores chance decides, because the order of a table may favour some records
@@ -274,21 +274,21 @@ class _Texts:
     def scores(self, some: slice) -> FloatArray:
         """Return what the column adds to the scores of some of the drawn records, (records, rows)."""
         codes, place = np.unique(self._of_query[some], return_inverse=True)
-        told = codes >= 0
+        present = codes >= 0
         values = np.zeros((len(codes), len(self._texts) + 1))  # the code -1 of a missing value leads to a 0
-        if told.any():
+        if present.any():
             process, scorer = rapidfuzz().process, rapidfuzz().distance.Indel.normalized_similarity
-            asked = [self._texts[code] for code in codes[told]]
+            drawn = [self._texts[code] for code in codes[present]]
             percents = process.cdist(
-                asked, self._texts, scorer=scorer, score_multiplier=100, dtype=np.uint8, workers=-1
+                drawn, self._texts, scorer=scorer, score_multiplier=100, dtype=np.uint8, workers=-1
             )
-            values[told, :-1] = [self._weigh_similarity(percent) for percent in percents]
+            values[present, :-1] = [self._weigh_similarity(percent) for percent in percents]
         return np.asarray(values[place][:, self._codes])
 
     def _weigh_similarity(self, percent: IntArray) -> FloatArray:
         """Return s³ log(1/q) of each text, (texts,), from its similarity s to a drawn one in percent."""
         counts = np.bincount(self._stock[self._stock >= 0], minlength=len(self._texts))
-        # as in inverse document frequency: a similarity that many values of the sample reach tells little
+        # as in inverse document frequency: a similarity that many sampled values reach has little weight
         as_similar = np.bincount(percent, counts, minlength=101)[::-1].cumsum()[::-1]
         rarity = np.log(len(self._stock) / np.maximum(as_similar, 1))
         return np.asarray(((np.arange(101) / 100) ** POWER * rarity)[percent])

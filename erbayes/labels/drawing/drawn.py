@@ -20,11 +20,11 @@ from ...units.clustering import Clustering
 from ...units.ids import as_index
 from ...units.units import KnownTotals
 from .places import in_random_order
-from .plans import COLUMNS, Labelled, Plan, PredictedClusters, from_plain, to_plain
-from .source import change, fingerprint_of, opened
+from .plans import COLUMNS, LabelledDraws, Plan, PredictedClusters, from_plain, to_plain
+from .source import change, fingerprint_of, open_source, to_series
 
 MOST, EACH = 1_000_000, 10
-"""Draws beyond both, the number and the draws per record, are refused, since ten per record leave out
+"""Draws above both, the number and the draws per record, are refused, since ten per record leave out
 one of e^10 = 22,000 records, and a million rows take about a second, so that nobody needs more."""
 RUN = 30
 """Resolved tasks of a run, if chance has left out tasks, for three classes of `nonresponse.FEWEST` each."""
@@ -33,7 +33,7 @@ NO_MEMBERS = pd.DataFrame({"record": [], "cluster": []})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
+class RecordDraws:
     """Records drawn from a prediction, to be labelled.
 
     Attributes
@@ -44,7 +44,7 @@ class Drawn:
         sample if it has no repeats; stratum or value, if the plan has them.
     plan : Plan
     n : int
-        Number of draws that was asked for. Under Poisson draws it is their mean.
+        Requested number of draws. Under Poisson draws it is their mean.
     seed : int
     known : KnownTotals
         Sizes of all predicted clusters.
@@ -64,6 +64,11 @@ class Drawn:
     fingerprint: str
     members: pd.DataFrame = field(default_factory=lambda: NO_MEMBERS)
     values: pd.Series | None = None
+
+    @property
+    def of_clusters(self) -> bool:
+        """Return whether predicted clusters were drawn, and not records."""
+        return isinstance(self.plan, PredictedClusters)
 
     @property
     def records(self) -> int:
@@ -88,12 +93,12 @@ class Drawn:
         values : Series or mapping, record -> value, optional
             Needed for plans by values, if these are not in memory: the value of every labelled record.
         unresolved : sequence of record ids
-            Drawn records whose entity nobody could tell. They stay in the data (see
-            `erbayes.design.Responding`). `Poisson`, `Systematic` and `PredictedClusters` by size take none.
+            Drawn records without an answer: nonresponse (see `erbayes.design.Responding`). `Poisson`,
+            `Systematic` and `PredictedClusters` by size take none.
         unlabelled : sequence of record ids
             Drawn records that nobody has begun. If they are the last ones, since labelling stopped early, the
             draws before the first of them count. If others are among them, such as the share of an annotator,
-            chance alone must have chosen them, as it dealt the tasks. The begun draws then stand for them.
+            they must be missing completely at random, as tasks are assigned by chance.
         classes : Series or mapping, record -> class, optional
             Class of every drawn record, if some are unresolved. By default the classes of predicted sizes
             that `erbayes.design.size_classes` makes. Under strata, classes are those within strata.
@@ -114,13 +119,11 @@ class Drawn:
         >>> eb.estimate(prediction, labels, design, "pairwise-precision").estimate
         array([1.])
         """
-        given = self.values if values is None else values
-        if given is not None and not isinstance(given, pd.Series):
-            given = pd.Series(dict(given))
+        given = self.values if values is None else to_series(values)
         clustering = Clustering.of(labels, "labels")
         lost = _list_drawn(self.table, unresolved, "unresolved")
         left = _list_drawn(self.table, unlabelled, "unlabelled")
-        refuse_cases(lost.intersection(left), "{n} records are both unresolved and unlabelled, such as")
+        refuse_cases(lost.intersection(left), "records are both unresolved and unlabelled")
         seen = _take_seen(self.table, left)
         begun = ~seen["record"].isin(left).to_numpy()
         resolved = begun & ~seen["record"].isin(lost).to_numpy()
@@ -134,23 +137,26 @@ class Drawn:
             place = np.argsort(order, kind="stable")
             seen, begun, resolved = seen.iloc[place], begun[place], resolved[place]
         design = self.plan.design(
-            Labelled(seen[resolved], self.known, self.n, clustering, given, kept=len(seen) / len(self.table))
+            LabelledDraws(
+                seen[resolved], self.known, self.n, clustering, given, kept=len(seen) / len(self.table)
+            )
         )
         if resolved.all():
             return design
-        own = None
+        given_classes = None
         if classes is not None:
-            own = series_by_id(classes, "classes").reindex(seen["record"]).to_numpy()
-        return Responding(design, resolved, _make_classes(seen, begun, resolved, own), seen["record"], begun)
+            given_classes = series_by_id(classes, "classes").reindex(seen["record"]).to_numpy()
+        made = _make_classes(seen, begun, resolved, given_classes)
+        return Responding(design, resolved, made, seen["record"], begun)
 
     def refuse_another(self, prediction: Any) -> None:
         """Refuse, by DataError, a prediction of other sizes, or with other members of the drawn clusters."""
-        found = self._compute_fingerprint(prediction)
-        if found != self.fingerprint:
+        fingerprint = self._compute_fingerprint(prediction)
+        if fingerprint != self.fingerprint:
             raise DataError(
-                f"this is not the prediction that was drawn from: its fingerprint is {found}, not "
+                f"this is not the prediction that was drawn from: its fingerprint is {fingerprint}, not "
                 f"{self.fingerprint}",
-                *([] if isinstance(self.plan, PredictedClusters) else [Remedy.DRAWN_FROM]),
+                *([] if self.of_clusters else [Remedy.DRAWN_FROM]),
             )
 
     def is_from(self, prediction: Any) -> bool:
@@ -158,7 +164,7 @@ class Drawn:
         return self._compute_fingerprint(prediction) == self.fingerprint
 
     def _compute_fingerprint(self, prediction: Any) -> str:
-        with opened(prediction) as source:
+        with open_source(prediction) as source:
             members = source.members(pd.Index(self.table["cluster"]).unique())
             return fingerprint_of(source.known, members)
 
@@ -176,7 +182,7 @@ class Drawn:
         return json.dumps(values, indent=1)
 
     @classmethod
-    def from_json(cls, text: str, table: pd.DataFrame, members: pd.DataFrame = NO_MEMBERS) -> Drawn:
+    def from_json(cls, text: str, table: pd.DataFrame, members: pd.DataFrame = NO_MEMBERS) -> RecordDraws:
         """Make the draws again from what `to_json` wrote, and from their table; refuse other texts."""
         values = read_object(text, "the description of draws")
         try:
@@ -192,9 +198,8 @@ class Drawn:
             )
         if version != 1:
             raise DataError(f"draws of version {version!r} cannot be read, only those of version 1")
-        lacking = [column for column in COLUMNS if column not in table]
-        if lacking:
-            raise DataError(f"the table of the draws has no columns {', '.join(lacking)}")
+        if missing := [column for column in COLUMNS if column not in table]:
+            raise DataError(f"the table of the draws has no columns {', '.join(missing)}")
         size, count = np.array(sorted(sizes.items()), dtype=float).T.copy()  # each is contiguous
         known = KnownTotals(size, count)
         return cls(table, from_plain(plan), n, seed, known, fingerprint, members)
@@ -205,9 +210,7 @@ def _list_drawn(table: pd.DataFrame, records: Any, what: str) -> pd.Index:
     if isinstance(records, str) or not isinstance(records, Iterable):
         raise DataError(f"{what} must be a list of record ids, not {records!r}")
     listed = as_index(records)
-    refuse_cases(
-        listed.difference(pd.Index(table["record"])), f"{{n}} {what} records were not drawn, such as"
-    )
+    refuse_cases(listed.difference(pd.Index(table["record"])), f"{what} records were not drawn")
     return listed
 
 
@@ -230,31 +233,30 @@ def _refuse_lost_strata(table: pd.DataFrame, plan: Plan, begun: pd.DataFrame, re
     """Refuse strata of values without a draw to go by. Of strata of sizes, the design knows all."""
     if "stratum" not in table or getattr(plan, "starts", None) is not None:
         return
-    every = table["stratum"].unique()
+    strata = pd.Index(table["stratum"].unique())
     for rows, what, remedy in (
         (begun, "whose task is begun", "label on until each has some"),
         (resolved, "that is resolved", "ask more annotators, or draw with these merged into others"),
     ):
-        lost = every[~pd.Index(every).isin(rows["stratum"])]
+        lost = strata[~strata.isin(rows["stratum"])]
         then = f": the sample has no information about their records; {remedy}"
-        refuse_cases(lost, f"{{n}} of {len(every):,} strata have no draw {what}, such as", then)
+        refuse_cases(lost, f"strata have no draw {what}", then, of=len(strata))
 
 
-def _make_classes(table: pd.DataFrame, begun: BoolArray, resolved: BoolArray, own: Any) -> list[Any]:
-    """Return the class of each draw, (n,): within its stratum, the one of its own or that of its size."""
+def _make_classes(table: pd.DataFrame, begun: BoolArray, resolved: BoolArray, given: Any) -> list[Any]:
+    """Return the class of each draw, (n,): within its stratum, the given one or that of its size."""
     group = np.zeros(len(table), dtype=np.int64)
     if "stratum" in table:
         group = pd.factorize(table["stratum"])[0]
-    # annotators may have got to different tasks, so that classes lie within runs of tasks as well, in each
+    # annotators may have got to different tasks, so that classes are within runs of tasks as well, in each
     # of which about one share of the tasks was begun
     if not begun.all():
-        group = pd.factorize(pd.Series(list(zip(group, _number_runs(table, group, resolved), strict=True))))[
-            0
-        ]
+        runs = _number_runs(table, group, resolved)
+        group = pd.factorize(pd.Series(list(zip(group, runs, strict=True))))[0]
     classes = np.empty(len(table), dtype=object)
     for g in np.unique(group):
         here = group == g
-        classes[here] = size_classes(table["size"][here], resolved[here]) if own is None else own[here]
+        classes[here] = size_classes(table["size"][here], resolved[here]) if given is None else given[here]
     if not group.any():
         return classes.tolist()
     named = zip(group.tolist(), classes.tolist(), strict=True)
@@ -278,16 +280,16 @@ def _number_runs(table: pd.DataFrame, group: IntArray, resolved: BoolArray) -> I
 def _refuse_change(known: KnownTotals, table: pd.DataFrame, members: pd.DataFrame) -> None:
     """Refuse drawn clusters of a size that is not known, or whose members are not as many as their size."""
     size = table.drop_duplicates("cluster").set_index("cluster")["size"]
-    found = members["cluster"].value_counts().reindex(size.index, fill_value=0)
-    changed = size.index[~size.isin(known.size) | (size.to_numpy() != found.to_numpy())]
+    counted = members["cluster"].value_counts().reindex(size.index, fill_value=0)
+    changed = size.index[~size.isin(known.size) | (size.to_numpy() != counted.to_numpy())]
     if len(changed):
         raise change(changed)
 
 
-def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) -> Drawn:
+def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) -> RecordDraws:
     """Draw records of a prediction, to be labelled.
 
-    The same seed draws the same records from the same prediction, wherever it lies.
+    The same seed draws the same records from the same prediction, in memory, in files and in databases.
 
     Parameters
     ----------
@@ -320,7 +322,7 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
     """
     need_object(plan, "draw", "a plan is an object such as LinkEnds()")
     n, seed = whole(n, "n"), whole(seed, "seed", 0)
-    with opened(prediction, values) as source:
+    with open_source(prediction, values) as source:
         most = max(MOST, EACH * int(source.known.size @ source.known.count))
         if n > most:
             raise DataError(
@@ -338,8 +340,6 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
         clusters = pd.Index(table["cluster"]).unique()
         members = source.members(clusters).reset_index(drop=True)
         _refuse_change(source.known, table, members)
-        given = None
-        if values is not None and not isinstance(values, str):
-            given = values if isinstance(values, pd.Series) else pd.Series(dict(values))
+        given = None if values is None or isinstance(values, str) else to_series(values)
         fingerprint = fingerprint_of(source.known, members)
-        return Drawn(table, plan, n, seed, source.known, fingerprint, members, given)
+        return RecordDraws(table, plan, n, seed, source.known, fingerprint, members, given)

@@ -13,29 +13,28 @@ from datetime import date
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ..._internal.errors import DataError, Remedy, head, need
-from ..._internal.files import HIDDEN, NEW, OLD, locked, refuse_output, terminable
+from ..._internal.files import HIDDEN, NEW, OLD, refuse_output, writing
 from ..._internal.outside_json import read_object
 from ...units.ids import as_index, kind
-from .drawn import Drawn
-from .labelling_tasks import ASKED, as_sent, asked, dealt
+from .drawn import RecordDraws
+from .labelling_tasks import FILLED, as_sent, dealt, drawn_records
 from .page import CLUSTER, DRAWN, labelling_page
-from .plans import GivenChances, PredictedClusters
+from .plans import GivenProbabilities
 from .sheets import HAS_XLSX, read_sheet, write_sheet
 
 VERSION = 1
 """The version of the folder."""
 IDS = ("record", "cluster")
-"""Columns of the draws that hold ids."""
+"""Columns of ids in the table of draws."""
 FACTS, DRAWS, TASKS = "drawn.json", "drawn.csv", "tasks.csv"
 """Files of the draw."""
-UNTOLD = frozenset({"fingerprint", "date", "erbayes"})
+UNHASHED = frozenset({"fingerprint", "date", "erbayes"})
 """Facts that the fingerprint of the others leaves out, because they decide nothing."""
 README = "README.txt"
 """The file that says which file goes to whom."""
@@ -48,7 +47,7 @@ class Folder:
     """A folder with a draw, by whose `fingerprint` pages know it, its tasks, and its `facts` in words."""
 
     path: Path
-    drawn: Drawn
+    drawn: RecordDraws
     tasks: pd.DataFrame
     dealt: Mapping[str, list[int]]
     fingerprint: str
@@ -64,7 +63,7 @@ class Folder:
 
 def write_folder(
     path: str | Path,
-    drawn: Drawn,
+    drawn: RecordDraws,
     tasks: pd.DataFrame,
     *,
     annotators: int = 1,
@@ -76,14 +75,14 @@ def write_folder(
     """Write the folder of a draw: sheets and a labelling page for each annotator, and the draw itself.
 
     Annotator A gets sheet-A.csv, sheet-A.xlsx (with the extra sheets) and label-A.html, all with the same
-    tasks, of which one is to be filled. The files drawn.json, drawn.csv and tasks.csv hold the draw, and must
-    stay as they are. Only tasks.csv says which records are controls, so it is not for annotators. All tasks
-    of a drawn predicted cluster go to the same annotators.
+    tasks, of which one is to be filled. The files drawn.json, drawn.csv and tasks.csv contain the draw, and
+    must stay as they are. Only tasks.csv says which records are controls, so it is not for annotators. All
+    tasks of a drawn predicted cluster go to the same annotators.
 
     Parameters
     ----------
     path : str or Path
-    drawn : Drawn
+    drawn : RecordDraws
     tasks : DataFrame
         As `erbayes.labels.tasks` returns them.
     annotators, overlap : int, float in [0, 1]
@@ -91,18 +90,19 @@ def write_folder(
     blind : bool
         True hides the prediction: sheets and pages show the cluster and the candidates in one shuffled list.
     replace : bool
-        True replaces a folder of a draw that holds answers. They are lost.
+        True replaces a folder of a draw that has answers. They are lost.
     facts : mapping, optional
-        What else is to be kept with the draw, such as the files that it was made from.
+        What else is to be stored with the draw, such as the files that it was made from.
 
     Raises
     ------
     DataError
-        A path with other files or, without `replace`, answers; or ids that no sheet can hold.
+        A path with other files or, without `replace`, answers; or ids that no sheet can represent.
 
     Examples
     --------
     >>> from erbayes.labels import Records, draw, tasks
+    >>> from tempfile import TemporaryDirectory
     >>> drawn = draw({"r1": "a", "r2": "a", "r3": "b"}, Records(), n=2, seed=1)
     >>> with TemporaryDirectory() as temporary:
     ...     folder = write_folder(Path(temporary) / "to-label", drawn, tasks(drawn))
@@ -121,14 +121,14 @@ def write_folder(
 
 def write_files(
     new: Path,
-    drawn: Drawn,
+    drawn: RecordDraws,
     tasks: pd.DataFrame,
     hands: Mapping[str, Sequence[int]],
     blind: bool,
     facts: Mapping[str, Any],
 ) -> None:
     """Write the files of a folder, whose tasks are in the `hands` of annotators."""
-    blank = [column for column in tasks.columns if column not in ASKED]
+    blank = [column for column in tasks.columns if column not in FILLED]
     write_sheet(drawn.table, new / DRAWS, ("record", "cluster"))
     values = {} if drawn.values is None else {"value": drawn.values.reindex(tasks["record"]).to_numpy()}
     write_sheet(tasks[blank].assign(**values), new / TASKS)
@@ -149,8 +149,8 @@ def write_files(
     lines = (f"{json.dumps(name)}: {json.dumps(value)}" for name, value in about.items())
     (new / FACTS).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     settling = None
-    if isinstance(drawn.plan, PredictedClusters):
-        settling = dict(enumerate(asked(drawn)["cluster"], 1))
+    if drawn.of_clusters:
+        settling = dict(enumerate(drawn_records(drawn)["cluster"], 1))
     sent = as_sent(tasks, drawn.seed, blind)
     for annotator, numbers in hands.items():
         mine = sent[sent["task"].isin(numbers)].reset_index(drop=True)
@@ -171,8 +171,8 @@ def read_folder(path: str | Path) -> Folder:
         table[column] = _restore_type(table[column], type)
     shown["record"] = _restore_type(shown["record"], about["types"]["record"])
     shown["task"] = shown["task"].astype("int64")
-    drawn = Drawn.from_json(json.dumps(about["drawn"]), table, _find_members(table, shown))
-    as_numbers = isinstance(drawn.plan, GivenChances)
+    drawn = RecordDraws.from_json(json.dumps(about["drawn"]), table, _find_members(table, shown))
+    as_numbers = isinstance(drawn.plan, GivenProbabilities)
     for name in table.columns.intersection(["size", "probability", *["value"] * as_numbers]):
         table[name] = pd.to_numeric(table[name])
     values = None
@@ -180,19 +180,12 @@ def read_folder(path: str | Path) -> Folder:
         values = pd.Series(shown.pop("value").to_numpy(), pd.Index(shown["record"]))
         values = values[~values.index.duplicated()]
         values = pd.to_numeric(values) if as_numbers else values
-    for name in ASKED:
+    for name in FILLED:
         shown[name] = ""
-    own = {"version", "fingerprint", "annotators", "types", "drawn", "blind"}
-    stated = {k: v for k, v in about.items() if k not in own}
-    return Folder(
-        path,
-        dataclasses.replace(drawn, values=values),
-        shown,
-        about["annotators"],
-        _name_draw(about),
-        stated,
-        about["blind"],
-    )
+    fields = {"version", "fingerprint", "annotators", "types", "drawn", "blind"}
+    stated = {name: value for name, value in about.items() if name not in fields}
+    drawn = dataclasses.replace(drawn, values=values)
+    return Folder(path, drawn, shown, about["annotators"], _name_draw(about), stated, about["blind"])
 
 
 def _find_members(table: pd.DataFrame, shown: pd.DataFrame) -> pd.DataFrame:
@@ -200,16 +193,16 @@ def _find_members(table: pd.DataFrame, shown: pd.DataFrame) -> pd.DataFrame:
     cluster = table.drop_duplicates("record").set_index("record")["cluster"]
     inside = shown[shown["role"].isin([DRAWN, CLUSTER])]
     mention = inside["record"].where(inside["role"] == DRAWN).ffill()
-    whole = mention.isin(cluster.index)  # of a drawn predicted cluster, only the first task shows all records
-    members = pd.DataFrame({"record": inside["record"][whole], "cluster": cluster[mention[whole]].to_numpy()})
+    first = mention.isin(cluster.index)  # of a drawn predicted cluster, only the first task shows all records
+    members = pd.DataFrame({"record": inside["record"][first], "cluster": cluster[mention[first]].to_numpy()})
     return members.drop_duplicates("record")
 
 
 def _read_facts(path: Path) -> dict[str, Any]:
     """Return what the folder of a draw says of it, refusing other folders and files that have changed."""
     files = [path / name for name in (FACTS, DRAWS, TASKS)]
-    if lacking := [file.name for file in files if not file.is_file()]:
-        raise DataError(f"{path} is no folder that erbayes draw has written: it has no {lacking[0]}")
+    if missing := [file.name for file in files if not file.is_file()]:
+        raise DataError(f"{path} is no folder that erbayes draw has written: it has no {missing[0]}")
     about = read_object(files[0], str(files[0]))
     try:
         written = about["version"]
@@ -232,31 +225,31 @@ def _write_readme(dealt: Mapping[str, Sequence[int]], files: Set[str], day: str)
     """Return the text that says which of the files go to whom, what stays, and what to do with answers."""
     lines = []
     for name, numbers in dealt.items():
-        own = [f"label-{name}.html", f"sheet-{name}.xlsx", f"sheet-{name}.csv"]
-        there = " or ".join(file for file in own if file in files)
-        lines.append(f"  to annotator {name}: {there} ({len(numbers):,} tasks)")
+        names = [f"label-{name}.html", f"sheet-{name}.xlsx", f"sheet-{name}.csv"]
+        either = " or ".join(file for file in names if file in files)
+        lines.append(f"  to annotator {name}: {either} ({len(numbers):,} tasks)")
     text = Path(__file__).with_name("folder_readme.txt").read_text(encoding="utf-8")
     return text.format(day=day, sheets="\n".join(lines), kept=f"{TASKS}, {DRAWS}, {FACTS}")
 
 
 def _compute_fingerprint(tables: Sequence[bytes], facts: Mapping[str, Any]) -> str:
     """Return a text that changes with the tables of a folder and with each fact that decides a number."""
-    told = {name: value for name, value in facts.items() if name not in UNTOLD}
-    return sha256(b"".join([*tables, json.dumps(told, sort_keys=True).encode()])).hexdigest()[:16]
+    hashed = {name: value for name, value in facts.items() if name not in UNHASHED}
+    return sha256(b"".join([*tables, json.dumps(hashed, sort_keys=True).encode()])).hexdigest()[:16]
 
 
 def _name_draw(facts: Mapping[str, Any]) -> str:
     """Return a text that names a draw on its pages, the same for more draws of it."""
     drawn = facts["drawn"]
-    told = [facts["types"], facts["blind"], *(drawn[name] for name in ("plan", "seed", "sizes"))]
-    return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+    hashed = [facts["types"], facts["blind"], *(drawn[name] for name in ("plan", "seed", "sizes"))]
+    return sha256(json.dumps(hashed, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _assign_tasks(drawn: Drawn, count: int, annotators: int, overlap: float) -> dict[str, list[int]]:
+def _assign_tasks(drawn: RecordDraws, count: int, annotators: int, overlap: float) -> dict[str, list[int]]:
     """Deal tasks to annotators as `dealt` does, those of a drawn predicted cluster together."""
-    if not isinstance(drawn.plan, PredictedClusters):
+    if not drawn.of_clusters:
         return dealt(count, annotators, overlap, drawn.seed)
-    cluster = 1 + pd.factorize(asked(drawn)["cluster"])[0]
+    cluster = 1 + pd.factorize(drawn_records(drawn)["cluster"])[0]
     hands = dealt(int(cluster.max()), annotators, overlap, drawn.seed)
     return {name: (1 + np.flatnonzero(np.isin(cluster, numbers))).tolist() for name, numbers in hands.items()}
 
@@ -267,7 +260,7 @@ def _restore_type(column: pd.Series, type: str) -> pd.Series:
 
 
 def answer_files(path: Path) -> list[Path]:
-    """Return the files of a folder that may hold answers: sheets, and files that a page has saved."""
+    """Return the files of a folder that may have answers: sheets, and files that a page has saved."""
     return sorted(
         file
         for file in path.iterdir()
@@ -280,7 +273,7 @@ def answer_files(path: Path) -> list[Path]:
 
 
 def _list_answered(path: Path) -> list[str]:
-    """Return the names of the files in a folder that hold answers or cannot be read."""
+    """Return the names of the files in a folder that have answers or cannot be read."""
     named = []
     for file in answer_files(path):
         if file.suffix.lower() in {".csv", ".xlsx"}:
@@ -289,8 +282,8 @@ def _list_answered(path: Path) -> list[str]:
             except DataError:
                 named.append(file.name)
                 continue
-            asked = sheet.columns.intersection([*ASKED, "note"])
-            if not (sheet[asked] != "").to_numpy().any():
+            answered = sheet.columns.intersection([*FILLED, "note"])
+            if not (sheet[answered] != "").to_numpy().any():
                 continue
         named.append(file.name)
     return named
@@ -307,9 +300,9 @@ def refuse_folder(path: Path, replace: bool) -> None:
     refuse_output(path / FACTS if inside else path)
     if not path.is_dir() or not any(path.iterdir()):
         return
-    # replacing a folder deletes it, so that it may hold only a draw and its answers
-    own = re.compile(rf"{README}|{FACTS}|{DRAWS}|{TASKS}|sheet-.*\.(csv|xlsx)|label-.*\.html|.*\.json")
-    others = [file.name for file in path.iterdir() if not (own.fullmatch(file.name) and file.is_file())]
+    # replacing a folder deletes it, so that it may have only a draw and its answers
+    of_draw = re.compile(rf"{README}|{FACTS}|{DRAWS}|{TASKS}|sheet-.*\.(csv|xlsx)|label-.*\.html|.*\.json")
+    others = [file.name for file in path.iterdir() if not (of_draw.fullmatch(file.name) and file.is_file())]
     others = [name for name in others if not name.startswith(HIDDEN)]  # which a killed process has left
     if not (path / FACTS).exists() or others:
         raise DataError(
@@ -336,25 +329,17 @@ def _exchange(one: Path, other: Path) -> bool:
 def replacing_folder(path: Path) -> Iterator[Path]:
     """Make a new folder that takes the place of `path` if the block ends without error."""
     target = path.resolve()
-    try:
-        with (
-            terminable(),
-            TemporaryDirectory(dir=target.parent, prefix=HIDDEN) as temporary,
-            locked(Path(temporary), HIDDEN),
-        ):
-            new, old = Path(temporary) / NEW, Path(temporary) / OLD
-            new.mkdir()
-            yield new
-            if target.exists() and _exchange(new, target):
-                return
-            # the old folder is moved back if the new one cannot take its place, so that no answer is lost
-            if target.exists():
-                target.replace(old)
-            try:
-                new.replace(target)
-            except OSError:
-                if old.exists():
-                    old.replace(target)
-                raise
-    except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror or error}") from error
+    with writing(path, target) as temporary:
+        new, old = temporary / NEW, temporary / OLD
+        yield new
+        if target.exists() and _exchange(new, target):
+            return
+        # the old folder returns if the new one cannot take its place, so that no answer is lost
+        if target.exists():
+            target.replace(old)
+        try:
+            new.replace(target)
+        except OSError:
+            if old.exists():
+                old.replace(target)
+            raise

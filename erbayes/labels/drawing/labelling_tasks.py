@@ -10,13 +10,12 @@ import pandas as pd
 
 from ..._internal.arrays import IntArray
 from ..._internal.errors import DataError, head, number, refuse_cases, whole
-from ..._internal.tables import refuse_names, separator_hint, to_frame
+from ..._internal.tables import locate, refuse_names, separator_hint, to_frame
 from ...units.ids import are_listed, as_index, ids, kind
-from .drawn import Drawn
+from .drawn import RecordDraws
 from .page import ANSWERS, CANDIDATE, CLUSTER, CONTROL, DRAWN, KEYS, SHOWN, WHY
-from .plans import PredictedClusters
 
-ASKED = ("same", "cannot_tell")
+FILLED = ("same", "cannot_tell")
 """The last columns of a table of tasks, which annotators fill."""
 RESERVED = frozenset([*KEYS, *ANSWERS, WHY, "value"])
 """Names that no column of attributes may have."""
@@ -24,10 +23,10 @@ STRANGERS, SHUFFLED = 2, 3
 """Streams of random numbers of a seed for controls and the order of blind tasks; that of `dealt` is 1."""
 
 
-def asked(drawn: Drawn) -> pd.DataFrame:
-    """Return the records whose entity annotators tell: record, cluster, in the order of the first draw."""
+def drawn_records(drawn: RecordDraws) -> pd.DataFrame:
+    """Return the records that have a task: record, cluster, in the order of the first draw."""
     first = drawn.table.drop_duplicates("record")[["record", "cluster"]]
-    if isinstance(drawn.plan, PredictedClusters):
+    if drawn.of_clusters:
         order = pd.Series(range(len(first)), first["cluster"])
         rows = pd.concat([first, drawn.members[["record", "cluster"]]]).drop_duplicates("record")
         first = rows.iloc[np.argsort(rows["cluster"].map(order).to_numpy(), kind="stable")]
@@ -35,7 +34,7 @@ def asked(drawn: Drawn) -> pd.DataFrame:
 
 
 def tasks(
-    drawn: Drawn, attributes: Any = None, candidates: Any = None, *, controls: float | None = None
+    drawn: RecordDraws, attributes: Any = None, candidates: Any = None, *, controls: float | None = None
 ) -> pd.DataFrame:
     """Make the table of labelling tasks, one per drawn record, or per record of a drawn predicted cluster.
 
@@ -48,7 +47,7 @@ def tasks(
 
     Parameters
     ----------
-    drawn : Drawn
+    drawn : RecordDraws
     attributes : DataFrame or Arrow table, optional
         What annotators see of a record. The first column is the record; all others are shown.
     candidates : DataFrame or Arrow table, optional
@@ -83,16 +82,16 @@ def tasks(
     1     1     a1    cluster   Ann
     2     1     b1  candidate  Anna
     """
-    first = asked(drawn)
+    first = drawn_records(drawn)
     mentions = first.assign(task=np.arange(1, len(first) + 1))
     shown = mentions.rename(columns={"record": "mention"}).merge(drawn.members, on="cluster")
     shown["role"] = np.where(shown["record"] == shown["mention"], DRAWN, CLUSTER)
-    lacking = first["record"][~first["record"].isin(shown["record"][shown["role"] == DRAWN])]
-    refuse_cases(lacking.tolist(), "{n} drawn records are not among the members, such as")
-    if isinstance(drawn.plan, PredictedClusters):
-        own = mentions.set_index("record")["task"]
+    absent = first["record"][~first["record"].isin(shown["record"][shown["role"] == DRAWN])]
+    refuse_cases(absent.tolist(), "drawn records are not among the members")
+    if drawn.of_clusters:
+        task_of = mentions.set_index("record")["task"]
         # each pair of records of a cluster is judged once, in the earlier of their tasks
-        shown = shown[shown["record"].map(own) >= shown["task"]]
+        shown = shown[shown["record"].map(task_of) >= shown["task"]]
     parts = [shown[["task", "record", "role"]]]
     if candidates is not None:
         parts.append(_list_candidates(candidates, mentions))
@@ -105,7 +104,7 @@ def tasks(
     table = table.drop(columns=["order", "place"])
     if attributes is not None:
         table = _join_attributes(table, attributes)
-    for column in ASKED:
+    for column in FILLED:
         table[column] = ""
     return table
 
@@ -131,11 +130,13 @@ def _list_candidates(candidates: Any, mentions: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(why=frame["why"].to_numpy()[known]) if "why" in frame else rows
 
 
-def _draw_controls(table: pd.DataFrame, drawn: Drawn, mentions: pd.DataFrame, share: float) -> pd.DataFrame:
+def _draw_controls(
+    table: pd.DataFrame, drawn: RecordDraws, mentions: pd.DataFrame, share: float
+) -> pd.DataFrame:
     """Return the rows of controls: task, record, role and place, which is between two of the cluster's."""
     number(share, "controls", lambda x: 0 < x < 1, "lie between 0 and 1")
     rng = np.random.default_rng([drawn.seed, STRANGERS])
-    of_clusters = isinstance(drawn.plan, PredictedClusters)
+    of_clusters = drawn.of_clusters
     open_to = mentions.drop_duplicates("cluster") if of_clusters else mentions
     chosen = open_to.iloc[np.sort(rng.permutation(len(open_to))[: max(round(share * len(open_to)), 1)])]
     rows = []
@@ -166,7 +167,7 @@ def as_sent(tasks: pd.DataFrame, seed: int, blind: bool) -> pd.DataFrame:
     chance = np.random.default_rng([seed, SHUFFLED]).random(len(tasks))
     order = np.lexsort((np.where(drawn, -1.0, chance), tasks["task"]))
     sent = tasks.assign(role=tasks["role"].where(drawn, SHOWN)).iloc[order]
-    # the reason for a candidate would tell that it is one
+    # the reason for a candidate would show that it is one
     return sent.drop(columns=WHY, errors="ignore").reset_index(drop=True)
 
 
@@ -199,19 +200,12 @@ def _join_attributes(table: pd.DataFrame, attributes: Any) -> pd.DataFrame:
     return pd.concat([table, rows], axis=1)
 
 
-def locate_rows(records: pd.Index, wanted: pd.Index, what: str) -> IntArray:
-    """Return the row of attributes of each wanted record, and refuse records with none or with several."""
-    here = np.flatnonzero(are_listed(records, wanted))
-    found = records[here]
-    refuse_cases(
-        found[found.duplicated()].unique(), f"{{n}} {what} records have several rows of attributes, such as"
-    )
-    position = found.get_indexer(wanted)
-    refuse_cases(
-        wanted[position < 0].unique(),
-        f"{{n}} of {wanted.nunique():,} {what} records have no attributes, such as",
-    )
-    return here[position]
+def locate_rows(records: pd.Index, queries: pd.Index, what: str) -> IntArray:
+    """Return the row of attributes of each of the queries, (n,), and refuse those with none or several."""
+    here = np.flatnonzero(are_listed(records, queries))
+    listed = records[here]
+    refuse_cases(listed[listed.duplicated()].unique(), f"{what} records have several rows of attributes")
+    return here[locate(listed, queries, f"{what} records have no attributes", of=queries.nunique())]
 
 
 def dealt(count: int, annotators: int = 1, overlap: float = 0.2, seed: int = 0) -> dict[str, list[int]]:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.errors import DataError, head
-from .drawn import Drawn
+from .drawn import RecordDraws
 from .folder import IDS, Folder, read_folder, refuse_folder, replacing_folder, write_files
 from .labelling_tasks import dealt
 from .page import KEYS
@@ -29,11 +29,11 @@ def refuse_dependent(folder: Folder) -> None:
         )
 
 
-def add_draws(folder: Folder, drawn: Drawn, tasks: pd.DataFrame, facts: Mapping[str, Any]) -> Folder:
-    """Write a folder anew with all draws of `drawn`, of which it has the first, and keep every answer.
+def add_draws(folder: Folder, drawn: RecordDraws, tasks: pd.DataFrame, facts: Mapping[str, Any]) -> Folder:
+    """Write a folder anew with all draws of `drawn`, of which it has the first, and retain every answer.
 
     The tasks that it has stay as they are, with their controls and annotators. The `tasks` of further records
-    follow them, and are dealt among the same annotators.
+    follow them, and are assigned to the same annotators.
     """
     old, first = folder.drawn.table, drawn.table.head(len(folder.drawn.table))
     same = first[[*IDS]].astype(str).equals(old[[*IDS]].astype(str))
@@ -51,7 +51,7 @@ def add_draws(folder: Folder, drawn: Drawn, tasks: pd.DataFrame, facts: Mapping[
             hands[name] += [last + number for number in numbers]
     refuse_folder(folder.path, replace=True)
     old_rows, rows = (table[KEYS].astype(str) for table in (folder.tasks, tasks[tasks["task"] <= last]))
-    if not rows.equals(old_rows):  # as controls are dealt among the tasks that are there
+    if not rows.equals(old_rows):  # as controls are drawn from the tasks that are there
         tasks = pd.concat([folder.tasks, added], ignore_index=True)
     with replacing_folder(folder.path) as path:
         write_files(path, drawn, tasks, hands, folder.blind, {**facts, "overlap": overlap})
@@ -71,6 +71,6 @@ def _keep_answers(old: Path, new: Path, last: int) -> None:
                 said = f"{file} has the columns {head(sheet.columns, 99)}, and was written with"
                 raise DataError(f"{said} {head(blank.columns, 99)}: give these back to it")
             further = blank[blank["task"].astype("int64") > last]
-            whole = pd.concat([sheet, further], ignore_index=True).fillna("")
+            rows = pd.concat([sheet, further], ignore_index=True).fillna("")
             # a row that an annotator adds may have no id
-            write_sheet(whole, fresh, ("record",) if whole["record"].map(str.strip).all() else ())
+            write_sheet(rows, fresh, ("record",) if rows["record"].map(str.strip).all() else ())

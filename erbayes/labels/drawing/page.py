@@ -31,7 +31,7 @@ DRAWN, CLUSTER, CANDIDATE, ADDED = "drawn", "cluster", "candidate", "added"
 CONTROL = "control"
 """The role of a stranger that is put into a task to test the annotator. The page shows it as `cluster`."""
 SHOWN = "shown"
-"""The role of all records but the drawn one in a blind task, which does not tell where they are from."""
+"""The role of all records but the drawn one in a blind task, which hides where they are from."""
 KEYS = ["task", "record", "role"]
 """Columns that every table of tasks has."""
 WHY = "why"
@@ -39,7 +39,7 @@ WHY = "why"
 SECONDS = "seconds"
 """The column, and the field of an answer, with the seconds that the annotator was at work on a task."""
 LONGEST = 10**8
-"""Seconds that no task takes, some three years, which a page never writes and floats hold."""
+"""Seconds that no task takes, some three years, which a page never writes and floats represent."""
 ANSWERS = ["same", "cannot_tell", "note", "annotator", SECONDS]
 """Columns of answers."""
 FIELDS: dict[str, type] = {
@@ -76,7 +76,7 @@ def labelling_page(
         likeness to the drawn record, and folds those that have next to nothing in common with it. A control
         is shown as one of the cluster, and the column why is not shown.
     annotator : str
-        The name under which progress is kept and answers are saved.
+        The name under which progress and answers are saved.
     fingerprint : str
         A text that names the draw. The page refuses answers with another one, and so does `read_answers`.
     title, question : str
@@ -132,7 +132,7 @@ def labelling_page(
 
 
 def _list_records(frame: pd.DataFrame) -> dict[str, Any]:
-    """Return attributes in the order of what they tell, each record once, and tasks by places of records."""
+    """Return attributes by falling information, each record once, and tasks by places of records."""
     attributes: list[Any] = [c for c in frame.columns if c not in (*KEYS, *ANSWERS, WHY)]
     texts = pd.DataFrame({c: [as_text(x) for x in frame[c]] for c in ["record", *attributes]}, dtype=object)
     # a record that many tasks show is stored once
@@ -193,9 +193,7 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
     drawn = frame.loc[frame["role"] == DRAWN].set_index("task")["record"].astype(str)
     rows = pd.MultiIndex.from_arrays([frame["task"], frame["record"].map(str)])
     shown = set(rows)
-    given: dict[tuple[int, str], list[Any]] = {}
-    added: list[tuple[int, str]] = []
-    seen: set[int] = set()
+    given, added, seen = dict[tuple[int, str], list[Any]](), list[tuple[int, str]](), set[int]()
     for number, answer in enumerate(saved["answers"], 1):
         _check_fields(answer, f"{what}: answer {number}")
     _refuse_other_tasks(saved["answers"], drawn, what)
@@ -205,8 +203,8 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
             raise DataError(f"{what}: task {task} is answered twice")
         seen.add(task)
         _refuse_unclear_marks(answer, shown, f"{what}: task {task}")
-        told = ["y" if answer["done"] else "", "x" if answer["cannot_tell"] else "", answer["note"]]
-        given[task, record] = [*told, saved["annotator"], answer.get(SECONDS, "")]
+        marks = ["y" if answer["done"] else "", "x" if answer["cannot_tell"] else "", answer["note"]]
+        given[task, record] = [*marks, saved["annotator"], answer.get(SECONDS, "")]
         for mark, records in (("y", answer["same"]), ("n", answer["different"])):
             given |= {(task, r): [mark, "", "", "", ""] for r in records}
         added += [(task, id) for id in answer["added"]]
@@ -231,13 +229,22 @@ def _refuse_other_tasks(answers: Sequence[Mapping[str, Any]], drawn: pd.Series, 
 def _refuse_open_records(table: pd.DataFrame, what: str) -> None:
     """Refuse tasks that are said to be done and have records without an answer."""
     done = table.loc[(table["role"] == DRAWN) & (table["same"] == "y"), "task"]
-    lacking = table[table["task"].isin(done) & (table["same"] == "")]
-    if len(lacking):
+    blank = table[table["task"].isin(done) & (table["same"] == "")]
+    if len(blank):
         raise DataError(
-            f"{what}: {lacking['task'].nunique():,} tasks are said to be done and have no answers about "
-            f"{len(lacking):,} records, such as task {lacking['task'].iloc[0]} about "
-            f"{head(lacking['record'], 1)}"
+            f"{what}: {blank['task'].nunique():,} tasks are said to be done and have no answers about "
+            f"{len(blank):,} records, such as task {blank['task'].iloc[0]} about {head(blank['record'], 1)}"
         )
+
+
+def read_id(text: str, known: Mapping[str, Any], integers: bool) -> Any:
+    """Return the record of an id as it was typed, None if no record can have it; `known`: text -> record."""
+    id = text.strip()
+    if (record := known.get(text, known.get(id))) is not None:
+        return record
+    if not integers:
+        return id
+    return int(id) if re.fullmatch(r"-?\d{1,18}", id) else None  # 18 digits fit into 64 bits
 
 
 def _append_added(table: pd.DataFrame, added: Sequence[tuple[int, str]], what: str) -> pd.DataFrame:
@@ -246,17 +253,15 @@ def _append_added(table: pd.DataFrame, added: Sequence[tuple[int, str]], what: s
     integers = kind(pd.Index(table["record"])) == "integer"
     rows = []
     for task, id in added:
-        # 18 digits fit into 64 bits
-        if id not in known and integers and not re.fullmatch(r"-?\d{1,18}", id):
+        if (record := read_id(id, known, integers)) is None:
             raise DataError(
                 f"{what}: task {task}: the added id {id!r} is no integer, and ids of the records are"
             )
-        record = known.get(id, int(id) if integers else id)
         rows.append({"task": task, "record": record, "role": ADDED, "same": "y"})
     order = {task: i for i, task in enumerate(table["task"].unique())}
-    whole = pd.concat([table, pd.DataFrame(rows)], ignore_index=True)
-    whole[ANSWERS] = whole[ANSWERS].fillna("")
-    return whole.sort_values("task", key=lambda c: c.map(order), kind="stable", ignore_index=True)
+    table = pd.concat([table, pd.DataFrame(rows)], ignore_index=True)
+    table[ANSWERS] = table[ANSWERS].fillna("")
+    return table.sort_values("task", key=lambda c: c.map(order), kind="stable", ignore_index=True)
 
 
 def _refuse_unclear_marks(answer: Mapping[str, Any], shown: Set[tuple[int, str]], where: str) -> None:
@@ -267,8 +272,8 @@ def _refuse_unclear_marks(answer: Mapping[str, Any], shown: Set[tuple[int, str]]
         raise DataError(f"{where} has more than one answer about records {head(twice)}")
     if foreign := [r for r in marked if (task, r) not in shown or r == answer["record"]]:
         raise DataError(f"{where} does not show records {head(foreign)}, which have answers")
-    if there := [r for r in answer["added"] if (task, r) in shown]:
-        raise DataError(f"{where} shows records {head(there)}, which cannot be added to it")
+    if known := [r for r in answer["added"] if (task, r) in shown]:
+        raise DataError(f"{where} shows records {head(known)}, which cannot be added to it")
 
 
 def _check_tasks(tasks: pd.DataFrame) -> pd.DataFrame:
@@ -286,16 +291,17 @@ def _check_tasks(tasks: pd.DataFrame) -> pd.DataFrame:
         raise DataError(f"numbers of tasks must be integers, not such as {head(frame['task'])}")
     ids(frame["record"], "records of the tasks")
     roles = frame["role"]
-    told = roles.isin([CLUSTER, CANDIDATE, CONTROL])
-    if len(other := roles[~told & ~roles.isin([DRAWN, SHOWN])]):
+    open_roles = roles.isin([CLUSTER, CANDIDATE, CONTROL])
+    if len(other := roles[~open_roles & ~roles.isin([DRAWN, SHOWN])]):
         raise DataError(
             f"{len(other):,} rows of the tasks have roles such as {head(other.unique())}; roles are "
             f"{DRAWN!r}, {CLUSTER!r}, {CANDIDATE!r}, {CONTROL!r} and {SHOWN!r}"
         )
-    if told.any() and (roles == SHOWN).any():
+    if open_roles.any() and (roles == SHOWN).any():
         raise DataError(
-            f"{told.sum():,} rows of the tasks tell a role, such as {head(roles[told].unique())}, and others "
-            f"are {SHOWN!r}: a page is blind if all but the drawn records are"
+            f"{open_roles.sum():,} rows of the tasks tell a role, such as "
+            f"{head(roles[open_roles].unique())}, and others are {SHOWN!r}: a page is blind if all but the "
+            "drawn records are"
         )
     per_task = (roles == DRAWN).groupby(frame["task"]).sum()
     if len(wrong := per_task[per_task != 1]):
@@ -313,9 +319,9 @@ def _check_tasks(tasks: pd.DataFrame) -> pd.DataFrame:
 
 
 def _weigh_attributes(rows: pd.DataFrame, top: IntArray, other: IntArray) -> tuple[FloatArray, IntArray]:
-    """Return how rare attributes are, and their order by what they tell, (k,), by drawn and shown rows."""
+    """Return how rare attributes are, and their order by information, (k,), by drawn and shown rows."""
     compared = top != other
-    weights, told = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
+    weights, information = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
     for k in range(rows.shape[1]):
         values = rows.iloc[:, k].map(lambda x: " ".join(x.casefold().split()), na_action="ignore")
         codes = pd.factorize(values)[0]
@@ -324,9 +330,9 @@ def _weigh_attributes(rows: pd.DataFrame, top: IntArray, other: IntArray) -> tup
         # the log of how rarely two records share a value by chance, as in a Fellegi-Sunter weight
         weights[k] = -np.log(shares @ shares) if len(shares) else 0.0
         agrees = (codes[top] == codes[other]) & (codes[top] >= 0)
-        # a column that never agrees, such as a number of rows, tells as little as one that always does
-        told[k] = weights[k] * agrees[compared].mean() if compared.any() else 0.0
-    return weights, np.argsort(-told, kind="stable")
+        # a column that never agrees, such as a number of rows, has as little as one that always does
+        information[k] = weights[k] * agrees[compared].mean() if compared.any() else 0.0
+    return weights, np.argsort(-information, kind="stable")
 
 
 def _render_page(title: str, data: Mapping[str, Any]) -> str:
@@ -338,11 +344,11 @@ def _render_page(title: str, data: Mapping[str, Any]) -> str:
         return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
     embedded = json.dumps(data, separators=(",", ":"))  # ASCII alone, so that U+2028 is escaped
-    # no text of a record can end the script element that holds it
+    # no text of a record can end the script element around it
     for sign in "<>&":
         embedded = embedded.replace(sign, f"\\u{ord(sign):04x}")
     contents = {
-        # nothing runs but the page's own script, whatever records hold, and nothing is sent
+        # nothing runs but the page's own script, whatever is in records, and nothing is sent
         "policy": f"default-src 'none'; script-src {digest('script')}; style-src {digest('style')}; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'",
         "title": escape(title),
@@ -376,13 +382,13 @@ def _check_fields(answer: Any, where: str) -> None:
         raise DataError(
             f"{where} is {type(answer).__name__}, not an object with fields {head(list(FIELDS), 9)}"
         )
-    if lacking := [name for name in FIELDS if name not in answer]:
-        raise DataError(f"{where} has no {head(lacking, 9)}")
-    for name, wanted in FIELDS.items():
+    if missing := [name for name in FIELDS if name not in answer]:
+        raise DataError(f"{where} has no {head(missing, 9)}")
+    for name, needed in FIELDS.items():
         value = answer[name]
         # the exact type, because a bool is an int for isinstance
-        if type(value) is not wanted or (type(value) is list and any(type(x) is not str for x in value)):
-            must = "texts" if wanted is list else wanted.__name__
+        if type(value) is not needed or (type(value) is list and any(type(x) is not str for x in value)):
+            must = "texts" if needed is list else needed.__name__
             raise DataError(f"{where}: {name!r} is {shortened(value)}, not {must}")
     seconds = answer.get(SECONDS, 0)
     if type(seconds) not in {int, float} or not 0 <= seconds < LONGEST:

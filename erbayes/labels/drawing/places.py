@@ -79,20 +79,20 @@ def at_points(source: Source, counts: pd.DataFrame, lines: Sequence[Line], seed:
     return tables
 
 
-def first_in_order(source: Source, wanted: Mapping[int, int], seed: int) -> pd.DataFrame:
-    """Return the first records of clusters of each size by their keys, at least `wanted` (size -> number)."""
+def first_in_order(source: Source, needed: Mapping[int, int], seed: int) -> pd.DataFrame:
+    """Return the first records of clusters of each size by their keys, at least `needed` (size -> number)."""
     clusters = dict(zip(source.known.size.tolist(), source.known.count.tolist(), strict=True))
-    expected = {m: k + 6 * k**0.5 + 10 for m, k in wanted.items()}  # so that a second look is rare
+    expected = {m: k + 6 * k**0.5 + 10 for m, k in needed.items()}  # so that a second look is rare
     while True:
         share = {m: min(e / clusters[m], 1.0) for m, e in expected.items()}
         rows = in_order(source.up_to({m: highest_key(s) for m, s in share.items()}, seed))
-        found = rows["size"].value_counts()
-        lacking = [m for m, k in wanted.items() if found.get(m, 0) < k]
-        if not lacking:
+        counted = rows["size"].value_counts()
+        short = [m for m, k in needed.items() if counted.get(m, 0) < k]
+        if not short:
             return rows
-        # every cluster of the size was asked for, so that the source has changed
-        if all(share[m] == 1 for m in lacking):
-            raise change(lacking)
+        # all clusters of the size were read, so that the source has changed
+        if all(share[m] == 1 for m in short):
+            raise change(short)
         expected = {m: 8 * e for m, e in expected.items()}
 
 
@@ -111,7 +111,7 @@ def at_equal_distances(n: int, seed: int) -> FloatArray:
 
 
 def containing(ends: FloatArray, points: FloatArray) -> IntArray:
-    """Return the interval that holds each point, (n,), by the ends of adjoining intervals from 0."""
-    # intervals of length 0 hold no point, and one beyond the last end, by rounding, is in the last interval
+    """Return the interval of each point, (n,), by the ends of adjoining intervals from 0."""
+    # intervals of length 0 have no point, and one above the last end, by rounding, is in the last interval
     last = int(np.searchsorted(ends, ends[-1]))
     return np.minimum(np.searchsorted(ends, points, side="right"), last)

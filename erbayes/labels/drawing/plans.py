@@ -11,10 +11,11 @@ import pandas as pd
 
 from ..._internal.arrays import FloatArray, IntArray
 from ..._internal.errors import DataError, head, need, number, refuse_cases, whole
+from ..._internal.tables import locate
 from ...design import (
     ByPredictedSize,
-    KnownChances,
     KnownInclusion,
+    KnownSelection,
     PoissonRecords,
     Pooled,
     SystematicRecords,
@@ -22,7 +23,7 @@ from ...design import (
     UniformRecords,
     WeightedRecords,
 )
-from ...design.contract import Design, WithChances
+from ...design.contract import Design, IndependentDraws
 from ...metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum
 from ...units.clustering import Clustering
 from ...units.units import KnownTotals
@@ -37,14 +38,14 @@ from .places import (
     in_order,
     ordered_counts,
 )
-from .source import Source, keys_of
+from .source import Source, keys_of, match_values
 
 COLUMNS = ["record", "cluster", "size", "probability"]
 """Columns of every table of draws."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Labelled:
+class LabelledDraws:
     """The draws of a plan with the labels of their records, of which the plan makes a design."""
 
     table: pd.DataFrame
@@ -58,8 +59,7 @@ class Labelled:
     def units(self) -> pd.Index:
         """Return the entity of each draw, (n,)."""
         records = pd.Index(self.table["record"])
-        position = self.labels.records.get_indexer(records)
-        refuse_cases(records[position < 0].unique(), "{n} drawn records have no label, such as")
+        position = locate(self.labels.records, records, "drawn records have no label")
         return self.labels.clusters[self.labels.codes[position]]
 
 
@@ -67,22 +67,21 @@ class Plan(Protocol):
     """A way of drawing records of a prediction."""
 
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
-        """Draw n records, in any order: `erbayes.labels.draw` puts them into a random one.
+        """Draw n records in any order, which `erbayes.labels.draw` shuffles.
 
-        Under the class attribute `independent` their order is kept, so that draws must be independent and
-        alike.
+        It does not if draws are independent and identically distributed, as `independent` of the class says.
         """
 
-    def design(self, drawn: Labelled) -> Design:
+    def design(self, drawn: LabelledDraws) -> Design:
         """Return the design of the labelled draws."""
 
 
 @runtime_checkable
-class BySize(Protocol):
-    """A plan under which the chance of a record depends on the size of its predicted cluster alone."""
+class PlanBySize(Protocol):
+    """A plan whose selection probability of a record depends on the size of its predicted cluster alone."""
 
     def column(self, known: KnownTotals) -> ClusterSum:
-        """Return the column whose φ is the chance of a record, up to a factor."""
+        """Return the column whose φ is the selection probability of a record, up to a factor."""
 
 
 class _WithReplacement:
@@ -99,39 +98,52 @@ class _WithReplacement:
         """Draw a size, then a cluster of this size, then a record of this cluster."""
         known = source.known
         p = chances(self, known)(pd.DataFrame({"size": known.size}))
-        # three random numbers per draw: for its size, its cluster and its record
-        places = np.random.default_rng(seed).random((n, 3))
+        of_size, of_cluster, of_record = np.random.default_rng(seed).random((n, 3)).T
         ends = np.cumsum(known.count * known.size * p)
-        at = containing(ends, places[:, 0] * ends[-1])
-        size, place = known.size[at].astype(np.int64), np.floor(places[:, 1] * known.count[at])
-        draws = pd.DataFrame({"size": size, "place": place, "probability": p[at]})
-        # places become clusters in the order in which draws meet them, the first by key being the first, so
-        # that a source returns few clusters of each size
-        met = draws[["size", "place"]].drop_duplicates()
-        met["rank"] = met.groupby("size").cumcount()
-        wanted = dict(zip(*np.unique(met["size"], return_counts=True), strict=True))
-        first = first_in_order(source.of_clusters(), wanted, seed)
-        first["rank"] = first.groupby("size").cumcount()
-        draws = draws.merge(met, how="left").merge(first[["size", "rank", "cluster"]], how="left")
-        members = source.members(pd.Index(draws["cluster"]).unique())
-        members = in_order(members.assign(key=keys_of(members["record"], seed)))
-        members["within"] = members.groupby("cluster").cumcount()
-        draws["within"] = np.floor(places[:, 2] * size).astype(np.int64)
-        return draws.merge(members, how="left", on=["cluster", "within"])[COLUMNS]
+        at = containing(ends, of_size * ends[-1])
+        draws = pd.DataFrame({"size": known.size[at].astype(np.int64), "probability": p[at]})
+        draws["place"] = np.floor(of_cluster * known.count[at])
+        draws["within"] = np.floor(of_record * draws["size"]).astype(np.int64)
+        return _find_records(_find_clusters(draws, source, seed), source, seed)[COLUMNS]
 
-    def design(self, drawn: Labelled) -> Design:
+    def design(self, drawn: LabelledDraws) -> Design:
         return ByPredictedSize(self.column(drawn.known), drawn.units, drawn.known)
 
 
-def chances(plan: BySize, known: KnownTotals) -> Chance:
-    """Return the chance of each record at one draw, by the size of its predicted cluster."""
+def _find_clusters(draws: pd.DataFrame, source: Source, seed: int) -> pd.DataFrame:
+    """Return draws with their cluster, by its `place` among the clusters of its size."""
+    # places become clusters in the order in which draws meet them, the first by key being the first, so that
+    # a source returns few clusters of each size
+    met = draws[["size", "place"]].drop_duplicates()
+    met = met.assign(rank=met.groupby("size").cumcount())
+    number_of_size = dict(zip(*np.unique(met["size"], return_counts=True), strict=True))
+    clusters = first_in_order(source.of_clusters(), number_of_size, seed)[["size", "cluster"]]
+    clusters = clusters.assign(rank=clusters.groupby("size").cumcount())
+    return draws.merge(met, how="left").merge(clusters, how="left")
+
+
+def _find_records(draws: pd.DataFrame, source: Source, seed: int) -> pd.DataFrame:
+    """Return draws with their record, by its place `within` its cluster."""
+    members = _order_members(source, draws["cluster"], seed)
+    members = members.assign(within=members.groupby("cluster").cumcount())
+    return draws.merge(members, how="left", on=["cluster", "within"])
+
+
+def _order_members(source: Source, clusters: pd.Series, seed: int) -> pd.DataFrame:
+    """Return the records of clusters in the order of their keys."""
+    members = source.members(pd.Index(clusters).unique())
+    return in_order(members.assign(key=keys_of(members["record"], seed)))
+
+
+def chances(plan: PlanBySize, known: KnownTotals) -> Chance:
+    """Return the selection probability of each record, by the size of its predicted cluster."""
     column = plan.column(known)
     total = need_positive_total(column, known)
     return lambda rows: np.asarray(column.phi(rows["size"].to_numpy(dtype=float)) / total)
 
 
 def need_positive_total(column: ClusterSum, known: KnownTotals) -> float:
-    """Return the known total of the chances of all records, and refuse one of 0."""
+    """Return the known total of a column of selection probabilities, and refuse one of 0."""
     total = known.total(column)
     if not total > 0:
         raise DataError(
@@ -156,7 +168,7 @@ class Records(_WithReplacement):
     def column(self, known: KnownTotals) -> ClusterSum:
         return RECORDS
 
-    def design(self, drawn: Labelled) -> Design:
+    def design(self, drawn: LabelledDraws) -> Design:
         return UniformRecords(drawn.units, records=int(drawn.known.total(RECORDS)))
 
 
@@ -164,7 +176,7 @@ class Records(_WithReplacement):
 class NewRecords:
     """Plan: uniform records among the new ones, whose value is 1 and not 0, with replacement.
 
-    It has no design of its own, since entities without a new record cannot be drawn: `erbayes.topped_up`
+    It has no design of its own, since entities without a new record cannot be drawn: `erbayes.top_up`
     makes one of these draws and those from the older release.
     """
 
@@ -173,10 +185,10 @@ class NewRecords:
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
         return _draw_by_value(self, source, n, seed)[COLUMNS]
 
-    def design(self, drawn: Labelled) -> Design:
+    def design(self, drawn: LabelledDraws) -> Design:
         raise DataError(
             "these draws are of new records alone, and tell nothing without those that they top up: "
-            "erbayes.topped_up makes one design of both, and so does erbayes estimate FOLDER"
+            "erbayes.top_up makes one design of both, and so does erbayes estimate FOLDER"
         )
 
 
@@ -186,7 +198,10 @@ class LinkEnds(_WithReplacement):
 
     Pairwise precision is then a plain mean of numbers in [0, 1], and needs several times fewer labels than
     under uniform records. Recall is not identified, since records of predicted singletons are never drawn.
-    `Mixture` identifies both.
+
+    See Also
+    --------
+    Mixture : identifies precision and recall.
 
     Examples
     --------
@@ -202,7 +217,9 @@ class LinkEnds(_WithReplacement):
 
 @dataclass(frozen=True, slots=True)
 class RootSize(_WithReplacement):
-    """Plan: records with chance p_i ∝ √m_i, with replacement: a safe choice for precision and recall.
+    """Plan: records with selection probability p_i ∝ √m_i, with replacement.
+
+    It is a safe choice for precision and recall.
 
     Examples
     --------
@@ -225,7 +242,7 @@ class Mixture(_WithReplacement):
     alpha : float in (0, 1)
         Share of uniform records. Weights are then at most 1/α times those of uniform records.
     of : plan by size
-        The other plan, with chances q_i. By default `LinkEnds()`.
+        The other plan, with selection probabilities q_i. By default `LinkEnds()`.
 
     Examples
     --------
@@ -250,35 +267,25 @@ class Mixture(_WithReplacement):
 
 
 def need_by_size(plan: Any) -> None:
-    """Refuse anything but an object of a plan under which the chance depends on predicted size alone."""
-    if isinstance(plan, type) or not isinstance(plan, BySize):
+    """Refuse anything but an object of a plan by predicted size alone."""
+    if isinstance(plan, type) or not isinstance(plan, PlanBySize):
         raise DataError(
             f"of must be a plan whose chances depend on predicted size, such as LinkEnds(), not {plan!r}"
         )
 
 
-class _Sized:
-    """A plan whose chances are those of another one, its attribute `of`."""
-
-    __slots__ = ()
-
-    of: Any
-
-    def __post_init__(self) -> None:
-        need_by_size(self.of)
-
-
 @dataclass(frozen=True, slots=True)
-class GivenChances:
-    """Plan: records with chances of your own, with replacement.
+class GivenProbabilities:
+    """Plan: records with selection probabilities of your own, with replacement.
 
-    The chance of each record, up to a factor, is its value: `draw(prediction, GivenChances(), n, seed,
-    values=chances)`. All must be above 0, since estimates do not cover entities that cannot be drawn.
+    The value of each record is its selection probability, up to a factor: `draw(prediction,
+    GivenProbabilities(), n, seed, values=probabilities)`. All must be above 0, since estimates exclude
+    entities that cannot be drawn.
 
     Examples
     --------
     >>> from erbayes.labels import draw
-    >>> drawn = draw({1: "a", 2: "a", 3: "b"}, GivenChances(), 2, 1, values={1: 1, 2: 1, 3: 2})
+    >>> drawn = draw({1: "a", 2: "a", 3: "b"}, GivenProbabilities(), 2, 1, values={1: 1, 2: 1, 3: 2})
     >>> drawn.table[["record", "probability"]].drop_duplicates().shape
     (2, 2)
     """
@@ -288,7 +295,7 @@ class GivenChances:
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
         return _draw_by_value(self, source, n, seed, _need_chances)[[*COLUMNS, "value"]]
 
-    def design(self, drawn: Labelled) -> Design:
+    def design(self, drawn: LabelledDraws) -> Design:
         values = need_labelled_values(drawn, self, "chance")
         first = drawn.table.iloc[0]
         # a draw's probability is its value over the total, so that no source is read again
@@ -301,7 +308,7 @@ class GivenChances:
 def _draw_by_value(
     plan: Any, source: Source, n: int, seed: int, check: Callable[[Any], FloatArray] = np.asarray
 ) -> pd.DataFrame:
-    """Return n independent draws with chances proportional to the values of records, which are checked."""
+    """Return n independent draws with probabilities proportional to the values of records, checked."""
     counts = ordered_counts(source, seed)
     total = float(check(need_values(counts, plan)) @ counts["records"].to_numpy())
     points = np.random.default_rng(seed).random(n)
@@ -316,9 +323,9 @@ def _need_chances(values: Any) -> FloatArray:
         numbers = np.asarray(values, dtype=float)
     except (TypeError, ValueError) as error:
         raise DataError(f"chances must be numbers: {error}") from error
-    bad = ~((numbers > 0) & np.isfinite(numbers))
+    bad = numbers[~((numbers > 0) & np.isfinite(numbers))]
     then = ": entities without a chance are not estimated"
-    refuse_cases(numbers[bad], f"{{n}} of {len(numbers):,} chances are not above 0 and finite, such as", then)
+    refuse_cases(bad, "chances are not above 0 and finite", then, of=len(numbers))
     return numbers
 
 
@@ -329,34 +336,28 @@ def need_values(rows: pd.DataFrame, plan: Any) -> Any:
     return rows["value"].to_numpy()
 
 
-def need_labelled_values(drawn: Labelled, plan: Any, what: str) -> pd.Series:
+def need_labelled_values(drawn: LabelledDraws, plan: Any, what: str) -> pd.Series:
     """Return the values of labelled records, in the order of the labels, refusing draws without them."""
     if drawn.values is None:
         raise DataError(
             f"{type(plan).__name__} needs the {what} of every labelled record: "
-            "Drawn.design(labels, values=...)"
+            "RecordDraws.design(labels, values=...)"
         )
-    values, records = drawn.values, drawn.labels.records
-    refuse_cases(
-        values.index[values.index.duplicated()], "{n} records of the values are listed twice, such as"
-    )
-    lacking = records[~records.isin(values.index[values.notna()])]
-    refuse_cases(lacking, f"{{n}} of {len(records):,} labelled records have no value, such as")
-    return values.reindex(records)
+    return match_values(drawn.values, drawn.labels.records, "labelled records")
 
 
 @dataclass(frozen=True, slots=True)
-class Poisson(_Sized):
-    """Plan: each record independently, if its permanent random number is below its chance.
+class Poisson:
+    """Plan: each record independently, if its permanent random number is below its inclusion probability.
 
-    The number of a record is made of its id and the seed, and lies in [0, 1). A record is drawn once if it is
-    below π_i = min(1, n p_i), and else never. The number of draws is random, with mean n. A later prediction
-    with the same seed draws the same records again, as far as their chances stay.
+    The number of a record in [0, 1) is made of its id and the seed. A record is drawn once if it is below
+    π_i = min(1, n p_i), and else never. The number of draws is random, with mean n. A later prediction with
+    the same seed draws the same records again, as far as their chances stay.
 
     Parameters
     ----------
     of : plan by size
-        The plan whose chances p_i are used. By default `Records()`.
+        The plan whose selection probabilities p_i are used. By default `Records()`.
 
     Examples
     --------
@@ -367,30 +368,32 @@ class Poisson(_Sized):
 
     of: Any = field(default_factory=Records)
 
+    def __post_init__(self) -> None:
+        need_by_size(self.of)
+
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
         known, chance = source.known, chances(self.of, source.known)
         inclusion = np.minimum(n * chance(pd.DataFrame({"size": known.size})), 1.0)
         share = zip(known.size.tolist(), inclusion.tolist(), strict=True)
-        # a record is drawn if its permanent random number is below its probability
         rows = in_order(source.up_to({int(m): highest_key(s) for m, s in share if s > 0}, seed))
         probability = inclusion[np.searchsorted(known.size, rows["size"])]
         return rows[["record", "cluster", "size"]].assign(probability=probability)
 
-    def design(self, drawn: Labelled) -> Design:
+    def design(self, drawn: LabelledDraws) -> Design:
         return PoissonRecords(self.of.column(drawn.known), drawn.n, drawn.known, drawn.kept)
 
 
 @dataclass(frozen=True, slots=True)
-class Systematic(_Sized):
-    """Plan: records without replacement, with probability proportional to a chance (PPS).
+class Systematic:
+    """Plan: systematic sampling with probability proportional to size (PPS), without replacement.
 
     Records are in random order, that of their keys. Points at equal distances from a random start choose n of
-    them (Hartley and Rao 1962). The probability of record i to be drawn is exactly n p_i.
+    them. The inclusion probability of record i is exactly n p_i.
 
     Parameters
     ----------
     of : plan by size
-        The plan whose chances p_i are used. By default `RootSize()`.
+        The plan whose selection probabilities p_i are used. By default `RootSize()`.
 
     Examples
     --------
@@ -398,9 +401,16 @@ class Systematic(_Sized):
     >>> drawn = draw({i: i // 2 for i in range(100)}, Systematic(Records()), n=10, seed=1)
     >>> drawn.table["record"].is_unique, drawn.table["probability"].unique().tolist()
     (True, [0.1])
+
+    References
+    ----------
+    Hartley and Rao (1962), Annals of Mathematical Statistics 33, 350-374.
     """
 
     of: Any = field(default_factory=RootSize)
+
+    def __post_init__(self) -> None:
+        need_by_size(self.of)
 
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
         known, chance = source.known, chances(self.of, source.known)
@@ -416,7 +426,7 @@ class Systematic(_Sized):
         (rows,) = at_points(source, ordered_counts(source, seed), [line], seed)
         return rows[["record", "cluster", "size"]].assign(probability=np.minimum(n * rows["chance"], 1.0))
 
-    def design(self, drawn: Labelled) -> Design:
+    def design(self, drawn: LabelledDraws) -> Design:
         inclusion = drawn.kept * drawn.table["probability"].to_numpy()
         return SystematicRecords(self.of.column(drawn.known), drawn.units, inclusion, drawn.known)
 
@@ -473,8 +483,8 @@ class Strata:
             # strata are independent, since each has a stream of random numbers of its own
             return Line(chance, np.random.default_rng([seed, h]).random(draws[h]))
 
-        found = at_points(source, counts, [line(h) for h in range(len(names))], seed)
-        tables = [rows.assign(stratum=name) for name, rows in zip(names, found, strict=True)]
+        draws_of = at_points(source, counts, [line(h) for h in range(len(names))], seed)
+        tables = [rows.assign(stratum=name) for name, rows in zip(names, draws_of, strict=True)]
         return pd.concat(tables).rename(columns={"chance": "probability"})[[*COLUMNS, "stratum"]]
 
     def _find_strata(self, rows: pd.DataFrame) -> Any:
@@ -507,20 +517,20 @@ class Strata:
     def _take_allocation(self, n: int, names: Any) -> IntArray:
         """Return the draws of the allocation, (H,)."""
         allocation = {str(h): whole(k, f"draws of stratum {h!r}") for h, k in (self.allocation or {}).items()}
-        wanted = [str(h) for h in names]
-        if set(allocation) != set(wanted):
+        strata = [str(h) for h in names]
+        if set(allocation) != set(strata):
             raise DataError(
-                f"the allocation must name the strata, {head(wanted, 9)}, not {head(sorted(allocation), 9)}"
+                f"the allocation must name the strata, {head(strata, 9)}, not {head(sorted(allocation), 9)}"
             )
         if sum(allocation.values()) != n:
             raise DataError(f"the allocation is of {sum(allocation.values())} draws, not of {n}")
-        return np.array([allocation[h] for h in wanted], dtype=np.int64)
+        return np.array([allocation[h] for h in strata], dtype=np.int64)
 
-    def design(self, drawn: Labelled) -> Design:
+    def design(self, drawn: LabelledDraws) -> Design:
         stratum, units = drawn.table["stratum"].to_numpy(), drawn.units
         return Pooled([self._make_part(drawn, h, units[stratum == h]) for h in pd.unique(stratum)])
 
-    def _make_part(self, drawn: Labelled, stratum: Any, units: pd.Index) -> WithChances:
+    def _make_part(self, drawn: LabelledDraws, stratum: Any, units: pd.Index) -> IndependentDraws:
         """Return the design of the draws of a stratum, which are of these units."""
         if self.starts is not None:
             starts = [*self.starts, np.inf]
@@ -535,7 +545,7 @@ class Strata:
         values = need_labelled_values(drawn, self, "stratum")
         of_record = p * np.array([str(value) == str(stratum) for value in values])
         of_entity = np.bincount(drawn.labels.codes, of_record)
-        return KnownChances(pd.Series(of_entity, drawn.labels.clusters), units)
+        return KnownSelection(pd.Series(of_entity, drawn.labels.clusters), units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -549,9 +559,9 @@ class PredictedClusters:
     Parameters
     ----------
     of : plan by size, optional
-        The probability of a cluster is proportional to the sum of these chances over its records: `Records()`
-        for its size, `LinkEnds()` for its links. A cluster whose probability would exceed 1 is certain. By
-        default clusters are uniform.
+        The inclusion probability of a cluster is proportional to the sum of the plan's selection
+        probabilities over its records: `Records()` for its size, `LinkEnds()` for its links. A cluster whose
+        probability would exceed 1 is certain. By default clusters are uniform.
 
     Examples
     --------
@@ -590,9 +600,8 @@ class PredictedClusters:
         if rest:
             parts += at_points(clusters, counts, [Line(chance, at_equal_distances(rest, seed))], seed)
         rows = pd.concat(parts, ignore_index=True)
-        members = source.members(pd.Index(rows["cluster"]))
-        ordered = in_order(members.assign(key=keys_of(members["record"], seed)))
-        first = ordered.drop_duplicates("cluster").set_index("cluster")["record"]
+        members = _order_members(source, rows["cluster"], seed)
+        first = members.drop_duplicates("cluster").set_index("cluster")["record"]
         record = first.reindex(rows["cluster"]).to_numpy()
         return rows[["cluster", "size"]].assign(record=record, probability=of_rows(rows))[COLUMNS]
 
@@ -614,7 +623,7 @@ class PredictedClusters:
                 return np.asarray(inclusion)
             certain |= more
 
-    def design(self, drawn: Labelled) -> Design:
+    def design(self, drawn: LabelledDraws) -> Design:
         known = drawn.known
         if self.of is None:
             return UniformClusters(int(known.count.sum()), drawn.table["cluster"].tolist())
@@ -630,21 +639,17 @@ PLANS = {
     "predicted-links": LinkEnds,
     "root-size": RootSize,
     "mixture": Mixture,
-    "given-chances": GivenChances,
+    "given-chances": GivenProbabilities,
     "poisson": Poisson,
     "pps": Systematic,
     "stratified": Strata,
     "predicted-clusters": PredictedClusters,
 }
 """Plans by the names that files and the command line have for them."""
-
-
 WRITTEN = PLANS | {"new-records": NewRecords}
 """Plans that a folder may have. That of a top-up is none of `PLANS`, since nobody chooses it alone."""
-
-
-FREE = (Records, NewRecords, GivenChances)
-"""Plans whose chances do not depend on predicted clusters."""
+FREE = (Records, NewRecords, GivenProbabilities)
+"""Plans whose selection probabilities do not depend on predicted clusters."""
 
 
 def to_plain(plan: Any) -> dict[str, Any]:

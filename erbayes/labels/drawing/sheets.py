@@ -90,8 +90,8 @@ def _write_xlsx(columns: Mapping[str, list[str]], path: Path) -> None:
     from openpyxl.utils import get_column_letter
     from openpyxl.worksheet.datavalidation import DataValidation
 
-    if held := [text for values in columns.values() for text in values if ILLEGAL_CHARACTERS_RE.search(text)]:
-        raise ValueError(f"XML cannot hold {head(held)}")
+    if bad := [text for values in columns.values() for text in values if ILLEGAL_CHARACTERS_RE.search(text)]:
+        raise ValueError(f"XML cannot hold {head(bad)}")
     book = Workbook()
     sheet = book.active
     sheet.title = "tasks"
@@ -160,7 +160,7 @@ def _read_xlsx_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _as_text(cell: object) -> str:
-    """Return the text of a cell, whole numbers without a decimal point."""
-    # XLSX files hold the id 7 as 7.0
-    whole = isinstance(cell, float) and cell.is_integer()
-    return "" if cell is None else str(int(cell) if whole else cell)  # type: ignore[call-overload]
+    """Return the text of a cell, integers without a decimal point."""
+    # in XLSX files the id 7 is 7.0
+    integer = isinstance(cell, float) and cell.is_integer()
+    return "" if cell is None else str(int(cell) if integer else cell)  # type: ignore[call-overload]

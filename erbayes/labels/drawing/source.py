@@ -68,8 +68,8 @@ class Source(Protocol):
 
 
 def text_of(id: Any) -> bytes:
-    """Return the text of an id, of which keys are made, in UTF-8."""
-    # ids from damaged files may hold lone surrogates, which UTF-8 alone refuses
+    """Return the text of an id in UTF-8, of which keys are made."""
+    # ids from damaged files may have lone surrogates, which UTF-8 alone refuses
     return str(id).encode("utf-8", "surrogatepass")
 
 
@@ -80,10 +80,9 @@ def keys_of(records: Any, seed: int) -> Keys:
     ['0x7e121075491da87b', '0xa9857b2167864a55']
     """
     start = f"{seed}:".encode()
-    listed = (
-        records.tolist() if hasattr(records, "tolist") else records
-    )  # an Index of strings is slow to walk
-    # databases have MD5 too, so that a seed draws the same records wherever they lie; nothing is secret here
+    # an Index of strings is slow to walk
+    listed = records.tolist() if hasattr(records, "tolist") else records
+    # databases have MD5 too, so that a seed draws the same records in all of them; nothing is secret here
     digests = b"".join(
         # `text_of`, without a call for each of many ids
         [md5(start + str(r).encode("utf-8", "surrogatepass"), usedforsecurity=False).digest() for r in listed]
@@ -134,7 +133,7 @@ class InMemory:
         """Make a source of memberships (see `Clustering.of`), with a value for every record or none."""
         clustering = Clustering.of(prediction, "prediction")
         if not len(clustering.records):
-            raise DataError("the prediction holds no record: there is nothing to draw from")
+            raise DataError("the prediction has no record: there is nothing to draw from")
         sizes = clustering.sizes
         of_size = np.bincount(sizes)
         size = np.flatnonzero(of_size)
@@ -144,7 +143,7 @@ class InMemory:
             clustering.clusters,
             sizes[clustering.codes],
             KnownTotals(size.astype(float), of_size[size].astype(float)),
-            None if values is None else _match_values(values, clustering.records),
+            None if values is None else match_values(values, clustering.records).to_numpy(),
         )
 
     def counts(self, seed: int) -> pd.DataFrame:
@@ -155,9 +154,9 @@ class InMemory:
 
     def in_buckets(self, buckets: IntArray, seed: int) -> pd.DataFrame:
         keys = keys_of(self.records, seed)
-        wanted = np.zeros(BUCKETS, dtype=bool)
-        wanted[buckets] = True
-        at = np.flatnonzero(wanted[(keys >> np.uint64(48)).astype(np.int64)])
+        chosen = np.zeros(BUCKETS, dtype=bool)
+        chosen[buckets] = True
+        at = np.flatnonzero(chosen[(keys >> np.uint64(48)).astype(np.int64)])
         return self._take_rows(at).assign(key=keys[at])
 
     def up_to(self, highest: Mapping[int, int], seed: int) -> pd.DataFrame:
@@ -177,8 +176,8 @@ class InMemory:
         return self._take_rows(at)[["record", "cluster", "size"]]
 
     def of_clusters(self) -> InMemory:
-        every = np.arange(len(self.clusters))
-        return InMemory(self.clusters, every, self.clusters, np.bincount(self.codes), self.known)
+        codes = np.arange(len(self.clusters))
+        return InMemory(self.clusters, codes, self.clusters, np.bincount(self.codes), self.known)
 
     def _take_rows(self, at: Any) -> pd.DataFrame:
         table = {"record": self.records[at], "cluster": self.clusters[self.codes[at]], "size": self.size[at]}
@@ -188,26 +187,28 @@ class InMemory:
         return {} if self.values is None else {"value": self.values[at]}
 
 
-def _match_values(values: Any, records: pd.Index) -> Any:
-    """Return the value of each record, (N,)."""
+def to_series(values: Any) -> pd.Series:
+    """Return a Series or a mapping of values by record as a Series, and refuse all else."""
     try:
-        series = values if isinstance(values, pd.Series) else pd.Series(dict(values))
+        return values if isinstance(values, pd.Series) else pd.Series(dict(values))
     except (TypeError, ValueError) as error:
         raise DataError(
             f"values must be a Series or a mapping by record id, not {type(values).__name__}"
         ) from error
+
+
+def match_values(values: Any, records: pd.Index, what: str = "records") -> pd.Series:
+    """Return the value of each record, (n,), and refuse records with several values or none."""
+    series = to_series(values)
     index = ids(series.index, "record ids of the values")
-    refuse_cases(index[index.duplicated()], "{n} records of the values are listed twice, such as")
-    position = index.get_indexer(records)
-    found = series.to_numpy()[position]
-    refuse_cases(
-        records[(position < 0) | pd.isna(found)], f"{{n}} of {len(records):,} records have no value, such as"
-    )
+    refuse_cases(index[index.duplicated()], "records of the values are listed twice")
+    found: pd.Series = series.set_axis(index).reindex(records)
+    refuse_cases(records[found.isna()], f"{what} have no value", of=len(records))
     return found
 
 
 @contextmanager
-def opened(prediction: Any, values: Any = None) -> Iterator[Source]:
+def open_source(prediction: Any, values: Any = None) -> Iterator[Source]:
     """Open a prediction as a source, with values by record or, in files and tables, the name of a column."""
     if hasattr(prediction, "in_buckets"):
         if values is not None:

@@ -1,14 +1,13 @@
 """Rules to stop labelling: each metric reaches its minimum, fails, or needs more labels.
 
-The rule: each metric has an interval, and the intervals of all metrics hold their truths together with
-probability `level` or more (Bonferroni: each has the level 1 - (1 - level)/k, for k metrics). A metric
-*holds* if its whole interval is at or above the minimum, *fails* if the whole interval is below, and is
-*open* otherwise. The chance that any verdict "holds" or "fails" is wrong is at most 1 - level.
+The rule: the intervals of all metrics cover jointly with probability `level` or more (Bonferroni: each has
+the level 1 - (1 - level)/k, for k metrics). A metric *holds* if its interval is at or above the minimum,
+*fails* if it is below, and is *open* otherwise. With probability `level` or more no such verdict is wrong.
 
-Intervals that are not exact know nothing of predicted clusters that are larger than any that a draw touches.
-The prediction tells which share φ of its links or records these hold. A check therefore allows any value for
-this share (partial identification), and a metric that counts links does not hold while φ is notable. No
-metric holds while an alarm of the sample is a fault.
+Intervals that are not exact ignore predicted clusters larger than any that a draw touches. The share φ of
+links or records in them, the unreached share, is known. A check therefore allows any value for this share
+(partial identification), and a metric that counts links stays open while φ is notable. All metrics that do
+not fail stay open while an alarm of the sample is a fault.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class Rule:
     Parameters
     ----------
     level : float in (0, 1)
-        Probability with which all intervals together hold their truths.
+        Probability with which all intervals cover jointly.
     kind : Kind
         Kind of interval of most metrics.
     exact : Kind
@@ -149,7 +148,7 @@ class Check(Tabled):
 
 
 def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = REPEATED) -> Check:
-    """Check whether metrics reach their minimum, as far as the labels tell.
+    """Check whether metrics reach their minimum.
 
     Parameters
     ----------
@@ -163,8 +162,8 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
     Returns
     -------
     Check
-        `.verdict` is the answer, `.table()` and `.sentences()` say why, and `.alarms` what is doubtful about
-        the sample (see `erbayes.alarms`). No metric holds while one of these is a fault.
+        `.verdict` is the answer, `.table()` and `.sentences()` say why, and `.alarms` are those of the sample
+        (see `erbayes.alarms`). While one of these is a fault, metrics fail or are open.
 
     Raises
     ------
@@ -197,15 +196,24 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
     if twice := [m.name for m in dict.fromkeys(metrics) if metrics.count(m) > 1]:
         raise DataError(f"{len(twice)} metrics have two minima, such as {head(twice)}: leave out one")
     required = np.array([_check_minimum(metric, least) for metric, least in named])
-    # by Bonferroni all verdicts hold at once
     level = 1 - (1 - rule.level) / len(metrics)
     answers = [_judge_metric(sample, m, x, rule, level) for m, x in zip(metrics, required, strict=True)]
-    for doubt in (doubts := tuple(alarms(sample, metrics))):
-        if doubt.grade is Grade.FAULT:
-            answers = [_hold_back(answer, doubt) for answer in answers]
-    estimate, interval, *texts = zip(*answers, strict=True)
-    found = Check(metrics, required, np.array(estimate), np.array(interval), level, *texts)
-    return replace(found, alarms=doubts)
+    raised = tuple(alarms(sample, metrics))
+    for fault in (alarm for alarm in raised if alarm.grade is Grade.FAULT):
+        answers = [_hold_back(answer, fault) for answer in answers]
+    estimate, interval, kinds, verdicts, further, reasons = zip(*answers, strict=True)
+    return Check(
+        metrics=metrics,
+        minimum=required,
+        estimate=np.array(estimate),
+        interval=np.array(interval),
+        level=level,
+        kinds=kinds,
+        verdicts=verdicts,
+        further=further,
+        reasons=reasons,
+        alarms=raised,
+    )
 
 
 class _Answer(NamedTuple):
@@ -219,34 +227,60 @@ class _Answer(NamedTuple):
     reason: str
 
 
-def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, level: float) -> _Answer:
-    """Return the verdict of one metric at the level of its interval."""
+class _Bounds(NamedTuple):
+    """The intervals of a metric, (2,) each: of the `reached` population alone, and of `all` of it.
+
+    `fit`: the metric as if all were reached; `known`: the known total of what the metric averages over, None
+    if the interval is exact or there is no such total; `unreached`: the share of it that draws do not reach.
+    """
+
+    fit: Normal
+    kind: Kind
+    reached: FloatArray
+    all: FloatArray
+    known: ClusterSum | None
+    unreached: float
+
+
+def _bound_metric(sample: Sample, metric: Metric, rule: Rule, level: float) -> _Bounds:
+    """Return the intervals of one metric."""
     fit = _estimate_metric(sample, metric)
     exact = rule.exact.suits(fit)
     kind = rule.exact if exact else rule.kind
-    # an exact interval covers the truth whatever the draws missed; any other one is made of what is in reach,
-    # and then allows any value for the rest
-    known = None if exact else _find_known_total(metric)
-    share = 0.0
+    # an exact interval covers the truth whatever the draws missed; any other one is of what they reach, and
+    # then allows any value for the rest
+    known, unreached = None if exact else _find_known_total(metric), 0.0
     if known is not None:
-        shares = sample.underrepresented_links if known is PREDICTED_LINKS else sample.out_of_reach(known)
-        share = float(shares)
-    seen, whole = (
-        replace(fit, unseen=replace(fit.unseen, out_of_reach=at))
-        for at in (np.zeros(1), np.full(1, share * metric.is_share))
-    )
-    of_seen, bounds = (f.interval(level, kind)[0] for f in (seen, whole))
-    verdict = _judge_bounds(bounds, minimum)
-    reason = ""
+        links = known is PREDICTED_LINKS
+        unreached = float(sample.underrepresented_links if links else sample.out_of_reach(known))
+    fits = [
+        replace(fit, unseen=replace(fit.unseen, out_of_reach=np.array([share])))
+        for share in (0.0, unreached if metric.is_share else 0.0)
+    ]
+    reached, of_all = (one.interval(level, kind)[0] for one in fits)
+    return _Bounds(fits[0], kind, reached, of_all, known, unreached)
+
+
+def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, level: float) -> _Answer:
+    """Return the verdict of one metric at the level of its interval."""
+    bounds = _bound_metric(sample, metric, rule, level)
+    verdict, reason = _judge_bounds(bounds.all, minimum), ""
     if verdict is not Verdict.FAILS:
-        undecided = verdict is not _judge_bounds(of_seen, minimum)
-        refuted = np.isnan(bounds).any()
-        reason = REFUTED if refuted else _explain_out_of_reach(sample, known, share, undecided)
-    verdict = Verdict.OPEN if reason else verdict
+        reason = _explain_open(
+            sample, bounds, undecided=verdict is not _judge_bounds(bounds.reached, minimum)
+        )
     further: int | None = None if reason else 0
     if verdict is Verdict.OPEN and not reason:
-        further = _count_further_draws(seen, kind, level, minimum, sample.expansion.unit.shape[-1])
-    return _Answer(fit.mean[0], bounds, kind.label(fit, 0), verdict, further, reason)
+        draws = sample.expansion.unit.shape[-1]
+        further = _count_further_draws(bounds.fit, bounds.kind, level, minimum, draws)
+    return _Answer(
+        estimate=bounds.fit.mean[0],
+        interval=bounds.all,
+        kind=bounds.kind.label(bounds.fit, 0),
+        verdict=Verdict.OPEN if reason else verdict,
+        further=further,
+        reason=reason,
+    )
 
 
 def _hold_back(answer: _Answer, fault: Sentence) -> _Answer:
@@ -258,18 +292,22 @@ def _hold_back(answer: _Answer, fault: Sentence) -> _Answer:
 
 
 def _find_known_total(metric: Metric) -> ClusterSum | None:
-    """Return the total that the prediction fixes and that stands for what a metric averages over."""
+    """Return the known total of the prediction that approximates what a metric averages over."""
     sized = {whole_column(c) for c, _ in metric.size}
-    # predicted links stand for true ones, because true links out of reach are not known
+    # predicted links instead of true ones, because unreached true links are not known
     if sized & {TRUE_LINKS, PREDICTED_LINKS}:
         return PREDICTED_LINKS
     return RECORDS if RECORDS in sized else None
 
 
-def _explain_out_of_reach(sample: Sample, known: ClusterSum | None, share: float, undecided: bool) -> str:
-    """Return the reason if a share of a known total that draws do not show keeps a metric open, else ""."""
+def _explain_open(sample: Sample, bounds: _Bounds, undecided: bool) -> str:
+    """Return why more draws like those so far would not decide, or ""; `undecided` by the unreached share."""
+    if np.isnan(bounds.all).any():
+        return REFUTED
+    known, share = bounds.known, bounds.unreached
     of_links = known is PREDICTED_LINKS
-    # nothing bounds true links missed out of reach, so that a notable share keeps metrics of links open
+    # nothing bounds true links missed among unreached records, so that a notable share keeps metrics of links
+    # open
     if known is None or not share or not (undecided or (of_links and share > NOTABLE)):
         return ""
     where = "lie in predicted clusters larger than any that a draw touches"

@@ -89,7 +89,7 @@ def _bound_metric(
     of_all = np.ones((len(answered), 1))
     of_all[answered, 0] = shares
     ends = []
-    # a draw's value lies in [0, 1], so that all wrong and all right bound whatever unresolved draws are
+    # a draw's value is in [0, 1], so that all wrong and all right bound whatever unresolved draws are
     for case in (0.0, 1.0):
         x = np.full((len(answered), 1), case)
         x[answered, 0] = values

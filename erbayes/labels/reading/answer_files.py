@@ -1,7 +1,7 @@
 """Reading of the answers in the folder of a draw: sheets, and files that a labelling page has saved.
 
-All files make one table of rows. Checks of whole columns take the rows apart that cannot be read, and what is
-left are the answers of each file to each task (`Answers`), from which `verdicts` makes labels.
+All files make one table of rows. Checks of entire columns separate the rows that cannot be read. The rest are
+the answers of each file to each task (`TaskAnswers`), from which `verdicts` makes labels.
 """
 
 from __future__ import annotations
@@ -13,21 +13,22 @@ from typing import Any
 import pandas as pd
 
 from ..._internal.errors import DataError, head
+from ..._internal.tables import NO, YES
 from ...units.checks import are_written_otherwise
 from ...units.clustering import Clustering
 from ..drawing.folder import DECIDED, Folder, answer_files, read_folder
-from ..drawing.labelling_tasks import ASKED
-from ..drawing.page import ADDED, CANDIDATE, CLUSTER, CONTROL, DRAWN, SECONDS, read_answers
+from ..drawing.labelling_tasks import FILLED
+from ..drawing.page import ADDED, CANDIDATE, CLUSTER, CONTROL, DRAWN, SECONDS, read_answers, read_id
 from ..drawing.sheets import read_sheet
 from .faults import Fault, Problems, State
 from .returned import Labels
-from .verdicts import KEY, Answers, ShownTasks, occurs, reach_verdicts
+from .verdicts import KEY, ShownTasks, TaskAnswers, occurs, reach_verdicts
 
-MARKS = {"y": "y", "yes": "y", "n": "n", "no": "n"}
-"""Answers in the column `same`, in small letters, and the mark that each stands for."""
-NO_DOUBT = frozenset({"", "no", "n", "false", "0"})
-"""Contents of a cell, in small letters, that do not say that the annotator cannot tell."""
-ROWS = [*KEY, "where", "record", "role", *ASKED, SECONDS]
+MARKS = dict.fromkeys(YES, "y") | dict.fromkeys(NO, "n")
+"""Answers in the column `same`, in small letters, and the mark of each."""
+DECIDES = NO | {""}
+"""Contents of the column `cannot_tell`, in small letters, of an annotator who can."""
+ROWS = [*KEY, "where", "record", "role", *FILLED, SECONDS]
 """Columns of the table of rows, all of them text."""
 
 
@@ -36,7 +37,7 @@ def read_labels(folder: str | Path | Folder, prediction: Any = None) -> Labels:
 
     Every row of a task needs an answer: y if the record belongs to the entity of the drawn record, n if not.
     The y of the drawn record itself says that the task is done. Annotators add records by new rows of the
-    task, with y. One x in `cannot_tell` stands for the whole task.
+    task, with y. One x in `cannot_tell` is for all records of the task.
 
     No fault stops the reading: `Labels.problems` lists them all. Several files of one annotator are read as
     one. Answers of sheet-decided.csv (or .xlsx) replace those of the annotators.
@@ -51,7 +52,7 @@ def read_labels(folder: str | Path | Folder, prediction: Any = None) -> Labels:
     ----------
     folder : str, Path or Folder
     prediction : memberships, optional
-        The prediction that was drawn from, to tell which added records it lacks.
+        The prediction that was drawn from, to list the added records that are missing in it.
 
     Raises
     ------
@@ -96,9 +97,9 @@ def _read_files(folder: Folder, problems: Problems) -> pd.DataFrame:
             problems.note(Fault.UNREAD, pd.DataFrame({"where": [error.what]}))
             continue
         table = table.assign(file=file.name).reindex(columns=ROWS, fill_value="").astype(object)
-        for column in ASKED:
+        for column in FILLED:
             table[column] = [text.strip().lower() for text in table[column]]
-        begun = table["task"][(table[[*ASKED]] != "").any(axis=1)]
+        begun = table["task"][(table[[*FILLED]] != "").any(axis=1)]
         tables.append(table[table["task"].isin(begun)])
     return pd.concat(tables, ignore_index=True)
 
@@ -120,13 +121,13 @@ def _read_sheet_file(file: Path, blind: bool) -> pd.DataFrame:
             f"{file.name}: files with answers are sheet-NAME.csv, sheet-NAME.xlsx or saved by a page"
         )
     table = read_sheet(file)
-    if lacking := [c for c in ("task", "record", "role", *ASKED) if c not in table.columns]:
-        raise DataError(f"{file.name} has no column {head(lacking, 9)}; it has {head(table.columns, 20)}")
-    told = table[table["role"].isin([CLUSTER, CANDIDATE])]
-    if blind and len(told) and name[1] != DECIDED:
+    if missing := [c for c in ("task", "record", "role", *FILLED) if c not in table.columns]:
+        raise DataError(f"{file.name} has no column {head(missing, 9)}; it has {head(table.columns, 20)}")
+    shown = table[table["role"].isin([CLUSTER, CANDIDATE])]
+    if blind and len(shown) and name[1] != DECIDED:
         raise DataError(
-            f"{file.name}: row {told.index[0]} tells the role {told['role'].iloc[0]!r}, which a blind sheet "
-            "hides: its answers are those of another folder, or the column was filled in"
+            f"{file.name}: row {shown.index[0]} tells the role {shown['role'].iloc[0]!r}, which a blind "
+            "sheet hides: its answers are those of another folder, or the column was filled in"
         )
     where = [f"{file.name}, row {row}" for row in table.index]
     return table.assign(annotator=name[1], where=where, **{SECONDS: ""})
@@ -148,18 +149,19 @@ def _take_tasks(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> pd
 
 
 def _read_rows(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> pd.DataFrame:
-    """Return the rows with the record that each names, its role, whether one cannot tell, and the seconds.
+    """Return the rows with the record that each names, its role, whether it is undecided, and the seconds.
 
-    Rows that are blank or name no record have a missing one. `unusable` rows keep a task from being complete.
+    Rows that are blank or name no record have a missing one. With `unusable` rows a task is incomplete.
     """
     blank = (rows["record"].map(str.strip) == "") & (rows["same"] == "")
-    records = pd.Series([tasks.find_record(text) for text in rows["record"]], rows.index, dtype=object)
+    ids = [read_id(text, tasks.records, tasks.integers) for text in rows["record"]]
+    records = pd.Series(ids, rows.index, dtype=object)
     unread = (rows["same"] != "") & ~rows["same"].isin(MARKS)
     problems.note(Fault.UNREADABLE, rows[unread])
     problems.note(Fault.NO_ID, rows[records.isna() & ~blank])
     rows = rows.drop(columns="role").assign(
         record=records.mask(blank),
-        doubt=~rows["cannot_tell"].isin(NO_DOUBT),
+        undecided=~rows["cannot_tell"].isin(DECIDES),
         unusable=unread | (records.isna() & ~blank),
         seconds=pd.to_numeric(rows[SECONDS], errors="coerce").astype(float),
     )
@@ -167,11 +169,11 @@ def _read_rows(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> pd.
     return rows.assign(role=rows["role"].fillna(ADDED))
 
 
-def _judge_rows(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> Answers:
+def _judge_rows(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> TaskAnswers:
     """Return the answers of each file to each task, and note what keeps them from being complete."""
     states = rows.groupby(KEY, sort=False).agg(
         where=("where", "first"),
-        doubt=("doubt", "any"),
+        undecided=("undecided", "any"),
         unusable=("unusable", "any"),
         seconds=(SECONDS, "max"),
     )
@@ -189,20 +191,20 @@ def _judge_rows(rows: pd.DataFrame, tasks: ShownTasks, problems: Problems) -> An
     marks = given[given["same"].isin(MARKS)]
     marks = marks.assign(same=marks["same"].map(MARKS)).drop_duplicates([*KEY, "record", "same"])
     marked, others = occurs(states, marks, KEY), marks[marks["role"] != DRAWN]
-    problems.note(Fault.YET_ANSWERED, states[states["doubt"] & occurs(states, others, KEY)])
-    told = states[marked & ~states["doubt"]]
-    marks = marks[occurs(marks, told, KEY)]
-    wanted = told.merge(tasks.shown, on="task")
-    wanted = wanted[(wanted["annotator"] != DECIDED) | (wanted["role"] != CONTROL)]
+    problems.note(Fault.YET_ANSWERED, states[states["undecided"] & occurs(states, others, KEY)])
+    decided = states[marked & ~states["undecided"]]
+    marks = marks[occurs(marks, decided, KEY)]
+    needed = decided.merge(tasks.shown, on="task")
+    needed = needed[(needed["annotator"] != DECIDED) | (needed["role"] != CONTROL)]
     faulty = {
-        Fault.ROW_MISSING: wanted[~occurs(wanted, rows, [*KEY, "record"])],
+        Fault.ROW_MISSING: needed[~occurs(needed, rows, [*KEY, "record"])],
         Fault.CONTRADICTED: marks[marks.duplicated([*KEY, "record"])],
         Fault.DRAWN_REJECTED: marks[(marks["role"] == DRAWN) & (marks["same"] == "n")],
-        Fault.BLANK: unanswered[(unanswered["role"] != ADDED) & occurs(unanswered, told, KEY)],
+        Fault.BLANK: unanswered[(unanswered["role"] != ADDED) & occurs(unanswered, decided, KEY)],
     }
     for fault, places in faulty.items():
         problems.note(fault, places)
     incomplete = states["unusable"] | occurs(states, pd.concat([t[KEY] for t in faulty.values()]), KEY)
     state = pd.Series(State.ANSWERED, states.index, dtype=object).mask(incomplete, State.INCOMPLETE)
-    states["state"] = state.mask(states["doubt"], State.CANNOT_TELL)
-    return Answers(states[marked | states["doubt"]], marks)
+    states["state"] = state.mask(states["undecided"], State.CANNOT_TELL)
+    return TaskAnswers(states[marked | states["undecided"]], marks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
@@ -53,6 +54,11 @@ class State(Enum):
     DISPUTED = "disputed"
 
 
+def describe_counts(faults: Iterable[Enum]) -> str:
+    """Return the number of times of each fault, in words."""
+    return "; ".join(f"{n:,} times: {fault.value}" for fault, n in Counter(faults).items())
+
+
 PLACE = ["where", "annotator", "task", "record"]
 """Columns that say where a fault is."""
 
@@ -61,18 +67,18 @@ class Problems:
     """The faults that are found while answers are read, of which `Labels.problems` is made."""
 
     def __init__(self) -> None:
-        self._found = [pd.DataFrame(columns=[*PLACE, "fault"], dtype=object)]
+        self._noted = [pd.DataFrame(columns=[*PLACE, "fault"], dtype=object)]
 
     def note(self, fault: Fault, rows: pd.DataFrame) -> None:
         """Note a fault in each of some rows, which have columns of `PLACE`, or some of them."""
         if len(rows):
             kind: Any = fault
             places = rows.reindex(columns=PLACE, fill_value="").astype(object)
-            self._found.append(places.assign(fault=kind))
+            self._noted.append(places.assign(fault=kind))
 
     def table(self) -> pd.DataFrame:
         """Return the faults, one row each: where, annotator, task, record, fault."""
-        return pd.concat(self._found, ignore_index=True)
+        return pd.concat(self._noted, ignore_index=True)
 
 
 def take_harmful(problems: pd.DataFrame) -> pd.DataFrame:
@@ -84,12 +90,8 @@ def refuse_harmful(problems: pd.DataFrame, folder: object) -> None:
     """Raise a DataError that counts the faults which stop labels, and names the place of the first."""
     wrong = take_harmful(problems)
     if len(wrong):
-        counts = Counter(wrong["fault"])
         where, _, task, record, _ = wrong.iloc[0]
-        places = [text for text in (where, f"task {task}" * bool(task), str(record)) if text]
+        places = [text for text in (where, f"task {task}" if task else "", str(record)) if text]
         raise DataError(
-            f"{folder}: "
-            + "; ".join(f"{n:,} times: {fault.value}" for fault, n in counts.items())
-            + f"; such as {', '.join(places)}",
-            Remedy.DECIDE,
+            f"{folder}: {describe_counts(wrong['fault'])}; such as {', '.join(places)}", Remedy.DECIDE
         )

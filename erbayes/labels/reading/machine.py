@@ -1,4 +1,4 @@
-"""Answers of a machine about drawn records: a probability for each record, or "cannot tell"."""
+"""Answers of a machine about drawn records: a probability for each record, or none if it is unsure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MachineLabels:
     """Cheap labels of drawn records, as `machine_labels` makes them.
 
     `labels`: the entity of each record; `draws`: that of each of the `drawn` records, in order; `unsure`:
-    those about which the machine cannot tell; `shared`: number of records that several answers claim.
+    those without any probability; `shared`: number of records that several answers claim.
     """
 
     labels: pd.Series
@@ -45,36 +45,32 @@ class MachineLabels:
 
 
 def machine_labels(
-    answers: Any,
-    drawn: Any,
-    prediction: Any = None,
-    *,
-    threshold: float = 0.5,
+    answers: Any, drawn: Any, prediction: Any = None, *, threshold: float = 0.5
 ) -> MachineLabels:
     """Make cheap labels from the answers of a machine about drawn records.
 
-    A record belongs to the entity of a drawn record if its probability is at least the threshold. If the
-    machine cannot tell, the prediction decides: records of the same predicted cluster belong. These rules
-    ignore careful labels and the order of draws, as `erbayes.two_phase` needs.
+    A record belongs to the entity of a drawn record if its probability is at least the threshold. Without a
+    probability the prediction decides: records of the same predicted cluster belong. These rules ignore
+    careful labels and the order of draws, as `erbayes.two_phase` needs.
 
     Parameters
     ----------
     answers : DataFrame or Arrow table
         One row per drawn record and record that was shown with it: columns drawn, record and probability, the
-        last one that both are one entity. A missing probability stands for "cannot tell", and if the record
-        is missing too, for that about the whole draw.
+        last one that both are one entity. It is missing if the machine is unsure, and the record too if it is
+        unsure about every record.
     drawn : sequence of record ids, (n',)
         The drawn records, in the order of drawing. Each has a row or more. A record that is alone has a row
         with itself.
     prediction : memberships, optional
-        The prediction, if the machine cannot tell somewhere.
+        Needed if a probability is missing.
     threshold : float in (0, 1]
         The least probability of a record that belongs.
 
     Raises
     ------
     DataError
-        If answers are not about the drawn records, once each, or "cannot tell" without a prediction.
+        If answers are not about the drawn records, once each, or miss a probability without a prediction.
 
     Notes
     -----
@@ -96,14 +92,14 @@ def machine_labels(
     number(threshold, "threshold", lambda x: 0 < x <= 1, "lie above 0 and be at most 1")
     drawn = ids(drawn, "drawn records")
     table = _read_answers(answers, drawn)
-    told = table["probability"].notna()
-    unsure = pd.Index(drawn.unique()[~drawn.unique().isin(table["drawn"][told])])
-    if not told.all():
-        table = _as_predicted(table, told, unsure, prediction, threshold)
+    known = table["probability"].notna()
+    unsure = pd.Index(drawn.unique()[~drawn.unique().isin(table["drawn"][known])])
+    if not known.all():
+        table = _as_predicted(table, known, unsure, prediction, threshold)
     entity = _name_entities(table, drawn.unique(), threshold)
-    own = pd.DataFrame({"drawn": entity.index, "record": entity.index, "probability": 1.0})
+    themselves = pd.DataFrame({"drawn": entity.index, "record": entity.index, "probability": 1.0})
     others = table[(table["probability"] >= threshold) & ~table["record"].isin(drawn)]
-    claims = pd.concat([own, others], ignore_index=True)
+    claims = pd.concat([themselves, others], ignore_index=True)
     claims = claims.assign(entity=entity[claims["drawn"]].to_numpy())
     several = claims.groupby("record", sort=False)["entity"].nunique() > 1
     # a record that several entities claim goes to the likeliest, and among equals to the first by name, so
@@ -117,7 +113,7 @@ def _read_answers(answers: Any, drawn: pd.Index) -> pd.DataFrame:
     """Return the answers with columns drawn, record and probability, checked."""
     frame = to_frame(answers)
     refuse_names(COLUMNS, list(frame.columns), "the table of answers")
-    asked = ids(frame["drawn"], "column 'drawn' of the answers")
+    tops = ids(frame["drawn"], "column 'drawn' of the answers")
     probability = pd.to_numeric(frame["probability"], errors="coerce").astype(float)
     wrong = frame["probability"].notna() & ~probability.between(0, 1)
     if wrong.any():
@@ -129,23 +125,22 @@ def _read_answers(answers: Any, drawn: pd.Index) -> pd.DataFrame:
     unnamed = frame["record"].isna()
     if lacking := int((unnamed & probability.notna()).sum()):
         raise DataError(f"{lacking:,} of {len(frame):,} answers have a probability and no 'record'")
-    record = pd.Series(asked, dtype=object)
+    record = pd.Series(tops, dtype=object)
     named = frame["record"][~unnamed].convert_dtypes()  # missing ones make floats of whole numbers
     record[~unnamed.to_numpy()] = ids(named, "column 'record' of the answers")
     records = pd.Index(record.tolist())
-    need_one_kind(drawn, asked, records)
+    need_one_kind(drawn, tops, records)
     rows = (
         ": a record that is alone has a row with itself and probability 1, and one about which the machine "
         "cannot tell has a row without a probability"
     )
-    unasked = drawn.unique()[~drawn.unique().isin(asked)]
-    refuse_cases(unasked, f"{{n}} of {drawn.nunique():,} drawn records have no answer, such as", rows)
-    strangers, remedy = asked[~asked.isin(drawn)].unique(), ": list every draw, in the order of drawing"
-    refuse_cases(strangers, "{n} records of column 'drawn' were not drawn, such as", remedy)
-    pairs = pd.MultiIndex.from_arrays([asked, records])
-    twice = pairs[pairs.duplicated()].tolist()
-    refuse_cases(twice, "{n} pairs have several answers, such as", ": keep one of them")
-    return pd.DataFrame({"drawn": asked, "record": records, "probability": probability.to_numpy()})
+    unanswered = drawn.unique()[~drawn.unique().isin(tops)]
+    refuse_cases(unanswered, "drawn records have no answer", rows, of=drawn.nunique())
+    strangers, remedy = tops[~tops.isin(drawn)].unique(), ": list every draw, in the order of drawing"
+    refuse_cases(strangers, "records of column 'drawn' were not drawn", remedy)
+    pairs = pd.MultiIndex.from_arrays([tops, records])
+    refuse_cases(pairs[pairs.duplicated()].tolist(), "pairs have several answers", ": keep one of them")
+    return pd.DataFrame({"drawn": tops, "record": records, "probability": probability.to_numpy()})
 
 
 def _name_entities(table: pd.DataFrame, drawn: pd.Index, threshold: float) -> pd.Series:
@@ -162,23 +157,23 @@ def _name_entities(table: pd.DataFrame, drawn: pd.Index, threshold: float) -> pd
 
 
 def _as_predicted(
-    table: pd.DataFrame, told: pd.Series, unsure: pd.Index, prediction: Any, threshold: float
+    table: pd.DataFrame, known: pd.Series, unsure: pd.Index, prediction: Any, threshold: float
 ) -> pd.DataFrame:
     """Return the answers with the threshold as probability if the prediction says that a record belongs."""
     if prediction is None:
         raise DataError(
-            f"the machine cannot tell in {int((~told).sum()):,} of {len(told):,} answers: pass prediction=, "
-            "whose clusters then decide"
+            f"the machine cannot tell in {int((~known).sum()):,} of {len(known):,} answers: pass "
+            "prediction=, whose clusters then decide"
         )
     clusters = Clustering.of(prediction, "prediction")
     named = pd.Index(pd.concat([table["drawn"], table["record"]]).unique())
-    lacking = named[~named.isin(clusters.records)]
+    absent = named[~named.isin(clusters.records)]
     remedy = ": drop these answers, and draws of these records"
-    refuse_cases(lacking, "{n} records of the answers are not in the prediction, such as", remedy)
+    refuse_cases(absent, "records of the answers are not in the prediction", remedy)
     code = pd.Series(clusters.codes, clusters.records)
-    alike = code[table["drawn"]].to_numpy() == code[table["record"]].to_numpy()
-    table = table.assign(probability=np.where(told, table["probability"], threshold * alike))
-    asked = code[unsure].rename_axis("drawn").rename("code").reset_index()
-    members = code[code.isin(asked["code"])].rename_axis("record").rename("code").reset_index()
-    whole = asked.merge(members, on="code")[["drawn", "record"]].assign(probability=threshold)
-    return pd.concat([table[~table["drawn"].isin(unsure)], whole], ignore_index=True)
+    together = code[table["drawn"]].to_numpy() == code[table["record"]].to_numpy()
+    table = table.assign(probability=np.where(known, table["probability"], threshold * together))
+    homes = code[unsure].rename_axis("drawn").rename("code").reset_index()
+    members = code[code.isin(homes["code"])].rename_axis("record").rename("code").reset_index()
+    as_predicted = homes.merge(members, on="code")[["drawn", "record"]].assign(probability=threshold)
+    return pd.concat([table[~table["drawn"].isin(unsure)], as_predicted], ignore_index=True)

@@ -13,32 +13,27 @@ import pandas as pd
 from ..._internal.errors import DataError, Remedy, member, refuse_cases
 from ..._internal.files import replacing
 from ..._internal.policies import Missing
-from ...design import KeptWeights
+from ...design import FrozenWeights
 from ...design.contract import Design
 from ...large import scan
 from ...large.sources import lies_elsewhere
 from ...units.clustering import Clustering
 from ...units.measuring import measure, measure_predicted, refuse_unmatched
 from ...units.units import Units
-from ..annotators.two_annotators import Pair
-from ..drawing.drawn import Drawn
+from ..annotators.two_annotators import AnnotatorPair
+from ..drawing.drawn import RecordDraws
 from ..drawing.folder import DECIDED, Folder
-from ..drawing.labelling_tasks import ASKED, asked
+from ..drawing.labelling_tasks import FILLED, drawn_records
 from ..drawing.page import KEYS, WHY
-from ..drawing.plans import PredictedClusters
 from ..drawing.sheets import HAS_XLSX, write_sheet
-from ..drawing.source import opened
+from ..drawing.source import open_source
 from .faults import State, refuse_harmful
 from .stars import Stars
-from .tallies import (
-    count_changes,
-    count_states,
-    list_disputed,
-    tabulate_agreement,
-    warn_unlooked,
-)
+from .tallies import count_changes, count_states, list_disputed, tabulate_agreement, warn_unlooked
 
-OWN = "predicted clusters judge only the prediction that they were drawn from: draw records to judge others"
+JUDGES_ITS_OWN = (
+    "predicted clusters judge only the prediction that they were drawn from: draw records to judge others"
+)
 """Why another prediction is refused."""
 
 
@@ -60,11 +55,11 @@ class Labels:
         One row per annotator and task: annotator, task, state, seconds at work (NaN if not known).
     answers : DataFrame
         One row per answer: annotator, task, record, same (y or n), role. Those about controls are among them.
-    pairs : dict, (annotator, annotator) -> Pair
+    pairs : dict, (annotator, annotator) -> AnnotatorPair
         The tasks that both annotators have answered in full. There are none if predicted clusters were drawn,
         as the tasks that an annotator answers then depend on the answers before.
     files : tuple of str
-        Names of the files that hold answers.
+        Names of the files that have answers.
 
     Examples
     --------
@@ -94,7 +89,7 @@ class Labels:
     unresolved: pd.DataFrame
     states: pd.DataFrame
     answers: pd.DataFrame
-    pairs: Mapping[tuple[str, str], Pair]
+    pairs: Mapping[tuple[str, str], AnnotatorPair]
     files: tuple[str, ...]
 
     @property
@@ -109,7 +104,7 @@ class Labels:
     @property
     def of_clusters(self) -> bool:
         """True if predicted clusters were drawn, False if records were."""
-        return isinstance(self.folder.drawn.plan, PredictedClusters)
+        return self.folder.drawn.of_clusters
 
     @property
     def lost(self) -> pd.Series:
@@ -117,7 +112,7 @@ class Labels:
         states, drawn = self.unresolved.set_index("record")["state"], self.folder.drawn
         if not self.of_clusters:
             return drawn.table["record"].map(states).dropna()
-        tasks, worst = asked(drawn), {}
+        tasks, worst = drawn_records(drawn), {}
         for name, of_tasks in tasks["record"].map(states).groupby(tasks["cluster"], sort=False):
             begun = [state for state in of_tasks.dropna() if state is not State.UNANSWERED]
             if (of_tasks == State.UNANSWERED).all():
@@ -127,7 +122,7 @@ class Labels:
         return drawn.table["cluster"].map(pd.Series(worst, dtype=object)).dropna()
 
     def summary(self) -> pd.DataFrame:
-        """Count the tasks of each annotator: dealt, and in each state (settled if clusters were drawn)."""
+        """Count the tasks of each annotator: in all, and in each state (settled if clusters were drawn)."""
         return count_states(self.states, self.of_clusters)
 
     def annotators(self) -> pd.DataFrame:
@@ -139,7 +134,7 @@ class Labels:
         return count_changes(self._take_complete(), self.states)
 
     def cautions(self) -> list[str]:
-        """Return a sentence for each reason to doubt that an annotator has looked at the records."""
+        """Return a sentence for each sign that an annotator has not looked at the records."""
         return warn_unlooked(self.annotators(), self._take_complete(), self.states, self.folder.blind)
 
     def _take_complete(self) -> pd.DataFrame:
@@ -157,10 +152,10 @@ class Labels:
         known = shown[["record"]].assign(
             entity=shown["record"].map(entity), cluster=shown["record"].map(cluster)
         )
-        return known.join(shown.drop(columns=[*KEYS, *ASKED, WHY], errors="ignore"))
+        return known.join(shown.drop(columns=[*KEYS, *FILLED, WHY], errors="ignore"))
 
     def agreement(self) -> pd.DataFrame:
-        """Estimate the shares of `Pair.agreement` in the population, from tasks that two answered."""
+        """Estimate the shares of `AnnotatorPair.agreement`, from tasks that two annotators answered."""
         return tabulate_agreement(self.pairs, self.folder.drawn.table)
 
     def disputed(self) -> pd.DataFrame:
@@ -189,7 +184,7 @@ class Labels:
         """Return the design of the draws.
 
         Draws from the first task on that nobody has begun count as not made yet, if no later task is begun.
-        Otherwise chance left out the tasks that nobody has begun, as it dealt them. Draws of other unresolved
+        Otherwise tasks that nobody has begun are missing completely at random. Draws of other unresolved
         tasks stay in the data (see `design.Responding`), and so do predicted clusters that were begun and
         have no complete answer.
 
@@ -198,7 +193,7 @@ class Labels:
         drawn_from : memberships, or files and tables, optional
             The prediction that was drawn from, to judge another one by chances that depend on its clusters.
         missing : Missing
-            What to do with labelled records that `drawn_from` lacks, as in `erbayes.measure`.
+            Policy for labelled records that are missing in `drawn_from`, as in `erbayes.measure`.
         values : Series or mapping, record -> value, optional
             The value of every labelled record, if they were drawn by values and annotators have added some.
 
@@ -211,7 +206,7 @@ class Labels:
         labels, drawn = self.labels, self.folder.drawn
         if self.of_clusters:
             if drawn_from is not None:
-                raise DataError(OWN)
+                raise DataError(JUDGES_ITS_OWN)
             states = self.lost.set_axis(drawn.table["record"][self.lost.index])
         else:
             states = self.unresolved.set_index("record")["state"]
@@ -221,20 +216,20 @@ class Labels:
         if drawn_from is None:
             return design
         count = scan if lies_elsewhere(drawn_from) else measure
-        return KeptWeights(design, count(drawn_from, labels, missing=missing))
+        return FrozenWeights(design, count(drawn_from, labels, missing=missing))
 
     def units(self, prediction: Any, *, missing: Missing | str = Missing.ERROR) -> Units:
         """Return the units of the draws, for `erbayes.Sample` with `design`.
 
         Units are the labelled entities. If predicted clusters were drawn, units are those with a complete
-        answer (see `erbayes.measure_predicted`), whose entities are whole.
+        answer (see `erbayes.measure_predicted`).
 
         Parameters
         ----------
         prediction : memberships, files and tables or, if predicted clusters were drawn, Source
         missing : Missing
-            What to do with labelled records that the prediction lacks, as in `erbayes.measure`. If predicted
-            clusters were drawn, SINGLETON and TOGETHER both count them in their entity.
+            Policy for labelled records that are missing in the prediction, as in `erbayes.measure`. If
+            predicted clusters were drawn, SINGLETON and TOGETHER both count them in their entity.
 
         Raises
         ------
@@ -263,19 +258,19 @@ class Labels:
 
 
 def measure_drawn_clusters(
-    drawn: Drawn, labels: pd.Series, lost: pd.Series, prediction: Any, missing: Missing
+    drawn: RecordDraws, labels: pd.Series, lost: pd.Series, prediction: Any, missing: Missing
 ) -> Units:
     """Return drawn predicted clusters as units, without those of the rows `lost` (see `Labels.units`)."""
-    with opened(prediction) as source:
+    with open_source(prediction) as source:
         drawn.refuse_another(source)
-        there = labels.index.isin(source.look_up(labels.index)["record"])
+        predicted = labels.index.isin(source.look_up(labels.index)["record"])
     if missing is Missing.ERROR:
-        absent = labels.index[~there]
-        refuse_cases(absent, "{n} labelled records are not in the prediction, such as", "", Remedy.MISSING)
+        absent = labels.index[~predicted]
+        refuse_cases(absent, "labelled records are not in the prediction", "", Remedy.MISSING)
     if missing is Missing.OMIT:
         if isinstance(prediction, Clustering):
-            refuse_unmatched(prediction, Clustering.of(labels, "labels"), ~there, missing)
-        labels = labels[there]
-    whole = drawn.table["cluster"][~drawn.table.index.isin(lost.index)]
+            refuse_unmatched(prediction, Clustering.of(labels, "labels"), ~predicted, missing)
+        labels = labels[predicted]
+    complete = drawn.table["cluster"][~drawn.table.index.isin(lost.index)]
     members = drawn.members.set_index("record")["cluster"]
-    return replace(measure_predicted(members, labels, whole), known=drawn.known)
+    return replace(measure_predicted(members, labels, complete), known=drawn.known)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -14,6 +12,7 @@ from ..._internal.errors import DataError, head
 from ..._internal.tables import refuse_names, to_frame
 from ...units.clustering import Clustering
 from ...units.ids import ids, need_one_kind
+from .faults import describe_counts
 
 
 class Flaw(Enum):
@@ -43,11 +42,10 @@ class Stars:
         """Labels for `erbayes.estimate`, record -> entity."""
         undecided = self.problems[self.problems["problem"] != Flaw.NOT_SAMPLED]
         if len(undecided):
-            counts = Counter(undecided["problem"])
-            first = undecided.iloc[0]
+            sampled, record, _ = undecided.iloc[0]
             raise DataError(
-                "; ".join(f"{n:,} times: {flaw.value}" for flaw, n in counts.items())
-                + f"; such as {first['sampled']!r} and {first['record']!r}: decide them first, see problems"
+                f"{describe_counts(undecided['problem'])}; such as {sampled!r} and {record!r}: decide them "
+                "first, see problems"
             )
         return self.answers.set_index("record")["entity"]
 
@@ -118,24 +116,16 @@ def read_stars(
 
     within = stars.assign(entity=entity[stars["sampled"]].to_numpy()).merge(members, on=["entity", "record"])
     twice = members[members["record"].duplicated(keep=False)]
-    flaws = {
+    flaws: dict[Any, pd.DataFrame] = {
         Flaw.CONTRADICTED: stars[stars["min"] < stars["max"]],
         Flaw.UNANSWERED: stars[stars["max"].isna()],
         Flaw.INTRANSITIVE: within[within["max"] == 0],
         Flaw.IN_TWO_ENTITIES: twice.rename(columns={"entity": "sampled"}),
         Flaw.NOT_SAMPLED: not_sampled,
     }
-    return Stars(members, pd.Index(entity[drawn]), _list_problems(flaws))
-
-
-def _list_problems(flaws: Mapping[Flaw, pd.DataFrame]) -> pd.DataFrame:
-    """Return the table of `Stars.problems` from the pairs with each flaw."""
-    listed = [
-        (*pair, flaw)
-        for flaw, rows in flaws.items()
-        for pair in rows[["sampled", "record"]].itertuples(index=False, name=None)
-    ]
-    return pd.DataFrame(listed, columns=["sampled", "record", "problem"], dtype=object)
+    listed = [rows[["sampled", "record"]].assign(problem=[flaw] * len(rows)) for flaw, rows in flaws.items()]
+    problems = pd.concat(listed, ignore_index=True).astype(object)
+    return Stars(members, pd.Index(entity[drawn]), problems)
 
 
 def _decide_matches(answers: pd.Series, name: str, threshold: float | None) -> pd.Series:

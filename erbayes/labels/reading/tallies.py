@@ -10,9 +10,9 @@ import pandas as pd
 
 from ..._internal.arrays import FloatArray
 from ..._internal.errors import head
-from ..annotators.two_annotators import Pair
+from ..annotators.two_annotators import AnnotatorPair
 from ..drawing.folder import DECIDED
-from ..drawing.labelling_tasks import ASKED
+from ..drawing.labelling_tasks import FILLED
 from ..drawing.page import ADDED, CANDIDATE, CLUSTER, CONTROL, SECONDS
 from .faults import State, take_harmful
 
@@ -20,9 +20,9 @@ from .faults import State, take_harmful
 def count_states(states: pd.DataFrame, of_clusters: bool) -> pd.DataFrame:
     """Return the table of `Labels.summary`, from the state of each task of each annotator."""
     others = {State.DISPUTED} if of_clusters else {State.DISPUTED, State.SETTLED}
-    wanted = [state.value for state in State if state not in others]
+    columns = [state.value for state in State if state not in others]
     named = states.assign(state=[state.value for state in states["state"]])
-    counts = pd.crosstab(named["annotator"], named["state"]).reindex(columns=wanted, fill_value=0)
+    counts = pd.crosstab(named["annotator"], named["state"]).reindex(columns=columns, fill_value=0)
     counts.insert(0, "tasks", counts.sum(axis=1))
     return counts.rename_axis(columns=None).reset_index()
 
@@ -46,13 +46,13 @@ def count_changes(given: pd.DataFrame, states: pd.DataFrame) -> pd.DataFrame:
 
 def warn_unlooked(changes: pd.DataFrame, given: pd.DataFrame, states: pd.DataFrame, blind: bool) -> list[str]:
     """Return the sentences of `Labels.cautions`, from the changes of each annotator and the answers."""
-    said, doubt = [], set(states["annotator"][states["state"] == State.CANNOT_TELL])
+    said, undecided = [], set(states["annotator"][states["state"] == State.CANNOT_TELL])
     accepted = given[(given["role"] == CONTROL) & (given["same"] == "y")]
     for row in changes.to_dict("records"):
         name, tasks, missed = row["annotator"], row["tasks"], row["controls missed"]
         refused = row["controls"] - missed
         changed = row["records refused"] + row["candidates accepted"] + row["ids added"] + refused
-        if tasks and not changed and not blind and name not in doubt:
+        if tasks and not changed and not blind and name not in undecided:
             said.append(
                 f"{name} answered {tasks:,} tasks and never changed a default: each record of a "
                 "predicted cluster is accepted, each candidate is refused, and no id is added. Pressing "
@@ -70,7 +70,7 @@ def warn_unlooked(changes: pd.DataFrame, given: pd.DataFrame, states: pd.DataFra
     return said
 
 
-def tabulate_agreement(pairs: Mapping[tuple[str, str], Pair], draws: pd.DataFrame) -> pd.DataFrame:
+def tabulate_agreement(pairs: Mapping[tuple[str, str], AnnotatorPair], draws: pd.DataFrame) -> pd.DataFrame:
     """Return the table of `Labels.agreement`, from the pairs of annotators and the table of draws."""
     chance = draws.drop_duplicates("record").set_index("record")["probability"]
     columns = ["annotators", "tasks", "share", "estimate", "lower", "upper"]
@@ -98,5 +98,5 @@ def list_disputed(problems: pd.DataFrame, tasks: pd.DataFrame, given: pd.DataFra
     keys = pd.MultiIndex.from_frame(table[["task", "record"]])
     for annotator, answers in given.groupby("annotator"):
         marks = answers.groupby(["task", "record"])["same"].agg(lambda x: "/".join(sorted(set(x))))
-        table.insert(list(table).index(ASKED[0]), f"answer of {annotator}", marks.reindex(keys).to_numpy())
+        table.insert(list(table).index(FILLED[0]), f"answer of {annotator}", marks.reindex(keys).to_numpy())
     return table.fillna("").reset_index(drop=True)

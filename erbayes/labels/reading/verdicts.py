@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -13,12 +12,11 @@ import pandas as pd
 
 from ..._internal.arrays import BoolArray
 from ...units.ids import as_index, kind
-from ..annotators.two_annotators import Pair
-from ..drawing.drawn import Drawn
+from ..annotators.two_annotators import AnnotatorPair
+from ..drawing.drawn import RecordDraws
 from ..drawing.folder import DECIDED, Folder
-from ..drawing.labelling_tasks import asked
+from ..drawing.labelling_tasks import drawn_records
 from ..drawing.page import CONTROL, DRAWN, SECONDS
-from ..drawing.plans import PredictedClusters
 from .faults import Fault, Problems, State
 from .stars import Flaw, Stars, read_stars
 
@@ -56,24 +54,15 @@ class ShownTasks:
         tasks = folder.tasks
         drawn = tasks[tasks["role"] == DRAWN].set_index("task")["record"]
         cluster = None
-        if isinstance(folder.drawn.plan, PredictedClusters):
-            cluster = drawn.map(asked(folder.drawn).set_index("record")["cluster"])
+        if folder.drawn.of_clusters:
+            cluster = drawn.map(drawn_records(folder.drawn).set_index("record")["cluster"])
         shown = tasks[["task", "record", "role"]].astype({"record": object})
         records = {str(record): record for record in shown["record"]}
         return cls(drawn, shown, records, kind(as_index(drawn)) == "integer", cluster)
 
-    def find_record(self, text: str) -> Any:
-        """Return the record of an id as it was typed, None if no record can have it."""
-        id = text.strip()
-        if (known := self.records.get(text, self.records.get(id))) is not None:
-            return known
-        if not self.integers:
-            return id
-        return int(id) if re.fullmatch(r"-?\d{1,18}", id) else None
-
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class TaskAnswers:
     """The answers that are not blank: of files, of annotators, or one to each task.
 
     `states`: annotator, task, state, seconds; `marks`: annotator, task, record, role, same (y or n).
@@ -82,9 +71,9 @@ class Answers:
     states: pd.DataFrame
     marks: pd.DataFrame
 
-    def of(self, states: pd.DataFrame) -> Answers:
+    def of(self, states: pd.DataFrame) -> TaskAnswers:
         """Return the answers of annotators to tasks that `states` has, with these states."""
-        return Answers(states, self.marks[occurs(self.marks, states, BY)])
+        return TaskAnswers(states, self.marks[occurs(self.marks, states, BY)])
 
     @property
     def accepted(self) -> pd.DataFrame:
@@ -100,7 +89,9 @@ def occurs(rows: pd.DataFrame, others: pd.DataFrame, by: Sequence[str]) -> BoolA
     return np.fromiter((row in known for row in one), dtype=np.bool_, count=len(rows))
 
 
-def reach_verdicts(tasks: ShownTasks, folder: Folder, answers: Answers, problems: Problems) -> dict[str, Any]:
+def reach_verdicts(
+    tasks: ShownTasks, folder: Folder, answers: TaskAnswers, problems: Problems
+) -> dict[str, Any]:
     """Return what `Labels` has of stars, unresolved, states and pairs, and add faults to `problems`."""
     merged = _merge_files(answers, problems)
     verdicts = _decide_tasks(tasks, merged, problems)
@@ -130,37 +121,37 @@ def _find_differing(accepted: pd.DataFrame, answers: pd.DataFrame, by: list[str]
     return both[both["times"] < both["of"]]
 
 
-def _merge_files(answers: Answers, problems: Problems) -> Answers:
+def _merge_files(answers: TaskAnswers, problems: Problems) -> TaskAnswers:
     """Return what the files of each annotator say together, and note where they contradict each other."""
     states = answers.states
     complete = states[states["state"] != State.INCOMPLETE]
-    whole = Answers(complete, answers.marks[occurs(answers.marks, complete, KEY)])
-    differing = _find_differing(whole.accepted, complete, BY)
+    marks = answers.marks[occurs(answers.marks, complete, KEY)]
+    differing = _find_differing(TaskAnswers(complete, marks).accepted, complete, BY)
     problems.note(Fault.CONTRADICTED, differing)
     merged = pd.concat([complete, states]).drop_duplicates(BY)  # complete answers come first
     # a page counts on from save to save
     seconds = states.groupby(BY, sort=False)[SECONDS].max().rename("seconds").reset_index()
     merged = merged.drop(columns=SECONDS).merge(seconds, on=BY)
     merged["state"] = merged["state"].mask(occurs(merged, differing, BY), State.INCOMPLETE)
-    return Answers(merged, whole.marks.drop_duplicates([*BY, "record", "same"]))
+    return TaskAnswers(merged, marks.drop_duplicates([*BY, "record", "same"]))
 
 
-def _decide_tasks(tasks: ShownTasks, merged: Answers, problems: Problems) -> Answers:
+def _decide_tasks(tasks: ShownTasks, merged: TaskAnswers, problems: Problems) -> TaskAnswers:
     """Return one answer to each task, of all annotators or as it was decided, and note disputes."""
     decided = merged.states[merged.states["annotator"] == DECIDED]
     states = merged.states[~merged.states["task"].isin(decided["task"])]
-    complete, doubts = (states[states["state"] == s] for s in (State.ANSWERED, State.CANNOT_TELL))
+    complete, undecided = (states[states["state"] == s] for s in (State.ANSWERED, State.CANNOT_TELL))
     differing = _find_differing(merged.of(complete).accepted, complete, ["task"])
     names = complete.groupby("task")["annotator"].agg(", ".join)
     problems.note(Fault.DISPUTED, differing.assign(annotator=differing["task"].map(names)))
-    one = doubts[doubts["task"].isin(complete["task"])]
+    one = undecided[undecided["task"].isin(complete["task"])]
     problems.note(Fault.ONE_CANNOT_TELL, one.assign(record=tasks.drawn[one["task"]].to_numpy()))
-    first = pd.concat([decided, complete, doubts, states]).drop_duplicates("task", ignore_index=True)
+    first = pd.concat([decided, complete, undecided, states]).drop_duplicates("task", ignore_index=True)
     disputed = first["task"].isin(differing["task"])
     return merged.of(first.assign(state=first["state"].mask(disputed, State.DISPUTED)))
 
 
-def _list_by_task(tasks: ShownTasks, answers: Answers) -> pd.Series:
+def _list_by_task(tasks: ShownTasks, answers: TaskAnswers) -> pd.Series:
     """Return the state of each task by the answers, at most one of each task.
 
     A blank task of a drawn predicted cluster is settled if another one of the cluster has y for its record.
@@ -169,13 +160,13 @@ def _list_by_task(tasks: ShownTasks, answers: Answers) -> pd.Series:
     state = state.astype(object).where(state.notna(), State.UNANSWERED)
     if tasks.cluster is None:
         return state
-    told = answers.accepted[answers.accepted["task"].map(state) == State.ANSWERED]
-    found = pd.MultiIndex.from_arrays([tasks.cluster[told["task"]], told["record"]])
-    own = pd.MultiIndex.from_arrays([tasks.cluster, tasks.drawn])
-    return state.mask((state == State.UNANSWERED) & own.isin(found), State.SETTLED)
+    answered = answers.accepted[answers.accepted["task"].map(state) == State.ANSWERED]
+    accepted = pd.MultiIndex.from_arrays([tasks.cluster[answered["task"]], answered["record"]])
+    on_top = pd.MultiIndex.from_arrays([tasks.cluster, tasks.drawn])
+    return state.mask((state == State.UNANSWERED) & on_top.isin(accepted), State.SETTLED)
 
 
-def _make_stars(tasks: ShownTasks, draws: Drawn, state: pd.Series, verdicts: Answers) -> Stars:
+def _make_stars(tasks: ShownTasks, draws: RecordDraws, state: pd.Series, verdicts: TaskAnswers) -> Stars:
     """Return the entities of answered tasks, of drawn predicted clusters all of whose tasks are closed."""
     resolved = tasks.drawn[state == State.ANSWERED]
     sampled = draws.table["record"]
@@ -198,23 +189,23 @@ def _make_stars(tasks: ShownTasks, draws: Drawn, state: pd.Series, verdicts: Ans
     return read_stars(pairs, sampled[sampled.isin(resolved)], left="drawn", right="record", answer="same")
 
 
-def _list_states(tasks: ShownTasks, dealt: Mapping[str, Sequence[int]], merged: Answers) -> pd.DataFrame:
-    """Return the table of `Labels.states`, of the tasks dealt to each annotator and of those answered."""
+def _list_states(tasks: ShownTasks, dealt: Mapping[str, Sequence[int]], merged: TaskAnswers) -> pd.DataFrame:
+    """Return the table of `Labels.states`, of the tasks of each annotator and of those answered."""
     parts = [pd.DataFrame(columns=[*BY, "state", SECONDS], dtype=object)]
     for name in dict.fromkeys([*dealt, *merged.states["annotator"]]):
-        own = merged.of(merged.states[merged.states["annotator"] == name])
-        answered = own.states.set_index("task")
+        answers = merged.of(merged.states[merged.states["annotator"] == name])
+        answered = answers.states.set_index("task")
         numbers = sorted({*dealt.get(name, ()), *answered.index})
         if name != DECIDED:
-            state, seconds = _list_by_task(tasks, own)[numbers], answered[SECONDS].reindex(numbers)
+            state, seconds = _list_by_task(tasks, answers)[numbers], answered[SECONDS].reindex(numbers)
             part = {"annotator": name, "task": numbers, "state": state.array, SECONDS: seconds.array}
             parts.append(pd.DataFrame(part, dtype=object))
     return pd.concat(parts, ignore_index=True)
 
 
 def _pair_annotators(
-    tasks: ShownTasks, members: pd.DataFrame, merged: Answers
-) -> dict[tuple[str, str], Pair]:
+    tasks: ShownTasks, members: pd.DataFrame, merged: TaskAnswers
+) -> dict[tuple[str, str], AnnotatorPair]:
     """Return the tasks that two annotators have both answered in full."""
     if tasks.cluster is not None:
         return {}
@@ -232,5 +223,5 @@ def _pair_annotators(
         if len(one):
             records = pd.concat([one, other, members])["record"].drop_duplicates()
             prediction = {record: cluster.get(record, f"alone {record}") for record in records}
-            pairs[first, second] = Pair.of(one, other, prediction)
+            pairs[first, second] = AnnotatorPair.of(one, other, prediction)
     return pairs

@@ -40,26 +40,30 @@ def number_compactly(codes: IntArray) -> IntArray:
     return np.asarray((np.cumsum(used) - 1)[codes])
 
 
-def need_share(value: float, what: str) -> None:
-    """Raise DataError if a share is outside [0, 1]."""
-    number(value, what, lambda x: 0 <= x <= 1, "lie in [0, 1]")
-
-
-def draw_clusters(wanted: int, clusters: int, what: str, rng: np.random.Generator) -> IntArray:
+def draw_clusters(number: int, clusters: int, what: str, rng: np.random.Generator) -> IntArray:
     """Draw distinct clusters, in random order."""
-    require(wanted <= clusters, f"{what} needs {wanted} entities, but there are {clusters}")
-    return rng.choice(clusters, wanted, replace=False)
+    require(number <= clusters, f"{what} needs {number} entities, but there are {clusters}")
+    return rng.choice(clusters, number, replace=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Misattribution:
+class _Rate:
+    """A mechanism that has one parameter, a share in [0, 1]."""
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        number(self.rate, f"rate of {type(self).__name__}", lambda x: 0 <= x <= 1, "lie in [0, 1]")
+
+
+@dataclass(frozen=True, slots=True)
+class Misattribution(_Rate):
     """Records that take the cluster of another record, the noise of [B22], section 2.4.
 
-    round(rate N) distinct records are chosen at random. Each takes the original cluster of a record that is
-    drawn uniformly from all N. This can be the record itself.
-
-    A true link survives if neither of its records is chosen. Hence P ≈ R ≈ (1 - rate)² if entities are large.
-    Small entities have a lower precision, because foreign records join singletons.
+    round(rate N) distinct records are chosen at random, and each takes the original cluster of a record that
+    is drawn uniformly from all N, which can be the record itself. A true link survives if neither of its
+    records is chosen, hence P ≈ R ≈ (1 - rate)² if entities are large. Small entities have a lower precision,
+    because foreign records join singletons.
 
     Parameters
     ----------
@@ -72,13 +76,7 @@ class Misattribution:
     array([0, 0, 1])
     """
 
-    rate: float
-
-    def __post_init__(self) -> None:
-        need_share(self.rate, "rate of Misattribution")
-
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        """Predicted cluster of each record, (N,)."""
         count_sizes(codes)
         picked = rng.choice(len(codes), round(self.rate * len(codes)), replace=False, shuffle=False)
         predicted = codes.copy()
@@ -87,7 +85,7 @@ class Misattribution:
 
 
 @dataclass(frozen=True, slots=True)
-class Splits:
+class Splits(_Rate):
     """Entities of two records or more that are split in two, each with probability `rate`.
 
     The size of one part is uniform on 1 to s - 1, and its records are a random choice. A split loses
@@ -107,13 +105,7 @@ class Splits:
     array([1, 1, 1])
     """
 
-    rate: float
-
-    def __post_init__(self) -> None:
-        need_share(self.rate, "rate of Splits")
-
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        """Predicted cluster of each record, (N,)."""
         sizes = count_sizes(codes)
         split = (sizes > 1) & (rng.random(len(sizes)) < self.rate)
         part = np.where(split, rng.integers(1, np.maximum(sizes, 2)), 0)
@@ -126,7 +118,7 @@ class Splits:
 
 
 @dataclass(frozen=True, slots=True)
-class Merges:
+class Merges(_Rate):
     """A share of the entities, each merged with another one that is drawn uniformly.
 
     round(rate K) distinct entities are chosen. Merges are transitive: chains of them make larger clusters, of
@@ -146,13 +138,7 @@ class Merges:
     array([3])
     """
 
-    rate: float
-
-    def __post_init__(self) -> None:
-        need_share(self.rate, "rate of Merges")
-
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        """Predicted cluster of each record, (N,)."""
         clusters = len(count_sizes(codes))
         picked = rng.choice(clusters, round(self.rate * clusters), replace=False, shuffle=False)
         # one step or more leads to another entity, never to the same
@@ -186,7 +172,6 @@ class RareErrors:
         number(self.entities, "entities of RareErrors", lambda x: x >= 0 and x % 2 == 0, "be even, 0 or more")
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        """Predicted cluster of each record, (N,)."""
         clusters = len(count_sizes(codes))
         picked = draw_clusters(self.entities, clusters, "RareErrors", rng)
         merged = np.arange(clusters)
@@ -210,7 +195,6 @@ class Chain:
     steps: Sequence[Mechanism]
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        """Predicted cluster of each record, (N,)."""
         count_sizes(codes)
         codes = codes.copy()
         for step in self.steps:

@@ -16,15 +16,15 @@ from ...units.clustering import Clustering
 from ...units.measuring import measure, measure_predicted
 from ...units.units import Units
 from .errors import Mechanism
-from .sizes import SizeLaw, require
+from .sizes import EntitySizes, require
 
 
-def population(law: SizeLaw, records: int, rng: Seed = None) -> pd.Series:
+def population(sizes: EntitySizes, records: int, rng: Seed = None) -> pd.Series:
     """Draw the entity of each record of a synthetic population, (N,), in which those of one are neighbours.
 
     Parameters
     ----------
-    law : SizeLaw
+    sizes : EntitySizes
     records : int
         Number of records N, 1 or more.
     rng : Generator, int or None
@@ -35,10 +35,10 @@ def population(law: SizeLaw, records: int, rng: Seed = None) -> pd.Series:
     >>> population(Empirical([2]), 3, np.random.default_rng(1)).tolist()
     [0, 0, 1]
     """
-    need_object(law, "draw", "a law of sizes is an object such as Zeta(2.5, 60)")
-    sizes = law.draw(records, generator(rng))
+    need_object(sizes, "draw", "a distribution of sizes is an object such as Zeta(2.5, 60)")
+    drawn = sizes.draw(records, generator(rng))
     index = pd.RangeIndex(records, name="record")
-    return pd.Series(np.repeat(np.arange(len(sizes)), sizes), index, name="entity")
+    return pd.Series(np.repeat(np.arange(len(drawn)), drawn), index, name="entity")
 
 
 def _restrict(clustering: Clustering, records: pd.Index) -> pd.Series:
@@ -123,12 +123,12 @@ class Population:
         )
 
 
-def simulate(law: SizeLaw, errors: Mechanism, records: int, rng: Seed = None) -> Population:
-    """Make a synthetic population: entities with sizes by `law`, and a prediction with `errors`.
+def simulate(sizes: EntitySizes, errors: Mechanism, records: int, rng: Seed = None) -> Population:
+    """Make a synthetic population: entities with `sizes`, and a prediction with `errors`.
 
     Parameters
     ----------
-    law : SizeLaw
+    sizes : EntitySizes
         Draws the sizes of the entities.
     errors : Mechanism
         Makes the predicted clusters from the entities.
@@ -150,7 +150,7 @@ def simulate(law: SizeLaw, errors: Mechanism, records: int, rng: Seed = None) ->
     (1.0, 5.0)
     """
     rng = generator(rng)
-    true = population(law, records, rng)
+    true = population(sizes, records, rng)
     need_object(errors, "apply", "errors are made by an object such as Misattribution(0.1)")
     pred = pd.Series(errors.apply(true.to_numpy(), rng), true.index, name="cluster")
     return Population(pred, true)

@@ -1,4 +1,4 @@
-"""Laws of entity sizes. Symbols are those of `erbayes.study.populations`."""
+"""Distributions of entity sizes. Symbols are those of `erbayes.study.populations`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def require(condition: bool, message: str) -> None:
         raise DataError(message)
 
 
-class SizeLaw(Protocol):
-    """A law of entity sizes."""
+class EntitySizes(Protocol):
+    """A distribution of entity sizes."""
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
         """Draw sizes of entities that fill a population."""
@@ -42,10 +42,10 @@ def draw_from(weight: FloatArray, records: int, rng: np.random.Generator) -> Int
 
 @dataclass(frozen=True, slots=True)
 class Zeta:
-    """Independent sizes under a power law: P(s) ∝ s^-exponent for s = 1, 2, …, largest.
+    """Independent sizes with zeta distribution: P(s) ∝ s^-exponent for s = 1, 2, …, largest.
 
     The last entity is cut if it exceeds the population. If `largest` is None and the exponent is 2 or less,
-    the mean size is infinite. One giant then holds a large part of the records.
+    the mean size is infinite, and one entity has a large part of the records.
 
     Parameters
     ----------
@@ -74,11 +74,10 @@ class Zeta:
             whole(self.largest, "largest of Zeta")
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
-        """Draw sizes that add to `records`."""
         whole(records, "records of a population")
         weight = np.arange(1.0, (self.largest or records) + 1) ** -self.exponent
         if self.largest is None:
-            weight[-1] = zeta(self.exponent, records)  # Σ over s ≥ records: all are truncated alike
+            weight[-1] = zeta(self.exponent, records)  # Σ over s ≥ records, which are cut
         return draw_from(weight, records, rng)
 
 
@@ -86,15 +85,12 @@ class Zeta:
 class LogNormal:
     """Independent sizes that are log-normal and rounded up. The last entity is cut to fill the population.
 
-    The size is s = ⌈exp(mu + sigma z)⌉, with z standard normal. Its distribution function is
-    P(S ≤ s) = Φ((log s - mu)/sigma), with Φ the standard normal one.
+    The size is s = ⌈exp(mu + sigma z)⌉, with z standard normal, so that P(S ≤ s) = Φ((log s - mu)/sigma).
 
     Parameters
     ----------
-    mu : float
-        Mean of the log size before it is rounded up.
-    sigma : float
-        Standard deviation of the log size before it is rounded up, above 0.
+    mu, sigma : float
+        Mean and standard deviation, above 0, of the log size before it is rounded up.
 
     Examples
     --------
@@ -110,7 +106,6 @@ class LogNormal:
         number(self.sigma, "sigma of LogNormal", lambda x: 0 < x < np.inf, "be above 0 and finite")
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
-        """Draw sizes that add to `records`."""
         whole(records, "records of a population")
         return fill(np.ceil(rng.lognormal(self.mu, self.sigma, records)), records)
 
@@ -122,7 +117,7 @@ class Empirical:
     Parameters
     ----------
     sizes : int array or sequence
-        Sizes to draw from, each 1 or more, such as `Clustering.sizes`. A copy is kept.
+        Sizes to draw from, each 1 or more, such as `Clustering.sizes`, which are copied.
 
     Examples
     --------
@@ -141,6 +136,5 @@ class Empirical:
         object.__setattr__(self, "sizes", sizes.astype(np.int64))
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
-        """Draw sizes that add to `records`."""
         whole(records, "records of a population")
         return fill(rng.choice(np.asarray(self.sizes), records), records)

@@ -1,4 +1,4 @@
-"""Parts of a size model for the errors of entities, given their size: links kept, foreign records met."""
+"""Parts of a size model for the errors of entities given their size: links kept, foreign records met."""
 
 from __future__ import annotations
 
@@ -14,9 +14,21 @@ import pytensor.tensor as pt
 from .._internal.arrays import FloatArray
 from ..metrics.columns import B3_PRECISION, B3_PRECISION_MEAN, CLOSEST, LARGEST_PIECE, N_LOG_N, PIECES, Column
 from .contract import LOG_FLAWLESS, sampled_bins
-from .evidence import Entities
+from .data import SampledEntities
 from .grid import RANK
-from .priors import NEVER, Level, Prior, Slope, counts, events, flawless, normalised, shares, smooth, variable
+from .priors import (
+    NEVER,
+    NormalPrior,
+    Prior,
+    StudentTPrior,
+    counts,
+    events,
+    flawless,
+    normalised,
+    shares,
+    smooth,
+    variable,
+)
 
 Tensors = Mapping[str, Any]
 
@@ -29,11 +41,10 @@ def line(name: str, level: Prior, slope: Any) -> ByBin:
 
     Parameters
     ----------
-    name : str
     level : Prior
         Prior of the value at the centre, the variable "<name>_level".
     slope : tensor
-        Change per doubling of size, such as ``variable(Slope(0.0, 0.2), "my_slope")``.
+        Change per doubling of size, such as ``variable(StudentTPrior(0.0, 0.2), "my_slope")``.
 
     Returns
     -------
@@ -44,27 +55,22 @@ def line(name: str, level: Prior, slope: Any) -> ByBin:
     return lambda data: at_centre + slope * (data["x"] - data["centre"])
 
 
-def curve(name: str, level: Prior, slope: Any, amplitude: float) -> ByBin:
-    """Create the sum of a line and a smooth function of log2 size.
+def smooth_curve(name: str, level: Prior, slope: Any, amplitude: float) -> ByBin:
+    """Create a `line` plus a smooth function of log2 size.
 
     Parameters
     ----------
-    name, level, slope
+    level, slope
         As in `line`. The weights of the smooth function are the variable "<name>_tilt_weights".
     amplitude : float
         Prior scale of the smooth function, above 0.
-
-    Returns
-    -------
-    callable
-        As in `line`.
     """
     straight, tilt = line(name, level, slope), smooth(f"{name}_tilt", RANK, amplitude)
     return lambda data: straight(data) + tilt(data["basis"])
 
 
 MOST_PRECISE = 12.0
-"""Largest log precision. Far above it, log beta functions lose all their digits."""
+"""Largest log precision. Far above it, differences of log gamma functions have no correct digit."""
 
 
 def exponentiate(log_precision: ByBin) -> ByBin:
@@ -78,7 +84,7 @@ def open_mean(mean: Any, steps: Any) -> Any:
 
 
 SMALL_PIECES = 0.4
-"""Slope of the chance to break above which lost pieces are small for entities of any size."""
+"""Slope of i per doubling above which lost pieces are small for entities of any size."""
 
 
 def log_pieces(i: Any) -> Any:
@@ -123,30 +129,26 @@ class Retention:
 
     Notes
     -----
-    The formulas describe an entity that loses a Poisson number of pieces, e^i on average. A broken entity has
-    lost e^i/(1 - exp(-e^i)) pieces on average. The slopes of i, d and m depend on each other:
-
-    - If the chance to break does not grow with size (β = 0), entities split as a whole, and m is constant.
-    - If it grows, small pieces are lost, whose share halves with each doubling, and m rises by log 2.
-    - If every record is lost independently, i and d rise by log 2 as well.
-
-    In this way small entities inform the links that large ones keep.
+    An entity loses a Poisson number of pieces, with mean e^i. Slopes depend on each other, so that small
+    entities inform about large ones. If the probability to break does not grow with size (β = 0), entities of
+    all sizes split in the same proportions, and m is constant. If it grows, small pieces are lost, whose
+    share halves with each doubling, and m rises by log 2. If every record is lost independently, i and d rise
+    by log 2 too.
 
     Examples
     --------
-    >>> from erbayes.bayes import Level, Retention, SizeModel
-    >>> model = SizeModel(retention=Retention(break_level=Level(-1.0, 0.5)))
-    >>> model.retention.break_level
-    Level(mean=-1.0, sd=0.5)
+    >>> from erbayes.bayes import NormalPrior, Retention
+    >>> Retention(break_level=NormalPrior(-1.0, 0.5)).break_level
+    NormalPrior(mean=-1.0, sd=0.5)
     """
 
-    break_level: Prior = Level(-0.5, 1.5)
-    share_level: Prior = Level(1.0, 1.0)
-    precision_level: Prior = Level(1.5, 1.0)
-    share_grain: Prior = Level(2.0, 1.5)
-    precision_slope: Prior = Slope(0.25, 0.25)
-    break_slope: Prior = Slope(0.05, 0.15)
-    share_slope: Prior = Slope(0.0, 0.12)
+    break_level: Prior = NormalPrior(-0.5, 1.5)
+    share_level: Prior = NormalPrior(1.0, 1.0)
+    precision_level: Prior = NormalPrior(1.5, 1.0)
+    share_grain: Prior = NormalPrior(2.0, 1.5)
+    precision_slope: Prior = StudentTPrior(0.25, 0.25)
+    break_slope: Prior = StudentTPrior(0.05, 0.15)
+    share_slope: Prior = StudentTPrior(0.0, 0.12)
     break_amplitude: float = 0.2
     share_amplitude: float = 0.3
     unbroken: float = 0.01
@@ -159,8 +161,8 @@ class Retention:
         delta = variable(self.precision_slope, "precision_slope")
         beta = variable(self.break_slope, "break_slope") + delta
         mu = np.log(2) * pt.tanh(beta / SMALL_PIECES) + variable(self.share_slope, "share_slope")
-        i = curve("break", self.break_level, beta, self.break_amplitude)
-        of_one_piece = curve("share", self.share_level, mu, self.share_amplitude)
+        i = smooth_curve("break", self.break_level, beta, self.break_amplitude)
+        of_one_piece = smooth_curve("share", self.share_level, mu, self.share_amplitude)
         grain = variable(self.share_grain, "share_grain")
         return ErrorCurves(
             i,
@@ -173,7 +175,7 @@ class Retention:
 class Threshold:
     """Part for retention if the prediction cuts entities above some size, as a matcher that caps its blocks.
 
-    Below the threshold τ, entities follow a `Retention`. Above it, within about a doubling of size:
+    Below the threshold τ, entities follow a `Retention`, and above it, within about a doubling of size:
 
         log(-log P(intact)) = i
         w ~ Beta(mean 1/(1 + e^(-m - μ (log2 s - τ))), precision e^d)
@@ -181,36 +183,35 @@ class Threshold:
     Parameters
     ----------
     below : Retention
-        Law of entities below the threshold. Its `unbroken` is that of all entities.
+        Model of entities below the threshold. Its `unbroken` is that of all entities.
     threshold : Prior
         τ, less log2 of the mean size of a random record's predicted cluster.
     break_level, share_level, precision_level : Prior
-        i, m and d. That of d has heavy tails: giants may be cut alike, as into three pieces of the same
-        size.
+        i, m and d. That of d has heavy tails, since all entities may be cut into equal numbers of pieces.
     share_slope : Prior
         μ. If pieces have the same size in all entities, it is -log 2.
 
     Examples
     --------
-    >>> from erbayes.bayes import Retention, SizeModel, Threshold
-    >>> SizeModel(retention=Threshold(below=Retention(unbroken=0.0))).retention.share_level
-    Level(mean=-0.5, sd=1.2)
+    >>> from erbayes.bayes import Retention, Threshold
+    >>> Threshold(below=Retention(unbroken=0.0)).share_level
+    NormalPrior(mean=-0.5, sd=1.2)
     """
 
     below: Retention = Retention()
-    threshold: Prior = Level(1.0, 1.5)
-    break_level: Prior = Level(1.0, 1.0)
-    share_level: Prior = Level(-0.5, 1.2)
-    share_slope: Prior = Slope(-0.3, 0.3)
-    precision_level: Prior = Slope(1.5, 1.0)
+    threshold: Prior = NormalPrior(1.0, 1.5)
+    break_level: Prior = NormalPrior(1.0, 1.0)
+    share_level: Prior = NormalPrior(-0.5, 1.2)
+    share_slope: Prior = StudentTPrior(-0.3, 0.3)
+    precision_level: Prior = StudentTPrior(1.5, 1.0)
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
         below = self.below.curves()
         place = data["log_biased_mean"] / np.log(2) + variable(self.threshold, "threshold")
-        i = variable(self.break_level, "giant_break")
-        m = variable(self.share_level, "giant_share")
-        d = variable(self.precision_level, "giant_precision")
-        mu = variable(self.share_slope, "giant_share_slope")
+        i = variable(self.break_level, "above_break")
+        m = variable(self.share_level, "above_share")
+        d = variable(self.precision_level, "above_precision")
+        mu = variable(self.share_slope, "above_share_slope")
 
         def switched(low: ByBin, high: ByBin) -> ByBin:
             def by_bin(data: Tensors) -> Any:
@@ -275,7 +276,6 @@ def beta_shares(name: str, n: Any, mean: Any, precision: Any, observed: Any) -> 
 
     Parameters
     ----------
-    name : str
     n, mean, precision : tensors, (b,)
     observed : tensor, (b, 2)
         Σ log w and Σ log(1 - w), which are sufficient.
@@ -312,7 +312,7 @@ def beta_shares(name: str, n: Any, mean: Any, precision: Any, observed: Any) -> 
 
 @dataclass(frozen=True, slots=True)
 class Leakage:
-    """Part for leakage: the foreign records that the records of an entity meet in their predicted clusters.
+    """Part for leakage: the foreign records in the predicted clusters of an entity's records.
 
     An entity of s records meets no foreign record with a probability that depends on its size:
 
@@ -339,22 +339,24 @@ class Leakage:
 
     Examples
     --------
-    >>> from erbayes.bayes import Leakage, SizeModel
-    >>> SizeModel(leakage=Leakage(unmet=0.2)).leakage.unmet
+    >>> from erbayes.bayes import Leakage
+    >>> Leakage(unmet=0.2).unmet
     0.2
     """
 
-    meet_level: Prior = Level(-1.0, 2.0)
-    meet_slope: Prior = Slope(0.35, 0.15)
+    meet_level: Prior = NormalPrior(-1.0, 2.0)
+    meet_slope: Prior = StudentTPrior(0.35, 0.15)
     meet_amplitude: float = 0.2
-    tilt: Prior = Slope(-0.5, 0.3)
-    tilt_by_size: Prior = Slope(-0.03, 0.06)
+    tilt: Prior = StudentTPrior(-0.5, 0.3)
+    tilt_by_size: Prior = StudentTPrior(-0.03, 0.06)
     tilt_amplitude: float = 0.7
     unmet: float = 0.01
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
         v, sampled = data["log_intrusion"], sampled_bins(data)
-        h = curve("meet", self.meet_level, variable(self.meet_slope, "meet_slope"), self.meet_amplitude)
+        h = smooth_curve(
+            "meet", self.meet_level, variable(self.meet_slope, "meet_slope"), self.meet_amplitude
+        )
         unmet, log_unmet = flawless("unmet", self.unmet, sampled["met"])
         events("met_entities", sampled["entities"], pt.switch(unmet, NEVER, h(sampled)), sampled["met"])
         met = pt.switch(unmet, 0.0, -pt.expm1(-pt.exp(h(data))))
@@ -386,17 +388,14 @@ class Leakage:
 
 @dataclass(frozen=True, slots=True)
 class Exactness:
-    """Part for the chance exp(-e^(t(s))) that an intact entity of s records meets no foreign record.
+    """Part for the probability exp(-e^(t(s))) that an intact entity meets no foreign record."""
 
-    t is a line in log2 s plus a smooth function.
-    """
-
-    level: Prior = Level(-1.0, 2.0)
-    slope: Prior = Slope(0.35, 0.2)
+    level: Prior = NormalPrior(-1.0, 2.0)
+    slope: Prior = StudentTPrior(0.35, 0.2)
     amplitude: float = 0.2
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
-        t = curve("stain", self.level, variable(self.slope, "stain_slope"), self.amplitude)
+        t = smooth_curve("stain", self.level, variable(self.slope, "stain_slope"), self.amplitude)
         sampled = sampled_bins(data)
         stained = sampled["intact_all"] - sampled["clean"]
         events("stained_entities", sampled["intact_all"], t(sampled), stained)
@@ -405,20 +404,16 @@ class Exactness:
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """Part for a column that lies between two bounds if an entity errs, such as its number of pieces.
+    """Part for the share of the way between two bounds of a column, for entities with an error."""
 
-    The share of the way from the lower bound to the upper is beta distributed. The logit of its mean is a
-    line in log2 s plus a smooth function, and its log precision is a line.
-    """
-
-    level: Prior = Level(0.0, 1.5)
-    precision_level: Prior = Level(1.5, 1.0)
-    slope: Prior = Slope(0.0, 0.3)
-    precision_slope: Prior = Slope(0.0, 0.25)
+    level: Prior = NormalPrior(0.0, 1.5)
+    precision_level: Prior = NormalPrior(1.5, 1.0)
+    slope: Prior = StudentTPrior(0.0, 0.3)
+    precision_slope: Prior = StudentTPrior(0.0, 0.25)
     amplitude: float = 0.3
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
-        m = curve("bounded", self.level, variable(self.slope, "bounded_slope"), self.amplitude)
+        m = smooth_curve("bounded", self.level, variable(self.slope, "bounded_slope"), self.amplitude)
         delta = variable(self.precision_slope, "bounded_precision_slope")
         spread = exponentiate(line("bounded_precision", self.precision_level, delta))
         sampled = sampled_bins(data)
@@ -431,14 +426,14 @@ OfSize = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
-    """A column `fixed` by the size of an entity if it does not err, and between `low` and `high` if it errs.
+class BoundedColumn:
+    """A column that is `fixed` by the size of an entity without an error, else between `low` and `high`.
 
-    `errs` marks sampled entities that err, (u,), and `chance` of a fit is that to err by size, (..., J). k of
-    the `steps` above the lower bound count as the share (k + ½)/(steps + 1).
+    `errs` marks sampled entities with an error, (u,), and `chance` returns the probability of one by size,
+    (..., J). k of the `steps` above the lower bound count as the share (k + ½)/(steps + 1).
     """
 
-    errs: Callable[[Entities], Any]
+    errs: Callable[[SampledEntities], Any]
     chance: Callable[[Any], FloatArray]
     steps: OfSize
     fixed: OfSize
@@ -450,7 +445,7 @@ class Between:
         fixed, low = self.fixed(size), self.low(size)
         return fixed + self.chance(fit) * (low + (self.high(size) - low) * mean - fixed)
 
-    def evidence(self, entities: Entities, values: FloatArray, size: FloatArray) -> dict[str, Any]:
+    def evidence(self, entities: SampledEntities, values: FloatArray, size: FloatArray) -> dict[str, Any]:
         """Count values of the column, (u,), in bins of size, (J,): the data of `contract.BOUNDED_DATA`."""
         J, steps = len(size), self.steps(entities.size)
         varies = self.errs(entities) & (steps > 0)
@@ -469,27 +464,31 @@ def _compute_n_log_n(s: FloatArray) -> FloatArray:
     return s * np.log(np.maximum(s, 1.0))
 
 
-_broken = partial(Between, lambda e: e.broken, lambda fit: 1 - fit.by_size["intact"], lambda s: s - 2)
-_met = partial(
-    Between,
-    lambda e: e.foreign > 0,
-    lambda fit: fit.by_size.get("met", 0 * fit.by_size["intact"]),
-    lambda s: s,
+_if_broken = partial(
+    BoundedColumn,
+    errs=lambda e: e.broken,
+    chance=lambda fit: 1 - fit.by_size["intact"],
+    steps=lambda s: s - 2,
 )
-BETWEEN: dict[Column, Between] = {
-    PIECES: _broken(np.ones_like, lambda s: 2 + 0 * s, lambda s: s),
-    LARGEST_PIECE: _broken(lambda s: s, np.ones_like, lambda s: s - 1),
-    N_LOG_N: _broken(_compute_n_log_n, np.zeros_like, lambda s: _compute_n_log_n(s - 1)),
-    B3_PRECISION: _met(lambda s: s, np.zeros_like, lambda s: s),
-    B3_PRECISION_MEAN: _met(np.ones_like, np.zeros_like, np.ones_like),
-    CLOSEST: Between(
-        lambda e: e.broken | (e.foreign > 0),
-        lambda fit: 1 - fit.exact,
-        lambda s: s,
-        np.ones_like,
-        np.zeros_like,
-        np.ones_like,
-    ),
+_if_met = partial(
+    BoundedColumn,
+    errs=lambda e: e.foreign > 0,
+    chance=lambda fit: fit.by_size.get("met", 0 * fit.by_size["intact"]),
+    steps=lambda s: s,
+)
+_if_inexact = partial(
+    BoundedColumn,
+    errs=lambda e: e.broken | (e.foreign > 0),
+    chance=lambda fit: 1 - fit.exact,
+    steps=lambda s: s,
+)
+BOUNDED_COLUMNS: dict[Column, BoundedColumn] = {
+    PIECES: _if_broken(fixed=np.ones_like, low=lambda s: 2 + 0 * s, high=lambda s: s),
+    LARGEST_PIECE: _if_broken(fixed=lambda s: s, low=np.ones_like, high=lambda s: s - 1),
+    N_LOG_N: _if_broken(fixed=_compute_n_log_n, low=np.zeros_like, high=lambda s: _compute_n_log_n(s - 1)),
+    B3_PRECISION: _if_met(fixed=lambda s: s, low=np.zeros_like, high=lambda s: s),
+    B3_PRECISION_MEAN: _if_met(fixed=np.ones_like, low=np.zeros_like, high=np.ones_like),
+    CLOSEST: _if_inexact(fixed=np.ones_like, low=np.zeros_like, high=np.ones_like),
 }
 """Columns that `Bounded` models, each with its own fit."""
 UNTIED = {"exactness": Exactness(), "bounded": Bounded()}

@@ -17,15 +17,15 @@ import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
 from erbayes._internal.errors import Grade, Remedy
-from erbayes.bayes.by_law import REJECTED
-from erbayes.bayes.evidence import Evidence
-from erbayes.bayes.explained import is_disowned
+from erbayes.bayes.by_model import REJECTED
+from erbayes.bayes.compiled import CompiledPart, ParameterDraws, PartDraws
+from erbayes.bayes.data import Evidence
 from erbayes.bayes.importance import approximated
-from erbayes.bayes.laws import compiled, weighed
 from erbayes.bayes.model import Sizes
-from erbayes.bayes.parts import CompiledPart, Drawn, PartDraws
+from erbayes.bayes.model_average import compile_part, mix_draws
 from erbayes.bayes.samplers import Importance
 from erbayes.bayes.sizes import PredictionInformed
+from erbayes.bayes.summary import is_unreliable
 from erbayes.engine import Taylor
 from erbayes.engine.contract import Fitting
 from erbayes.report import report
@@ -88,8 +88,9 @@ class NamedLaw:
 
 
 def test_the_posterior_of_a_law_is_its_weight_times_its_evidence():
-    part = bayes.OneOf(
-        {"a": bayes.Zeta(), "b": bayes.Zeta(), "c": bayes.Zeta()}, {"a": 6.0, "b": 3.0, "c": 1.0}
+    part = bayes.ModelAverage(
+        {"a": bayes.ZetaSizes(), "b": bayes.ZetaSizes(), "c": bayes.ZetaSizes()},
+        {"a": 6.0, "b": 3.0, "c": 1.0},
     )
     np.testing.assert_allclose(part.posterior([0.0, 0.0, 0.0]), [0.6, 0.3, 0.1], rtol=1e-12)
     np.testing.assert_allclose(part.posterior(np.log([1.0, 2.0, 6.0]) - 900), [1 / 3] * 3, rtol=1e-9)
@@ -97,16 +98,16 @@ def test_the_posterior_of_a_law_is_its_weight_times_its_evidence():
 
 def test_draws_come_from_each_law_with_its_posterior_probability():
     laws = {name: NamedLaw(i) for i, name in enumerate("abc")}
-    part = bayes.OneOf(laws, {"a": 6.0, "b": 3.0, "c": 1.0})
+    part = bayes.ModelAverage(laws, {"a": 6.0, "b": 3.0, "c": 1.0})
     thetas, states = np.arange(60.0).reshape(2, 30, 1), np.zeros((2, 30), dtype=int)
     drawn = {
-        "a": Drawn(thetas, states, 0.1, log_evidence=-20.0),
-        "b": Drawn(thetas, states, 0.9, ["bad"], log_evidence=-19.0),
-        "c": Drawn(thetas, states, 5.0, ["worse"], log_evidence=-80.0),
+        "a": ParameterDraws(thetas, states, 0.1, log_evidence=-20.0),
+        "b": ParameterDraws(thetas, states, 0.9, ["bad"], log_evidence=-19.0),
+        "c": ParameterDraws(thetas, states, 5.0, ["worse"], log_evidence=-80.0),
     }
-    found = weighed("retention", part, drawn, np.random.default_rng(1))
+    found = mix_draws("retention", part, drawn, np.random.default_rng(1))
     weights = np.array([0.6 * np.exp(-20.0), 0.3 * np.exp(-19.0), 0.1 * np.exp(-80.0)])
-    law = found.parameters["retention_law"]
+    law = found.parameters["retention_model"]
     for of_chain in law:
         np.testing.assert_allclose(
             np.bincount(of_chain, minlength=3) / 30, weights / weights.sum(), atol=1 / 30
@@ -116,7 +117,7 @@ def test_draws_come_from_each_law_with_its_posterior_probability():
     np.testing.assert_array_equal(found.parameters["common"], value)
     np.testing.assert_array_equal(found.by_size["kept"][..., 0], value)
     np.testing.assert_allclose(found.log_prior, value / 7 + np.log([0.6, 0.3, 0.1])[law])
-    assert set(found.parameters) == {"common", "retention_law"}
+    assert set(found.parameters) == {"common", "retention_model"}
     assert found.khat == 0.9 and found.problems == ["b: bad"], "a law without draws has no say"
     assert (law[0] != np.sort(law[0])).any(), "laws are mixed along a chain"
 
@@ -135,7 +136,9 @@ def test_the_evidence_of_a_law_is_its_marginal_likelihood():
         return logsumexp(log_p @ n + prior)
 
     scales = {"wide": 1.0, "narrow": 0.05}
-    part = compiled(bayes.OneOf({name: Sizes(bayes.Zeta(sd)) for name, sd in scales.items()}), data)
+    part = compile_part(
+        bayes.ModelAverage({name: Sizes(bayes.ZetaSizes(sd)) for name, sd in scales.items()}), data
+    )
     (drawn,) = Importance(4000)([part], np.random.default_rng(1))
     found = [d.log_evidence for d in drawn.values()]
     assert found == pytest.approx([marginal(sd) for sd in scales.values()], abs=0.05)
@@ -144,14 +147,14 @@ def test_the_evidence_of_a_law_is_its_marginal_likelihood():
 
 def test_the_evidence_of_a_fit_has_the_known_total(clusters):
     """The parts' evidence, plus the log of the mean density of the known number of links."""
-    one = next(iter(clusters.by_law.values()))
+    one = next(iter(clusters.by_model.values()))
     parts = sum(d.log_evidence for of_laws in one.parts.values() for d in of_laws.values())
-    tied = {place: compiled(part, one.evidence.data) for place, part in one.model.tied.items()}
+    tied = {place: compile_part(part, one.evidence.data) for place, part in one.model.tied.items()}
     by = {
         k: v
         for place, of_laws in one.parts.items()
         for name, d in of_laws.items()
-        for k, v in tied[place].laws[name].evaluated(d).by_size.items()
+        for k, v in tied[place].models[name].evaluated(d).by_size.items()
     }
     by = {k: v.reshape(1, -1, *v.shape[2:]) for k, v in by.items()}
     g, data, mean = np.random.default_rng(3), one.evidence.data, []
@@ -176,15 +179,15 @@ def test_the_evidence_of_a_fit_has_the_known_total(clusters):
 
 def test_a_share_of_the_records_is_in_larger_entities():
     family = PredictionInformed(
-        larger_share=bayes.Level(-1.0, 1e-6),
-        larger_factor=bayes.Level(2.0, 1e-6),
-        larger_spread=bayes.Level(-0.5, 1e-6),
+        larger_share=bayes.NormalPrior(-1.0, 1e-6),
+        larger_factor=bayes.NormalPrior(2.0, 1e-6),
+        larger_spread=bayes.NormalPrior(-0.5, 1e-6),
         slope=1e-6,
         amplitude=1e-6,
-        single=bayes.Slope(0.0, 1e-6),
+        single=bayes.StudentTPrior(0.0, 1e-6),
     )
     data = Evidence.of(sample(eb.UniformClusters())).data
-    part = compiled(Sizes(family), data)
+    part = compile_part(Sizes(family), data)
     (drawn,) = Importance(100)([part], np.random.default_rng(1))[0].values()
     found = part.usual.evaluated(drawn)
     s = data["size"]
@@ -198,28 +201,29 @@ def test_a_share_of_the_records_is_in_larger_entities():
 
 def test_a_fit_has_each_combination_of_laws(clusters):
     assert (
-        list(clusters.by_law)[:2] == ["predicted, usual", "predicted, uneven"] and len(clusters.by_law) == 6
+        list(clusters.by_model)[:2] == ["predicted, usual", "predicted, uneven"]
+        and len(clusters.by_model) == 6
     )
-    assert set(np.unique(clusters.draws.parameters["retention_law"])) <= {0, 1, 2}
-    told = clusters.laws([P, R])
-    assert told.index.names == ["metric", "law"] and len(told) == 12
+    assert set(np.unique(clusters.draws.parameters["retention_model"])) <= {0, 1, 2}
+    told = clusters.models([P, R])
+    assert told.index.names == ["metric", "model"] and len(told) == 12
     assert told.log_evidence.max() == 0 and (told.rejected == (told.log_evidence < REJECTED)).all()
     of_laws = told.loc["pairwise-recall"]
-    probability = {"predicted": 0.95, "giants": 0.05, "usual": 0.67, "uneven": 0.30, "threshold": 0.03}
+    probability = {"predicted": 0.95, "larger": 0.05, "usual": 0.67, "uneven": 0.30, "threshold": 0.03}
     by_hand = [np.prod([probability[name] for name in law.split(", ")]) for law in of_laws.index]
     np.testing.assert_allclose(of_laws.prior, by_hand)
     joint = by_hand * np.exp(of_laws.log_evidence)
     np.testing.assert_allclose(of_laws.posterior, joint / joint.sum(), atol=0.06)
     assert of_laws.posterior.sum() == pytest.approx(1) and of_laws.posterior.max() > 0.3
     np.testing.assert_array_equal(told.loc["pairwise-precision"].posterior, of_laws.posterior)
-    under = clusters.by_law["giants, threshold"].apply(R)
-    row = told.loc[("pairwise-recall", "giants, threshold")]
+    under = clusters.by_model["larger, threshold"].apply(R)
+    row = told.loc[("pairwise-recall", "larger, threshold")]
     assert [row.estimate, row.lower, row.upper] == pytest.approx([under.mean[0], *under.interval()[0]])
     table = clusters.table(metrics=[R, P])
     kept = told[~told.rejected]
     for name in ("pairwise-recall", "pairwise-precision"):
-        assert table.law_lower[name] == kept.loc[name].lower.min()
-        assert table.law_upper[name] == kept.loc[name].upper.max()
+        assert table.model_lower[name] == kept.loc[name].lower.min()
+        assert table.model_upper[name] == kept.loc[name].upper.max()
     assert clusters.table().index.size == 6, "all usual metrics"
 
 
@@ -229,7 +233,7 @@ def test_recall_of_split_giants_raises_an_alarm_under_clusters_and_none_under_re
     assert not lower <= truth <= upper, "the sample shows no giant"
     (alarm,) = clusters.alarms
     table = clusters.table(metrics=R)
-    assert f"between {table.law_lower.iloc[0]:.2f} and {table.law_upper.iloc[0]:.2f}" in alarm
+    assert f"between {table.model_lower.iloc[0]:.2f} and {table.model_upper.iloc[0]:.2f}" in alarm
     assert f"more than {clusters.evidence.entities.size.max():,.0f} records" in alarm
     assert alarm.remedies == (Remedy.UNSEEN,) and alarm.grade is Grade.CAUTION
     assert f"interval of the model, {lower:.2f} to {upper:.2f}, is too short" in alarm
@@ -246,7 +250,7 @@ def test_a_sample_of_records_finds_the_size_above_which_entities_are_cut():
     chosen = sample(eb.UniformRecords(), 120, 2, world)
     evidence = {
         name: approximated([CompiledPart.of(law, Evidence.of(chosen).data)], 500, np.random.default_rng(1))[0]
-        for name, law in bayes.RETENTION.laws.items()
+        for name, law in bayes.RETENTION.models.items()
     }
     best = evidence.pop("threshold").log_evidence
     assert best > 10 + max(other.log_evidence for other in evidence.values())
@@ -261,10 +265,10 @@ def test_a_sample_of_records_finds_the_size_above_which_entities_are_cut():
 def test_one_law_has_an_alarm_without_a_range(clusters):
     model = bayes.SizeModel(bayes.PredictionInformed(), bayes.Retention())
     one = bayes.fast(clusters.sample, model, draws=200, rng=1)
-    assert one.by_law == {} and one.laws().empty
+    assert one.by_model == {} and one.models().empty
     (alarm,) = one.alarms
-    assert "Laws" not in alarm and "UniformRecords" in alarm
-    assert "law_lower" not in one.table(metrics=R)
+    assert "Candidate" not in alarm and "UniformRecords" in alarm
+    assert "model_lower" not in one.table(metrics=R)
 
 
 def test_a_report_shows_the_alarm_of_its_engine(clusters):
@@ -272,12 +276,12 @@ def test_a_report_shows_the_alarm_of_its_engine(clusters):
     alarm, note = engine(clusters.sample, [R], 1).doubts
     assert note.startswith("Intervals pool a size model") and note.grade is Grade.NOTE
     page = report(clusters.sample, [R], engines={"size model": engine})
-    assert "size model: pairwise-recall rests on entities that the sample lacks" in page
-    assert "<li><b>caution</b>: size model: pairwise-recall rests on" in page and alarm[-40:] in page
+    assert "size model: pairwise-recall depends on entities larger than any in the sample" in page
+    assert "<li><b>caution</b>: size model: pairwise-recall depends on" in page and alarm[-40:] in page
     assert engine(clusters.sample, [P], 1).doubts == ()
 
 
-def test_the_table_quotes_the_pool_of_drawn_records_and_where_recall_is_disowned(clusters, records):
+def test_the_table_quotes_the_pool_of_drawn_records_and_where_recall_is_unreliable(clusters, records):
     """There of metrics that count true links alone; the posterior's own interval is in further columns."""
     metrics = [P, R, m.pairwise_f1, m.b3_recall]
     for fit, led in ((clusters, [R.name, m.pairwise_f1.name]), (records, [x.name for x in metrics])):
@@ -297,15 +301,15 @@ def test_the_table_quotes_the_pool_of_drawn_records_and_where_recall_is_disowned
     ("share", "length", "raised"),
     [(0.26, 0.12, True), (0.25, 0.12, False), (0.6, 0.29, True), (0.6, 0.31, False), (0.2, 0.01, False)],
 )
-def test_an_interval_far_shorter_than_the_unseen_links_is_disowned(share, length, raised):
+def test_an_interval_far_shorter_than_the_unreached_links_is_unreliable(share, length, raised):
     """The bars are a quarter of the true links, and half of their share, by draws made for the purpose."""
     values = np.linspace(0.5 - length / 1.9, 0.5 + length / 1.9, 2001)  # 95 % of it are `length` long
     draws = eb.metrics.Draws((R.name,), values[None, :, None], ((0.0, 1.0),))
-    fit = SimpleNamespace(unseen=np.full((1, 7), share), apply=lambda metrics: draws)
-    assert is_disowned(fit) is raised
+    fit = SimpleNamespace(unreached_share=np.full((1, 7), share), apply=lambda metrics: draws)
+    assert is_unreliable(fit) is raised
 
 
-def test_a_report_quotes_the_pool_of_a_disowned_recall(clusters):
+def test_a_report_quotes_the_pool_of_an_unreliable_recall(clusters):
     engine = bayes.Modelled(draws=400)
     fit = engine.fitted(clusters.sample, 1)
     page = report(clusters.sample, [P, R], engines={"model": engine, "default": Taylor()})
@@ -317,7 +321,7 @@ def test_a_report_quotes_the_pool_of_a_disowned_recall(clusters):
     assert [float(x) for x in firsts[R.name][0]] == pytest.approx([lower, upper], abs=6e-3)
     assert [float(x) for x in firsts[P.name][0]] == pytest.approx(fit.apply(P).interval()[0], abs=6e-3)
     assert (
-        "Its own alarm disowns this interval. The one to quote pools it with the closed form&#39;s, "
+        "The alarm above calls this interval too short. The recommended one pools it with the closed form&#39;s, "
         f"{lower:.3f} to {upper:.3f}." in page
     )
 
@@ -342,7 +346,9 @@ def test_the_explanation_has_facts_of_the_fit(make):
     number_of, beyond = clusters.population.number.reshape(-1, len(clusters.size)), 0.0
     for s, count in zip(clusters.size, number_of.T, strict=True):
         beyond = beyond + count * s * (s - 1) / 2 * (s > max(sizes))
-    np.testing.assert_allclose(clusters.unseen.ravel(), beyond / clusters.population.true.ravel(), rtol=1e-9)
+    np.testing.assert_allclose(
+        clusters.unreached_share.ravel(), beyond / clusters.population.true.ravel(), rtol=1e-9
+    )
     shown, told, laws_, precision, recall = clusters.explain().split("\n\n")
     draws, entities, least, most = number(
         shown, r"has (\d+) draws of (\d+) entities, of (\d+) to (\d+) records"
@@ -388,8 +394,8 @@ def test_the_explanation_has_facts_of_the_fit(make):
         three = [100 * np.mean(wanted), *(100 * np.quantile(wanted, [0.025, 0.975]))]
         assert number(text, pattern) == pytest.approx(three, abs=0.51), pattern
 
-    for place, names in (("sizes", ("predicted", "giants")), ("retention", ("usual", "uneven", "threshold"))):
-        law = clusters.draws.parameters[f"{place}_law"]
+    for place, names in (("sizes", ("predicted", "larger")), ("retention", ("usual", "uneven", "threshold"))):
+        law = clusters.draws.parameters[f"{place}_model"]
         for i, name in enumerate(names):
             after, before = number(laws_, rf"'{name}' (\S+) \(before the sample (\d\.\d\d)\)")
             assert after == pytest.approx((law == i).mean(), abs=0.0051)
@@ -408,7 +414,7 @@ def test_the_explanation_has_facts_of_the_fit(make):
             text, r"move by (\S+) \(sizes\), (\S+) \(retention\), (\S+) \(leakage\)"
         ) == pytest.approx(list(shift.loc[name]), abs=0.006)
         assert number(text, r"reach from (\S+) to (\d\.\d+)\.") == pytest.approx(
-            [row.law_lower, row.law_upper], abs=6e-4
+            [row.model_lower, row.model_upper], abs=6e-4
         )
 
 
@@ -432,14 +438,14 @@ def test_a_report_explains_the_fit_of_its_engine(clusters):
 @pytest.mark.parametrize(
     ("laws", "weights", "message"),
     [
-        ({}, {}, "OneOf needs a law or more"),
+        ({}, {}, "ModelAverage needs one model or more"),
         ({"a": None}, {"b": 1.0}, "weights must be above 0, one for each of a, not {'b': 1.0}"),
         ({"a": None, "b": None}, {"a": 1.0, "b": 0.0}, "weights must be above 0, one for each of a, b"),
     ],
 )
 def test_laws_that_cannot_be_weighed(laws, weights, message):
     with pytest.raises(eb.DataError, match=message):
-        bayes.OneOf(laws, weights)
+        bayes.ModelAverage(laws, weights)
 
 
 def test_a_hand_of_laws_by_nuts_agrees_with_the_fast_fit(clusters):
@@ -448,5 +454,5 @@ def test_a_hand_of_laws_by_nuts_agrees_with_the_fast_fit(clusters):
     quick = bayes.fast(clusters.sample, draws=2000, rng=2)
     a, b = slow.apply([P, R]), quick.apply([P, R])
     assert np.abs((a.mean - b.mean) / b.sd).max() < 0.25
-    shares = [np.bincount(f.draws.parameters["retention_law"].ravel(), minlength=3) for f in (slow, quick)]
+    shares = [np.bincount(f.draws.parameters["retention_model"].ravel(), minlength=3) for f in (slow, quick)]
     assert np.abs(shares[0] / shares[0].sum() - shares[1] / shares[1].sum()).max() < 0.1

@@ -1,4 +1,4 @@
-"""Weights that stay those of the prediction which was drawn from, if another one is judged."""
+"""Weights that stay those of the prediction which was drawn from when another one is evaluated."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from .._internal.errors import DataError, Remedy, need, refuse_cases
 from ..units.units import Units
 from .contract import Design, Expansion
-from .drawn import unreached
+from .drawn import make_unreached
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KeptWeights:
+class FrozenWeights:
     """The draws of a design with their weights on the prediction that was drawn from.
 
-    They judge another prediction of the same records if the chance of an entity depends on the predicted
-    clusters of its records, as under `erbayes.labels.LinkEnds`.
+    They evaluate another prediction of the same records if the selection probability of an entity depends on
+    the predicted clusters of its records, as under `erbayes.labels.LinkEnds`.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class KeptWeights:
     Raises
     ------
     DataError
-        In `expand`, if the prediction holds more records than the one that was drawn from, or if labelled
+        In `expand`, if the prediction has more records than the one that was drawn from, or if labelled
         units are in one of the two only.
 
     Examples
@@ -38,7 +38,7 @@ class KeptWeights:
     >>> old, new = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b"}, {1: "a", 2: "b", 3: "b", 4: "b", 5: "b"}
     >>> labels = {1: "x", 2: "x", 3: "y"}
     >>> design = eb.design.ByPredictedSize(eb.columns.RECORDS)
-    >>> eb.design.KeptWeights(design, eb.measure(old, labels)).expand(eb.measure(new, labels)).weight
+    >>> eb.design.FrozenWeights(design, eb.measure(old, labels)).expand(eb.measure(new, labels)).weight
     array([1.25, 2.5 ])
     """
 
@@ -64,7 +64,7 @@ class KeptWeights:
         if never is not None and not _is_same(units, self.drawn_from):
             # records that are never drawn may be in clusters of any size here
             sizes = np.unique(units.m) if units.known is None else units.known.size
-            never = unreached(sizes, units)
+            never = make_unreached(sizes, units)
         return replace(expansion, unit=position[expansion.unit], unreached=never)
 
 

@@ -1,4 +1,4 @@
-"""Compiled parts of a model. Each is compiled once, and holds no data."""
+"""Compiled parts of a model. Each is compiled once for all data."""
 
 from __future__ import annotations
 
@@ -24,17 +24,14 @@ from pytensor.tensor.random.type import RandomType
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, head
-from .contract import LOG_FLAWLESS, Part, PlacedPart, as_pymc, check, coords, tensor, title
-from .priors import Told
+from .contract import LOG_FLAWLESS, ModelPart, PlacedPart, as_pymc, check_values, coords, tensor, title
+from .priors import InformedPrior
 
 COMPILER = RLock()
-"""Lock around PyTensor, which cannot build, compile or call functions in two threads at once.
-
-Numba's functions hold Python's global lock while they run, so that this lock costs no time.
-"""
+"""Lock around PyTensor, which cannot build, compile or call functions in two threads at once."""
 
 
-def own_model(part: Part, data: Mapping[str, Any]) -> tuple[pm.Model, dict[str, Any]]:
+def own_model(part: ModelPart, data: Mapping[str, Any]) -> tuple[pm.Model, dict[str, Any]]:
     """Build a PyMC model of one part, and return it with the part's quantities by size."""
     with pm.Model(coords=coords(data), model=None) as model:
         return model, part.given_size(as_pymc(data))
@@ -42,7 +39,7 @@ def own_model(part: Part, data: Mapping[str, Any]) -> tuple[pm.Model, dict[str, 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartDraws:
-    """Posterior draws of one part, (chain, draw, ...), with what is known of their quality."""
+    """Posterior draws of one part, (chain, draw, ...), with diagnostics."""
 
     by_size: dict[str, FloatArray]
     parameters: dict[str, FloatArray]
@@ -55,8 +52,8 @@ class PartDraws:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
-    """Posterior draws of the unconstrained parameters of one part, (chain, draw, d), before any quantity.
+class ParameterDraws:
+    """Posterior draws of the unconstrained parameters of one part, (chain, draw, d).
 
     `states` is 1 without errors, (chain, draw), and `by_chain` the log evidence by chain, (chain,).
     """
@@ -76,7 +73,7 @@ class Graph:
     """A part as symbolic `outputs` of its `data` and of its unconstrained parameters, `values` and `states`.
 
     `states` is 1 without errors, and `heavy_tails` names location and scale of t priors. Outputs are the log
-    densities of the data and of no error, the log prior, then quantities `by_size` and `parameters`, by name.
+    densities of the data and of no error, the log prior, then quantities `by_size` and `parameters`.
     """
 
     data: dict[str, Any]
@@ -114,7 +111,7 @@ class Graph:
         inputs = set(graph_inputs(outputs))
         if any(isinstance(v.type, RandomType) for v in inputs):
             raise DataError(
-                f"{name} depends on a random variable that no model holds: make it with a name, as "
+                f"{name} depends on a random variable outside its model: make it with a name, as "
                 "pm.Normal(name, 0, 1), not as pm.Normal.dist(0, 1)"
             )
         if shared := sorted(str(v) for v in inputs if isinstance(v, SharedVariable)):
@@ -135,12 +132,10 @@ class Graph:
 
     @property
     def sizes(self) -> list[int]:
-        """Return the number of coordinates of θ of each continuous parameter."""
         return [int(np.prod(shape)) for shape in self.shapes]
 
     @property
     def inputs(self) -> list[Any]:
-        """Return the symbols of data and parameters."""
         return [*self.data.values(), *self.values, *self.states]
 
     def same(self, other: Graph) -> bool:
@@ -163,7 +158,7 @@ class Graph:
         except (TypeError, ValueError, IndexError) as error:
             first = str(error).splitlines()[0]
             raise DataError(f"{name} cannot be computed where its sampler starts: {first}") from error
-        check(dict(zip(self.by_size, quantities, strict=True)), lengths, name)
+        check_values(dict(zip(self.by_size, quantities, strict=True)), lengths, name)
         if not np.isfinite(density):
             raise DataError(f"the log density of {name} is {density} where its sampler starts")
 
@@ -171,8 +166,8 @@ class Graph:
 class Program:
     """Compiled functions of a part, whose last arguments are data, so that equal models share one program.
 
-    Parameters are one vector θ, (d,). `many` returns log prior, quantities and parameters at K points, some
-    without errors, `log_densities` the log densities given errors, (K,), and `log_flawless` that of none.
+    Parameters are one vector θ, (d,). `many` returns log prior, quantities and parameters at K points and
+    states, `log_densities` the log densities given errors, (K,), and `log_flawless` that without errors.
     """
 
     cache: ClassVar[list[Program]] = []
@@ -195,7 +190,7 @@ class Program:
 
     @cached_property
     def log_densities(self) -> Any:
-        # compiled when it is first called, because draws of a prior need no density
+        # compiled at the first call, because draws of a prior need no density
         of_each = vectorize_graph(self._density, {self._theta: self._thetas})
         return _compile_for_numba([self._thetas, *self.graph.data.values()], of_each)
 
@@ -215,7 +210,7 @@ class Prepared:
     for_all_data: bool
 
     @classmethod
-    def of(cls, part: Part, data: Mapping[str, Any]) -> Prepared:
+    def of(cls, part: ModelPart, data: Mapping[str, Any]) -> Prepared:
         """Build the graph of a part, and compile it unless an equal graph was compiled before."""
         model, by_size = own_model(part, data)
         point = model.initial_point()
@@ -233,21 +228,21 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class CompiledPart:
-    """A compiled part with its data. `told` takes the place of its prior, if other fits tell of it."""
+    """A compiled part with its data, in which `informed` replaces its prior if given."""
 
     cache: ClassVar[dict[Any, Prepared]] = {}
 
     prepared: Prepared
     data: dict[str, Any]
-    told: Told | None = None
+    informed: InformedPrior | None = None
 
     @classmethod
-    def of(cls, part: Part, data: Mapping[str, Any]) -> CompiledPart:
+    def of(cls, part: ModelPart, data: Mapping[str, Any]) -> CompiledPart:
         """Return a part with data, which is compiled unless an equal part or an equal graph was before."""
         with COMPILER:
-            told = None
-            if isinstance(part, PlacedPart):  # one program serves all that is told
-                part, told = PlacedPart(part.place, part.part), part.told
+            informed = None
+            if isinstance(part, PlacedPart):  # one program serves all informed priors
+                part, informed = PlacedPart(part.place, part.part), part.informed
             key = content(part)
             prepared = cls.cache.get(key)
             if prepared is None:
@@ -261,28 +256,27 @@ class CompiledPart:
                     k: np.asarray(values[k]).astype(v.dtype, order="C", casting="same_kind")
                     for k, v in prepared.program.graph.data.items()
                 },
-                told,
+                informed,
             )
 
     @property
     def program(self) -> Program:
-        """Compiled functions, shared with parts of other data and other priors."""
         return self.prepared.program
 
     @property
     def start(self) -> FloatArray:
         """θ from which samplers start, (d,)."""
-        return self.prepared.start if self.told is None else self.told.centre
+        return self.prepared.start if self.informed is None else self.informed.centre
 
     @property
     def coordinates(self) -> list[str]:
-        """Name of the parameter that each coordinate of θ belongs to."""
+        """Names of the parameters of the coordinates of θ."""
         graph = self.program.graph
         return [v.name for v, k in zip(graph.values, graph.sizes, strict=True) for _ in range(k)]
 
     @property
     def heavy_tails(self) -> list[tuple[IntArray, float, float]]:
-        """Coordinates of each parameter with a t prior, and the location and scale of the prior."""
+        """Coordinates of each parameter with a t prior, and its location and scale."""
         names, priors = np.array(self.coordinates), self.program.graph.heavy_tails
         return [
             (np.flatnonzero(names == name), float(self.data[at]) if at else 0.0, float(self.data[scale]))
@@ -293,7 +287,7 @@ class CompiledPart:
         """Return log densities at each θ, (K, d), given that there are errors."""
         with COMPILER:
             densities = np.asarray(self.program.log_densities(thetas, *self.data.values()))
-        return densities if self.told is None else densities + self.told.log_ratio(thetas)
+        return densities if self.informed is None else densities + self.informed.log_ratio(thetas)
 
     @cached_property
     def log_flawless(self) -> float:
@@ -308,17 +302,19 @@ class CompiledPart:
         odds = self.log_flawless - log_evidence
         return float(1 / (1 + np.exp(-np.clip(odds, -700, 700))))
 
-    def drawn(self, thetas: FloatArray, log_evidence: float, rng: np.random.Generator, **about: Any) -> Drawn:
-        """Return draws at each θ, (chain, draw, d), a random share of them without any error."""
+    def drawn(
+        self, thetas: FloatArray, log_evidence: float, rng: np.random.Generator, **about: Any
+    ) -> ParameterDraws:
+        """Return draws at each θ, (chain, draw, d), some of them without any error."""
         flawless, evidence = self.flawless(log_evidence), float(np.logaddexp(log_evidence, self.log_flawless))
         states = np.zeros(thetas.shape[:2], dtype=np.int64)
         if flawless > 0:
             states[...] = rng.random(states.shape) < flawless
-        return Drawn(thetas, states, log_evidence=evidence, **about)
+        return ParameterDraws(thetas, states, log_evidence=evidence, **about)
 
-    def evaluated(self, drawn: Drawn, kept: Any = slice(None)) -> PartDraws:
-        """Return draws, those of the index `kept` of both axes, with their quantities and parameters."""
-        thetas, states, program = drawn.thetas[kept], drawn.states[kept], self.program
+    def evaluated(self, drawn: ParameterDraws, index: Any = slice(None)) -> PartDraws:
+        """Return draws at an index of both axes, with their quantities and parameters."""
+        thetas, states, program = drawn.thetas[index], drawn.states[index], self.program
         shape, flat = states.shape, np.column_stack([thetas.reshape(states.size, -1), states.ravel()])
         # Resampled draws repeat one after the other. Each is computed once.
         new = np.concatenate([[True], (flat[1:] != flat[:-1]).any(axis=1)])[: len(flat)]
@@ -326,8 +322,8 @@ class CompiledPart:
         with COMPILER:
             outputs = program.many(flat[new, :-1], states.ravel()[new], *self.data.values())
         log_prior, *values = [np.reshape(v[at], (*shape, *np.shape(v)[1:])) for v in outputs]
-        if self.told is not None:
-            log_prior = log_prior + self.told.log_ratio(drawn.thetas[kept])
+        if self.informed is not None:
+            log_prior = log_prior + self.informed.log_ratio(thetas)
         n, graph = len(program.graph.by_size), program.graph
         return PartDraws(
             dict(zip(graph.by_size, values[:n], strict=True)),
@@ -336,13 +332,15 @@ class CompiledPart:
             drawn.khat,
             drawn.problems,
             drawn.refitted,
-            {k: v[kept] for k, v in drawn.statistics.items()},
+            {k: v[index] for k, v in drawn.statistics.items()},
             drawn.log_evidence,
         )
 
 
-def drawn_from_prior(part: Part, data: Mapping[str, Any], draws: int, rng: np.random.Generator) -> PartDraws:
-    """Draw quantities and parameters from the prior, (1, draws, ...), and warn of ignored potentials."""
+def draw_from_prior(
+    part: ModelPart, data: Mapping[str, Any], draws: int, rng: np.random.Generator
+) -> PartDraws:
+    """Draw quantities and parameters from the prior, (1, draws, ...), and warn of potentials."""
     with COMPILER, pytensor.config.change_flags(**NO_C):
         model, _ = own_model(part, data)
         free, transform = model.free_RVs, model.rvs_to_transforms
@@ -357,9 +355,9 @@ def drawn_from_prior(part: Part, data: Mapping[str, Any], draws: int, rng: np.ra
         else:
             thetas.append(value.reshape(1, draws, -1))
     theta, compiled = np.concatenate(thetas, axis=-1).astype(float), CompiledPart.of(part, data)
-    if compiled.told is not None:
-        theta = compiled.told.draws(draws, rng)[None]
-    return compiled.evaluated(Drawn(theta, states, -np.inf))
+    if compiled.informed is not None:
+        theta = compiled.informed.draws(draws, rng)[None]
+    return compiled.evaluated(ParameterDraws(theta, states, -np.inf))
 
 
 def _draw_values(
@@ -377,11 +375,11 @@ def _draw_values(
 
 
 PLAIN = (int, float, str, bytes, type(None), Enum, np.number)
-"""Types of plain values, besides tuples and dataclasses of them."""
+"""Types of plain values. Tuples and dataclasses of them are plain too."""
 
 
 def content(value: Any) -> Any:
-    """Return a key that only equal plain values (numbers, texts, dataclasses) share, None for others."""
+    """Return a key that is equal for equal plain values; None for other values."""
     if is_dataclass(value) and not isinstance(value, type):
         names = [f.name for f in fields(value)]
         if set(getattr(value, "__dict__", ())) - set(names):
@@ -395,7 +393,6 @@ def content(value: Any) -> Any:
 
 
 def _compile_for_numba(inputs: list[Any], outputs: Any) -> Any:
-    """Compile a function by Numba."""
     mode = get_mode("NUMBA").including("local_remove_check_parameter")
     with warnings.catch_warnings():
         # where no C compiler is found, PyTensor warns of a limit that Numba's compiler does not have

@@ -1,22 +1,20 @@
-"""Evidence: the data of a size model, as counts of a sample on grids and known totals of the prediction."""
+"""The data of a size model: counts of a sample on grids, and known totals of the prediction."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from .._internal.arrays import BoolArray, FloatArray, IntArray
+from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import NotIdentified, Remedy
-from ..auxiliary.second import Second
 from ..design.contract import SelectedBySize
 from ..design.sample import Sample, need_sample
 from ..metrics.columns import COMMON_LINKS, PREDICTED_LINKS, RECORDS, pairs
 from ..units.units import KnownTotals, Units
 from .grid import INTRUSION, SizeGrid, basis, nearest
-from .matched import Matched
 
 REACH = 16.0
 """The grid of sizes ends at this many times the largest predicted cluster or sampled entity, or at N."""
@@ -25,11 +23,10 @@ SMOOTHING = 0.4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Entities:
-    """The distinct sampled entities, with one entry of each array per entity, (u,).
+class SampledEntities:
+    """The distinct sampled entities, (u,): records, predicted links, and the bin of their size.
 
-    `foreign` counts pairs of its records with foreign ones in one predicted cluster. `bin` is that of its
-    size, or of the cluster of the second clustering that it matches: its errors are then no data.
+    `foreign` counts pairs of an entity's record and a foreign one in one predicted cluster.
     """
 
     size: FloatArray
@@ -37,25 +34,23 @@ class Entities:
     foreign: FloatArray
     draws: IntArray
     bin: IntArray
-    matched: BoolArray
-
-    def take(self, chosen: Any) -> Entities:
-        """Return some of the entities."""
-        return Entities(*(getattr(self, f.name)[chosen] for f in fields(self)))
 
     @property
     def several(self) -> Any:
-        """True for entities of two records or more, (u,)."""
+        """Mark entities of two records or more, (u,)."""
         return self.size > 1
 
     @property
     def broken(self) -> Any:
-        """True for entities whose records are in two predicted clusters or more, (u,)."""
+        """Mark entities whose records are in two predicted clusters or more, (u,)."""
         return self.links < pairs(self.size)
 
     @property
     def share(self) -> FloatArray:
-        """Links kept f of the most possible: (k + ½)/(s - 1), k = (s - 2) f/C2(s - 1), for s records."""
+        """Share (k + ½)/(s - 1) of the most links that a broken entity of s records can keep, (u,).
+
+        It has k = (s - 2) f/C2(s - 1) for f predicted links.
+        """
         # an entity of two records has no step, and its share of ½ has no influence on the fit
         steps = np.maximum(self.size - 2, 0)
         kept = np.where(steps > 0, self.links / np.maximum(pairs(self.size - 1), 1), 0)
@@ -63,7 +58,7 @@ class Entities:
 
     @property
     def rate(self) -> FloatArray:
-        """Foreign records that a record of the entity meets in its predicted cluster, on average, (u,)."""
+        """Mean number of foreign records in the predicted cluster of an entity's record, (u,)."""
         return self.foreign / self.size
 
 
@@ -73,41 +68,33 @@ class Evidence:
 
     units: Units
     grid: SizeGrid
-    entities: Entities
+    entities: SampledEntities
     data: dict[str, Any]
     predicted_links: float
-    matched: Matched | None = None
 
     @classmethod
-    def of(cls, sample: Sample, second: Second | None = None) -> Evidence:
-        """Count the evidence of a sample of entities, and refuse units without it."""
+    def of(cls, sample: Sample) -> Evidence:
+        """Count a sample of entities, and refuse a sample that no size model can use."""
         design, units = need_design(sample), sample.units
         draws = np.bincount(sample.expansion.unit, minlength=len(units))
         known, size, common = units.known, units.size, units.column(COMMON_LINKS)
         assert known is not None
-        matched = None if second is None else Matched.of(sample, second)
-        grid = _make_grid(known, size.max(), 0 if matched is None else matched.size.max())
+        grid = _make_grid(known, size.max())
         foreign = 2 * (units.column(PREDICTED_LINKS) - common)
-        by_second = np.zeros(len(size), dtype=bool) if matched is None else matched.known
-        of_bin = size if matched is None else np.where(by_second, matched.size[matched.cluster], size)
-        entities = Entities(size, common, np.maximum(foreign, 0), draws, grid.bin(of_bin), by_second)
+        entities = SampledEntities(size, common, np.maximum(foreign, 0), draws, grid.bin(size))
         data = _count_entities(grid, known, entities) | {
             "centre": np.log2(size).mean(),
             "selection": np.asarray(design.selection(grid.size, sample.units), dtype=float),
             "repeats": 0.0 if design.without_repeats else 1.0,
             "fixed_size": 1.0 if design.fixed_size else 0.0,
         }
-        if matched is not None:
-            data |= matched.data(sample, grid)
-            data["sampled_entities"] = np.bincount(entities.bin, minlength=len(grid.size))
-            data["sampled_foreign"] = 0.0
-        return cls(units, grid, entities, data, known.total(PREDICTED_LINKS), matched)
+        return cls(units, grid, entities, data, known.total(PREDICTED_LINKS))
 
 
 def data_of_prediction(known: KnownTotals) -> dict[str, Any]:
-    """Return the data of a size model before any draw of records, whose `centre` is that to be expected."""
+    """Return the data of a size model before any draw; `centre` is the mean for records of the prediction."""
     grid, empty, none = _make_grid(known), np.empty(0), np.empty(0, dtype=np.int64)
-    entities = Entities(empty, empty, empty, none, none, none.astype(bool))
+    entities = SampledEntities(empty, empty, empty, none, none)
     return _count_entities(grid, known, entities) | {
         "centre": np.average(np.log2(known.size), weights=known.size * known.count),
         "selection": grid.size,
@@ -117,13 +104,13 @@ def data_of_prediction(known: KnownTotals) -> dict[str, Any]:
 
 
 def _make_grid(known: KnownTotals, *sizes: float) -> SizeGrid:
-    """Return the grid of sizes for a prediction and for these sizes of entities."""
+    """Return the grid for the clusters of a prediction and for entities of these sizes."""
     largest = max([known.size.max(), *sizes])
     return SizeGrid.up_to(max(min(REACH * largest, known.total(RECORDS)), largest))
 
 
-def _count_entities(grid: SizeGrid, known: KnownTotals, entities: Entities) -> dict[str, Any]:
-    """Return the data that depend on the prediction and on the sampled entities alone."""
+def _count_entities(grid: SizeGrid, known: KnownTotals, entities: SampledEntities) -> dict[str, Any]:
+    """Return the data that do not depend on the design."""
     biased = known.size @ (known.size * known.count) / (known.size @ known.count)
     return {
         "size": grid.size,
@@ -135,7 +122,7 @@ def _count_entities(grid: SizeGrid, known: KnownTotals, entities: Entities) -> d
         "predicted_links": max(known.total(PREDICTED_LINKS), 0.5),
         **_smooth_prediction(grid, known),
         **_count_draws(grid, entities),
-        **_count_errors(grid, _make_intrusion_bins(known), entities.take(~entities.matched)),
+        **_count_errors(grid, _make_intrusion_bins(known), entities),
     }
 
 
@@ -155,12 +142,12 @@ def need_design(sample: Sample) -> SelectedBySize:
     if units.known is None or not units.known.singletons:
         raise NotIdentified(
             "a size model needs the exact histogram of predicted cluster sizes, but labelled records "
-            "that the prediction lacks were kept: use Missing.OMIT"
+            "without a predicted cluster were kept: use Missing.OMIT"
         )
     return design
 
 
-def _count_draws(grid: SizeGrid, entities: Entities) -> dict[str, Any]:
+def _count_draws(grid: SizeGrid, entities: SampledEntities) -> dict[str, Any]:
     """Count the draws of each size, and the links of the sampled entities."""
     return {
         "drawn": np.bincount(entities.bin, entities.draws, len(grid.size)).astype(np.int64),
@@ -172,7 +159,7 @@ def _count_draws(grid: SizeGrid, entities: Entities) -> dict[str, Any]:
     }
 
 
-def _count_errors(grid: SizeGrid, intrusion: FloatArray, entities: Entities) -> dict[str, Any]:
+def _count_errors(grid: SizeGrid, intrusion: FloatArray, entities: SampledEntities) -> dict[str, Any]:
     """Count the sufficient statistics of the errors of entities, in each bin of size."""
     J, bins = len(grid.size), entities.bin
 
@@ -183,7 +170,7 @@ def _count_errors(grid: SizeGrid, intrusion: FloatArray, entities: Entities) -> 
         return np.bincount(bins[included], weights[included], J).astype(float)
 
     several, met, broken = entities.several, entities.foreign > 0, entities.broken & (entities.size > 2)
-    share, anyone = entities.share, np.ones(len(bins), dtype=bool)
+    share = entities.share
     met_bin, doubling = nearest(intrusion, entities.rate[met]), grid.doubling
     cell = doubling[bins[met]] * len(intrusion) + met_bin
     intrusions = np.bincount(cell, minlength=(doubling[-1] + 1) * len(intrusion))
@@ -196,7 +183,7 @@ def _count_errors(grid: SizeGrid, intrusion: FloatArray, entities: Entities) -> 
         "intact_all": total(~entities.broken),
         "clean": total(~entities.broken & ~met),
         "shares": np.column_stack([total(broken, np.log(share)), total(broken, np.log1p(-share))]),
-        "entities": total(anyone),
+        "entities": np.bincount(bins, minlength=J),
         "met": total(met),
         "sampled": np.unique(bins),
         "intrusions": intrusions.reshape(-1, len(intrusion)),
@@ -209,7 +196,7 @@ def _count_errors(grid: SizeGrid, intrusion: FloatArray, entities: Entities) -> 
 
 
 def _smooth_cluster_counts(grid: SizeGrid, known: KnownTotals) -> FloatArray:
-    """Return the log of the smoothed number of clusters by size, carried past the largest one, (J,)."""
+    """Return the log of the smoothed number of clusters by size, extrapolated past the largest, (J,)."""
     span = np.log2((grid.lower + grid.width) / grid.lower)
     clusters = _smooth_counts(grid.x, span, np.log2(known.size), known.count)
     predicted, density = grid.x <= np.log2(known.size.max()), clusters / span
@@ -220,8 +207,8 @@ def _smooth_cluster_counts(grid: SizeGrid, known: KnownTotals) -> FloatArray:
         slope = min(np.polyfit(grid.x[near], log_density, 1, w=weight)[0], slope)
     # Past the largest predicted cluster the histogram falls on at this slope, a little steeper to be safe.
     edge = np.flatnonzero(predicted)[-1]
-    beyond = max(density[edge], 1e-3) * np.exp((slope - 0.5) * (grid.x - grid.x[edge])) * span
-    return np.log(np.where(predicted, np.maximum(clusters, 1e-6), np.maximum(beyond, 1e-12)))
+    tail = max(density[edge], 1e-3) * np.exp((slope - 0.5) * (grid.x - grid.x[edge])) * span
+    return np.log(np.where(predicted, np.maximum(clusters, 1e-6), np.maximum(tail, 1e-12)))
 
 
 def _make_intrusion_bins(known: KnownTotals) -> FloatArray:
@@ -231,7 +218,7 @@ def _make_intrusion_bins(known: KnownTotals) -> FloatArray:
 
 @lru_cache(maxsize=8)
 def _smooth_prediction(grid: SizeGrid, known: KnownTotals) -> dict[str, FloatArray]:
-    """Smooth histograms of the prediction, as log weights: clusters by size, and records by intrusion."""
+    """Smooth the histograms of clusters by size and of records by intrusion, as log weights."""
     v = np.log2(_make_intrusion_bins(known))
     merged = known.size > 1
     neighbours, count = np.maximum(known.size[merged] - 1, 1), (known.size * known.count)[merged]
@@ -252,6 +239,6 @@ def _smooth_prediction(grid: SizeGrid, known: KnownTotals) -> dict[str, FloatArr
 
 
 def _smooth_counts(x: FloatArray, span: FloatArray, place: FloatArray, count: FloatArray) -> FloatArray:
-    """Spread counts from their places over the points x, by a normal kernel times the spans of the points."""
+    """Spread counts from their places over the points x, (J,), by a normal kernel times the spans."""
     kernel = np.exp(-0.5 * ((x[:, None] - place) / SMOOTHING) ** 2) * span[:, None]
     return np.asarray((kernel / kernel.sum(axis=0)) @ count)

@@ -1,4 +1,4 @@
-"""Options of what is asked: metrics, kinds of interval, and least values."""
+"""Options of metrics: which ones, their kind of interval, and their minima."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ type Metrics = Sequence[eb.metrics.Metric]
 
 
 class KindName(Enum):
-    """Kind of interval."""
-
     BETA_GAMMA = "beta-gamma"
     SYMMETRIC = "symmetric"
     WALD = "wald"
@@ -23,7 +21,7 @@ class KindName(Enum):
 
 
 @panel("Metrics")
-class Asked:
+class MetricOptions:
     """Options of the metrics and their kind of interval."""
 
     metrics: str | None = option(
@@ -38,7 +36,6 @@ class Asked:
 
     @property
     def kind(self) -> eb.intervals.Kind:
-        """Return the kind of interval that --interval names."""
         kinds: dict[KindName, eb.intervals.Kind] = {
             KindName.BETA_GAMMA: eb.intervals.DEFAULT,
             KindName.SYMMETRIC: eb.intervals.Symmetric(),
@@ -48,7 +45,6 @@ class Asked:
         return kinds[self.interval]
 
     def chosen_metrics(self) -> Metrics:
-        """Return the metrics that the options name."""
         if self.metrics is None:
             return eb.metrics.USUAL
         if self.metrics == "all":
@@ -67,7 +63,6 @@ class Minima:
     )
 
     def read(self) -> dict[eb.metrics.Metric | str, float]:
-        """Return the least value of each metric."""
         pairwise = {
             eb.metrics.pairwise_precision.name: self.min_precision,
             eb.metrics.pairwise_recall.name: self.min_recall,

@@ -29,7 +29,7 @@ def test_every_pair_of_samples_gives_the_totals_on_average():
     for _ in range(400):
         draws = [truth[rng.choice(part, n)].to_numpy() for part, n in ((old, 6), (new, 4))]
         labels = truth[truth.isin(np.concatenate(draws))]
-        design = eb.topped_up(labels, (old, draws[0]), (truth.index, draws[1]))
+        design = eb.top_up(labels, (old, draws[0]), (truth.index, draws[1]))
         sample = eb.Sample(eb.measure(prediction, labels), design)
         columns = [eb.columns.RECORDS, eb.columns.TRUE_LINKS, eb.columns.PREDICTED_LINKS]
         mean += sample.contributions(columns).sum(axis=0) / 400
@@ -39,7 +39,7 @@ def test_every_pair_of_samples_gives_the_totals_on_average():
 
 
 def test_weights_are_those_of_expected_draws():
-    design = eb.topped_up(LABELS, (OLD, ["x", "y", "x"]), (NEW, ["y", "z"]))
+    design = eb.top_up(LABELS, (OLD, ["x", "y", "x"]), (NEW, ["y", "z"]))
     units = eb.measure({r: r for r in range(1, 9)}, LABELS)
     expansion = eb.Sample(units, design).expansion
     # by hand: 3 old draws with chance f/5, and 2 new ones with a/3
@@ -49,7 +49,7 @@ def test_weights_are_those_of_expected_draws():
 
 
 def test_all_records_of_today_may_stand_for_the_new_ones():
-    designs = [eb.topped_up(LABELS, (OLD, ["x", "y"]), (ids, ["y", "z"])) for ids in (NEW, [*OLD, *NEW])]
+    designs = [eb.top_up(LABELS, (OLD, ["x", "y"]), (ids, ["y", "z"])) for ids in (NEW, [*OLD, *NEW])]
     units = eb.measure({r: r for r in range(1, 9)}, LABELS)
     first, second = (eb.Sample(units, design).expansion.weight for design in designs)
     np.testing.assert_array_equal(first, second)
@@ -79,4 +79,4 @@ def test_all_records_of_today_may_stand_for_the_new_ones():
 )
 def test_bad_parts_are_refused_with_a_sentence(old, new, said):
     with pytest.raises(eb.DataError, match=said):
-        eb.topped_up(LABELS, old, new)
+        eb.top_up(LABELS, old, new)

@@ -1,4 +1,4 @@
-"""Labels of an old release, topped up by a few draws among its new records."""
+"""Labels of an old release, topped up by a few draws among the records that came since."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..units.clustering import Clustering, list_all_records
 from ..units.ids import ids
 from ..units.lookup import look_up
 from .drawn import Ids
-from .known import KnownChances
+from .known import KnownSelection
 from .strata import Pooled
 
 
-def topped_up(labels: Any, old: tuple[Any, Ids], new: tuple[Any, Ids]) -> Pooled:
+def top_up(labels: Any, old: tuple[Any, Ids], new: tuple[Any, Ids]) -> Pooled:
     """Return the design of labels of an old release and of further draws among the records that came since.
 
     A draw of an entity with f of the F old records and a of the A new ones has weight 1/(n f/F + m a/A), for
@@ -40,7 +40,7 @@ def topped_up(labels: Any, old: tuple[Any, Ids], new: tuple[Any, Ids]) -> Pooled
     --------
     >>> import erbayes as eb
     >>> labels = {1: "x", 2: "x", 3: "y", 4: "z"}
-    >>> design = topped_up(labels, old=([1, 2, 5], ["x", "x"]), new=(range(1, 7), ["y", "z"]))
+    >>> design = top_up(labels, old=([1, 2, 5], ["x", "x"]), new=(range(1, 7), ["y", "z"]))
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b", 5: "c", 6: "c"}, labels)
     >>> eb.Sample(units, design).expansion.weight.round(2)
     array([0.75, 0.75, 1.5 , 1.5 ])
@@ -55,9 +55,9 @@ def topped_up(labels: Any, old: tuple[Any, Ids], new: tuple[Any, Ids]) -> Pooled
             f"all {len(now):,} records of the new part are old ones: no draw was made among new ones"
         )
     inside = [look_up(records, known.records, of="part") >= 0 for records in (before, after)]
-    lost = ~(inside[0] | inside[1])
-    said = f"{{n}} of {len(lost):,} labelled records are neither old nor new, such as"
-    refuse_cases(known.records[lost], said, ": list all records, old=(ids, draws), new=(ids, draws)")
+    outside = ~(inside[0] | inside[1])
+    said = f"{{n}} of {len(outside):,} labelled records are neither old nor new, such as"
+    refuse_cases(known.records[outside], said, ": list all records, old=(ids, draws), new=(ids, draws)")
     parts = []
     for what, draws, part, records in zip(
         ("old", "new"), (old[1], new[1]), inside, (before, after), strict=True
@@ -68,5 +68,5 @@ def topped_up(labels: Any, old: tuple[Any, Ids], new: tuple[Any, Ids]) -> Pooled
         strange = ~drawn.isin(known.clusters[count > 0])
         remedy = ": label every record of each drawn entity"
         refuse_cases(drawn[strange], f"{{n}} of {len(drawn):,} {said}", remedy)
-        parts.append(KnownChances(pd.Series(count / len(records), known.clusters), drawn))
+        parts.append(KnownSelection(pd.Series(count / len(records), known.clusters), drawn))
     return Pooled(parts)

@@ -1,0 +1,103 @@
+"""A fit under each of its candidate models: fits, probabilities and convergence, as tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from itertools import product
+from typing import Self
+
+import numpy as np
+import pandas as pd
+
+from ..metrics.definitions import Wanted, pairwise_precision, pairwise_recall
+from .error_models import BOUNDED_COLUMNS
+from .model_average import as_average
+from .population import join_and_complete
+from .samplers import mixing
+from .totals import FittedTotals
+
+REJECTED = -4.6
+"""Log Bayes factor against the best model, below which a sample rejects a model. It is 1/100."""
+
+
+class FittedByModel(FittedTotals):
+    """A fit whose parts may have candidate models."""
+
+    @property
+    def _combinations(self) -> list[dict[str, str]]:
+        """Each combination of the models of the tied parts, place -> model, the first of each first."""
+        return [dict(zip(self.parts, names, strict=True)) for names in product(*self.parts.values())]
+
+    @cached_property
+    def by_model(self) -> dict[str, Self]:
+        """Fits under each combination of models, the first of each first; none if each part has one."""
+        combinations, fits = self._combinations, dict[str, Self]()
+        if len(combinations) < 2:
+            return fits
+        data = self.evidence.data
+        tied = self.model.compile(data)
+        draws = {
+            place: {name: tied[place].models[name].evaluated(d) for name, d in of_part.items()}
+            for place, of_part in self.parts.items()
+        }
+        for i, models in enumerate(combinations):
+            # The first streams of the seed belong to the untied parts.
+            rng = np.random.default_rng([self.seed, 1 + len(BOUNDED_COLUMNS) + i])
+            of_models = {place: draws[place][name] for place, name in models.items()}
+            joint, population = join_and_complete(of_models, data, rng)
+            parts = {place: {name: self.parts[place][name]} for place, name in models.items()}
+            name = ", ".join(name for name in models.values() if name)
+            fits[name] = replace(self, draws=joint, population=population, parts=parts)
+        return fits
+
+    def _compute_probabilities(self) -> list[tuple[float, float, float]]:
+        """Return prior and posterior probability of each combination, and the error between chains."""
+        tied, probabilities = self.model.tied, []
+        for models in self._combinations:
+            prior = np.prod([as_average(tied[place]).probability[name] for place, name in models.items()])
+            follows = [
+                self.draws.parameters[f"{place}_model"] == [*self.parts[place]].index(name)
+                for place, name in models.items()
+                if len(self.parts[place]) > 1
+            ]
+            share = np.all(follows, axis=0).mean(axis=1)
+            error = share.std(ddof=1) / np.sqrt(len(share)) if len(share) > 1 else np.nan
+            probabilities.append((float(prior), float(share.mean()), float(error)))
+        return probabilities
+
+    def models(
+        self, metrics: Wanted = (pairwise_precision, pairwise_recall), level: float = 0.95
+    ) -> pd.DataFrame:
+        """Return intervals of metrics under each combination of models, and its probability."""
+        probabilities = self._compute_probabilities() if self.by_model else []
+        best = max((fit.draws.log_evidence for fit in self.by_model.values()), default=0.0)
+        rows = {}
+        for (model, fit), probability in zip(self.by_model.items(), probabilities, strict=True):
+            draws, evidence = fit.apply(metrics), fit.draws.log_evidence - best
+            bounds = draws.interval(level)
+            for name, estimate, (lower, upper) in zip(draws.names, draws.mean, bounds, strict=True):
+                rows[name, model] = estimate, lower, upper, *probability, evidence, evidence < REJECTED
+        index = pd.MultiIndex.from_tuples(rows, names=["metric", "model"]) if rows else None
+        columns = ["estimate", "lower", "upper", "prior", "posterior", "posterior_error"]
+        columns += ["log_evidence", "rejected"]
+        return pd.DataFrame(list(rows.values()), index=index, columns=columns)
+
+    def convergence(self) -> pd.DataFrame:
+        """Return the diagnostics of the draws of each candidate model, one row per part and model.
+
+        See Also
+        --------
+        NotConverged : warns of a model in proportion to its posterior probability.
+        """
+        rows, tied = {}, self.model.compile(self.evidence.data)
+        for place, of_part in self.parts.items():
+            probability = tied[place].posterior([d.log_evidence for d in of_part.values()])
+            for (model, draws), p in zip(of_part.items(), probability, strict=True):
+                row = rows[place, model] = {"probability": p, "khat": draws.khat}
+                if len(draws.thetas) > 1:
+                    r_hat, effective = mixing(draws.thetas, tied[place].models[model].coordinates)
+                    row |= {"r_hat": r_hat[0], "worst": r_hat[1], "effective": effective[0]}
+                if draws.statistics:
+                    row["divergent"] = int(np.sum(draws.statistics["diverging"]))
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["part", "model"])

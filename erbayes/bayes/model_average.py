@@ -1,0 +1,141 @@
+"""Averages of candidate models for one part of a size model, weighted by their marginal likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from .._internal.arrays import FloatArray
+from .._internal.errors import DataError
+from .compiled import CompiledPart, ParameterDraws, PartDraws
+from .contract import title
+from .importance import resampled
+
+
+@dataclass(frozen=True)
+class ModelAverage:
+    """A part of a size model with several candidate models, of which each draw follows one.
+
+    The posterior probability of a model is in proportion to its prior weight times its marginal likelihood
+    (its evidence). The known number of predicted links changes it further.
+
+    Parameters
+    ----------
+    models : mapping, name -> ModelPart or SizeFamily
+        The first one takes the place of the part in `Fit.pymc`. All have the same observed variables, so that
+        their evidence can be compared.
+    weights : mapping, name -> float
+        Prior weights, above 0. By default all are equal.
+
+    Raises
+    ------
+    DataError
+        No model, or weights that are not above 0 or have other names.
+
+    References
+    ----------
+    Hoeting, Madigan, Raftery and Volinsky (1999), Statistical Science 14, 382-417.
+
+    Examples
+    --------
+    >>> from erbayes.bayes import ModelAverage, NormalPrior, Retention
+    >>> careful, careless = Retention(), Retention(break_level=NormalPrior(0.5, 0.5))
+    >>> ModelAverage({"careful": careful, "careless": careless}, {"careful": 3, "careless": 1}).probability
+    {'careful': 0.75, 'careless': 0.25}
+    """
+
+    models: Mapping[str, Any]
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.models:
+            raise DataError("ModelAverage needs one model or more")
+        if self.weights and (
+            set(self.weights) != set(self.models) or not all(0 < w < np.inf for w in self.weights.values())
+        ):
+            raise DataError(
+                f"weights must be above 0, one for each of {', '.join(self.models)}, not {dict(self.weights)}"
+            )
+
+    @property
+    def probability(self) -> dict[str, float]:
+        """Prior probability of each model."""
+        weights = {name: float(self.weights.get(name, 1.0)) for name in self.models}
+        return {name: w / sum(weights.values()) for name, w in weights.items()}
+
+    def posterior(self, log_evidence: Sequence[float]) -> FloatArray:
+        """Return the posterior probability of each model, from the log evidence of each."""
+        log_joint = np.log([*self.probability.values()]) + log_evidence
+        return np.asarray(np.exp(log_joint - np.logaddexp.reduce(log_joint)))
+
+    @property
+    def usual(self) -> Any:
+        """Return the first model."""
+        return next(iter(self.models.values()))
+
+    @property
+    def title(self) -> str:
+        return title(self.usual)
+
+    def given_size(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Create the first model in a PyMC model, and return its quantities by size."""
+        return dict(self.usual.given_size(data))
+
+
+def as_average(part: Any) -> ModelAverage:
+    """Return a part as `ModelAverage`, if need be of one model without a name."""
+    return part if isinstance(part, ModelAverage) else ModelAverage({"": part})
+
+
+def compile_part(part: Any, data: Mapping[str, Any]) -> ModelAverage:
+    """Return the candidate models of a part, each a `CompiledPart` with these data."""
+    average = as_average(part)
+    return replace(average, models={k: CompiledPart.of(model, data) for k, model in average.models.items()})
+
+
+def mix_draws(
+    name: str, part: ModelAverage, draws: Mapping[str, ParameterDraws], rng: np.random.Generator
+) -> PartDraws:
+    """Mix draws of candidate models by their probabilities; "<name>_model" has the number of each draw's."""
+    if len(draws) == 1:
+        only: CompiledPart = part.usual
+        return only.evaluated(*draws.values())
+    log_weights = np.log(list(part.probability.values()))
+    evidence = float(np.logaddexp.reduce(log_weights + [d.log_evidence for d in draws.values()]))
+    C, K = next(iter(draws.values())).states.shape
+    # Chains are independent, so that each weights the models by the evidence of its own points.
+    by_chain = log_weights + np.stack(
+        [np.full(C, d.log_evidence) if d.by_chain is None else d.by_chain for d in draws.values()], axis=-1
+    )
+    probability = np.exp(by_chain - np.logaddexp.reduce(by_chain, axis=1)[:, None])
+    model = np.stack([rng.permutation(resampled(p, K, rng)) for p in probability])
+    names = {i: n for i, n in enumerate(draws) if (model == i).any()}
+    parts = {i: part.models[n].evaluated(draws[n], model == i) for i, n in names.items()}
+
+    def mix(values: Mapping[int, FloatArray]) -> FloatArray:
+        one = next(iter(values.values()))
+        mixed = np.empty((C, K, *one.shape[1:]), one.dtype)
+        for i, of_model in values.items():
+            mixed[model == i] = of_model
+        return mixed
+
+    def mix_common(field: str) -> dict[str, FloatArray]:
+        fields = {i: getattr(d, field) for i, d in parts.items()}
+        common = [k for k in next(iter(fields.values())) if all(k in f for f in fields.values())]
+        return {k: mix({i: f[k] for i, f in fields.items()}) for k in common}
+
+    first: PartDraws = next(iter(parts.values()))
+    return replace(
+        first,
+        by_size=mix_common("by_size"),
+        parameters=mix_common("parameters") | {f"{name}_model": model},
+        log_prior=mix({i: d.log_prior + log_weights[i] for i, d in parts.items()}),
+        khat=max(d.khat for d in parts.values()),
+        problems=[f"{names[i]}: {problem}" for i, d in parts.items() for problem in d.problems],
+        refitted=any(d.refitted for d in parts.values()),
+        statistics=mix_common("statistics"),
+        log_evidence=evidence,
+    )

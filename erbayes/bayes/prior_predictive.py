@@ -1,0 +1,183 @@
+"""The prior predictive distribution of metrics, and priors from answers in plain numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.special import logit, ndtri
+
+from .._internal.arrays import FloatArray, Seed, generator
+from .._internal.errors import DataError, NotIdentified
+from ..metrics.columns import ClusterSum, Column, Known
+from ..metrics.definitions import Wanted, pairwise_f1, pairwise_precision, pairwise_recall
+from ..metrics.uncertain import Draws
+from ..units.clustering import Clustering
+from ..units.units import histogram
+from .compiled import PartDraws, draw_from_prior
+from .data import data_of_prediction
+from .error_models import Leakage
+from .model import RETENTION, SIZES, SizeModel, need_model
+from .model_average import ModelAverage, as_average
+from .population import join_and_complete
+from .priors import NormalPrior
+from .samplers import need_draws
+from .sharing import place_on_grids
+from .totals import COMPLETED, applied, count_completed_links
+
+
+def prior(
+    prediction: Any,
+    model: SizeModel | None = None,
+    metrics: Wanted = (pairwise_precision, pairwise_recall, pairwise_f1),
+    *,
+    draws: int = 4000,
+    rng: Seed = None,
+) -> Draws:
+    """Draw metrics from the prior predictive distribution, given the sizes of predicted clusters.
+
+    Sizes and errors are drawn from the prior, and weighted by the known number of predicted links. If the
+    interval excludes what you think possible, or includes what you know to be wrong, change the priors.
+
+    Parameters
+    ----------
+    prediction : memberships
+        The cluster of every record, as in `erbayes.measure`.
+    model : SizeModel, optional
+        By default `SizeModel()`.
+    metrics : Metric or str, or several
+        Metrics of true, common and predicted links. Others raise NotIdentified.
+    draws : int
+        50 or more, else DataError. Some of them are copies.
+
+    Returns
+    -------
+    Draws, (1, draws, k)
+        Without those of populations that have no true link, where recall is 0/0.
+
+    See Also
+    --------
+    elicited : a model with priors of your own.
+    erbayes.plots.forest : draws the intervals of prior and posterior.
+
+    Examples
+    --------
+    >>> from erbayes import bayes, datasets
+    >>> bayes.prior(datasets.people().prediction, rng=1).names
+    ('pairwise-precision', 'pairwise-recall', 'pairwise-f1')
+    """
+    model, rng = need_model(model), generator(rng)
+    number, known = need_draws(draws), histogram(Clustering.of(prediction, "prediction").sizes)
+    data = data_of_prediction(known)
+    if model.borrowed is not None:
+        data = place_on_grids(data, model.borrowed.data)
+    parts = {place: _draw_part(part, data, number, rng) for place, part in model.tied.items()}
+    _, population = join_and_complete(parts, data, rng)
+    linked = population.true[0] > 0
+
+    def total(column: Column | Known) -> FloatArray:
+        known_column = column.column if isinstance(column, Known) else column
+        if isinstance(known_column, ClusterSum):
+            return np.full((1, linked.sum()), known.total(known_column))
+        if known_column not in COMPLETED:
+            raise NotIdentified(f"the prior of '{column.name}' is not drawn, but those of links alone")
+        return count_completed_links(known_column, population, data["predicted_links"])[:, linked]
+
+    return applied(metrics, total)
+
+
+def _draw_part(part: Any, data: Mapping[str, Any], draws: int, rng: np.random.Generator) -> PartDraws:
+    """Draw a part from the prior, (1, draws, ...), with its candidate models in random order."""
+    average = as_average(part)
+    counts = rng.multinomial(draws, [*average.probability.values()])
+    drawn = [
+        draw_from_prior(model, data, int(number), rng)
+        for model, number in zip(average.models.values(), counts, strict=True)
+        if number
+    ]
+    order, first = rng.permutation(draws), drawn[0]
+
+    def join(values: list[FloatArray]) -> FloatArray:
+        return np.concatenate(values, axis=1)[:, order]
+
+    return replace(
+        first,
+        by_size={k: join([d.by_size[k] for d in drawn]) for k in first.by_size},
+        parameters={},
+        log_prior=join([d.log_prior for d in drawn]),
+    )
+
+
+Range = tuple[float, float]
+"""The lower and the upper end of a 90 % interval of a share."""
+WITHIN = 0.9
+"""Probability of an answer. People give 90 % intervals more willingly than 95 % ones."""
+
+
+def elicited(
+    intact: Range | None = None, clean: Range | None = None, in_larger: Range | None = None
+) -> SizeModel:
+    """Return the default model with priors from three 90 % intervals of shares.
+
+    State each interval so that you would bet nine to one that the truth lies in it. Then look at their prior
+    predictive distribution, by ``bayes.prior(prediction, model).table()``. A share that you do not state has
+    the default prior.
+
+    Parameters
+    ----------
+    intact : (low, high), optional
+        Of the entities of usual size with several records, the share in one predicted cluster.
+    clean : (low, high), optional
+        Of the entities of usual size, the share that meets no foreign record in its predicted clusters.
+    in_larger : (low, high), optional
+        Of the records, the share in entities far larger than the predicted clusters.
+
+    Raises
+    ------
+    DataError
+        An answer that is not two shares with 0 < low < high < 1.
+
+    Notes
+    -----
+    The level of log(-log(`intact`)) in `Retention`, that of log(-log(`clean`)) in `Leakage`, and the logit of
+    `in_larger` are normal, with 5 % of their mass outside either end. In `Threshold`, `intact` is the share
+    below the threshold. The candidate model of sizes with many larger entities does not change.
+
+    Examples
+    --------
+    >>> from erbayes import bayes
+    >>> model = bayes.elicited(intact=(0.6, 0.95), clean=(0.8, 0.99))
+    >>> model.retention.usual.break_level
+    NormalPrior(mean=-1.82, sd=0.7)
+    """
+    retention, leakage, sizes = RETENTION, Leakage(), SIZES
+    if intact is not None:
+        level = _find_level("intact", intact, _log_hazard)
+        models = {name: replace(retention.models[name], break_level=level) for name in ("usual", "uneven")}
+        threshold = retention.models["threshold"]
+        below = replace(threshold.below, break_level=level)
+        retention = ModelAverage({**models, "threshold": replace(threshold, below=below)}, retention.weights)
+    if clean is not None:
+        leakage = replace(leakage, meet_level=_find_level("clean", clean, _log_hazard))
+    if in_larger is not None:
+        share = _find_level("in_larger", in_larger, logit)
+        predicted = replace(sizes.usual, larger_share=share)
+        sizes = ModelAverage({**sizes.models, "predicted": predicted}, sizes.weights)
+    return SizeModel(sizes, retention, leakage)
+
+
+def _log_hazard(share: float) -> float:
+    """Return the log hazard h of an error that a share exp(-e^h) of the entities does not have."""
+    return float(np.log(-np.log(share)))
+
+
+def _find_level(question: str, answer: Range, scale: Callable[[float], float]) -> NormalPrior:
+    """Return the normal prior with `WITHIN` between the ends of an answer, on the scale of the model."""
+    shares = np.asarray(answer, float)
+    if shares.shape != (2,) or not 0 < shares[0] < shares[1] < 1:
+        raise DataError(f"{question} must be two shares, 0 < low < high < 1, not {answer!r}")
+    low, high = sorted(scale(share) for share in shares.tolist())
+    sd = (high - low) / (2 * float(ndtri((1 + WITHIN) / 2)))
+    return NormalPrior(round((low + high) / 2, 2), round(sd, 2))

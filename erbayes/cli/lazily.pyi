@@ -1,0 +1,53 @@
+# The modules that commands use, each once: type checkers read this stub, as does the loader in `lazily.py`.
+# A module whose name is also that of an option or of a local variable has another name here, in `__all__`.
+import numpy as np
+import pandas as pd
+
+from .._internal import cells as cells
+from .._internal import digits as digits
+from .._internal import files as files
+from .._internal import outside_json as outside_json
+from .._internal import tables as tables
+from ..analysis import impact as impacts
+from ..analysis import thresholds as curves
+from ..auxiliary import two_phases as two_phases
+from ..design import calibration as calibration
+from ..engine import named as named_engines
+from ..labels.drawing import folder as folders
+from ..labels.drawing import more as more
+from ..labels.drawing import page as pages
+from ..labels.drawing import plans as plans
+from ..labels.drawing import sheets as sheets
+from ..labels.drawing import source as sources
+from ..labels.drawing import stopping as stopping
+from ..labels.reading import faults as answer_faults
+from ..labels.reading import returned as returned_answers
+from ..large import counted as counted
+from ..large import files as large_files
+from ..large import sums as large_sums
+from ..report import page as reports
+from ..units import edges as scored_edges
+from ..units import facts as facts
+from ..units import features as features
+from ..units import frame as frames
+from ..units import ids as ids
+from ..units import reading as readings
+
+__all__ = [
+    "answer_faults",
+    "curves",
+    "folders",
+    "frames",
+    "impacts",
+    "large_files",
+    "large_sums",
+    "named_engines",
+    "np",
+    "pages",
+    "pd",
+    "readings",
+    "reports",
+    "returned_answers",
+    "scored_edges",
+    "sources",
+]

@@ -1,0 +1,201 @@
+"""The control variate: an estimate, corrected by the known error of another one from the same draws.
+
+Another quantity, such as a metric with a second clustering as the truth, has a known value θ^S, and the draws
+estimate it by θ̂^S. The error of that estimate corrects the one of θ:
+
+    θ̂ + λ (θ^S - θ̂^S)
+
+The correction has mean 0 to first order, whatever S is. A poor S can lengthen intervals, but it does not bias
+them. `erbayes.assisted`, `erbayes.two_phase` and `erbayes.impact` correct their estimates here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from scipy.special import ndtri
+
+from .._internal.arrays import BoolArray, FloatArray, IntArray
+from ..design.variance import Variance
+from ..metrics.intervals import Kind
+from ..metrics.uncertain import Normal
+from ..metrics.unseen import by_component
+
+MASS = 0.5
+"""Weight of each of the two pseudo-draws on which the control is entirely wrong, in draws.
+
+It is that of the default interval (see `BetaGamma`).
+"""
+FEWEST_DRAWS = 10
+"""Number of draws below which no weight is estimated, since it would fit their noise."""
+ROUNDING = 1e-12
+"""Changes of an estimate, over its size, that are only rounding."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Effects:
+    """Effects of n draws on k estimates: `residual` of each draw, and scaled `change` without it, (n, k)."""
+
+    residual: FloatArray
+    change: FloatArray
+
+    @classmethod
+    def of(cls, contributions: FloatArray, slopes: FloatArray, variance: Variance) -> Self:
+        """Linearise estimates with `slopes`, (c, k), by the totals of `contributions`, (n, c)."""
+        residual = variance.residuals(contributions) @ slopes
+        change = np.zeros_like(residual)
+        if len(contributions) >= FEWEST_DRAWS:
+            without, scale = variance.jackknife(contributions)
+            change = (without @ slopes) * np.sqrt(scale)[:, None]
+        return cls(residual, change)
+
+    def vary(self, mean: FloatArray) -> BoolArray:
+        """Return whether draws change estimates with this `mean`, (k,), by more than rounding."""
+        size = np.sqrt(np.sum(self.residual**2, axis=0) + np.nan_to_num(mean) ** 2)
+        return np.asarray(np.sqrt(np.sum(self.change**2, axis=0)) > ROUNDING * size)
+
+    def nest(self, first: Effects, position: IntArray) -> Effects:
+        """Return effects on an estimate from n draws at `position` less one from all, (n', k), n first."""
+        residual, change = (
+            np.vstack([part - entire[position], -np.delete(entire, position, axis=0)])
+            for part, entire in ((self.residual, first.residual), (self.change, first.change))
+        )
+        return Effects(residual, change)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ControlVariate:
+    """A control variate for each of k estimates.
+
+    `weight` (k,): λ; `residual` (n, k): effects of draws with the correction; `cov` (k, k): their covariance,
+    with pseudo-draws; `skew` (k, 2): third moments of draws and pseudo-draws down and up, over second ones, 0
+    or more; `remaining` (k,): share of the variance that the control does not explain; `correlation` (k,): of
+    effects on both estimates, NaN without a weight.
+
+    Notes
+    -----
+    Let d_s and e_s be the changes of the estimate and of its control without draw s, scaled as in the
+    jackknife.
+
+    - λ is Σde/Σe², cut to [0, 1].
+    - The variance is that of the design for d - λe.
+    - Two pseudo-draws allow for errors of the control that no draw shows. Each is of an average entity about
+      which the control is entirely wrong, and changes the estimate no further than a draw without a control.
+    - If few draws make most of d - λe, the end of an interval on their side is further away by the
+      skewness (`Corrected`).
+
+    The figures by which these guards were chosen are in benchmarks/assisted.md.
+
+    References
+    ----------
+    Angelopoulos, Duchi and Zrnic (2023), arXiv 2311.01453: PPI++, the weight λ.
+    Korn and Graubard (1998), Survey Methodology 24, 193-201: the rule of three for pseudo-draws.
+    Johnson (1978), Journal of the American Statistical Association 73, 536-544: skewness.
+    """
+
+    weight: FloatArray
+    residual: FloatArray
+    cov: FloatArray
+    skew: FloatArray
+    remaining: FloatArray
+    correlation: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        estimate: Effects,
+        control: Effects,
+        reach: FloatArray,
+        usable: BoolArray,
+        variance: Variance,
+        shared: FloatArray | None = None,
+    ) -> Self:
+        """Choose weights where `usable`, (k,), and compute what they leave.
+
+        `reach` (k, 2): changes down and up by the average entity that lowers, or raises, an estimate most,
+        infinite if unknown; `shared` (n, k): changes of the control by the n draws of the estimate, if the
+        control has further draws.
+        """
+        d, e = estimate.change, control.change if shared is None else shared
+        weight = np.where(usable, np.clip(_divide(np.sum(d * e, axis=0), np.sum(e**2, axis=0)), 0, 1), 0.0)
+        residual, left = (
+            np.pad(mine, ((0, len(other) - len(mine)), (0, 0))) - weight * other
+            for mine, other in ((estimate.residual, control.residual), (d, control.change))
+        )
+        with np.errstate(invalid="ignore"):  # an unknown reach is infinite
+            moves = np.where(weight[:, None] > 0, reach - weight[:, None] * reach[:, ::-1], 0.0)
+        pseudo = _limit_pseudo_draws(moves, d)
+        before, after = np.sum(d**2, axis=0), np.sum(left**2, axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            correlation = np.array([np.corrcoef(x, y)[0, 1] for x, y in zip(d.T, e.T, strict=True)])
+        return cls(
+            weight,
+            residual,
+            cov=variance.covariance(residual) + np.diag(MASS * np.sum(pseudo**2, axis=1)),
+            skew=_compute_skew(left, pseudo) * (weight > 0)[:, None],
+            # never 0, since the weight of pseudo-draws of an interval depends on the ratio of their reaches
+            remaining=np.where(
+                weight > 0, np.maximum(_divide(np.minimum(after, before), before), ROUNDING**2), 1.0
+            ),
+            correlation=np.where(weight > 0, correlation, np.nan),
+        )
+
+
+def _limit_pseudo_draws(moves: FloatArray, d: FloatArray) -> FloatArray:
+    """Return changes by two pseudo-draws, (k, 2), no larger than √(Σd⁴/Σd² + 3Σd²/n), a typical draw's.
+
+    That is the root of the mean x⁴ over the mean x² of differences x of two draws, so that equal draws do not
+    count. If every draw is right or wrong, as for exact entities, it is the change by one wrong draw.
+    """
+    square = np.sum(d**2, axis=0)
+    typical = np.sqrt(_divide(np.sum(d**4, axis=0), square) + 3 * square / len(d))[:, None]
+    return np.asarray(np.clip(moves, -typical, typical))
+
+
+def _compute_skew(left: FloatArray, pseudo: FloatArray) -> FloatArray:
+    """Return third moments of draws and pseudo-draws down and up, over second moments, (k, 2), 0 or more."""
+    # an estimate is larger without a draw that lowers it
+    third = [-1, 1] * (MASS * pseudo**3 - np.sum(left**3, axis=0)[:, None])
+    second = np.sum(left**2, axis=0) + MASS * np.sum(pseudo**2, axis=1)
+    return np.asarray(np.maximum(third, 0) / np.maximum(second, 1e-300)[:, None])
+
+
+def _divide(top: FloatArray, bottom: FloatArray) -> FloatArray:
+    """Return top/bottom, 0 where the bottom is 0."""
+    return np.asarray(np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0))
+
+
+def count_equivalent_labels(draws: int, before: FloatArray, after: FloatArray) -> FloatArray:
+    """Return how many further draws would reduce variances, (k,), from `before` to `after`."""
+    # variances fall as 1/n, so that their ratio says how many draws more would be as good
+    gain = np.divide(before, after, out=np.ones_like(before), where=after > 0) - 1
+    return np.maximum(np.round(draws * gain), 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class Corrected(Normal):
+    """Estimates corrected by a control variate: a `Normal` with longer intervals.
+
+    `skew` (k, 2): as in `ControlVariate`; `between` (k, 2): distances down and up to the ends of a range in
+    which the value of the control may be anywhere, whose uniform distribution is in the covariance.
+    """
+
+    skew: FloatArray = by_component(0)
+    between: FloatArray = by_component(0)
+
+    def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
+        """Return two-sided intervals, (k, 2), cut to the support.
+
+        An interval begins where that of the least estimate of the range begins, and ends where that of the
+        largest ends. Each end is further away by g (1 + 2z²)/6, with g its `skew` and z the normal quantile
+        of the level (Johnson 1978).
+        """
+        # the ends of the range take the place of its variance
+        fit = replace(self, cov=self.cov - np.diag(self.between.sum(axis=1) ** 2 / 12))
+        down, up = (self.between + self.skew * (1 + 2 * ndtri((1 + level) / 2) ** 2) / 6).T
+        low, high = (
+            Normal.interval(replace(fit, mean=fit.mean + shift), level, kind) for shift in (-down, up)
+        )
+        return np.column_stack([low[:, 0], high[:, 1]])

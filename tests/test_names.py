@@ -1,0 +1,34 @@
+"""One name means one thing in the whole package."""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import erbayes
+
+PACKAGE = Path(erbayes.__file__).parent
+
+
+def find_definitions(kind):
+    """Return the modules that define each class or function at their top."""
+    modules = defaultdict(list)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, kind) and not node.name.startswith("_"):
+                modules[node.name].append(path.relative_to(PACKAGE).as_posix())
+    return modules
+
+
+def test_a_class_is_called_as_no_other():
+    modules = find_definitions(ast.ClassDef)
+    assert len(modules) > 200
+    twice = {name: where for name, where in modules.items() if len(where) > 1}
+    assert not twice, "two classes of one name: rename one"
+
+
+def test_a_function_is_called_as_none_of_another_room():
+    modules = find_definitions(ast.FunctionDef)
+    assert len(modules) > 400
+    rooms = {name: {module.split("/")[0] for module in where} for name, where in modules.items()}
+    twice = {name: modules[name] for name, of in rooms.items() if len(of) > 1}
+    assert not twice, "two rooms have a function of one name: rename one"
