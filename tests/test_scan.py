@@ -606,7 +606,7 @@ def test_interruption_of_any_statement_leaves_nothing(tmp_path, monkeypatch):
         duckdb.connect(),
     )
     connection.from_arrow(pa.Table.from_pandas(frame_of(prediction))).create_view("p")
-    for source, least in ((path, 7), (frame_of(prediction), 6), (connection.table("p"), 6)):
+    for source, least in ((path, 6), (frame_of(prediction), 6), (connection.table("p"), 6)):
         for last in range(1, 99):
             left = iter(range(last))
 

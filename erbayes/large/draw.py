@@ -105,7 +105,7 @@ class InDatabase:
 
     def look_up(self, records: pd.Index) -> pd.DataFrame:
         """Return those of these records that the prediction has."""
-        rows = f"{self.rows} JOIN (SELECT c AS d, m FROM {self.sizes}) AS s ON p.c = s.d"
+        rows = f"(SELECT r, c FROM {self.rows}) AS p JOIN (SELECT c AS d, m FROM {self.sizes}) AS s ON c = d"
         return self._fetch_listed("r, c, m", rows, "r", records.tolist(), "record", "cluster", "size")
 
     def _fetch_listed(

@@ -31,7 +31,7 @@ SETTINGS = {
     # or an unknown table would be looked for among the caller's variables
     "python_enable_replacements": "false",
 }
-PART = 20_000_000
+PART = 10_000_000
 """Rows of a part that is counted at once, because groups take memory."""
 THREADS = 1024
 """Largest number of threads, since a million never end."""
