@@ -30,7 +30,7 @@ from ..units.features import (
 from .counted import Scanned
 from .database import Database, refuse_unlike
 from .duckdb import DuckDB
-from .prediction import Prediction
+from .prediction import Prediction, plain_id
 from .scanning import EMBEDDED
 from .sources import has_own_database, opened
 
@@ -291,6 +291,7 @@ def _find_touched(
     labelled = pd.DataFrame(
         prediction.rows_in(", ".join(columns), "r", labels.records.tolist()), columns=columns
     )
+    labelled["c"] = [plain_id(c) for c in labelled["c"]]
     # rows come in any order, and sums depend on it by rounding
     at = labels.records.get_indexer(pd.Index(labelled["r"]))
     labelled, at = labelled.iloc[np.argsort(at)].reset_index(drop=True), np.sort(at)
