@@ -240,7 +240,7 @@ def test_numbers_that_an_annotator_types_into_xlsx(tmp_path):
 # tasks
 
 MEMBERS = pd.DataFrame({"record": ["a1", "a2", "b1"], "cluster": ["a", "a", "b"]})
-DRAWN = SimpleNamespace(table=MEMBERS.iloc[[1, 2, 1]], members=MEMBERS, plan=sampling.Records())
+DRAWN = SimpleNamespace(table=MEMBERS.iloc[[1, 2, 1]], members=MEMBERS, of_clusters=False)
 
 
 def test_a_record_drawn_twice_is_one_task_and_candidates_are_shown_once():
