@@ -81,7 +81,7 @@ def count_sizes(
     none = "" if any_id else f", CASE WHEN {write_no_cluster(prediction)} THEN c END AS none_id"
     by = "m" if any_id else "m, none_id"
     for part in prediction.database.parts("c", rows):
-        # told apart per cluster, which costs a tenth of doing so per record
+        # looked for per cluster, which costs a tenth of doing so per record
         clusters = f"SELECT COUNT(*) AS m{none} FROM {prediction.table} WHERE {part} GROUP BY c"
         if sizes is not None:
             clusters = f"SELECT m{none} FROM {sizes} WHERE {part}"

@@ -117,8 +117,8 @@ def family(type: str) -> str:
     """'string', 'integer', or a type of DuckDB that is neither."""
     if type == "VARCHAR" or type.startswith("ENUM("):
         return "string"
-    whole = type in INTEGERS or type == "HUGEINT" or re.fullmatch(r"DECIMAL\(\d+,0\)", type)
-    return "integer" if whole else type
+    integer = type in INTEGERS or type == "HUGEINT" or re.fullmatch(r"DECIMAL\(\d+,0\)", type)
+    return "integer" if integer else type
 
 
 @dataclass
@@ -150,11 +150,11 @@ class DuckTable(Database):
     def describe(self, names: Sequence[str] = ()) -> None:
         """Read the columns from DuckDB; `names` are those of the source, in order."""
         self.named, self.types = {}, {}
-        # a name that occurs twice does not tell which column is meant
+        # a name that occurs twice does not identify a column
         unique = {i: name for i, name in enumerate(names) if name and names.count(name) == 1}
         for i, (name, type, *_) in enumerate(self.rows(f"DESCRIBE SELECT * FROM {self.table}")):
-            own = unique.get(i, name)
-            self.named[own], self.types[own] = name, type
+            known = unique.get(i, name)
+            self.named[known], self.types[known] = name, type
 
     def columns(self) -> Sequence[str]:
         return [*self.first, *(c for c in self.types if c not in self.first)]
@@ -173,8 +173,8 @@ class DuckTable(Database):
         return id if type in INTEGERS else f"CAST({id} AS HUGEINT)"
 
     def join_source(self, record: str, source: str) -> None:
-        own, other = (f"CAST({self.quote(column)} AS VARCHAR)" for column in (record, source))
-        joined = f"{other} || '{JOIN}' || {own} AS {self.quote(record)}"
+        id, origin = (f"CAST({self.quote(column)} AS VARCHAR)" for column in (record, source))
+        joined = f"{origin} || '{JOIN}' || {id} AS {self.quote(record)}"
         self.table = f"(SELECT * REPLACE ({joined}) FROM {self.table}) AS joined"
         self.types = {**self.types, record: "VARCHAR"}
         if record in self.headings:

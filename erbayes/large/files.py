@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from glob import escape, glob, has_magic
 from io import TextIOWrapper
 from itertools import chain
-from operator import itemgetter
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -213,8 +212,7 @@ def _read_common_names(kind: str, names: list[str], others: Iterable[Path]) -> l
 class FilesTable(DuckTable):
     """Opened files, as a table of DuckDB."""
 
-    parquet: str = ""
-    """SQL of the paths, if the files are Parquet."""
+    paths: Sequence[str] = ()
 
     @classmethod
     def reads(cls, source: Any) -> list[str]:
@@ -227,24 +225,23 @@ class FilesTable(DuckTable):
         names, unnamed = list[str](), set[str]()
         stated = names
         files = source.paths()
-        kind, paths = _recognise_kind(files[0]), [escape(str(p)) for p in files]
+        kind, self.paths = _recognise_kind(files[0]), [escape(str(p)) for p in files]
         partitions = _list_partitions(p.relative_to(source.root) for p in files)
         anywhere = _list_partitions(files)
         if files[0].is_file():
             names, self.first, unnamed = _read_header(kind, files[0])
             stated = _read_common_names(kind, names, files[1:])
-        self.table = _write_reader(kind, paths, False, stated)
+        self.table = _write_reader(kind, self.paths, False, stated)
         self.describe(names)
         # DuckDB also takes folders above the root for columns, which may hide columns of the files
         if partitions and not anywhere & {name.lower() for name in self.types}:
-            own = set(self.types)
-            self.table = _write_reader(kind, paths, True, stated)
+            of_files = set(self.types)
+            self.table = _write_reader(kind, self.paths, True, stated)
             self.describe(names)
-            self.by_folder = set(self.types) - own
+            self.by_folder = set(self.types) - of_files
         self.by_folder = {*self.by_folder, *unnamed}
         self.parsed = kind not in PARQUET
         if kind in PARQUET:
-            self.parquet = quote_strings(paths)
             # DuckDB reads durations as integers, whose unit nobody says
             spans = {f.name for f in parquet.read_schema(files[0]) if pa.types.is_duration(f.type)}
             self.types |= {name: "INTERVAL" for name in spans & self.types.keys()}
@@ -253,29 +250,14 @@ class FilesTable(DuckTable):
 
     def use(self, *columns: str) -> None:
         """Refuse Parquet files with ids of different types, which DuckDB would cast to one type."""
-        if not self.parquet:
+        if self.parsed or len(self.paths) == 1:
             return
-        fields = "file_name, name, num_children, duckdb_type"
-        rows = self.rows(f"SELECT {fields} FROM parquet_schema({self.parquet})")
-        schemas = list(_list_top_level(sorted(rows, key=itemgetter(0))))  # rows of a file keep order
+        types = {}
+        for path in self.paths:
+            described = self.rows(f"DESCRIBE SELECT * FROM {_write_reader('.parquet', [path], False)}")
+            types[path] = {name.lower(): family(type) for name, type, *_ in described}
         for column in columns:
-            families = {family(type): file for file, name, type in schemas if name.lower() == column.lower()}
-            if len(families) > 1:
-                types = ", ".join(f"{type} in {Path(file).name}" for type, file in families.items())
-                raise DataError(
-                    f"column {column!r} of the prediction is {types}: bring all files to one type"
-                )
-
-
-def _list_top_level(rows: Iterable[tuple[str, str, int | None, str]]) -> Iterator[tuple[str, str, str]]:
-    """File, name and type of the columns of Parquet files, without the fields within columns."""
-    # a row comes before those of its children, and the first row of a file is the root
-    file, within = "", 0
-    for row_file, name, children, type in rows:
-        if row_file != file:
-            file, within = row_file, 0
-        elif within:
-            within += (children or 0) - 1
-        else:
-            within = children or 0
-            yield file, name, type
+            files = {of[column.lower()]: file for file, of in types.items() if column.lower() in of}
+            if len(files) > 1:
+                said = ", ".join(f"{type} in {Path(file).name}" for type, file in files.items())
+                raise DataError(f"column {column!r} of the prediction is {said}: bring all files to one type")

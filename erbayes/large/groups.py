@@ -92,13 +92,13 @@ class GroupColumn:
         """Take a column of a second table of records whose ids are of a `kind`."""
         columns = attributes.columns()
         refuse_names([name], columns, "the table of attributes")
-        own = choose_record(columns, None if record == name else record)
-        if own == name:
+        ids = choose_record(columns, None if record == name else record)
+        if ids == name:
             raise DataError(f"{name!r} is the column of the table of attributes that has the ids of records")
-        attributes.use(own, name)
-        refuse_unlike(kind, attributes.kind(own), "table of attributes")
+        attributes.use(ids, name)
+        refuse_unlike(kind, attributes.kind(ids), "table of attributes")
         column = cls.of(attributes, name)
-        rows = f"SELECT {attributes.id(own)} AS r, {column.key} AS g FROM {attributes.table}"
+        rows = f"SELECT {attributes.id(ids)} AS r, {column.key} AS g FROM {attributes.table}"
         # MIN and MAX differ if a record has several values
         distinct = attributes.keep(
             f"SELECT r, MIN(g) AS g, MAX(g) AS h FROM ({rows}) AS p WHERE g IS NOT NULL GROUP BY r", True
@@ -144,7 +144,8 @@ def split_pieces(
     database, table = prediction.database, prediction.table
     pieces = f"SELECT c, g, COUNT(*) AS n FROM {table}"
     pooled: list[tuple[Any, ...]] = []
-    for part in database.parts("c", int(units.known.size @ units.known.count) if units.known else 1):
+    records = int(units.known.size @ units.known.count) if units.known else 1
+    for part in database.parts("c", 2 * records):  # clusters and their pieces are in memory
         both = (
             f"({pieces} WHERE {part} GROUP BY c, g) AS b "
             f"JOIN (SELECT c, COUNT(*) AS m FROM {table} WHERE {part} GROUP BY c) AS a ON a.c = b.c"

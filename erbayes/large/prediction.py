@@ -123,11 +123,11 @@ class FrameIds:
             f"LEFT JOIN (SELECT DISTINCT r FROM ({self.ids}) AS d) AS f ON p.r = f.r"
         )
         clusters = f"SELECT c, COUNT(*) AS m, COUNT(i) AS f FROM ({flagged}) AS a GROUP BY c"
-        sums = "SUM(f), SUM(m), SUM(f * (f - 1)), SUM(f * (m - 1))"
-        ((inside, total, kept, links),) = prediction.database.rows(f"SELECT {sums} FROM ({clusters}) AS s")
+        sums = f"SELECT SUM(f), SUM(m), SUM(f * (f - 1)), SUM(f * (m - 1)) FROM ({clusters}) AS s"
+        ((inside, total, links_inside, links),) = prediction.database.rows(sums)
         if not inside:
             raise DataError(f"no record of {repr(name) if name else 'the prediction'} is in the frame")
-        return FrameFacts.counted(inside, total, kept, links, self.count)
+        return FrameFacts.counted(inside, total, links_inside, links, self.count)
 
 
 def frame_sources(frame: Any, predictions: Iterable[Any]) -> list[Any]:

@@ -101,8 +101,8 @@ class RunSQLTable(Database):
         """Refuse a column whose collation takes different strings for equal. No row is read."""
         literals = enumerate(map(self.dialect.literal, ALIKE))
         strings = " UNION ALL ".join(f"SELECT {text}, {i}" for i, text in literals)
-        alike = f"SELECT {self.id(column)} AS x, 0 AS k FROM {self.table} WHERE 1 = 0 UNION ALL {strings}"
-        for first, last in self.rows(f"SELECT MIN(k), MAX(k) FROM ({alike}) AS s GROUP BY x"):
+        all_texts = f"SELECT {self.id(column)} AS x, 0 AS k FROM {self.table} WHERE 1 = 0 UNION ALL {strings}"
+        for first, last in self.rows(f"SELECT MIN(k), MAX(k) FROM ({all_texts}) AS s GROUP BY x"):
             if first != last:
                 raise DataError(
                     f"column {column!r} of the prediction takes {ALIKE[first]!r} and {ALIKE[last]!r} for one "

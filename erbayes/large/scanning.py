@@ -1,4 +1,4 @@
-"""Units of predictions too large for memory, counted where they lie.
+"""Units of predictions too large for memory, counted by their databases.
 
 Every database runs the same SQL of COUNT, GROUP BY and IN. It returns only the labelled records, the sizes of
 the clusters that they touch, and the histogram of all predicted cluster sizes.
@@ -31,29 +31,11 @@ TWO_COLUMNS = Columns()
 
 @overload
 def scan(
-    source: Mapping[str, Any],
-    labels: Any,
-    columns: Columns = ...,
-    *,
-    blocks: Any = ...,
-    missing: Missing | str = ...,
-    frame: Any = ...,
-    groups: str | GroupSource | None = ...,
-    database: DuckDB = ...,
+    source: Mapping[str, Any], labels: Any, columns: Columns = ..., **options: Any
 ) -> dict[str, Scanned]: ...
 @overload
-def scan(
-    source: Any,
-    labels: Any,
-    columns: Columns = ...,
-    *,
-    blocks: Any = ...,
-    missing: Missing | str = ...,
-    frame: Any = ...,
-    groups: str | GroupSource | None = ...,
-    database: DuckDB = ...,
-) -> Scanned: ...
-def scan(
+def scan(source: Any, labels: Any, columns: Columns = ..., **options: Any) -> Scanned: ...
+def scan(  # type: ignore[misc]  # options of the overloads are those below
     source: Any,
     labels: Any,
     columns: Columns = TWO_COLUMNS,

@@ -1,4 +1,4 @@
-"""Statistics of all predicted clusters where they lie: sums as one row, or values with their counts."""
+"""Statistics of all predicted clusters by SQL: sums as one row, or values with their counts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ FLOATING = re.compile("float|double|real", re.IGNORECASE)
 NUMERIC = re.compile(rf"{FLOATING.pattern}|string|integer|mixed|decimal|bool", re.IGNORECASE)
 """Kinds of columns (`Database.kind`) that are numbers, or may be."""
 LARGEST = 1.7976931348623157e308
-"""The largest number, beyond which values are infinite; comparisons with it are false of NaN and NULL."""
+"""The largest finite number. Comparisons with it are false of NaN and NULL."""
 VALUES = 100_000
 """Most different values that leave the database for a statistic of ranks; of more, windows make sums."""
 ROWS = 1_000_000
@@ -69,8 +69,10 @@ def scan_features(
     """Compute statistics of all clusters by domain, and features of touched clusters and of entities."""
     features, statistics = features_of(features), statistics_of(statistics)
     attributes = attributes if features or by is not None else None
-    if own := [feature.name for feature in features if callable(feature.how)]:
-        raise DataError(f"{head(own)} aggregates by a function, which no database runs: read all into memory")
+    if names := [feature.name for feature in features if callable(feature.how)]:
+        raise DataError(
+            f"{head(names)} aggregates by a function, which no database runs: read all into memory"
+        )
     if attributes is not None and has_own_database(source):
         raise DataError("a table with a database of its own takes no second table: make a view of both")
     with opened([source] if attributes is None else [source, attributes], database) as tables:
@@ -142,15 +144,15 @@ class Clusters:
         )
 
     def write_term(self, term: str | None) -> str:
-        """SQL of a feature, or of 1 where a condition holds, or everywhere, as numbers."""
+        """SQL of a feature, or of 1 where a condition is true, or everywhere, as numbers."""
         place = {name: f"f{i}" for i, name in enumerate(self.names)}
         comparisons = [] if term is None else list_comparisons(term)
         sql = "1" if term is None else place.get(term, "1")
         if comparisons:
             if not all(np.isfinite(number) for *_, number in comparisons):
                 raise DataError(f"{term!r} compares with a number that is not finite, which no database has")
-            holds = (f"{place[x]} {SIGNS.get(sign, sign)} {number!r}" for x, sign, number in comparisons)
-            sql = f"CASE WHEN {' AND '.join(holds)} THEN 1 ELSE 0 END"
+            comparison = (f"{place[x]} {SIGNS.get(sign, sign)} {number!r}" for x, sign, number in comparisons)
+            sql = f"CASE WHEN {' AND '.join(comparison)} THEN 1 ELSE 0 END"
         return f"CAST({sql} AS {self.prediction.database.dialect.double})"
 
     def summarise(self, statistics: Sequence[Statistic]) -> Summary:
@@ -221,7 +223,8 @@ class Clusters:
         assert rows is not None
         of_domain = {g: rows[rows["g"] == g] for g in summary.domains}
         return fitted, {
-            g: fitted.value(own.drop(columns=["g", "w"]), own["w"].to_numpy()) for g, own in of_domain.items()
+            g: fitted.value(part.drop(columns=["g", "w"]), part["w"].to_numpy())
+            for g, part in of_domain.items()
         }
 
     def _read_values(self, statistic: Statistic, most: int, by_domain: bool) -> pd.DataFrame | None:
@@ -304,18 +307,18 @@ def _find_touched(
         domain = pd.Index(summary.domains).get_indexer(pd.Index(labelled["g"].astype(str)))
         parts = prediction.rows_in("c, g, COUNT(*)", "c", touched.tolist(), " GROUP BY c, g")
         of_cluster, of_domain, n = zip(*parts, strict=True)
-        place, inside = touched.get_indexer(pd.Index(of_cluster)), np.array([*map(str, of_domain)])
+        place, name_of = touched.get_indexer(pd.Index(of_cluster)), np.array([*map(str, of_domain)])
         counts = np.array(n, dtype=float)
         shares = {
-            g: np.bincount(place, counts * (inside == g), len(touched)) / table[SIZE].to_numpy()
+            g: np.bincount(place, counts * (name_of == g), len(touched)) / table[SIZE].to_numpy()
             for g in summary.domains
         }
     of_record = {f.name: take_values(labelled[x], f) for f, x in zip(clusters.features, values, strict=True)}
-    own = Attributes(clusters.features, of_record, domain, summary.domains)
-    own.refuse_written_by_matcher(entity, np.full(min(summary.several, WRITTEN), 2), summary.differs)
+    inside = Attributes(clusters.features, of_record, domain, summary.domains)
+    inside.refuse_written_by_matcher(entity, np.full(min(summary.several, WRITTEN), 2), summary.differs)
     records, cluster = labels.records[at], touched.get_indexer(pd.Index(labelled["c"]))
     pieces = locate_pieces(units, records, cluster, entity)
-    return Featured(table, own.rows(entity, E), shares, own.shares(entity, E), notes, *pieces)
+    return Featured(table, inside.rows(entity, E), shares, inside.shares(entity, E), notes, *pieces)
 
 
 def _join_attributes(
@@ -328,14 +331,14 @@ def _join_attributes(
     refuse_names(needed, columns or needed, "the table of attributes")
     table.use(record, cluster, *(needed if holder is table else []))
     if holder is not table:
-        own = choose_record(columns)
-        holder.use(own, *needed)
-        refuse_unlike(table.kind(record), holder.kind(own), "attributes")
+        ids = choose_record(columns)
+        holder.use(ids, *needed)
+        refuse_unlike(table.kind(record), holder.kind(ids), "attributes")
     further = {"g": "''" if by is None else f"CAST({holder.quote(by)} AS {holder.dialect.text})"}
     further |= {f"x{i}": _write_value(holder, feature) for i, feature in enumerate(features, 1)}
     if holder is table:
         return Prediction.of(table, (record, cluster), further)
-    listed = ", ".join([f"{holder.id(own)} AS r", *(f"{sql} AS {name}" for name, sql in further.items())])
+    listed = ", ".join([f"{holder.id(ids)} AS r", *(f"{sql} AS {name}" for name, sql in further.items())])
     return Prediction.of(table, (record, cluster)).with_columns(
         further, f"SELECT {listed} FROM {holder.table}"
     )
