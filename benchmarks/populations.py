@@ -38,8 +38,8 @@ from erbayes.study.populations import (
 )
 from erbayes.study.populations.errors import (
     Mechanism,
-    measure_clusters,
     draw_clusters,
+    measure_clusters,
     number_compactly,
 )
 from erbayes.study.populations.sizes import EntitySizes, draw_from
