@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 NOTABLE = 0.1
-"""Share of all predicted links out of reach up to which it is chance like any other error. Above it is
+"""Unreached share of all predicted links up to which it is chance like any other error. Above it is
 ignorance: interval scores were least with a tenth (docs/unseen.md), which is also the bar of alarms."""
 
 
