@@ -22,7 +22,7 @@ from common import PLANS, PR, as_markdown
 
 from erbayes.engine import Jackknife
 from erbayes.engine.known_clusters import ClosedForm
-from erbayes.engine.named import Advised, advise
+from erbayes.engine.named import Advised, choose_engine
 from erbayes.labels import Mixture
 from erbayes.study import draw_samples, study
 
@@ -43,7 +43,7 @@ def people() -> dict[str, sim.Population]:
 def count_taken(population: sim.Population, plan: Any) -> str:
     """Return in words how often each engine is advised, in 100 samples of 100 draws."""
     samples = draw_samples(plan, population.units, 100, 100, np.random.default_rng(SEED)).separate
-    taken = Counter(type(advise(sample, PR)[0]).__name__ for sample in samples)
+    taken = Counter(type(choose_engine(sample, PR)[0]).__name__ for sample in samples)
     return ", ".join(f"{name} {count / 100:.2f}" for name, count in sorted(taken.items()))
 
 

@@ -23,7 +23,7 @@ from erbayes.units.grouping import Of
 
 TRUTH, SAMPLES, FLAGGED, EQUAL = "20220630", 400, 300, 10
 SHARES = {"1 %": 0.01, "5 %": 0.05, "20 %": 0.2, "50 %": 0.5, "rest": 0.24}
-METRICS = (*eb.metrics.USUAL, eb.metrics.entities, eb.metrics.mean_cluster_size)
+METRICS = (*eb.metrics.DEFAULT_METRICS, eb.metrics.entities, eb.metrics.mean_cluster_size)
 DESIGN = eb.UniformRecords()
 ENOUGH, FEW = 30, 10
 MARK = "<!-- results -->"

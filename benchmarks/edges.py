@@ -24,7 +24,7 @@ import erbayes as eb
 from erbayes import datasets
 from erbayes.units.edges import Edges, sweep
 
-NAMES = [metric.name for metric in eb.metrics.USUAL]
+NAMES = [metric.name for metric in eb.metrics.DEFAULT_METRICS]
 
 
 @dataclass

@@ -22,7 +22,7 @@ from erbayes import datasets
 from erbayes.analysis.impact import FittedStatistics, estimate_impact
 from erbayes.engine.fitted import taylor
 from erbayes.engine.known_clusters import ClosedForm
-from erbayes.metrics import chosen
+from erbayes.metrics import resolve_metrics
 from erbayes.metrics.statistics import count, gini, mean, regression, share, top
 from erbayes.units.clustering import Clustering
 from erbayes.units.features import Attributes, Featured, features_of
@@ -182,7 +182,7 @@ def study(draws, unrelated, sizes=(200, 400)):
 
 def study_known(draws, sizes=(200, 400)):
     """Table of cells: metrics with and without the known number of predicted clusters."""
-    metrics, runs = chosen(["entities", "mean-cluster-size", "singleton-share", "hill1"]), []
+    metrics, runs = resolve_metrics(["entities", "mean-cluster-size", "singleton-share", "hill1"]), []
     for name, t, p, *_ in populations(False):
         units, of_record = eb.measure(pd.Series(p), pd.Series(t)), pd.factorize(t)[0]
         true = taylor(eb.Sample(units, eb.UniformClusters(len(units))), metrics).apply(metrics).mean

@@ -38,8 +38,8 @@ from erbayes.study.populations import (
 )
 from erbayes.study.populations.errors import (
     Mechanism,
-    count_sizes,
     draw_clusters,
+    measure_clusters,
     number_compactly,
 )
 from erbayes.study.populations.sizes import EntitySizes, draw_from
@@ -168,7 +168,7 @@ class Homonyms:
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
         """Predicted cluster of each record, (N,)."""
-        clusters = len(count_sizes(codes))
+        clusters = len(measure_clusters(codes))
         picked = draw_clusters(self.lumps * self.size, clusters, "Homonyms", rng)
         lump = np.full(clusters, -1)
         lump[picked] = clusters + np.arange(len(picked)) // self.size
@@ -196,7 +196,7 @@ class SizeDependent:
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
         """Predicted cluster of each record, (N,)."""
-        sizes = count_sizes(codes)
+        sizes = measure_clusters(codes)
         leaves = rng.random(len(codes)) < expit(self.base + self.slope * np.log(sizes))[codes]
         predicted = codes.copy()
         predicted[leaves] = len(sizes) + np.arange(np.count_nonzero(leaves))

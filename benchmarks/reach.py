@@ -33,7 +33,7 @@ from erbayes.metrics.unseen import NOTABLE
 
 SAMPLES, BATCH = 600, 150
 LOOKS = (10, 15, 20, 30, 45, 65, 100, 150, 200, 300, 400)
-METRICS = list(m.USUAL)
+METRICS = list(m.DEFAULT_METRICS)
 OF_LINKS = np.array(["pairwise" in metric.name for metric in METRICS])
 OF_RECORDS = np.array([metric.name.startswith("b3") for metric in METRICS])
 DESIGNS: dict[
@@ -164,13 +164,13 @@ def score(ends: np.ndarray, true: np.ndarray) -> np.ndarray:
 
 def shares(some: eb.Sample) -> np.ndarray:
     """Shares out of reach for which a check allows, (BATCH, metrics)."""
-    links, records = (some.out_of_reach(c)[:, None] for c in (PREDICTED_LINKS, RECORDS))
+    links, records = (some.unreached_share(c)[:, None] for c in (PREDICTED_LINKS, RECORDS))
     return links * OF_LINKS + records * OF_RECORDS
 
 
 def allow(fit: m.Normal, share: np.ndarray | float) -> m.Normal:
     """Return estimates that allow for other shares out of reach."""
-    return replace(fit, unseen=replace(fit.unseen, out_of_reach=share))
+    return replace(fit, unseen=replace(fit.unseen, unreached_share=share))
 
 
 def intervals(population: str, units: eb.units.Units, rng: np.random.Generator) -> list[dict[str, object]]:

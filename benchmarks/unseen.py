@@ -39,11 +39,11 @@ from erbayes.analysis.comparison import Comparison, compare_counted
 from erbayes.design.contract import Design
 from erbayes.engine.named import find_engine
 from erbayes.labels import Mixture
-from erbayes.metrics.definitions import USUAL, chosen
+from erbayes.metrics.definitions import DEFAULT_METRICS, resolve_metrics
 from erbayes.units import Units
 from erbayes.units.shared import Overlaps
 
-METRICS = chosen([*USUAL, "cluster-precision"])
+METRICS = resolve_metrics([*DEFAULT_METRICS, "cluster-precision"])
 DOORS = ("old", "new", "difference")
 ALPHA, ROUNDING, COVERS = 0.05, 1e-12, 0.93
 

@@ -12,7 +12,7 @@ from erbayes import metrics as m
 from erbayes import plots, report, study
 from erbayes.analysis import planning, sensitivity
 from erbayes.engine import bootstrap
-from erbayes.metrics import chosen
+from erbayes.metrics import resolve_metrics
 from erbayes.study import populations as simulate
 
 PREDICTION = {i: i // 3 for i in range(60)}
@@ -24,15 +24,15 @@ PEOPLE = simulate.simulate(simulate.Zeta(2.5, 9), simulate.Misattribution(0.1), 
 def test_names_objects_one_or_several():
     P, R = m.pairwise_precision, m.pairwise_recall
     for asked in ("pairwise-recall", R, ["pairwise-recall"], (R,), iter([R]), pd.Series(["pairwise-recall"])):
-        assert chosen(asked) == (R,)
-    assert chosen([R, "P_block", "pairwise-precision"]) == (R, P, P)
-    assert chosen(m.ALL) == m.ALL
+        assert resolve_metrics(asked) == (R,)
+    assert resolve_metrics([R, "P_block", "pairwise-precision"]) == (R, P, P)
+    assert resolve_metrics(m.ALL) == m.ALL
 
 
 @pytest.mark.parametrize("metric", [*m.ALL, *m.definitions.OTHERS], ids=lambda metric: metric.name)
 def test_every_name_that_tables_print_is_one_of_the_module_too(metric):
     assert getattr(m, metric.name.replace("-", "_")) is metric
-    assert chosen(metric.name) == (metric,)
+    assert resolve_metrics(metric.name) == (metric,)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_every_name_that_tables_print_is_one_of_the_module_too(metric):
      ("hill0.5", m.hill_number(0.5)), ("hill3", m.hill_number(3))],
 )  # fmt: skip
 def test_names_with_a_parameter(name, same):
-    (found,) = chosen(name)
+    (found,) = resolve_metrics(name)
     assert found.name == name == same.name
     both = eb.engine.taylor(SAMPLE, [name, same]).apply([name, same]).mean
     assert both[0] == both[1]
@@ -53,8 +53,8 @@ def test_names_with_a_parameter(name, same):
      ("b3", ["b3-precision", "b3-recall"])],
 )  # fmt: skip
 def test_short_names_are_what_people_mean(short, full):
-    assert [metric.name for metric in chosen(short)] == full
-    assert [metric.name for metric in chosen([short, "rand"])] == [*full, "rand"]
+    assert [metric.name for metric in resolve_metrics(short)] == full
+    assert [metric.name for metric in resolve_metrics([short, "rand"])] == [*full, "rand"]
     assert eb.estimate(PREDICTION, LABELS, DESIGN, short).names == tuple(full)
     sample = eb.Sample(eb.measure(PREDICTION, LABELS), DESIGN)
     found = labelling.check(sample, {short: 0.5})

@@ -360,9 +360,9 @@ def test_a_hidden_merge_of_two_giants_stays_inside_the_interval():
     assert not found.mean[0] - 2 * found.sd[0] / 4 < whole, (
         "what it says of the giants is not believed as it is"
     )
-    *_, alarm = found.alarms(sample, [m.pairwise_recall])
+    *_, alarm = found.find_alarms(sample, [m.pairwise_recall])
     assert alarm.startswith("Up to 97% of the second clustering is unreached for pairwise-recall")
-    assert alarm in found.doubts
+    assert alarm in found.alarms
     assert f"assisted: {alarm}" in report(sample, [m.pairwise_recall], engines={"assisted": engine})
     with pytest.warns(eb.Alarm, match="unreached"):
         eb.assisted(prediction, labels, design, [m.pairwise_recall], by=joined(truth))
@@ -377,7 +377,7 @@ def copied(labels=LABELS):
 
 def test_a_second_clustering_that_was_made_with_the_labels_is_doubted():
     found = helped(copied())
-    (alarm,) = [a for a in found.alarms(SAMPLE, PR) if "leave it out" in a]
+    (alarm,) = [a for a in found.find_alarms(SAMPLE, PR) if "leave it out" in a]
     changed = found.changed
     assert (
         f"from the prediction in {changed.drawn:.0%} of the draws, and in {changed.population:.1%} of all"
@@ -592,8 +592,8 @@ def test_links_beyond_the_draws_count_once():
     labels = TRUTH[TRUTH.isin(draws)]
     sample = eb.Sample(eb.measure(PREDICTION, labels), eb.UniformRecords(draws))
     found = eb.auxiliary.Assisted((second(labels=labels),))(sample, [m.pairwise_precision])
-    assert engine.Taylor()(sample, [m.pairwise_precision]).unseen.out_of_reach > 0
-    assert found.weights[0] > 0 and found.unseen.out_of_reach == 0
+    assert engine.Taylor()(sample, [m.pairwise_precision]).unseen.unreached_share > 0
+    assert found.weights[0] > 0 and found.unseen.unreached_share == 0
 
 
 def test_pseudo_draws_of_the_default_fade_with_what_is_left():
@@ -623,7 +623,7 @@ def test_the_prediction_itself_is_named():
     found = helped(renamed, (*PR, m.inverse_purity))
     assert set(found.notes) == {"'second' is the prediction itself"} and not found.weights.any()
     alarm = "The second clustering 'second' is the prediction itself, and shows none of its errors"
-    (said,) = eb.auxiliary.Assisted(second(renamed))(SAMPLE, PR).doubts
+    (said,) = eb.auxiliary.Assisted(second(renamed))(SAMPLE, PR).alarms
     assert said.startswith(alarm)
     assert eb.auxiliary.Assisted(second()).of_prediction(SAMPLE) == []
     with pytest.warns(eb.Alarm, match=alarm):

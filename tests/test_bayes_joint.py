@@ -34,7 +34,7 @@ pytestmark = pytest.mark.slow
 SIZES = bayes.PredictionInformed(
     0.08, 0.12, NormalPrior(-3.0, 0.5), NormalPrior(1.0, 0.3), NormalPrior(-0.5, 0.2)
 )
-USUAL = bayes.Retention(
+DEFAULT_METRICS = bayes.Retention(
     NormalPrior(-0.7, 0.5),
     NormalPrior(1.0, 0.4),
     NormalPrior(1.5, 0.4),
@@ -46,7 +46,7 @@ USUAL = bayes.Retention(
     0.1,
     unbroken=0.0,
 )
-HALF = replace(USUAL, break_level=NormalPrior(0.5, 0.4), share_slope=StudentTPrior(-0.2, 0.05))
+HALF = replace(DEFAULT_METRICS, break_level=NormalPrior(0.5, 0.4), share_slope=StudentTPrior(-0.2, 0.05))
 LEAKAGE = bayes.Leakage(
     NormalPrior(-1.5, 0.5),
     StudentTPrior(0.3, 0.06),
@@ -56,8 +56,8 @@ LEAKAGE = bayes.Leakage(
     0.2,
     unmet=0.0,
 )
-ONE = bayes.SizeModel(SIZES, USUAL, LEAKAGE)
-SEVERAL = bayes.SizeModel(SIZES, bayes.ModelAverage({"usual": USUAL, "half": HALF}), LEAKAGE)
+ONE = bayes.SizeModel(SIZES, DEFAULT_METRICS, LEAKAGE)
+SEVERAL = bayes.SizeModel(SIZES, bayes.ModelAverage({"usual": DEFAULT_METRICS, "half": HALF}), LEAKAGE)
 """Priors about a third as wide as the defaults, so that every population can be drawn and fitted."""
 
 

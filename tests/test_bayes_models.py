@@ -273,12 +273,12 @@ def test_one_law_has_an_alarm_without_a_range(clusters):
 
 def test_a_report_shows_the_alarm_of_its_engine(clusters):
     engine = bayes.Modelled(draws=400)
-    alarm, note = engine(clusters.sample, [R], 1).doubts
+    alarm, note = engine(clusters.sample, [R], 1).alarms
     assert note.startswith("Intervals pool a size model") and note.grade is Grade.NOTE
     page = report(clusters.sample, [R], engines={"size model": engine})
     assert "size model: pairwise-recall depends on entities larger than any in the sample" in page
     assert "<li><b>caution</b>: size model: pairwise-recall depends on" in page and alarm[-40:] in page
-    assert engine(clusters.sample, [P], 1).doubts == ()
+    assert engine(clusters.sample, [P], 1).alarms == ()
 
 
 def test_the_table_quotes_the_pool_of_drawn_records_and_where_recall_is_unreliable(clusters, records):

@@ -93,7 +93,7 @@ def test_every_door_of_python_quotes_the_table_of_one_fit(case, counted):
     np.testing.assert_allclose(rows(found.table()), table, rtol=1e-12)
     assert found.table().kind.tolist() == KINDS[name]
     said = [str(warning.message) for warning in raised]
-    assert [x for x in said if "pool a size model" in x] and set(found.doubts) <= set(said)
+    assert [x for x in said if "pool a size model" in x] and set(found.alarms) <= set(said)
     assert any("The interval of the model" in x for x in said) is (name == "clusters")
     percent = re.findall(r"([0-9.]+) % to ([0-9.]+) %", found.sentence())
     np.testing.assert_allclose(np.array(percent, dtype=float), 100 * table[:, 1:], atol=0.51)
@@ -145,5 +145,5 @@ def test_other_engines_with_a_model_make_one_fit(case, counted, engine):
     found = eb.estimate(sample, metrics=[P, R], engine=engine, rng=1)
     modelled = engine == "pool" or name == "clusters"
     assert len(counted) == modelled
-    assert any("was taken, since" in x for x in found.doubts) is (engine == "advised")
-    assert any("pool a size model" in x for x in found.doubts) is modelled
+    assert any("was taken, since" in x for x in found.alarms) is (engine == "advised")
+    assert any("pool a size model" in x for x in found.alarms) is modelled

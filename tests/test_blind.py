@@ -137,7 +137,7 @@ def test_controls_stand_anywhere_in_the_cluster_and_are_of_any_cluster():
         {"record": [f"{c}{i}" for c, n in (("a", 4), ("b", 9), ("c", 1)) for i in range(n)]}
     )
     members["cluster"] = members["record"].str[0]
-    drawn = SimpleNamespace(table=members.iloc[[0]], members=members, plan=sampling.Records())
+    drawn = SimpleNamespace(table=members.iloc[[0]], members=members, of_clusters=False)
     places, clusters = [], []
     for seed in range(100):
         drawn.seed = seed
@@ -153,7 +153,7 @@ def test_controls_stand_anywhere_in_the_cluster_and_are_of_any_cluster():
 
 def test_a_candidate_of_the_task_is_no_stranger():
     members = pd.DataFrame({"record": ["a", "b", "c"], "cluster": ["a", "b", "c"]})
-    drawn = SimpleNamespace(table=members.iloc[[0]], members=members, plan=sampling.Records(), seed=1)
+    drawn = SimpleNamespace(table=members.iloc[[0]], members=members, of_clusters=False, seed=1)
     near = pd.DataFrame({"record": ["a", "a"], "candidate": ["b", "c"]})
     assert sampling.tasks(drawn, None, near[:1], controls=0.5)["record"].tolist() == ["a", "c", "b"]
     with pytest.raises(DataError, match=r"task 1 can have no control: .* leave out the controls"):

@@ -387,7 +387,7 @@ def test_csv_and_html(folder):
     assert list(table.metric) == [m.name for m in eb.metrics.ALL]
     np.testing.assert_allclose(table.estimate, fit.estimate, rtol=1e-15)
     shown = run(*ESTIMATE, "uniform-clusters", "--format", "html").stdout
-    assert shown.count("<tr") == len(eb.metrics.USUAL) + 1
+    assert shown.count("<tr") == len(eb.metrics.DEFAULT_METRICS) + 1
     assert "<td>pairwise-precision</td>" in shown
 
 
@@ -396,7 +396,7 @@ def test_metrics_are_the_usual_ones_those_named_or_all(folder):
         shown = run(*ESTIMATE, "uniform-clusters", "--format", "json", *options)
         return [row["metric"] for row in json.loads(shown.stdout)["estimates"]]
 
-    assert listed() == [m.name for m in eb.metrics.USUAL]
+    assert listed() == [m.name for m in eb.metrics.DEFAULT_METRICS]
     assert listed("--metrics", "jaccard,hill0.5") == ["jaccard", "hill0.5"]
     assert listed("--metrics", "all") == [m.name for m in eb.metrics.ALL]
 
@@ -406,7 +406,7 @@ def test_the_plain_table_is_whole(folder):
     sentence, blank, head, _, *rows = shown.splitlines()
     assert sentence == eb.estimate(PRED, LABELS, eb.UniformClusters()).sentence(0.9) and not blank
     assert re.split(r" {2,}", head) == ["metric", "estimate", "se", "df", "lower 90 %", "upper 90 %", "kind"]
-    assert [r.split()[0] for r in rows] == [m.name for m in eb.metrics.USUAL]
+    assert [r.split()[0] for r in rows] == [m.name for m in eb.metrics.DEFAULT_METRICS]
     fit = digits.shown(eb.estimate(PRED, LABELS, eb.UniformClusters()).table(0.9))
     wanted = fit[["estimate", "se", "df", "lower", "upper", "kind"]].itertuples()
     assert [tuple(row.split()) for row in rows] == [tuple(row) for row in wanted]
@@ -873,7 +873,9 @@ def test_plan(folder):
     assert shown.exit_code == 0, shown.output
     pilot = eb.Sample(eb.measure(PRED, LABELS), eb.UniformClusters())
     planned = {"uniform-records": eb.UniformRecords(), "uniform-clusters": eb.UniformClusters()}
-    wanted = forecast(pilot, eb.metrics.USUAL, planned, cost=lambda size: 4 + size / 2).needed(0.04, 0.9)
+    wanted = forecast(pilot, eb.metrics.DEFAULT_METRICS, planned, cost=lambda size: 4 + size / 2).needed(
+        0.04, 0.9
+    )
     for found, row in zip(json.loads(shown.stdout)["estimates"], wanted.to_dict("records"), strict=True):
         assert found == pytest.approx(row)
     (row,) = json.loads(run(*args, "--metrics", "b3-recall").stdout)["estimates"][:1]

@@ -330,7 +330,7 @@ def test_worst_cases_of_unresolved_draws_are_those_of_python(files):
     sample = eb.Sample(eb.measure(PRED, returned.labels), returned.design())
     for more, kind in (((), Betting()), (("--interval", "anytime", "--level", "0.9"), Betting(anytime=True))):
         found = rows("estimate", "p.csv", "f", "--worst-cases", *more).set_index("metric")
-        wanted = worst_cases(sample, eb.metrics.USUAL, 0.9 if more else 0.95, kind)
+        wanted = worst_cases(sample, eb.metrics.DEFAULT_METRICS, 0.9 if more else 0.95, kind)
         assert found.index.tolist() == wanted.index.tolist() and set(found["method"]) == {"worst cases"}
         for name in ("estimate", "all_wrong", "all_right", "lower", "upper"):
             np.testing.assert_allclose(found[name].astype(float), wanted[name], rtol=1e-12)

@@ -20,7 +20,7 @@ def test_balance_of_a_census_is_exact():
 def test_links_out_of_reach():
     pred = {**{i: "big" for i in range(10)}, 20: "small", 21: "small", 22: "one"}
     units = eb.measure(pred, {20: "x", 21: "x", 22: "y"})
-    assert eb.Sample(units, eb.UniformClusters()).out_of_reach(eb.columns.PREDICTED_LINKS) == 45 / 46
+    assert eb.Sample(units, eb.UniformClusters()).unreached_share(eb.columns.PREDICTED_LINKS) == 45 / 46
 
 
 def test_influence_finds_the_worst_entity():

@@ -356,7 +356,7 @@ def test_other_engines(engine):
     np.testing.assert_allclose(other.estimate, taylor.estimate, atol=0.02)
     np.testing.assert_allclose((other.upper - other.lower) / (taylor.upper - taylor.lower), 1, atol=0.4)
     differences = by_domain(sample, group, engine=engine, rng=1).differences()
-    assert len(differences) == 3 * len(eb.metrics.USUAL)
+    assert len(differences) == 3 * len(eb.metrics.DEFAULT_METRICS)
 
 
 def test_differences_are_paired():

@@ -106,12 +106,16 @@ def test_calibration_to_links_by_group_and_its_replicates():
                 here = InDomain(column, Domain("source", (g,)))
                 assert sample.contributions([here]).sum() == pytest.approx(grouped.total(here), rel=1e-9), j
         taylor, jack = (
-            eb.engine.taylor(sample, eb.metrics.USUAL).apply(eb.metrics.USUAL),
-            eb.engine.jackknife(sample, eb.metrics.USUAL),
+            eb.engine.taylor(sample, eb.metrics.DEFAULT_METRICS).apply(eb.metrics.DEFAULT_METRICS),
+            eb.engine.jackknife(sample, eb.metrics.DEFAULT_METRICS),
         )
         np.testing.assert_allclose(jack.sd, taylor.sd, rtol=0.6)
         assert (
-            np.median(taylor.sd / eb.engine.taylor(plain, eb.metrics.USUAL).apply(eb.metrics.USUAL).sd) < 1.1
+            np.median(
+                taylor.sd
+                / eb.engine.taylor(plain, eb.metrics.DEFAULT_METRICS).apply(eb.metrics.DEFAULT_METRICS).sd
+            )
+            < 1.1
         )
 
 

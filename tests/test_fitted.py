@@ -11,7 +11,7 @@ from erbayes.datasets import people
 from erbayes.design.sample import Sample
 from erbayes.engine import fitted
 from erbayes.engine.fitted import Fitted, fit_sample
-from erbayes.metrics import ALL, USUAL
+from erbayes.metrics import ALL, DEFAULT_METRICS
 from erbayes.metrics.totals import Totals
 
 
@@ -24,7 +24,7 @@ def sample():
 
 def test_one_estimate_with_its_alarms_computes_each_number_once(sample, monkeypatch):
     calls = Counter()
-    counted = [(Sample, "contributions"), (Sample, "out_of_reach"), (Totals, "__init__"), (Totals, "apply")]
+    counted = [(Sample, "contributions"), (Sample, "unreached_share"), (Totals, "__init__"), (Totals, "apply")]
 
     def counting(method, name):
         def count(*given, **named):
@@ -38,16 +38,16 @@ def test_one_estimate_with_its_alarms_computes_each_number_once(sample, monkeypa
     with pytest.warns(eb.Alarm):  # a fault, so that every alarm is looked for
         eb.estimate(eb.Sample(sample.units, eb.UniformClusters()))
     # of the metrics, and of the links that are known
-    assert calls == {"contributions": 2, "out_of_reach": 2, "__init__": 1, "apply": 2}
+    assert calls == {"contributions": 2, "unreached_share": 2, "__init__": 1, "apply": 2}
 
 
 def test_a_sample_remembers_its_fit_and_forgets_it_when_it_is_sent_elsewhere(sample):
-    fit = fit_sample(sample, USUAL)
-    assert fit_sample(sample, tuple(USUAL)) is fit and fit_sample(sample, "f1") is not fit
+    fit = fit_sample(sample, DEFAULT_METRICS)
+    assert fit_sample(sample, tuple(DEFAULT_METRICS)) is fit and fit_sample(sample, "f1") is not fit
     fit.jackknifed  # noqa: B018
     sent = pickle.loads(pickle.dumps(sample))
     assert not sent.fits
-    np.testing.assert_array_equal(fit_sample(sent, USUAL).estimates.mean, fit.estimates.mean)
+    np.testing.assert_array_equal(fit_sample(sent, DEFAULT_METRICS).estimates.mean, fit.estimates.mean)
 
 
 @pytest.mark.parametrize(("metrics", "remembered"), [(1, True), (2, True), (3, False)])

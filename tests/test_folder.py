@@ -240,7 +240,7 @@ def test_numbers_that_an_annotator_types_into_xlsx(tmp_path):
 # tasks
 
 MEMBERS = pd.DataFrame({"record": ["a1", "a2", "b1"], "cluster": ["a", "a", "b"]})
-DRAWN = SimpleNamespace(table=MEMBERS.iloc[[1, 2, 1]], members=MEMBERS, plan=sampling.Records())
+DRAWN = SimpleNamespace(table=MEMBERS.iloc[[1, 2, 1]], members=MEMBERS, of_clusters=False)
 
 
 def test_a_record_drawn_twice_is_one_task_and_candidates_are_shown_once():
@@ -368,8 +368,10 @@ def test_drawn_clusters_are_estimated_as_from_labels_typed_in(tmp_path, plan, su
     drawn = sampling.draw(pred, plan, 15, 7)
     typed = true[true.isin(true[drawn.members["record"]])]
     units = eb.measure_predicted(pred, typed, drawn.table["cluster"])
-    metrics = METRICS if plan.of == sampling.LinkEnds() else eb.metrics.USUAL  # under links, no recall
-    metrics = eb.metrics.chosen(metrics)
+    metrics = (
+        METRICS if plan.of == sampling.LinkEnds() else eb.metrics.DEFAULT_METRICS
+    )  # under links, no recall
+    metrics = eb.metrics.resolve_metrics(metrics)
     wanted = eb.engine.taylor(eb.Sample(units, drawn.design(typed)), metrics).apply(metrics)
     found = eb.engine.taylor(eb.Sample(labels.units(pred), labels.design()), metrics).apply(metrics)
     assert ((wanted.estimate > 0) & (wanted.estimate <= 1)).all()

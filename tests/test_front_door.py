@@ -14,7 +14,7 @@ from erbayes import plots
 from erbayes.datasets import people
 from erbayes.engine import Jackknife, PooledDraws, Resampled, Taylor
 from erbayes.engine.known_clusters import ClosedForm
-from erbayes.engine.named import Advised, advise, find_engine
+from erbayes.engine.named import Advised, choose_engine, find_engine
 from erbayes.metrics.uncertain import Draws, Normal
 
 EXAMPLE = people()
@@ -35,7 +35,9 @@ def giant(sizes=(200, *[2] * 40), broken=True):
 def test_a_sample_and_its_memberships_have_the_same_estimates():
     by_parts = eb.estimate(EXAMPLE.prediction, EXAMPLE.labels, DESIGN)
     pd.testing.assert_frame_equal(FOUND.table(), by_parts.table())
-    np.testing.assert_array_equal(FOUND.estimate, engines.taylor(SAMPLE).apply(eb.metrics.USUAL).mean)
+    np.testing.assert_array_equal(
+        FOUND.estimate, engines.taylor(SAMPLE).apply(eb.metrics.DEFAULT_METRICS).mean
+    )
 
 
 @pytest.mark.parametrize(
@@ -143,20 +145,20 @@ def test_draws_are_a_tree_for_arviz():
 
 
 def test_advice_by_design_and_tail():
-    records, why = advise(SAMPLE, [P, R])
+    records, why = choose_engine(SAMPLE, [P, R])
     assert records == ClosedForm() and "draws of records" in why and why.grade.name == "NOTE"
     light = eb.Sample(eb.measure(EXAMPLE.prediction, EXAMPLE.labels), eb.UniformClusters())
-    assert advise(light, [R])[0] == ClosedForm() and "no few units" in advise(light, [R])[1]
-    heavy, why = advise(giant(), [P, R])
+    assert choose_engine(light, [R])[0] == ClosedForm() and "no few units" in choose_engine(light, [R])[1]
+    heavy, why = choose_engine(giant(), [P, R])
     assert type(heavy).__name__ == "PooledModel" and "entities were drawn and a few hold most links" in why
     # no part of the size model returns the cost of splits and merges
-    assert advise(giant(), [m.basic_merge_distance, R])[0] == Jackknife()
+    assert choose_engine(giant(), [m.basic_merge_distance, R])[0] == Jackknife()
 
 
 def test_advice_where_the_largest_clusters_are_out_of_reach():
     pred = {i: i // 2 for i in range(100)} | {i: -7 for i in range(100, 120)}
     sample = eb.Sample(eb.measure(pred, {i: i // 2 for i in range(60)}), eb.UniformClusters())
-    assert type(advise(sample, [P])[0]).__name__ == "PooledModel"
+    assert type(choose_engine(sample, [P])[0]).__name__ == "PooledModel"
 
 
 def test_the_advised_engine_gives_what_it_names_and_says_so():

@@ -51,7 +51,7 @@ def test_an_own_metric_needs_neither():
 
 
 def test_the_usual_metrics_are_six_of_all():
-    assert [metric.name for metric in eb.metrics.USUAL] == [
+    assert [metric.name for metric in eb.metrics.DEFAULT_METRICS] == [
         "pairwise-precision",
         "pairwise-recall",
         "pairwise-f1",
@@ -59,12 +59,14 @@ def test_the_usual_metrics_are_six_of_all():
         "b3-recall",
         "cluster-recall",
     ]
-    assert set(eb.metrics.USUAL) < set(eb.metrics.ALL) and len(set(eb.metrics.ALL)) == len(eb.metrics.ALL)
+    assert set(eb.metrics.DEFAULT_METRICS) < set(eb.metrics.ALL) and len(set(eb.metrics.ALL)) == len(
+        eb.metrics.ALL
+    )
 
 
 def test_every_metric_of_the_room_has_a_name_that_functions_take():
     made = {value for value in vars(m).values() if isinstance(value, m.Metric)}
-    assert made == {m.chosen(name)[0] for name in m.definitions.NAMED}
+    assert made == {m.resolve_metrics(name)[0] for name in m.definitions.NAMED}
 
 
 @pytest.mark.parametrize(
@@ -83,9 +85,9 @@ def test_every_metric_of_the_room_has_a_name_that_functions_take():
     ids=lambda function: function.__name__,
 )
 def test_signatures_fit_into_a_tooltip(function):
-    assert signature(function).parameters["metrics"].default is eb.metrics.USUAL
-    assert "= USUAL" in str(signature(function))
-    assert len(str(signature(function))) <= 320
+    assert signature(function).parameters["metrics"].default is eb.metrics.DEFAULT_METRICS
+    assert "= DEFAULT_METRICS" in str(signature(function))
+    assert len(str(signature(function))) <= 330
     defaults = (p.default for p in signature(function).parameters.values() if p.default is not p.empty)
     assert max(len(repr(default)) for default in defaults) <= 40
 

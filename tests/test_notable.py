@@ -12,7 +12,7 @@ import pytest
 
 import erbayes as eb
 from erbayes.cli import labelling, planning
-from erbayes.engine.named import ClosedForm, advise
+from erbayes.engine.named import ClosedForm, choose_engine
 from erbayes.metrics.unseen import widen
 
 PAIRS = {i: i // 2 for i in range(100)}
@@ -28,7 +28,7 @@ def make_sample(giant: int) -> eb.Sample:
 
 @SIDES
 def test_the_advised_engine(giant, notable):
-    engine, _ = advise(make_sample(giant), [eb.metrics.pairwise_precision])
+    engine, _ = choose_engine(make_sample(giant), [eb.metrics.pairwise_precision])
     assert isinstance(engine, ClosedForm) is not notable
 
 

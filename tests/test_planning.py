@@ -43,7 +43,7 @@ def pilots(plan, n, count, seed=3):
 def of_what_is_in_reach(pilot):
     """A forecast is of more draws, which reach more than those of the pilot."""
     fit = eb.engine.taylor(pilot, METRICS).apply(METRICS)
-    return replace(fit, unseen=replace(fit.unseen, out_of_reach=np.zeros(len(METRICS))))
+    return replace(fit, unseen=replace(fit.unseen, unreached_share=np.zeros(len(METRICS))))
 
 
 @pytest.mark.parametrize("plan", PLANS)

@@ -107,7 +107,7 @@ def boxes_on_paper(figure):
 
 
 @pytest.mark.parametrize(
-    "names", [[x.name for x in eb.metrics.USUAL], [x.name for x in eb.metrics.ALL], UNBOUNDED]
+    "names", [[x.name for x in eb.metrics.DEFAULT_METRICS], [x.name for x in eb.metrics.ALL], UNBOUNDED]
 )
 def test_no_label_of_a_forest_is_cut_and_no_legend_lies_on_data(names):
     pyplot = pytest.importorskip("matplotlib.pyplot")

@@ -136,7 +136,7 @@ def fit():
 def test_a_fit_pools_with_the_closed_form(fit):
     """Its ends are weighted means of those of both, at every level, and then it allows for what is out of reach."""
     posterior, closed = fit.apply([P, R]), Taylor()(SAMPLE, [P, R])
-    found, shares = fit.pooled([P, R]), closed.unseen.out_of_reach
+    found, shares = fit.pooled([P, R]), closed.unseen.unreached_share
     assert shares[0] > 0 == shares[1]
     assert found.names == ("pairwise-precision", "pairwise-recall") and fit.unreached_share.mean() < 0.25
     for level in (0.5, 0.95):
@@ -162,7 +162,7 @@ def test_the_engine_is_the_pool_of_the_fit_and_says_so(fit):
     found = engine(SAMPLE, [P, R], 1)
     # the engine fits anew with another stream of random numbers than `fast` has, but the same seed
     np.testing.assert_allclose(found.values, fit.pooled([P, R]).values, rtol=1e-12)
-    (note,) = found.doubts
+    (note,) = found.alarms
     assert "a weight of 0.65" in note and "depend on a prior" in note and note.grade.name == "NOTE"
     assert engine.identifies(R) and not engine.identifies(m.basic_merge_distance)
 
@@ -176,7 +176,7 @@ def test_where_giants_are_unseen_the_interval_of_recall_spans_both(monkeypatch):
     alarmed = bayes.fast(sample, draws=500, rng=1)
     own, closed = alarmed.apply([P, R]).interval(), plain(sample, [P, R])
     wanted = [0.65 * own[0] + 0.35 * closed[0], [min(own[1, 0], closed[1, 0]), max(own[1, 1], closed[1, 1])]]
-    share = sample.out_of_reach(eb.columns.PREDICTED_LINKS)
+    share = sample.unreached_share(eb.columns.PREDICTED_LINKS)
     assert share > 0.5, "of predicted links, which precision averages over"
     wanted[0] = widened(alarmed.pooled([P]).estimate[0], wanted[0], share)
     np.testing.assert_allclose(alarmed.pooled([P, R]).interval(), np.minimum(wanted, 1), atol=5e-4)
@@ -187,7 +187,7 @@ def test_where_giants_are_unseen_the_interval_of_recall_spans_both(monkeypatch):
     quoted = alarmed.recommended([P, R])
     assert quoted.pooled.tolist() == [False, True] and quoted.part([1]).table().kind.item() == row.kind
     assert "Intervals of pairwise-recall pool a size model" in quoted.sentence()
-    assert "pool" not in quoted.part([0]).sentence() and not quoted.part([0]).doubts
+    assert "pool" not in quoted.part([0]).sentence() and not quoted.part([0]).alarms
     np.testing.assert_allclose(quoted.values[..., 0], alarmed.apply([P]).values[..., 0])
     np.testing.assert_allclose(quoted.values[..., 1], alarmed.pooled([R]).values[..., 0])
     centre = 0.65 * alarmed.apply([R]).mean + 0.35 * Taylor()(sample, [R]).mean

@@ -40,7 +40,7 @@ def of_giant(pairs, design=None, **kind):
 def plain(sample, metrics, level=0.95, kind=None):
     """Intervals without the share out of reach."""
     fit = eb.engine.taylor(sample, metrics).apply(metrics)
-    seen = replace(fit.unseen, out_of_reach=np.zeros(len(fit.names)))
+    seen = replace(fit.unseen, unreached_share=np.zeros(len(fit.names)))
     return replace(fit, unseen=seen).interval(level, kind)
 
 
@@ -69,7 +69,7 @@ def test_the_share_is_counted_from_the_clusters_that_the_draws_touch():
     many = eb.Sample(units, design, design.expand_draws(units, at))
     sizes = prediction.value_counts()
     for column, weigh in ((eb.columns.PREDICTED_LINKS, links), (eb.columns.RECORDS, sum)):
-        found = many.out_of_reach(column)
+        found = many.unreached_share(column)
         assert found.shape == (5, 2)
         for i, j in itertools.product(range(5), range(2)):
             touched = sizes[prediction[truth.isin(units.ids[at[i, j]])]].max()
@@ -80,9 +80,9 @@ def test_the_share_is_counted_from_the_clusters_that_the_draws_touch():
 def test_the_share_is_0_if_the_prediction_is_not_known_as_a_whole_or_has_no_links():
     kept = eb.measure({1: "a", 2: "a"}, {1: "x", 2: "x", 3: "x"}, missing=eb.Missing.TOGETHER)
     assert kept.known is None
-    assert eb.Sample(kept, eb.UniformClusters()).out_of_reach(eb.columns.PREDICTED_LINKS) == 0
+    assert eb.Sample(kept, eb.UniformClusters()).unreached_share(eb.columns.PREDICTED_LINKS) == 0
     alone = eb.Sample(eb.measure({1: "a", 2: "b"}, {1: "x"}), eb.UniformClusters())
-    assert alone.out_of_reach(eb.columns.PREDICTED_LINKS) == 0
+    assert alone.unreached_share(eb.columns.PREDICTED_LINKS) == 0
 
 
 # The default interval
@@ -115,7 +115,7 @@ def test_the_share_enters_the_intervals_of_precision_and_f1(pairs, level):
 def test_draws_of_every_design_allow_for_it(design):
     """Entities as well as records: 95 % intervals of precision covered .65 where a share of .6 did not count."""
     fit = eb.engine.taylor(of_giant(60, design), P).apply(P)
-    np.testing.assert_allclose(fit.unseen.out_of_reach, 10 / 70)
+    np.testing.assert_allclose(fit.unseen.unreached_share, 10 / 70)
 
 
 def test_intervals_of_other_kinds_are_what_their_sources_say():
@@ -132,11 +132,11 @@ def test_intervals_of_other_kinds_are_what_their_sources_say():
 def test_the_share_stays_with_its_metric():
     sample = of_giant(20)
     fit = eb.engine.taylor(sample, TABLE).apply(TABLE)
-    np.testing.assert_allclose(fit.unseen.out_of_reach, [1 / 3, 0, 1 / 3, 0, 0, 0])
+    np.testing.assert_allclose(fit.unseen.unreached_share, [1 / 3, 0, 1 / 3, 0, 0, 0])
     part = fit.part([3, 2])
     np.testing.assert_array_equal(part.interval(), fit.interval()[[3, 2]])
     jackknife = Jackknife()(sample, TABLE)
-    np.testing.assert_array_equal(jackknife.unseen.out_of_reach, fit.unseen.out_of_reach)
+    np.testing.assert_array_equal(jackknife.unseen.unreached_share, fit.unseen.unreached_share)
     twice = {"a": giant(20)[0], "b": giant(20)[0]}
     joint = eb.compare(twice, giant(20)[1], eb.UniformRecords(), TABLE).joint
     np.testing.assert_allclose(joint.interval(), np.tile(fit.interval(), (2, 1)), rtol=1e-12)
@@ -276,7 +276,7 @@ def test_exact_intervals_need_no_guard():
     found = check(sample, {P: 0.5})
     np.testing.assert_allclose(found.interval[0], betting(np.ones(20), anytime=True))
     assert found.verdicts == (Verdict.HOLDS,) and found.reasons == ("",)
-    assert sample.out_of_reach(eb.columns.PREDICTED_LINKS) == 10 / 70
+    assert sample.unreached_share(eb.columns.PREDICTED_LINKS) == 10 / 70
 
 
 def off_balance(known, wrong):

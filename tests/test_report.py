@@ -211,7 +211,7 @@ def test_two_sentences_to_quote_come_first():
     assert not eb.alarms(drawn)
     page = report(drawn, level=0.9)
     (P, low, high), (R, least, most) = np.column_stack(
-        [(found := eb.engine.taylor(drawn).apply(eb.metrics.USUAL)).estimate, found.interval(0.9)]
+        [(found := eb.engine.taylor(drawn).apply(eb.metrics.DEFAULT_METRICS)).estimate, found.interval(0.9)]
     )[:2]
     assert headline(page) == [
         f"Of the links that the matcher made, {P:.0%} are right (90 % interval {low:.0%} to {high:.0%}).".replace(
@@ -257,13 +257,13 @@ def test_an_alarm_about_another_metric_leaves_the_sentences():
     prediction = {i: i // 2 if i % 8 < 4 else i // 4 for i in range(400)} | {400: 9999}
     prediction = {i: (c, i % 8 < 4) for i, c in prediction.items()}
     drawn = eb.Sample(eb.measure({i: str(c) for i, c in prediction.items()}, labels), eb.UniformClusters())
-    (alarm,) = eb.alarms(drawn, eb.metrics.USUAL)
+    (alarm,) = eb.alarms(drawn, eb.metrics.DEFAULT_METRICS)
     assert "pairwise-precision" in alarm
     metrics = [m.pairwise_recall, m.b3_precision]
     assert "b3-precision" in eb.alarms(drawn, metrics)[0]
     (sentence,) = headline(report(drawn, metrics))
     assert sentence.startswith("Of the links that are truly there, the matcher found ")
-    first, second = headline(report(drawn, eb.metrics.USUAL))
+    first, second = headline(report(drawn, eb.metrics.DEFAULT_METRICS))
     assert first.startswith("Of 20 draws none showed a false link; with 95 % confidence at least ")
     assert second == sentence
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 LINKS = ["pairwise-precision", "pairwise-recall"]
-USUAL = ["pairwise-precision", "pairwise-recall", "b3-precision", "b3-recall", "entities"]
+DEFAULT_METRICS = ["pairwise-precision", "pairwise-recall", "b3-precision", "b3-recall", "entities"]
 
 
 def variable(prediction, values=("FR", "US", "LU"), seed=1):
@@ -69,7 +69,7 @@ def shown(units, groups, **options):
         tables += [found.table(), found.balance().reset_index()]
     across = eb.by_domain(sample, groups, LINKS, links=Links.ACROSS, fewest=0, **options)
     tables.append(across.table())
-    tables.append(eb.by_domain(sample, groups, USUAL, fewest=0, **options).against_rest())
+    tables.append(eb.by_domain(sample, groups, DEFAULT_METRICS, fewest=0, **options).against_rest())
     return [*tables, by_pair(sample, groups, fewest=0, **options).table()]
 
 
@@ -182,10 +182,10 @@ def test_predictions_on_the_records_that_they_share(kind, tmp_path):
         for name, one in units.items():
             wanted = eb.measure(shared[name], labels, missing=eb.Missing.OMIT)
             same(one, wanted, groups, shared[name])
-        comparison = eb.compare(units, labels, eb.UniformClusters(), USUAL)
-        found = compare_by_domain(comparison, "country", USUAL, fewest=0).table()
-        memory = eb.compare(shared, held, eb.UniformClusters(), USUAL)
-        table = compare_by_domain(memory, groups, USUAL, predictions=shared, fewest=0).table()
+        comparison = eb.compare(units, labels, eb.UniformClusters(), DEFAULT_METRICS)
+        found = compare_by_domain(comparison, "country", DEFAULT_METRICS, fewest=0).table()
+        memory = eb.compare(shared, held, eb.UniformClusters(), DEFAULT_METRICS)
+        table = compare_by_domain(memory, groups, DEFAULT_METRICS, predictions=shared, fewest=0).table()
         pd.testing.assert_frame_equal(found, table, rtol=1e-9, check_dtype=False)
 
 
@@ -241,11 +241,13 @@ def test_records_without_a_group():
     ):
         units = scan(source, labels, names, groups=groups_of)
         assert units.groupings[0].unknown == 7 and units.groupings[0].predicted is None
-        wanted = eb.by_domain(sampled(eb.measure(prediction, labels)), groups, USUAL, fewest=0).table()
-        found = eb.by_domain(sampled(units), "country", USUAL, fewest=0)
+        wanted = eb.by_domain(
+            sampled(eb.measure(prediction, labels)), groups, DEFAULT_METRICS, fewest=0
+        ).table()
+        found = eb.by_domain(sampled(units), "country", DEFAULT_METRICS, fewest=0)
         pd.testing.assert_frame_equal(found.table(), wanted, rtol=1e-9)
         with pytest.raises(NotIdentified, match="7 of the prediction have none: write one there"):
-            eb.by_domain(sampled(units), "country", USUAL, links=Links.INSIDE)
+            eb.by_domain(sampled(units), "country", DEFAULT_METRICS, links=Links.INSIDE)
     with pytest.raises(DataError, match=r"'country' has no value for 2 of .* labelled records, such as"):
         scan(
             with_groups(prediction, groups.mask(groups.index.isin(labels.index[:2]))),

@@ -90,7 +90,7 @@ def test_out_of_balance(known, off):
     assert speaks(sample, "Out of balance") is off
 
 
-def out_of_reach(pairs):
+def unreached_share(pairs):
     """A giant of 5 records (10 links) that the labels do not touch, beside as many links as pairs."""
     prediction = {r: r // 2 for r in range(2 * pairs)} | {10**6 + i: 10**6 for i in range(5)}
     return eb.measure(prediction, {r: r // 4 for r in range(4 * 20)})
@@ -98,7 +98,7 @@ def out_of_reach(pairs):
 
 @pytest.mark.parametrize(("pairs", "beyond"), [(90, False), (89, True)])
 def test_links_out_of_reach(pairs, beyond):
-    units = out_of_reach(pairs)
+    units = unreached_share(pairs)
     assert speaks(eb.Sample(units, eb.UniformClusters()), "1", [R]) is beyond
     design = eb.design.Calibrated(eb.UniformClusters(), lambda *_: (PREDICTED_LINKS,))
     assert eb.design.Calibrated(eb.UniformClusters(), lambda *_: (RECORDS,)).expand(units).absolute

@@ -39,7 +39,7 @@ EDGES, TRUTH = matcher()
 LABELS, DESIGN = sampled(TRUTH, 60)
 
 
-def curve_of(at=12, metrics=eb.metrics.USUAL, **options):
+def curve_of(at=12, metrics=eb.metrics.DEFAULT_METRICS, **options):
     return eb.thresholds(EDGES, LABELS, DESIGN, metrics, records=TRUTH.index, at=at, **options)
 
 
@@ -51,7 +51,7 @@ def test_each_threshold_is_judged_as_its_clustering_by_itself():
     curve = curve_of()
     for k, threshold in enumerate(curve.thresholds):
         alone = eb.engine.taylor(eb.Sample(eb.measure(clustering(threshold), LABELS), DESIGN)).apply(
-            eb.metrics.USUAL
+            eb.metrics.DEFAULT_METRICS
         )
         part = slice(6 * k, 6 * k + 6)
         np.testing.assert_allclose(curve.joint.mean[part], alone.mean, rtol=1e-12)
@@ -70,7 +70,9 @@ def test_edges_of_splink_by_a_clustering_per_threshold():
         of_one = eb.Clustering.from_pairs(
             edges, score="match_weight", threshold=curve.thresholds[k], records=truth.index
         )
-        alone = eb.engine.taylor(eb.Sample(eb.measure(of_one, labels), design)).apply(eb.metrics.USUAL)
+        alone = eb.engine.taylor(eb.Sample(eb.measure(of_one, labels), design)).apply(
+            eb.metrics.DEFAULT_METRICS
+        )
         np.testing.assert_allclose(curve.joint.mean[6 * k : 6 * k + 6], alone.mean, rtol=1e-12)
 
 
@@ -97,7 +99,7 @@ def test_a_band_is_that_of_all_thresholds_of_one_metric():
     assert 0.9 < level < 0.99
     table = curve.table("pairwise-recall", 0.9)
     np.testing.assert_allclose(table[["lower", "upper"]], part.interval(level), rtol=1e-12)
-    assert list(curve.table().metric.unique()) == [metric.name for metric in eb.metrics.USUAL]
+    assert list(curve.table().metric.unique()) == [metric.name for metric in eb.metrics.DEFAULT_METRICS]
     assert "Curve" in repr(curve)
 
 
@@ -337,7 +339,7 @@ def test_more_estimates_than_memory_holds_are_refused():
                 at if isinstance(at, dict) else EDGES,
                 LABELS,
                 DESIGN,
-                eb.metrics.USUAL[:4],
+                eb.metrics.DEFAULT_METRICS[:4],
                 records=TRUTH.index,
                 at=many,
             )

@@ -97,7 +97,7 @@ def difference(d, reach=1.0, draws=None, level=0.95):
         variance=variance,
         reach=np.full((1, 2), reach),
         effective=np.array([float(draws)]),
-        theta=1.0,
+        fpc=1.0,
         df=np.array([n - 1.0]),
     )
     line = ((-np.inf, np.inf),)
@@ -580,7 +580,7 @@ def numbers(*shape):
 
 
 def make_unseen(k):
-    return Unseen(effective=numbers(k) * 50, reach=numbers(k, 2) * [-1, 1], out_of_reach=numbers(k) / 20)
+    return Unseen(effective=numbers(k) * 50, reach=numbers(k, 2) * [-1, 1], unreached_share=numbers(k) / 20)
 
 
 def make_moves(k):
@@ -725,7 +725,7 @@ def test_no_field_is_forgotten_when_results_are_stacked(kind):
 # Linear combinations
 
 
-def make_parts(out_of_reach, correlation=0.0):
+def make_parts(unreached_share, correlation=0.0):
     """Three precisions, of which shares are out of reach."""
     sd = np.array([0.03, 0.05, 0.02])
     r = np.where(np.eye(3), 1.0, correlation)
@@ -735,7 +735,7 @@ def make_parts(out_of_reach, correlation=0.0):
         cov=np.outer(sd, sd) * r,
         df=np.array([20.0, 40.0, 30.0]),
         support=(m.UNIT,) * 3,
-        unseen=Unseen(effective=np.array([25.0, 60.0, 40.0]), out_of_reach=np.array(out_of_reach)),
+        unseen=Unseen(effective=np.array([25.0, 60.0, 40.0]), unreached_share=np.array(unreached_share)),
     )
 
 
@@ -796,7 +796,7 @@ def test_differences_of_domains_allow_for_what_is_out_of_reach():
     sample = eb.Sample(eb.measure(PREDICTIONS["old"], TRUTH[TRUTH.isin(drawn)]), rule)  # 6000 is out of reach
     found = eb.by_domain(sample, dict(enumerate(np.where(TRUTH % 2, "odd", "even"))), F1)
     (even, odd), (row,) = (table.to_dict("records") for table in (found.table(), found.differences()))
-    assert (found.joint.unseen.out_of_reach > 0).all()
+    assert (found.joint.unseen.unreached_share > 0).all()
     assert (row["difference"], row["kind"]) == ("odd - even", "Beta, of the parts")
     assert row["estimate"] == pytest.approx(odd["estimate"] - even["estimate"])
     r = found.joint.cov[0, 1] / np.sqrt(found.joint.cov[0, 0] * found.joint.cov[1, 1])

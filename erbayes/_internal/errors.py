@@ -20,7 +20,6 @@ class Remedy(Enum):
     COLUMNS = "choose two, such as table[['record', 'cluster']]"
     ORDER = "if columns are in the other order, choose them: table[['record', 'cluster']]"
     SCANNED_COLUMNS = "name them: Columns(record=..., cluster=...)"
-    SECOND_COLUMNS = "name both: SecondSource(source, cluster=..., record=...)"
     COVER = (
         "give these records clusters of their own in it or, if none of them is labelled, leave them out: "
         "frame=the second clustering"

@@ -25,7 +25,7 @@ from ..large import scan
 from ..large.counted import Scanned
 from ..large.scanning import refuse_different_records
 from ..large.sources import lies_elsewhere
-from ..metrics.definitions import USUAL, Metric, Wanted, chosen
+from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.intervals import Kind, check_level
 from ..metrics.sentences import choose_quoted, describe_difference
 from ..metrics.simultaneous import simultaneous_level
@@ -152,7 +152,7 @@ def compare(
     predictions: Mapping[str, Any],
     labels: Any,
     design: Design,
-    metrics: Wanted = USUAL,
+    metrics: MetricLike = DEFAULT_METRICS,
     *,
     blocks: Any = None,
     missing: Missing | str = Missing.ERROR,
@@ -234,7 +234,7 @@ def estimate_jointly(
     predictions: Mapping[str, Any],
     labels: Any,
     design: Design,
-    metrics: Wanted,
+    metrics: MetricLike,
     *,
     blocks: Any = None,
     missing: Missing | str = Missing.ERROR,
@@ -247,7 +247,7 @@ def estimate_jointly(
     missing = member(missing, Missing, "missing")
     if len(predictions) < 2:
         raise DataError(f"a comparison needs two predictions or more, not {len(predictions)}")
-    metrics = chosen(metrics)
+    metrics = resolve_metrics(metrics)
     common = missing is Missing.COMMON
     if common:
         missing = Missing.ERROR  # of labelled records that no prediction has

@@ -16,7 +16,7 @@ from ..engine.diagnostics import alarms
 from ..engine.named import find_engine
 from ..large import scan
 from ..large.sources import lies_elsewhere
-from ..metrics.definitions import USUAL, Wanted, chosen
+from ..metrics.definitions import DEFAULT_METRICS, MetricLike, resolve_metrics
 from ..metrics.uncertain import Estimates
 from ..units.measuring import measure
 
@@ -25,7 +25,7 @@ def estimate(
     prediction: Any,
     labels: Any = None,
     design: Design | None = None,
-    metrics: Wanted = USUAL,
+    metrics: MetricLike = DEFAULT_METRICS,
     *,
     engine: Engine | str | None = None,
     blocks: Any = None,
@@ -81,7 +81,7 @@ def estimate(
     Warns
     -----
     Alarm
-        For each sentence of `alarms`, and of the result's own `doubts`. Its grade says what it means for
+        For each sentence of `alarms`, and of the result's own `alarms`. Its grade says what it means for
         those who quote a number.
 
     Raises
@@ -118,7 +118,7 @@ def estimate(
     cluster-recall        0.661  0.038  0.585  0.733  Beta
     """
     # one seed, as in `side_by_side`, whose rows are then those of this function
-    metrics, seed = chosen(metrics), int(generator(rng).integers(2**32))
+    metrics, seed = resolve_metrics(metrics), int(generator(rng).integers(2**32))
     if isinstance(prediction, Sample):
         _refuse_second_sample(labels, design, blocks, frame)
         sample = prediction
@@ -129,7 +129,7 @@ def estimate(
         sample = Sample(count(prediction, labels, blocks=blocks, missing=missing, frame=frame), design)
     by = find_engine(engine)
     found = by(sample, metrics, seed)
-    for alarm in [*alarms(sample, metrics, found.table()), *found.doubts]:
+    for alarm in [*alarms(sample, metrics, found.table()), *found.alarms]:
         warnings.warn(alarm, Alarm, stacklevel=2)
     return found
 

@@ -31,13 +31,13 @@ from ..large import DuckDB
 from ..large.sources import lies_elsewhere, opened
 from ..metrics.columns import PREDICTED_LINKS, Known
 from ..metrics.definitions import (
-    USUAL,
+    DEFAULT_METRICS,
     Metric,
-    Wanted,
+    MetricLike,
     b3_recall,
-    chosen,
     pairwise_precision,
     pairwise_recall,
+    resolve_metrics,
 )
 from ..metrics.intervals import DEFAULT, BetaGamma, Kind, check_level
 from ..metrics.simultaneous import draw_paths
@@ -236,7 +236,7 @@ class Curve(Pictured):
 
     def _locate(self, metric: Metric | str) -> int:
         """Return the position of one metric of the curve."""
-        names, wanted = [m.name for m in self.metrics], ", ".join(m.name for m in chosen(metric))
+        names, wanted = [m.name for m in self.metrics], ", ".join(m.name for m in resolve_metrics(metric))
         if wanted not in names:
             raise DataError(f"the curve has {', '.join(names)}, not {wanted}: name one of these")
         return names.index(wanted)
@@ -295,7 +295,7 @@ def thresholds(
     edges: Any,
     labels: Any,
     design: Design,
-    metrics: Wanted = USUAL,
+    metrics: MetricLike = DEFAULT_METRICS,
     *,
     records: Any = None,
     at: Any = 200,
@@ -357,7 +357,7 @@ def thresholds(
     1        4.0       1.0
     2        2.0       1.0
     """
-    metrics = chosen(metrics)
+    metrics = resolve_metrics(metrics)
     labels = sampled_labels(labels)
     if isinstance(edges, Mapping):
         values = [number(x, "a threshold", lambda x: not np.isnan(x), "be a number") for x in edges]

@@ -26,7 +26,7 @@ from ..analysis.comparison import need_names, on_shared_records
 from ..design.contract import Design
 from ..design.sample import Sample, need_sample
 from ..engine.fitted import columns_of
-from ..metrics.definitions import USUAL, Metric, Wanted, chosen
+from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.uncertain import Normal, stacked
 from ..units.frame import framed
 from ..units.measuring import measure, sampled_labels
@@ -168,7 +168,7 @@ class Assisted:
     def _correct(self, sample: Sample, metrics: Sequence[Metric]) -> tuple[AssistedEstimates, FloatArray]:
         """Return the estimates of one sample, and what is left of the effects of draws."""
         need_sample(sample)
-        linearised = Linearised.of(sample, chosen(metrics))
+        linearised = Linearised.of(sample, resolve_metrics(metrics))
         for second in self.counted:
             if (position := second.position(sample.units)) is not None:
                 return correct(
@@ -207,7 +207,7 @@ def assisted(
     prediction: Any,
     labels: Any,
     design: Design,
-    metrics: Wanted = USUAL,
+    metrics: MetricLike = DEFAULT_METRICS,
     *,
     by: Any,
     blocks: Any = None,
@@ -261,11 +261,11 @@ def assisted(
     metric
     pairwise-recall     0.503      0.05     1.0
     """
-    metrics = chosen(metrics)
+    metrics = resolve_metrics(metrics)
     options = {"blocks": blocks, "missing": missing, "frame": frame}
     engine = Assisted(Second.of(prediction, labels, by, **options))
     sample = Sample(measure(prediction, labels, **options), design)
     estimates = engine(sample, metrics)
-    for alarm in engine.of_prediction(sample) + estimates.alarms(sample, metrics):
+    for alarm in engine.of_prediction(sample) + estimates.find_alarms(sample, metrics):
         warnings.warn(alarm, Alarm, stacklevel=2)
     return estimates

@@ -169,7 +169,7 @@ def _shift_fit(target: Linearised, variate: ControlVariate, shift: FloatArray, c
             fit.unseen,
             # the pseudo-draws of the interval fade with the standard error
             reach=fit.unseen.reach * np.sqrt(variate.remaining)[:, None],
-            out_of_reach=np.where(assisted, 0.0, fit.unseen.out_of_reach),  # `between` has it for these
+            unreached_share=np.where(assisted, 0.0, fit.unseen.unreached_share),  # `between` has it for these
         ),
     )
 

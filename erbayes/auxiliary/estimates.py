@@ -12,7 +12,7 @@ from .._internal.errors import Grade, Sentence
 from ..design.sample import Sample
 from ..engine.control_variate import Corrected
 from ..engine.diagnostics import alarms, out_of_balance
-from ..metrics.definitions import Wanted, chosen
+from ..metrics.definitions import MetricLike, resolve_metrics
 from ..metrics.intervals import Kind
 from ..metrics.uncertain import Normal
 from ..metrics.unseen import by_component
@@ -59,9 +59,9 @@ class AssistedEstimates(Corrected):
             table["note"] = list(self.notes)
         return table
 
-    def alarms(self, sample: Sample, metrics: Wanted) -> list[Sentence]:
+    def find_alarms(self, sample: Sample, metrics: MetricLike) -> list[Sentence]:
         """Return the alarms about metrics that are not assisted, and about the second clustering."""
-        alone = [metric for metric, note in zip(chosen(metrics), self.notes, strict=True) if note]
+        alone = [metric for metric, note in zip(resolve_metrics(metrics), self.notes, strict=True) if note]
         sentences = alarms(sample, alone) if alone else out_of_balance(sample)
         return sentences + self.of_second()
 

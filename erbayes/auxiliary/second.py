@@ -21,7 +21,7 @@ from ..design.sample import Sample
 from ..design.variance import kish
 from ..large.sources import lies_elsewhere
 from ..metrics.columns import EXACT, PREDICTED_LINKS, RECORDS
-from ..metrics.definitions import Metric, chosen_one
+from ..metrics.definitions import Metric, resolve_metric
 from ..units.checks import NEARLY_ALL, written_otherwise
 from ..units.clustering import Clustering
 from ..units.frame import framed
@@ -138,7 +138,7 @@ class Second:
 
     def value(self, metric: Metric | str) -> float:
         """Return a metric of the prediction with the second clustering as the truth, θ^S."""
-        return self._full.value(chosen_one(metric))
+        return self._full.value(resolve_metric(metric))
 
     @cached_property
     def _full(self) -> FullCount:

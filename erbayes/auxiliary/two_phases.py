@@ -34,7 +34,7 @@ from ..design.variance import StratifiedDraws
 from ..large import scan
 from ..large.sources import lies_elsewhere
 from ..metrics.columns import EXACT
-from ..metrics.definitions import USUAL, Metric, Wanted, chosen
+from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..units.measuring import measure
 from .correction import ControlMetrics, Linearised, correct
 from .estimates import AssistedEstimates
@@ -62,7 +62,7 @@ class TwoPhase:
         _need_one_prediction(sample, self.cheap)
         position = self._locate_careful_draws(sample.expansion.unit.shape[-1])
         _need_same_draws(sample, self.cheap, position)
-        target, variance = Linearised.of(sample, chosen(metrics)), sample.expansion.variance
+        target, variance = Linearised.of(sample, resolve_metrics(metrics)), sample.expansion.variance
         part, error, known = None, None, dict.fromkeys(target.metrics, np.nan)
         with suppress(NotIdentified):  # every metric is 0/0 by the cheap labels
             entire = Linearised.of(self.cheap, target.metrics)
@@ -183,7 +183,7 @@ def two_phase(
     prediction: Any,
     labels: Any,
     design: Design,
-    metrics: Wanted = USUAL,
+    metrics: MetricLike = DEFAULT_METRICS,
     *,
     cheap: Any,
     cheap_design: Design,
@@ -239,12 +239,12 @@ def two_phase(
     metric
     b3-recall     0.625     0.043     1.0
     """
-    metrics = chosen(metrics)
+    metrics = resolve_metrics(metrics)
     options = {"blocks": blocks, "frame": frame}
     count = scan if lies_elsewhere(prediction) else measure
     engine = TwoPhase(Sample(count(prediction, cheap, **options), cheap_design), careful)
     sample = Sample(count(prediction, labels, **options), design)
     estimates = engine(sample, metrics)
-    for alarm in estimates.alarms(sample, metrics):
+    for alarm in estimates.find_alarms(sample, metrics):
         warnings.warn(alarm, Alarm, stacklevel=2)
     return estimates

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from ..metrics.definitions import Wanted, pairwise_precision, pairwise_recall
+from ..metrics.definitions import MetricLike, pairwise_precision, pairwise_recall
 from .error_models import BOUNDED_COLUMNS
 from .model_average import as_average
 from .population import join_and_complete
@@ -67,7 +67,7 @@ class FittedByModel(FittedTotals):
         return probabilities
 
     def models(
-        self, metrics: Wanted = (pairwise_precision, pairwise_recall), level: float = 0.95
+        self, metrics: MetricLike = (pairwise_precision, pairwise_recall), level: float = 0.95
     ) -> pd.DataFrame:
         """Return intervals of metrics under each combination of models, and its probability."""
         probabilities = self._compute_probabilities() if self.by_model else []

@@ -18,7 +18,14 @@ from ..engine import PooledDraws, taylor
 from ..engine.diagnostics import out_of_balance
 from ..engine.pool import pool_quantiles
 from ..metrics.columns import TRUE_LINKS
-from ..metrics.definitions import USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
+from ..metrics.definitions import (
+    DEFAULT_METRICS,
+    Metric,
+    MetricLike,
+    pairwise_precision,
+    pairwise_recall,
+    resolve_metrics,
+)
 from ..metrics.intervals import Kind
 from ..metrics.uncertain import Draws
 from ..metrics.unseen import stack_components
@@ -76,13 +83,13 @@ class Fit(FittedByModel, FittedTree):
     array([[0.88, 0.94]])
     """
 
-    def table(self, level: float = 0.95, metrics: Wanted | None = None) -> pd.DataFrame:
+    def table(self, level: float = 0.95, metrics: MetricLike | None = None) -> pd.DataFrame:
         """Return estimates and intervals of metrics, and how they depend on priors and models.
 
         Parameters
         ----------
         metrics : Metric or str, or several, optional
-            By default those of `erbayes.metrics.USUAL` that have draws. Others raise NotIdentified.
+            By default those of `erbayes.metrics.DEFAULT_METRICS` that have draws. Others raise NotIdentified.
 
         Returns
         -------
@@ -97,7 +104,9 @@ class Fit(FittedByModel, FittedTree):
             - model_lower, model_upper, if parts have candidate models: the widest range of the intervals
               under those that the sample does not reject (see `Fit.models`).
         """
-        metrics = chosen([m for m in USUAL if identifies(m)] if metrics is None else metrics)
+        metrics = resolve_metrics(
+            [m for m in DEFAULT_METRICS if identifies(m)] if metrics is None else metrics
+        )
         draws = self.apply(metrics)
         shift, error = self.prior_shift(draws), self.prior_shift_error(draws)
         largest = np.arange(len(shift)), shift.to_numpy().argmax(axis=1)
@@ -115,7 +124,7 @@ class Fit(FittedByModel, FittedTree):
         under = self.models(metrics, level).query("not rejected").groupby("metric")
         return table.assign(model_lower=under.lower.min(), model_upper=under.upper.max())
 
-    def pooled(self, metrics: Wanted) -> PooledDraws:
+    def pooled(self, metrics: MetricLike) -> PooledDraws:
         """Return metrics by a pool of this fit and the closed form, (chain, draw, k).
 
         Each end of an interval is .65 times that of the posterior, which depends on priors for entities
@@ -124,20 +133,20 @@ class Fit(FittedByModel, FittedTree):
         that count true links span both. The result is not a posterior: posterior draws are shifted so that
         their quantiles are the pooled ones. A metric without draws or closed form raises NotIdentified.
         """
-        metrics = chosen(metrics)
+        metrics = resolve_metrics(metrics)
         posterior, closed = self.apply(metrics), taylor(self.sample, metrics).apply(metrics)
         closed = replace(closed, names=posterior.names)
         outer = [m.name for m in metrics if TRUE_LINKS in m.columns and extrapolates(self)]
         return self._wrap(pool_quantiles([posterior, closed], [MODEL, 1 - MODEL], outer=outer), True)
 
-    def recommended(self, metrics: Wanted) -> PooledDraws:
+    def recommended(self, metrics: MetricLike) -> PooledDraws:
         """Return the draws of metrics that `table`, engines and reports show, (chain, draw, k).
 
         They are those of the pool if records were drawn, where it covers at least as often as the posterior,
         and if the alarm of recall calls the posterior unreliable for a metric that counts true links (see
         `alarms`). Other metrics, and those without a pool, have the draws of the posterior.
         """
-        metrics = chosen(metrics)
+        metrics = resolve_metrics(metrics)
         posterior, always = self._wrap(self.apply(metrics), False), draws_records(self.sample.design)
         unreliable = not always and is_unreliable(self)
         leads = [always or (unreliable and TRUE_LINKS in m.columns) for m in metrics]
@@ -190,7 +199,7 @@ class Recommended(PooledDraws):
         return (Sentence(f"Intervals{of} {NOTE}", Grade.NOTE),)
 
     @property
-    def doubts(self) -> tuple[str, ...]:
+    def alarms(self) -> tuple[str, ...]:
         """Return remarks, the alarms of the fit if recall is among the metrics, and the note of pools."""
         alarms = self.fitted.alarms if pairwise_recall.name in self.names else ()
         return (*self.remarks, *alarms, *self.note)

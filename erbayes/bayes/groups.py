@@ -14,7 +14,7 @@ import pandas as pd
 from .._internal.arrays import FloatArray, Seed, generator
 from .._internal.errors import DataError, need
 from ..design.sample import Sample
-from ..metrics.definitions import Wanted
+from ..metrics.definitions import MetricLike
 from ..metrics.uncertain import Draws, Tabled
 from .data import Evidence
 from .fit import CHAINS, Fit, draw_and_join
@@ -227,12 +227,12 @@ class HierarchicalFit(Tabled):
     fits: Mapping[str, Fit]
     weights: Mapping[str, FloatArray]
 
-    def table(self, level: float = 0.95, metrics: Wanted | None = None) -> pd.DataFrame:
+    def table(self, level: float = 0.95, metrics: MetricLike | None = None) -> pd.DataFrame:
         """Return the table of each fit (see `Fit.table`), with its group in a first column."""
         tables = {name: fit.table(level, metrics) for name, fit in self.fits.items()}
         return pd.concat(tables, names=["group"]).reset_index(level="group")
 
-    def apply(self, metrics: Wanted) -> Draws:
+    def apply(self, metrics: MetricLike) -> Draws:
         """Return posterior draws of metrics in all groups, (chain, draw, group x metric).
 
         Draws of groups are taken for independent, so that intervals of differences are rather too wide.

@@ -12,7 +12,7 @@ from scipy.special import logit, ndtri
 from .._internal.arrays import FloatArray, Seed, generator
 from .._internal.errors import DataError, NotIdentified
 from ..metrics.columns import ClusterSum, Column, Known
-from ..metrics.definitions import Wanted, pairwise_f1, pairwise_precision, pairwise_recall
+from ..metrics.definitions import MetricLike, pairwise_f1, pairwise_precision, pairwise_recall
 from ..metrics.uncertain import Draws
 from ..units.clustering import Clustering
 from ..units.units import histogram
@@ -31,7 +31,7 @@ from .totals import COMPLETED, applied, count_completed_links
 def prior(
     prediction: Any,
     model: SizeModel | None = None,
-    metrics: Wanted = (pairwise_precision, pairwise_recall, pairwise_f1),
+    metrics: MetricLike = (pairwise_precision, pairwise_recall, pairwise_f1),
     *,
     draws: int = 4000,
     rng: Seed = None,

@@ -28,7 +28,14 @@ from ..metrics.columns import (
     PieceSum,
     pairs,
 )
-from ..metrics.definitions import ALL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
+from ..metrics.definitions import (
+    ALL,
+    Metric,
+    MetricLike,
+    pairwise_precision,
+    pairwise_recall,
+    resolve_metrics,
+)
 from ..metrics.uncertain import Draws, Tabled
 from .compiled import ParameterDraws
 from .data import Evidence
@@ -67,16 +74,16 @@ Total = Callable[[Column | Known], FloatArray]
 """A function of a column that returns posterior draws of its population total, (chain, draw)."""
 
 
-def totals(metrics: Wanted, total: Total) -> Draws:
+def totals(metrics: MetricLike, total: Total) -> Draws:
     """Return posterior draws of the totals that metrics need, (chain, draw, column)."""
-    columns = dict.fromkeys(c for m in chosen(metrics) for c in m.columns)
+    columns = dict.fromkeys(c for m in resolve_metrics(metrics) for c in m.columns)
     values = {c.name: total(c) for c in columns}
     return Draws(tuple(values), np.stack(list(values.values()), axis=-1), ((0.0, np.inf),) * len(values))
 
 
-def applied(metrics: Wanted, total: Total) -> Draws:
+def applied(metrics: MetricLike, total: Total) -> Draws:
     """Return posterior draws of metrics, (chain, draw, k): see `Fit.apply`."""
-    metrics = chosen(metrics)
+    metrics = resolve_metrics(metrics)
     draws = totals(metrics, total).apply(metrics)
     return replace(draws, values=np.clip(draws.values, *np.transpose(draws.support)))
 
@@ -187,11 +194,11 @@ class FittedTotals(Tabled):
         records = self.evidence.data["records"] - self.evidence.data["sampled_records"]
         return np.asarray(number * (records / np.maximum(number @ self.size, 1.0))[..., None])
 
-    def totals(self, metrics: Wanted) -> Draws:
+    def totals(self, metrics: MetricLike) -> Draws:
         """Return posterior draws of the totals that metrics need, (chain, draw, column)."""
         return totals(metrics, self.total)
 
-    def apply(self, metrics: Wanted) -> Draws:
+    def apply(self, metrics: MetricLike) -> Draws:
         """Return posterior draws of metrics, (chain, draw, k).
 
         Draws of totals can break their inequalities with known totals. A draw of a metric outside its support

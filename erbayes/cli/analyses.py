@@ -125,14 +125,14 @@ class Engines(Analysis):
         of_engine = self.option is not None and asked.interval is KindName.BETA_GAMMA
         kind = None if of_engine else asked.kind
         table = result.table(inputs.level, kind).reset_index()
-        alarms = [*eb.alarms(sample, metrics, table), *result.doubts]
+        alarms = [*eb.alarms(sample, metrics, table), *result.alarms]
         return Result(table, name.value, alarms, result.sentence(inputs.level, kind))
 
 
 def _run_engine(name: EngineName, sample: eb.Sample, metrics: Metrics) -> Any:
     """Return the result of an engine for a sample that suits it, after a note if it compiles a model."""
     engine = named_engines.find_engine(name.value)
-    taken = named_engines.advise(sample, metrics)[0] if name is EngineName.ADVISED else engine
+    taken = named_engines.choose_engine(sample, metrics)[0] if name is EngineName.ADVISED else engine
     if isinstance(taken, named_engines.Modelling):
         taken.refuse_sample(sample)
         message(COMPILES)
@@ -149,7 +149,7 @@ def _set_side_by_side(sample: eb.Sample, metrics: Metrics, level: float) -> Resu
             outcomes[name.value] = why
     engines = eb.side_by_side(outcomes, metrics, level=level)
     table, results = engines.table(), [one for one in outcomes.values() if not isinstance(one, NotIdentified)]
-    alarms = [*eb.alarms(sample, metrics, table), *(doubt for one in results for doubt in one.doubts)]
+    alarms = [*eb.alarms(sample, metrics, table), *(doubt for one in results for doubt in one.alarms)]
     notes = [Sentence(said, Grade.NOTE) for said in engines.describe_lacking()]
     return Result(table, "", [*alarms, *notes], results[0].sentence(level))
 

@@ -79,7 +79,7 @@ class Assist(Analysis):
         """Estimate metrics, after alarms of the second clustering too."""
         engine = self.engine_of_one(inputs)
         estimates = engine(sample, metrics)
-        alarms = engine.of_prediction(sample) + estimates.alarms(sample, metrics)
+        alarms = engine.of_prediction(sample) + estimates.find_alarms(sample, metrics)
         table = estimates.table(inputs.level, asked.kind).reset_index()
         return Result(table, "assisted", alarms, estimates.sentence(inputs.level, asked.kind))
 

@@ -186,7 +186,7 @@ def _find_alarms(
     estimates = engine(sample, metrics)
     weights = zip(estimates.names, estimates.weights, strict=True)
     message(f"{name}: lambda {', '.join(f'{weight:.2f} for {metric}' for metric, weight in weights)}")
-    return estimates.alarms(sample, metrics)
+    return estimates.find_alarms(sample, metrics)
 
 
 def _describe_file(path: Path) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 REPETITIONS = 1000
-LINKS = eb.metrics.USUAL[:2]
+LINKS = eb.metrics.DEFAULT_METRICS[:2]
 """Pairwise precision and recall, in which a tail shows."""
 SEED = 1
 
@@ -43,7 +43,7 @@ def demo(picture: Path) -> None:
 
 def _show_people() -> None:
     """Print the case of the README with its truth, and how many other samples cover it."""
-    example, metrics = eb.datasets.people(), eb.metrics.USUAL
+    example, metrics = eb.datasets.people(), eb.metrics.DEFAULT_METRICS
     population = Population(example.prediction, example.truth)
     units = eb.measure(example.prediction, example.labels)
     print(

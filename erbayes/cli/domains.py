@@ -48,7 +48,7 @@ class Domains(Analysis):
     def chosen_metrics(self, asked: MetricOptions) -> Metrics:
         """Return the metrics that the options name; with --across, those of links if they name none."""
         if self.across is not None and asked.metrics is None:
-            return eb.metrics.chosen(["precision", "recall", "f1"])
+            return eb.metrics.resolve_metrics(["precision", "recall", "f1"])
         return asked.chosen_metrics()
 
     @property

@@ -12,7 +12,6 @@ OTHER_WORDS = {
     Remedy.COLUMNS: COLUMNS,
     Remedy.ORDER: f"if columns are in the other order, {COLUMNS}",
     Remedy.SCANNED_COLUMNS: COLUMNS,
-    Remedy.SECOND_COLUMNS: "name both: --record, which is one name for all files, and --assist-cluster",
     Remedy.COVER: (
         "give these records clusters of their own in it or, if none of them is labelled, leave them out: "
         "--frame SECOND"

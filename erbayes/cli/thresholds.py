@@ -147,7 +147,7 @@ def thresholds_command(
     """
     given, (labels, design, alarms) = scored.table.given(), scored.sample()
     least = {} if minima == Minima() else minima.read()
-    metrics = list(dict.fromkeys(eb.metrics.chosen([*asked.chosen_metrics(), *least])))
+    metrics = list(dict.fromkeys(eb.metrics.resolve_metrics([*asked.chosen_metrics(), *least])))
     given |= {"labels": labels, "design": design}
     with within(scored.drawing.in_words), warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always", eb.Alarm)

@@ -116,7 +116,7 @@ class Sample:
         """Return the records of the largest predicted cluster that draws touch, (...)."""
         return np.asarray(self.units.largest_touched[self.expansion.unit].max(axis=-1))
 
-    def out_of_reach(self, column: ClusterSum) -> FloatArray:
+    def unreached_share(self, column: ClusterSum) -> FloatArray:
         """Return the share of a total in clusters larger than any that draws touch, (...); 0 if not known."""
         known = self.units.known
         if known is None:
@@ -126,7 +126,7 @@ class Sample:
     @cached_property
     def unreached_links(self) -> FloatArray:
         """Return the share of predicted links in clusters larger than any that draws touch, (...)."""
-        return self.out_of_reach(PREDICTED_LINKS)
+        return self.unreached_share(PREDICTED_LINKS)
 
     @cached_property
     def balance_links(self) -> tuple[FloatArray, FloatArray, float] | None:

@@ -128,6 +128,8 @@ class ControlVariate:
             moves = np.where(weight[:, None] > 0, reach - weight[:, None] * reach[:, ::-1], 0.0)
         pseudo = _limit_pseudo_draws(moves, d)
         before, after = np.sum(d**2, axis=0), np.sum(left**2, axis=0)
+        # rounding counts as 0, since the weight of pseudo-draws of an interval depends on a ratio of reaches
+        share = _divide(np.minimum(after, before), before)
         with np.errstate(invalid="ignore", divide="ignore"):
             correlation = np.array([np.corrcoef(x, y)[0, 1] for x, y in zip(d.T, e.T, strict=True)])
         return cls(
@@ -135,10 +137,7 @@ class ControlVariate:
             residual,
             cov=variance.covariance(residual) + np.diag(MASS * np.sum(pseudo**2, axis=1)),
             skew=_compute_skew(left, pseudo) * (weight > 0)[:, None],
-            # never 0, since the weight of pseudo-draws of an interval depends on the ratio of their reaches
-            remaining=np.where(
-                weight > 0, np.maximum(_divide(np.minimum(after, before), before), ROUNDING**2), 1.0
-            ),
+            remaining=np.where(weight > 0, np.where(share > ROUNDING**2, share, 0.0), 1.0),
             correlation=np.where(weight > 0, correlation, np.nan),
         )
 

@@ -14,17 +14,17 @@ from ..design.nonresponse import Responding
 from ..design.sample import ERRORS, Sample, need_sample
 from ..metrics.columns import PIECES, PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS, ClusterSum, Known, pairs
 from ..metrics.definitions import (
+    DEFAULT_METRICS,
     PER_RECORD,
     POSITIVE,
-    USUAL,
     Group,
     Metric,
+    MetricLike,
     N,
     Value,
-    Wanted,
-    chosen,
-    chosen_one,
     pairwise_precision,
+    resolve_metric,
+    resolve_metrics,
 )
 from ..metrics.sentences import is_at_an_end
 from ..metrics.uncertain import EMPTY, Normal
@@ -149,7 +149,7 @@ def influence(sample: Sample, metric: Metric | str = pairwise_precision) -> pd.D
     """
     need_sample(sample)
     units, expansion = sample.units, sample.expansion
-    metric = chosen_one(metric)
+    metric = resolve_metric(metric)
     effect = fit_sample(sample, metric).effects[:, 0]
     if np.isnan(effect).any():
         raise NotIdentified(f"no unit has an influence on {metric.name}: {EMPTY}")
@@ -169,7 +169,9 @@ def influence(sample: Sample, metric: Metric | str = pairwise_precision) -> pd.D
     return table.sort_values("influence", key=np.abs, ascending=False, kind="stable")
 
 
-def alarms(sample: Sample, metrics: Wanted = USUAL, printed: pd.DataFrame | None = None) -> list[Sentence]:
+def alarms(
+    sample: Sample, metrics: MetricLike = DEFAULT_METRICS, printed: pd.DataFrame | None = None
+) -> list[Sentence]:
     """Return the alarms of a sample: sentences about unreliable estimates, each with its grade and remedy.
 
     The list is empty if there are none. The grade of each sentence says what it means for those who quote a
@@ -209,13 +211,13 @@ def alarms(sample: Sample, metrics: Wanted = USUAL, printed: pd.DataFrame | None
         return [single, *_warn_left_out(sample)]
     intervals = fitted.estimates.table() if printed is None else printed
     short = _find_short(fitted, intervals)
-    out_of_reach = _warn_out_of_reach(fitted, short)
+    unreached_share = _warn_unreached(fitted, short)
     # that fewer links are seen is told by the alarm before, or allowed for by intervals
-    excused = bool(out_of_reach) or short.empty
+    excused = bool(unreached_share) or short.empty
     return [
         *_warn_no_variation(fitted.estimates, intervals),
         *warn_heavy_tail(fitted),
-        *out_of_reach,
+        *unreached_share,
         *out_of_balance(sample, metrics, excused),
         *_warn_unresolved(sample),
         *_warn_repeats_dropped(sample),
@@ -270,7 +272,7 @@ def _find_short(fitted: Fitted, intervals: pd.DataFrame) -> pd.DataFrame:
     return _choose_shorter(intervals, names, float(fitted.sample.underrepresented_links) - ROUNDING)
 
 
-def _warn_out_of_reach(fitted: Fitted, short: pd.DataFrame) -> list[Sentence]:
+def _warn_unreached(fitted: Fitted, short: pd.DataFrame) -> list[Sentence]:
     """Return the alarm of predicted links in clusters larger than any that the sample touches."""
     if (unreached := float(fitted.sample.unreached_links)) <= NOTABLE:
         return []
@@ -365,11 +367,13 @@ def _find_missed_by_chance(sample: Sample) -> float:
     # a draw reaches a record, or an entity, which is in a cluster at least and in few as a rule
     by_unit = RECORDS if draws_records(design) else PREDICTED_CLUSTERS
     chance = design.probability if isinstance(design, ByPredictedSize) else by_unit
-    missed = (1 - float(sample.out_of_reach(chance))) ** len(sample.expansion.unit)
+    missed = (1 - float(sample.unreached_share(chance))) ** len(sample.expansion.unit)
     return float(sample.unreached_links) if missed > MISSED else 0.0
 
 
-def out_of_balance(sample: Sample, metrics: Wanted = USUAL, excused: bool = True) -> list[Sentence]:
+def out_of_balance(
+    sample: Sample, metrics: MetricLike = DEFAULT_METRICS, excused: bool = True
+) -> list[Sentence]:
     """Return the alarm if estimated predicted links are over 3 errors off their known number.
 
     If `excused`, the estimate may leave out unreached links that chance can have missed.
@@ -395,7 +399,7 @@ def out_of_balance(sample: Sample, metrics: Wanted = USUAL, excused: bool = True
             ": either the prediction is not the population that was sampled, and must be restricted to it, "
             "or the sample missed large clusters"
         )
-    counted = any(metric.group is Group.LINKS for metric in chosen(metrics))
+    counted = any(metric.group is Group.LINKS for metric in resolve_metrics(metrics))
     # draws of entities often meet too few large clusters by chance, for which intervals then allow
     allowed = excused and estimate < known and not draws_records(sample.design)
     grade = Grade.FAULT if counted and not allowed else Grade.CAUTION

@@ -84,7 +84,7 @@ def _move(difference: Normal, first: _Side, second: _Side, shared: Overlap | Non
     a, e = (first.draws.shares + second.draws.shares) / 2, second.draws.changes - first.draws.changes
     if np.isinf(effective).any() and not variance.census:  # an engine of a user, which counts no draws
         effective = np.minimum(effective, 1 / (variance.mean_fpc * (a**2).sum(axis=0)))
-    out_of_reach, parts = _measure_out_of_reach(first, second, shared)
+    unreached_share, parts = _measure_unreached(first, second, shared)
     moves = Moves.of(
         np.where(_find_equal(first.draws, second.draws), 0.0, e + a * (D - e.sum(axis=0))),
         a,
@@ -92,10 +92,10 @@ def _move(difference: Normal, first: _Side, second: _Side, shared: Overlap | Non
         variance=np.diagonal(difference.cov),
         reach=_measure_reach(first, second),
         effective=effective,
-        theta=variance.mean_fpc,
+        fpc=variance.mean_fpc,
         df=difference.df,
     )
-    unseen = Unseen(effective=effective, out_of_reach=out_of_reach)
+    unseen = Unseen(effective=effective, unreached_share=unreached_share)
     moves = replace(moves, certain=certain, parts=parts)
     return replace(difference, mean=D, unseen=unseen, moves=moves)
 
@@ -111,16 +111,14 @@ def _find_equal(first: Fitted, second: Fitted) -> BoolArray:
 
 def _measure_reach(first: _Side, second: _Side) -> FloatArray:
     """Return how far an unseen draw of average size moves a difference up and down, (k, 2)."""
-    of_stock = np.maximum(*(np.abs(side.fit.unseen.reach).sum(axis=-1) for side in (first, second)))
+    of_pseudo_units = np.maximum(*(np.abs(side.fit.unseen.reach).sum(axis=-1) for side in (first, second)))
     metrics = first.draws.metrics
-    # a share is 0 or 1 on an entity, and others move no further than by the stock entities
-    whole = np.where([m.is_share for m in metrics], [m.clusters_in_error for m in metrics], of_stock)
+    # a share is 0 or 1 on an entity, and others move no further than by pseudo-units
+    whole = np.where([m.is_share for m in metrics], [m.clusters_in_error for m in metrics], of_pseudo_units)
     return whole[:, None].repeat(2, axis=1)
 
 
-def _measure_out_of_reach(
-    first: _Side, second: _Side, shared: Overlap | None
-) -> tuple[FloatArray, FloatArray]:
+def _measure_unreached(first: _Side, second: _Side, shared: Overlap | None) -> tuple[FloatArray, FloatArray]:
     """Return the largest share of unreached links, (k,), and parts of what they can move, (k, 2, 3).
 
     Links of one prediction may all be right or all be wrong. Those of both are so in both, but weigh more in
@@ -136,7 +134,7 @@ def _measure_out_of_reach(
             weights[at] = float((size > side.draws.sample.largest_touched) @ alone / links[at])
             common = max(common, (found[at] - weights[at]) * links[at])
     change = common / links[1] - common / links[0] if common else 0.0
-    averaged = (first.fit.unseen.out_of_reach > 0) | (second.fit.unseen.out_of_reach > 0)
+    averaged = (first.fit.unseen.unreached_share > 0) | (second.fit.unseen.unreached_share > 0)
     x, y = first.fit.mean, second.fit.mean
     right = (x + y) / 2 if change > 0 else 1 - (x + y) / 2
     down = weights[0] * (1 - x), weights[1] * y, abs(change) * right

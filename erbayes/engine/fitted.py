@@ -12,7 +12,7 @@ from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, NotIdentified
 from ..design.sample import Sample, need_sample
 from ..metrics.columns import Column, Known
-from ..metrics.definitions import USUAL, Metric, Wanted, chosen, coefficients_of_size
+from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, coefficients_of_size, resolve_metrics
 from ..metrics.totals import Totals
 from ..metrics.uncertain import Normal
 
@@ -64,11 +64,11 @@ class Fitted:
             mean=mean,
             cov=cov,
             moment=moment,
-            free=max(n - variance.df_lost, 0) / n,
-            theta=variance.mean_fpc,
+            df_per_draw=max(n - variance.df_lost, 0) / n,
+            fpc=variance.mean_fpc,
             absolute=sample.expansion.absolute,
-            stock=np.pad(self._evaluate_pseudo_units(), ((0, 0), (0, len(self.known)))),
-            out_of_reach=sample.underrepresented_links,
+            pseudo_units=np.pad(self._evaluate_pseudo_units(), ((0, 0), (0, len(self.known)))),
+            unreached_share=sample.underrepresented_links,
         )
 
     def _evaluate_pseudo_units(self) -> FloatArray:
@@ -140,17 +140,17 @@ class Fitted:
         return np.asarray((replicates - self.plain.mean) * np.sqrt(scale)[:, None])
 
 
-def fit_sample(sample: Sample, metrics: Wanted = USUAL) -> Fitted:
+def fit_sample(sample: Sample, metrics: MetricLike = DEFAULT_METRICS) -> Fitted:
     """Return a sample with metrics, which the sample remembers, so that whoever reads it computes no more."""
     need_sample(sample)
-    metrics = chosen(metrics)
+    metrics = resolve_metrics(metrics)
     fitted: Fitted = sample.fits.get(metrics) or Fitted(sample, metrics)
     if len(metrics) <= REMEMBERED:
         sample.fits[metrics] = fitted
     return fitted
 
 
-def taylor(sample: Sample, metrics: Wanted = USUAL) -> Totals:
+def taylor(sample: Sample, metrics: MetricLike = DEFAULT_METRICS) -> Totals:
     """Estimate the totals that metrics need, with the covariance of the design.
 
     `.apply(metrics)` makes metrics of them (see `Totals.apply`).

@@ -113,7 +113,7 @@ def _count_entities(sample: Sample, metrics: Sequence[Metric | None]) -> tuple[N
         variance=cov[0],
         reach=np.full((1, 2), HALF * N),
         effective=plain.unseen.effective,
-        theta=variance.mean_fpc,
+        fpc=variance.mean_fpc,
         df=plain.df,
     )
     number = replace(plain, mean=K, cov=cov, moves=moves).part([0] * len(metrics))

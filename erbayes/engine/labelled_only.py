@@ -12,13 +12,13 @@ from .._internal.arrays import Seed
 from .._internal.errors import NotIdentified
 from ..design import UniformClusters
 from ..design.sample import Sample, need_sample
-from ..metrics.definitions import USUAL, Metric, Wanted, chosen, pairwise_precision
+from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, pairwise_precision, resolve_metrics
 from ..metrics.uncertain import Normal
 from ..units.units import Units, need_units
 from .fitted import fit_sample
 
 
-def naive(units: Units, metrics: Wanted = USUAL) -> pd.Series:
+def naive(units: Units, metrics: MetricLike = DEFAULT_METRICS) -> pd.Series:
     """Compute metrics on the labelled records alone, as a Series by their names: a warning, no estimate.
 
     Wrong links to records outside the sample are missed, so that precision is far too high. These are P_naive
@@ -48,7 +48,7 @@ def naive(units: Units, metrics: Wanted = USUAL) -> pd.Series:
     >>> round(float(eb.engine.taylor(eb.Sample(units, eb.UniformClusters()), P).apply(P).mean[0]), 3)
     0.333
     """
-    census = _as_census(units, chosen(metrics))
+    census = _as_census(units, resolve_metrics(metrics))
     return pd.Series(census.mean, pd.Index(census.names, name="metric"), name="naive")
 
 

@@ -9,14 +9,14 @@ import numpy as np
 
 from .._internal.arrays import FloatArray, Seed
 from ..design.sample import Sample
-from ..metrics.definitions import USUAL, Metric, Wanted
+from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike
 from ..metrics.uncertain import Normal, stacked
 from .fitted import Fitted, fit_sample
 
 UNDEFINED = "its jackknife is 0/0 if one draw is left out"
 
 
-def jackknife(sample: Sample, metrics: Wanted = USUAL) -> Normal:
+def jackknife(sample: Sample, metrics: MetricLike = DEFAULT_METRICS) -> Normal:
     """Estimate metrics with jackknife standard errors: each draw is left out in turn.
 
     The variance is Σ_s θ_h (n_h - 1)/n_h (g_(s) - g)² over draws, with g the metric, g_(s) the metric without

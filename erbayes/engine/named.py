@@ -46,15 +46,15 @@ class Modelling(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Advised:
-    """Engine that takes the engine which `advise` names for a sample, and remarks which and why."""
+    """Engine that takes the engine which `choose_engine` names for a sample, and remarks which and why."""
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal | Draws:
-        engine, why = advise(sample, metrics)
+        engine, why = choose_engine(sample, metrics)
         found = engine(sample, metrics, rng)
         return replace(found, remarks=(why, *found.remarks))
 
 
-def advise(sample: Sample, metrics: Sequence[Metric]) -> tuple[Engine, Sentence]:
+def choose_engine(sample: Sample, metrics: Sequence[Metric]) -> tuple[Engine, Sentence]:
     """Return the engine that suits a sample and metrics, and a sentence that says which and why."""
     if draws_records(sample.design):
         reason = "under draws of records its intervals cover and it assumes no model"

@@ -75,13 +75,13 @@ def pool_quantiles(
     ranks = first.flat.argsort(axis=0).argsort(axis=0)
     values = np.take_along_axis(pooled, ranks, axis=0).reshape(first.values.shape)
     centre = shares @ np.stack([one.estimate for one in results])
-    out_of_reach = np.stack([one.unseen.out_of_reach for one in results]).max(axis=0)
+    unreached_share = np.stack([one.unseen.unreached_share for one in results]).max(axis=0)
     return PooledDraws(
         first.names,
         values,
         first.support,
         centre,
-        Unseen(out_of_reach=out_of_reach),
+        Unseen(unreached_share=unreached_share),
         pooled=np.ones(len(centre), dtype=bool),
     )
 

@@ -18,7 +18,7 @@ from .._internal.errors import DataError, NotIdentified, need_object, whole
 from .._internal.progress import show_progress
 from ..design.sample import Sample, need_sample
 from ..metrics.columns import Column
-from ..metrics.definitions import USUAL, Metric, Wanted, chosen
+from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.intervals import DEFAULT, Distribution, Kind
 from ..metrics.moves import count_moving
 from ..metrics.uncertain import Draws, Estimates, Normal
@@ -148,7 +148,7 @@ def _collect_contributions(sample: Sample, scheme: Scheme, columns: Sequence[Col
 
 def bootstrap(
     sample: Sample,
-    metrics: Wanted = USUAL,
+    metrics: MetricLike = DEFAULT_METRICS,
     scheme: Scheme | None = None,
     *,
     replicates: int = 4000,
@@ -204,7 +204,7 @@ def bootstrap(
         raise DataError(f"a bootstrap needs two replicates or more, not {replicates}")
     scheme = scheme or RaoWu()
     need_object(scheme, "multipliers", "a scheme is an object such as RaoWu()")
-    metrics, rng = chosen(metrics), generator(rng)
+    metrics, rng = resolve_metrics(metrics), generator(rng)
     fitted = fit_sample(sample, metrics)
     counted, known = fitted.counted, fitted.known
     Z = _collect_contributions(sample, scheme, counted)

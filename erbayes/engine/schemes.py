@@ -142,6 +142,6 @@ class PseudoDraws(Scheme):
         draws = len(sample.expansion.unit)
         records, links = sample.contributions([RECORDS, TRUE_LINKS]).sum(axis=0)
         size = max(round(1 + 2 * links / records), 2)  # of the entity of an average record
-        stock = sample.units.pseudo_units(size)
-        y = np.column_stack([stock.column(c)[:2] for c in columns])
+        pseudo = sample.units.pseudo_units(size)
+        y = np.column_stack([pseudo.column(c)[:2] for c in columns])
         return np.asarray(y * (records / draws / size))

@@ -13,7 +13,7 @@ import pandas as pd
 from .._internal.arrays import Seed, generator
 from .._internal.errors import DataError, NotIdentified, need
 from ..design.sample import Sample
-from ..metrics.definitions import USUAL, Metric, Wanted, chosen
+from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.intervals import Kind, array_stats, check_level, suitable
 from ..metrics.uncertain import EMPTY, Draws, Normal, Pictured
 from .contract import Fitting
@@ -64,7 +64,7 @@ class SideBySide(Pictured):
 
 def side_by_side(
     results: Sample | Mapping[str, Applied | Normal | Draws | pd.Series | NotIdentified],
-    metrics: Wanted = USUAL,
+    metrics: MetricLike = DEFAULT_METRICS,
     *,
     engines: Iterable[str] | None = None,
     level: float = 0.95,
@@ -110,7 +110,7 @@ def side_by_side(
     2  jackknife     0.667  0.128  Beta
     """
     check_level(level)
-    metrics = chosen(metrics)
+    metrics = resolve_metrics(metrics)
     if isinstance(results, Sample):
         # one seed for all, as at the front door, so that a row is what `estimate` returns for this engine
         results = _run_engines(results, metrics, engines or ENGINES, int(generator(rng).integers(2**32)))

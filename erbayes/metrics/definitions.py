@@ -35,9 +35,9 @@ from . import columns as u
 
 __all__ = [
     "ALL",
+    "DEFAULT_METRICS",
     "PER_RECORD",
     "UNIT",
-    "USUAL",
     "Metric",
     "P_block",
     "P_clust",
@@ -52,7 +52,6 @@ __all__ = [
     "b3_recall_entities",
     "basic_merge_distance",
     "ceaf",
-    "chosen",
     "closest_cluster_precision",
     "closest_cluster_recall",
     "cluster_f",
@@ -80,6 +79,7 @@ __all__ = [
     "pairwise_recall",
     "purity",
     "rand",
+    "resolve_metrics",
     "singleton_share",
     "split_rate",
     "splits",
@@ -466,8 +466,9 @@ P_rec = _make_metric("P_rec", _absolute, lambda tp, P: tp / P, PER_RECORD, POSIT
 PAPER = dict(P_block=P_block, R_block=R_block, P_clust=P_clust, R_clust=R_clust, P_rec=P_rec, R_rec=R_rec)
 """The estimators of [B22] by their names there."""
 
-USUAL = Metrics(
-    (pairwise_precision, pairwise_recall, pairwise_f1, b3_precision, b3_recall, cluster_recall), "USUAL"
+DEFAULT_METRICS = Metrics(
+    (pairwise_precision, pairwise_recall, pairwise_f1, b3_precision, b3_recall, cluster_recall),
+    "DEFAULT_METRICS",
 )
 """The metrics that are estimated if none are named."""
 
@@ -487,11 +488,11 @@ ALIASES: dict[str, tuple[Metric, ...]] = {
     "b3": (b3_precision, b3_recall),
 }
 """What people mean by short names, while tables print the full ones."""
-Wanted = Metric | str | Iterable[Metric | str]
+MetricLike = Metric | str | Iterable[Metric | str]
 """The type of arguments for metrics, one or several, as objects or names."""
 
 
-def chosen(metrics: Wanted) -> tuple[Metric, ...]:
+def resolve_metrics(metrics: MetricLike) -> tuple[Metric, ...]:
     """Return metrics as objects.
 
     Parameters
@@ -502,9 +503,9 @@ def chosen(metrics: Wanted) -> tuple[Metric, ...]:
 
     Examples
     --------
-    >>> [metric.name for metric in chosen(["pairwise-recall", pairwise_f(2), "hill0.5"])]
+    >>> [metric.name for metric in resolve_metrics(["pairwise-recall", pairwise_f(2), "hill0.5"])]
     ['pairwise-recall', 'pairwise-f2', 'hill0.5']
-    >>> [metric.name for metric in chosen(["recall", "b3"])]
+    >>> [metric.name for metric in resolve_metrics(["recall", "b3"])]
     ['pairwise-recall', 'b3-precision', 'b3-recall']
     """
     if isinstance(metrics, tuple) and metrics and all(isinstance(metric, Metric) for metric in metrics):
@@ -517,9 +518,9 @@ def chosen(metrics: Wanted) -> tuple[Metric, ...]:
     return objects
 
 
-def chosen_one(metric: Any) -> Metric:
-    """Return one metric as an object, where `chosen` takes several."""
-    found = chosen(metric)
+def resolve_metric(metric: Any) -> Metric:
+    """Return one metric as an object, where `resolve_metrics` takes several."""
+    found = resolve_metrics(metric)
     if len(found) > 1:
         names = " or ".join(one.name for one in found)
         raise DataError(f"one metric is needed, and {metric!r} stands for {len(found)}: name {names}")

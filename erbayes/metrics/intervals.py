@@ -88,9 +88,9 @@ def interval(result: Any, level: float, kind: Kind) -> FloatArray:
     return np.clip(bounds, limits[:, :1], limits[:, 1:])
 
 
-def allow_out_of_reach(result: Any, bounds: FloatArray) -> FloatArray:
+def allow_unreached(result: Any, bounds: FloatArray) -> FloatArray:
     """Return intervals (..., k, 2) in which the unreached share may have any value of the support."""
-    share, support = result.unseen.out_of_reach, np.array(result.support)
+    share, support = result.unseen.unreached_share, np.array(result.support)
     x = np.clip(result.estimate, support[:, 0], support[:, 1])
     with np.errstate(invalid="ignore"):  # 0 × ∞, for a support without bounds
         parts = share[..., None] * np.abs(support - x[..., None])
@@ -262,11 +262,11 @@ class BetaGamma(Distribution):
 
     def widened(self, fit: Estimated, bounds: FloatArray) -> FloatArray:
         """Return intervals (..., k, 2) that allow for the unreached share, cut to ends that are certain."""
-        widened = allow_out_of_reach(fit, bounds)
+        widened = allow_unreached(fit, bounds)
         there = fit.moves.there
         if not there.any():
             return widened
-        moved = widen(fit.mean, bounds, fit.unseen.out_of_reach, fit.moves.parts)
+        moved = widen(fit.mean, bounds, fit.unseen.unreached_share, fit.moves.parts)
         least, most = np.moveaxis(fit.moves.certain, -1, 0)[..., None]
         return np.where(there[:, None], np.clip(moved, least, most), widened)
 

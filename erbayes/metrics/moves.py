@@ -75,7 +75,7 @@ class Moves:
         variance: FloatArray,
         reach: FloatArray,
         effective: FloatArray,
-        theta: float,
+        fpc: float,
         df: FloatArray,
     ) -> Moves:
         """Return gains and losses of draws that move sums by d, (n, k), with nothing certain or unreached.
@@ -94,7 +94,7 @@ class Moves:
         V *= np.divide(variance, own, out=np.ones_like(own), where=(own > 0) & (variance > 0))[:, None, None]
         moving, typical = count_moving(d)
         # draws that moved x teach how far an unseen one may, which need not be on the same side
-        seen = (moving * typical * theta)[:, None]
+        seen = (moving * typical * fpc)[:, None]
         step = (seen + PRIOR * reach / effective[:, None]) / (moving + PRIOR)[:, None]
         of_each = np.stack([count_moving(gains)[0], count_moving(losses)[0]], axis=-1)
         return cls(

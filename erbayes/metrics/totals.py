@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import NotIdentified
-from .definitions import Metric, Wanted, chosen, coefficients_of_size
+from .definitions import Metric, MetricLike, coefficients_of_size, resolve_metrics
 from .intervals import Support
 from .uncertain import EMPTY, Normal, compute_covariance, measure_distances, positions
 from .unseen import Unseen
@@ -46,21 +46,21 @@ def derivatives(f: Callable[..., Any], x: FloatArray) -> tuple[FloatArray, Float
 class Totals:
     """Estimates of totals with their covariance, (..., k) and (..., k, k), to which metrics are applied.
 
-    `moment` (..., k, k): Σ z z' of the contributions z of draws; `free`: degrees of freedom per draw;
-    `theta`: mean finite-population correction; `absolute`: false if totals are known up to a common factor;
-    `stock` (4, k): columns of `Units.pseudo_units`; `out_of_reach` (...): `Unseen.out_of_reach` of predicted
-    links.
+    `moment` (..., k, k): Σ z z' of the contributions z of draws; `df_per_draw`: degrees of freedom;
+    `fpc`: mean finite-population correction; `absolute`: false if totals are known up to a common factor;
+    `pseudo_units` (4, k): their columns (see `Units.pseudo_units`); `unreached_share` (...): of predicted
+    links (see `Unseen`).
     """
 
     names: tuple[str, ...]
     mean: FloatArray
     cov: FloatArray
     moment: FloatArray
-    free: float
-    theta: float
+    df_per_draw: float
+    fpc: float
     absolute: bool
-    stock: FloatArray
-    out_of_reach: FloatArray | float = 0.0
+    pseudo_units: FloatArray
+    unreached_share: FloatArray | float = 0.0
 
     def positions(self, metric: Metric) -> list[int]:
         """Return the positions of a metric's totals; NotIdentified if it has none, or needs absolute ones."""
@@ -99,19 +99,19 @@ class Totals:
             place.append([at[n] for n in names] if found else self.positions(metric))
         return [(f, np.array(j), np.array([place[i] for i in j])) for f, j in shared.items()]
 
-    def apply(self, metrics: Wanted, order: int = 2) -> Normal:
+    def apply(self, metrics: MetricLike, order: int = 2) -> Normal:
         """Apply metrics g to the totals t, with covariance V, as g(t) - ½ tr(H V) with covariance J V J'.
 
         For a ratio these are the corrected estimator and the variance of Binette et al. (2022). Degrees of
         freedom are n_eff (n - lost)/n, with n_eff = (Σa)²/Σa² for the contributions a to the total that the
         metric averages over. A metric that is 0/0 is NaN, with a reason.
         """
-        metrics, batch = chosen(metrics), self.mean.shape[:-1]
+        metrics, batch = resolve_metrics(metrics), self.mean.shape[:-1]
         sized = coefficients_of_size(metrics, self.names)
         with np.errstate(divide="ignore", invalid="ignore"):
             mean, J = self._linearise(metrics, order > 1 and not np.isnan(self.cov).any())
             effective = (self.mean @ sized.T) ** 2 / self._compute_squares(sized)
-            df, draws = np.maximum(effective * self.free, 1.0), effective / np.float64(self.theta)
+            df, draws = np.maximum(effective * self.df_per_draw, 1.0), effective / np.float64(self.fpc)
         names, empty = tuple(m.name for m in metrics), np.isnan(mean)
         if empty.all() and not batch:
             raise NotIdentified(f"{', '.join(names)}: {EMPTY}")
@@ -129,7 +129,7 @@ class Totals:
             unseen=Unseen(
                 effective=draws,
                 reach=self._find_extremes(mean, J, sized, support) * in_error,
-                out_of_reach=self._take_shares_out_of_reach(metrics),
+                unreached_share=self._take_unreached_shares(metrics),
             ),
         )
 
@@ -149,9 +149,9 @@ class Totals:
             mean[..., j] -= np.sum(second * V, axis=(0, 1)) / 2
         return mean, J
 
-    def _take_shares_out_of_reach(self, metrics: Sequence[Metric]) -> FloatArray:
-        """Return `Unseen.out_of_reach`, (..., metrics): 0 for those that are no shares of predicted links."""
-        share = np.asarray(self.out_of_reach)
+    def _take_unreached_shares(self, metrics: Sequence[Metric]) -> FloatArray:
+        """Return the unreached share, (..., metrics): 0 for metrics that are no shares of predicted links."""
+        share = np.asarray(self.unreached_share)
         if not share.any():
             return np.zeros(1)
         return np.asarray(share[..., None] * [metric.averages_predicted_links for metric in metrics])
@@ -164,12 +164,12 @@ class Totals:
     def _find_extremes(
         self, mean: FloatArray, J: FloatArray, sized: FloatArray, support: Sequence[Support]
     ) -> FloatArray:
-        """Return `Unseen.reach`: the least and the largest J y of stock entities, (..., metrics, 2)."""
-        uncounted = np.isnan(self.stock).any(axis=0)
-        stock = np.where(uncounted, 0.0, self.stock).T
+        """Return `Unseen.reach`: the least and the largest J y of pseudo-units, (..., metrics, 2)."""
+        uncounted = np.isnan(self.pseudo_units).any(axis=0)
+        columns = np.where(uncounted, 0.0, self.pseudo_units).T
         with np.errstate(divide="ignore", invalid="ignore"):
             # scaled, so that an entity is as large as the sample in the total that the metric averages over
-            moved = J @ stock * (self.mean @ sized.T)[..., None] / (sized @ stock)
+            moved = J @ columns * (self.mean @ sized.T)[..., None] / (sized @ columns)
         moved = np.where(np.isfinite(moved), moved, 0.0)
         least, most = np.array(support).T
         down = np.clip(moved.min(axis=-1), np.minimum(least - mean, 0), 0)

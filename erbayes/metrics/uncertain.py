@@ -16,14 +16,14 @@ from scipy.special import ndtr
 from .._internal.arrays import FloatArray, Seed, generator
 from .._internal.digits import shown
 from .._internal.errors import DataError, NotIdentified, head
-from .definitions import Metric, Wanted, chosen, chosen_one
+from .definitions import Metric, MetricLike, resolve_metric, resolve_metrics
 from .intervals import (
     DEFAULT,
     Distribution,
     EqualTailed,
     Kind,
     Support,
-    allow_out_of_reach,
+    allow_unreached,
     interval,
 )
 from .moves import Moves
@@ -102,7 +102,7 @@ class Estimates(Pictured):
     remarks: tuple[str, ...]
 
     @property
-    def doubts(self) -> tuple[str, ...]:
+    def alarms(self) -> tuple[str, ...]:
         """Return the alarms of the engine about this result; a sentence without a grade is a caution."""
         return self.remarks
 
@@ -175,7 +175,7 @@ class Estimates(Pictured):
         np.float64(0.96)
         """
         if metric not in self.names:
-            named = chosen_one(metric).name
+            named = resolve_metric(metric).name
             if named not in self.names:
                 raise DataError(f"{named} is not among these metrics: {', '.join(self.names)}")
             metric = named
@@ -307,7 +307,7 @@ class Normal(Estimates):
         moving, support = self.moves.there, np.array(self.support)
         ends = np.where(moving[:, None], self.moves.certain, support)
         values = np.clip(kind.quantile(self, ndtr(z @ vector.T)), *ends.T)
-        unseen = Unseen(out_of_reach=np.where(moving, 0.0, self.unseen.out_of_reach))
+        unseen = Unseen(unreached_share=np.where(moving, 0.0, self.unseen.unreached_share))
         return Draws(self.names, values[None], self.support, self.mean, unseen)
 
     def part(self, at: Sequence[int]) -> Self:
@@ -437,7 +437,7 @@ class Draws(Estimates):
 
     def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
         """As `Estimates.interval`, also for the unreached share."""
-        return allow_out_of_reach(self, Estimates.interval(self, level, kind))
+        return allow_unreached(self, Estimates.interval(self, level, kind))
 
     def spread(self) -> dict[str, FloatArray]:
         return {"sd": self.sd}
@@ -463,9 +463,9 @@ class Draws(Estimates):
         )
         return tree
 
-    def apply(self, metrics: Wanted) -> Draws:
+    def apply(self, metrics: MetricLike) -> Draws:
         """Apply metrics to draws of totals, draw by draw. A metric that is 0/0 in a draw is NaN there."""
-        metrics = chosen(metrics)
+        metrics = resolve_metrics(metrics)
         values = np.empty((*self.values.shape[:-1], len(metrics)))
         totals = np.ascontiguousarray(np.moveaxis(self.values, -1, 0))
         for j, metric in enumerate(metrics):

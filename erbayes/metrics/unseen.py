@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 NOTABLE = 0.1
-"""Share of all predicted links out of reach up to which it is chance like any other error. Above it is
+"""Unreached share of all predicted links up to which it is chance like any other error. Above it is
 ignorance: interval scores were least with a tenth (docs/unseen.md), which is also the bar of alarms."""
 
 
@@ -66,13 +66,13 @@ class Unseen:
     `effective` (..., k): effective number of draws over the finite-population correction, n_eff/θ: ∞ for a
     census; `reach` (..., k, 2): changes of the metric, to first order, if all draws were of the one entity
     that lowers it most, or raises it most; by default they reach the ends of a bounded support, and are 0 on
-    others; `out_of_reach` (..., k): the known share of what the metric averages over for which draws cannot
-    speak, as that in clusters larger than any that one touches. A number counts for all metrics.
+    others; `unreached_share` (..., k): the known share of what the metric averages over that no draw
+    represents, such as that in clusters larger than any that one touches. A number counts for all metrics.
     """
 
     effective: FloatArray = by_component(-1, default=np.inf)
     reach: FloatArray = by_component(-2, default=None)
-    out_of_reach: FloatArray = by_component(-1, default=0.0)
+    unreached_share: FloatArray = by_component(-1, default=0.0)
 
     def for_metrics(self, distances: FloatArray) -> Unseen:
         """Return the same with an array in each field, from `distances` to both ends, (..., k, 2)."""
@@ -80,7 +80,7 @@ class Unseen:
         return Unseen(
             effective=np.broadcast_to(self.effective, shape),
             reach=distances if self.reach is None else self.reach,
-            out_of_reach=np.broadcast_to(self.out_of_reach, shape),
+            unreached_share=np.broadcast_to(self.unreached_share, shape),
         )
 
     def weigh_pseudo_draws(self, mass: float) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, head, import_extra
-from ..metrics.definitions import Wanted, chosen
+from ..metrics.definitions import MetricLike, resolve_metrics
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,9 +20,9 @@ HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")
 """Markers of points and hatches of areas, which distinguish series in print and for all eyes."""
 
 
-def choose_names(metrics: Wanted | None, available: Sequence[str]) -> list[str]:
+def choose_names(metrics: MetricLike | None, available: Sequence[str]) -> list[str]:
     """Return the names of the metrics to draw, all by default, refusing those that a result does not have."""
-    names = list(available) if metrics is None else [metric.name for metric in chosen(metrics)]
+    names = list(available) if metrics is None else [metric.name for metric in resolve_metrics(metrics)]
     if missing := [name for name in names if name not in available]:
         raise DataError(f"the result has no {head(missing)}; it has {', '.join(available)}")
     return names

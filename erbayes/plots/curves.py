@@ -13,7 +13,7 @@ from ..analysis.comparison import Comparison
 from ..analysis.pairs.judged import LabelledPairs, ScoredEdges
 from ..analysis.stages import FOUND, Stages
 from ..analysis.thresholds import Curve
-from ..metrics.definitions import Wanted, chosen
+from ..metrics.definitions import MetricLike, resolve_metrics
 from ..metrics.simultaneous import simultaneous_level
 from .axes import HATCHES, MARKERS, axes_of, choose_names, draw_legend
 
@@ -25,7 +25,7 @@ SHOWN = 3
 
 
 def draw_curve(
-    result: Curve, metrics: Wanted | None = None, *, level: float = 0.95, ax: Axes | None = None
+    result: Curve, metrics: MetricLike | None = None, *, level: float = 0.95, ax: Axes | None = None
 ) -> Axes:
     """Draw metrics over thresholds, each with a simultaneous confidence band.
 
@@ -37,7 +37,7 @@ def draw_curve(
         Those of the curve to draw. By default its first three.
     level : float in (0, 1)
     """
-    drawn = result.metrics[:SHOWN] if metrics is None else chosen(metrics)
+    drawn = result.metrics[:SHOWN] if metrics is None else resolve_metrics(metrics)
     tables = {metric.name: result.table(metric, level) for metric in drawn}
     ax = _draw_bands(result.thresholds, tables, level, ax)
     ax.set_xlabel("threshold")
@@ -45,7 +45,7 @@ def draw_curve(
 
 
 def draw_track(
-    result: Comparison, metrics: Wanted | None = None, *, level: float = 0.95, ax: Axes | None = None
+    result: Comparison, metrics: MetricLike | None = None, *, level: float = 0.95, ax: Axes | None = None
 ) -> Axes:
     """Draw metrics over releases in order, each with a simultaneous confidence band.
 

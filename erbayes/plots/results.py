@@ -16,7 +16,7 @@ from ..analysis.comparison import Comparison
 from ..analysis.domains.estimates import ByDomain
 from ..design.sample import Sample
 from ..engine import diagnostics
-from ..metrics.definitions import NAMED, Metric, Support, Wanted, pairwise_precision
+from ..metrics.definitions import NAMED, Metric, MetricLike, Support, pairwise_precision
 from ..metrics.intervals import Kind, suitable
 from ..metrics.uncertain import Draws, Normal
 from .axes import (
@@ -154,7 +154,9 @@ def draw_comparison(
     return ax
 
 
-def draw_side_by_side(result: SideBySide, metrics: Wanted | None = None, *, ax: Axes | None = None) -> Axes:
+def draw_side_by_side(
+    result: SideBySide, metrics: MetricLike | None = None, *, ax: Axes | None = None
+) -> Axes:
     """Draw estimates and intervals of several engines, one row per engine under the name of each metric.
 
     A cross is an estimate without an interval. Axes are those of `draw_forest`.
@@ -176,7 +178,7 @@ def draw_side_by_side(result: SideBySide, metrics: Wanted | None = None, *, ax: 
 
 def draw_by_domain(
     result: ByDomain,
-    metrics: Wanted | None = None,
+    metrics: MetricLike | None = None,
     *,
     level: float = 0.95,
     kind: Kind | None = None,

@@ -33,7 +33,7 @@ from ..design import ByPredictedSize, UniformClusters, UniformRecords, WeightedR
 from ..design.sample import Sample
 from ..engine import Engine, Jackknife, Resampled, Taylor
 from ..engine.diagnostics import alarms, balance, influence
-from ..metrics.definitions import USUAL, Metric, Wanted, chosen
+from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.intervals import EqualTailed, Kind, check_level, suitable
 from ..metrics.sentences import choose_quoted, describe_estimate, describe_flawless, is_at_an_end
 from ..metrics.uncertain import Draws, Normal
@@ -89,7 +89,7 @@ class _Made:
 
 def report(
     sample: Sample | ByDomain | Stages,
-    metrics: Wanted = USUAL,
+    metrics: MetricLike = DEFAULT_METRICS,
     *,
     level: float = 0.95,
     title: str = "",
@@ -148,7 +148,7 @@ def report(
     domains = sample if isinstance(sample, ByDomain) else None
     stages = sample if isinstance(sample, Stages) else None
     sample = sample.sample if isinstance(sample, ByDomain | Stages) else sample
-    metrics, facts = chosen(metrics), dict(about or {})
+    metrics, facts = resolve_metrics(metrics), dict(about or {})
     impacts = {name: facts.pop(name) for name, value in [*facts.items()] if isinstance(value, Impact)}
     cautions = [Sentence(text, Grade.CAUTION) for text in facts.pop("cautions", ())]
     if records is not None:
@@ -225,7 +225,7 @@ def _run_engines(
                 for metric, reason in zip(result.names, result.reasons, strict=True)
                 if reason
             ]
-            made.alarms += [Sentence(f"{name}: {doubt}", grade_of(doubt)) for doubt in result.doubts]
+            made.alarms += [Sentence(f"{name}: {doubt}", grade_of(doubt)) for doubt in result.alarms]
             if (fit := getattr(result, "fitted", None)) is not None:
                 made.explained.append(_explain_engine(name, fit, level))
             if not all(result.reasons):

@@ -30,7 +30,7 @@ from ..design.sample import Sample
 from ..engine.contract import Engine, Estimator
 from ..labels.drawing.plans import PlanBySize, Poisson, Records, need_positive_total
 from ..metrics.columns import ClusterSum
-from ..metrics.definitions import Metric, Wanted, chosen
+from ..metrics.definitions import Metric, MetricLike, resolve_metrics
 from ..metrics.intervals import check_level, need_suitable
 from ..metrics.uncertain import Tabled
 from ..units.units import Units
@@ -203,7 +203,7 @@ def study(
     plans: Mapping[str, PlanBySize | Poisson | OwnPlan],
     sizes: Sequence[int],
     estimators: Mapping[str, Engine | Estimator],
-    metrics: Wanted,
+    metrics: MetricLike,
     *,
     repetitions: int,
     seed: int,
@@ -268,7 +268,7 @@ def study(
     if repetitions < 1:
         raise DataError(f"a study needs 1 repetition or more, not {repetitions}")
     check_level(level)
-    metrics = chosen(metrics)
+    metrics = resolve_metrics(metrics)
     answering = {name: Estimator.of(engine) for name, engine in estimators.items()}
     cells = [
         _Cell(name, p.units, _hash_population(p.units), plan, plans[plan], n, metrics, level, seed)

@@ -181,7 +181,7 @@ class PooledGroups:
     m: FloatArray
     n: FloatArray
     count: FloatArray
-    sizes: Sizes
+    sizes: SizeHistogram
 
     def in_clusters(self, member: BoolArray) -> FloatArray:
         """Return the records of groups that are members in the predicted cluster of each piece, (p,)."""
@@ -212,7 +212,7 @@ class PooledGroups:
         return replace(self, touched=self.touched.take(piece))
 
 
-class Sizes(Protocol):
+class SizeHistogram(Protocol):
     """All predicted clusters: each size in increasing order, (s,), and how many clusters have it."""
 
     @property

@@ -18,7 +18,7 @@ from ..._internal.errors import DataError, NotIdentified, import_extra, number, 
 from ...design.sample import Sample, need_sample
 from ...engine.fitted import fit_sample
 from ...metrics.columns import Domain, Known
-from ...metrics.definitions import Metric, chosen_one, coefficients_of_size
+from ...metrics.definitions import Metric, coefficients_of_size, resolve_metric
 from ...metrics.intervals import Kind
 from ...metrics.uncertain import EMPTY, Tabled
 from ...units.grouping import Grouping
@@ -130,7 +130,7 @@ def tree(
     1    2  records > 3     0.333
     """
     need_sample(sample)
-    metric = chosen_one(metric)
+    metric = resolve_metric(metric)
     most, least = whole(most, "most leaves", 2), whole(least, "least draws of a leaf")
     number(fewest, "fewest effective draws", lambda x: x >= 0, "be 0 or more")
     if metric.absolute or any(isinstance(c, Known) for c in metric.columns):

@@ -16,7 +16,7 @@ from ...design.sample import Sample, need_sample
 from ...engine.closed_form import Taylor
 from ...engine.contract import Engine, need_engine
 from ...metrics.columns import RECORDS, Domain, InDomain, Links
-from ...metrics.definitions import USUAL, Metric, Wanted, chosen
+from ...metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ...metrics.intervals import Kind
 from ...metrics.uncertain import EMPTY, Draws, Normal, Tabled
 from ...metrics.unseen import map_components
@@ -164,7 +164,7 @@ class ByDomain(Tabled):
 def by_domain(
     sample: Sample,
     groups: Any,
-    metrics: Wanted = USUAL,
+    metrics: MetricLike = DEFAULT_METRICS,
     *,
     of: Of | str = Of.RECORDS,
     prediction: Any = None,
@@ -229,14 +229,14 @@ def by_domain(
     """
     need_sample(sample)
     sample, grouping = grouped(sample, groups, of, prediction)
-    settings = Settings(chosen(metrics), grouping.variable, links, fewest, engine or Taylor(), rng)
+    settings = Settings(resolve_metrics(metrics), grouping.variable, links, fewest, engine or Taylor(), rng)
     return _estimate_domains(sample, settings.list_places(grouping.domains()), settings)
 
 
 def by_pair(
     sample: Sample,
     groups: Any,
-    metrics: Wanted = ("pairwise-precision", "pairwise-recall"),
+    metrics: MetricLike = ("pairwise-precision", "pairwise-recall"),
     *,
     prediction: Any = None,
     fewest: float = FEWEST,
@@ -276,7 +276,9 @@ def by_pair(
     need_sample(sample)
     sample, grouping = grouped(sample, groups, Of.RECORDS, prediction)
     pairs = tuple(combinations_with_replacement(grouping.domains(), 2))
-    settings = Settings(chosen(metrics), grouping.variable, Links.INSIDE, fewest, engine or Taylor(), rng)
+    settings = Settings(
+        resolve_metrics(metrics), grouping.variable, Links.INSIDE, fewest, engine or Taylor(), rng
+    )
     return _estimate_domains(sample, pairs, settings)
 
 
@@ -348,14 +350,14 @@ def _estimate_domains(sample: Sample, places: Sequence[Place], settings: Setting
     return ByDomain(sample, tuple(places), settings, joint, effective.reshape(shape))
 
 
-def _estimate_without_links(found: Normal, effective: FloatArray, theta: float) -> Normal:
+def _estimate_without_links(found: Normal, effective: FloatArray, fpc: float) -> Normal:
     """Return estimates, (k,); those that average over a total of 0 get effective draws of other totals."""
     # such as the Rand index of records without a link, which is 1, with pseudo-draws at the ends of its scale
     unlinked = np.isnan(found.unseen.effective) & np.isfinite(found.mean)
     if not unlinked.any():
         return found
     with np.errstate(divide="ignore"):
-        draws = effective / np.float64(theta)
+        draws = effective / np.float64(fpc)
     unseen = replace(
         found.unseen,
         effective=np.where(unlinked, draws, found.unseen.effective),

@@ -17,7 +17,7 @@ from ...engine.closed_form import Taylor
 from ...engine.contract import Engine, need_paired
 from ...engine.differences import subtract
 from ...metrics.columns import Links
-from ...metrics.definitions import USUAL, Metric, Wanted, chosen
+from ...metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ...metrics.intervals import Kind
 from ...metrics.uncertain import Draws, Normal, Tabled
 from ...units.grouping import Of
@@ -73,7 +73,7 @@ class ComparedByDomain(Tabled):
 def compare_by_domain(
     comparison: Comparison,
     groups: Any,
-    metrics: Wanted = USUAL,
+    metrics: MetricLike = DEFAULT_METRICS,
     *,
     of: Of | str = Of.RECORDS,
     predictions: Mapping[str, Any] | None = None,
@@ -120,7 +120,7 @@ def compare_by_domain(
         samples.append(by_group)
     assert grouping is not None  # a comparison has two samples or more
     paired = need_paired(engine or Taylor())
-    settings = Settings(chosen(metrics), grouping.variable, links, fewest, paired, rng)
+    settings = Settings(resolve_metrics(metrics), grouping.variable, links, fewest, paired, rng)
     counted = samples[0].units.grouping(grouping.variable).counted.sum(axis=1)
     places = settings.list_places([d for d, n in zip(grouping.domains(), counted, strict=True) if n])
     by_metric = settings.of_places(samples[0], places)

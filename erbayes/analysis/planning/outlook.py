@@ -46,7 +46,7 @@ def frame(design: SelectedBySize | ByPredictedSize) -> int | None:
     return None if elements is None else whole(elements, "population")
 
 
-def _compute_theta(design: SelectedBySize | ByPredictedSize, n: int) -> float:
+def _compute_fpc(design: SelectedBySize | ByPredictedSize, n: int) -> float:
     """Return the finite-population correction of n draws; 1 with replacement."""
     if isinstance(design, UniformRecords | UniformClusters) and design.population is not None:
         return design.fpc(n, design.population)
@@ -98,9 +98,9 @@ class Outlook:
         step = 1e-4 * np.column_stack([scale, np.ones((len(n), 2))])
         sides = np.vstack([np.zeros(3), np.eye(3), -np.eye(3)]) if t.any() else np.zeros((1, 3))
         dx, log_S2, log_effective = np.moveaxis(sides[:, None] * step, -1, 0)
-        theta = np.array([_compute_theta(self.design, int(x)) for x in n])
+        fpc = np.array([_compute_fpc(self.design, int(x)) for x in n])
         effective = self.effective * np.exp(log_effective)
-        variance = self.variance * np.exp(log_S2) * theta / n
+        variance = self.variance * np.exp(log_S2) * fpc / n
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             fit = Normal(
                 names=tuple(m.name for m in self.metrics),
@@ -108,7 +108,7 @@ class Outlook:
                 cov=variance[..., None] * np.eye(len(n)),
                 df=np.maximum((n - 1) * effective, 1.0),
                 support=tuple(m.support for m in self.metrics),
-                unseen=Unseen(effective=n * effective / theta, reach=self.extremes - dx[..., None]),
+                unseen=Unseen(effective=n * effective / fpc, reach=self.extremes - dx[..., None]),
             )
             half = np.diff(fit.interval(level, self.kind))[..., 0] / 2
             if len(half) == 1:

@@ -21,7 +21,7 @@ from ...design.drawn import make_unreached
 from ...design.sample import Sample
 from ...engine.fitted import columns_of, taylor
 from ...metrics.columns import RECORDS, Known
-from ...metrics.definitions import Metric, Wanted, chosen
+from ...metrics.definitions import Metric, MetricLike, resolve_metrics
 from ...metrics.intervals import DEFAULT, Kind, check_level, need_suitable
 from ...metrics.totals import Totals, derivatives
 from ...metrics.uncertain import Normal, Tabled, reason_column
@@ -179,7 +179,7 @@ def _need_widths(half_width: ArrayLike, metrics: Sequence[Metric], level: float)
 
 def forecast(
     source: Sample | Population,
-    metrics: Wanted,
+    metrics: MetricLike,
     designs: Mapping[str, SelectedBySize | ByPredictedSize],
     *,
     cost: Cost = records,
@@ -243,7 +243,7 @@ def forecast(
     0   records   134   441.0
     1  entities  1543  1479.0
     """
-    metrics = chosen(metrics)
+    metrics = resolve_metrics(metrics)
     need_object(designs, "items", "designs must map names to designs, such as {'records': UniformRecords()}")
     need_object(cost, "__call__", "cost is a function of sizes")
     if not designs:

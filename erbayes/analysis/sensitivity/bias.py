@@ -20,7 +20,14 @@ from ...engine.schemes import PseudoDraws
 from ...labels import Annotator
 from ...labels.annotators.error_models import need_annotator, restore
 from ...labels.annotators.rates import drawn
-from ...metrics.definitions import Metrics, Wanted, chosen, pairwise_f, pairwise_precision, pairwise_recall
+from ...metrics.definitions import (
+    MetricLike,
+    Metrics,
+    pairwise_f,
+    pairwise_precision,
+    pairwise_recall,
+    resolve_metrics,
+)
 from ...metrics.intervals import Kind
 from ...metrics.uncertain import Draws, Normal, Tabled
 
@@ -45,7 +52,7 @@ class BiasAnalysis(Tabled):
 def restored_analysis(
     sample: Sample,
     model: Annotator,
-    metrics: Wanted = PRF,
+    metrics: MetricLike = PRF,
     *,
     engine: Engine | None = None,
     imputations: int = 500,
@@ -96,7 +103,7 @@ def restored_analysis(
     need_sample(sample)
     need_annotator(model)
     imputations, draws = whole(imputations, "imputations"), whole(draws, "draws of an imputation")
-    metrics, rng = chosen(metrics), generator(rng)
+    metrics, rng = resolve_metrics(metrics), generator(rng)
     engine = engine or Resampled(PseudoDraws(), 100)
     need_engine(engine)
     plain = engine(sample, metrics, rng)

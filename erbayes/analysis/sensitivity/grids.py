@@ -22,7 +22,7 @@ from ...engine.closed_form import Taylor
 from ...engine.contract import Engine, Estimator
 from ...labels import Annotator, KeptRecords, MissedPieces
 from ...labels.annotators.error_models import restore
-from ...metrics.definitions import Metric, Wanted, chosen, chosen_one
+from ...metrics.definitions import Metric, MetricLike, resolve_metric, resolve_metrics
 from ...metrics.uncertain import Draws, Normal, Tabled
 from ...metrics.unseen import map_components
 from .bias import PRF
@@ -91,7 +91,7 @@ def grid(
     sample: Sample,
     u: ArrayLike,
     v: ArrayLike,
-    metrics: Wanted = PRF,
+    metrics: MetricLike = PRF,
     *,
     engine: Engine | Estimator | None = None,
     level: float = 0.95,
@@ -129,7 +129,7 @@ def grid(
         if not ((shares >= 0) & (shares < 1)).all():
             raise DataError(f"shares {name} must lie in [0, 1), not {shares.tolist()}")
     need_sample(sample)
-    metrics, rng, draws = chosen(metrics), generator(rng), whole(draws, "draws of a grid")
+    metrics, rng, draws = resolve_metrics(metrics), generator(rng), whole(draws, "draws of a grid")
     estimator = Estimator.of(engine or Taylor())
     points = [(x, y) for x in u.tolist() for y in v.tolist()]
     values = np.full((len(points), len(PARTS), len(metrics)), np.nan)
@@ -196,7 +196,7 @@ def tipping(
     """
     need_sample(sample)
     number(under, "under", isfinite, "be a finite number")
-    metric, seed, draws = chosen_one(metric), generator(rng), whole(draws, "draws of a tipping point")
+    metric, seed, draws = resolve_metric(metric), generator(rng), whole(draws, "draws of a tipping point")
 
     def above(u: float, v: float) -> float:
         adjusted = Restored(u, v, engine or Taylor(), draws)

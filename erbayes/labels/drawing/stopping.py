@@ -27,7 +27,7 @@ from ...engine.bounded_means import REFUTED, Betting, BoundedMeans, Means, with_
 from ...engine.diagnostics import alarms
 from ...engine.known_clusters import ClosedForm
 from ...metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, ClusterSum, whole_column
-from ...metrics.definitions import Metric, chosen
+from ...metrics.definitions import Metric, resolve_metrics
 from ...metrics.intervals import DEFAULT, Anytime, Kind, check_level
 from ...metrics.uncertain import Normal, Tabled, reason_column
 from ...metrics.unseen import NOTABLE
@@ -191,7 +191,7 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
     need_object(rule, "exact", "a rule is an object such as REPEATED or ONCE")
     if not minimum:
         raise DataError("nothing to check: no metric has a minimum")
-    named = [(metric, least) for name, least in minimum.items() for metric in chosen(name)]
+    named = [(metric, least) for name, least in minimum.items() for metric in resolve_metrics(name)]
     metrics = tuple(metric for metric, _ in named)
     if twice := [m.name for m in dict.fromkeys(metrics) if metrics.count(m) > 1]:
         raise DataError(f"{len(twice)} metrics have two minima, such as {head(twice)}: leave out one")
@@ -252,9 +252,9 @@ def _bound_metric(sample: Sample, metric: Metric, rule: Rule, level: float) -> _
     known, unreached = None if exact else _find_known_total(metric), 0.0
     if known is not None:
         links = known is PREDICTED_LINKS
-        unreached = float(sample.underrepresented_links if links else sample.out_of_reach(known))
+        unreached = float(sample.underrepresented_links if links else sample.unreached_share(known))
     fits = [
-        replace(fit, unseen=replace(fit.unseen, out_of_reach=np.array([share])))
+        replace(fit, unseen=replace(fit.unseen, unreached_share=np.array([share])))
         for share in (0.0, unreached if metric.is_share else 0.0)
     ]
     reached, of_all = (one.interval(level, kind)[0] for one in fits)
@@ -311,7 +311,7 @@ def _explain_open(sample: Sample, bounds: _Bounds, undecided: bool) -> str:
     if known is None or not share or not (undecided or (of_links and share > NOTABLE)):
         return ""
     where = "lie in predicted clusters larger than any that a draw touches"
-    if share > float(sample.out_of_reach(known)):
+    if share > float(sample.unreached_share(known)):
         where = "are missing in what the draws estimate of their number"
     return (
         f"{100 * share:.3g}% of all {'predicted links' if of_links else 'records'} {where}: label more "

@@ -12,7 +12,7 @@ from ...design.nonresponse import Responding
 from ...design.sample import Sample, need_sample
 from ...engine.bounded_means import REFUTED, Betting, draws_of, with_draws
 from ...engine.fitted import fit_sample
-from ...metrics.definitions import USUAL, Metric, Wanted, chosen
+from ...metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ...metrics.intervals import Kind
 from ...metrics.uncertain import Normal, reason_column
 from ...units.units import Units
@@ -21,7 +21,7 @@ BETTING = Betting()
 
 
 def worst_cases(
-    sample: Sample, metrics: Wanted = USUAL, level: float = 0.95, kind: Kind = BETTING
+    sample: Sample, metrics: MetricLike = DEFAULT_METRICS, level: float = 0.95, kind: Kind = BETTING
 ) -> pd.DataFrame:
     """Return bounds of metrics, whatever the unresolved draws are.
 
@@ -59,7 +59,7 @@ def worst_cases(
     b3-recall       1.0       0.91       1.0   0.78    1.0
     """
     need_sample(sample)
-    design, metrics = sample.design, chosen(metrics)
+    design, metrics = sample.design, resolve_metrics(metrics)
     if not isinstance(design, Responding):
         raise DataError(
             "worst cases are those of unresolved draws, with the design Responding, not "

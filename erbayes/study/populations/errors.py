@@ -23,7 +23,7 @@ class Mechanism(Protocol):
         """Turn true clusters, (N,), into predicted ones."""
 
 
-def count_sizes(codes: IntArray) -> IntArray:
+def measure_clusters(codes: IntArray) -> IntArray:
     """Return the size of each cluster, (K,), whose codes must be 0 to K - 1 with each in use."""
     require(len(codes) > 0, "there are no records to put errors into")
     outside = int(np.count_nonzero((codes < 0) | (codes >= len(codes))))
@@ -77,7 +77,7 @@ class Misattribution(_Rate):
     """
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        count_sizes(codes)
+        measure_clusters(codes)
         picked = rng.choice(len(codes), round(self.rate * len(codes)), replace=False, shuffle=False)
         predicted = codes.copy()
         predicted[picked] = codes[rng.integers(len(codes), size=len(picked))]
@@ -106,7 +106,7 @@ class Splits(_Rate):
     """
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        sizes = count_sizes(codes)
+        sizes = measure_clusters(codes)
         split = (sizes > 1) & (rng.random(len(sizes)) < self.rate)
         part = np.where(split, rng.integers(1, np.maximum(sizes, 2)), 0)
         order = rng.permutation(len(codes))
@@ -139,7 +139,7 @@ class Merges(_Rate):
     """
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        clusters = len(count_sizes(codes))
+        clusters = len(measure_clusters(codes))
         picked = rng.choice(clusters, round(self.rate * clusters), replace=False, shuffle=False)
         # one step or more leads to another entity, never to the same
         other = (picked + rng.integers(1, max(clusters, 2), size=len(picked))) % clusters
@@ -172,7 +172,7 @@ class RareErrors:
         number(self.entities, "entities of RareErrors", lambda x: x >= 0 and x % 2 == 0, "be even, 0 or more")
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        clusters = len(count_sizes(codes))
+        clusters = len(measure_clusters(codes))
         picked = draw_clusters(self.entities, clusters, "RareErrors", rng)
         merged = np.arange(clusters)
         merged[picked[::2]] = picked[1::2]
@@ -195,7 +195,7 @@ class Chain:
     steps: Sequence[Mechanism]
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        count_sizes(codes)
+        measure_clusters(codes)
         codes = codes.copy()
         for step in self.steps:
             codes = step.apply(codes, rng)

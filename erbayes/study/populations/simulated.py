@@ -11,7 +11,7 @@ import pandas as pd
 from ..._internal.arrays import Seed, generator
 from ..._internal.errors import NotIdentified, need_object
 from ...metrics.columns import Column, Known
-from ...metrics.definitions import Metric, chosen_one
+from ...metrics.definitions import Metric, resolve_metric
 from ...units.clustering import Clustering
 from ...units.measuring import measure, measure_predicted
 from ...units.units import Units
@@ -108,7 +108,7 @@ class Population:
 
     def value(self, metric: Metric | str) -> float:
         """Return the true value of a metric: its formula at the population totals."""
-        metric = chosen_one(metric)
+        metric = resolve_metric(metric)
         totals = np.array([self.total(c) for c in metric.columns])
         with np.errstate(divide="ignore", invalid="ignore"):
             value = float(metric.formula(*totals))
