@@ -6,7 +6,7 @@ the clusters that they touch, and the histogram of all predicted cluster sizes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, overload
@@ -101,14 +101,8 @@ def scan(  # type: ignore[misc]  # options of the overloads are those below
     missing = need_policy(Missing.ERROR if common else missing)
     labels = sampled_labels(labels)
     sources = dict(source) if several else {"": source}
-    second = None if groups is None or isinstance(groups, str) else groups
-    if second is not None and any(map(has_own_database, sources.values())):
-        raise DataError(
-            "a table with a database of its own takes no second table of attributes: make a view of "
-            "the prediction that has the column of groups"
-        )
     of_frame = frame_sources(frame, sources.values())
-    further = [*of_frame, *([] if second is None else [second.source])]
+    further = [*of_frame, *_list_attributes(groups, sources.values())]
     with opened([*sources.values(), *further], database) as tables:
         named, others = dict(zip(sources, tables, strict=False)), tables[len(sources) :]
         predictions, column = _select(named, columns, groups, others[-1:])
@@ -136,6 +130,18 @@ def scan(  # type: ignore[misc]  # options of the overloads are those below
             for name, count in counts.items()
         }
     return units if several else units[""]
+
+
+def _list_attributes(groups: str | GroupSource | None, sources: Iterable[Any]) -> list[Any]:
+    """Return the second table that has the groups, if they are not in the first."""
+    if groups is None or isinstance(groups, str):
+        return []
+    if any(map(has_own_database, sources)):
+        raise DataError(
+            "a table with a database of its own takes no second table of attributes: make a view of "
+            "the prediction that has the column of groups"
+        )
+    return [groups.source]
 
 
 def _select(
