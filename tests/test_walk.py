@@ -104,7 +104,7 @@ class Compiled(named.Resampled):
 
 @pytest.mark.parametrize("engine, told", [(Compiled(), True), (named.ClosedForm(), False)])
 def test_a_line_while_the_advised_model_compiles(folder, monkeypatch, engine, told):  # noqa: F811
-    monkeypatch.setattr(named, "advise", lambda sample, metrics: (engine, "because"))
+    monkeypatch.setattr(named, "choose_engine", lambda sample, metrics: (engine, "because"))
     shown = run("estimate", "p.csv", "l.parquet", "-d", *SEEN, "--engine", "advised")
     assert shown.exit_code == 0, shown.output
     assert (analyses.COMPILES in shown.stderr) == told
