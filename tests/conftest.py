@@ -23,6 +23,7 @@ FIT_MODELS = (
     "tests/test_engines.py::test_a_fitted_model_stands_beside_the_closed_form",
     "tests/test_front_door.py::test_advice_",
     "tests/test_front_door.py::test_the_size_model_side_by_side_and_by_name",
+    "tests/test_notable.py::test_the_advised_engine",
     "tests/test_plots.py::test_leakage",
     "tests/test_plots.py::test_retention",
     "tests/test_plots.py::test_sampled_sizes_are_weighted_by_the_design",
