@@ -737,3 +737,15 @@ class TestFinitePopulationCorrection:
                 units += weight * total
                 missed += weight * PoissonDraws(chance[taken]).mean_fpc * total
         assert units == pytest.approx(5) and missed == pytest.approx((1 - chance).sum())
+
+
+def test_records_that_no_link_end_reached_may_be_in_any_cluster_of_another_prediction():
+    """The labelled records are single in the new prediction, and other records, never drawn, have its links."""
+    old = {1: "a", 2: "a", 3: "b", 4: "c"}
+    new = {1: "a", 2: "b", 3: "c", 4: "c"}
+    labels = {1: "x", 2: "y"}
+    drawn = eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS, ["x", "y"])
+    design = eb.design.FrozenWeights(drawn, eb.measure(old, labels))
+    sample = eb.Sample(eb.measure(new, labels), design)
+    with pytest.raises(eb.NotIdentified, match=r"'predicted_links' is not identified.*1, 2 records"):
+        sample.contributions([eb.columns.PREDICTED_LINKS])

@@ -302,6 +302,26 @@ def test_pairs_alone_refuse_to_leave_out_records_that_are_in_no_pair(pairs):
     assert found["lower"] < truth < found["upper"]
 
 
+def test_records_kept_as_singletons_leave_the_links_of_the_prediction_known():
+    """No singleton has a link, so that the total is known of any number of them; that of records is not."""
+    prediction, labels = {1: "a", 2: "a", 3: "a", 4: "b"}, {1: "x", 2: "x", 9: "x"}
+    units = eb.measure(prediction, labels, missing=eb.Missing.SINGLETON)
+    assert units.total(eb.columns.PREDICTED_LINKS) == 3
+    for column in (eb.columns.RECORDS, eb.columns.PREDICTED_CLUSTERS):
+        with pytest.raises(eb.NotIdentified, match="were kept as singletons"):
+            units.total(column)
+
+
+def test_pairs_alone_stay_pairs_alone_inside_a_frame(pairs):
+    """The restricted prediction misses the same records, and recall would count found links only."""
+    _, table, labels, _, records, _ = pairs
+    alone = eb.Clustering.from_pairs(table)
+    frame = records[np.isin(records, labels.index) | (np.arange(len(records)) % 2 == 0)]
+    for policy in (eb.Missing.ERROR, eb.Missing.OMIT):
+        with pytest.raises(eb.DataError, match="pairs do not name records that are linked to none"):
+            eb.measure(alone, labels, missing=policy, frame=frame)
+
+
 def test_pairs_alone_refuse_common_records(pairs):
     _, table, labels, drawn, _, _ = pairs
     predictions = {"all": eb.Clustering.from_pairs(table), "half": eb.Clustering.from_pairs(table[::2])}

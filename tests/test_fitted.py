@@ -75,3 +75,24 @@ def test_effects_and_shares_add_up_as_their_definitions_say(sample):
     links = sample.contributions([eb.columns.PREDICTED_LINKS])[:, 0]
     P = common.sum() / links.sum()
     np.testing.assert_allclose(effect, (common - P * links) / links.sum(), atol=1e-12)
+
+
+def test_draws_share_alike_in_a_metric_that_averages_over_nothing():
+    """The number of links in error averages over no total, and shares of draws add up to 1 all the same."""
+    units = eb.measure({i: i // 2 for i in range(12)}, {i: i // 3 for i in range(12)})
+    links = eb.columns.PREDICTED_LINKS, eb.columns.COMMON_LINKS
+    false = eb.metrics.Metric("false-links", links, lambda p, c: p - c, (), (0.0, np.inf), "|P \\ T|")
+    fit = fit_sample(eb.Sample(units, eb.UniformClusters()), (false, eb.metrics.b3_precision))
+    np.testing.assert_allclose(fit.shares, np.full((4, 2), 1 / 4), rtol=1e-12)
+
+
+def test_a_metric_that_is_infinite_without_a_draw_has_no_jackknife():
+    """Predicted links per true one: a single unit has all true links, and no other draw is as good as it."""
+    labels = {i: i for i in range(0, 40, 2)} | {1: 0}
+    units = eb.measure({i: i // 2 if i < 10 else 100 + i for i in range(40)}, labels)
+    links = eb.columns.PREDICTED_LINKS, eb.columns.TRUE_LINKS
+    size, support = ((eb.columns.TRUE_LINKS, 1.0),), (0.0, np.inf)
+    per_link = eb.metrics.Metric("per-link", links, lambda p, t: p / t, size, support, "|P|/|T|")
+    found = eb.engine.jackknife(eb.Sample(units, eb.UniformClusters()), (per_link, eb.metrics.b3_precision))
+    assert found.reasons == ("its jackknife is 0/0 if one draw is left out", "")
+    np.testing.assert_array_equal(np.isnan(found.sd), [True, False])

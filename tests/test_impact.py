@@ -396,7 +396,32 @@ class TestDesigns:
         assert found.plain.sd[0] == pytest.approx(se)
 
 
+def test_parts_of_entities_in_a_domain_have_the_variance_of_a_simple_sample():
+    """The textbook's N²(1 - n/N)s²/n of what each entity adds: its share of records in the country."""
+    drawn = np.random.default_rng(4).choice(K, 60, replace=False)
+    labels, statistics = TRUTH[TRUTH.isin(drawn)], ["count", "count(size>=3)"]
+    found = eb.impact(PREDICTION, labels, eb.UniformClusters(K), statistics, by="country", **GIVEN)
+    assert found.domains == ("FR", "FR", "US", "US")
+    for j, (country, least) in enumerate([("FR", 1), ("FR", 3), ("US", 1), ("US", 3)]):
+        share = (TABLE["country"] == country).groupby(TRUTH.to_numpy()).mean()
+        adds = (share * (TRUTH.value_counts().sort_index() >= least))[drawn]
+        assert found.plain.mean[j] == pytest.approx(K * adds.mean())
+        assert found.plain.sd[j] == pytest.approx(K * np.sqrt((1 - 60 / K) * adds.var(ddof=1) / 60))
+
+
 class TestControl:
+    def test_a_correction_does_not_leave_the_range_of_a_share(self):
+        """Of 212 sampled entities 12 have one record and 200 ten, of which the prediction splits one off."""
+        truth = pd.Series(np.repeat(np.arange(812), [1] * 12 + [10] * 800))
+        split = ~truth.duplicated() & truth.between(12, 211)
+        prediction, labels = truth.where(~split, 10_000 + truth), truth[truth < 212]
+        found = eb.impact(prediction, labels, eb.UniformRecords(list(range(212))), "share(size>=2)")
+        # a draw of one of ten records weighs a tenth of that of a single record
+        estimate, mirrored, known = 20 / 32, 20 / 52, 800 / 1012
+        assert found.plain.mean[0] == pytest.approx(estimate)
+        assert estimate + found.weights[0] * (known - mirrored) > 1
+        assert found.fit.mean[0] == 1
+
     def test_an_unrelated_prediction_does_no_harm(self):
         shuffled = pd.Series(np.random.default_rng(1).permutation(PREDICTION))
         found = eb.impact(shuffled, LABELS, eb.UniformRecords(list(DRAWN)), STATISTICS, **GIVEN)
@@ -669,6 +694,25 @@ def test_a_scan_is_as_in_memory(folder, by):
     path = folder / "orders.parquet"
     scanned = eb.impact(folder / "clusters.parquet", LABELS, design, STATISTICS, attributes=path, **given)
     pd.testing.assert_frame_equal(memory.table(), scanned.table(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("by", [None, "country"])
+def test_a_scan_in_parts_adds_up_to_all_clusters(folder, by, monkeypatch):
+    """In parts of ten records, some of which have no cluster."""
+    pytest.importorskip("duckdb")
+    monkeypatch.setattr("erbayes.large.duckdb.PART", 10)
+    found = eb.impact(
+        folder / "clusters.parquet",
+        LABELS,
+        eb.UniformRecords(list(DRAWN)),
+        STATISTICS,
+        attributes=folder / "orders.parquet",
+        features=FEATURES,
+        by=by,
+    )
+    domains = [None] if by is None else [(TABLE["country"] == c).astype(float) for c in ("FR", "US")]
+    predicted = [x for domain in domains for x in brute_force(PREDICTION, domain)]
+    np.testing.assert_allclose(found.predicted, predicted, rtol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,24 @@ def test_weights_are_those_of_classes_by_hand():
     np.testing.assert_allclose(design.expand(units).weight, 40 / 28 * np.array([3 / 2, 3 / 2, 2, 2]))
 
 
+@pytest.mark.parametrize("classes", [None, list("aaabbbb"), list("abcabca")])
+def test_each_class_costs_a_degree_of_freedom(classes):
+    units = eb.measure({i: i // 2 for i in range(40)}, {i: i // 4 for i in range(20)})
+    draws, resolved = [0, 1, 2, 3, 4], [True, True, True, True, False, True, False]
+    design = eb.design.Responding(eb.UniformRecords(draws), resolved, classes)
+    totals = eb.engine.taylor(eb.Sample(units, design), [m.b3_recall])
+    degrees = len(draws) - len(set(classes or "a"))
+    assert totals.df_per_draw == pytest.approx(degrees / len(draws))
+
+
+def test_draws_that_nobody_began_are_not_unresolved():
+    """Six draws, of which four were begun and three resolved."""
+    design = eb.UniformRecords([0, 1, 2])
+    resolved, begun = [True, True, False, True, False, False], [True, True, True, True, False, False]
+    assert eb.design.Responding(design, resolved, begun=begun).unresolved == 1 / 4
+    assert eb.design.Responding(design, resolved).unresolved == 3 / 6
+
+
 def test_without_unresolved_draws_nothing_changes():
     _, _, plain, _ = sampled(np.random.default_rng(2), chance=lambda record: np.ones(len(record)))
     n = len(plain.expansion.unit)

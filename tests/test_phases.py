@@ -70,9 +70,9 @@ def test_a_fixed_weight_is_unbiased_and_its_variance_too():
     np.testing.assert_allclose(np.mean(variances, axis=0), neyman, rtol=1e-12)
 
 
-def _recalls(clusters, prediction):
+def _recalls(clusters, prediction, records=None):
     """What each record is worth as a draw: the mean, over its cluster, of the shares in predicted clusters."""
-    inside = [prediction[clusters == clusters[r]] for r in clusters.index]
+    inside = [prediction[clusters == clusters[r]] for r in (clusters.index if records is None else records)]
     return np.array([np.mean([np.mean(piece == own) for own in piece]) for piece in inside])
 
 
@@ -106,6 +106,30 @@ def test_the_estimate_and_its_error_by_hand():
     pseudo = wholly_wrong(plain.unseen.reach[0], fit_sample(sample, metric).effects[:, 0], weight)
     np.testing.assert_allclose(found.cov[0, 0] - pseudo, neyman, rtol=0.1)
     assert found.cov[0, 0] < plain.cov[0, 0]
+
+
+def test_the_weight_by_hand():
+    """Least squares of what careful draws are worth, by what the same draws are worth with cheap labels."""
+    careful = RECORDS[:200]
+    found = two_phases.TwoPhase(sample_of(CHEAP, RECORDS))(sample_of(TRUTH, careful), [m.b3_recall])
+    d, e = (_recalls(clusters, PREDICTION, TRUTH.index[careful]) for clusters in (TRUTH, CHEAP))
+    np.testing.assert_allclose(found.weights, [np.cov(d, e)[0, 1] / np.var(e, ddof=1)], rtol=1e-9)
+
+
+def test_effects_on_the_difference_of_both_phases_are_its_derivatives():
+    """By the weight of each draw, of the mean of the careful draws less that of all; signs count for skew."""
+    x, careful = np.random.default_rng(3).exponential(size=7), np.array([4, 1, 6])
+
+    def difference(weight):
+        return np.average(x[careful], weights=weight[careful]) - np.average(x, weights=weight)
+
+    steps = 1e-6 * np.eye(7)
+    expected = [(difference(1 + step) - difference(1 - step)) / 2e-6 for step in steps]
+    part, every = (((v - v.mean()) / len(v))[:, None] for v in (x[careful], x))
+    found = Effects(part, -part).nest(Effects(every, -every), careful)
+    order = np.append(careful, [0, 2, 3, 5])
+    np.testing.assert_allclose(found.residual[:, 0], np.array(expected)[order], atol=1e-9)
+    np.testing.assert_allclose(found.change[:, 0], -np.array(expected)[order], atol=1e-9)
 
 
 def test_weights_of_a_part_estimate_the_same_totals():

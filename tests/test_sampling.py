@@ -651,3 +651,14 @@ def test_weights_are_fractions_of_the_known_total():
     p = {e: sum(Fraction(M[r] - 1, 10) for r in TRUE if TRUE[r] == e) for e in set(owners)}
     np.testing.assert_allclose(found.weight, [float(1 / (6 * p[e])) for e in owners], rtol=1e-14)
     assert isinstance(keys_of(["a"], 1)[0], np.uint64)
+
+
+def test_systematic_draws_that_end_early_were_included_with_a_smaller_probability():
+    """Of 40 draws of 400 records 20 are labelled, each of which a record had 20 chances in 400 to be."""
+    prediction = {i: i // 2 for i in range(400)}
+    drawn = sa.draw(prediction, sa.Systematic(sa.Records()), 40, 1)
+    records = drawn.table["record"].tolist()
+    begun, left = {i // 4 for i in records[:20]}, records[20:]
+    labels = {i: i // 4 for i in range(400) if i // 4 in begun}
+    design = drawn.design(labels, unlabelled=left)
+    np.testing.assert_allclose(design.inclusion, np.full(20, 20 / 400), rtol=1e-12)
