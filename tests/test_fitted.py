@@ -24,7 +24,12 @@ def sample():
 
 def test_one_estimate_with_its_alarms_computes_each_number_once(sample, monkeypatch):
     calls = Counter()
-    counted = [(Sample, "contributions"), (Sample, "unreached_share"), (Totals, "__init__"), (Totals, "apply")]
+    counted = [
+        (Sample, "contributions"),
+        (Sample, "unreached_share"),
+        (Totals, "__init__"),
+        (Totals, "apply"),
+    ]
 
     def counting(method, name):
         def count(*given, **named):

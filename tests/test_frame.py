@@ -377,3 +377,9 @@ def test_precision_inside_the_frame_is_covered_and_without_it_is_not():
         )
         np.testing.assert_allclose(one.apply(P).interval()[0], bounds[0, 0], rtol=1e-9)
     assert cover["frame"] >= 0.92 and cover["none"] == 0
+
+
+def test_units_that_are_taken_keep_what_the_frame_leaves():
+    prediction, labels = {i: i // 2 for i in range(40)}, {i: i // 4 for i in range(0, 12, 2)}
+    units = eb.measure(prediction, labels, frame=range(0, 40, 2))
+    assert units.frame is not None and units.take(np.array([1, 0])).frame is units.frame

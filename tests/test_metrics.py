@@ -32,7 +32,9 @@ def test_every_row_of_words_is_of_a_metric():
 
 def test_every_metric_is_a_name_of_the_room():
     names = [value for value in vars(m).values() if isinstance(value, m.Metric)]
-    assert not [metric for metric in EVERY if metric not in names], "name it in __all__ of metrics/definitions.py"
+    assert not [metric for metric in EVERY if metric not in names], (
+        "name it in __all__ of metrics/definitions.py"
+    )
 
 
 def test_meanings_differ():

@@ -271,6 +271,7 @@ def _take_units(units: Units, chosen: IntArray) -> Units:
         known=units.known,
         by_entity=units.by_entity,
         unmatched=units.unmatched,
+        frame=units.frame,
         counted=None if units.counted is None else units.counted[piece],
         omitted=units.omitted,
         piece_of=None if units.piece_of is None else _renumber_pieces(units.piece_of, piece, len(units.n)),
