@@ -55,14 +55,18 @@ def without_models(request):
 
 
 def is_slow(path: Path) -> bool:
-    """Return whether the mark of a whole file is `slow`.
+    """Return whether the mark of a whole file is `slow`, or PyMC is imported at its top.
 
     It is read in the text, because an import loads PyMC, which takes seconds and is not installed everywhere.
     """
     if path.is_relative_to(SLOW_DOCTESTS):
         return True
     return path.suffix == ".py" and bool(
-        re.search(r"^pytestmark = \[?\s*pytest\.mark\.slow\b", path.read_text(encoding="utf-8"), re.M)
+        re.search(
+            r"^(import pymc\b|pytestmark = \[?\s*pytest\.mark\.slow\b)",
+            path.read_text(encoding="utf-8"),
+            re.M,
+        )
     )
 
 
