@@ -1,7 +1,6 @@
 """Marks of tests: files that are slow are not even read where a run leaves slow tests out."""
 
 import re
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,14 +43,6 @@ READ_ALONE = ("kernel", "lowest")
 def one_command():
     """The commands of the shell are made of their functions once, as in a process, and not at every call of a test."""
     typer.testing._get_command = cache(typer.testing._get_command)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def without_models(request):
-    """A run without slow tests loads no PyMC, which takes six seconds of each process."""
-    yield
-    if "not slow" in request.config.option.markexpr:
-        assert "pymc" not in sys.modules, "a test that loads PyMC belongs to FIT_MODELS"
 
 
 def is_slow(path: Path) -> bool:
