@@ -1,6 +1,7 @@
 """Marks of tests: files that are slow are not even read where a run leaves slow tests out."""
 
 import re
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ FIT_MODELS = (
     "tests/test_additions.py::test_the_size_model_is_an_engine_too",
     "tests/test_columns.py::test_columns_of_the_size_model",
     "tests/test_columns.py::test_every_table_is_listed",
+    "tests/test_docs.py::test_every_public_name_is_in_the_reference",
+    "tests/test_docs.py::test_the_reference_lists_each_name_once",
     "tests/test_engines.py::test_a_fitted_model_stands_beside_the_closed_form",
     "tests/test_front_door.py::test_advice_",
     "tests/test_front_door.py::test_the_size_model_side_by_side_and_by_name",
@@ -43,6 +46,14 @@ READ_ALONE = ("kernel", "lowest")
 def one_command():
     """The commands of the shell are made of their functions once, as in a process, and not at every call of a test."""
     typer.testing._get_command = cache(typer.testing._get_command)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def without_models(request):
+    """A run without slow tests loads no PyMC, which takes six seconds of each process."""
+    yield
+    if "not slow" in request.config.option.markexpr:
+        assert "pymc" not in sys.modules, "a test that loads PyMC belongs to FIT_MODELS"
 
 
 def is_slow(path: Path) -> bool:
