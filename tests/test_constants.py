@@ -135,6 +135,7 @@ NEEDS_NONE = {
     "faults.HINTED": "a limit of work",
     "files.HEADER": "pandas reads a longer first line, to the same table",
     "files.LINKS": "a limit of the system",
+    "fitted.LATEST": "a limit of memory: tests set a smaller one",
     "fitted.REMEMBERED": "a limit of memory: tests set a smaller one",
     "folder.VERSION": "a version number",
     "harness.BLOCK": "a limit of memory: tests set a smaller one",

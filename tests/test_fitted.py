@@ -9,7 +9,7 @@ import pytest
 import erbayes as eb
 from erbayes.datasets import people
 from erbayes.design.sample import Sample
-from erbayes.engine import fitted
+from erbayes.engine import Taylor, fitted
 from erbayes.engine.fitted import Fitted, fit_sample
 from erbayes.metrics import ALL, DEFAULT_METRICS
 from erbayes.metrics.totals import Totals
@@ -101,3 +101,21 @@ def test_a_metric_that_is_infinite_without_a_draw_has_no_jackknife():
     found = eb.engine.jackknife(eb.Sample(units, eb.UniformClusters()), (per_link, eb.metrics.b3_precision))
     assert found.reasons == ("its jackknife is 0/0 if one draw is left out", "")
     np.testing.assert_array_equal(np.isnan(found.sd), [True, False])
+
+
+def test_a_sample_remembers_its_latest_fits(sample, monkeypatch):
+    monkeypatch.setattr(fitted, "LATEST", 2)
+    first, second = fit_sample(sample, "f1"), fit_sample(sample, "b3")
+    assert fit_sample(sample, "f1") is first  # the latest one now
+    fit_sample(sample, "rand")
+    assert fit_sample(sample, "f1") is first and fit_sample(sample, "b3") is not second
+
+
+@pytest.mark.parametrize("engine", [None, Taylor(), Taylor(order=1)])
+def test_a_result_cannot_be_written_over_what_the_sample_remembers(sample, engine):
+    found = eb.estimate(sample, engine=engine)
+    before = found.mean.copy()
+    for array in (found.mean, found.cov, found.df, found.unseen.reach):
+        with pytest.raises(ValueError, match="read-only"):
+            array *= 100
+    np.testing.assert_array_equal(eb.estimate(sample, engine=engine).mean, before)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +16,12 @@ from ..metrics.columns import Column, Known
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, coefficients_of_size, resolve_metrics
 from ..metrics.totals import Totals
 from ..metrics.uncertain import Normal
+from ..metrics.unseen import map_components
 
 REMEMBERED = 100
 """Metrics up to which a sample remembers its fit. Domains have thousands, whose covariances fill memory."""
+LATEST = 8
+"""Fits that a sample remembers, the latest ones: balances and domains make metrics anew at each call."""
 
 
 def columns_of(metrics: Sequence[Metric]) -> tuple[list[Column], list[Known]]:
@@ -83,12 +87,12 @@ class Fitted:
     @cached_property
     def estimates(self) -> Normal:
         """The metrics, corrected for bias."""
-        return self.totals.apply(self.metrics)
+        return _protect(self.totals.apply(self.metrics))
 
     @cached_property
     def plain(self) -> Normal:
         """The metrics of the totals as they are, not corrected for bias."""
-        return self.totals.apply(self.metrics, order=1)
+        return _protect(self.totals.apply(self.metrics, order=1))
 
     @cached_property
     def slopes(self) -> FloatArray:
@@ -140,13 +144,26 @@ class Fitted:
         return np.asarray((replicates - self.plain.mean) * np.sqrt(scale)[:, None])
 
 
+def _protect(fit: Normal) -> Normal:
+    """Return estimates whose arrays cannot be written, since whoever asks for them again gets the same."""
+
+    def lock(axes: Sequence[int], x: Any) -> Any:
+        if isinstance(x, np.ndarray):
+            x.flags.writeable = False
+        return x
+
+    return map_components(lock, fit)
+
+
 def fit_sample(sample: Sample, metrics: MetricLike = DEFAULT_METRICS) -> Fitted:
     """Return a sample with metrics, which the sample remembers, so that whoever reads it computes no more."""
     need_sample(sample)
     metrics = resolve_metrics(metrics)
-    fitted: Fitted = sample.fits.get(metrics) or Fitted(sample, metrics)
+    fitted: Fitted = sample.fits.pop(metrics, None) or Fitted(sample, metrics)
     if len(metrics) <= REMEMBERED:
         sample.fits[metrics] = fitted
+        if len(sample.fits) > LATEST:
+            del sample.fits[next(iter(sample.fits))]
     return fitted
 
 
