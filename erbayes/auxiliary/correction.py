@@ -12,7 +12,6 @@ from ..design.sample import Sample
 from ..design.variance import Variance
 from ..engine.control_variate import FEWEST_DRAWS, ControlVariate, Effects, count_equivalent_labels
 from ..engine.fitted import fit_sample
-from ..metrics.columns import Known
 from ..metrics.definitions import Metric
 from ..metrics.uncertain import Normal
 from .estimates import AssistedEstimates
@@ -54,20 +53,10 @@ class Linearised:
 
     def reach(self) -> FloatArray:
         """Return changes by the average entity that lowers, or raises, each metric most, (k, 2)."""
-        fpc = self.sample.expansion.variance.mean_fpc
-        # a share of at least 1/n, by the rule of three
-        share = np.maximum(self._share_of_average(), 1 / len(self.effects.change))
-        return np.asarray(self.fit.unseen.reach * (share * np.sqrt(fpc))[:, None])
-
-    def _share_of_average(self) -> FloatArray:
-        """Return the share of an average entity in the total that each metric averages over, Σwa/(Σw Σa)."""
-        weight, shares = self.sample.expansion.weight, np.zeros(len(self.metrics))
-        for j, metric in enumerate(self.metrics):
-            if totals := [(c, share) for c, share in metric.size if not isinstance(c, Known)]:
-                counted = self.sample.contributions([c for c, _ in totals])
-                a = counted @ np.array([coefficient for _, coefficient in totals], dtype=float)
-                shares[j] = np.sum(weight * a) / (weight.sum() * a.sum())
-        return shares
+        expansion, shares = self.sample.expansion, fit_sample(self.sample, self.metrics).shares
+        # the share of an average entity in the total averaged over, of at least 1/n, by the rule of three
+        share = np.maximum(expansion.weight @ shares / expansion.weight.sum(), 1 / len(shares))
+        return np.asarray(self.fit.unseen.reach * (share * np.sqrt(expansion.variance.mean_fpc))[:, None])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,8 +14,9 @@ from .._internal.arrays import Seed, generator
 from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence
 from ..design.contract import draws_records
 from ..design.sample import Sample
-from ..engine import PooledDraws, taylor
+from ..engine import PooledDraws
 from ..engine.diagnostics import out_of_balance
+from ..engine.fitted import fit_sample
 from ..engine.pool import pool_quantiles
 from ..metrics.columns import TRUE_LINKS
 from ..metrics.definitions import (
@@ -134,7 +135,7 @@ class Fit(FittedByModel, FittedTree):
         their quantiles are the pooled ones. A metric without draws or closed form raises NotIdentified.
         """
         metrics = resolve_metrics(metrics)
-        posterior, closed = self.apply(metrics), taylor(self.sample, metrics).apply(metrics)
+        posterior, closed = self.apply(metrics), fit_sample(self.sample, metrics).estimates
         closed = replace(closed, names=posterior.names)
         outer = [m.name for m in metrics if TRUE_LINKS in m.columns and extrapolates(self)]
         return self._wrap(pool_quantiles([posterior, closed], [MODEL, 1 - MODEL], outer=outer), True)

@@ -19,7 +19,7 @@ from ...design import ByPredictedSize, UniformClusters
 from ...design.contract import SelectedBySize
 from ...design.drawn import make_unreached
 from ...design.sample import Sample
-from ...engine.fitted import columns_of, taylor
+from ...engine.fitted import columns_of, fit_sample
 from ...metrics.columns import RECORDS, Known
 from ...metrics.definitions import Metric, MetricLike, resolve_metrics
 from ...metrics.intervals import DEFAULT, Kind, check_level, need_suitable
@@ -252,8 +252,8 @@ def forecast(
         _need_planned(design, name)
     source = _need_pilot(source)
     price = _compute_prices(cost, source.units.size[source.expansion.unit])
-    totals = taylor(source, metrics)
-    estimates = totals.apply(metrics)
+    fitted = fit_sample(source, metrics)
+    totals, estimates = fitted.totals, fitted.estimates
     need_suitable(kind, estimates)
     outlooks = {}
     for name, design in designs.items():

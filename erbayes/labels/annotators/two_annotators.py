@@ -14,7 +14,7 @@ from ..._internal.errors import need, refuse_cases
 from ..._internal.tables import locate, refuse_names
 from ...design import KnownWeights
 from ...design.sample import Sample
-from ...engine.fitted import taylor
+from ...engine.fitted import fit_sample
 from ...metrics.columns import OfUnits
 from ...metrics.definitions import UNIT, Metric
 from ...metrics.uncertain import Normal
@@ -139,7 +139,7 @@ class AnnotatorPair:
         position = np.arange(len(N))  # units of one piece each, whose columns are the values above
         units = Units(self.mentions, position, position, N, N, N, position, None)
         design = KnownWeights(pd.Series(weight(N), index=self.mentions))
-        return taylor(Sample(units, design), metrics).apply(metrics)
+        return fit_sample(Sample(units, design), metrics).estimates
 
     def units(
         self,
