@@ -105,11 +105,11 @@ def test_a_further_group_is_a_stranger_with_probability_a_half():
     log_joint, moments = weigh(TWO_LAWS, SITES)
     wanted = 0.5 * np.exp(log_joint)
     wanted[:, -1] += 0.5 * np.array([0.25, 0.75])
-    weights, told = borrow({"sizes": TWO_LAWS}, {"sizes": SITES})
+    weights, informed = borrow({"sizes": TWO_LAWS}, {"sizes": SITES})
     for row, name in zip(wanted, "ab", strict=True):
         assert weights["sizes"][name] == pytest.approx(row.sum())
-        np.testing.assert_allclose(told["sizes"][name].weights, row / row.sum())
-        np.testing.assert_array_equal(told["sizes"][name].means, moments[name][0])
+        np.testing.assert_allclose(informed["sizes"][name].weights, row / row.sum())
+        np.testing.assert_array_equal(informed["sizes"][name].means, moments[name][0])
 
 
 def test_all_parts_have_one_spread():
@@ -124,8 +124,8 @@ def test_all_parts_have_one_spread():
     assert by_part[0][-1] < 0.2 and by_part[1][-1] > 0.999
     product = by_part[0] * by_part[1] / (by_part[0] @ by_part[1])
     np.testing.assert_allclose(weigh_spreads(np.log([[row] for row in by_part])), product)
-    _, told = borrow(parts, {"sizes": alike, "retention": apart})
-    for of_part in told.values():
+    _, informed = borrow(parts, {"sizes": alike, "retention": apart})
+    for of_part in informed.values():
         assert of_part[""].weights[-1] == pytest.approx((product[-1] + 1) / 2)
 
 
@@ -188,18 +188,20 @@ def test_scores_of_the_prior_are_standard_normal():
 def test_a_told_prior_has_its_density_and_its_draws():
     rng = np.random.default_rng(5)
     roots = np.eye(5) * 0.6 + np.tril(rng.normal(0, 0.1, (2, 5, 5)), -1)
-    told = InformedPrior(
+    informed = InformedPrior(
         SCORES, np.array([0.3, 0.7]), rng.normal(0, 0.5, (2, 5)), np.einsum("kij,klj->kil", roots, roots)
     )
-    theta = told.draws(50_000, rng)
+    theta = informed.draws(50_000, rng)
     z = SCORES.z(theta)
-    normals = [stats.multivariate_normal(a, b).pdf(z) for a, b in zip(told.means, told.covs, strict=True)]
-    wanted = np.log(told.weights @ normals) - stats.norm.logpdf(z).sum(axis=1)
-    np.testing.assert_allclose(told.log_ratio(theta), wanted, rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(z.mean(axis=0), told.weights @ told.means, atol=0.02)
+    normals = [
+        stats.multivariate_normal(a, b).pdf(z) for a, b in zip(informed.means, informed.covs, strict=True)
+    ]
+    wanted = np.log(informed.weights @ normals) - stats.norm.logpdf(z).sum(axis=1)
+    np.testing.assert_allclose(informed.log_ratio(theta), wanted, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(z.mean(axis=0), informed.weights @ informed.means, atol=0.02)
     # weights of a density over its draws have the mean 1 the other way round
-    assert np.exp(-told.log_ratio(theta)).mean() == pytest.approx(1, abs=0.1)
-    np.testing.assert_allclose(SCORES.z(told.centre), told.weights @ told.means, rtol=1e-9)
+    assert np.exp(-informed.log_ratio(theta)).mean() == pytest.approx(1, abs=0.1)
+    np.testing.assert_allclose(SCORES.z(informed.centre), informed.weights @ informed.means, rtol=1e-9)
 
 
 SIZE = np.repeat([1, 2, 3, 5, 9, 20], [900, 500, 300, 150, 60, 12])
@@ -269,9 +271,11 @@ def test_a_group_has_the_posterior_of_the_joint_model(target):
         return law.drawn(found.thetas, found.log_evidence, rng, khat=0.0)
 
     sites = [approximate_likelihoods(one, {"": drawn(one)}) for one in alone]
-    weights, told = borrow({"sizes": alone[0]}, {"sizes": [s for i, s in enumerate(sites) if i != target]})
+    weights, informed = borrow(
+        {"sizes": alone[0]}, {"sizes": [s for i, s in enumerate(sites) if i != target]}
+    )
     assert weights["sizes"] == {"": pytest.approx(1)}
-    taught = drawn(compile_part(replace(part, informed=told["sizes"][""]), zeta_data(DRAWS[target])))
+    taught = drawn(compile_part(replace(part, informed=informed["sizes"][""]), zeta_data(DRAWS[target])))
     mean, sd, by_spread = quadrature(target)
     e = taught.thetas.ravel() / 0.6
     assert e.mean() == pytest.approx(mean, abs=0.1 * sd)

@@ -94,7 +94,7 @@ def estimate(
     compare : several predictions, by the same draws.
     by_domain : groups of records.
     side_by_side : several engines.
-    impact : numbers of your own that rest on the clusters.
+    impact : numbers of your own that were computed from the clusters.
 
     References
     ----------

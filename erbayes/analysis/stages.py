@@ -131,8 +131,8 @@ def stages(
     table = Edges.of(load_edges(edges, score), records, score)
     (threshold,) = table.thresholds([threshold]).tolist()
     linked = table.score >= threshold
-    for doubt in [*table.alarms(labels), *_find_doubts(table, linked, labels, candidates is not None)]:
-        warnings.warn(doubt, Alarm, stacklevel=2)
+    for alarm in [*table.alarms(labels), *_find_alarms(table, linked, labels, candidates is not None)]:
+        warnings.warn(alarm, Alarm, stacklevel=2)
     compared = table if candidates is None else _add_candidates(table, candidates)
     levels = np.unique([compared.score.min(), threshold])[::-1]
     units, *looser = compared.units(labels, levels)
@@ -152,23 +152,23 @@ def _add_candidates(edges: Edges, candidates: Any) -> Edges:
     return Edges(edges.records, left, right, score)
 
 
-def _find_doubts(edges: Edges, linked: BoolArray, labels: Clustering, compared: bool) -> list[Sentence]:
+def _find_alarms(edges: Edges, linked: BoolArray, labels: Clustering, compared: bool) -> list[Sentence]:
     """Return sentences about files that have too few edges to distinguish stages."""
-    doubts = []
+    alarms = []
     if linked.all() and not compared:
         said = (
             "The file has no edge below the threshold, so that no link can be lost by it: links that were "
             "compared count as never compared; keep all scored pairs, or give candidates="
         )
-        doubts.append(Sentence(said, Grade.FAULT))
+        alarms.append(Sentence(said, Grade.FAULT))
     ends = edges.left[edges.left != edges.right], edges.right[edges.left != edges.right]
     if any(len(np.unique(end)) == len(end) for end in ends) and (labels.sizes > 2).any():
         said = (
             "Each record has one edge at most, in one of its columns, although entities have three records "
             "and more: if the file keeps the best edge of each record only, others count as never compared"
         )
-        doubts.append(Sentence(said, Grade.CAUTION))
-    return doubts
+        alarms.append(Sentence(said, Grade.CAUTION))
+    return alarms
 
 
 def _count_stages(

@@ -369,8 +369,8 @@ def thresholds(
     table = Edges.of(load_edges(edges, score), records, score)
     levels = table.thresholds(at)
     refuse_many(f"{len(levels):,} thresholds", len(levels), len(metrics), "fewer thresholds")
-    for doubt in table.alarms(labels):
-        warnings.warn(doubt, Alarm, stacklevel=2)
+    for alarm in table.alarms(labels):
+        warnings.warn(alarm, Alarm, stacklevel=2)
     samples = tuple(Sample(units, design) for units in table.units(labels, levels))
     joint = need_paired(find_engine(engine)).paired(samples, _with_defined(metrics), rng)
     return _make_curve(levels, metrics, joint, samples)

@@ -20,7 +20,7 @@ from .totals import identifies
 
 
 class _SizeModelEngine:
-    """What all engines with a size model can use and estimate."""
+    """The samples and the metrics that every engine with a size model takes."""
 
     __slots__ = ()
 

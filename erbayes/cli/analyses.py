@@ -149,7 +149,7 @@ def _set_side_by_side(sample: eb.Sample, metrics: Metrics, level: float) -> Resu
             outcomes[name.value] = why
     engines = eb.side_by_side(outcomes, metrics, level=level)
     table, results = engines.table(), [one for one in outcomes.values() if not isinstance(one, NotIdentified)]
-    alarms = [*eb.alarms(sample, metrics, table), *(doubt for one in results for doubt in one.alarms)]
+    alarms = [*eb.alarms(sample, metrics, table), *(alarm for one in results for alarm in one.alarms)]
     notes = [Sentence(said, Grade.NOTE) for said in engines.describe_lacking()]
     return Result(table, "", [*alarms, *notes], results[0].sentence(level))
 

@@ -225,7 +225,7 @@ def _run_engines(
                 for metric, reason in zip(result.names, result.reasons, strict=True)
                 if reason
             ]
-            made.alarms += [Sentence(f"{name}: {doubt}", grade_of(doubt)) for doubt in result.alarms]
+            made.alarms += [Sentence(f"{name}: {alarm}", grade_of(alarm)) for alarm in result.alarms]
             if (fit := getattr(result, "fitted", None)) is not None:
                 made.explained.append(_explain_engine(name, fit, level))
             if not all(result.reasons):
