@@ -21,7 +21,7 @@ from ..metrics.unseen import map_components
 REMEMBERED = 100
 """Metrics up to which a sample remembers its fit. Domains have thousands, whose covariances fill memory."""
 LATEST = 8
-"""Fits that a sample remembers, the latest ones: balances and domains make metrics anew at each call."""
+"""Fits that a sample remembers, the latest ones, as balances and domains make metrics anew at each call."""
 
 
 def columns_of(metrics: Sequence[Metric]) -> tuple[list[Column], list[Known]]:
