@@ -33,8 +33,6 @@ from erbayes.report import report
 from erbayes.study import UniformEntities, study
 from erbayes.study import populations as sim
 
-pytestmark = pytest.mark.slow
-
 SUMS = tuple(x for x in m.ALL if all(not isinstance(c, u.GroupMax) for c in x.columns))
 PR = (m.pairwise_precision, m.pairwise_recall)
 RNG = np.random.default_rng(5)
@@ -677,6 +675,7 @@ def test_the_table_tells_the_gain():
     assert one.names == ("pairwise-recall",) and one.table().equals(table.iloc[[1]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", [Records(), UniformEntities()])
 def test_a_good_second_clustering_shortens_intervals_that_keep_their_promise(plan):
     truth = pd.Series(TRUTH.to_numpy())

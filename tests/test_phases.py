@@ -22,8 +22,6 @@ from erbayes.engine.fitted import fit_sample
 from erbayes.report import report
 from erbayes.study import populations as sim
 
-pytestmark = pytest.mark.slow
-
 PR = (m.pairwise_precision, m.pairwise_recall)
 RNG = np.random.default_rng(5)
 TRUTH = sim.population(sim.LogNormal(0.5, 1.0), 4000, RNG)
@@ -47,6 +45,7 @@ def sample_of(clusters, records, prediction=PREDICTION):
 # All samples
 
 
+@pytest.mark.slow
 def test_a_fixed_weight_is_unbiased_and_its_variance_too():
     """B-cubed recall under uniform records is a mean over draws: nothing is a matter of first order."""
     truth, prediction, cheap = (pd.Series(list(x), list("abcd")) for x in ("xxxy", "1122", "pqqq"))
@@ -200,6 +199,7 @@ def coverage(records, n, draws, repetitions, cheap, seed):
     return held[1] / repetitions, np.mean(width, axis=0), held[0] / repetitions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("records", [True, False])
 def test_intervals_are_shorter_and_keep_their_promise(records):
     held, width, _ = coverage(records, 80, 400, 60, CHEAP, 1)
