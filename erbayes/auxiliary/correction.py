@@ -53,10 +53,11 @@ class Linearised:
 
     def reach(self) -> FloatArray:
         """Return changes by the average entity that lowers, or raises, each metric most, (k, 2)."""
-        expansion, shares = self.sample.expansion, fit_sample(self.sample, self.metrics).shares
+        expansion, fitted = self.sample.expansion, fit_sample(self.sample, self.metrics)
+        shares = fitted.shares
         # the share of an average entity in the total averaged over, of at least 1/n, by the rule of three
         share = np.maximum(expansion.weight @ shares / expansion.weight.sum(), 1 / len(shares))
-        return np.asarray(self.fit.unseen.reach * (share * np.sqrt(expansion.variance.mean_fpc))[:, None])
+        return np.asarray(self.fit.unseen.reach * (share * np.sqrt(fitted.unseen_shares))[:, None])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

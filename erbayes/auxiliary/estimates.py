@@ -50,9 +50,9 @@ class AssistedEstimates(Corrected):
         """Return the columns `se_bound`, which includes pseudo-draws and unreached clusters, and `df`."""
         return {"se_bound": self.sd, "df": np.broadcast_to(self.df, self.mean.shape)}
 
-    def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
+    def table(self, level: float = 0.95, kind: Kind | None = None, settled: bool = False) -> pd.DataFrame:
         """As `Normal.table`, with lambda, correlation, equivalent_labels, unreached_share and note."""
-        table = Normal.table(self, level, kind)
+        table = Normal.table(self, level, kind, settled)
         table["lambda"], table["correlation"] = self.weights, self.correlation
         table["equivalent_labels"], table["unreached_share"] = self.equivalent_labels, self.unreached_share
         if any(self.notes):

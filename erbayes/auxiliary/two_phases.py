@@ -57,16 +57,17 @@ class TwoPhase:
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> AssistedEstimates:
         need_sample(sample)
-        for one, which in ((sample, "careful"), (self.cheap, "cheap")):
+        sample, entire_sample = sample.with_repeats, self.cheap.with_repeats
+        for one, which in ((sample, "careful"), (entire_sample, "cheap")):
             _need_ordered(one, which)
-        _need_one_prediction(sample, self.cheap)
+        _need_one_prediction(sample, entire_sample)
         position = self._locate_careful_draws(sample.expansion.unit.shape[-1])
-        _need_same_draws(sample, self.cheap, position)
+        _need_same_draws(sample, entire_sample, position)
         target, variance = Linearised.of(sample, resolve_metrics(metrics)), sample.expansion.variance
         part, error, known = None, None, dict.fromkeys(target.metrics, np.nan)
         with suppress(NotIdentified):  # every metric is 0/0 by the cheap labels
-            entire = Linearised.of(self.cheap, target.metrics)
-            part = Linearised.of(subsample(self.cheap, position), target.metrics)
+            entire = Linearised.of(entire_sample, target.metrics)
+            part = Linearised.of(subsample(entire_sample, position), target.metrics)
             error = part.effects.nest(entire.effects, position)
             variance = of_phases(len(position), len(entire.effects.change))
             known = dict(zip(target.metrics, entire.fit.mean.tolist(), strict=True))
@@ -110,7 +111,7 @@ def _need_ordered(sample: Sample, which: str) -> None:
     variance, name = sample.expansion.variance, type(sample.design).__name__
     if not isinstance(variance, StratifiedDraws) or variance.df_lost > 1:
         raise DataError(f"two phases need independent draws of one stratum, and those of {name} are not")
-    if variance.mean_fpc < 1:
+    if (variance.unseen < 1).any():
         raise DataError(
             f"two phases need draws with replacement: leave out population= of the {which} design. Intervals "
             "are then a little longer"

@@ -9,6 +9,7 @@ Source: [B22] Binette et al. (2022), arXiv 2210.01230.
 
 from .._internal.policies import SingleUnit
 from .calibration import ByGroup, Calibrated, raking
+from .contract import WithRepeats
 from .drawn import paper_fpc
 from .frozen import FrozenWeights
 from .known import BySize, KnownInclusion, KnownSelection, KnownWeights, WeightedRecords
@@ -36,6 +37,7 @@ __all__ = [
     "UniformClusters",
     "UniformRecords",
     "WeightedRecords",
+    "WithRepeats",
     "paper_fpc",
     "raking",
     "size_classes",

@@ -70,16 +70,21 @@ class CalibratedDraws(Variance):
         return self.base.census
 
     @property
-    def mean_fpc(self) -> float:
-        return self.base.mean_fpc
+    def unseen(self) -> FloatArray:
+        return self.base.unseen
 
     def residuals(self, Z: FloatArray) -> FloatArray:
         """Return g w (y - x'B) for each column y, (n, k), with B of least squares with weights w q."""
-        y = Z / (self.g * self.w)[:, None]
+        y = self._divide(Z)
         root = np.sqrt(self.w * self.q)[:, None]
         # least squares, since normal equations would square the condition number
         B = np.linalg.lstsq(root * self.x, root * y, rcond=None)[0]
         return np.asarray((self.g * self.w)[:, None] * (y - self.x @ B))
+
+    def _divide(self, Z: FloatArray) -> FloatArray:
+        """Return columns y of contributions Z = g w y, (n, k); 0 for a draw that counts nothing."""
+        weight = (self.g * self.w)[:, None]
+        return np.divide(Z, weight, out=np.zeros_like(Z), where=weight != 0)
 
     def covariance(self, residuals: FloatArray) -> FloatArray:
         return self.base.covariance(self.base.residuals(residuals))
@@ -100,7 +105,7 @@ class CalibratedDraws(Variance):
     def _compute_parts(self, Z: FloatArray) -> FloatArray:
         """Return the additions of each draw to the sums of a calibration step: z, gwx, wqxx' and wqxy'."""
         weight, pull = (self.g * self.w)[:, None], (self.w * self.q * self.slope)[:, None] * self.x
-        xx, xy = (pull[:, :, None] * v[:, None, :] for v in (self.x, Z / weight))
+        xx, xy = (pull[:, :, None] * v[:, None, :] for v in (self.x, self._divide(Z)))
         return np.hstack([Z, weight * self.x, xx.reshape(len(Z), -1), xy.reshape(len(Z), -1)])
 
     def _calibrate_replicates(self, sums: FloatArray, k: int) -> FloatArray:

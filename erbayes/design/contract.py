@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -39,6 +39,50 @@ class Expansion:
             f"the total of '{column.name}' is not identified: records of {where} have chance 0, and units "
             "wholly of these are never drawn; mix the design with uniform records"
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WithRepeats:
+    """Another design, each draw of which counts as often as it was made ([B22]; Hansen and Hurwitz 1943).
+
+    By default a unit that was drawn twice counts once, since the second draw shows nothing new, with the
+    chance to be drawn at all (docs/settled.md). Bootstraps and bets resample draws, and take this design.
+
+    Parameters
+    ----------
+    design : UniformRecords, ByPredictedSize or KnownSelection
+        Or one that holds such a design, such as `Calibrated`.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> design = eb.UniformRecords(draws=["x", "x", "y"])
+    >>> design.expand(units).weight.round(3), WithRepeats(design).expand(units).weight.round(3)
+    (array([1.143, 0.   , 1.73 ]), array([0.667, 0.667, 1.333]))
+    """
+
+    design: Any
+
+    def expand(self, units: Units) -> Expansion:
+        return self.expand_draws(units, self.design.expand(units).unit)
+
+    def expand_draws(self, units: Units, unit: IntArray) -> Expansion:
+        """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
+        expansion: Expansion = self.design.expand_repeats(units, unit)
+        return expansion
+
+
+def with_repeats(design: Any) -> Any:
+    """Return a design, or the one that it holds, with each draw counted as often as it was made."""
+    if isinstance(design, WithRepeats):
+        return design
+    if hasattr(design, "expand_repeats"):
+        return WithRepeats(design)
+    inner = getattr(design, "design", None)
+    if inner is None or (counted := with_repeats(inner)) is inner:
+        return design
+    return replace(design, design=counted)
 
 
 class Design(Protocol):

@@ -14,7 +14,7 @@ from ..metrics.columns import Pieces
 from ..units.ids import as_index, kind
 from ..units.units import Units
 from .contract import Expansion
-from .variance import StratifiedDraws
+from .variance import DistinctDraws, StratifiedDraws
 
 FPC = Callable[[int, int], float]
 Ids = Sequence[Any] | pd.Index
@@ -165,6 +165,28 @@ def make_unreached(sizes: FloatArray, units: Units) -> Pieces | None:
     unit = np.repeat(np.arange(len(rows)), [row[3] for row in rows])
     n, N, m = np.array([row[:3] for row in rows], dtype=float)[unit].T
     return Pieces(None, unit, unit, n, N, m, by_entity=units.by_entity)
+
+
+def expand_once(
+    units: Units,
+    unit: IntArray,
+    p: FloatArray,
+    draws: int,
+    population: int | None = None,
+    undrawn: Sequence[float] | FloatArray = (),
+) -> Expansion:
+    """Return draws at the positions `unit`, (..., n), each unit counted once, with weight 1/π.
+
+    `p` (units,): chance of each unit at one draw; `draws`, `population`: as in `DistinctDraws`.
+    """
+    refuse_unreachable(p, unit, units)
+    order = np.argsort(unit, axis=-1, kind="stable")
+    ordered = np.take_along_axis(unit, order, axis=-1)
+    first = np.ones(unit.shape, dtype=bool)
+    np.put_along_axis(first, order[..., 1:], np.diff(ordered, axis=-1) != 0, axis=-1)
+    variance = DistinctDraws(np.where(first, p[unit], 0.0), draws, population)
+    weight = np.divide(1.0, variance.inclusion, out=np.zeros(unit.shape), where=first)
+    return Expansion(unit, weight, True, variance, make_unreached(np.asarray(undrawn, dtype=float), units))
 
 
 def expand_with_replacement(units: Units, unit: IntArray, p: FloatArray, undrawn: FloatArray) -> Expansion:

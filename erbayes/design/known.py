@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import FloatArray
+from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, need_object, number, refuse_cases
 from ..units.clustering import Clustering
 from ..units.ids import as_index
@@ -19,6 +19,7 @@ from .contract import Expansion
 from .drawn import (
     FPC,
     Ids,
+    expand_once,
     expand_with_replacement,
     make_unreached,
     need_distinct,
@@ -229,9 +230,10 @@ def _order_by_draws(probability: Any, units: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownSelection:
-    """Units drawn with replacement, whose selection probabilities are known (Hansen and Hurwitz 1943).
+    """Units drawn with replacement, whose selection probabilities are known (Horvitz and Thompson 1952).
 
-    A draw of a unit with probability p_c at one draw has weight 1/(n p_c).
+    A unit with probability p_c at one of n draws counts once, with weight 1/π_c, π_c = 1 - (1 - p_c)^n, or as
+    often as it was drawn, with weight 1/(n p_c), under `WithRepeats`.
 
     Parameters
     ----------
@@ -246,8 +248,8 @@ class KnownSelection:
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> eb.design.KnownSelection({"x": 0.5, "y": 0.25}).expand(units).weight
-    array([1., 2.])
+    >>> eb.design.KnownSelection({"x": 0.5, "y": 0.25}).expand(units).weight.round(3)
+    array([1.333, 2.286])
     """
 
     probability: pd.Series | Mapping[Any, float]
@@ -271,8 +273,18 @@ class KnownSelection:
         return np.asarray(self.never, dtype=float)
 
     def expand(self, units: Units) -> Expansion:
-        unit, p = unit_of_draws(units, self.draws), self.selection_probabilities(units)
-        return expand_with_replacement(units, unit, p, self.undrawn_sizes(units))
+        return self.expand_draws(units, unit_of_draws(units, self.draws))
+
+    def expand_draws(self, units: Units, unit: IntArray) -> Expansion:
+        """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
+        p = self.selection_probabilities(units)
+        return expand_once(units, unit, p, unit.shape[-1], None, self.undrawn_sizes(units))
+
+    def expand_repeats(self, units: Units, unit: IntArray) -> Expansion:
+        """Return the expansion with each draw counted as often as it was made."""
+        return expand_with_replacement(
+            units, unit, self.selection_probabilities(units), self.undrawn_sizes(units)
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,7 +19,7 @@ import pandas as pd
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, NotIdentified, need_object, refuse_cases, whole
 from ..units.units import Units
-from .contract import Design, Expansion
+from .contract import Design, Expansion, with_repeats
 from .strata import Pooled
 from .variance import StratifiedDraws, Variance, centre
 
@@ -54,8 +54,8 @@ class RespondingDraws(Variance):
         return False
 
     @property
-    def mean_fpc(self) -> float:
-        return self.base.mean_fpc
+    def unseen(self) -> FloatArray:
+        return self.base.unseen[self.position]
 
     @property
     def independent(self) -> StratifiedDraws:
@@ -211,7 +211,8 @@ class Responding:
         return resolved
 
     def expand(self, units: Units) -> Expansion:
-        base, resolved = self.design.expand(units), self._check_resolved()
+        base: Expansion = with_repeats(self.design).expand(units)
+        resolved = self._check_resolved()
         n, r = len(resolved), base.unit.shape[-1]
         variance = self._need_adjustable(base.variance)
         if r != resolved.sum():

@@ -22,6 +22,7 @@ from ..units.units import KnownTotals, Units
 from .contract import Expansion
 from .drawn import (
     Ids,
+    expand_once,
     expand_with_replacement,
     make_unreached,
     real_numbers,
@@ -58,9 +59,10 @@ def _find_unreached(probability: ClusterSum, known: KnownTotals) -> FloatArray:
 class ByPredictedSize:
     """Records drawn with replacement, with a probability by the size of their predicted cluster.
 
-    A draw of a unit has weight 1/(n p_c), with p_c the sum of φ(m) over its records, divided by the total
-    of φ over all records (Hansen and Hurwitz 1943). With `columns.PREDICTED_LINKS`, records are the
-    ends of uniformly drawn predicted links, and pairwise precision is a plain mean of numbers in [0, 1].
+    The chance p_c of a unit at one draw is the sum of φ(m) over its records, divided by the total of φ over
+    all records. It counts once, with weight 1/π_c, π_c = 1 - (1 - p_c)^n, or as often as it was drawn, with
+    weight 1/(n p_c), under `WithRepeats` (Hansen and Hurwitz 1943). With `columns.PREDICTED_LINKS`, records
+    are the ends of uniformly drawn predicted links.
 
     Parameters
     ----------
@@ -81,8 +83,8 @@ class ByPredictedSize:
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b", 5: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS).expand(units).weight
-    array([2., 2.])
+    >>> eb.design.ByPredictedSize(eb.columns.PREDICTED_LINKS).expand(units).weight.round(3)
+    array([2.286, 2.286])
     """
 
     probability: ClusterSum
@@ -102,7 +104,13 @@ class ByPredictedSize:
     def expand_draws(self, units: Units, unit: IntArray) -> Expansion:
         """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
         p = self.selection_probabilities(units)
-        return expand_with_replacement(units, unit, p, self.undrawn_sizes(units))
+        return expand_once(units, unit, p, unit.shape[-1], None, self.undrawn_sizes(units))
+
+    def expand_repeats(self, units: Units, unit: IntArray) -> Expansion:
+        """Return the expansion with each draw counted as often as it was made."""
+        return expand_with_replacement(
+            units, unit, self.selection_probabilities(units), self.undrawn_sizes(units)
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

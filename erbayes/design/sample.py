@@ -13,8 +13,11 @@ import numpy as np
 from .._internal.arrays import FloatArray
 from .._internal.errors import need, need_object
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, Column, Known
+from ..metrics.definitions import UNIT, Group, Metric
+from ..metrics.unseen import UNSETTLED
+from ..units.settled import Totals, settle
 from ..units.units import Units, need_units
-from .contract import Design, Expansion, draws_records
+from .contract import Design, Expansion, draws_records, with_repeats
 
 ERRORS = 3.0
 """Standard errors between estimated and known predicted links above which a sample is out of balance, which
@@ -103,6 +106,17 @@ class Sample:
         return np.asarray(self.units.values(columns)[self.expansion.unit] * self.expansion.weight[..., None])
 
     @cached_property
+    def with_repeats(self) -> Sample:
+        """This sample with each draw counted as often as it was made, as bootstraps and bets need them."""
+        design, unit = with_repeats(self.design), self.expansion.unit
+        if design is self.design:
+            return self
+        expand = getattr(design, "expand_draws", None)
+        return Sample(
+            self.units, self.design, expand(self.units, unit) if expand else design.expand(self.units)
+        )
+
+    @cached_property
     def fits(self) -> dict[Any, Any]:
         """Fits of this sample by their metrics, which `erbayes.engine.fitted` fills."""
         return {}
@@ -144,7 +158,7 @@ class Sample:
         effect = (known / records)[..., None] * (z[..., :1] - (links / records)[..., None] * z[..., 1:])
         squares = variance.covariance(variance.residuals(effect))[..., 0, 0]
         # draws that are all alike have no variance, and yet do not know a total unless their design fixes it
-        one = estimate * variance.mean_fpc * (z[..., 1] ** 2).sum(axis=-1) / records[..., 0] ** 2
+        one = estimate * (variance.unseen * z[..., 1] ** 2).sum(axis=-1) / records[..., 0] ** 2
         one = np.where(np.abs(estimate - number) <= 1e-9 * number, 0.0, one)
         return estimate, np.sqrt(np.maximum(squares, 0.0) + one**2), number
 
@@ -162,9 +176,39 @@ class Sample:
         estimate, error, number = found
         return np.maximum(share, np.where(estimate < number - ERRORS * error, 1 - estimate / number, 0.0))
 
+    @cached_property
+    def settled(self) -> list[tuple[Totals, Totals]] | None:
+        """Worst and best totals that right labels leave possible, by family of metrics: see `settle`."""
+        unit = self.expansion.unit
+        return settle(self.units, unit.reshape(-1, unit.shape[-1]))
+
+    def certain(self, metrics: Sequence[Metric]) -> FloatArray:
+        """Return the least and the largest value of metrics that right labels leave possible, (..., k, 2).
+
+        It is (-∞, ∞) where they settle nothing, as for shares of other things than links, records by
+        B-cubed, whole clusters and singletons.
+        """
+        ends = np.tile(UNSETTLED, (*self.expansion.unit.shape[:-1], len(metrics), 1))
+        for j, metric in enumerate(metrics):
+            if metric.support == UNIT and metric.group is not Group.OTHER and self.settled:
+                ends[..., j, :] = _find_ends(metric, self.settled, ends[..., j, :])
+        return ends
+
     def known(self, total: Known) -> float:
         """Return a total that the prediction fixes, or raise NotIdentified."""
         return self.units.total(total.column)
+
+
+def _find_ends(metric: Metric, settled: list[tuple[Totals, Totals]], unsettled: FloatArray) -> FloatArray:
+    """Return the values of a metric at the worst and the best totals of its family, (..., 2), in order."""
+    columns = [c.column if isinstance(c, Known) else c for c in metric.columns]
+    for family in settled:
+        if all(c in family[0] for c in columns):
+            with np.errstate(invalid="ignore", divide="ignore"):
+                ends = np.stack([metric.formula(*(t[c] for c in columns)) for t in family], axis=-1)
+            ends = np.sort(ends, axis=-1).reshape(unsettled.shape)
+            return np.where(np.isnan(ends).any(axis=-1, keepdims=True), unsettled, ends)
+    return unsettled
 
 
 def need_sample(value: Any) -> None:

@@ -81,7 +81,7 @@ class Stratified:
             # a stratum that is drawn completely adds no variance, whatever the fpc
             [0.0 if t == k else need_fpc(int(k), int(t), self.fpc) for k, t in zip(n, T, strict=True)]
         )
-        variance = StratifiedDraws(codes, fpc, rule is SingleUnit.ADJUST, T.astype(float))
+        variance = StratifiedDraws(codes, fpc, rule is SingleUnit.ADJUST)
         return Expansion(np.arange(len(units)), (T / n)[codes], True, variance)
 
     def _code_strata(self, units: Units) -> tuple[IntArray, pd.Index]:

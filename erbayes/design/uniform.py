@@ -12,7 +12,16 @@ from .._internal.errors import DataError, NotIdentified, whole
 from ..metrics.columns import RECORDS
 from ..units.units import Units
 from .contract import Expansion
-from .drawn import FPC, Ids, need_distinct, need_frame, single_stratum, unbiased_fpc, unit_of_draws
+from .drawn import (
+    FPC,
+    Ids,
+    expand_once,
+    need_distinct,
+    need_frame,
+    single_stratum,
+    unbiased_fpc,
+    unit_of_draws,
+)
 from .variance import DistinctDraws
 
 
@@ -20,7 +29,10 @@ from .variance import DistinctDraws
 class UniformRecords:
     """Records drawn uniformly, each of which leads to its unit, with probability proportional to size.
 
-    A draw of a unit of N_c records has weight N/(n N_c), for n draws from N records ([B22]).
+    A unit of N_c among N records counts once, however often it was drawn, with weight 1/π_c for its
+    probability π_c = 1 - (1 - N_c/N)^n to be among n draws (Horvitz and Thompson 1952), or the hypergeometric
+    one without replacement. A further draw shows nothing new (Basu 1958). If N is not known, each draw has
+    weight 1/(n N_c), up to a factor, as under `WithRepeats` ([B22]).
 
     Parameters
     ----------
@@ -42,7 +54,7 @@ class UniformRecords:
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
     >>> eb.UniformRecords(draws=["x", "x", "y"]).expand(units).weight.round(3)
-    array([0.667, 0.667, 1.333])
+    array([1.143, 0.   , 1.73 ])
     """
 
     draws: Ids | None = None
@@ -81,6 +93,14 @@ class UniformRecords:
     def expand_draws(self, units: Units, unit: IntArray) -> Expansion:
         """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
         records, n = units.population, unit.shape[-1]
+        if records is None or self.fpc is not unbiased_fpc:
+            return self.expand_repeats(units, unit)
+        drawn_from = None if self.population is None else int(records)
+        return expand_once(units, unit, units.size / records, n, drawn_from)
+
+    def expand_repeats(self, units: Units, unit: IntArray) -> Expansion:
+        """Return the expansion with each draw counted as often as it was made."""
+        records, n = units.population, unit.shape[-1]
         # without N, weights are known up to a factor, which suffices for ratios
         weight = (1.0 if records is None else records) / (n * units.size[unit])
         variance = single_stratum(n, self.population, self.fpc)
@@ -89,11 +109,9 @@ class UniformRecords:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DistinctEntities:
-    """The distinct units of records drawn uniformly with replacement.
+    """The distinct units of records drawn uniformly with replacement, if nobody noted the repeats.
 
-    Labels have this design if they list each entity once, although some were drawn more than once, since
-    weights 1/N_c without the repeats bias precision. An entity of N_c among N records is in the sample with
-    probability π_c = 1 - (1 - N_c/N)^n, and has weight 1/π_c (Horvitz and Thompson 1952).
+    Numbers are those of `UniformRecords`, whose bootstraps and bets need the repeats.
 
     Parameters
     ----------
@@ -134,8 +152,7 @@ class DistinctEntities:
         records, size = self._find_records(units), units.size
         if size.max() >= records:
             raise DataError(f"a unit of {int(size.max())} records in a population of {records}")
-        variance = DistinctDraws(size / records, self.draws)
-        return Expansion(np.arange(len(units)), 1 / variance.inclusion, True, variance)
+        return expand_once(units, np.arange(len(units)), size / records, self.draws)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,13 +5,20 @@ Z are the contributions of draws to totals, one row per draw and one column per 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, NotIdentified
+
+MOST_CLASSES = 500
+"""Distinct chances above which units with about the same chance share their joint chances, to bound memory.
+
+A class of one in 500 of the logarithmic range changes the variance by less than a thousandth."""
 
 
 def kish(Z: FloatArray) -> FloatArray:
@@ -39,8 +46,11 @@ class Variance(Protocol):
         """Return whether all units are in the sample."""
 
     @property
-    def mean_fpc(self) -> float:
-        """Return the estimated share of units not in the sample, which alone can have errors not yet seen."""
+    def unseen(self) -> FloatArray:
+        """Return the share of units like that of each draw that are not in the sample, (..., n).
+
+        They alone can have errors that no draw has shown: θ, or 1 - π for units that are drawn once.
+        """
 
     def residuals(self, Z: FloatArray) -> FloatArray:
         """Return the part of Z that varies, (n, k): Z itself, or its residuals after calibration."""
@@ -63,13 +73,11 @@ class Variance(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StratifiedDraws(Variance):
-    """Variance of independent draws within strata; `fpc`, `units` (H,): finite-population correction
-    and units of each."""
+    """Variance of independent draws within strata; `fpc` (H,): finite-population correction of each."""
 
     stratum: IntArray
     fpc: FloatArray
     adjust: bool = False
-    units: FloatArray | None = None
 
     @property
     def df_lost(self) -> int:
@@ -80,8 +88,8 @@ class StratifiedDraws(Variance):
         return not self.fpc.any()
 
     @property
-    def mean_fpc(self) -> float:
-        return float(np.average(self.fpc, weights=self.units))
+    def unseen(self) -> FloatArray:
+        return self.fpc[self.stratum]
 
     def _centre_in_strata(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return Z about the means of strata, and n_h/(n_h - 1) of each draw."""
@@ -144,8 +152,8 @@ class _OnceDrawn(Variance):
         return bool((self.inclusion == 1).all())
 
     @property
-    def mean_fpc(self) -> float:
-        return float(1 - len(self.inclusion) / (1 / self.inclusion).sum())
+    def unseen(self) -> FloatArray:
+        return 1 - self.inclusion
 
     @property
     def independent(self) -> StratifiedDraws:
@@ -159,45 +167,82 @@ class _OnceDrawn(Variance):
         return -(Z - Z.mean(axis=0)) * n / max(n - 1, 1), (1 - self.inclusion) * (n - 1) / n
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class DistinctDraws(_OnceDrawn):
-    """Variance of distinct entities among n `draws` of records with replacement (Horvitz and Thompson).
+    """Variance of the distinct units among n `draws` of elements, such as records (Horvitz and Thompson).
 
-    π_c = 1 - (1-p_c)^n and π_cd = 1 - (1-p_c)^n - (1-p_d)^n + (1-p_c-p_d)^n, with p_c = N_c/N. Entities of
-    one size share one p, so that time and memory grow with the squared number of sizes.
+    A unit with chance p (..., n) at one draw is missed with probability e^ℓ(p), and two with e^ℓ(p + p'):
+    ℓ(p) = n log(1 - p), or without replacement Σ log(1 - n/(N - i)) over i < pN, for a `population` of N
+    elements. A draw of a unit that was drawn before has p = 0, and counts nothing.
     """
 
     p: FloatArray
     draws: int
+    population: int | None = None
 
-    dependent: ClassVar[str] = "distinct entities are not independent draws"
-    remedy: ClassVar[str] = (
-        "keep the draws with their repeats (UniformRecords), or use the closed form or the jackknife"
-    )
+    dependent: ClassVar[str] = "distinct units are not independent draws"
+    remedy: ClassVar[str] = "list the draws with their repeats, or use the closed form or the jackknife"
+
+    @cached_property
+    def inclusion(self) -> FloatArray:
+        """Return the probability π that each unit is in the sample, (..., n); 0 for repeats."""
+        return np.asarray(-np.expm1(self._log_missed(self.p)))
 
     @property
-    def inclusion(self) -> FloatArray:
-        """Return the probability π_c that each entity is in the sample, (entities,)."""
-        with np.errstate(divide="ignore"):  # an entity of all records is found for sure
-            return np.asarray(-np.expm1(self.draws * np.log1p(-self.p)))
+    def census(self) -> bool:
+        return bool((self.inclusion[self.p > 0] == 1).all())
+
+    def _log_missed(self, p: FloatArray) -> FloatArray:
+        """Return ℓ(p): -∞ for units that cannot be missed."""
+        with np.errstate(divide="ignore"):
+            if self.population is None:
+                return np.asarray(self.draws * np.log1p(-np.minimum(p, 1)))
+            size = np.rint(p * self.population).astype(np.int64)
+            left = np.maximum(self.population - np.arange(size.max(initial=0)), self.draws)
+            return np.append(0.0, np.cumsum(np.log1p(-self.draws / left)))[size]
+
+    @cached_property
+    def _pairs(self) -> tuple[IntArray, FloatArray]:
+        """Return the class of each unit by its p, (..., n), and (π_cd - π_c π_d)/π_cd of classes, (h, h)."""
+        p = self.p
+        if len(np.unique(p)) > MOST_CLASSES:
+            step = np.ptp(np.log(p[p > 0])) / MOST_CLASSES
+            p = np.where(p > 0, np.exp(step * np.rint(np.log(np.where(p > 0, p, 1)) / step)), 0)
+        of_class, at = np.unique(p, return_inverse=True)
+        missed, both = self._log_missed(of_class), self._log_missed(of_class[:, None] + of_class)
+        q = np.exp(missed)
+        with np.errstate(invalid="ignore"):  # two units that share all elements: one is always drawn
+            excess = np.where(np.isinf(both), -1.0, np.expm1(both - missed[:, None] - missed))
+        # π_cd - π_c π_d as a product: the difference itself cancels for small p
+        joint = np.outer(q, q) * np.where(np.outer(q, q) > 0, excess, 0.0)
+        pair = np.outer(1 - q, 1 - q) + joint
+        return at.reshape(p.shape), np.divide(joint, pair, out=np.zeros_like(pair), where=pair > 0)
 
     def covariance(self, residuals: FloatArray) -> FloatArray:
-        """Return ΣΣ (π_cd - π_c π_d)/π_cd z_c z_d' over pairs of entities, (k, k), with π_cc = π_c."""
-        p, size = np.unique(self.p, return_inverse=True)  # entities of one size, one p, count as one class
-        sums = np.zeros((len(p), residuals.shape[1]))
-        np.add.at(sums, size, residuals)
-        odds = p / (1 - p)
-        with np.errstate(divide="ignore"):  # two entities that share all records: one is always drawn
-            excess = np.expm1(self.draws * np.log1p(-np.minimum(np.outer(odds, odds), 1)))
-        inclusion = -np.expm1(self.draws * np.log1p(-p))
-        exclusion = 1 - inclusion
-        # π_cd - π_c π_d as a product: the difference itself cancels for small p
-        joint = np.outer(exclusion, exclusion) * excess
-        pair = np.outer(inclusion, inclusion) + joint  # π_cd
-        delta = np.divide(joint, pair, out=np.zeros_like(pair), where=pair > 0)
-        within, between = np.diag(delta)[size, None], delta - np.diag(np.diag(delta))
-        same_size = exclusion[size, None] * residuals + within * (sums[size] - residuals)
-        return np.asarray(sums.T @ between @ sums + residuals.T @ same_size)
+        """Return ΣΣ (π_cd - π_c π_d)/π_cd z_c z_d' over pairs of units, (..., k, k), with π_cc = π_c."""
+        if residuals.ndim > 2 and len(np.unique(self.p)) > MOST_CLASSES:  # each sample has fewer
+            samples = zip(self.p, residuals, strict=True)
+            return np.stack([replace(self, p=p).covariance(z) for p, z in samples])
+        at, delta = self._pairs  # units of one p count as one class
+        batch, k, classes = residuals.shape[:-2], residuals.shape[-1], len(delta)
+        of_sample = classes * np.arange(math.prod(batch)).reshape(*batch, 1) + at
+        rows = [
+            np.bincount(of_sample.ravel(), z.ravel(), math.prod(batch) * classes)
+            for z in np.moveaxis(residuals, -1, 0)
+        ]
+        sums = np.stack(rows, axis=-1).reshape(*batch, classes, k)
+        within = np.diag(delta)
+        of_class = np.take_along_axis(sums, at[..., None], axis=-2)
+        same = (1 - self.inclusion)[..., None] * residuals + within[at][..., None] * (of_class - residuals)
+        between = np.swapaxes(sums, -1, -2) @ ((delta - np.diag(within)) @ sums)
+        return np.asarray(between + np.swapaxes(residuals, -1, -2) @ same)
+
+    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """As `Variance.jackknife`, where repeats change nothing."""
+        once = np.flatnonzero(self.p > 0)
+        change, scale = np.zeros_like(Z), np.zeros(len(Z))
+        change[once], scale[once] = _OnceDrawn.jackknife(replace(self, p=self.p[once]), Z[once])
+        return change, scale
 
 
 @dataclass(frozen=True, slots=True, eq=False)

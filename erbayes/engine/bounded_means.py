@@ -265,7 +265,8 @@ def _lists_draws(sample: Sample) -> bool:
 
 def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
     """Return the ratios y_c/x_c and the shares x_c/p_c of draws, whose mean the metric is, both (..., n)."""
-    design, variance = type(sample.design).__name__, sample.expansion.variance
+    sample, design = sample.with_repeats, type(sample.design).__name__
+    variance = sample.expansion.variance
     if not isinstance(variance, StratifiedDraws) or len(variance.fpc) > 1 or variance.fpc[0] < 1:
         raise NotIdentified(
             f"{metric.name} has no exact interval under {design}: it needs independent draws with "
@@ -325,6 +326,7 @@ class BoundedMeans:
     batched: ClassVar[bool] = True
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Means:
+        sample = sample.with_repeats
         values, shares = zip(*(draws_of(sample, metric) for metric in metrics), strict=True)
         fit = fit_sample(sample, metrics).plain
         return with_draws(fit, np.stack(values, axis=-1), np.stack(shares, axis=-1))

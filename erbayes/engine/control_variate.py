@@ -184,8 +184,8 @@ class Corrected(Normal):
     skew: FloatArray = by_component(0)
     between: FloatArray = by_component(0)
 
-    def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
-        """Return two-sided intervals, (k, 2), cut to the support.
+    def _bound(self, level: float, kind: Kind | None) -> FloatArray:
+        """Return intervals, (k, 2), as if labels settled nothing.
 
         An interval begins where that of the least estimate of the range begins, and ends where that of the
         largest ends. Each end is further away by g (1 + 2z²)/6, with g its `skew` and z the normal quantile
@@ -194,7 +194,5 @@ class Corrected(Normal):
         # the ends of the range take the place of its variance
         fit = replace(self, cov=self.cov - np.diag(self.between.sum(axis=1) ** 2 / 12))
         down, up = (self.between + self.skew * (1 + 2 * ndtri((1 + level) / 2) ** 2) / 6).T
-        low, high = (
-            Normal.interval(replace(fit, mean=fit.mean + shift), level, kind) for shift in (-down, up)
-        )
+        low, high = (Normal._bound(replace(fit, mean=fit.mean + shift), level, kind) for shift in (-down, up))
         return np.column_stack([low[:, 0], high[:, 1]])

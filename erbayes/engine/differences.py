@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from .._internal.arrays import BoolArray, FloatArray
 from ..design.sample import Sample
-from ..metrics.columns import PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS
+from ..metrics.columns import (
+    B3_PRECISION,
+    B3_RECALL,
+    COMMON_LINKS,
+    PREDICTED_CLUSTERS,
+    PREDICTED_LINKS,
+    RECORDS,
+    TRUE_LINKS,
+)
 from ..metrics.definitions import (
     Group,
     Metric,
@@ -17,6 +26,7 @@ from ..metrics.definitions import (
     b3_recall,
     cluster_precision,
     pairwise_precision,
+    pairwise_recall,
 )
 from ..metrics.moves import Moves
 from ..metrics.uncertain import Draws, Normal, stacked
@@ -54,36 +64,44 @@ def subtract(
     k, one = len(metrics), np.eye(len(samples))
     change = np.kron([one[second] - one[first] for first, second in pairs], np.eye(k))
 
-    def move(fit: Normal) -> Normal:
+    def move(fit: Normal, samples: Sequence[Sample]) -> Normal:
         sides = [
             _Side(fit_sample(sample, metrics), fit.part(range(i * k, i * k + k)))
             for i, sample in enumerate(samples)
         ]
         plain = fit.contrast(change, names).plain()
         of_each = [
-            _move(plain.part(range(at * k, at * k + k)), sides[i], sides[j], overlaps.find(i, j))
+            _move(
+                plain.part(range(at * k, at * k + k)),
+                sides[i],
+                sides[j],
+                overlaps.find(i, j),
+                _find_certain_ends(sides[i], sides[j], overlaps, (i, j)),
+            )
             for at, (i, j) in enumerate(pairs)
         ]
         return stacked(of_each, plain.cov)
 
     if isinstance(joint, Normal):
-        return move(joint)
+        return move(joint, samples)
     drawn = joint.contrast(change, names)
     if not isinstance(drawn, Replicates) or not isinstance(joint, Replicates):
         return drawn  # posterior draws know what no draw has shown
-    fit = move(joint.fit)
+    fit = move(joint.fit, [sample.with_repeats for sample in samples])
     return replace(drawn, centre=fit.mean, fit=fit, moving=fit.moves.moving)
 
 
-def _move(difference: Normal, first: _Side, second: _Side, shared: Overlap | None) -> Normal:
+def _move(
+    difference: Normal, first: _Side, second: _Side, shared: Overlap | None, certain: FloatArray
+) -> Normal:
     """Return the differences of two predictions with the gains and losses of draws."""
     variance, effective = first.draws.sample.expansion.variance, difference.unseen.effective
     size = np.maximum(np.abs(first.fit.mean), 1.0)
-    certain = _find_certain_ends(first, second, shared)
     D = np.clip(np.where(np.abs(difference.mean) <= ROUNDING * size, 0.0, difference.mean), *certain.T)
+    theta = np.maximum(first.draws.unseen_shares, second.draws.unseen_shares)
     a, e = (first.draws.shares + second.draws.shares) / 2, second.draws.changes - first.draws.changes
     if np.isinf(effective).any() and not variance.census:  # an engine of a user, which counts no draws
-        effective = np.minimum(effective, 1 / (variance.mean_fpc * (a**2).sum(axis=0)))
+        effective = np.minimum(effective, 1 / (theta * (a**2).sum(axis=0)))
     unreached_share, parts = _measure_unreached(first, second, shared)
     moves = Moves.of(
         np.where(_find_equal(first.draws, second.draws), 0.0, e + a * (D - e.sum(axis=0))),
@@ -92,7 +110,7 @@ def _move(difference: Normal, first: _Side, second: _Side, shared: Overlap | Non
         variance=np.diagonal(difference.cov),
         reach=_measure_reach(first, second),
         effective=effective,
-        fpc=variance.mean_fpc,
+        fpc=theta,
         df=difference.df,
     )
     unseen = Unseen(effective=effective, unreached_share=unreached_share)
@@ -143,16 +161,76 @@ def _measure_unreached(first: _Side, second: _Side, shared: Overlap | None) -> t
     return np.where(averaged, max(*weights, abs(change)), 0.0), parts
 
 
-def _find_certain_ends(first: _Side, second: _Side, shared: Overlap | None) -> FloatArray:
-    """Return the least and the largest possible difference, whatever the truth is, (k, 2)."""
-    ends = [(least - most, most - least) for least, most in first.fit.support]
+def _find_certain_ends(first: _Side, second: _Side, overlaps: Overlaps, pair: tuple[int, int]) -> FloatArray:
+    """Return the least and the largest possible difference, whatever records without a label are, (k, 2)."""
+    one, other = (
+        np.clip(side.fit.unseen.certain, *np.transpose(side.fit.support)[..., None])
+        for side in (first, second)
+    )
+    ends, shared = other - one[:, ::-1], overlaps.find(*pair)
     known = first.draws.sample.units.known, second.draws.sample.units.known
+    settled = _bound_by_labels(first.draws.sample, second.draws.sample, overlaps, pair)
     for j, metric in enumerate(first.draws.metrics):
         if metric.group is Group.TRUTH:
-            ends[j] = (0.0, 0.0)
+            ends[j] = 0.0
+        elif metric in settled:
+            ends[j] = settled[metric]
         elif shared is not None and known[0] is not None and known[1] is not None:
-            ends[j] = _bound_by_shared(metric, known[0], known[1], shared) or ends[j]
-    return np.array(ends)
+            bounds = _bound_by_shared(metric, known[0], known[1], shared)
+            if bounds is not None:
+                ends[j] = np.clip(ends[j], *bounds)
+    return np.asarray(ends)
+
+
+def _bound_by_labels(
+    first: Sample, second: Sample, overlaps: Overlaps, pair: tuple[int, int]
+) -> dict[Metric, tuple[float, float]]:
+    """Return the ends of differences that labels of whole entities leave possible (docs/settled.md)."""
+    labelled = first.units.piece_of
+    if overlaps.find(*pair) is None or labelled is None or not (first.settled and second.settled):
+        return {}
+    both, moved = overlaps.find_open(*pair, labelled.index)
+    a, b = (_Links.of(sample) for sample in (first, second))
+    alone_a, alone_b, change = a.open - both, b.open - both, b.common - a.common
+    ends, N = dict[Metric, tuple[float, float]](), first.units.total(RECORDS)
+    if a.predicted and b.predicted:
+        right, scale = (
+            b.common / b.predicted - a.common / a.predicted,
+            both * (1 / b.predicted - 1 / a.predicted),
+        )
+        least = right - alone_a / a.predicted + min(scale, 0.0)
+        ends[pairwise_precision] = least, right + alone_b / b.predicted + max(scale, 0.0)
+    least, most, joined = change - alone_a, change + alone_b, a.joined or 1.0
+    ends[pairwise_recall] = (
+        least / (a.true + alone_a if least < 0 else joined),
+        most / (a.true + alone_b if most > 0 else joined),
+    )
+    for metric, column in ((b3_precision, B3_PRECISION), (b3_recall, B3_RECALL)):
+        known = float(second.units.column(column).sum() - first.units.column(column).sum())
+        ends[metric] = (known - moved) / N, (known + moved) / N
+    return ends
+
+
+class _Links(NamedTuple):
+    """Links of a prediction: `common` and `true` ones with a label, `open` ones without, all `predicted` ones.
+
+    `joined`: true links if all records without a label are one entity.
+    """
+
+    common: float
+    true: float
+    open: float
+    predicted: float
+    joined: float
+
+    @classmethod
+    def of(cls, sample: Sample) -> _Links:
+        """Return the links of a sample whose labels settle some."""
+        assert sample.settled is not None
+        worst, best = ({c: float(total[0]) for c, total in end.items()} for end in sample.settled[0])
+        left = best[COMMON_LINKS] - worst[COMMON_LINKS]
+        true, joined = best[TRUE_LINKS] - left, worst[TRUE_LINKS] + left
+        return cls(worst[COMMON_LINKS], true, left, worst[PREDICTED_LINKS], joined)
 
 
 def _bound_by_shared(

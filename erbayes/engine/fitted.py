@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -59,17 +60,18 @@ class Fitted:
         cov, moment = np.zeros((2, *batch, size, size))
         cov[..., :k, :k] = variance.covariance(variance.residuals(Z))
         moment[..., :k, :k] = np.swapaxes(Z, -1, -2) @ Z
-        mean = np.empty((*batch, size))
+        mean, unseen = np.zeros((2, *batch, size))
         mean[..., :k] = Z.sum(axis=-2)
+        unseen[..., :k] = np.einsum("...n,...nk->...k", variance.unseen, Z)
         mean[..., k:] = [sample.known(t) for t in self.known]
-        n = sample.expansion.unit.shape[-1]
+        n = np.count_nonzero(sample.expansion.weight, axis=-1)
         return Totals(
             names=(*(c.name for c in self.counted), *(t.name for t in self.known)),
             mean=mean,
             cov=cov,
             moment=moment,
-            df_per_draw=max(n - variance.df_lost, 0) / n,
-            fpc=variance.mean_fpc,
+            df_per_draw=np.maximum(n - variance.df_lost, 0) / n,
+            unseen=unseen,
             absolute=sample.expansion.absolute,
             pseudo_units=np.pad(self._evaluate_pseudo_units(), ((0, 0), (0, len(self.known)))),
             unreached_share=sample.underrepresented_links,
@@ -87,12 +89,17 @@ class Fitted:
     @cached_property
     def estimates(self) -> Normal:
         """The metrics, corrected for bias."""
-        return _protect(self.totals.apply(self.metrics))
+        return self._settle(self.totals.apply(self.metrics))
 
     @cached_property
     def plain(self) -> Normal:
         """The metrics of the totals as they are, not corrected for bias."""
-        return _protect(self.totals.apply(self.metrics, order=1))
+        return self._settle(self.totals.apply(self.metrics, order=1))
+
+    def _settle(self, fit: Normal) -> Normal:
+        """Return estimates with the ends that labels settle, all arrays protected."""
+        certain = self.sample.certain(self.metrics)
+        return _protect(replace(fit, unseen=replace(fit.unseen, certain=certain)))
 
     @cached_property
     def slopes(self) -> FloatArray:
@@ -136,6 +143,11 @@ class Fitted:
             raise NotIdentified(f"the jackknife of {names} is 0/0 if one draw is left out")
         values[:, undefined] = np.nan
         return values, scale
+
+    @cached_property
+    def unseen_shares(self) -> FloatArray:
+        """Shares θ of the totals averaged over that are estimated not to be in the sample, (..., metrics)."""
+        return self.totals.unseen_shares(coefficients_of_size(self.metrics, self.totals.names))
 
     @property
     def jackknifed(self) -> FloatArray:

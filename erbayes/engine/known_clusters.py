@@ -105,7 +105,8 @@ def _count_entities(sample: Sample, metrics: Sequence[Metric | None]) -> tuple[N
     ends = np.array([least, N - units.size[drawn].sum() + least])
     K = np.clip(units.total(PREDICTED_CLUSTERS) + d.sum(axis=0), *ends)
     moved = variance.residuals(d - a * d.sum(axis=0))
-    plain, cov = fit_sample(sample, entities).estimates, variance.covariance(moved)
+    counting = fit_sample(sample, entities)
+    plain, cov = counting.estimates, variance.covariance(moved)
     moves = Moves.of(
         d,
         a,
@@ -113,7 +114,7 @@ def _count_entities(sample: Sample, metrics: Sequence[Metric | None]) -> tuple[N
         variance=cov[0],
         reach=np.full((1, 2), HALF * N),
         effective=plain.unseen.effective,
-        fpc=variance.mean_fpc,
+        fpc=counting.unseen_shares,
         df=plain.df,
     )
     number = replace(plain, mean=K, cov=cov, moves=moves).part([0] * len(metrics))

@@ -74,14 +74,16 @@ def pool_quantiles(
     pooled = np.where(np.isin(first.names, list(outer)), widest, pooled)
     ranks = first.flat.argsort(axis=0).argsort(axis=0)
     values = np.take_along_axis(pooled, ranks, axis=0).reshape(first.values.shape)
-    centre = shares @ np.stack([one.estimate for one in results])
+    centre = shares @ np.stack([one.uncut for one in results])
     unreached_share = np.stack([one.unseen.unreached_share for one in results]).max(axis=0)
+    certain = np.stack([one.unseen.certain for one in results])
+    settled = np.stack([certain[..., 0].max(axis=0), certain[..., 1].min(axis=0)], axis=-1)
     return PooledDraws(
         first.names,
         values,
         first.support,
         centre,
-        Unseen(unreached_share=unreached_share),
+        Unseen(unreached_share=unreached_share, certain=settled),
         pooled=np.ones(len(centre), dtype=bool),
     )
 

@@ -88,10 +88,10 @@ class Replicates(Draws):
     fit: Normal = by_component(-1)
     moving: FloatArray = by_component(-1)
 
-    def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
-        """As `Estimates.interval`, or that of the closed form where few draws move a metric."""
-        bounds = DEFAULT.widened(self.fit, Estimates.interval(self, level, kind))
-        return np.where(self._few[:, None], self.fit.interval(level), bounds)
+    def _bound(self, level: float, kind: Kind | None) -> FloatArray:
+        """As `Estimates`, or the interval of the closed form where few draws move a metric."""
+        bounds = DEFAULT.widened(self.fit, Estimates._bound(self, level, kind))
+        return np.where(self._few[:, None], self.fit._bound(level, None), bounds)
 
     @property
     def _few(self) -> BoolArray:
@@ -199,6 +199,7 @@ def bootstrap(
     pairwise-recall      0.44   0.42   0.47
     """
     need_sample(sample)
+    sample = sample.with_repeats
     replicates = whole(replicates, "replicates")
     if replicates < 2:
         raise DataError(f"a bootstrap needs two replicates or more, not {replicates}")
@@ -243,7 +244,7 @@ class Resampled:
 
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Replicates:
         """As `Paired.paired`, with the same multipliers for every sample."""
-        seed = generator(rng)
+        seed, samples = generator(rng), [sample.with_repeats for sample in samples]
         boots = [self(sample, metrics, deepcopy(seed)) for sample in samples]
         fit = paired_taylor(samples, metrics, order=1)
         return Replicates(

@@ -75,7 +75,7 @@ class Moves:
         variance: FloatArray,
         reach: FloatArray,
         effective: FloatArray,
-        fpc: float,
+        fpc: FloatArray,
         df: FloatArray,
     ) -> Moves:
         """Return gains and losses of draws that move sums by d, (n, k), with nothing certain or unreached.
@@ -83,7 +83,7 @@ class Moves:
         `a` (n, k): shares of draws in the total that is averaged over, Σa = 1; `covariance` maps
         contributions (n, 2) to their covariance (2, 2) under the design; `variance` (k,): that of x by the
         engine, which may not be that of Σd; `reach` (k, 2): how far x would go up and down if all draws were
-        unseen ones of average size; `effective` (k,): n_eff/θ.
+        unseen ones of average size; `effective`, `fpc` (k,): n_eff/θ, and θ.
         """
         d = np.where(np.abs(d) < ROUNDING * np.maximum(reach.max(axis=-1), 1.0), 0.0, d)
         gains, losses = np.maximum(d, 0.0), np.maximum(-d, 0.0)

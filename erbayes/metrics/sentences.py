@@ -33,6 +33,39 @@ def choose_quoted(names: Sequence[str]) -> list[str]:
     return [name for name in names if name in IN_WORDS] or list(names[:2])
 
 
+def describe_metric(
+    name: str,
+    support: Support,
+    estimate: float,
+    sd: float,
+    bounds: Sequence[float],
+    certain: Sequence[float],
+    level: str,
+    *,
+    named: bool,
+    census: bool,
+    draws: str = "No draw",
+) -> str:
+    """Return the sentence about a metric, and what is certain of it if its interval was cut there.
+
+    `named`: whether an earlier sentence has named the `level`; `draws`: those none of which shows an error.
+    """
+    if np.ptp(certain) <= ROUNDING and not census:
+        return f"If the labels are right, {name} is {_choose_format(support, estimate, 0.0)(estimate)}."
+    if np.ptp(bounds) <= ROUNDING and not census:
+        return f"Do not quote {name}: its interval has no length, since no draw differs."
+    if sd == 0 and not census and is_at_an_end(estimate, support):
+        said = describe_flawless(name, support, estimate, bounds, level, draws)
+    else:
+        said = describe_estimate(name, support, estimate, sd, bounds, "" if named else level, census)
+    cut = any(end == bound != most for end, bound, most in zip(certain, bounds, support, strict=True))
+    if census or not cut:
+        return said
+    low, high = map(_choose_format(support, estimate, float(np.ptp(certain)) / 2), certain)
+    lies = f"{name} lies between {low} and {high}, whatever the other records are"
+    return f"{said} If the labels are right, {lies}."
+
+
 def describe_estimate(
     name: str, support: Support, estimate: float, sd: float, bounds: Sequence[float], level: str, census: bool
 ) -> str:

@@ -47,8 +47,8 @@ class Totals:
     """Estimates of totals with their covariance, (..., k) and (..., k, k), to which metrics are applied.
 
     `moment` (..., k, k): Σ z z' of the contributions z of draws; `df_per_draw`: degrees of freedom;
-    `fpc`: mean finite-population correction; `absolute`: false if totals are known up to a common factor;
-    `pseudo_units` (4, k): their columns (see `Units.pseudo_units`); `unreached_share` (...): of predicted
+    `unseen` (..., k): what is estimated to be in no sampled unit; `absolute`: false if totals are known up to
+    a common factor; `pseudo_units` (4, k): their columns (see `Units.pseudo_units`); `unreached_share` (...): of predicted
     links (see `Unseen`).
     """
 
@@ -56,8 +56,8 @@ class Totals:
     mean: FloatArray
     cov: FloatArray
     moment: FloatArray
-    df_per_draw: float
-    fpc: float
+    df_per_draw: FloatArray
+    unseen: FloatArray
     absolute: bool
     pseudo_units: FloatArray
     unreached_share: FloatArray | float = 0.0
@@ -111,7 +111,8 @@ class Totals:
         with np.errstate(divide="ignore", invalid="ignore"):
             mean, J = self._linearise(metrics, order > 1 and not np.isnan(self.cov).any())
             effective = (self.mean @ sized.T) ** 2 / self._compute_squares(sized)
-            df, draws = np.maximum(effective * self.df_per_draw, 1.0), effective / np.float64(self.fpc)
+            df = np.maximum(effective * np.asarray(self.df_per_draw)[..., None], 1.0)
+            draws = effective / self.unseen_shares(sized)
         names, empty = tuple(m.name for m in metrics), np.isnan(mean)
         if empty.all() and not batch:
             raise NotIdentified(f"{', '.join(names)}: {EMPTY}")
@@ -132,6 +133,11 @@ class Totals:
                 unreached_share=self._take_unreached_shares(metrics),
             ),
         )
+
+    def unseen_shares(self, sized: FloatArray) -> FloatArray:
+        """Return the unseen share θ of the total that each row of coefficients makes, (..., metrics)."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.clip(self.unseen @ sized.T / (self.mean @ sized.T), 0.0, 1.0)
 
     def _linearise(self, metrics: Sequence[Metric], correct: bool) -> tuple[FloatArray, FloatArray]:
         """Return metrics, `correct` for bias or not, (..., metrics), and their slopes, (..., metrics, k)."""

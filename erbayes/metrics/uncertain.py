@@ -27,7 +27,7 @@ from .intervals import (
     interval,
 )
 from .moves import Moves
-from .sentences import ROUNDING, choose_quoted, describe_estimate, describe_flawless, is_at_an_end
+from .sentences import choose_quoted, describe_metric
 from .unseen import Unseen, by_component, map_components, stack_components
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ class Estimates(Pictured):
     names: tuple[str, ...]
     support: tuple[Support, ...]
     remarks: tuple[str, ...]
+    unseen: Unseen
 
     @property
     def alarms(self) -> tuple[str, ...]:
@@ -108,8 +109,13 @@ class Estimates(Pictured):
 
     @property
     @abstractmethod
+    def uncut(self) -> FloatArray:
+        """Return the point estimates, (..., k), as if labels settled nothing."""
+
+    @property
     def estimate(self) -> FloatArray:
-        """Return the point estimates, (..., k)."""
+        """Return the point estimates, (..., k), at the nearest certain value (see `Unseen.cut`)."""
+        return self.unseen.cut(self.uncut)
 
     @property
     @abstractmethod
@@ -135,15 +141,26 @@ class Estimates(Pictured):
         """Return draws of the vector: itself, or `number` ones of a `Normal`, distributed as `kind`."""
 
     def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
-        """Return two-sided intervals, (..., k, 2), cut to the support; by default of the class's `kind`."""
+        """Return two-sided intervals, (..., k, 2), by default of the class's `kind`.
+
+        They are cut to the support, and to the ends that are certain if the labels are right.
+        """
+        return self.unseen.cut(self.uncut, self._bound(level, kind))
+
+    def _bound(self, level: float, kind: Kind | None) -> FloatArray:
+        """Return intervals, (..., k, 2), as if labels settled nothing."""
         return interval(self, level, self.kind if kind is None else kind)
 
     def name_kind(self, j: int, kind: Kind | None = None) -> str:
         """Return the name of the kind of interval of component j."""
         return (kind or self.kind).label(self, j)
 
-    def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
-        """Return estimates, uncertainties, intervals with their kind, and any reasons why one is missing."""
+    def table(self, level: float = 0.95, kind: Kind | None = None, settled: bool = False) -> pd.DataFrame:
+        """Return estimates, uncertainties, intervals with their kind, and any reasons why one is missing.
+
+        If `settled`, columns `least` and `most` have the values that are possible whatever the records
+        without a label are, if the labels are right (docs/settled.md).
+        """
         bounds, shape = self.interval(level, kind), self.estimate.shape
         labels = np.broadcast_to([self.name_kind(j, kind) for j in range(len(self.names))], shape)
         index = pd.Index(self.names, name="metric")
@@ -157,8 +174,15 @@ class Estimates(Pictured):
             "level": np.full(shape, level),
             "kind": np.where(np.isnan(bounds[..., 0]), "none", labels),
         }
+        if settled:
+            columns |= dict(zip(("least", "most"), np.moveaxis(self._settled, -1, 0), strict=True))
         reasons = np.broadcast_to(self.reasons, shape).ravel()
         return pd.DataFrame({k: x.ravel() for k, x in columns.items()} | reason_column(reasons), index=index)
+
+    @property
+    def _settled(self) -> FloatArray:
+        """Return certain ends inside the support, (..., k, 2)."""
+        return np.asarray(np.clip(self.unseen.certain, *np.transpose(self.support)[..., None]))
 
     def _choose_printed(self) -> tuple[str, pd.DataFrame]:
         # without the level, which the heading says, and without degrees of freedom
@@ -196,18 +220,13 @@ class Estimates(Pictured):
         bounds, percent, sentences = self.interval(level, kind), f"{100 * level:g}", list[str]()
         for name in choose_quoted(self.names):
             j = self.names.index(name)
-            given = name, self.support[j], float(self.estimate[j])
-            sd, ends = float(self.sd[j]), bounds[j].tolist()
             if why := self.reasons[j]:
-                said = f"There is no estimate of {name}: {why}."
-            elif np.ptp(ends) <= ROUNDING and not self.census:
-                said = f"Do not quote {name}: its interval has no length, since no draw differs."
-            elif sd == 0 and not self.census and is_at_an_end(float(self.estimate[j]), self.support[j]):
-                said = describe_flawless(*given, ends, percent, "No draw")
-            else:
-                named = "" if any("% interval" in sentence for sentence in sentences) else percent
-                said = describe_estimate(*given, sd, ends, named, self.census)
-            sentences.append(said)
+                sentences.append(f"There is no estimate of {name}: {why}.")
+                continue
+            named = any("% interval" in sentence for sentence in sentences)
+            given = name, self.support[j], float(self.estimate[j]), float(self.sd[j]), bounds[j].tolist()
+            certain = self.unseen.certain[j].tolist()
+            sentences.append(describe_metric(*given, certain, percent, named=named, census=self.census))
         return " ".join(sentences)
 
 
@@ -261,7 +280,7 @@ class Normal(Estimates):
             object.__setattr__(self, "moves", Moves.none(len(self.names)))
 
     @property
-    def estimate(self) -> FloatArray:
+    def uncut(self) -> FloatArray:
         return self.mean
 
     @property
@@ -307,7 +326,8 @@ class Normal(Estimates):
         moving, support = self.moves.there, np.array(self.support)
         ends = np.where(moving[:, None], self.moves.certain, support)
         values = np.clip(kind.quantile(self, ndtr(z @ vector.T)), *ends.T)
-        unseen = Unseen(unreached_share=np.where(moving, 0.0, self.unseen.unreached_share))
+        unreached_share = np.where(moving, 0.0, self.unseen.unreached_share)
+        unseen = Unseen(unreached_share=unreached_share, certain=self.unseen.certain)
         return Draws(self.names, values[None], self.support, self.mean, unseen)
 
     def part(self, at: Sequence[int]) -> Self:
@@ -332,7 +352,7 @@ class Normal(Estimates):
         reasons = np.array(self.undefined, dtype=object)
         return Contrast(
             names=tuple(names),
-            mean=_combine_linearly(C, self.mean),
+            mean=_combine_linearly(C, self.estimate),
             cov=cov,
             df=np.array([self.df[row != 0].min() for row in C]),
             support=((-np.inf, np.inf),) * len(C),
@@ -355,13 +375,13 @@ class Contrast(Normal):
     parts: Normal
     weights: FloatArray = by_component(0)
 
-    def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
+    def _bound(self, level: float, kind: Kind | None) -> FloatArray:
         sd, w = self.parts.sd, self.weights
         both = np.outer(sd, sd)
         # a part without a standard error has an arm all the same, which goes with no other
         r = np.divide(self.parts.cov, both, out=np.zeros_like(both), where=both > 0)
         np.fill_diagonal(r, 1.0)
-        down, up = np.abs(self.parts.interval(level, kind) - self.parts.mean[:, None]).T
+        down, up = np.abs(self.parts.interval(level, kind) - self.parts.estimate[:, None]).T
         # a negative weight turns the arm up of a part into one down
         turned = (w * np.where(w < 0, up, down), w * np.where(w < 0, down, up))
         of_each = (np.where(w != 0, arm, 0.0) for arm in turned)
@@ -406,7 +426,7 @@ class Draws(Estimates):
         object.__setattr__(self, "unseen", self.unseen.for_metrics(np.zeros((len(self.names), 2))))
 
     @property
-    def estimate(self) -> FloatArray:
+    def uncut(self) -> FloatArray:
         return self.mean if self.centre is None else self.centre
 
     @property
@@ -435,9 +455,8 @@ class Draws(Estimates):
         """Return the standard deviations over draws, (k,)."""
         return np.asarray(self.flat.std(axis=0, ddof=1))
 
-    def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
-        """As `Estimates.interval`, also for the unreached share."""
-        return allow_unreached(self, Estimates.interval(self, level, kind))
+    def _bound(self, level: float, kind: Kind | None) -> FloatArray:
+        return allow_unreached(self, Estimates._bound(self, level, kind))
 
     def spread(self) -> dict[str, FloatArray]:
         return {"sd": self.sd}

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 NOTABLE = 0.1
 """Unreached share of all predicted links up to which it is chance like any other error. Above it is
 ignorance: interval scores were least with a tenth (docs/unseen.md), which is also the bar of alarms."""
+UNSETTLED = np.array([-np.inf, np.inf])
+"""Certain ends where labels settle nothing."""
 
 
 def by_component(*axes: int, **default: Any) -> Any:
@@ -68,11 +70,14 @@ class Unseen:
     that lowers it most, or raises it most; by default they reach the ends of a bounded support, and are 0 on
     others; `unreached_share` (..., k): the known share of what the metric averages over that no draw
     represents, such as that in clusters larger than any that one touches. A number counts for all metrics.
+    `certain` (..., k, 2): the least and the largest value that right labels leave possible, whatever the
+    other records are; (-∞, ∞) if they settle nothing.
     """
 
     effective: FloatArray = by_component(-1, default=np.inf)
     reach: FloatArray = by_component(-2, default=None)
     unreached_share: FloatArray = by_component(-1, default=0.0)
+    certain: FloatArray = by_component(-2, default=None)
 
     def for_metrics(self, distances: FloatArray) -> Unseen:
         """Return the same with an array in each field, from `distances` to both ends, (..., k, 2)."""
@@ -81,7 +86,19 @@ class Unseen:
             effective=np.broadcast_to(self.effective, shape),
             reach=distances if self.reach is None else self.reach,
             unreached_share=np.broadcast_to(self.unreached_share, shape),
+            certain=np.broadcast_to(UNSETTLED if self.certain is None else self.certain, distances.shape),
         )
+
+    def cut(self, x: FloatArray, bounds: FloatArray | None = None) -> FloatArray:
+        """Return estimates x, (..., k), moved to the nearest certain value, or else their intervals.
+
+        Intervals, (..., k, 2), move with their estimates, and are cut to certain ends: they contain what a
+        cut alone would leave, which may have no length although nothing is certain (docs/settled.md).
+        """
+        nearest = np.clip(x, self.certain[..., 0], self.certain[..., 1])
+        if bounds is None:
+            return nearest
+        return np.clip(bounds + (nearest - x)[..., None], self.certain[..., :1], self.certain[..., 1:])
 
     def weigh_pseudo_draws(self, mass: float) -> FloatArray:
         """Return the mass of each of two pseudo-draws over the effective draws, (..., k).

@@ -35,7 +35,7 @@ from ..engine import Engine, Jackknife, Resampled, Taylor
 from ..engine.diagnostics import alarms, balance, influence
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.intervals import EqualTailed, Kind, check_level, suitable
-from ..metrics.sentences import choose_quoted, describe_estimate, describe_flawless, is_at_an_end
+from ..metrics.sentences import choose_quoted, describe_metric
 from ..metrics.uncertain import Draws, Normal
 
 if TYPE_CHECKING:
@@ -362,17 +362,9 @@ def _quote_metric(
 ) -> str:
     """Return the sentence about a metric, with its level unless an earlier sentence has named it."""
     j, census = result.names.index(metric.name), sample.expansion.variance.census
-    value, sd, ends = float(result.estimate[j]), float(result.sd[j]), bounds[j].tolist()
-    # percentiles of a bootstrap and Wald's interval have no length if no draw shows an error
-    if not census and not np.ptp(ends) > ROUNDING:
-        return (
-            f"Do not quote {metric.name} from this column: its interval has no length, although not every "
-            "unit is labelled."
-        )
-    if not census and sd == 0 and is_at_an_end(value, metric.support):
-        draws = f"Of {len(sample.expansion.unit):,} draws none"
-        return describe_flawless(metric.name, metric.support, value, ends, percent, draws)
-    return describe_estimate(metric.name, metric.support, value, sd, ends, "" if named else percent, census)
+    given = metric.name, metric.support, float(result.estimate[j]), float(result.sd[j]), bounds[j].tolist()
+    certain, draws = result.unseen.certain[j].tolist(), f"Of {len(sample.expansion.unit):,} draws none"
+    return describe_metric(*given, certain, percent, named=named, census=census, draws=draws)
 
 
 def _tabulate_estimates(

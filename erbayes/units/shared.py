@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
 from ..metrics.columns import pairs
@@ -40,6 +41,28 @@ class Overlap:
         return cls(float(pairs(n).sum()), float(same.sum()), float(n[same].sum()), (alone[0], alone[1]))
 
 
+def count_open(
+    first: Clustering, second: Clustering, shared: Overlap, labelled: pd.Index
+) -> tuple[float, float]:
+    """Return the links without a label in both clusterings, and the records without one whose clusters differ.
+
+    `labelled`: records of whole entities.
+    """
+    known = np.zeros(len(first.records), dtype=bool)
+    known[look_up(first.records, labelled)] = True
+    touched = np.zeros(len(first.sizes), dtype=bool)
+    touched[first.codes[known]] = True
+    inside = np.flatnonzero(touched[first.codes])  # overlaps without a labelled record are not counted again
+    one, other = first.codes[inside], second.codes[look_up(second.records, first.records[inside])]
+    _, at, n = np.unique(one * len(second.sizes) + other, return_inverse=True, return_counts=True)
+    left, differs = (
+        n - np.bincount(at, known[inside]),
+        (first.sizes[one] != n[at]) | (second.sizes[other] != n[at]),
+    )
+    settled = len(first.records) - shared.records - (known[inside] & differs).sum()
+    return float(shared.links - (pairs(n) - pairs(left)).sum()), float(settled)
+
+
 def _count_links_alone(size: IntArray, common: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return sizes and numbers of links that are not `common`, (h,) each, from those by cluster."""
     links = np.bincount(size, pairs(size.astype(float)) - common)
@@ -53,6 +76,12 @@ class Overlaps:
     def __init__(self, clusterings: Sequence[Clustering]) -> None:
         self.clusterings = tuple(clusterings)
         self._counted = dict[tuple[int, int], Overlap]()
+
+    def find_open(self, first: int, second: int, labelled: pd.Index) -> tuple[float, float]:
+        """Return what labels leave open of both predictions: see `count_open`."""
+        shared = self.find(first, second)
+        assert shared is not None
+        return count_open(self.clusterings[first], self.clusterings[second], shared, labelled)
 
     def find(self, first: int, second: int) -> Overlap | None:
         """Return what the predictions at two positions share; None if they were counted elsewhere."""

@@ -253,16 +253,22 @@ class Units(Pieces):
         return f"Units({len(self)} units, {int(self.n.sum())} records, {len(self.n)} pieces)"
 
 
-def _take_units(units: Units, chosen: IntArray) -> Units:
-    """Return the units at distinct positions, (taken,), with the columns that are counted already."""
+def list_pieces(units: Units, chosen: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the pieces of the units at positions, and where in `chosen` the unit of each is, (pieces,)."""
     first, pieces = units._first[chosen], np.diff(units._first)[chosen]
     stop = np.cumsum(pieces)
     piece = np.arange(stop[-1] if len(stop) else 0) + np.repeat(first - stop + pieces, pieces)
+    return piece, np.repeat(np.arange(len(chosen)), pieces)
+
+
+def _take_units(units: Units, chosen: IntArray) -> Units:
+    """Return the units at distinct positions, (taken,), with the columns that are counted already."""
+    piece, unit = list_pieces(units, chosen)
     group = np.zeros(len(piece), dtype=np.int64)
     np.cumsum(np.diff(units.group[piece]) != 0, out=group[1:])
     taken = Units(
         ids=units.ids[chosen],
-        unit=np.repeat(np.arange(len(chosen)), pieces),
+        unit=unit,
         group=group,
         n=units.n[piece],
         N=units.N[piece],

@@ -84,6 +84,8 @@ class Rule:
             need_object(kind, "bounds", "a kind of interval is an object such as Anytime() or Betting()")
 
 
+CERTAIN = "certain if the labels are right"
+"""The kind of an interval outside which no partition of the other records puts a metric."""
 REPEATED = Rule()
 """Confidence sequences, if labels are looked at again and again and labelling may stop at any look."""
 ONCE = Rule(kind=DEFAULT, exact=Betting())
@@ -135,7 +137,8 @@ class Check(Tabled):
         for j, (metric, verdict) in enumerate(zip(self.metrics, self.verdicts, strict=True)):
             lower, upper = self.interval[j]
             lies = "has no interval" if np.isnan(lower) else f"lies between {lower:.4g} and {upper:.4g}"
-            within = f"it {lies} ({100 * self.level:g} %, {self.kinds[j]})"
+            how = CERTAIN if self.kinds[j] == CERTAIN else f"{100 * self.level:g} %, {self.kinds[j]}"
+            within = f"it {lies} ({how})"
             sentence = f"{metric.name} {SAID[verdict]}: {within}, and {self.minimum[j]:g} is required"
             if self.reasons[j]:
                 sentence += f", but {self.reasons[j]}"
@@ -163,7 +166,8 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
     -------
     Check
         `.verdict` is the answer, `.table()` and `.sentences()` say why, and `.alarms` are those of the sample
-        (see `erbayes.alarms`). While one of these is a fault, metrics fail or are open.
+        (see `erbayes.alarms`). While one of these is a fault, metrics fail or are open, unless labels settle
+        that they hold, whatever the other records are.
 
     Raises
     ------
@@ -265,7 +269,9 @@ def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, le
     """Return the verdict of one metric at the level of its interval."""
     bounds = _bound_metric(sample, metric, rule, level)
     verdict, reason = _judge_bounds(bounds.all, minimum), ""
-    if verdict is not Verdict.FAILS:
+    # what labels settle holds whatever draws reach, at any look
+    certain = _judge_bounds(bounds.fit.unseen.certain[0], minimum) is not Verdict.OPEN
+    if verdict is not Verdict.FAILS and not certain:
         reason = _explain_open(
             sample, bounds, undecided=verdict is not _judge_bounds(bounds.reached, minimum)
         )
@@ -274,9 +280,9 @@ def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, le
         draws = sample.expansion.unit.shape[-1]
         further = _count_further_draws(bounds.fit, bounds.kind, level, minimum, draws)
     return _Answer(
-        estimate=bounds.fit.mean[0],
-        interval=bounds.all,
-        kind=bounds.kind.label(bounds.fit, 0),
+        estimate=bounds.fit.estimate[0],
+        interval=bounds.fit.unseen.certain[0] if certain else bounds.all,
+        kind=CERTAIN if certain else bounds.kind.label(bounds.fit, 0),
         verdict=Verdict.OPEN if reason else verdict,
         further=further,
         reason=reason,
@@ -285,7 +291,7 @@ def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, le
 
 def _hold_back(answer: _Answer, fault: Sentence) -> _Answer:
     """Return an answer that a fault of the sample leaves open, unless the metric fails."""
-    if answer.verdict is Verdict.FAILS:
+    if answer.verdict is Verdict.FAILS or answer.kind == CERTAIN:
         return answer
     reason = answer.reason or f"the sample has a fault: {fault.what}"
     return answer._replace(verdict=Verdict.OPEN, further=None, reason=reason)

@@ -1,0 +1,205 @@
+"""What labels settle: bounds against all partitions of the unlabelled records, and where they are cut."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import erbayes as eb
+from erbayes.metrics import definitions as d
+from erbayes.metrics.unseen import Unseen
+
+SETTLED = (
+    d.pairwise_precision, d.pairwise_recall, d.pairwise_f1, d.pairwise_f(2), d.jaccard, d.fowlkes_mallows, d.rand,
+    d.b3_precision, d.b3_recall, d.cluster_precision, d.cluster_recall, d.cluster_f1,
+    d.matching_rate, d.singleton_share,
+)  # fmt: skip
+NOT_ATTAINED = {"pairwise-recall", "pairwise-f1", "pairwise-f2", "jaccard", "fowlkes-mallows", "rand"}
+"""Metrics whose least value joins totals that no partition has together."""
+
+
+def partitions(n):
+    """Yield all partitions of n records, as labels."""
+    if n == 0:
+        yield ()
+        return
+    for rest in partitions(n - 1):
+        for label in range(max(rest, default=-1) + 2):
+            yield (*rest, label)
+
+
+def brute_force(truth, prediction):
+    """Metrics by pairs and by sets, sharing no code with the package."""
+    records = range(len(truth))
+    t = {(i, j) for i, j in combinations(records, 2) if truth[i] == truth[j]}
+    p = {(i, j) for i, j in combinations(records, 2) if prediction[i] == prediction[j]}
+    pairs, tp = len(truth) * (len(truth) - 1) / 2, len(t & p)
+
+    def sets(labels):
+        return [frozenset(i for i in records if labels[i] == label) for label in sorted(set(labels))]
+
+    T, P = sets(truth), sets(prediction)
+    home = {i: (next(c for c in T if i in c), next(k for k in P if i in k)) for i in records}
+    exact, one = len(set(T) & set(P)), sum(len(c) == 1 for c in T)
+    with np.errstate(invalid="ignore"):
+        return dict(zip([m.name for m in SETTLED], np.divide(
+            [tp, tp, 2 * tp, 5 * tp, tp, tp, pairs - len(t) - len(p) + 2 * tp,
+             sum(len(c & k) / len(k) for c, k in home.values()), sum(len(c & k) / len(c) for c, k in home.values()),
+             exact, exact, 2 * exact, len(truth) - one, one],
+            [len(p), len(t), len(t) + len(p), 4 * len(t) + len(p), len(t | p), np.sqrt(len(t) * len(p)), pairs,
+             len(truth), len(truth), len(P), len(T), len(P) + len(T), len(truth), len(T)],
+        ), strict=True))  # fmt: skip
+
+
+def certain(truth, prediction, labelled):
+    """The ends by the package, as {metric: (least, most)}."""
+    labels = {i: truth[i] for i in range(len(truth)) if truth[i] in labelled}
+    units = eb.measure(dict(enumerate(prediction)), labels)
+    ends = eb.Sample(units, eb.UniformClusters()).certain(SETTLED)
+    return dict(zip([m.name for m in SETTLED], ends.tolist(), strict=True))
+
+
+def enumerate_ends(truth, prediction, labelled):
+    """The least and the largest value of each metric over all partitions of the records without labels."""
+    free = [i for i in range(len(truth)) if truth[i] not in labelled]
+    values = []
+    for partition in partitions(len(free)):
+        full = [f"known {label}" for label in truth]
+        for i, label in zip(free, partition, strict=True):
+            full[i] = f"free {label}"
+        values.append(brute_force(full, prediction))
+    return {name: [v[name] for v in values] for name in values[0]}
+
+
+def draw_population(rng, records):
+    truth = rng.integers(rng.integers(1, records + 1), size=records)
+    moved = rng.random(records) < rng.random()
+    prediction = np.where(moved, rng.integers(records, size=records), truth)
+    labelled = [c for c in set(truth.tolist()) if rng.random() < 0.5] or [int(truth[0])]
+    return truth.tolist(), prediction.tolist(), labelled
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_partition_leaves_the_certain_ends(seed):
+    truth, prediction, labelled = draw_population(np.random.default_rng(seed), 4 + seed % 4)
+    ends, values = certain(truth, prediction, labelled), enumerate_ends(truth, prediction, labelled)
+    for name, of_each in values.items():
+        if np.isnan(of_each).any():  # 0/0 of some partitions
+            continue
+        least, most = ends[name]
+        assert least - 1e-12 <= min(of_each)
+        assert max(of_each) <= most + 1e-12
+        assert max(of_each) == pytest.approx(most, abs=1e-12)
+        if name not in NOT_ATTAINED:
+            assert min(of_each) == pytest.approx(least, abs=1e-12)
+
+
+TRUTH, PREDICTION = [0, 0, 0, 1, 1, 2, 2, 2], [0, 0, 1, 1, 1, 2, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("truth", "prediction", "labelled", "expected"),
+    [
+        (TRUTH, PREDICTION, {0}, {
+            "pairwise-precision": (0.2, 0.6), "pairwise-recall": (1 / 11, 0.6), "pairwise-f1": (0.125, 0.6),
+            "b3-precision": (0.625, 0.8333), "b3-recall": (0.4333, 0.8333),
+            "cluster-precision": (0, 0.5), "cluster-recall": (0, 0.5),
+        }),
+        (TRUTH, PREDICTION, {0, 1}, {
+            "pairwise-precision": (0.4, 0.6), "pairwise-recall": (0.3333, 0.6), "b3-precision": (0.7083, 0.8333),
+            "b3-recall": (0.6667, 0.8333),
+        }),
+        ([0, 0, 1, 1, 2, 3], [0, 0, 1, 1, 2, 2], {0}, {"cluster-precision": (1 / 3, 1), "cluster-recall": (0.2, 1)}),
+        ([0, 0, 1], [0, 0, 1], {0}, dict.fromkeys([m.name for m in SETTLED[:12]], (1, 1))),
+    ],
+)  # fmt: skip
+def test_certain_ends_by_hand(truth, prediction, labelled, expected):
+    ends = certain(truth, prediction, labelled)
+    for name, values in expected.items():
+        assert ends[name] == pytest.approx(values, abs=5e-5), name
+
+
+def test_a_census_settles_everything():
+    exact = brute_force(TRUTH, PREDICTION)
+    for name, ends in certain(TRUTH, PREDICTION, {0, 1, 2}).items():
+        assert ends == pytest.approx([exact[name]] * 2)
+
+
+def test_many_samples_have_the_ends_of_each():
+    rng = np.random.default_rng(3)
+    truth, prediction = rng.integers(40, size=90), rng.integers(40, size=90)
+    units = eb.measure(dict(enumerate(prediction)), dict(enumerate(truth)))
+    unit = rng.integers(len(units), size=(7, 12))
+    batch = eb.Sample(units, eb.UniformClusters(), eb.UniformClusters().expand_draws(units, unit)).certain(
+        SETTLED
+    )
+    for row, ends in zip(unit, batch, strict=True):
+        taken = units.take(np.unique(row))
+        np.testing.assert_allclose(eb.Sample(taken, eb.UniformClusters()).certain(SETTLED), ends, atol=1e-14)
+
+
+def test_nothing_is_settled_without_whole_entities_or_all_records():
+    labels = {i: t for i, t in enumerate(TRUTH) if t < 2}
+    kept = eb.measure(dict(enumerate(PREDICTION[1:], 1)), labels, missing="singleton")
+    sampled = eb.measure_predicted(dict(enumerate(PREDICTION)), dict(enumerate(TRUTH)), [0, 1])
+    for units in (kept, sampled):
+        assert np.isinf(eb.Sample(units, eb.UniformClusters()).certain(SETTLED)).all()
+    own = eb.metrics.Metric(
+        "own", (eb.columns.COMMON_LINKS, eb.columns.TRUE_LINKS), lambda a, b: a * b / b**2, (), (0, 1), ""
+    )
+    units = eb.measure(dict(enumerate(PREDICTION)), labels)
+    assert np.isinf(eb.Sample(units, eb.UniformClusters()).certain([own, d.purity, d.entities])).all()
+
+
+def test_intervals_move_with_their_estimate_and_are_cut():
+    seen = Unseen(certain=np.array([[0.7, 0.92], [0.3, 0.7], [0.7, 0.92]]))
+    x, bounds = np.array([0.93, 0.5, 0.99]), np.array([[0.9, 0.96], [0.4, 0.6], [0.95, 1.0]])
+    np.testing.assert_allclose(seen.cut(x), [0.92, 0.5, 0.92])
+    # the third would have no length if it were cut alone
+    np.testing.assert_allclose(seen.cut(x, bounds), [[0.89, 0.92], [0.4, 0.6], [0.88, 0.92]])
+
+
+def differences(truth, first, second, labelled):
+    """The certain ends of second less first, by the package."""
+    labels = {i: truth[i] for i in range(len(truth)) if truth[i] in labelled}
+    predictions = {"first": dict(enumerate(first)), "second": dict(enumerate(second))}
+    compared = eb.compare(predictions, labels, eb.UniformRecords(), COMPARED)
+    ends = compared.subtract("first", "second").moves.certain
+    return dict(zip([m.name for m in COMPARED], ends.tolist(), strict=True))
+
+
+COMPARED = (
+    d.pairwise_precision,
+    d.pairwise_recall,
+    d.b3_precision,
+    d.b3_recall,
+    d.cluster_precision,
+    d.cluster_recall,
+)
+
+
+@pytest.mark.filterwarnings("ignore::erbayes.Alarm")
+@pytest.mark.parametrize("seed", range(40))
+def test_no_partition_leaves_the_certain_ends_of_a_difference(seed):
+    rng = np.random.default_rng(seed)
+    truth, first, labelled = draw_population(rng, 5 + seed % 3)
+    second = np.where(rng.random(len(first)) < 0.4, rng.integers(8, size=len(first)), first).tolist()
+    ends = differences(truth, first, second, labelled)
+    one, other = (enumerate_ends(truth, p, labelled) for p in (first, second))
+    for name, (least, most) in ends.items():
+        change = np.subtract(other[name], one[name])
+        if not np.isnan(change).any():
+            assert least - 1e-12 <= change.min()
+            assert change.max() <= most + 1e-12
+
+
+@pytest.mark.filterwarnings("ignore::erbayes.Alarm")
+def test_certain_ends_of_a_difference_by_hand():
+    second = [0, 0, 0, 1, 1, 2, 2, 2]
+    expected = {(0,): ((4 / 35, 18 / 35), (2 / 13, 0.8)), (0, 1): ((4 / 35, 16 / 35), (2 / 7, 2 / 3))}
+    for labelled, (precision, recall) in expected.items():
+        ends = differences(TRUTH, PREDICTION, second, labelled)
+        assert ends["pairwise-precision"] == pytest.approx(precision, abs=1e-4)
+        assert ends["pairwise-recall"] == pytest.approx(recall, abs=1e-4)
+        turned = differences(TRUTH, second, PREDICTION, labelled)
+        assert turned["pairwise-recall"] == pytest.approx([-x for x in recall[::-1]], abs=1e-4)
