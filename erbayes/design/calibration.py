@@ -73,6 +73,10 @@ class CalibratedDraws(Variance):
     def unseen(self) -> FloatArray:
         return self.base.unseen
 
+    @property
+    def repeated(self) -> FloatArray:
+        return self.base.repeated
+
     def residuals(self, Z: FloatArray) -> FloatArray:
         """Return g w (y - x'B) for each column y, (n, k), with B of least squares with weights w q."""
         y = self._divide(Z)

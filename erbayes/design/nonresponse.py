@@ -58,6 +58,10 @@ class RespondingDraws(Variance):
         return self.base.unseen[self.position]
 
     @property
+    def repeated(self) -> FloatArray:
+        return self.base.repeated[self.position]
+
+    @property
     def independent(self) -> StratifiedDraws:
         if self._find_record_factors()[1].any():
             raise NotIdentified(

@@ -52,6 +52,13 @@ class Variance(Protocol):
         They alone can have errors that no draw has shown: θ, or 1 - π for units that are drawn once.
         """
 
+    @property
+    def repeated(self) -> FloatArray:
+        """Return how many draws a unit like that of each draw had, over its probability to be seen, (..., n).
+
+        A set of units is missed with probability e^-Σrπ, for units that are seen with probability π.
+        """
+
     def residuals(self, Z: FloatArray) -> FloatArray:
         """Return the part of Z that varies, (n, k): Z itself, or its residuals after calibration."""
         return Z
@@ -90,6 +97,11 @@ class StratifiedDraws(Variance):
     @property
     def unseen(self) -> FloatArray:
         return self.fpc[self.stratum]
+
+    @property
+    def repeated(self) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            return 1 / self.unseen
 
     def _centre_in_strata(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return Z about the means of strata, and n_h/(n_h - 1) of each draw."""
@@ -154,6 +166,12 @@ class _OnceDrawn(Variance):
     @property
     def unseen(self) -> FloatArray:
         return 1 - self.inclusion
+
+    @property
+    def repeated(self) -> FloatArray:
+        p = self.inclusion
+        with np.errstate(divide="ignore"):
+            return np.divide(-np.log1p(-p), p, out=np.ones_like(p), where=p > 0)
 
     @property
     def independent(self) -> StratifiedDraws:

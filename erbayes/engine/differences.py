@@ -212,7 +212,7 @@ def _bound_by_labels(
 
 
 class _Links(NamedTuple):
-    """Links of a prediction: `common` and `true` ones with a label, `open` ones without, all `predicted` ones.
+    """Links of a prediction: `common` and `true` ones with a label, `open` ones without, all `predicted`.
 
     `joined`: true links if all records without a label are one entity.
     """

@@ -57,9 +57,10 @@ class Fitted:
         sample, Z = self.sample, self.contributions
         k, size, batch = len(self.counted), len(self.counted) + len(self.known), Z.shape[:-2]
         variance = sample.expansion.variance
-        cov, moment = np.zeros((2, *batch, size, size))
+        cov, moment, missing = np.zeros((3, *batch, size, size))
         cov[..., :k, :k] = variance.covariance(variance.residuals(Z))
         moment[..., :k, :k] = np.swapaxes(Z, -1, -2) @ Z
+        missing[..., :k, :k] = np.swapaxes(Z, -1, -2) @ (Z * (variance.unseen / variance.repeated)[..., None])
         mean, unseen = np.zeros((2, *batch, size))
         mean[..., :k] = Z.sum(axis=-2)
         unseen[..., :k] = np.einsum("...n,...nk->...k", variance.unseen, Z)
@@ -70,6 +71,7 @@ class Fitted:
             mean=mean,
             cov=cov,
             moment=moment,
+            missing=missing,
             df_per_draw=np.maximum(n - variance.df_lost, 0) / n,
             unseen=unseen,
             absolute=sample.expansion.absolute,

@@ -7,6 +7,9 @@ from scipy.special import betaincinv, gammaincinv, ndtri, stdtrit
 
 from .._internal.arrays import FloatArray
 
+MOST = 1e16
+"""Sum of the parameters of a Beta distribution above which its spread is rounding, and its inverse fails."""
+
 
 def compute_t_quantiles(df: FloatArray, p: FloatArray) -> FloatArray:
     """Return quantiles of Student's distribution, and normal ones for infinite df."""
@@ -15,8 +18,8 @@ def compute_t_quantiles(df: FloatArray, p: FloatArray) -> FloatArray:
 
 def compute_beta_quantiles(x: FloatArray, V: FloatArray, p: FloatArray) -> FloatArray:
     """Return quantiles of Beta(n x, n (1 - x)) with n = x (1 - x)/V; x itself if V is 0."""
-    # without spread the distribution is a point, where the inverse has no value
-    spread = (V > 0) & (x > 0) & (x < 1)
+    # without spread, or with one of rounding, the distribution is a point, where the inverse has no value
+    spread = (V * MOST > x * (1 - x)) & (x > 0) & (x < 1)
     size = np.divide(x * (1 - x), V, out=np.ones_like(x), where=spread)
     quantiles = betaincinv(np.where(spread, size * x, 1.0), np.where(spread, size * (1 - x), 1.0), p)
     return np.where(spread, quantiles, np.where(np.isnan(V), np.nan, x))

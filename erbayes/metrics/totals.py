@@ -46,16 +46,17 @@ def derivatives(f: Callable[..., Any], x: FloatArray) -> tuple[FloatArray, Float
 class Totals:
     """Estimates of totals with their covariance, (..., k) and (..., k, k), to which metrics are applied.
 
-    `moment` (..., k, k): Σ z z' of the contributions z of draws; `df_per_draw`: degrees of freedom;
-    `unseen` (..., k): what is estimated to be in no sampled unit; `absolute`: false if totals are known up to
-    a common factor; `pseudo_units` (4, k): their columns (see `Units.pseudo_units`); `unreached_share` (...): of predicted
-    links (see `Unseen`).
+    `moment`, `missing` (..., k, k): Σ z z' of the contributions z of draws, and Σ (1 - π) z z'/r, with r as
+    in `Variance.repeated`; `df_per_draw`: degrees of freedom; `unseen` (..., k): what is estimated to be in
+    no sampled unit; `absolute`: false if totals are known up to a common factor; `pseudo_units` (4, k): their
+    columns (see `Units.pseudo_units`); `unreached_share` (...): of predicted links (see `Unseen`).
     """
 
     names: tuple[str, ...]
     mean: FloatArray
     cov: FloatArray
     moment: FloatArray
+    missing: FloatArray
     df_per_draw: FloatArray
     unseen: FloatArray
     absolute: bool
@@ -104,15 +105,20 @@ class Totals:
 
         For a ratio these are the corrected estimator and the variance of Binette et al. (2022). Degrees of
         freedom are n_eff (n - lost)/n, with n_eff = (Σa)²/Σa² for the contributions a to the total that the
-        metric averages over. A metric that is 0/0 is NaN, with a reason.
+        metric averages over. What no draw has shown is in the unseen part of it, Σ(1-π)a, and counts against
+        Σ(1-π)a Σa/Σ((1-π)a²/r) draws, n_eff/θ without repeats (docs/settled.md). A metric that is 0/0 is NaN,
+        with a reason.
         """
         metrics, batch = resolve_metrics(metrics), self.mean.shape[:-1]
         sized = coefficients_of_size(metrics, self.names)
         with np.errstate(divide="ignore", invalid="ignore"):
             mean, J = self._linearise(metrics, order > 1 and not np.isnan(self.cov).any())
-            effective = (self.mean @ sized.T) ** 2 / self._compute_squares(sized)
+            total, unseen = self.mean @ sized.T, self.unseen @ sized.T
+            effective = total**2 / self._compute_squares(sized, self.moment)
             df = np.maximum(effective * np.asarray(self.df_per_draw)[..., None], 1.0)
-            draws = effective / self.unseen_shares(sized)
+            # draws that met a large unit again would have met others, had they erred
+            missed = self._compute_squares(sized, self.missing)
+            draws = np.where(unseen > 0, unseen * total / missed, np.where(total == 0, np.nan, np.inf))
         names, empty = tuple(m.name for m in metrics), np.isnan(mean)
         if empty.all() and not batch:
             raise NotIdentified(f"{', '.join(names)}: {EMPTY}")
@@ -162,10 +168,10 @@ class Totals:
             return np.zeros(1)
         return np.asarray(share[..., None] * [metric.averages_predicted_links for metric in metrics])
 
-    def _compute_squares(self, sized: FloatArray) -> FloatArray:
-        """Return s'Ms of each row s of `sized`, (..., metrics), for M = `moment`. Rows have few entries."""
-        sparse: Any = sized if self.moment.ndim > 2 else csr_array(sized)
-        return np.asarray(np.sum((sparse @ self.moment) * sized, axis=-1))
+    def _compute_squares(self, sized: FloatArray, M: FloatArray) -> FloatArray:
+        """Return s'Ms of each row s of `sized`, (..., metrics). Rows have few entries."""
+        sparse: Any = sized if M.ndim > 2 else csr_array(sized)
+        return np.asarray(np.sum((sparse @ M) * sized, axis=-1))
 
     def _find_extremes(
         self, mean: FloatArray, J: FloatArray, sized: FloatArray, support: Sequence[Support]

@@ -44,9 +44,9 @@ class Overlap:
 def count_open(
     first: Clustering, second: Clustering, shared: Overlap, labelled: pd.Index
 ) -> tuple[float, float]:
-    """Return the links without a label in both clusterings, and the records without one whose clusters differ.
+    """Return the links without a label in both clusterings, and the records without one that differ.
 
-    `labelled`: records of whole entities.
+    They differ if their clusters do. `labelled`: records of whole entities.
     """
     known = np.zeros(len(first.records), dtype=bool)
     known[look_up(first.records, labelled)] = True

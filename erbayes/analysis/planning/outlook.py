@@ -46,11 +46,17 @@ def frame(design: SelectedBySize | ByPredictedSize) -> int | None:
     return None if elements is None else whole(elements, "population")
 
 
-def _compute_fpc(design: SelectedBySize | ByPredictedSize, n: int) -> float:
-    """Return the finite-population correction of n draws; 1 with replacement."""
-    if isinstance(design, UniformRecords | UniformClusters) and design.population is not None:
-        return design.fpc(n, design.population)
-    return 1.0
+@dataclass(frozen=True, slots=True, eq=False)
+class OfDraws:
+    """Columns of the m draws of a pilot, each for the units that it stands for, (m, k).
+
+    `square`: squared effects e² of a unit on each metric, Σ e = 0; `size`, `size_square`: what a unit has of
+    the total that the metric averages over, and its square.
+    """
+
+    square: FloatArray
+    size: FloatArray
+    size_square: FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +68,7 @@ class Outlook:
     design; `extremes` (k, 2): `reach` of `Unseen`; `pilot_effective`, `df` (k,): effective draws of the
     pilot, ∞ for a census; `share`, `reach`, `price` (m,): of the units that each of the m draws of the pilot
     stands for, their chance at one draw, that of one of them (0 if N is not known), and the cost of one.
+    `once`: if the design counts each unit once, however often it is drawn, else None.
     """
 
     design: SelectedBySize | ByPredictedSize
@@ -76,6 +83,7 @@ class Outlook:
     share: FloatArray
     reach: FloatArray
     price: FloatArray
+    once: OfDraws | None = None
     kind: Kind = DEFAULT
 
     @property
@@ -98,26 +106,68 @@ class Outlook:
         step = 1e-4 * np.column_stack([scale, np.ones((len(n), 2))])
         sides = np.vstack([np.zeros(3), np.eye(3), -np.eye(3)]) if t.any() else np.zeros((1, 3))
         dx, log_S2, log_effective = np.moveaxis(sides[:, None] * step, -1, 0)
-        fpc = np.array([_compute_fpc(self.design, int(x)) for x in n])
-        effective = self.effective * np.exp(log_effective)
-        variance = self.variance * np.exp(log_S2) * fpc / n
+        spread, carried, bounding = self._correct(n)
+        effective = n * self.effective * np.exp(log_effective)
+        variance = self.variance * np.exp(log_S2) * spread / n
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             fit = Normal(
                 names=tuple(m.name for m in self.metrics),
                 mean=self.estimate + dx,
                 cov=variance[..., None] * np.eye(len(n)),
-                df=np.maximum((n - 1) * effective, 1.0),
+                df=np.maximum((n - 1) / n * effective * carried, 1.0),
                 support=tuple(m.support for m in self.metrics),
-                unseen=Unseen(effective=n * effective / fpc, reach=self.extremes - dx[..., None]),
+                unseen=Unseen(effective=effective * bounding, reach=self.extremes - dx[..., None]),
             )
             half = np.diff(fit.interval(level, self.kind))[..., 0] / 2
             if len(half) == 1:
                 return np.asarray(half[0], dtype=float)
             slope = (np.log(half[1:4]) - np.log(half[4:])).T / (2 * step)
-            error = np.sqrt(np.maximum(np.einsum("ki,kij,kj->k", slope, self.covariance, slope), 0.0))
+            square = np.einsum("ki,kij,kj->k", slope, self.covariance, slope)
+            error = np.sqrt(np.maximum(square, 0.0))
             # the n draws to come estimate their variance with an error of their own
             error *= np.sqrt(1 + fresh / n)
-            return np.asarray(np.where(half[0] > 0, half[0] * np.exp(t * error), half[0]))
+            # a width of 0, or of rounding where nearly all is labelled, has no slopes
+            return np.asarray(np.where(np.isfinite(error), half[0] * np.exp(t * error), half[0]))
+
+    def _correct(self, n: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return factors of the variance, of effective draws, and of those that bound what is unseen, (k,).
+
+        If each unit counts once, the first is Σ e² (1 - π)/π over Σ e²/(n p), about the variance of Horvitz
+        and Thompson over that with repeats, and the others follow in the same way.
+        """
+        one, design = np.ones(len(n)), self.design
+        if self.once is None:
+            if isinstance(design, UniformRecords | UniformClusters) and design.population is not None:
+                fpc = np.array([design.fpc(int(x), design.population) for x in n])
+                with np.errstate(divide="ignore"):
+                    return fpc, one, 1 / fpc
+            return one, one, one
+        log_missed = self._log_missed(n[:, None]).T  # (m, k)
+        missed, found, with_repeats = np.exp(log_missed), -np.expm1(log_missed), 1 / (n * self.reach[:, None])
+
+        def compare(column: FloatArray, once: FloatArray, each: FloatArray) -> FloatArray:
+            top, bottom = ((column * x).sum(axis=0) for x in (once, each))
+            return np.divide(top, bottom, out=np.ones(len(n)), where=bottom > 0)
+
+        size, square = self.once.size, self.once.size_square
+        unseen, missing = compare(size, missed, one), compare(square, missed * with_repeats, with_repeats)
+        return (
+            compare(self.once.square, missed / found, with_repeats),
+            compare(square, with_repeats, 1 / found),
+            np.divide(unseen, missing, out=np.full(len(n), np.inf), where=missing > 0),
+        )
+
+    def _log_missed(self, n: IntArray) -> FloatArray:
+        """Return the logarithm of the chance that n draws, (..., 1), miss a unit, (..., m).
+
+        Without replacement a unit with a of the T elements is missed with probability (1 - n/T)^a, which is
+        exact if a = 1 and close if n ≪ T.
+        """
+        T = frame(self.design)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # by logs, since 1 - p is 1 to rounding if the population is large
+            missed = n * np.log1p(-self.reach) if T is None else self.reach * T * np.log1p(-n / T)
+        return np.asarray(missed)
 
     def smallest(
         self, half_width: FloatArray, level: float, t: ArrayLike = 0.0, fresh: int = 0
@@ -182,14 +232,8 @@ class Outlook:
         )
 
     def cost(self, n: int) -> float:
-        """Return the expected cost of the distinct units of n draws, Σ price (1 - (1 - p)^n).
-
-        Without replacement a unit with a of the T elements is never drawn with probability (1 - n/T)^a, which
-        is exact if a = 1 and close if n ≪ T.
-        """
-        T = frame(self.design)
+        """Return the expected cost of the distinct units of n draws, Σ price (1 - (1 - p)^n)."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            # by logs, since 1 - p is 1 to rounding if the population is large
-            log_undrawn = n * np.log1p(-self.reach) if T is None else self.reach * T * np.log1p(-n / T)
-            units = np.where(self.reach > 0, -np.expm1(log_undrawn) / self.reach, n)
+            found = -np.expm1(self._log_missed(np.array([n])))
+            units = np.where(self.reach > 0, found / self.reach, n)
         return float((self.share * self.price * units).sum())

@@ -26,7 +26,7 @@ from ...metrics.intervals import DEFAULT, Kind, check_level, need_suitable
 from ...metrics.totals import Totals, derivatives
 from ...metrics.uncertain import Normal, Tabled, reason_column
 from ...study.populations import Population
-from .outlook import MOST, Outlook, frame
+from .outlook import MOST, OfDraws, Outlook, frame
 
 Cost = Callable[[FloatArray], FloatArray]
 UNREACHED = f"{MOST:,} draws, or all that there are, do not reach its half width, in its own unit"
@@ -287,10 +287,13 @@ def _look_ahead(
     """Return the outlook of a design that selects the unit of each draw in proportion to a, (n,)."""
     variance, w, unit = source.expansion.variance, source.expansion.weight, source.expansion.unit
     parts = [_compute_one_draw(source, totals, m, a) for m in metrics]
-    S2, effective, covariance = (np.array(part) for part in zip(*parts, strict=True))
+    S2, effective, covariance, effects, sizes = (np.array(part) for part in zip(*parts, strict=True))
+    n = np.count_nonzero(w)
     if not variance.census:
-        S2 = S2 * len(unit) / (len(unit) - variance.df_lost)
-    size = source.units.size[unit]
+        S2 = S2 * n / (n - variance.df_lost)
+    once, size = None, source.units.size[unit]
+    if hasattr(design, "expand_repeats") and source.units.population is not None:
+        once = OfDraws(*(w[:, None] * x.T for x in (effects**2, sizes, sizes**2)))
     T = frame(design) or (source.units.population or np.inf) * (w @ a) / (w @ size)
     return Outlook(
         design,
@@ -305,6 +308,7 @@ def _look_ahead(
         w * a / (w @ a),
         np.minimum(a / T, 1.0),
         price,
+        once,
         kind,
     )
 
@@ -320,13 +324,16 @@ def _compute_prices(cost: Cost, size: FloatArray) -> FloatArray:
 
 def _compute_one_draw(
     source: Sample, totals: Totals, metric: Metric, a: FloatArray
-) -> tuple[float, float, FloatArray]:
-    """Return variance, effective and covariance of an `Outlook` if p ∝ a; NaN if the metric is 0/0."""
+) -> tuple[float, float, FloatArray, FloatArray, FloatArray]:
+    """Return variance, effective and covariance of an `Outlook` if p ∝ a, NaN if the metric is 0/0.
+
+    Then effects of the units of draws on the metric, and what they have of its size, (m,) each.
+    """
     w, unit, variance = source.expansion.weight, source.expansion.unit, source.expansion.variance
     with np.errstate(divide="ignore", invalid="ignore"):
         J, H = derivatives(metric.formula, totals.mean[totals.positions(metric)])
     if not np.isfinite(J).all():
-        return np.nan, np.nan, np.full((3, 3), np.nan)
+        return np.nan, np.nan, np.full((3, 3), np.nan), np.zeros(len(w)), np.zeros(len(w))
     Y = np.column_stack(
         [
             np.zeros(len(unit)) if isinstance(c, Known) else source.units.column(c)[unit]
@@ -347,4 +354,5 @@ def _compute_one_draw(
     log_S2 = dS2 / S2 if S2 else np.zeros_like(d)
     log_effective = 2 * b / B - a / A - b**2 * per_chance / C
     influence = w[:, None] * np.column_stack([d, log_S2, log_effective])
-    return S2, float(B**2 / (A * C)), variance.covariance(variance.residuals(influence))
+    moments = variance.covariance(variance.residuals(influence))
+    return S2, float(B**2 / (A * C)), moments, d - a * D / A, b
