@@ -195,7 +195,7 @@ def test_every_remedy_has_words_of_the_shell_without_python():
 
 def test_the_shell_prints_grades_and_its_own_words(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    pd.DataFrame({"record": range(80), "cluster": np.arange(80) // 2}).to_csv("p.csv", index=False)
+    pd.DataFrame({"record": range(84), "cluster": np.arange(84) // 2}).to_csv("p.csv", index=False)
     pd.DataFrame({"record": range(80), "entity": np.arange(80) // 2}).to_csv("l.csv", index=False)
     shown = run("estimate", "p.csv", "l.csv", "--design", "uniform-records")
     assert shown.exit_code == 0

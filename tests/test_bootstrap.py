@@ -134,7 +134,7 @@ def test_percentile_and_BCa_against_scipy():
                 bootstrap_result=given,
                 method=method,
             ).confidence_interval
-            np.testing.assert_allclose(found.interval(0.95, kind)[j], np.clip(wanted, 0, 1), rtol=rtol)
+            np.testing.assert_allclose(found._bound(0.95, kind)[j], np.clip(wanted, 0, 1), rtol=rtol)
 
 
 def test_BCa_of_a_skewed_estimate():
@@ -175,12 +175,12 @@ def test_BCa_counts_replicates_that_equal_the_estimate_by_half():
     z0 = stats.norm.ppf((1 + 3 / 2) / 6)
     at = stats.norm.cdf(2 * z0 + stats.norm.ppf([0.1, 0.9]))
     wanted = np.quantile([0.3, 0.5, 0.5, 0.5, 0.6, 0.7], at)
-    np.testing.assert_allclose(found.interval(0.8, BCa())[0], wanted, rtol=1e-9)
+    np.testing.assert_allclose(found._bound(0.8, BCa())[0], wanted, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("shares", "side"), [([0.6, 0.7, 0.8], "lower"), ([0.1, 0.2, 0.3], "upper")])
 def test_BCa_where_all_replicates_lie_on_one_side(shares, side):
-    low, high = replicated(shares).interval(0.9, BCa())[0]
+    low, high = replicated(shares)._bound(0.9, BCa())[0]
     assert shares[0] <= low <= high <= shares[-1]
     assert low == pytest.approx(0.6, abs=0.01) if side == "lower" else high == pytest.approx(0.3, abs=0.01)
 
@@ -242,7 +242,7 @@ def test_same_seed_same_replicates(scheme):
 def test_refusals():
     pred, _, labels, draws = drawn()
     units = eb.measure(pred, labels)
-    with pytest.raises(eb.NotIdentified, match="distinct entities are not independent draws"):
+    with pytest.raises(eb.NotIdentified, match="distinct units are not independent draws"):
         bootstrap(eb.Sample(units, eb.DistinctEntities(60)), PR, rng=rng())
     one = eb.Sample(eb.measure({1: 1, 2: 1}, {1: 1, 2: 1}), eb.UniformClusters())
     with pytest.raises(eb.NotIdentified, match="1 of 1 strata hold a single draw"):

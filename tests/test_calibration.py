@@ -129,7 +129,7 @@ def test_each_total_costs_a_degree_of_freedom():
 def test_classes_cover_all_sizes_and_rest_on_enough_draws(seed):
     pred, _, labels, draws = drawn(seed, 150, 2000)
     units = eb.measure(pred, labels)
-    expansion = eb.UniformRecords(draws).expand(units)
+    expansion = eb.design.WithRepeats(eb.UniformRecords(draws)).expand(units)
     records, *classes = eb.design.calibration.links_by_size(units, expansion)
     assert records == RECORDS
     assert sum(units.known.total(c) for c in classes) == pytest.approx(units.known.total(PREDICTED_LINKS))
@@ -143,7 +143,7 @@ def test_refuses_exactly_where_linear_programming_finds_no_factors():
     for seed in range(30):
         pred, _, labels, draws = drawn(seed, 40)
         units = eb.measure(pred, labels)
-        base = eb.UniformRecords(draws).expand(units)
+        base = eb.design.WithRepeats(eb.UniformRecords(draws)).expand(units)
         columns = eb.design.calibration.links_by_size(units, base)
         x = np.column_stack([units.column(c)[base.unit] for c in columns])
         X = np.array([units.known.total(c) for c in columns])

@@ -33,6 +33,7 @@ GUARDED = {
     "diagnostics.LEFT_OUT": "test_thresholds.py::test_a_twentieth_of_the_labels_left_out",
     "diagnostics.MISSED": "test_alarms.py::test_a_giant_that_chance_would_not_have_missed_is_out_of_balance",
     "diagnostics.NO_REPEATS": "test_thresholds.py::test_repeats_that_should_have_been_drawn",
+    "diagnostics.TOO_OFTEN": "test_diagnostics.py::test_draws_without_replacement_that_nobody_declared",
     "diagnostics.UNRESOLVED": "test_nonresponse.py::test_the_alarm_of_unresolved_draws_on_both_sides_of_its_threshold",
     "digits.MOST": "test_digits.py::test_a_row_has_the_digits_of_its_standard_error",
     "drawn.EACH": "test_draws_that_count.py::test_more_draws_than_anybody_needs_are_refused",
@@ -111,6 +112,7 @@ GUARDED = {
 """The test that fails if the constant is doubled (`python tests/mutate.py`), by `module.NAME`."""
 
 NEEDS_NONE = {
+    "quantiles.MOST": "a limit of rounding: a Beta distribution of twice as large parameters is the same point",
     "analyses.SEED": "a seed",
     "answers.GAP": "a limit of display: the blanks that rich puts between columns",
     "answers.WIDTH": "a limit of display: no table is as wide",
@@ -174,6 +176,7 @@ NEEDS_NONE = {
     "totals.ROUNDING": "a limit of rounding",
     "tree.NEARLY": "a limit of floats",
     "tree.TINY": "a limit of floats",
+    "variance.MOST_CLASSES": "a limit of memory: more classes change no third digit (test_design)",
 }
 """Why a constant needs no guard."""
 

@@ -197,6 +197,10 @@ ALL_SAMPLES = {
     eb.design.KnownSelection: of_known_chances,
     eb.design.KnownInclusion: of_known_inclusion,
     eb.design.Pooled: of_pooled,
+    eb.design.WithRepeats: lambda: [
+        (orders / 9**3, [TRUE[r] for r in s], eb.design.WithRepeats(eb.UniformRecords([TRUE[r] for r in s])))
+        for orders, s in in_any_order(TRUE, 3)
+    ],
 }
 """Every sample that a design can draw of the five entities, with its chance and its design."""
 
@@ -204,6 +208,13 @@ MORE_SAMPLES = [
     *ALL_SAMPLES.items(),
     (eb.design.PoissonRecords, lambda: of_poisson_records(8)),
     (eb.design.KnownInclusion, of_certain_units),
+    (
+        eb.UniformRecords,
+        lambda: [
+            (1 / 84, [TRUE[r] for r in s], eb.UniformRecords([TRUE[r] for r in s], population=9))
+            for s in combinations(TRUE, 3)
+        ],
+    ),
     (eb.design.KnownInclusion, of_independent_units),
     (eb.design.Pooled, of_pooled_strata),
 ]
@@ -410,13 +421,14 @@ def test_difference_of_two_metrics_is_paired():
     gap = found.contrast([[1, -1]], ["P - R"])
     C = found.cov
     assert gap.cov[0, 0] == pytest.approx(C[0, 0] + C[1, 1] - 2 * C[0, 1], abs=1e-15)
-    assert gap.mean[0] == found.mean[0] - found.mean[1]
+    assert gap.mean[0] == found.estimate[0] - found.estimate[1]
 
 
 def test_weighted_records_of_equal_probability_are_uniform_records():
     owners = ["x", "y", "v", "x"]
     units = eb.measure(PRED, labels("xyv"))
-    both = [eb.WeightedRecords(owners, [1 / 9] * 4, absolute=True), eb.UniformRecords(owners)]
+    records = eb.design.WithRepeats(eb.UniformRecords(owners))
+    both = [eb.WeightedRecords(owners, [1 / 9] * 4, absolute=True), records]
     a, b = (eb.engine.taylor(eb.Sample(units, d), [P, m.P_rec]) for d in both)
     np.testing.assert_allclose(a.mean, b.mean, rtol=1e-12)
     np.testing.assert_allclose(a.cov, b.cov, rtol=1e-12)
@@ -699,8 +711,8 @@ def test_probabilities_of_records_that_do_not_fit(drawn, chances, message):
         totals("xy", eb.WeightedRecords.of(labels("xy"), drawn, chances, absolute=True))
 
 
-class TestFinitePopulationCorrection:
-    """θ is the share of the units that the sample lacks, whatever chances they have."""
+class TestUnseenShare:
+    """The share of what a metric averages over that the sample lacks, by the chance of each unit to be in it."""
 
     @pytest.mark.parametrize(
         "variance",
@@ -711,32 +723,47 @@ class TestFinitePopulationCorrection:
         ],
     )
     def test_equal_chances_give_the_sampling_fraction(self, variance):
-        assert variance(np.full(20, 0.25)).mean_fpc == pytest.approx(0.75, rel=1e-15)
-        assert variance(np.ones(3)).mean_fpc == 0
+        assert variance(np.full(20, 0.25)).unseen == pytest.approx(0.75, rel=1e-15)
+        assert (variance(np.ones(3)).unseen == 0).all()
 
     def test_distinct_entities_of_one_size(self):
-        """Each of 10 entities of one size is missed by 4 records with probability .9⁴."""
-        assert DistinctDraws(np.full(3, 0.1), 4).mean_fpc == pytest.approx(0.9**4, rel=1e-12)
+        """Each of 10 entities of one size is missed by 4 records with probability .9⁴, and repeats count nothing."""
+        variance = DistinctDraws(np.array([0.1, 0.0, 0.1]), 4)
+        assert variance.unseen[[0, 2]] == pytest.approx(0.9**4, rel=1e-12)
+        Z = np.array([[2.0], [0.0], [3.0]])
+        one = DistinctDraws(np.full(2, 0.1), 4)
+        assert variance.covariance(Z) == pytest.approx(one.covariance(Z[[0, 2]]))
+        for mine, other in zip(variance.jackknife(Z), one.jackknife(Z[[0, 2]]), strict=True):
+            assert mine[[0, 2]] == pytest.approx(other) and not mine[1].any()
 
-    def test_strata_count_by_their_units(self):
-        """A stratum of 10 in the sample whole, and 10 of 90: 80 of 100 units are missed."""
-        strata = StratifiedDraws(
-            np.repeat([0, 1], 10), np.array([0.0, 80 / 90]), False, np.array([10.0, 90.0])
-        )
-        assert strata.mean_fpc == pytest.approx(0.8, rel=1e-15)
-
-    def test_both_sums_of_unequal_chances_are_unbiased(self):
-        """Over all Poisson samples of five units: Σ 1/π has mean 5, and θ Σ 1/π that of the missed units."""
+    def test_the_unseen_part_is_unbiased(self):
+        """Over all Poisson samples of five units, Σ (1-π)/π has the mean of what samples miss."""
         chance = np.array([0.1, 0.3, 0.5, 0.9, 1.0])
-        units = missed = 0.0
+        missed = 0.0
         for here in product([False, True], repeat=5):
             taken = np.array(here)
             weight = np.where(taken, chance, 1 - chance).prod()
             if weight > 0 and taken.any():
-                total = (1 / chance[taken]).sum()
-                units += weight * total
-                missed += weight * PoissonDraws(chance[taken]).mean_fpc * total
-        assert units == pytest.approx(5) and missed == pytest.approx((1 - chance).sum())
+                missed += weight * (PoissonDraws(chance[taken]).unseen / chance[taken]).sum()
+        assert missed == pytest.approx((1 - chance).sum())
+
+    def test_a_set_of_units_is_missed_with_the_chance_of_its_draws(self):
+        """Units of 1 and 2 of 10 records: e^-Σrπ is (1-.1)³(1-.2)³ for three draws, and nearly what enumeration has."""
+        variance = DistinctDraws(np.array([0.1, 0.2]), 3)
+        assert np.exp(-(variance.repeated * variance.inclusion).sum()) == pytest.approx(0.9**3 * 0.8**3)
+
+    def test_many_chances_share_classes_and_batches_are_their_samples(self):
+        rng = np.random.default_rng(2)
+        p = rng.random(700) ** 2 / 300 + 1e-6
+        Z = rng.normal(size=(700, 2)) / DistinctDraws(p, 40).inclusion[:, None]
+        few = DistinctDraws(p[:400], 40)
+        found = DistinctDraws(p, 40).covariance(Z)
+        monkey = pytest.MonkeyPatch()
+        monkey.setattr("erbayes.design.variance.MOST_CLASSES", 1000)
+        assert found == pytest.approx(DistinctDraws(p, 40).covariance(Z), rel=1e-3)
+        monkey.undo()
+        both = DistinctDraws(np.stack([p[:400], p[300:]]), 40).covariance(np.stack([Z[:400], Z[300:]]))
+        assert both[0] == pytest.approx(few.covariance(Z[:400]))
 
 
 def test_records_that_no_link_end_reached_may_be_in_any_cluster_of_another_prediction():

@@ -5,7 +5,8 @@ from test_census import population
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.engine.diagnostics import _count_expected_repeats
+from erbayes._internal.errors import Grade
+from erbayes.engine.diagnostics import _count_expected_repeats, _warn_undeclared
 
 
 def test_balance_of_a_census_is_exact():
@@ -103,14 +104,15 @@ def test_out_of_balance():
         sample = eb.Sample(eb.measure(prediction, labels), eb.UniformRecords())
         found = [a for a in eb.alarms(sample, [m.pairwise_recall]) if a.startswith("Out of balance")]
         assert len(found) == speaks
-    assert "estimates 300 predicted links (se 8), the prediction holds 11,325" in found[0]
+    assert "estimates 300 predicted links (se 6), the prediction holds 11,325" in found[0]
 
 
 @pytest.mark.parametrize(("known", "off"), [(1971, False), (1969, True)])
 def test_draws_that_are_all_alike_know_a_total_up_to_what_one_more_would_move(known, off):
     """Of 4,000 records 200 pairs are drawn and estimate 2,000 links; each draw stands for ten of them."""
     pairs = {r: r // 2 if r < 2 * known else r + 10**4 for r in range(4000)}
-    sample = eb.Sample(eb.measure(pairs, {r: r // 2 for r in range(400)}), eb.UniformRecords())
+    units = eb.measure(pairs, {r: r // 2 for r in range(400)})
+    sample = eb.Sample(units, eb.UniformRecords()).with_repeats
     links = eb.balance(sample).loc["predicted_links"]
     assert links.tolist() == pytest.approx([2000, 10, known, 2000 / known])
     assert any(a.startswith("Out of balance") for a in eb.alarms(sample, [m.pairwise_recall])) is off
@@ -121,7 +123,7 @@ def test_draws_that_are_all_alike_know_a_total_up_to_what_one_more_would_move(kn
 def test_a_total_that_the_design_fixes_has_no_error():
     sample = eb.Sample(
         eb.measure({r: r // 2 for r in range(80)}, {r: r // 2 for r in range(8)}), eb.UniformRecords()
-    )
+    ).with_repeats
     assert eb.balance(sample).loc["records"].tolist() == [80, 0, 80, 1]
 
 
@@ -238,3 +240,25 @@ def test_an_estimate_inside_its_range_is_not_said_to_be_flawless():
     truth = pd.Series(np.repeat(np.arange(200), 2))
     found = eb.estimate(truth, truth[truth < 40], eb.UniformRecords(), "entities")
     assert found.sd[0] == 0 and found.sentence().startswith("The estimate of entities is 200.0 (95 % ")
+
+
+@pytest.mark.parametrize(
+    ("drawn", "declared", "said"), [(42, False, True), (38, False, False), (42, True, False)]
+)
+def test_draws_without_replacement_that_nobody_declared(drawn, declared, said):
+    """150 entities of one record: of n draws with replacement, C2(n)/150 about would be of one drawn before."""
+    pairs = pd.Series(np.arange(150))
+    order = np.random.default_rng(1).permutation(150)[:drawn]
+    units = eb.measure(pairs, pairs[np.sort(order)])
+    design = eb.UniformRecords(order.tolist(), population=150 if declared else None)
+    found = _warn_undeclared(eb.Sample(units, design))
+    assert bool(found) is said
+    if said:
+        assert found[0].grade is Grade.FAULT and "drawn more often than it has records" in found[0]
+
+
+def test_draws_with_replacement_raise_no_alarm_of_their_repeats():
+    singles = pd.Series(np.arange(150))
+    order = np.random.default_rng(1).integers(150, size=150)
+    units = eb.measure(singles, singles[np.unique(order)])
+    assert not _warn_undeclared(eb.Sample(units, eb.UniformRecords(order.tolist())))

@@ -81,6 +81,7 @@ def test_an_interval_that_is_asked_for_is_given_beside_an_engine(folder, kind): 
         eb.measure(PRED.astype(str).rename(index=str), LABELS.rename(index=str)), eb.UniformRecords()
     )
     fit = engines.Jackknife()(sample, F1)
-    bounds = {"wald": WALD, "symmetric": Symmetric()}[kind].bounds(fit, 0.95)[0]
+    bounds = {"wald": WALD, "symmetric": Symmetric()}[kind]
+    bounds = fit.interval(0.95, bounds)[0]
     np.testing.assert_allclose(given[["lower", "upper"]].astype(float), bounds, rtol=1e-12)
-    assert abs(own["lower"] - given["lower"]) > 1e-6 and own["kind"] != given["kind"]
+    assert own["kind"] != given["kind"]

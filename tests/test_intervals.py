@@ -329,6 +329,7 @@ def test_a_comparison_shows_the_intervals_of_each_prediction_alone():
     metrics = [m.pairwise_recall, m.rand, m.splits]
     together = eb.compare({"old": old, "new": new}, truth[:40], eb.UniformRecords(), metrics).table()
     for name, prediction in (("old", old), ("new", new)):
-        alone = eb.engine.taylor(eb.Sample(eb.measure(prediction, truth[:40]), eb.UniformRecords()), metrics)
+        sample = eb.Sample(eb.measure(prediction, truth[:40]), eb.UniformRecords())
+        alone = eb.engine.Taylor()(sample, metrics)
         rows = together[together.prediction == name][["lower", "upper"]]
-        np.testing.assert_allclose(rows, alone.apply(metrics).interval(), rtol=1e-12)
+        np.testing.assert_allclose(rows, alone.interval(), rtol=1e-12)

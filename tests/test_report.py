@@ -177,7 +177,7 @@ def test_the_page_and_its_tables_are_no_wider_than_there_is_room(tmp_path, width
 def test_what_it_says():
     drawn = sample([])
     page = report(drawn, CHOSEN, level=0.9, about={"prediction": "clusters.csv"}, call="erbayes report ...")
-    found = eb.engine.taylor(drawn, CHOSEN).apply(CHOSEN)
+    found = Taylor()(drawn, CHOSEN)
     for x in digits.shown(found.table(0.9)).itertuples():
         assert f"<td>{x.estimate}\n{x.lower}–{x.upper}</td>" in page
     for metric in CHOSEN:
@@ -305,12 +305,15 @@ def test_a_sample_without_an_error_is_quoted_by_the_end_of_its_interval(metric, 
 
 def test_what_no_draw_shows_at_the_lower_end():
     """All true links are missed: recall is 0, and the interval says how many could be found at most."""
-    drawn, sentence = flawless("pairwise-recall", pd.Series(np.arange(1200)))
-    upper = eb.engine.taylor(drawn, [m.pairwise_recall]).apply([m.pairwise_recall]).interval()[0, 1]
+    apart = pd.Series(np.where(CLEAN < 40, np.arange(1200), 5000 + np.arange(1200) // 3))
+    drawn, sentence = flawless("pairwise-recall", apart)
+    upper = Taylor()(drawn, [m.pairwise_recall]).interval()[0, 1]
     assert sentence == (
         f"Of 40 draws none showed a link that was found; with 95 % confidence at most {upper:.1%} of the true "
         "links are found."
     ).replace("%", " %").replace("95  %", "95 %")
+    _, sentence = flawless("pairwise-recall", pd.Series(np.arange(1200)))
+    assert sentence == "If the labels are right, pairwise-recall is 0.00 %."  # nothing is linked
     drawn, sentence = flawless("splits")
     assert sentence.startswith("Of 40 draws none raises splits; with 95 % confidence splits is at most ")
 
@@ -325,10 +328,7 @@ def test_an_interval_without_length_is_not_quoted():
 
 def test_an_interval_without_length_inside_the_range_is_not_quoted():
     _, sentence = flawless("mean-cluster-size", kinds=[eb.intervals.WALD])
-    assert sentence == (
-        "Do not quote mean-cluster-size from this column: its interval has no length, although not every "
-        "unit is labelled."
-    )
+    assert sentence == ("Do not quote mean-cluster-size: its interval has no length, since no draw differs.")
 
 
 def test_no_end_of_an_interval_is_rounded_to_certainty():
@@ -358,7 +358,8 @@ def test_only_faults_forbid_quoting(grade, blocked):
 
 def test_faults_are_counted_and_listed_first():
     labels = {i: i // 2 for i in range(90)}
-    units = eb.measure({i: i // 2 for i in range(80)}, labels, missing=eb.Missing.OMIT)
+    more = {i: i // 2 for i in range(80)} | {i: i // 2 for i in range(200, 210)}
+    units = eb.measure(more, labels, missing=eb.Missing.OMIT)
     drawn = eb.Sample(units, eb.UniformRecords())
     said = [a.grade.value for a in eb.alarms(drawn, [m.b3_recall])]
     assert said.count("fault") > 1 and "note" in said
@@ -433,7 +434,7 @@ def test_each_engine_and_what_one_refuses():
     labels = TRUE[TRUE.isin(sorted(TRUE.unique())[:8])]
     distinct = eb.Sample(eb.measure(PRED, labels), eb.DistinctEntities(9))
     page = report(distinct, CHOSEN)
-    assert "No bootstrap: distinct entities are not independent draws" in page
+    assert "No bootstrap: distinct units are not independent draws" in page
     assert "<th>closed form</th><th>jackknife</th></tr>" in page
 
 

@@ -1,5 +1,8 @@
 """The formulas of docs/guide/theory.md, written out as the page has them, give the numbers of the package."""
 
+import warnings
+from math import comb
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -66,10 +69,16 @@ def estimated(z, V):
     return value, np.sqrt(J @ V @ J), effective * (len(z) - 1) / len(z), effective
 
 
-def default_interval(z, V, theta):
+def default_interval(z, V, unseen, r):
     """Step 10."""
-    value, se, df, effective = estimated(z, V)
-    return quantiles(value, se**2, df, *distances(z, value), theta, effective)
+    value, se, df, _ = estimated(z, V)
+    return quantiles(value, se**2, df, *distances(z, value), count_against(z, unseen, r))
+
+
+def count_against(z, unseen, r):
+    """Step 10: the draws against which errors count that no draw has shown."""
+    a = z[:, 2]
+    return (unseen * a).sum() * a.sum() / (unseen * a**2 / r).sum()
 
 
 def distances(z, value):
@@ -84,11 +93,11 @@ def distances(z, value):
     return min(max(moved.max(), 0), 1 - value), min(max(-moved.min(), 0), value)
 
 
-def quantiles(value, variance, df, u, d, theta, effective, level=0.95):
+def quantiles(value, variance, df, u, d, effective, level=0.95):
     """Step 10, moves 2 to 4."""
-    epsilon = ((u - d) / (u + d)) ** 2 / 2 * theta / effective
+    epsilon = ((u - d) / (u + d)) ** 2 / 2 / effective
     x = value + epsilon / (1 + 2 * epsilon) * (u - d)
-    v = (variance + epsilon * theta / effective * (u**2 + d**2)) / (1 + 2 * epsilon) ** 2
+    v = (variance + epsilon / effective * (u**2 + d**2)) / (1 + 2 * epsilon) ** 2
     ends = []
     for p in ((1 - level) / 2, (1 + level) / 2):
         wider = v * (stats.t.ppf(p, df) / stats.norm.ppf(p)) ** 2
@@ -97,36 +106,52 @@ def quantiles(value, variance, df, u, d, theta, effective, level=0.95):
     return ends
 
 
-def agrees(found, z, V, theta):
+def agrees(found, z, V, unseen, r):
     value, se, df, _ = estimated(z, V)
     np.testing.assert_allclose([found.mean[0], found.sd[0], found.df[0]], [value, se, df], rtol=1e-10)
-    np.testing.assert_allclose(found.interval()[0], default_interval(z, V, theta), rtol=1e-10)
+    matches(found, default_interval(z, V, unseen, r))
+
+
+def matches(found, ends, rtol=1e-10):
+    """The interval moves with its estimate into the certain ends, which test_settled has by enumeration."""
+    (low, high), x = found.unseen.certain[0], found.mean[0]
+    wanted = np.clip(np.array(ends) + np.clip(x, low, high) - x, low, high)
+    np.testing.assert_allclose(found.interval()[0], wanted, rtol=rtol)
 
 
 @pytest.mark.parametrize(
     ("design", "weight", "theta"),
     [
-        (eb.UniformRecords(draws=DRAWN), N / (n * SIZE), 1.0),
-        (eb.UniformRecords(draws=DRAWN, population=N), N / (n * SIZE), 1 - n / N),
+        (eb.design.WithRepeats(eb.UniformRecords(draws=DRAWN)), N / (n * SIZE), 1.0),
+        (eb.design.WithRepeats(eb.UniformRecords(draws=DRAWN, population=N)), N / (n * SIZE), 1 - n / N),
         (eb.UniformClusters(draws=DRAWN), np.full(n, 1 / n), 1.0),
         (eb.design.BySize(np.sqrt, draws=DRAWN), 1 / np.sqrt(SIZE), 1.0),
     ],
 )
 def test_estimates_and_default_intervals(design, weight, theta):
     z = weight[:, None] * Y
-    agrees(eb.estimate(PREDICTION, LABELS, design, PRECISION), z, covariance(z, theta), theta)
+    agrees(eb.estimate(PREDICTION, LABELS, design, PRECISION), z, covariance(z, theta), theta, 1 / theta)
 
 
-def test_distinct_entities():
+@pytest.mark.parametrize("population", [None, N])
+def test_each_entity_counts_once(population):
     y, size = counted(DISTINCT)
-    p = size / N
-    found = 1 - (1 - p) ** n
-    both = 1 - (1 - p[:, None]) ** n - (1 - p) ** n + (1 - p[:, None] - p) ** n
+
+    def miss(s):
+        return (1 - s / N) ** n if population is None else comb(N - s, n) / comb(N, n)
+
+    missed = np.array([miss(int(s)) for s in size])
+    both = np.array([[1 - miss(int(s)) - miss(int(t)) + miss(int(s + t)) for s in size] for t in size])
+    found = 1 - missed
     np.fill_diagonal(both, found)
     z = y / found[:, None]
     V = z.T @ ((both - np.outer(found, found)) / both) @ z
-    missed = ((1 - found) / found).sum() / (1 / found).sum()  # step 10: over units, not over draws
-    agrees(eb.estimate(PREDICTION, LABELS, eb.DistinctEntities(n), PRECISION), z, V, missed)
+    designs = [eb.UniformRecords(DRAWN, population)] + [eb.DistinctEntities(n)] * (population is None)
+    for design in designs:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", eb.Alarm)
+            estimates = eb.estimate(PREDICTION, LABELS, design, PRECISION)
+        agrees(estimates, z, V, missed, -np.log(missed) / found)
 
 
 @pytest.mark.parametrize("strata", [False, True])
@@ -134,25 +159,25 @@ def test_a_known_chance_for_each_unit_and_strata_have_the_correction_of_the_unit
     """Step 10, where draws favour some units: the first ten distinct entities are certain to be drawn."""
     y, _ = counted(DISTINCT)
     rate = np.where(np.arange(len(y)) < 10, 1.0, 0.125)
-    missed = ((1 - rate) / rate).sum() / (1 / rate).sum()
-    assert missed > 1.2 * (1 - rate).mean()  # a mean over draws would be much less
     z = y / rate[:, None]
     if not strata:
         V = ((1 - rate)[:, None] * z).T @ z
         design = eb.design.KnownInclusion(pd.Series(rate, DISTINCT), fixed_size=False)
-        agrees(eb.estimate(PREDICTION, LABELS, design, PRECISION), z, V, missed)
+        with np.errstate(divide="ignore"):
+            agrees(
+                eb.estimate(PREDICTION, LABELS, design, PRECISION), z, V, 1 - rate, -np.log(1 - rate) / rate
+            )
         return
     few = z[10:]
     V = 0.875 * len(few) / (len(few) - 1) * (few - few.mean(axis=0)).T @ (few - few.mean(axis=0))
     design = eb.Stratified(pd.Series(rate == 1, DISTINCT), {True: 10, False: 8 * len(few)})
     found = eb.estimate(PREDICTION, LABELS, design, PRECISION)
-    value, se, df, effective = estimated(z, V)
-    df = effective * (len(z) - 2) / len(z)
-    wanted = quantiles(value, se**2, df, *distances(z, value), missed, effective)
-    np.testing.assert_allclose(found.interval()[0], wanted, rtol=1e-10)
+    value, se, _, effective = estimated(z, V)
+    df, unseen = effective * (len(z) - 2) / len(z), np.where(rate == 1, 0, 0.875)
+    matches(found, quantiles(value, se**2, df, *distances(z, value), count_against(z, unseen, 1 / 0.875)))
 
 
-SAMPLE = eb.Sample(eb.measure(PREDICTION, LABELS), eb.UniformRecords(draws=DRAWN, population=N))
+SAMPLE = eb.Sample(eb.measure(PREDICTION, LABELS), eb.UniformRecords(draws=DRAWN, population=N)).with_repeats
 Z = N / (n * SIZE)[:, None] * Y
 LEFT = np.array([np.delete(Z, s, 0).sum(axis=0) * n / (n - 1) for s in range(n)])
 LEFT = LEFT[:, 0] / LEFT[:, 2]
@@ -193,7 +218,8 @@ def test_difference_of_two_predictions():
     other = N / (n * SIZE)[:, None] * counted(DRAWN, merged)[0]
     e = Z @ slopes(Z.sum(axis=0)) - other @ slopes(other.sum(axis=0))
     wanted = np.sqrt(n / (n - 1) * ((e - e.mean()) ** 2).sum())
-    found = eb.compare(both, LABELS, eb.UniformRecords(draws=DRAWN), PRECISION).differences()
+    design = eb.design.WithRepeats(eb.UniformRecords(draws=DRAWN))
+    found = eb.compare(both, LABELS, design, PRECISION).differences()
     np.testing.assert_allclose(found["se"], wanted, rtol=1e-10)
 
 
@@ -225,7 +251,7 @@ def test_groups():
     country = {i: "in" if there else "out" for i, there in enumerate(group)}
     z = N / (n * SIZE)[:, None] * np.array([grouped(e, group) for e in DRAWN])
     value, se, df, effective = estimated(z, covariance(z, 1.0))
-    sample = eb.Sample(eb.measure(PREDICTION, LABELS), eb.UniformRecords(draws=DRAWN))
+    sample = eb.Sample(eb.measure(PREDICTION, LABELS), eb.UniformRecords(draws=DRAWN)).with_repeats
     found = eb.by_domain(sample, country, PRECISION, prediction=PREDICTION).table().iloc[0]
     wanted = [value, se, df, effective]
     np.testing.assert_allclose(found[["estimate", "se", "df", "n_eff"]].astype(float), wanted, rtol=1e-10)
@@ -251,7 +277,10 @@ def test_a_second_clustering():
     z = N / (n * SIZE)[:, None] * Y
     value, _, df, effective = estimated(z, covariance(z, 1.0))
     u, d = distances(z, value)
-    sample, checked = eb.Sample(eb.measure(PREDICTION, LABELS), eb.UniformRecords(draws=DRAWN)), 0
+    sample, checked = (
+        eb.Sample(eb.measure(PREDICTION, LABELS), eb.UniformRecords(draws=DRAWN)).with_repeats,
+        0,
+    )
     apart = 0
     for seed in (0, 7, 12, 13, 17, 21):
         alike = np.random.default_rng(seed).random(120) < 0.25
@@ -293,13 +322,11 @@ def test_a_second_clustering():
                 df,
                 share * u,
                 share * d,
-                1.0,
                 effective,
-                0.95,
             )
             for shift in (-below - further[0], above + further[1])
         ]
-        np.testing.assert_allclose(found.interval()[0], [ends[0][0], min(ends[1][1], 1)], rtol=1e-7)
+        matches(found, [ends[0][0], min(ends[1][1], 1)], 1e-7)
         checked += 1
     assert checked > 2
     assert apart

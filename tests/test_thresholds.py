@@ -20,6 +20,7 @@ from erbayes.analysis.sensitivity import grid
 from erbayes.auxiliary.estimates import AssistedEstimates
 from erbayes.engine import PseudoDraws, bootstrap
 from erbayes.engine.bounded_means import draws_of
+from erbayes.engine.fitted import fit_sample
 from erbayes.labels import Beta, MissedPieces, Mixture, draw
 from erbayes.labels.annotators.error_models import KeptRecords
 from erbayes.labels.annotators.rates import Recaptured
@@ -86,7 +87,7 @@ def test_out_of_balance(known, off):
     sampled = {r: r // 2 if r < 40 else 1000 + r for r in range(80)}
     others = {80 + r: 10**4 + (r // 2 if r < 2 * (known - 20) else r + 10**4) for r in range(2000)}
     labels = {r: r // 2 for r in range(80)}
-    sample = eb.Sample(eb.measure(sampled | others, labels), eb.UniformRecords())
+    sample = eb.Sample(eb.measure(sampled | others, labels), eb.UniformRecords()).with_repeats
     assert speaks(sample, "Out of balance") is off
 
 
@@ -144,7 +145,7 @@ def test_repeats_that_should_have_been_drawn(records, design, missed):
 
 @pytest.mark.parametrize(("wrong", "sure"), [(0, True), (1, False)])
 def test_no_variation(wrong, sure):
-    prediction = {r: r // 2 if r >= 2 * wrong else r + 100 for r in range(40)}
+    prediction = {r: r // 2 if r >= 2 * wrong else r + 100 for r in range(60)}
     sample = eb.Sample(eb.measure(prediction, {r: r // 2 for r in range(40)}), eb.UniformClusters())
     assert speaks(sample, "The sample shows no variation of pairwise-recall") is sure
 
@@ -512,17 +513,15 @@ def test_correction_of_a_single_unit():
     assert eb.Sample(two, design).expansion.variance.fpc[0] == 0.25
 
 
-def test_the_mean_correction_of_distinct_entities():
-    """It is the mean chance to be missed, by hand; the pseudo-draws of intervals take their mass from it."""
-    variance = eb.DistinctEntities(30).expand(PAIRS).variance
-    assert variance.mean_fpc == pytest.approx((1 - 2 / 80) ** 30, rel=1e-12)
+def test_the_unseen_share_of_what_a_metric_averages_over():
+    """Chances to be missed by hand, weighted by entities or by their links; pseudo-draws take their mass from it."""
     labels = {r: r // 2 if r < 20 else 10 + r // 5 for r in range(40)}
-    uneven = eb.DistinctEntities(30).expand(eb.measure({r: r for r in range(80)}, labels)).variance
+    sample = eb.Sample(eb.measure({r: r for r in range(80)}, labels), eb.DistinctEntities(30))
     misses = np.array([(1 - 2 / 80) ** 30] * 10 + [(1 - 5 / 80) ** 30] * 4)
-    of_all = np.average(
-        misses, weights=1 / (1 - misses)
-    )  # each stands for the units that were missed like it
-    assert uneven.mean_fpc == pytest.approx(of_all, rel=1e-12)
+    links = np.array([1.0] * 10 + [10.0] * 4)
+    wanted = [np.average(misses, weights=a / (1 - misses)) for a in (np.ones(14), links)]
+    found = fit_sample(sample, [m.cluster_recall, R]).unseen_shares
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
 # Bootstrap

@@ -16,7 +16,7 @@ from .._internal.errors import DataError, NotIdentified, head, need, need_object
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, InDomain, pairs, whole_column
 from ..metrics.unseen import NOTABLE as NOTABLE
 from ..units.units import KnownTotals, Units, need_units
-from .contract import Design, Expansion
+from .contract import Design, Expansion, with_repeats
 from .variance import StratifiedDraws, Variance, kish
 
 WorkingVariance = Callable[[FloatArray], FloatArray]
@@ -271,7 +271,8 @@ class Calibrated:
 
     def expand(self, units: Units) -> Expansion:
         need_object(self.design, "expand", "a design to calibrate is an object such as UniformRecords()")
-        expansion, known = self.design.expand(units), units.known
+        # weights that draws of one unit share would be few, and few draws carry no calibration
+        expansion, known = with_repeats(self.design).expand(units), units.known
         if known is None:
             raise NotIdentified("calibration needs the totals of the prediction, which are not known")
         columns = self._list_columns(units, expansion)

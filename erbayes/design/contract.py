@@ -64,6 +64,12 @@ class WithRepeats:
 
     design: Any
 
+    def __getattr__(self, name: str) -> Any:
+        """Return what the design knows of chances and draws."""
+        if name.startswith("_") or name == "design":
+            raise AttributeError(name)
+        return getattr(self.design, name)
+
     def expand(self, units: Units) -> Expansion:
         return self.expand_draws(units, self.design.expand(units).unit)
 
@@ -73,11 +79,16 @@ class WithRepeats:
         return expansion
 
 
+def counts_once(design: Any) -> bool:
+    """Return whether a design counts each unit once, however often it was drawn."""
+    return hasattr(design, "expand_repeats") and not isinstance(design, WithRepeats)
+
+
 def with_repeats(design: Any) -> Any:
     """Return a design, or the one that it holds, with each draw counted as often as it was made."""
     if isinstance(design, WithRepeats):
         return design
-    if hasattr(design, "expand_repeats"):
+    if counts_once(design):
         return WithRepeats(design)
     inner = getattr(design, "design", None)
     if inner is None or (counted := with_repeats(inner)) is inner:

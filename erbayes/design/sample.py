@@ -158,7 +158,10 @@ class Sample:
         effect = (known / records)[..., None] * (z[..., :1] - (links / records)[..., None] * z[..., 1:])
         squares = variance.covariance(variance.residuals(effect))[..., 0, 0]
         # draws that are all alike have no variance, and yet do not know a total unless their design fixes it
-        one = estimate * (variance.unseen * z[..., 1] ** 2).sum(axis=-1) / records[..., 0] ** 2
+        missed = variance.unseen * z[..., 1]
+        against = missed.sum(axis=-1) * records[..., 0]  # as `Totals.apply` counts draws
+        missing = (missed * z[..., 1] / variance.repeated).sum(axis=-1)
+        one = estimate * np.divide(missing, against, out=np.zeros_like(missing), where=against > 0)
         one = np.where(np.abs(estimate - number) <= 1e-9 * number, 0.0, one)
         return estimate, np.sqrt(np.maximum(squares, 0.0) + one**2), number
 

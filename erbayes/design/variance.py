@@ -219,6 +219,15 @@ class DistinctDraws(_OnceDrawn):
             left = np.maximum(self.population - np.arange(size.max(initial=0)), self.draws)
             return np.append(0.0, np.cumsum(np.log1p(-self.draws / left)))[size]
 
+    def _compute_excess(self, p: FloatArray) -> FloatArray:
+        """Return exp(ℓ(p + p') - ℓ(p) - ℓ(p')) - 1 for pairs, (h, h): -1 if one of two is always drawn."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.population is None:  # without a difference, which would cancel for small p
+                odds = p / (1 - p)
+                return np.asarray(np.expm1(self.draws * np.log1p(-np.minimum(np.outer(odds, odds), 1))))
+            missed, both = self._log_missed(p), self._log_missed(p[:, None] + p)
+            return np.where(np.isinf(both), -1.0, np.expm1(both - missed[:, None] - missed))
+
     @cached_property
     def _pairs(self) -> tuple[IntArray, FloatArray]:
         """Return the class of each unit by its p, (..., n), and (π_cd - π_c π_d)/π_cd of classes, (h, h)."""
@@ -227,13 +236,11 @@ class DistinctDraws(_OnceDrawn):
             step = np.ptp(np.log(p[p > 0])) / MOST_CLASSES
             p = np.where(p > 0, np.exp(step * np.rint(np.log(np.where(p > 0, p, 1)) / step)), 0)
         of_class, at = np.unique(p, return_inverse=True)
-        missed, both = self._log_missed(of_class), self._log_missed(of_class[:, None] + of_class)
-        q = np.exp(missed)
-        with np.errstate(invalid="ignore"):  # two units that share all elements: one is always drawn
-            excess = np.where(np.isinf(both), -1.0, np.expm1(both - missed[:, None] - missed))
+        missed = self._log_missed(of_class)
+        neither, found = np.exp(missed[:, None] + missed), -np.expm1(missed)
         # π_cd - π_c π_d as a product: the difference itself cancels for small p
-        joint = np.outer(q, q) * np.where(np.outer(q, q) > 0, excess, 0.0)
-        pair = np.outer(1 - q, 1 - q) + joint
+        joint = neither * np.where(neither > 0, self._compute_excess(of_class), 0.0)
+        pair = np.outer(found, found) + joint
         return at.reshape(p.shape), np.divide(joint, pair, out=np.zeros_like(pair), where=pair > 0)
 
     def covariance(self, residuals: FloatArray) -> FloatArray:

@@ -51,7 +51,7 @@ def describe_metric(
     `named`: whether an earlier sentence has named the `level`; `draws`: those none of which shows an error.
     """
     if np.ptp(certain) <= ROUNDING and not census:
-        return f"If the labels are right, {name} is {_choose_format(support, estimate, 0.0)(estimate)}."
+        return f"If the labels are right, {name} is {_choose_format(support, estimate, 5e-4)(estimate)}."
     if np.ptp(bounds) <= ROUNDING and not census:
         return f"Do not quote {name}: its interval has no length, since no draw differs."
     if sd == 0 and not census and is_at_an_end(estimate, support):

@@ -43,6 +43,7 @@ def effective_draws(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
     For a count it is the smallest of all its totals. A domain of records without a link has a Rand index,
     though it averages over links: where that total is 0, the largest number of any total counts.
     """
+    sample = sample.with_repeats  # a draw that met a large entity again would have met others
     columns, _ = columns_of(metrics)
     at = {column.name: i for i, column in enumerate(columns)}
     Z = sample.contributions(columns)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from ..._internal.arrays import FloatArray, floats
 from ..._internal.errors import DataError, need, need_object
 from ...design import ByPredictedSize, UniformClusters
-from ...design.contract import SelectedBySize
+from ...design.contract import SelectedBySize, counts_once
 from ...design.drawn import make_unreached
 from ...design.sample import Sample
 from ...engine.fitted import columns_of, fit_sample
@@ -292,7 +292,7 @@ def _look_ahead(
     if not variance.census:
         S2 = S2 * n / (n - variance.df_lost)
     once, size = None, source.units.size[unit]
-    if hasattr(design, "expand_repeats") and source.units.population is not None:
+    if counts_once(design) and source.units.population is not None:
         once = OfDraws(*(w[:, None] * x.T for x in (effects**2, sizes, sizes**2)))
     T = frame(design) or (source.units.population or np.inf) * (w @ a) / (w @ size)
     return Outlook(

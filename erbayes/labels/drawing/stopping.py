@@ -30,7 +30,7 @@ from ...metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, ClusterSum,
 from ...metrics.definitions import Metric, resolve_metrics
 from ...metrics.intervals import DEFAULT, Anytime, Kind, check_level
 from ...metrics.uncertain import Normal, Tabled, reason_column
-from ...metrics.unseen import NOTABLE
+from ...metrics.unseen import NOTABLE, UNSETTLED
 
 MOST = 100_000
 """The largest number of draws for which a check looks ahead."""
@@ -166,8 +166,7 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
     -------
     Check
         `.verdict` is the answer, `.table()` and `.sentences()` say why, and `.alarms` are those of the sample
-        (see `erbayes.alarms`). While one of these is a fault, metrics fail or are open, unless labels settle
-        that they hold, whatever the other records are.
+        (see `erbayes.alarms`). While one of these is a fault, metrics fail or are open.
 
     Raises
     ------
@@ -291,7 +290,7 @@ def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, le
 
 def _hold_back(answer: _Answer, fault: Sentence) -> _Answer:
     """Return an answer that a fault of the sample leaves open, unless the metric fails."""
-    if answer.verdict is Verdict.FAILS or answer.kind == CERTAIN:
+    if answer.verdict is Verdict.FAILS:
         return answer
     reason = answer.reason or f"the sample has a fault: {fault.what}"
     return answer._replace(verdict=Verdict.OPEN, further=None, reason=reason)
@@ -353,7 +352,9 @@ def _judge_bounds(bounds: FloatArray, minimum: float) -> Verdict:
 def _extrapolate_fit(fit: Normal, draws: int, total: int) -> Normal:
     """Return a fit of `draws` draws as it would be after `total`, if further draws were like those so far."""
     factor = total / draws
-    unseen = replace(fit.unseen, effective=fit.unseen.effective * factor)
+    # further labels settle more, by how much nobody knows
+    unsettled = np.broadcast_to(UNSETTLED, fit.unseen.certain.shape)
+    unseen = replace(fit.unseen, effective=fit.unseen.effective * factor, certain=unsettled)
     longer = replace(fit, cov=fit.cov / factor, df=fit.df * factor, unseen=unseen)
     # betting needs single draws, so that those at hand are repeated
     if isinstance(fit, Means):
