@@ -78,8 +78,8 @@ class Database(Protocol):
             f"{source} || '{JOIN}' || {record}, and the cluster"
         )
 
-    def keep(self, select: str, costly: bool = False) -> str:
-        """SQL of a table p with the rows of `select`, computed once if that is possible and it is costly."""
+    def keep(self, select: str) -> str:
+        """SQL of a table p with the rows of `select`, which are computed once if that is possible."""
         return f"({select}) AS p"
 
     def parts(self, key: str, rows: int) -> list[str]:

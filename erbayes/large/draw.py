@@ -174,10 +174,10 @@ def drawing(
     """
     others = () if value is None else (value,)
     with opened([source, *frame_sources(frame, [source])], database) as (table, *listed):
-        chosen = use_columns(table, columns.record, columns.cluster_of(""), others)
+        record, (cluster,) = use_columns(table, columns.record, [columns.cluster_of("")], others)
         _refuse_other_md5(table)
         further = {} if value is None else {"v": table.quote(value)}
-        prediction = Prediction.of(table, chosen, further)
+        prediction = Prediction.of(table, (record, cluster), further)
         for ids in listed:
             prediction = FrameIds.of(ids, columns.record).restrict(prediction)
         rows, _ = count_rows(prediction, columns.any_id)
@@ -188,7 +188,7 @@ def drawing(
                     f"values of the prediction: {rows - present} of {rows} are missing in column {value!r}"
                 )
         refuse_duplicates(prediction, rows)
-        sizes = table.keep(f"SELECT c, COUNT(*) AS m FROM {prediction.table} GROUP BY c", costly=True)
+        sizes = table.keep(f"SELECT c, COUNT(*) AS m FROM {prediction.table} GROUP BY c")
         known = count_sizes(prediction, rows, columns.any_id, sizes=sizes)
         yield InDatabase(prediction, prediction.table, sizes, known, valued=value is not None)
 

@@ -135,8 +135,6 @@ class DuckTable(Database):
     named: dict[str, str] = field(default_factory=dict)
     text: bool = False
     first: Sequence[str] = ()
-    parsed: bool = False
-    """True of text files, which take longer to read again than to keep."""
 
     @classmethod
     def reads(cls, source: Any) -> list[str]:
@@ -243,9 +241,7 @@ class DuckTable(Database):
         self.connection.register(name, pa.table({"id": array}))
         return [f"SELECT id FROM {name}"]
 
-    def keep(self, select: str, costly: bool = False) -> str:
-        if not (costly or self.parsed):
-            return f"({select}) AS p"
+    def keep(self, select: str) -> str:
         name = f"kept_{uuid4().hex}"  # a name of its own, since other tables may share the connection
         self.rows(f"CREATE TEMP TABLE {name} AS {select}")
         return f"{name} AS p"

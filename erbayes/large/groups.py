@@ -101,7 +101,7 @@ class GroupColumn:
         rows = f"SELECT {attributes.id(ids)} AS r, {column.key} AS g FROM {attributes.table}"
         # MIN and MAX differ if a record has several values
         distinct = attributes.keep(
-            f"SELECT r, MIN(g) AS g, MAX(g) AS h FROM ({rows}) AS p WHERE g IS NOT NULL GROUP BY r", True
+            f"SELECT r, MIN(g) AS g, MAX(g) AS h FROM ({rows}) AS p WHERE g IS NOT NULL GROUP BY r"
         )
         counts = "COUNT(CASE WHEN r IS NULL THEN 1 END), COUNT(CASE WHEN g <> h THEN 1 END)"
         ((unnamed, several),) = attributes.rows(f"SELECT {counts} FROM {distinct}")

@@ -27,6 +27,7 @@ from ..units.features import (
     refuse_unusable,
     take_values,
 )
+from .choice import use_columns
 from .counted import Scanned
 from .database import Database, refuse_unlike
 from .duckdb import DuckDB
@@ -330,7 +331,7 @@ def _join_attributes(
     needed = list(dict.fromkeys([*(f.column for f in features), *([] if by is None else [by])]))
     columns = list(holder.columns())
     refuse_names(needed, columns or needed, "the table of attributes")
-    table.use(record, cluster, *(needed if holder is table else []))
+    use_columns(table, record, [cluster], tuple(needed) if holder is table else ())
     if holder is not table:
         ids = choose_record(columns)
         holder.use(ids, *needed)
