@@ -770,7 +770,9 @@ def test_no_connection_fetches_code_or_reads_other_files(tmp_path):
         ]
         for sql in (
             f"FROM read_csv('{__file__}')",
-            "SET threads = 1",
+            "SET enable_external_access = true",
+            f"SET allowed_paths = ['{__file__}']",
+            "LOAD httpfs",
             f"COPY (SELECT 1) TO '{tmp_path}/x.csv'",
             "INSTALL httpfs",
         ):
@@ -778,6 +780,18 @@ def test_no_connection_fetches_code_or_reads_other_files(tmp_path):
                 connection.execute(sql)
     for name in ("autoinstall_known_extensions", "autoload_known_extensions", "enable_external_access"):
         assert kept[name] == "false"
+
+
+@pytest.mark.parametrize(
+    ("options", "bits"), [({"threads": 1}, 26), ({"threads": 2}, 25), ({"memory_limit": "1GB"}, 0)]
+)
+def test_arrays_of_dense_ids_take_no_more_memory_than_their_rows(options, bits):
+    with opened([FRAME], DuckDB(progress=False, **options)) as (table,):
+        shown = "SELECT current_setting('perfect_ht_threshold')"
+        ((before,),) = table.rows(shown)
+        with table.counting(20_000_000):
+            assert table.rows(shown) == [(bits,)]
+        assert table.rows(shown) == [(before,)]
 
 
 @pytest.mark.parametrize("url", ["https://u:password@h/x.parquet", "s3://bucket/x.csv"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -85,6 +86,10 @@ class Database(Protocol):
     def parts(self, key: str, rows: int) -> list[str]:
         """Conditions that split so many rows by a key, so that each part is counted in bounded memory."""
         return ["1 = 1"]
+
+    def counting(self, rows: int) -> AbstractContextManager[None]:
+        """Prepare the database for statements that only count so many rows by one id."""
+        return nullcontext()
 
     def digest(self, key: str, kind: str | None) -> str:
         """SQL of a number that differs between sets of keys of a kind; NULL if the database has none."""

@@ -188,7 +188,8 @@ def drawing(
                     f"values of the prediction: {rows - present} of {rows} are missing in column {value!r}"
                 )
         refuse_duplicates(prediction, rows)
-        sizes = table.keep(f"SELECT c, COUNT(*) AS m FROM {prediction.table} GROUP BY c")
+        with table.counting(rows):
+            sizes = table.keep(f"SELECT c, COUNT(*) AS m FROM {prediction.table} GROUP BY c")
         known = count_sizes(prediction, rows, columns.any_id, sizes=sizes)
         yield InDatabase(prediction, prediction.table, sizes, known, valued=value is not None)
 

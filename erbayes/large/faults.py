@@ -107,10 +107,11 @@ def refuse_duplicates(prediction: Prediction, rows: int) -> None:
     """Refuse repeated record ids, which are counted exactly and in parts that fit in memory."""
     database, table = prediction.database, prediction.table
     parts = database.parts("r", rows)
-    distinct = sum(
-        int(database.rows(f"SELECT COUNT(*) FROM (SELECT r FROM {table} WHERE {part} GROUP BY r) AS d")[0][0])
-        for part in parts
-    )
+    distinct = 0
+    with database.counting(rows):
+        for part in parts:
+            unique = f"SELECT r FROM {table} WHERE {part} GROUP BY r"
+            distinct += int(database.rows(f"SELECT COUNT(*) FROM ({unique}) AS d")[0][0])
     if distinct < rows:
         ends: set[Any] = set()
         for part in parts:
