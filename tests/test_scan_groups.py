@@ -48,7 +48,7 @@ def same(found, wanted, groups, prediction):
     rest = [replace(domain, rest=True) for domain in single]
     pairs = [Domain("country", (*a.values, *b.values)) for a, b in combinations(single, 2)]
     for pair in pairs if len(single) > 3 else ():
-        with pytest.raises(NotIdentified, match="no links inside 2 groups together: join values to classes"):
+        with pytest.raises(NotIdentified, match="not inside 2 together: scan a column in which"):
             own.known(pair, Links.INSIDE)
     for domain in [*single, *rest]:
         sizes = own.cluster_sizes(domain, found), other.cluster_sizes(domain, wanted)

@@ -68,10 +68,6 @@ class Database(Protocol):
         """Return the rows of a statement as a DataFrame with columns of these names."""
         return pd.DataFrame(self.rows(sql), columns=list(names))
 
-    def literals(self, texts: Iterable[str]) -> list[str]:
-        """SQL of texts."""
-        return [self.dialect.literal(text) for text in texts]
-
     def join_source(self, record: str, source: str) -> None:
         """Make one id of source and id of each record."""
         raise DataError(

@@ -34,8 +34,8 @@ SETTINGS = {
 PART = 10_000_000
 """Rows of a part that is counted at once, because groups take memory."""
 BYTES_OF_PLACE, BYTES_OF_ROW, BITS = 9, 34, 26
-"""Bytes of a place in an array, in which integers of a range up to 2**BITS are counted in 1/5 to 1/2 of the time
-of a hash table, and bytes of a row in such a table. The smaller of both is taken."""
+"""Bytes of a place in an array, in which integers of a range up to 2**BITS are counted in half the time of
+a hash table or less, and bytes of a row in such a table. The smaller of both is taken."""
 THREADS = 1024
 """Largest number of threads, since a million never end."""
 MEMORY = re.compile(r"\s*(?=[0-9.]*[1-9])[0-9]+(\.[0-9]+)?\s*[KMGT]i?B\s*", re.IGNORECASE)
