@@ -9,7 +9,18 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from test_scan import KINDS, NASTY, SOURCES, duckdb, frame_of, in_turn, population, spark, to_spark  # noqa: F401
+from test_scan import (  # noqa: F401
+    ENGINES,
+    KINDS,
+    NASTY,
+    SOURCES,
+    duckdb,
+    frame_of,
+    in_turn,
+    population,
+    spark,
+    to_spark,
+)
 
 import erbayes as eb
 from erbayes.labels import (
@@ -56,7 +67,7 @@ def same_draw(found, wanted):
     assert (found.fingerprint, found.records) == (wanted.fingerprint, wanted.records)
 
 
-@pytest.mark.parametrize(("source", "kind"), in_turn(2, {"reader"}))
+@pytest.mark.parametrize(("source", "kind"), in_turn(ENGINES, 2))
 def test_every_source_draws_what_memory_draws(source, kind, tmp_path):
     prediction, _, _ = population(3, kind=kind)
     elsewhere = SOURCES[source](frame_of(prediction), tmp_path)

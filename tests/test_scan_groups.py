@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset
 import pytest
-from test_scan import SOURCES, frame_of, in_turn, population, spark, to_spark  # noqa: F401
+from test_scan import ENGINES, SOURCES, frame_of, in_turn, population, spark, to_spark  # noqa: F401
 
 import erbayes as eb
 from erbayes._internal.errors import DataError, NotIdentified
@@ -73,7 +73,7 @@ def shown(units, groups, **options):
     return [*tables, by_pair(sample, groups, fewest=0, **options).table()]
 
 
-@pytest.mark.parametrize(("source", "kind"), in_turn(1, {"reader"}))
+@pytest.mark.parametrize(("source", "kind"), in_turn(ENGINES, 1))
 def test_every_source_groups_as_memory_does(source, kind, tmp_path):
     prediction, labels, _ = population(3, kind=kind)
     groups = variable(prediction)

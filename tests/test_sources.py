@@ -6,7 +6,7 @@ import subprocess
 import sys
 import uuid
 from decimal import Decimal
-from itertools import product
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -325,10 +325,10 @@ TYPES = {
 }
 
 
-@pytest.mark.parametrize("text", [False, True])
-@pytest.mark.parametrize("first, second", [pair for pair in product(TYPES, TYPES) if len(set(pair)) == 2])
-def test_parquet_files_of_different_types_are_refused(tmp_path, first, second, text):
-    column = "record" if first < second else "cluster"
+@pytest.mark.parametrize("i", range(6))
+def test_parquet_files_of_different_types_are_refused(tmp_path, i):
+    first, second = list(combinations(TYPES, 2))[i]
+    column, text = ("record", "cluster")[i % 2], i >= 3
     for i, kind in enumerate((first, second)):
         plain = pa.array([f"a{i}", f"b{i}"])
         columns = {"record": plain, "cluster": plain} | {column: TYPES[kind]}
