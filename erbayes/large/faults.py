@@ -33,8 +33,10 @@ def write_no_cluster(prediction: Prediction) -> str:
     texts = [*sorted(NONE_TEXTS), "0", *DIGITS]
     plain = ", ".join(database.dialect.literal(text) for text in texts if not re.search(CODED, text))
     # so that a database need not know the code of a character; what else this finds is left out later
-    coded = [f"LOWER(TRIM(c)) LIKE '{re.sub(CODED, '_', text)}'" for text in texts if re.search(CODED, text)]
-    return f"LENGTH(c) <= {LONGEST} AND ({' OR '.join([f'LOWER(TRIM(c)) IN ({plain})', *coded])})"
+    coded = [re.sub(CODED, "_", text) for text in texts if re.search(CODED, text)]
+    alike = " OR ".join(f"LOWER(TRIM(c)) LIKE '{pattern}'" for pattern in coded)
+    short = f"LENGTH(c) <= {2 + max(map(len, coded))} AND ({alike})"
+    return f"LENGTH(c) <= {LONGEST} AND (LOWER(TRIM(c)) IN ({plain}) OR {short})"
 
 
 def refuse_no_cluster(prediction: Prediction, sizes: Mapping[Any, int], records: int, whose: str) -> None:
