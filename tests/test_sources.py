@@ -783,7 +783,7 @@ def test_no_connection_fetches_code_or_reads_other_files(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "bits"), [({"threads": 1}, 26), ({"threads": 2}, 25), ({"memory_limit": "1GB"}, 0)]
+    ("options", "bits"), [({"threads": 1}, 25), ({"threads": 2}, 25), ({"memory_limit": "1GB"}, 0)]
 )
 def test_arrays_of_dense_ids_take_no_more_memory_than_their_rows(options, bits):
     with opened([FRAME], DuckDB(progress=False, **options)) as (table,):

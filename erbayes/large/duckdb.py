@@ -33,9 +33,11 @@ SETTINGS = {
 }
 PART = 10_000_000
 """Rows of a part that is counted at once, because groups take memory."""
-BYTES_OF_PLACE, BYTES_OF_ROW, BITS = 9, 34, 26
-"""Bytes of a place in an array, in which integers of a range up to 2**BITS are counted in half the time of
-a hash table or less, and bytes of a row in such a table. The smaller of both is taken."""
+PLACES, DENSE = 2**26, 2
+"""Integers are counted in an array, in half the time of a hash table or less, if their range has at most so
+many numbers, in all and by row."""
+BYTES_OF_PLACE, BYTES_OF_ROW = 9, 34
+"""Memory of a place in the array of a thread, and of a row in a hash table. The smaller one is taken."""
 THREADS = 1024
 """Largest number of threads, since a million never end."""
 MEMORY = re.compile(r"\s*(?=[0-9.]*[1-9])[0-9]+(\.[0-9]+)?\s*[KMGT]i?B\s*", re.IGNORECASE)
@@ -258,7 +260,8 @@ class DuckTable(Database):
         bits = 0
         if self.options.memory_limit is None:
             ((threads,),) = self.rows("SELECT current_setting('threads')")
-            bits = min(BITS, (rows * BYTES_OF_ROW // (BYTES_OF_PLACE * threads)).bit_length() - 1)
+            places = min(PLACES, DENSE * rows, rows * BYTES_OF_ROW // (BYTES_OF_PLACE * threads))
+            bits = places.bit_length() - 1
         self.connection.execute(f"SET perfect_ht_threshold = {max(bits, 0)}")
         try:
             yield

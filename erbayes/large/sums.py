@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -113,6 +113,7 @@ class Clusters:
     features: tuple[Feature, ...]
     by_domain: bool
     records: int
+    _values: dict[tuple[int, tuple[str, ...]], pd.DataFrame | None] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -205,13 +206,16 @@ class Clusters:
             values = {g: np.array([x if np.isfinite(x) else np.nan]) for g, x in ratios.items()}
             return statistic.fit(summary.least), values
         most = ROWS if statistic.ranked is None else VALUES
-        rows = self._read_values(statistic, most)
+        features = tuple(statistic.features or self.names)
+        if (most, features) not in self._values:  # which several statistics may need
+            self._values[most, features] = self._read_values(features, most)
+        rows = self._values[most, features]
         if rows is None and statistic.ranked is not None:
             return statistic.fit(summary.least), self._rank(statistic, summary)
         fitted = statistic
         if statistic.ranked is None:
             # a function of a caller's own, and what a formula learns from data, take a row for each cluster
-            of_all = replace(self, by_domain=False)._read_values(statistic, most) if self.by_domain else rows
+            of_all = replace(self, by_domain=False)._read_values(features, most) if self.by_domain else rows
             if rows is None or of_all is None or of_all["w"].sum() > ROWS:
                 raise DataError(
                     f"{', '.join(statistic.names)} needs a row for each predicted cluster, of which there "
@@ -228,9 +232,8 @@ class Clusters:
             for g, part in of_domain.items()
         }
 
-    def _read_values(self, statistic: Statistic, most: int) -> pd.DataFrame | None:
-        """Return different values of a statistic's features by domain g with their clusters w, or None."""
-        features = statistic.features or self.names
+    def _read_values(self, features: tuple[str, ...], most: int) -> pd.DataFrame | None:
+        """Return different values of features by domain g with their clusters w; None if there are more."""
         listed = ", ".join(f"f{self.names.index(name)}" for name in features)
         rows: list[tuple[Any, ...]] = []
         for part in self.parts():
