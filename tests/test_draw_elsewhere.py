@@ -207,6 +207,7 @@ def test_buckets_and_their_counts(source):
     buckets = sorted({key >> 48 for *_, key in wanted})[::3]
     found = opened.in_buckets(np.array(buckets), 12)
     assert rows_of(found) == {row for row in wanted if row[3] >> 48 in buckets}
+    assert set(found) <= {"record", "cluster", "size", "key"}  # values are there if they are asked for
     counts = opened.counts(12)[["bucket", "size", "records"]].itertuples(index=False, name=None)
     assert Counter({(b, m): k for b, m, k in counts}) == Counter((key >> 48, m) for _, _, m, key in wanted)
 

@@ -329,7 +329,7 @@ def test_a_column_of_clusters_per_threshold_is_counted_where_it_lies(tmp_path):
     table = splink_table()
     text = table.astype(str)
     wanted = eb.thresholds({t: clustering(t) for t in SPLINK}, LABELS, DESIGN)
-    table.to_parquet(tmp_path / "c.parquet", index=False)
+    table.rename(columns={"unique_id": "who"}).to_parquet(tmp_path / "c.parquet", index=False)
     text.to_csv(tmp_path / "c.csv", index=False)
     with duckdb.connect(tmp_path / "c.duckdb") as connection:
         connection.execute(f"CREATE TABLE clusters AS SELECT * FROM '{tmp_path}/c.parquet'")
