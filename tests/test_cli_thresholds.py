@@ -5,7 +5,7 @@ from io import StringIO
 import numpy as np
 import pandas as pd
 import pytest
-from test_thresholds_curve import DESIGN, EDGES, LABELS, TRUTH
+from test_thresholds_curve import DESIGN, EDGES, LABELS, SPLINK, TRUTH, splink_table
 from typer.testing import CliRunner
 
 import erbayes as eb
@@ -157,6 +157,35 @@ def test_the_table_of_splink_needs_no_names_of_columns(files):
     refused = CliRunner().invoke(app, ["draw", "splink.csv", *every])
     assert refused.exit_code == 2
     assert "without a threshold, scores 'match_weight' of any size would be links; give the" in refused.stderr
+
+
+def test_a_column_of_clusters_per_threshold_is_read_by_name_or_as_it_is_told(files):
+    table = splink_table()
+    table.to_csv("clusters.csv", index=False)
+    table.to_parquet("clusters.parquet", index=False)
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect("clusters.duckdb") as connection:
+        connection.execute("CREATE TABLE t AS SELECT * FROM 'clusters.parquet'")
+    renamed = table.rename(columns={name: f"v{i}" for i, name in enumerate(SPLINK.values())})
+    renamed.assign(name="x").to_csv("renamed.csv", index=False)
+    wanted = eb.thresholds(table, LABELS, DESIGN, ["pairwise-f1"]).table()
+    told = ("--at", "4=v0,1.5=v1,-0.5=v2", "--record", "unique_id")
+    some = ("--metrics", "pairwise-f1", "--format", "csv")
+    for source in (
+        *(("clusters.csv",), ("clusters.parquet",), ("clusters.duckdb", "--table", "t")),
+        ("renamed.csv", *told),
+    ):
+        result = run(*source, *some)
+        pd.testing.assert_frame_equal(table_of(result), wanted, check_dtype=False)
+    assert (
+        "read clusters at 3 thresholds of clusters.csv: -0.5 (cluster_mw_-0_5), 1.5 (cluster_mw_1_5), 4"
+        in (run("clusters.csv", *some).stderr)
+    )
+    table.rename(columns=dict(zip(SPLINK.values(), ("cluster_1", "cluster_2", "x"), strict=True))).to_csv(
+        "r.csv"
+    )
+    assert "name the column of each: --at 0.9=COLUMN,0.5=ANOTHER" in run("r.csv", *some).stderr
+    assert "leave out --records" in run("clusters.csv", "--records", "ids.csv", *some).stderr
 
 
 def test_who_knows_all_records_is_said_where_it_is_true():

@@ -9,7 +9,18 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from test_scan import KINDS, NASTY, SOURCES, duckdb, frame_of, in_turn, population, spark, to_spark  # noqa: F401
+from test_scan import (  # noqa: F401
+    ENGINES,
+    KINDS,
+    NASTY,
+    SOURCES,
+    duckdb,
+    frame_of,
+    in_turn,
+    population,
+    spark,
+    to_spark,
+)
 
 import erbayes as eb
 from erbayes.labels import (
@@ -56,7 +67,7 @@ def same_draw(found, wanted):
     assert (found.fingerprint, found.records) == (wanted.fingerprint, wanted.records)
 
 
-@pytest.mark.parametrize(("source", "kind"), in_turn(2, {"reader"}))
+@pytest.mark.parametrize(("source", "kind"), in_turn(ENGINES, 2))
 def test_every_source_draws_what_memory_draws(source, kind, tmp_path):
     prediction, _, _ = population(3, kind=kind)
     elsewhere = SOURCES[source](frame_of(prediction), tmp_path)
@@ -196,6 +207,7 @@ def test_buckets_and_their_counts(source):
     buckets = sorted({key >> 48 for *_, key in wanted})[::3]
     found = opened.in_buckets(np.array(buckets), 12)
     assert rows_of(found) == {row for row in wanted if row[3] >> 48 in buckets}
+    assert set(found) <= {"record", "cluster", "size", "key"}  # values are there if they are asked for
     counts = opened.counts(12)[["bucket", "size", "records"]].itertuples(index=False, name=None)
     assert Counter({(b, m): k for b, m, k in counts}) == Counter((key >> 48, m) for _, _, m, key in wanted)
 

@@ -1,19 +1,23 @@
 """The curve of thresholds: its estimates, bands, sets of the best and certificates."""
 
 import re
+import sqlite3
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy.stats import beta, norm
 
 import erbayes as eb
 from erbayes import datasets, plots
-from erbayes.analysis.thresholds import CAUTIOUS, Curve, _count_needed, _keep_best
+from erbayes._internal.known_columns import find_thresholds
+from erbayes.analysis.thresholds import CAUTIOUS, Curve, _count_needed, _keep_best, find_memory, load_edges
 from erbayes.engine import Jackknife, Resampled, Taylor
-from erbayes.large import DatabaseTable
+from erbayes.large import DatabaseTable, Dialect, RunSQL
+from erbayes.large.duckdb import DuckTable
 from erbayes.metrics.simultaneous import simultaneous_level
 from erbayes.metrics.unseen import Unseen
 
@@ -310,6 +314,106 @@ def test_clusterings_that_are_no_components_come_as_one_per_threshold():
         eb.thresholds({"loose": clustering(0), 1.0: clustering(1)}, LABELS, DESIGN)
 
 
+SPLINK = {4.0: "cluster_mw_4", 1.5: "cluster_mw_1_5", -0.5: "cluster_mw_-0_5"}
+
+
+def splink_table():
+    """One row per record, one column of cluster ids per threshold, shuffled, as Splink writes it."""
+    columns = {name: clustering(threshold) for threshold, name in SPLINK.items()}
+    ids = {name: pd.Series(c.clusters[c.codes], c.records) for name, c in columns.items()}
+    return pd.DataFrame(ids).rename_axis("unique_id").reset_index().sample(frac=1, random_state=1)
+
+
+def test_a_column_of_clusters_per_threshold_is_counted_where_it_lies(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    table = splink_table()
+    text = table.astype(str)
+    wanted = eb.thresholds({t: clustering(t) for t in SPLINK}, LABELS, DESIGN)
+    table.rename(columns={"unique_id": "who"}).to_parquet(tmp_path / "c.parquet", index=False)
+    text.to_csv(tmp_path / "c.csv", index=False)
+    with duckdb.connect(tmp_path / "c.duckdb") as connection:
+        connection.execute(f"CREATE TABLE clusters AS SELECT * FROM '{tmp_path}/c.parquet'")
+    sqlite = sqlite3.connect(":memory:")
+    table.to_sql("clusters", sqlite, index=False)
+    run = RunSQL(lambda sql: sqlite.execute(sql).fetchall(), "clusters", Dialect.SQLITE)
+    sources = [
+        *((table, LABELS), (pa.table(table), LABELS), (tmp_path / "c.parquet", LABELS)),
+        (table.set_axis(["who", *SPLINK], axis=1), LABELS),
+        (DatabaseTable(tmp_path / "c.duckdb", "clusters"), LABELS),
+        (tmp_path / "c.csv", LABELS.set_axis(LABELS.index.astype(str))),
+    ]
+    found = [eb.thresholds(source, labels, DESIGN) for source, labels in sources]
+    found.append(eb.thresholds(run, LABELS, DESIGN, records="unique_id", at=SPLINK))
+    for curve in found:
+        assert curve.thresholds.tolist() == [4.0, 1.5, -0.5]
+        np.testing.assert_array_equal(curve.joint.mean, wanted.joint.mean)
+        np.testing.assert_array_equal(curve.joint.cov, wanted.joint.cov)
+    assert eb.thresholds(table, LABELS, DESIGN, at=2).thresholds.tolist() == [4.0, -0.5]
+    assert eb.thresholds(table, LABELS, DESIGN, at=[1.5, 4]).thresholds.tolist() == [4.0, 1.5]
+
+
+def test_the_table_is_read_once_for_all_thresholds(tmp_path, monkeypatch):
+    splink_table().to_parquet(tmp_path / "c.parquet", index=False)
+    run, statements = DuckTable.rows, []
+    monkeypatch.setattr(DuckTable, "rows", lambda self, sql: statements.append(sql) or run(self, sql))
+    eb.thresholds(tmp_path / "c.parquet", LABELS, DESIGN)
+    assert sum("GROUP BY r" in sql for sql in statements) == 1  # duplicates
+
+
+@pytest.mark.parametrize(
+    ("names", "thresholds"),
+    [
+        (["cluster_p_0_5", "cluster_p_0_95"], [0.5, 0.95]),
+        (["cluster_0_0", "cluster_p_0_7", "cluster_1_0"], [0, 0.7, 1]),
+        (
+            ["cluster_mw_minus_inf", "cluster_mw_-2_5", "cluster_mw_3", "cluster_mw_inf"],
+            [-np.inf, -2.5, 3, np.inf],
+        ),
+        (["cluster-0.5", "cluster-0.9"], [0.5, 0.9]),
+        (["canonical_id@-1.5", "canonical_id@2"], [-1.5, 2]),
+        ([0.5, 0.9, 1e-07], [0.5, 0.9, 1e-07]),
+        (["threshold=80", "threshold=90"], [80, 90]),
+        (["cluster_p_0_5", "cluster_p_0_9", "line_1", "line_2"], [0.5, 0.9]),
+        (["cluster_id", "score_0.5"], []),
+        (["line_1", "line_2"], []),
+    ],
+)
+def test_thresholds_end_the_names_of_columns(names, thresholds):
+    assert find_thresholds(["unique_id", *names]) == dict(
+        zip(thresholds, names[: len(thresholds)], strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["cluster_2020", "cluster_2021"],
+        ["1", "2", "3"],
+        ["component_0.5", "component_0.9"],
+        ["cluster_p_0_5", "cluster_p_0_9", "cluster_mw_1", "cluster_mw_2"],
+        ["cluster_0.5", "cluster_0_5"],
+    ],
+)
+def test_thresholds_that_are_not_clear_are_asked_for(names):
+    with pytest.raises(eb.DataError, match=r"not clear at which thresholds .*; name the column of each: at="):
+        find_thresholds(["unique_id", *names])
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "said"),
+    [
+        ({}, {"at": [0.7]}, "no column has clusters at 0.7; there are -0.5, 1.5, 4.0"),
+        ({}, {"at": {0.7: "none"}}, "has no column 'none'"),
+        ({}, {"records": [1, 2]}, "has a row for each record: leave out the list"),
+        ({"cluster_mw_1_5": None}, {}, "cluster ids of the prediction at 1.5: 313 of 313 are missing"),
+        ({"unique_id": 1}, {}, "duplicates, such as 1"),
+    ],
+)
+def test_tables_of_clusters_are_refused_with_a_sentence(change, options, said):
+    with pytest.raises(eb.DataError, match=re.escape(said)):
+        eb.thresholds(splink_table().assign(**change), LABELS, DESIGN, **options)
+
+
 @pytest.mark.parametrize("engine", ["jackknife", Taylor(1), Jackknife(), Resampled(replicates=60)])
 def test_any_engine_that_can_compare(engine):
     curve = curve_of([4.0, 2.0, 0.0], engine=engine, rng=1)
@@ -365,6 +469,23 @@ def test_edges_are_read_where_they_lie(tmp_path):
     as_text = LABELS.set_axis(LABELS.index.astype(str))
     found = eb.thresholds(tmp_path / "e.csv", as_text, DESIGN, records=TRUTH.index.astype(str), at=5)
     pd.testing.assert_frame_equal(found.table(), whole)
+
+
+@pytest.mark.parametrize(("text", "fits"), [(False, True), (True, False)])
+def test_edges_beyond_memory_are_refused_with_the_number_that_fits(tmp_path, monkeypatch, text, fits):
+    edges = EDGES.astype({"l": str, "r": str}) if text else EDGES
+    edges.to_parquet(tmp_path / "e.parquet")
+    monkeypatch.setattr("erbayes.analysis.thresholds.find_memory", lambda: 120 * len(EDGES))
+    if fits:
+        assert len(load_edges(tmp_path / "e.parquet", None)) == len(EDGES)
+        return
+    said = f"{len(EDGES):,} edges take .* enough for {120 * len(EDGES) // 250}: leave out the lowest scores"
+    with pytest.raises(eb.DataError, match=said):
+        load_edges(tmp_path / "e.parquet", None)
+
+
+def test_the_memory_of_this_machine_is_known():
+    assert 2**28 < find_memory() < 2**50
 
 
 def test_edges_and_labels_are_not_changed():

@@ -33,6 +33,7 @@ class Remedy(Enum):
     SCORE = "choose the rows that are links and two columns, or score='column' and threshold=x"
     BLANK = "fill them in, such as by clusters.fillna(records), or leave these rows out"
     WHICH_SCORE = "say which: score='match_probability' or score='match_weight'"
+    AT_COLUMNS = "name the column of each: at={0.9: 'column', 0.5: 'another'}"
     BARE_LINKS = "or, if each is a link, give the two columns of records alone"
     WHICH_LIST = (
         "list all records if they are of one list: records=ids; if they are of two tables, give the table of "

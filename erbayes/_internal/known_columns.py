@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .errors import DataError
+from .errors import DataError, Remedy, head
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +25,10 @@ NAMES = {
     "entity": "entity entityid person personid truth".split(),
 }
 """Names of matchers for columns of each meaning, as `plain` writes them; the first is preferred."""
+ENDING = re.compile(
+    r"(?P<beginning>.*?)(?P<minus>(?<![^\W_])-|minus_)?(?P<number>\d+([._]\d+)?(e-?\d+)?|inf)", re.IGNORECASE
+)
+"""A name that ends in a number, as cluster_p_0_95 and cluster_mw_-2_5 of Splink do; "t-2" has no minus."""
 JOIN = "-__-"
 """What joins source and id of records whose ids are unique in their source alone, as in Splink."""
 
@@ -53,3 +57,29 @@ def join_ids(source: pd.Series, ids: pd.Series) -> pd.Series:
 def choose_record(columns: Sequence[Any], record: Any = None) -> Any:
     """Return the column of records of a table of attributes: that of this name, a known one, or the first."""
     return record if record in columns else next(iter(find_known(columns, "record")), columns[0])
+
+
+def find_thresholds(columns: Iterable[Any]) -> dict[float, Any]:
+    """Return columns of clusters by the thresholds that end their names, none if there are not two or more.
+
+    The same is before all of them: nothing, or a word for clusters. It is asked about other words, and about
+    whole numbers, which may be of releases, unless the word says thresholds or weights.
+    """
+    found: dict[str, list[tuple[float, Any]]] = {}
+    for column in columns:
+        if match := ENDING.fullmatch(str(column)):
+            number = float(match["number"].replace("_", ".")) * (-1 if match["minus"] else 1)
+            # Splink writes cluster_p_0_5, but cluster_0_0 and cluster_1_0
+            found.setdefault(plain(match["beginning"]).removesuffix("p"), []).append((number, column))
+    found = {word: some for word, some in found.items() if len(some) > 1}
+    of_clusters = [w for w in found if not w or w.startswith((*NAMES["cluster"], "threshold"))]
+    fractions = {w for w, some in found.items() if any(number % 1 for number, _ in some)}
+    clear = [w for w in of_clusters if w in fractions or w.endswith(("threshold", "mw", "weight"))]
+    if len(of_clusters) == len(clear) == 1 and len(by_number := dict(found[clear[0]])) == len(
+        found[clear[0]]
+    ):
+        return by_number
+    if asked := of_clusters or sorted(fractions):
+        shown = head([column for word in asked for _, column in found[word]], 6)
+        raise DataError(f"it is not clear at which thresholds {shown} have clusters", Remedy.AT_COLUMNS)
+    return {}

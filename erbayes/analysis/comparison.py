@@ -33,7 +33,7 @@ from ..metrics.uncertain import Draws, Normal, Pictured
 from ..units.clustering import Clustering
 from ..units.frame import framed
 from ..units.ids import kind
-from ..units.measuring import measure
+from ..units.measuring import measure, sampled_labels
 from ..units.shared import Overlaps
 from ..units.units import Units
 
@@ -247,7 +247,7 @@ def estimate_jointly(
     missing = member(missing, Missing, "missing")
     if len(predictions) < 2:
         raise DataError(f"a comparison needs two predictions or more, not {len(predictions)}")
-    metrics = resolve_metrics(metrics)
+    metrics, labels = resolve_metrics(metrics), sampled_labels(labels)
     common = missing is Missing.COMMON
     if common:
         missing = Missing.ERROR  # of labelled records that no prediction has
@@ -266,8 +266,8 @@ def estimate_jointly(
             raise DataError(f"scan every prediction or none: {head(lacking)} is not a scan")
         refuse_different_records(scans)
         return compare_counted(scans, design, metrics, Overlaps(()), engine, rng, common)
-    labels = Clustering.of(labels, "labels")
-    within = {n: framed(p, labels, frame, f"prediction {n!r}") for n, p in predictions.items()}
+    shared_index = _share_index(predictions)
+    within = {n: framed(p, labels, frame, f"prediction {n!r}") for n, p in shared_index.items()}
     clusterings = {name: clustering for name, (clustering, _) in within.items()}
     shared = on_shared_records(clusterings, common)
     if any(shared[name] is not clusterings[name] for name in shared):
@@ -277,6 +277,17 @@ def estimate_jointly(
         for name, c in shared.items()
     }
     return compare_counted(units, design, metrics, Overlaps(tuple(shared.values())), engine, rng, common)
+
+
+def _share_index(predictions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return predictions of which Series with equal indexes have one, so that its records are hashed once."""
+    indexes = [p.index for p in predictions.values() if isinstance(p, pd.Series)]
+    return {
+        name: p.set_axis(indexes[0])
+        if isinstance(p, pd.Series) and p.index.dtype == indexes[0].dtype and p.index.equals(indexes[0])
+        else p
+        for name, p in predictions.items()
+    }
 
 
 def need_names(predictions: Any) -> None:

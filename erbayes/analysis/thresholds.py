@@ -11,6 +11,7 @@ best). Maurer, Hothorn and Lehmacher (1995), Biometrie in der chemisch-pharmazeu
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ from ..metrics.uncertain import EMPTY, Draws, Normal, Pictured
 from ..units.edges import Edges
 from ..units.facts import list_candidates
 from ..units.measuring import sampled_labels
+from .by_threshold import choose_columns, read_clusters
 from .comparison import estimate_jointly
 from .domains.effective import FEWEST, effective_draws
 from .domains.estimates import refuse_many
@@ -56,6 +58,9 @@ CAUTIOUS = BetaGamma(1.0)
 """The interval of certificates. After n draws without an error its lower limit p has about p^n = 1 - level,
 as that of Clopper and Pearson. Half the mass misses more often on this side than on the other: a certificate
 was false in .065 and .095 of samples of RLdata10000 at shares of .95."""
+
+BYTES_OF_EDGE = {False: 120, True: 250}
+"""Bytes at the peak for each edge whose ids are text, or not: 242 to 308 of 14 letters, and 116 to 133."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,15 +319,18 @@ def thresholds(
         Two columns of record ids and one of scores, as a DataFrame or Arrow table, or a path
         of CSV or Parquet files, a table or relation of DuckDB. An edge may be there twice. Of tables with
         columns unique_id_l and unique_id_r, as Splink writes them, others are ignored. The array of dedupe's
-        `score` is taken too. For clusters that are no connected components, such as one-to-one matches: a
-        mapping threshold -> memberships.
+        `score` is taken too. Clusters that the matcher has made, such as one-to-one matches, are a mapping
+        threshold -> memberships, or a table of records with a column of cluster ids for each threshold, as
+        Splink writes it: cluster_p_0_95 or 0.95. Such a table is scanned where it lies.
     labels, design, engine, rng
         As in `erbayes.compare`.
     metrics : Metric or str, or several
     records : sequence of ids
-        All records, those without an edge included. A mapping of memberships has its own.
-    at : int or sequence of float
-        The number of thresholds, which are quantiles of the distinct scores, or their values.
+        All records, those without an edge included. A mapping of memberships has its own. Of a table of
+        clusters, the name of its column of records, if it is not clear.
+    at : int, sequence of float, or mapping threshold -> column
+        The number of thresholds, which are quantiles of the distinct scores, or their values. A mapping names
+        the columns of a table of clusters.
     score : str, optional
         The column of scores. By default the third, or Splink's match_weight or else match_probability.
 
@@ -356,14 +364,22 @@ def thresholds(
     0        9.0       0.5
     1        4.0       1.0
     2        2.0       1.0
+    >>> strict, loose = ["a", "a", "c", "d", "e", "f"], ["a", "a", "a", "d", "d", "f"]
+    >>> clusters = pd.DataFrame({"id": list("abcdef"), "cluster_9": strict, "cluster_2.5": loose})
+    >>> thresholds(clusters, labels, eb.UniformClusters(population=3)).thresholds
+    array([9. , 2.5])
     """
     metrics = resolve_metrics(metrics)
     labels = sampled_labels(labels)
-    if isinstance(edges, Mapping):
-        values = [number(x, "a threshold", lambda x: not np.isnan(x), "be a number") for x in edges]
+    columns = {} if isinstance(edges, Mapping) else choose_columns(edges, at)
+    if columns or isinstance(edges, Mapping):
+        values = [
+            number(x, "a threshold", lambda x: not np.isnan(x), "be a number") for x in columns or edges
+        ]
         levels = np.sort(values)[::-1]
         refuse_many(f"{len(levels):,} thresholds", len(levels), len(metrics), "fewer thresholds")
-        by_name = {str(threshold): edges[threshold] for threshold in levels.tolist()}
+        predictions = read_clusters(edges, labels, records, columns) if columns else edges
+        by_name = {str(threshold): predictions[threshold] for threshold in levels.tolist()}
         compared = estimate_jointly(by_name, labels, design, _with_defined(metrics), engine=engine, rng=rng)
         return _make_curve(levels, metrics, compared.joint, compared.samples)
     table = Edges.of(load_edges(edges, score), records, score)
@@ -383,7 +399,28 @@ def load_edges(edges: Any, score: str | None) -> Any:
     with opened([edges], DuckDB()) as (source,):
         names = list_candidates(source.columns(), score)
         source.use(*names)
+        ((edges,),) = source.rows(f"SELECT COUNT(*) FROM {source.table}")
+        _refuse_beyond_memory(int(edges), any(source.kind(name) == "string" for name in names))
         return source.fetched(f"SELECT {', '.join(map(source.value, names))} FROM {source.table}", names)
+
+
+def _refuse_beyond_memory(edges: int, text: bool) -> None:
+    """Refuse more edges than the memory of the machine can have, whose ids are text or integers."""
+    needed, memory = BYTES_OF_EDGE[text], find_memory()
+    if edges * needed > memory:
+        raise DataError(
+            f"{edges:,} edges take about {edges * needed / 2**30:,.0f} GiB of memory; this machine has "
+            f"{memory / 2**30:,.0f} GiB, enough for {memory // needed:,.0f}: leave out the lowest scores, or "
+            "give a table with a column of clusters for each threshold, which is counted where it lies"
+        )
+
+
+def find_memory() -> float:
+    """Return the bytes of memory of the machine, infinity if its system does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):  # Windows has no sysconf
+        return np.inf
 
 
 def _with_defined(metrics: Sequence[Metric]) -> list[Metric]:

@@ -8,6 +8,7 @@ from .._internal import digits as digits
 from .._internal import files as files
 from .._internal import outside_json as outside_json
 from .._internal import tables as tables
+from ..analysis import by_threshold as tables_of_clusters
 from ..analysis import impact as impacts
 from ..analysis import thresholds as curves
 from ..auxiliary import two_phases as two_phases
@@ -50,4 +51,5 @@ __all__ = [
     "returned_answers",
     "scored_edges",
     "sources",
+    "tables_of_clusters",
 ]

@@ -22,6 +22,7 @@ OTHER_WORDS = {
         "erbayes clusters FILE --blank own -o clusters.csv makes each a cluster of its own, and --blank omit "
         "leaves them out"
     ),
+    Remedy.AT_COLUMNS: "name the column of each: --at 0.9=COLUMN,0.5=ANOTHER",
     Remedy.BARE_LINKS: "or, if each is a link, name both records, as in FILE:LEFT,RIGHT with --edges",
     Remedy.SCORED: "name those of the two records and of scores: --left, --right, --score",
     Remedy.DECIDE: "erbayes labels FOLDER lists them: decide them in the sheets, or all together by --decide",

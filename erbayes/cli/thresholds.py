@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import erbayes as eb
 
-from .._internal.errors import DataError, Remedy, Sentence
+from .._internal.errors import DataError, Sentence
 from .answers import Answer, count_read
 from .designs import Drawing
-from .lazily import curves, digits, facts, files, np, pd, plans, readings, returned_answers, scored_edges
+from .lazily import (
+    curves,
+    digits,
+    facts,
+    files,
+    np,
+    pd,
+    plans,
+    readings,
+    returned_answers,
+    scored_edges,
+    tables_of_clusters,
+)
 from .metric_options import MetricOptions, Minima
 from .options import (
     argument,
@@ -30,7 +43,7 @@ from .options import (
     stored_option,
     within,
 )
-from .predictions import LinkOptions, ReadingOptions, read_ids
+from .predictions import LinkOptions, PredictionFile, ReadingOptions, read_ids
 from .printing import Judging, show_cautions
 from .tables import name_columns
 from .top_up import read_both, read_drawn_from
@@ -51,14 +64,33 @@ class EdgeTable:
     record: str | None = record_option()
     stored: str | None = stored_option()
 
+    @cached_property
+    def source(self) -> Any:
+        """Return a table that is read, or one to scan, if it lies in a database or a folder, or is large."""
+        part = PredictionFile(self.edges, self.stored)
+        reading = ReadingOptions(record=self.record, links=LinkOptions())
+        return reading.source(part) if reading.scanned([part]) else files.read_table(self.edges)
+
+    def clusters(self, at: Any) -> dict[str, Any]:
+        """Return arguments of `erbayes.thresholds` for a table of clusters; none for edges."""
+        source, columns = self.source, tables_of_clusters.choose_columns(self.source, at)
+        if not columns:
+            return {}
+        if self.records is not None:
+            raise DataError(f"{self.edges} has a row for each record: leave out --records")
+        if isinstance(source, pd.DataFrame):
+            files.refuse_repeated_header(source.filter([*columns.values()]), self.edges)
+        shown = ", ".join(f"{threshold:g} ({columns[threshold]})" for threshold in sorted(columns))
+        message(f"read clusters at {len(columns):,} thresholds of {self.edges}: {shown}")
+        return {"edges": source, "records": self.record, "at": columns}
+
     def given(self) -> dict[str, Any]:
         """Read what the options name, as arguments of `erbayes.thresholds` and others."""
         if self.records is None:
             raise DataError("a record without a match is in no edge: list all records by --records FILE")
         if self.edges.is_dir():
             raise DataError(f"{self.edges} is a folder: name a file of edges")
-        stored = self.stored or files.is_database(self.edges)
-        table = self._read_stored() if stored else files.read_table(self.edges)
+        table = curves.load_edges(self.source, self.score)
         records = read_ids(self.records, self.record)
         links = {"edges": True, "left": self.left, "right": self.right, "score": self.score}
         named = name_columns(self.edges, links=links | {"threshold": facts.SWEEP})
@@ -66,14 +98,6 @@ class EdgeTable:
         message(f"read {len(table):,} edges of {len(records):,} records ({taken.in_words()} of {self.edges})")
         edges = scored_edges.Edges.read(taken, records, named.score is None)
         return {"edges": edges, "records": records, "score": taken.other}
-
-    def _read_stored(self) -> pd.DataFrame:
-        """Read a table of a database, with ids as text."""
-        if self.stored is None:
-            raise DataError(f"{self.edges} is a DuckDB database", Remedy.DATABASE)
-        table = eb.large.DatabaseTable(self.edges, self.stored, text=True)
-        edges: pd.DataFrame = curves.load_edges(table, self.score)
-        return edges
 
 
 @panel()
@@ -86,7 +110,9 @@ class Scored:
         "knows all records."
     )
     at: str = option(
-        "Number of thresholds, or thresholds with commas: 0,1.5 (one alone ends in a comma).", default="200"
+        "Number of thresholds, or thresholds with commas: 0,1.5 (one alone ends in a comma); or columns of "
+        "clusters: 0.9=strict,0.5=loose.",
+        default="200",
     )
     drawing: Drawing
     entity: str | None = entity_option()
@@ -112,6 +138,11 @@ class Scored:
         return pd.Series(labels.clusters.take(labels.codes), labels.records), self.drawing.read(), []
 
     def thresholds(self) -> Any:
+        """Return the number of thresholds, the thresholds, or the column of clusters at each."""
+        if "=" in self.at:
+            pairs = [part.partition("=") for part in self.at.strip(",").split(",")]
+            levels = read_thresholds(",".join(threshold for threshold, *_ in pairs), "--at")
+            return {level: column for level, (*_, column) in zip(levels, pairs, strict=True)}
         return int(self.at) if self.at.isdecimal() else read_thresholds(self.at, "--at")
 
 
@@ -133,10 +164,10 @@ def thresholds_command(
 ) -> None:
     """Judge a matcher at many thresholds with one labelled sample.
 
-    EDGES has a pair of records and a score in each row, as Splink, dedupe and Zingg write them. Bands are
-    simultaneous: they cover a metric at all thresholds at once. The first sentences name a confidence set of
-    the threshold with the best F1 and, for each metric with a minimum, the loosest threshold at which it is
-    certain.
+    EDGES has a pair of records and a score in each row, as Splink, dedupe and Zingg write them; or a record
+    in each row and a column of clusters for each threshold, such as cluster_p_0_95. Bands are simultaneous:
+    they cover a metric at all thresholds at once. The first sentences name a confidence set of the threshold
+    with the best F1 and, for each metric with a minimum, the loosest threshold at which it is certain.
 
     \b
     Examples:
@@ -145,13 +176,15 @@ def thresholds_command(
           --records ids.csv --score match_weight --at 50 --min-precision 0.95 \\
           --picture curve.svg
     """
-    given, (labels, design, alarms) = scored.table.given(), scored.sample()
+    at = scored.thresholds()
+    given = scored.table.clusters(at) or scored.table.given() | {"at": at}
+    labels, design, alarms = scored.sample()
     least = {} if minima == Minima() else minima.read()
     metrics = list(dict.fromkeys(eb.metrics.resolve_metrics([*asked.chosen_metrics(), *least])))
     given |= {"labels": labels, "design": design}
     with within(scored.drawing.in_words), warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always", eb.Alarm)
-        curve = eb.thresholds(metrics=metrics, at=scored.thresholds(), **given)
+        curve = eb.thresholds(metrics=metrics, **given)
     alarms += [say(one.message.args[0]) for one in raised if isinstance(one.message, eb.Alarm)]
     table = curve.table(level=scored.level, kind=asked.kind)
     shown = _spread_out(table, curve)
@@ -195,6 +228,8 @@ def _describe_best(curve: curves.Curve, level: float) -> str:
 
 def count_edges(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the numbers of edges and records that were read, with the column of scores."""
+    if "score" not in given:
+        return {}
     return {"edges": len(given["edges"].score), "records": len(given["records"]), "score": given["score"]}
 
 

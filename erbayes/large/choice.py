@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .._internal.errors import DataError, Remedy, head
@@ -43,13 +43,18 @@ class Columns:
 
 
 def use_columns(
-    database: Database, record: str | None, cluster: str | None, others: tuple[str, ...] = ()
-) -> tuple[str, str]:
+    database: Database, record: str | None, clusters: Sequence[str | None], others: tuple[str, ...] = ()
+) -> tuple[str, list[str]]:
     """Choose the columns of records and clusters, prepare these and others, and refuse ids of other types.
 
     Ids that are unique inside their source alone become one id with it.
     """
-    chosen = chosen_columns(database, record, cluster, others)
+    named = [cluster for cluster in clusters if cluster is not None]
+    pairs = [
+        chosen_columns(database, record, cluster, (*others, *(c for c in named if c != cluster)))
+        for cluster in clusters
+    ]
+    chosen = list(dict.fromkeys([pairs[0][0], *(cluster for _, cluster in pairs)]))
     sources = [c for c in find_known(database.columns(), "source") if c not in chosen][:1]
     database.use(*dict.fromkeys([*chosen, *others, *sources]))
     for source in sources:
@@ -57,13 +62,14 @@ def use_columns(
         several = f"SELECT 1 AS a FROM {database.table} GROUP BY {id} HAVING MIN({origin}) < MAX({origin})"
         if database.rows(f"SELECT COUNT(*) FROM ({several}) AS t")[0][0]:
             database.join_source(chosen[0], source)
-    for column, what in zip(chosen, ("record", "cluster"), strict=True):
+    for column in chosen:
         if (kind := database.kind(column)) not in {"string", "integer", None}:
+            what = "record" if column == chosen[0] else "cluster"
             raise DataError(
                 f"{what} ids of the prediction must be all strings or all integers, not {kind}; convert them "
                 "to text where they lie"
             )
-    return chosen
+    return chosen[0], [cluster for _, cluster in pairs]
 
 
 def chosen_columns(

@@ -80,17 +80,17 @@ def count_sizes(
     suspects: dict[Any, int] = {}
     none = "" if any_id else f", CASE WHEN {write_no_cluster(prediction)} THEN c END AS none_id"
     by = "m" if any_id else "m, none_id"
-    for part in prediction.database.parts("c", rows):
-        # looked for per cluster, which costs a tenth of doing so per record
-        clusters = f"SELECT COUNT(*) AS m{none} FROM {prediction.table} WHERE {part} GROUP BY c"
-        if sizes is not None:
-            clusters = f"SELECT m{none} FROM {sizes} WHERE {part}"
-        for *key, k in prediction.database.rows(
-            f"SELECT {by}, COUNT(*) FROM ({clusters}) AS s GROUP BY {by}"
-        ):
-            counts[int(key[0])] += int(k)
-            if key[-1] is not None and not any_id:
-                suspects[key[-1]] = int(key[0])
+    with prediction.database.counting(rows):
+        for part in prediction.database.parts("c", rows):
+            # looked for per cluster, which costs a tenth of doing so per record
+            clusters = f"SELECT COUNT(*) AS m{none} FROM {prediction.table} WHERE {part} GROUP BY c"
+            if sizes is not None:
+                clusters = f"SELECT m{none} FROM {sizes} WHERE {part}"
+            of_size = f"SELECT {by}, COUNT(*) FROM ({clusters}) AS s GROUP BY {by}"
+            for *key, k in prediction.database.rows(of_size):
+                counts[int(key[0])] += int(k)
+                if key[-1] is not None and not any_id:
+                    suspects[key[-1]] = int(key[0])
     refuse_no_cluster(prediction, suspects, rows, whose)
     if rows != (now := sum(m * k for m, k in counts.items())):
         raise changed(f"{rows:,} records were counted, and then {now:,} in all clusters")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -67,10 +68,6 @@ class Database(Protocol):
         """Return the rows of a statement as a DataFrame with columns of these names."""
         return pd.DataFrame(self.rows(sql), columns=list(names))
 
-    def literals(self, texts: Iterable[str]) -> list[str]:
-        """SQL of texts."""
-        return [self.dialect.literal(text) for text in texts]
-
     def join_source(self, record: str, source: str) -> None:
         """Make one id of source and id of each record."""
         raise DataError(
@@ -78,13 +75,17 @@ class Database(Protocol):
             f"{source} || '{JOIN}' || {record}, and the cluster"
         )
 
-    def keep(self, select: str, costly: bool = False) -> str:
-        """SQL of a table p with the rows of `select`, computed once if that is possible and it is costly."""
+    def keep(self, select: str) -> str:
+        """SQL of a table p with the rows of `select`, which are computed once if that is possible."""
         return f"({select}) AS p"
 
     def parts(self, key: str, rows: int) -> list[str]:
         """Conditions that split so many rows by a key, so that each part is counted in bounded memory."""
         return ["1 = 1"]
+
+    def counting(self, rows: int) -> AbstractContextManager[None]:
+        """Prepare the database for statements that only count so many rows by one id."""
+        return nullcontext()
 
     def digest(self, key: str, kind: str | None) -> str:
         """SQL of a number that differs between sets of keys of a kind; NULL if the database has none."""

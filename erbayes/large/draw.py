@@ -36,109 +36,103 @@ WITHOUT_MD5 = (
 )
 
 
+KEYED = ["record", "cluster", "size", "key", "value"]
+"""Columns of records, which SQL calls r, c, m, k, v; v is 1 if there are no values."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class InDatabase:
-    """A prediction in a database, as a source of draws, which `drawing` makes."""
+    """A prediction in a database, as a source of draws, which `drawing` makes.
+
+    `rows`: SQL of a table p of ids r and c and values v, and of sizes m if records are clusters; `sizes`: SQL
+    of clusters c and sizes m.
+    """
 
     prediction: Prediction
     rows: str
     sizes: str
     known: KnownTotals
-    by_cluster: bool = False
     valued: bool = False
+    by_cluster: bool = False
     _members: dict[tuple[Any, ...], pd.DataFrame] = field(default_factory=dict)
 
     @property
     def database(self) -> Database:
         return self.prediction.database
 
-    @property
-    def value(self) -> list[str]:
-        return ["value"] if self.valued else []
-
     def up_to(self, highest: Mapping[int, int], seed: int) -> pd.DataFrame:
         """Return the records whose key is at most that of the size of their cluster."""
+        if not highest:
+            return self._fetch_keyed("")
         # MD5 is compared as text of 32 digits, so that limits are filled up with the largest digit
         digits = {int(m): f"{int(key):0{DIGITS}x}".ljust(32, "f") for m, key in highest.items()}
         limits = ", ".join(f"({m}, '{key}')" for m, key in digits.items())
-        if not limits:
-            return self._make_empty("record", "cluster", "size", "key", *self.value)
         # records are joined with their sizes, so first without those that no size lets through
         most = "1 = 1" if self.by_cluster else f"k <= '{max(digits.values())}'"
-        columns = "a.r, a.c, a.m, a.k" + ", a.v" * self.valued
-        sql = (
-            f"WITH h(m, k) AS (VALUES {limits}) SELECT {columns} "
-            f"FROM ({self._write_sized(most, seed)}) AS a JOIN h ON a.m = h.m WHERE a.k <= h.k"
+        return self._fetch_keyed(
+            f"WITH h(m, k) AS (VALUES {limits}) SELECT a.r, a.c, a.m, a.k, a.v "
+            f"FROM ({self._write_keyed(most, seed)}) AS a JOIN h ON a.m = h.m WHERE a.k <= h.k"
         )
-        return self._fetch_records(sql)
 
     def in_buckets(self, buckets: IntArray, seed: int) -> pd.DataFrame:
         """Return the records in the buckets."""
         listed = ", ".join(f"'{int(bucket):04x}'" for bucket in buckets)
-        if not listed:
-            return self._make_empty("record", "cluster", "size", "key", *self.value)
-        columns = "r, c, m, k" + ", v" * self.valued
-        return self._fetch_records(
-            f"SELECT {columns} FROM ({self._write_sized(f'SUBSTR(k, 1, 4) IN ({listed})', seed)}) AS a"
-        )
+        inside = f"SUBSTR(k, 1, 4) IN ({listed})"
+        return self._fetch_keyed(self._write_keyed(inside, seed) if listed else "")
 
     def counts(self, seed: int) -> pd.DataFrame:
         """Count records by bucket, size and value."""
-        by = "b, m" + ", v" * self.valued
-        columns = "SUBSTR(k, 1, 4) AS b, m" + ", v" * self.valued
-        select = f"SELECT {columns} FROM ({self._write_sized('1 = 1', seed)}) AS a"
-        sql = f"SELECT {by}, COUNT(*) FROM ({select}) AS g GROUP BY {by}"
-        table = self.database.fetched(sql, ["bucket", "size", *self.value, "records"])
+        select = f"SELECT SUBSTR(k, 1, 4) AS b, m, v FROM ({self._write_keyed('1 = 1', seed)}) AS a"
+        sql = f"SELECT b, m, v, COUNT(*) FROM ({select}) AS g GROUP BY b, m, v"
+        table = self.database.fetched(sql, ["bucket", "size", "value", "records"])
         digits = table["bucket"].astype("category")
         numbers = np.array([int(bucket, 16) for bucket in digits.cat.categories], dtype=np.int64)
-        return table.assign(bucket=numbers[digits.cat.codes]).astype({"size": np.int64, "records": np.int64})
+        table = table.assign(bucket=numbers[digits.cat.codes]).astype({"size": np.int64, "records": np.int64})
+        return table if self.valued else table.drop(columns="value")
 
     def members(self, clusters: pd.Index) -> pd.DataFrame:
         """Return all records of predicted clusters."""
         key = tuple(sorted(clusters))
         if key not in self._members:  # of the last clusters, for which plans and `draw` ask both
             self._members.clear()
-            self._members[key] = self._fetch_listed(
-                "r, c", self.prediction.table, "c", key, "record", "cluster"
-            )
+            self._members[key] = self._fetch_listed(KEYED[:2], "r, c", self.prediction.table, "c", key)
         return self._members[key]
 
     def look_up(self, records: pd.Index) -> pd.DataFrame:
         """Return those of these records that the prediction has."""
         rows = f"(SELECT r, c FROM {self.rows}) AS p JOIN (SELECT c AS d, m FROM {self.sizes}) AS s ON c = d"
-        return self._fetch_listed("r, c, m", rows, "r", records.tolist(), "record", "cluster", "size")
+        return self._fetch_listed(KEYED[:3], "r, c, m", rows, "r", records.tolist())
 
     def _fetch_listed(
-        self, columns: str, rows: str, key: str, ids: Sequence[Any], *names: str
+        self, names: list[str], columns: str, rows: str, key: str, ids: Sequence[Any]
     ) -> pd.DataFrame:
         """Return columns of SQL `rows` whose key is listed."""
         tables = [
             self.database.fetched(f"SELECT {columns} FROM {rows} WHERE {key} IN ({inside})", names)
             for inside in (self.database.listed(list(ids)) if len(ids) else ())
         ]
-        return pd.concat(tables, ignore_index=True) if tables else self._make_empty(*names)
+        return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=names)
 
     def of_clusters(self) -> InDatabase:
         """Return the source whose records are the predicted clusters."""
-        rows = f"(SELECT c AS r, c, m FROM {self.sizes}) AS p"
+        rows = f"(SELECT c AS r, c, m, 1 AS v FROM {self.sizes}) AS p"
         return replace(self, rows=rows, by_cluster=True, valued=False)
 
-    def _write_sized(self, condition: str, seed: int) -> str:
-        """SQL of the rows whose key k meets a condition, with their sizes m."""
+    def _write_keyed(self, condition: str, seed: int) -> str:
+        """SQL of the columns r, c, m, k, v of the rows whose key k meets a condition."""
         keyed = f"SELECT p.*, {_write_md5(self.database, f'{int(seed)}:')} AS k FROM {self.rows}"
         if self.by_cluster:
-            return f"SELECT * FROM ({keyed}) AS p WHERE {condition}"
-        columns = "p.r, p.c, p.k, s.m" + ", p.v" * self.valued
+            return f"SELECT r, c, m, k, v FROM ({keyed}) AS p WHERE {condition}"
         near = f"SELECT * FROM ({keyed}) AS q WHERE {condition}"
-        return f"SELECT {columns} FROM ({near}) AS p JOIN (SELECT c, m FROM {self.sizes}) AS s ON p.c = s.c"
+        sizes = f"(SELECT c, m FROM {self.sizes}) AS s"
+        return f"SELECT p.r, p.c, s.m, p.k, p.v FROM ({near}) AS p JOIN {sizes} ON p.c = s.c"
 
-    def _fetch_records(self, sql: str) -> pd.DataFrame:
-        table = self.database.fetched(sql, ["record", "cluster", "size", "key", *self.value])
+    def _fetch_keyed(self, sql: str) -> pd.DataFrame:
+        """Return the records of a statement, none if there is no statement."""
+        table = self.database.fetched(sql, KEYED) if sql else pd.DataFrame(columns=KEYED)
         keys = np.array([int(key[:DIGITS], 16) for key in table["key"]], dtype=np.uint64)
-        return table.assign(size=table["size"].astype(np.int64), key=keys)
-
-    def _make_empty(self, *names: str) -> pd.DataFrame:
-        return pd.DataFrame({name: [] for name in names})
+        table = table.assign(size=table["size"].astype(np.int64), key=keys)
+        return table if self.valued else table.drop(columns="value")
 
 
 @contextmanager
@@ -174,10 +168,10 @@ def drawing(
     """
     others = () if value is None else (value,)
     with opened([source, *frame_sources(frame, [source])], database) as (table, *listed):
-        chosen = use_columns(table, columns.record, columns.cluster_of(""), others)
+        record, (cluster,) = use_columns(table, columns.record, [columns.cluster_of("")], others)
         _refuse_other_md5(table)
-        further = {} if value is None else {"v": table.quote(value)}
-        prediction = Prediction.of(table, chosen, further)
+        further = {"v": "1" if value is None else table.quote(value)}
+        prediction = Prediction.of(table, (record, cluster), further)
         for ids in listed:
             prediction = FrameIds.of(ids, columns.record).restrict(prediction)
         rows, _ = count_rows(prediction, columns.any_id)
@@ -188,7 +182,8 @@ def drawing(
                     f"values of the prediction: {rows - present} of {rows} are missing in column {value!r}"
                 )
         refuse_duplicates(prediction, rows)
-        sizes = table.keep(f"SELECT c, COUNT(*) AS m FROM {prediction.table} GROUP BY c", costly=True)
+        with table.counting(rows):
+            sizes = table.keep(f"SELECT c, COUNT(*) AS m FROM {prediction.table} GROUP BY c")
         known = count_sizes(prediction, rows, columns.any_id, sizes=sizes)
         yield InDatabase(prediction, prediction.table, sizes, known, valued=value is not None)
 

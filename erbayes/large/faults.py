@@ -14,6 +14,7 @@ from ..units.clustering import refuse_nulls
 from ..units.ids import DIGITS, NULL_NUMBERS, NULL_TEXTS, ROUNDED, find_nulls
 from .database import Database
 from .prediction import Prediction
+from .quoting import CODED
 
 HINTED = 1000
 """Most ids that are looked at for a habit of writing, which shows in few."""
@@ -29,8 +30,13 @@ def write_no_cluster(prediction: Prediction) -> str:
     database = prediction.database
     if database.kind(prediction.cluster) != "string":
         return f"c IN ({', '.join(map(str, NONE_INTEGERS))})"
-    texts = ", ".join(database.literals([*sorted(NONE_TEXTS), "0", *DIGITS]))
-    return f"LENGTH(c) <= {LONGEST} AND LOWER(TRIM(c)) IN ({texts})"
+    texts = [*sorted(NONE_TEXTS), "0", *DIGITS]
+    plain = ", ".join(database.dialect.literal(text) for text in texts if not re.search(CODED, text))
+    # so that a database need not know the code of a character; what else this finds is left out later
+    coded = [re.sub(CODED, "_", text) for text in texts if re.search(CODED, text)]
+    alike = " OR ".join(f"LOWER(TRIM(c)) LIKE '{pattern}'" for pattern in coded)
+    short = f"LENGTH(c) <= {2 + max(map(len, coded))} AND ({alike})"
+    return f"LENGTH(c) <= {LONGEST} AND (LOWER(TRIM(c)) IN ({plain}) OR {short})"
 
 
 def refuse_no_cluster(prediction: Prediction, sizes: Mapping[Any, int], records: int, whose: str) -> None:
@@ -45,7 +51,8 @@ def refuse_no_cluster(prediction: Prediction, sizes: Mapping[Any, int], records:
         }
     )
     if several and database.kind(prediction.record) == database.kind(prediction.cluster):
-        own = {r for r, c in prediction.rows_in("r, c", "r", several) if r == c}
+        of_none = f"SELECT c FROM {prediction.table} WHERE r = c AND {write_no_cluster(prediction)}"
+        own = {id for (id,) in database.rows(of_none)}
         several = {id: size for id, size in several.items() if id not in own}
     refuse_nulls(f"cluster ids of the prediction{whose}", several, records, Remedy.SCANNED_ANY_ID)
 
@@ -87,7 +94,8 @@ def write_heading(prediction: Prediction) -> str:
     database = prediction.database
     conditions = ["1 = 0"]
     for key, column in (("r", prediction.record), ("c", prediction.cluster)):
-        if names := database.literals(database.headings.get(column, ())):
+        names = [database.dialect.literal(name) for name in database.headings.get(column, ())]
+        if names:
             conditions.append(f"{key} IN ({', '.join(names)})")
     return " OR ".join(conditions)
 
@@ -107,10 +115,11 @@ def refuse_duplicates(prediction: Prediction, rows: int) -> None:
     """Refuse repeated record ids, which are counted exactly and in parts that fit in memory."""
     database, table = prediction.database, prediction.table
     parts = database.parts("r", rows)
-    distinct = sum(
-        int(database.rows(f"SELECT COUNT(*) FROM (SELECT r FROM {table} WHERE {part} GROUP BY r) AS d")[0][0])
-        for part in parts
-    )
+    distinct = 0
+    with database.counting(rows):
+        for part in parts:
+            unique = f"SELECT r FROM {table} WHERE {part} GROUP BY r"
+            distinct += int(database.rows(f"SELECT COUNT(*) FROM ({unique}) AS d")[0][0])
     if distinct < rows:
         ends: set[Any] = set()
         for part in parts:

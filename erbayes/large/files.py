@@ -213,6 +213,7 @@ class FilesTable(DuckTable):
     """Opened files, as a table of DuckDB."""
 
     paths: Sequence[str] = ()
+    reader: str = ""
 
     @classmethod
     def reads(cls, source: Any) -> list[str]:
@@ -240,7 +241,7 @@ class FilesTable(DuckTable):
             self.describe(names)
             self.by_folder = set(self.types) - of_files
         self.by_folder = {*self.by_folder, *unnamed}
-        self.parsed = kind not in PARQUET
+        self.reader = self.table
         if kind in PARQUET:
             # DuckDB reads durations as integers, whose unit nobody says
             spans = {f.name for f in parquet.read_schema(files[0]) if pa.types.is_duration(f.type)}
@@ -249,8 +250,11 @@ class FilesTable(DuckTable):
             self.headings = {name: (name,) for name in self.types}
 
     def use(self, *columns: str) -> None:
-        """Refuse Parquet files with ids of different types, which DuckDB would cast to one type."""
-        if self.parsed or len(self.paths) == 1:
+        """Read text once, and refuse Parquet files with ids of different types, which DuckDB would cast."""
+        if self.headings:
+            # statements would take longer to parse it again than to read a table
+            self.table = self.keep(f"SELECT {', '.join(map(self.quote, columns))} FROM {self.reader}")
+        if self.headings or len(self.paths) == 1:
             return
         types = {}
         for path in self.paths:

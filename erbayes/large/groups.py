@@ -101,7 +101,7 @@ class GroupColumn:
         rows = f"SELECT {attributes.id(ids)} AS r, {column.key} AS g FROM {attributes.table}"
         # MIN and MAX differ if a record has several values
         distinct = attributes.keep(
-            f"SELECT r, MIN(g) AS g, MAX(g) AS h FROM ({rows}) AS p WHERE g IS NOT NULL GROUP BY r", True
+            f"SELECT r, MIN(g) AS g, MAX(g) AS h FROM ({rows}) AS p WHERE g IS NOT NULL GROUP BY r"
         )
         counts = "COUNT(CASE WHEN r IS NULL THEN 1 END), COUNT(CASE WHEN g <> h THEN 1 END)"
         ((unnamed, several),) = attributes.rows(f"SELECT {counts} FROM {distinct}")
@@ -142,15 +142,14 @@ def split_pieces(
     )
     counted = piece_values(variable, Of.RECORDS, units, units.piece_of)
     database, table = prediction.database, prediction.table
-    pieces = f"SELECT c, g, COUNT(*) AS n FROM {table}"
     pooled: list[tuple[Any, ...]] = []
     records = int(units.known.size @ units.known.count) if units.known else 1
     for part in database.parts("c", 2 * records):  # clusters and their pieces are in memory
-        both = (
-            f"({pieces} WHERE {part} GROUP BY c, g) AS b "
-            f"JOIN (SELECT c, COUNT(*) AS m FROM {table} WHERE {part} GROUP BY c) AS a ON a.c = b.c"
+        pooled += database.rows(
+            f"WITH b AS (SELECT c, g, COUNT(*) AS n FROM {table} WHERE {part} GROUP BY c, g) "
+            "SELECT b.g, a.m, b.n, COUNT(*) FROM b JOIN (SELECT c, SUM(n) AS m FROM b GROUP BY c) AS a "
+            "ON a.c = b.c GROUP BY b.g, a.m, b.n"
         )
-        pooled += database.rows(f"SELECT b.g, a.m, b.n, COUNT(*) FROM {both} GROUP BY b.g, a.m, b.n")
     unknown = sum(int(n) * int(k) for g, _, n, k in pooled if g is None)
     if unknown or units.population is None or units.piece_of is None or units.known is None:
         return Grouping(groups.name, groups.values, counted, None, unknown)

@@ -41,7 +41,7 @@ class Prediction:
         record, cluster = columns
         selected = {"r": database.id(record), "c": database.id(cluster), **further}
         listed = ", ".join(f"{sql} AS {name}" for name, sql in selected.items())
-        return cls(database, record, cluster, database.keep(f"SELECT {listed} FROM {database.table}"))
+        return cls(database, record, cluster, f"(SELECT {listed} FROM {database.table}) AS p")
 
     def within(self, *lists: str) -> Prediction:
         """Return the prediction on the records whose ids are in all SQL lists."""
@@ -54,7 +54,7 @@ class Prediction:
         """Return the prediction with columns of a second table, SQL of record ids r and these names."""
         listed = ", ".join(["p.r", "p.c", *(f"b.{name}" for name in names)])
         rows = f"SELECT {listed} FROM {self.table} LEFT JOIN ({second}) AS b ON p.r = b.r"
-        return replace(self, table=self.database.keep(rows, costly=True))
+        return replace(self, table=self.database.keep(rows))
 
     def rows_in(self, select: str, column: str, ids: Iterable[Any], rest: str = "") -> list[tuple[Any, ...]]:
         """Rows of `select` of p whose id in a column is listed, with plain integers as integers."""
@@ -96,7 +96,7 @@ class FrameIds:
         """Take the ids from the column `record` of a table, or from its first."""
         column = choose_record(database.columns(), record)
         database.use(column)
-        ids = database.keep(f"SELECT {database.id(column)} AS r FROM {database.table}")
+        ids = f"(SELECT {database.id(column)} AS r FROM {database.table}) AS p"
         ((rows, present, count),) = database.rows(f"SELECT COUNT(*), COUNT(r), COUNT(DISTINCT r) FROM {ids}")
         if rows > present:
             raise DataError(f"record ids of the frame: {rows - present} of {rows} are missing")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ import numpy as np
 from .._internal.errors import DataError
 from .._internal.tables import is_table
 from .database import Database, legible
-from .quoting import CODED, STANDARD, Dialect
+from .quoting import STANDARD, Dialect
 
 ALIKE = ["a", "A", "a ", "\xe1", "a-", "7", "07"]
 """Strings that a database may take for equal, if it ignores case, blanks, accents, signs or zeros."""
@@ -74,10 +73,6 @@ class RunSQLTable(Database):
 
     def columns(self) -> Sequence[str]:
         return self.source.names
-
-    def literals(self, texts: Iterable[str]) -> list[str]:
-        # a database whose plain ids the default dialect can write need not know the code of a character
-        return super().literals(text for text in texts if not re.search(CODED, text, re.ASCII))
 
     def use(self, *columns: str) -> None:
         for column in columns:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, overload
 
 from .._internal.errors import DataError, Remedy, need
@@ -21,9 +22,11 @@ from .counted import Scanned, count_rows, count_sizes, count_units
 from .database import Database
 from .duckdb import DuckDB
 from .faults import refuse_duplicates
+from .files import Files
 from .groups import GroupColumn, GroupSource
 from .prediction import FrameIds, Prediction, frame_sources
 from .sources import has_own_database, opened
+from .tables import DatabaseTable
 
 EMBEDDED = DuckDB()
 TWO_COLUMNS = Columns()
@@ -103,8 +106,12 @@ def scan(  # type: ignore[misc]  # options of the overloads are those below
     sources = dict(source) if several else {"": source}
     of_frame = frame_sources(frame, sources.values())
     further = [*of_frame, *_list_attributes(groups, sources.values())]
-    with opened([*sources.values(), *further], database) as tables:
-        named, others = dict(zip(sources, tables, strict=False)), tables[len(sources) :]
+    stored = str | Path | Files | DatabaseTable
+    places = {name: one if isinstance(one, stored) else id(one) for name, one in sources.items()}
+    once = dict(zip(places.values(), sources.values(), strict=True))
+    with opened([*once.values(), *further], database) as tables:
+        of_place, others = dict(zip(once, tables, strict=False)), tables[len(once) :]
+        named = {name: of_place[place] for name, place in places.items()}
         predictions, column = _select(named, columns, groups, others[-1:])
         for prediction in predictions.values():
             prediction.refuse_another_kind(labels)
@@ -149,11 +156,13 @@ def _select(
 ) -> tuple[dict[str, Prediction], GroupColumn | None]:
     """Select the columns of each table, and the column of groups of the first or of a second table."""
     in_table = groups if isinstance(groups, str) else None
-    chosen, (first, *_) = {}, tables.values()
-    for name, table in tables.items():
+    chosen, (first, *_) = dict[str, tuple[str, str]](), tables.values()
+    for table in {id(table): table for table in tables.values()}.values():
+        names = [name for name in tables if tables[name] is table]
         # the groups of the first prediction serve all, whether others have them too or not
         further = () if in_table is None or table is not first else (in_table,)
-        chosen[name] = use_columns(table, columns.record, columns.cluster_of(name), further)
+        record, clusters = use_columns(table, columns.record, [*map(columns.cluster_of, names)], further)
+        chosen |= {name: (record, cluster) for name, cluster in zip(names, clusters, strict=True)}
     record, _ = chosen[next(iter(tables))]
     column = None
     if in_table is not None and len(tables) == 1:
@@ -191,17 +200,29 @@ class _Count:
 
 def _count_shared(counts: Mapping[str, _Count]) -> dict[str, _Count]:
     """Count predictions on the records that all of them have."""
-    shared = {}
+    # columns of clusters in one table have its records, whose repeats are looked for once
+    lists = {_find_records(count.prediction): count.prediction.table for count in counts.values()}
+    shared, unique = {}, set[Any]()
     for name, count in counts.items():
-        others = [f"SELECT r FROM {other.prediction.table}" for n, other in counts.items() if n != name]
-        prediction = count.prediction.within(*others)
-        if not prediction.database.rows(f"SELECT COUNT(*) FROM {prediction.table}")[0][0]:
-            raise DataError("no record is in every prediction")
-        content = count_rows(prediction, True)
-        refuse_duplicates(prediction, content[0])
-        known = count_sizes(prediction, content[0], True)
-        shared[name] = replace(count, prediction=prediction, content=content, known=known)
+        own = _find_records(count.prediction)
+        others = [f"SELECT r FROM {table}" for records, table in lists.items() if records != own]
+        if others:
+            prediction = count.prediction.within(*others)
+            if not prediction.database.rows(f"SELECT COUNT(*) FROM {prediction.table}")[0][0]:
+                raise DataError("no record is in every prediction")
+            content = count_rows(prediction, True)
+            known = count_sizes(prediction, content[0], True)
+            count = replace(count, prediction=prediction, content=content, known=known)
+        if own not in unique:
+            refuse_duplicates(count.prediction, count.content[0])
+        unique.add(own)
+        shared[name] = count
     return shared
+
+
+def _find_records(prediction: Prediction) -> tuple[int, str]:
+    """Return what predictions in columns of one table have in common: the table and its column of records."""
+    return id(prediction.database), prediction.record
 
 
 def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:

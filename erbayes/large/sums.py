@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from ..units.features import (
     refuse_unusable,
     take_values,
 )
+from .choice import use_columns
 from .counted import Scanned
 from .database import Database, refuse_unlike
 from .duckdb import DuckDB
@@ -112,6 +113,7 @@ class Clusters:
     features: tuple[Feature, ...]
     by_domain: bool
     records: int
+    _values: dict[tuple[int, tuple[str, ...]], pd.DataFrame | None] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -204,13 +206,16 @@ class Clusters:
             values = {g: np.array([x if np.isfinite(x) else np.nan]) for g, x in ratios.items()}
             return statistic.fit(summary.least), values
         most = ROWS if statistic.ranked is None else VALUES
-        rows = self._read_values(statistic, most, self.by_domain)
+        features = tuple(statistic.features or self.names)
+        if (most, features) not in self._values:  # which several statistics may need
+            self._values[most, features] = self._read_values(features, most)
+        rows = self._values[most, features]
         if rows is None and statistic.ranked is not None:
             return statistic.fit(summary.least), self._rank(statistic, summary)
         fitted = statistic
         if statistic.ranked is None:
             # a function of a caller's own, and what a formula learns from data, take a row for each cluster
-            of_all = self._read_values(statistic, most, False) if self.by_domain else rows
+            of_all = replace(self, by_domain=False)._read_values(features, most) if self.by_domain else rows
             if rows is None or of_all is None or of_all["w"].sum() > ROWS:
                 raise DataError(
                     f"{', '.join(statistic.names)} needs a row for each predicted cluster, of which there "
@@ -227,15 +232,12 @@ class Clusters:
             for g, part in of_domain.items()
         }
 
-    def _read_values(self, statistic: Statistic, most: int, by_domain: bool) -> pd.DataFrame | None:
-        """Return different values of a statistic's features by domain g with their clusters w, or None."""
-        features = statistic.features or self.names
+    def _read_values(self, features: tuple[str, ...], most: int) -> pd.DataFrame | None:
+        """Return different values of features by domain g with their clusters w; None if there are more."""
         listed = ", ".join(f"f{self.names.index(name)}" for name in features)
         rows: list[tuple[Any, ...]] = []
         for part in self.parts():
-            sql = f"SELECT '' AS g, COUNT(*) AS w, {listed} FROM {self.write(part)} GROUP BY {listed}"
-            if by_domain:
-                sql = f"SELECT g, SUM(w), {listed} FROM {self.write_weighted(part)} GROUP BY g, {listed}"
+            sql = f"SELECT g, SUM(w), {listed} FROM {self.write_weighted(part)} GROUP BY g, {listed}"
             rows += self.prediction.database.rows(f"{sql} LIMIT {most + 1}")
             if len(rows) > most:
                 return None
@@ -307,13 +309,9 @@ def _find_touched(
     if clusters.by_domain:
         domain = pd.Index(summary.domains).get_indexer(pd.Index(labelled["g"].astype(str)))
         parts = prediction.rows_in("c, g, COUNT(*)", "c", touched.tolist(), " GROUP BY c, g")
-        of_cluster, of_domain, n = zip(*parts, strict=True)
-        place, name_of = touched.get_indexer(pd.Index(of_cluster)), np.array([*map(str, of_domain)])
-        counts = np.array(n, dtype=float)
-        shares = {
-            g: np.bincount(place, counts * (name_of == g), len(touched)) / table[SIZE].to_numpy()
-            for g in summary.domains
-        }
+        split = pd.DataFrame(parts, columns=["c", "g", "n"]).astype({"g": str, "n": float})
+        n = split.pivot_table("n", "c", "g", "sum", 0.0).reindex(index=touched, columns=summary.domains)
+        shares = {g: n[g].fillna(0.0).to_numpy() / table[SIZE].to_numpy() for g in summary.domains}
     of_record = {f.name: take_values(labelled[x], f) for f, x in zip(clusters.features, values, strict=True)}
     inside = Attributes(clusters.features, of_record, domain, summary.domains)
     inside.refuse_written_by_matcher(entity, np.full(min(summary.several, WRITTEN), 2), summary.differs)
@@ -330,7 +328,7 @@ def _join_attributes(
     needed = list(dict.fromkeys([*(f.column for f in features), *([] if by is None else [by])]))
     columns = list(holder.columns())
     refuse_names(needed, columns or needed, "the table of attributes")
-    table.use(record, cluster, *(needed if holder is table else []))
+    use_columns(table, record, [cluster], tuple(needed) if holder is table else ())
     if holder is not table:
         ids = choose_record(columns)
         holder.use(ids, *needed)

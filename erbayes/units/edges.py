@@ -78,13 +78,11 @@ class Edges:
     def thresholds(self, at: Any) -> FloatArray:
         """Return falling thresholds, (K,): as many quantiles of the distinct scores, or these values."""
         if isinstance(at, str) or not isinstance(at, Iterable):
-            number_of = whole(at, "at, if it is a number of thresholds,")
             distinct = np.unique(self.score)
             if len(distinct) == 1:
                 said = f"all {len(self.score):,} scores are {head(distinct)}"
                 raise DataError(f"{said}, which is one clustering and no curve")
-            rank = np.linspace(0, len(distinct) - 1, min(number_of, len(distinct)))
-            return np.asarray(distinct[rank.round().astype(np.int64)][::-1])
+            return spread_thresholds(distinct, at)
         values = [number(x, "a threshold", lambda x: not np.isnan(x), "be a number") for x in at]
         self.refuse_unsure(values)
         if not values:
@@ -139,6 +137,13 @@ class Edges:
             return []
         said = f"Edges inside labelled entities score lower than those that leave them, in {share:.0%} of"
         return [Sentence(f"{said} comparisons: if scores are distances, give their negatives", Grade.FAULT)]
+
+
+def spread_thresholds(distinct: FloatArray, at: Any) -> FloatArray:
+    """Return so many of rising numbers as falling thresholds, in equal distances by rank, or all."""
+    number_of = whole(at, "at, if it is a number of thresholds,")
+    rank = np.linspace(0, len(distinct) - 1, min(number_of, len(distinct)))
+    return np.asarray(distinct[rank.round().astype(np.int64)][::-1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -201,8 +201,8 @@ class PooledGroups:
             inside, count = np.concatenate([left, size]), np.concatenate([k, without])
         else:
             raise NotIdentified(
-                f"a scan counts no links inside {int(member.sum())} groups together: join values to classes, "
-                "or read the prediction into memory"
+                f"a scan counts links inside one group, or all but one, and not inside {int(member.sum())} "
+                "together: scan a column in which these have one value, or read the prediction into memory"
             )
         some = inside * count > 0
         return inside[some], (inside * count)[some]
