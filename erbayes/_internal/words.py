@@ -1,0 +1,48 @@
+"""Objects in words: what they are, and what code of the user does."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from contextlib import suppress
+from types import FunctionType
+from typing import Any
+
+OTHERS = re.compile(r"(site|dist)-packages|[\\/][lL]ib[\\/]|^<string>$")
+"""Places of code that the user did not write: other packages, and methods that `dataclass` makes."""
+
+
+def describe(thing: object) -> str:
+    """Return an object in words: its `repr`, and the source of code of the user with the values it names.
+
+    Code of packages is described by its name alone, and a long array by what its `repr` shows.
+    """
+    return "\n".join(dict.fromkeys(_list_words(thing, set())))
+
+
+def _list_words(x: Any, seen: set[int]) -> Iterator[str]:
+    """Yield the words of an object and of the objects and functions that it refers to."""
+    if id(x) in seen or (isinstance(x, FunctionType) and _is_of_package(x)):
+        return
+    seen.add(id(x))
+    yield re.sub(r" at 0x[0-9a-f]+", "", repr(x))  # addresses differ from run to run
+    if isinstance(x, FunctionType):
+        with suppress(OSError):  # text that was executed has no source
+            yield textwrap.dedent(inspect.getsource(x))
+        names = inspect.getclosurevars(x)
+        parts = [*names.nonlocals.values(), *names.globals.values(), x.__defaults__]
+    elif dataclasses.is_dataclass(x):
+        parts = [getattr(x, f.name) for f in dataclasses.fields(x) if f.repr]
+    else:
+        parts = list(getattr(x, "__dict__", {}).values())
+    for part in [*parts, *vars(type(x)).values()]:
+        if isinstance(part, str | int | float | tuple | FunctionType) or dataclasses.is_dataclass(type(part)):
+            yield from _list_words(part, seen)
+
+
+def _is_of_package(function: FunctionType) -> bool:
+    home = function.__module__.partition(".")[0]
+    return home == __name__.partition(".")[0] or bool(OTHERS.search(function.__code__.co_filename))
