@@ -207,14 +207,11 @@ def test_finished_blocks_are_not_run_again(tmp_path, monkeypatch):
     run({"counted": counted}, 20, folder=folder)
     assert len(counted.calls) == 20 * 3
 
-    def again(seed_of_people, seed):
-        study({"zeta": people(seed=seed_of_people)}, PLANS, (50,), {"counted": counted}, PR,
-              repetitions=8, seed=seed, folder=folder)  # fmt: skip
-
-    again(2, 3)
-    assert len(counted.calls) == 28 * 3
-    again(1, 4)
-    assert len(counted.calls) == 36 * 3
+    for other in ({"people": people(seed=2)}, {"seed": 4}):
+        settings = {"people": people(), "seed": 3} | other
+        with pytest.raises(eb.DataError, match=f"another study, with {'population' if 'people' in other else 'seed'}"):
+            study({"zeta": settings["people"]}, PLANS, (50,), {"counted": counted}, PR,
+                  repetitions=8, seed=settings["seed"], folder=folder)  # fmt: skip
 
 
 def test_a_folder_serves_studies_with_different_numbers_of_metrics(tmp_path):
@@ -229,16 +226,17 @@ def test_a_folder_serves_studies_with_different_numbers_of_metrics(tmp_path):
 def test_a_folder_keeps_levels_apart(tmp_path):
     folder, plans = tmp_path / "runs", {"records": Records()}
     wide = run({"t": Taylor()}, 3, folder=folder, plans=plans)
-    narrow = run({"t": Taylor()}, 3, folder=folder, plans=plans, level=0.5)
-    assert (narrow.runs.lower > wide.runs.lower).all()
+    with pytest.raises(eb.DataError, match=r"records, 50.parquet is of another study, with levels \(0.95,\)"):
+        run({"t": Taylor()}, 3, folder=folder, plans=plans, level=0.5)
+    same(wide, run({"t": Taylor()}, 3, folder=folder, plans=plans))
 
 
 def test_seconds_are_those_of_one_sample(monkeypatch):
-    """By a clock that moves on by a second whenever it is read."""
+    """By a clock that moves on by a second whenever it is read, twice for each."""
     clock = count()
     monkeypatch.setattr("erbayes.study.harness.time.perf_counter", lambda: next(clock))
     seconds = run({"many": Taylor(), "one": one_by_one}, 8).runs.groupby("estimator").seconds.unique()
-    assert seconds["many"].tolist() == [1 / 8] and seconds["one"].tolist() == [1]
+    assert seconds["many"].tolist() == [2 / 8] and seconds["one"].tolist() == [2]
 
 
 SCRIPT = """

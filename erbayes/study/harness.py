@@ -10,7 +10,7 @@ import hashlib
 import sys
 import time
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import product
@@ -158,10 +158,12 @@ class _Cell:
 
     def words(self, estimators: Mapping[str, Estimator], metrics: Sequence[Metric]) -> Words:
         """Return all settings in words."""
-        cell = {name: describe(getattr(self, name)) for name in ("population", "plan", "annotator", "levels")}
-        if isinstance(self.population, Population):
-            units = self.population.units
-            cell["population"] += " " + joblib.hash([units.unit, units.n, units.N, units.m])
+        cell = {name: describe(getattr(self, name)) for name in ("plan", "annotator", "levels")}
+        if isinstance(people := self.population, Population):
+            units = people.units
+            cell["population"] = f"{people!r} {joblib.hash([units.unit, units.n, units.N, units.m])}"
+        else:
+            cell["population"] = describe(people)
         cell |= {"draws": str(self.key[2]), "seed": str(self.seed), "version of erbayes": version("erbayes")}
         of_estimators = {name: describe(estimator) for name, estimator in estimators.items()}
         return {"cell": cell, "estimators": of_estimators, "metrics": {m.name: describe(m) for m in metrics}}
@@ -219,9 +221,10 @@ def _run_missing(
             asked: dict[Any, _Asked] = {}
             for name, estimator in estimators.items():
                 lacking, engine = tuple(m for m in metrics if missing[name, m]), estimator.engine
-                key = (engine if isinstance(engine, Hashable) else id(engine), lacking)
                 if lacking:  # equal engines with the same metrics are asked once
-                    asked.setdefault(key, _Asked(engine, lacking, {})).estimators[name] = estimator
+                    asked.setdefault((_find_key(engine), lacking), _Asked(engine, lacking, {})).estimators[
+                        name
+                    ] = estimator
             if asked:
                 wanted = sorted(set().union(*missing.values()))
                 jobs.append(joblib.delayed(_run)(len(runs) - 1, cell, first, wanted, list(asked.values())))
@@ -230,6 +233,15 @@ def _run_missing(
     for i, rows in show_progress(results, len(jobs), "study", sys.stderr.isatty()):
         runs[i].keep(rows)
     return [of_cell.arranged(list(estimators), names, repetitions) for of_cell in runs]
+
+
+def _find_key(engine: Engine) -> Any:
+    """Return what equal engines have in common: themselves, or the identity of one without a hash."""
+    try:
+        hash(engine)
+    except TypeError:
+        return id(engine)
+    return engine
 
 
 def _run(
