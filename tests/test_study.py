@@ -209,7 +209,9 @@ def test_finished_blocks_are_not_run_again(tmp_path, monkeypatch):
 
     for other in ({"people": people(seed=2)}, {"seed": 4}):
         settings = {"people": people(), "seed": 3} | other
-        with pytest.raises(eb.DataError, match=f"another study, with {'population' if 'people' in other else 'seed'}"):
+        with pytest.raises(
+            eb.DataError, match=f"another study, with {'population' if 'people' in other else 'seed'}"
+        ):
             study({"zeta": settings["people"]}, PLANS, (50,), {"counted": counted}, PR,
                   repetitions=8, seed=settings["seed"], folder=folder)  # fmt: skip
 

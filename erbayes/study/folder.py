@@ -104,13 +104,14 @@ class CellRuns:
         ]
         metric, repetition, truth = (np.concatenate(x) for x in zip(*parts, strict=True))
         figures = np.concatenate([rows.figures.reshape(-1, len(self.columns)) for rows in self.new])
+        reason = np.concatenate([rows.reason.ravel() for rows in self.new])
         columns = {
             "estimator": np.repeat([rows.estimator for rows in self.new], lengths),
             "metric": metric,
             "repetition": repetition,
             "truth": truth,
             **dict(zip(self.columns, figures.T, strict=True)),
-            "reason": np.concatenate([rows.reason.ravel() for rows in self.new]),
+            "reason": np.where(np.isnan(truth), "it is 0/0 in this population", reason),
         }
         new = pd.DataFrame(columns)
         if not len(self.stored):

@@ -1,9 +1,9 @@
 """What a study says: measures of estimators with their Monte Carlo errors, and paired differences.
 
 Each measure is a smooth function of means over runs. Its Monte Carlo error is the standard error of the mean
-of its influence values, and that of a paired difference the one of differences of influence values. Shares
-have Wilson's limits (1927), and their differences the error of Bonett and Price (2012), Journal of Educational
-and Behavioral Statistics 37, 479-488, which are not 0 if all runs agree.
+of its influence values, and that of a paired difference the one of differences of influence values. If all
+runs agree about a share, its error is that of Wilson's limits (1927), and that of its paired differences of
+Bonett and Price (2012), Journal of Educational and Behavioral Statistics 37, 479-488, which are not 0.
 
 Sources: Morris, White and Crowther (2019), Statistics in Medicine 38, 2074-2102 (Monte Carlo errors);
 Gneiting and Raftery (2007), JASA 102, 359-378 (interval score); Bracher et al. (2021), PLOS Computational
@@ -83,7 +83,7 @@ class Study(Pictured):
         scale = 1 + Z**2 / n
         centre = (values[SHARES] + Z**2 / (2 * n)) / scale
         half = Z / scale * np.sqrt(values[SHARES] * (1 - values[SHARES]) / n + Z**2 / (4 * n**2))
-        errors[SHARES] = half / Z
+        errors[SHARES] = errors[SHARES].where(errors[SHARES] > 0, half / Z)
         limits = {
             f"coverage_{side}": (centre + sign * half)["coverage"]
             for side, sign in (("lower", -1), ("upper", 1))
@@ -124,7 +124,7 @@ class Study(Pictured):
         errors, change = (own_influence - influence).groupby(own["group"]).sem(), own[SHARES] - theirs[SHARES]
         gains, losses, n = (y.groupby(own["group"]).sum() for y in (change > 0, change < 0, known[SHARES]))
         p, q = (gains + 1) / (n + 2), (losses + 1) / (n + 2)
-        errors[SHARES] = np.sqrt((p + q - (p - q) ** 2) / (n + 2))
+        errors[SHARES] = errors[SHARES].where(errors[SHARES] > 0, np.sqrt((p + q - (p - q) ** 2) / (n + 2)))
         counts = self.table()[[*_find_keys(x), "failures"]].loc[values.index]
         counts["pairs"] = known["error"].groupby(own["group"]).sum()
         return counts.join(_alternate(own_values - values, errors)).reset_index(drop=True)
