@@ -48,8 +48,7 @@ from erbayes.engine import (
     taylor,
 )
 from erbayes.metrics.intervals import EqualTailed
-from erbayes.study import draw_samples, study
-from erbayes.study.harness import Study
+from erbayes.study import Study, draw_samples, study
 
 METRICS = PR
 MODEL, PERCENTILE, POOL = "size model", "percentile", "linear pool"

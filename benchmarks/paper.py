@@ -24,8 +24,7 @@ from erbayes._internal.arrays import Seed
 from erbayes.engine import Naive, Taylor
 from erbayes.labels import Records
 from erbayes.metrics import Normal
-from erbayes.study import study
-from erbayes.study.harness import Study
+from erbayes.study import Study, study
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 RATES, SIZES = (0.05, 0.10, 0.20), (100, 200, 400)

@@ -16,7 +16,7 @@ import numpy as np
 OTHERS = re.compile(r"(site|dist)-packages|[\\/][lL]ib[\\/]|^<string>$")
 """Places of code that the user did not write: other packages, and methods that `dataclass` makes."""
 
-PLAIN = str | int | float | tuple | np.ndarray
+PLAIN = (str, int, float, tuple, np.ndarray)
 """Types of values that `repr` says all of."""
 
 
@@ -49,7 +49,7 @@ def _list_words(x: Any, seen: set[int]) -> Iterator[str]:
         classes = [kind for kind in type(x).__mro__ if not _is_of_package(kind)]
         parts += [part for kind in classes for name, part in vars(kind).items() if _is_code(name, part)]
     for part in parts:
-        if isinstance(part, PLAIN | FunctionType) or dataclasses.is_dataclass(type(part)):
+        if isinstance(part, (*PLAIN, FunctionType)) or dataclasses.is_dataclass(type(part)):
             yield from _list_words(part, seen)
 
 

@@ -44,8 +44,8 @@ def grid_of(rows: int, columns: int, height: float, share: bool = True) -> Any:
     from matplotlib import pyplot
 
     size = (1.6 + 2.6 * columns, 0.5 + height * rows)
-    settings = {"squeeze": False, "figsize": size, "layout": "constrained"}
-    return pyplot.subplots(rows, columns, sharex=share, sharey=share, **settings)[1]
+    figure = pyplot.figure(figsize=size, layout="constrained")
+    return figure.subplots(rows, columns, sharex=share, sharey=share, squeeze=False)
 
 
 def style_of(i: int, series: int, label: str) -> dict[str, Any]:

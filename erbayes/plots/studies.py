@@ -100,7 +100,11 @@ def draw_coverage(study: Study | pd.DataFrame, level: float = 0.95, ax: Axes | N
                 panel.set_title(
                     ", ".join([metric, *map(str, key)] if len(rows) > 1 else [metric]), fontsize=9
                 )
-    panels[-1, 0].set_xlabel(f"coverage of {100 * level:g} % intervals, with the mean and the least")
+    label = f"coverage of {100 * level:g} % intervals, with the mean and the least"
+    if ax is None:
+        panels[0, 0].figure.supxlabel(label, fontsize="medium")
+    else:
+        ax.set_xlabel(label)
     first: Axes = panels[0, 0]
     return first
 
@@ -158,7 +162,7 @@ def draw_levels(study: Study, metric: str, ax: Axes | None = None) -> Axes:
     for panel in panels[1:]:
         half = 1.96 * np.sqrt(p * (1 - p) / len(runs) * len(names))
         panel.fill_between(p, -half, half, color="0.9")
-        panel.set_xlabel("PIT value, its distribution less the uniform one")
+        panel.set_xlabel("PIT: distribution less the uniform one")
     panels[0].set_xlabel("level of intervals, and their coverage")
     draw_legend(panels[0], 1)
     first: Axes = panels[0]

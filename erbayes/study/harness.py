@@ -28,7 +28,7 @@ from ..engine.contract import Engine, Estimator
 from ..metrics.definitions import Metric, MetricLike, resolve_metrics
 from ..metrics.intervals import check_level, need_suitable
 from ..metrics.uncertain import EMPTY
-from .folder import CellRuns, Rows, Words
+from .folder import CellRuns, Words
 from .measures import CELL, Study, name_bounds
 from .populations import Population
 from .samples import (
@@ -143,7 +143,7 @@ class _Cell:
 
     key: tuple[str, str, int, str]
     population: PopulationLike
-    truths: Mapping[str, float] | None
+    truths: Any
     plan: Any
     annotator: AnnotatorLike | None
     levels: tuple[float, ...]
@@ -179,17 +179,18 @@ class _Cell:
     def draw_each(self, many: Samples | None, repetitions: Sequence[int]) -> Iterator[tuple[Population, Any]]:
         """Yield the population and the labelled sample of each repetition, or the error why there is none."""
         for i, repetition in enumerate(repetitions):
-            people, rng, sample = self.population, self.rng(repetition), many and many.separate[i]
+            people = self.population
             if not isinstance(people, Population):
                 people = people(self.rng(repetition, "population"))
             try:
-                sample = sample or draw_one(self.plan, people, self.key[2], rng)
+                rng = self.rng(repetition)
+                sample = many.separate[i] if many else draw_one(self.plan, people, self.key[2], rng)
                 if self.annotator is not None:
                     rng = self.rng(repetition, "annotator", self.key[3])
                     sample = relabel(sample, people, self.annotator, rng)
+                yield people, sample
             except DataError as error:
-                sample = error
-            yield people, sample
+                yield people, error
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,12 +210,11 @@ def _run_missing(
     folder: Path | None,
 ) -> list[pd.DataFrame]:
     """Return the runs of each cell: those in the folder, and the others, which are put into it."""
-    runs, jobs, names = [], [], [m.name for m in metrics]
+    runs, jobs = [], []
     for cell in cells:
         words = {} if folder is None else cell.words(estimators, metrics)
-        columns = ["estimate", "se", *name_bounds(cell.levels), "seconds", "warned"]
-        runs.append(CellRuns(folder, dict(zip(CELL, cell.key, strict=True)), words, columns))
-        done = runs[-1].done()
+        runs.append(CellRuns(folder, dict(zip(CELL, cell.key, strict=True)), words))
+        done = runs[-1].list_done()
         for first in range(0, repetitions, BLOCK):
             block = set(range(first, min(first + BLOCK, repetitions)))
             missing = {(e, m): block - done.get((e, m.name), set()) for e in estimators for m in metrics}
@@ -230,9 +230,10 @@ def _run_missing(
                 jobs.append(joblib.delayed(_run)(len(runs) - 1, cell, first, wanted, list(asked.values())))
     # in any order, so that finished blocks are stored at once and a study that is stopped can go on
     results = joblib.Parallel(return_as="generator_unordered")(jobs)
-    for i, rows in show_progress(results, len(jobs), "study", sys.stderr.isatty()):
-        runs[i].keep(rows)
-    return [of_cell.arranged(list(estimators), names, repetitions) for of_cell in runs]
+    for i, found in show_progress(results, len(jobs), "study", sys.stderr.isatty()):
+        runs[i].keep(found)
+    names = [metric.name for metric in metrics]
+    return [of_cell.arrange(list(estimators), names, repetitions) for of_cell in runs]
 
 
 def _find_key(engine: Engine) -> Any:
@@ -246,7 +247,7 @@ def _find_key(engine: Engine) -> Any:
 
 def _run(
     i: int, cell: _Cell, first: int, repetitions: Sequence[int], asked: Sequence[_Asked]
-) -> tuple[int, list[Rows]]:
+) -> tuple[int, pd.DataFrame]:
     """Return the number of a cell, and the runs of some repetitions of the block that starts at `first`."""
     many, apart, answers = cell.draw_many(first, repetitions), list[_Asked](), dict[str, tuple[Any, Any]]()
     batch = None if many is None or cell.annotator is not None else many.batch
@@ -268,13 +269,21 @@ def _run(
     for name in each[0] if each else ():
         figures, why = zip(*(of_run[name] for of_run in each), strict=True)
         answers[name] = np.stack(figures), np.stack(why)
-    truth = {metric.name: [of_run[metric.name] for of_run in truths] for metric in metrics}
-    rows = []
+    parts, count = [], len(repetitions)
     for group in asked:
         names = [metric.name for metric in group.metrics]
-        values = np.transpose([truth[name] for name in names])
-        rows += [Rows(name, names, repetitions, values, *answers[name]) for name in group.estimators]
-    return i, rows
+        truth, k = [of_run[name] for of_run in truths for name in names], len(names)
+        for name in group.estimators:
+            figures, why = answers[name]
+            of_rows = np.repeat(name, count * k), np.tile(names, count), np.repeat(repetitions, k), truth
+            parts.append((*of_rows, why.ravel(), figures.reshape(count * k, -1)))
+    keys = ("estimator", "metric", "repetition", "truth")
+    *columns, why, figures = (np.concatenate(part) for part in zip(*parts, strict=True))
+    frame = dict(zip(keys, columns, strict=True))
+    of_figures = ("estimate", "se", *name_bounds(cell.levels), "seconds", "warned")
+    frame |= dict(zip(of_figures, figures.T, strict=True))
+    lost = np.isnan(frame["truth"])
+    return i, pd.DataFrame(frame | {"reason": np.where(lost, "it is 0/0 in this population", why)})
 
 
 def _find_truth(population: Population, metric: Metric) -> float:

@@ -178,16 +178,15 @@ class Study(Pictured):
         The best bias is nearest to 0, the best coverage to the level, and the best `se_ratio` to 1. Others
         are least. Digits are those of `rounded`, so that equal ones are best together.
         """
-        aims, keys = {"bias": 0.0, "coverage": self.level, "se_ratio": 1.0}, [*_find_keys(self.runs)]
-        text, table = (
-            f.set_index(keys).unstack("estimator", sort=False) for f in (self.rounded(measures), self.table())
-        )
-        bold = text[list(measures)].copy()
+        keys, aims = _find_keys(self.runs), {"bias": 0.0, "coverage": self.level, "se_ratio": 1.0}
+        rounded, table = (x.set_index(keys) for x in (self.rounded(measures), self.table()))
+        texts, marks = {}, {}
         for name in measures:
-            distance = (table[name] - aims.get(name, 0.0)).abs()
-            best = text[name].where(distance.eq(distance.min(axis=1), axis=0)).bfill(axis=1).iloc[:, 0]
-            bold[name] = text[name].eq(best, axis=0)
-        return to_latex(text[list(measures)], bold.astype(bool), caption, label)
+            texts[name] = text = pd.DataFrame(rounded[name].unstack("estimator", sort=False))
+            distance = (table[name] - aims.get(name, 0.0)).abs().unstack("estimator", sort=False)
+            best = distance.apply(lambda row, text=text: text.loc[row.name, row.idxmin()], axis=1)
+            marks[name] = text.eq(best, axis=0)
+        return to_latex(pd.concat(texts, axis=1), pd.concat(marks, axis=1), caption, label)
 
     def _choose_printed(self) -> tuple[str, pd.DataFrame]:
         return f"Study, {100 * self.level:g} % intervals", self.rounded()
@@ -223,7 +222,7 @@ def _find_keys(runs: pd.DataFrame) -> list[str]:
 
 def _find_figures(x: pd.DataFrame) -> list[str]:
     """Return the columns of figures."""
-    return [c for c in x if c not in (*CELL, "estimator", "metric", "repetition", "group")]
+    return [str(c) for c in x if c not in (*CELL, "estimator", "metric", "repetition", "group")]
 
 
 def _linearise(x: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

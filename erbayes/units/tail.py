@@ -71,17 +71,13 @@ def tail_index(known: KnownTotals) -> TailIndex:
     above = np.cumsum(count[::-1])[::-1]
     best = (np.inf, 0.0, 0)
     for j in np.flatnonzero((above >= FEWEST) & (size >= LEAST)):
-        start, k = size[j] - 0.5, above[j]
-        total = count[j:] @ np.log(size[j:] / start)
-        if total <= 0:
-            continue
-        expected = ((size[j:] - 0.5) / start) ** -(k / total)
-        best = min(best, (float(np.abs(expected - above[j:] / k).max()), float(k / total), int(j)))
+        start, k = size[j] - 0.5, float(above[j])
+        shape = k / float(count[j:] @ np.log(size[j:] / start))
+        expected = ((size[j:] - 0.5) / start) ** -shape
+        best = min(best, (float(np.abs(expected - above[j:] / k).max()), shape, int(j)))
     if not best[1]:
-        raise NotIdentified(
-            f"a tail index needs {FEWEST} clusters of {LEAST} records or more, of several sizes"
-        )
-    shape, j = best[1:]
-    k = int(above[j])
-    lower, upper = shape * chi2.ppf([0.025, 0.975], 2 * k) / (2 * k)
-    return TailIndex(shape, float(lower), float(upper), int(size[j]), k)
+        raise NotIdentified(f"a tail index needs {FEWEST} clusters of {LEAST} records or more")
+    _, shape, j = best
+    number = int(above[j])
+    lower, upper = (shape * chi2.ppf([0.025, 0.975], 2 * number) / (2 * number)).tolist()
+    return TailIndex(shape, lower, upper, int(size[j]), number)

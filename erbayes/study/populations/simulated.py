@@ -132,7 +132,7 @@ class Population:
         if drawn.of_clusters:
             return Sample(measure_predicted(self.pred, self.true, table["cluster"]), design)
         entities = self.true.loc[table["record"][~table["record"].isin(unresolved)]]
-        return Sample(self.units.take(np.unique(self.units.ids.get_indexer(entities))), design)
+        return Sample(self.units.take(np.unique(self.units.ids.get_indexer(pd.Index(entities)))), design)
 
     def __repr__(self) -> str:
         return (
