@@ -22,16 +22,12 @@ Words = Mapping[str, dict[str, str]]
 
 
 class CellRuns:
-    """The runs of a cell, whose names are in `key`: those that its file has, and new ones.
+    """The runs of a cell: those that its file has, and new ones. Without a folder nothing is stored."""
 
-    Without a folder nothing is stored.
-    """
-
-    def __init__(self, folder: Path | None, key: Mapping[str, Any], words: Words) -> None:
-        self.key, self.words, self.file = key, words, None
-        self.frames = [pd.DataFrame(columns=["estimator", "metric", "repetition"])]
+    def __init__(self, folder: Path | None, name: str, words: Words) -> None:
+        self.words, self.file, self.stored = words, None, pd.DataFrame()
+        self.new: list[pd.DataFrame] = []
         if folder is not None:
-            name = ", ".join(filter(None, map(str, key.values())))
             self.file = folder / f"{re.sub(r'[^\w ,.+=()%-]', '_', name)}.parquet"
             try:
                 folder.mkdir(exist_ok=True)
@@ -61,15 +57,17 @@ class CellRuns:
                 warnings.warn(f"{file}: {said}", stacklevel=5)
                 runs = runs[~runs[column].isin(changed)]
             asked |= {name: said for name, said in kept.items() if name not in asked}
-        self.frames = [runs]
+        self.stored = runs
 
     def list_done(self) -> dict[Any, set[int]]:
-        """Return the repetitions of each estimator and metric."""
-        return self.frames[0].groupby(["estimator", "metric"])["repetition"].agg(set).to_dict()
+        """Return the stored repetitions of each estimator and metric."""
+        if self.stored.empty:
+            return {}
+        return self.stored.groupby(["estimator", "metric"])["repetition"].agg(set).to_dict()
 
     def keep(self, runs: pd.DataFrame) -> None:
         """Add runs, and write the file, completely or not at all."""
-        self.frames.append(runs)
+        self.new.append(runs)
         if self.file is not None:
             table = pa.Table.from_pandas(self._join(), preserve_index=False)
             metadata = {b"study": json.dumps(self.words, indent=1, ensure_ascii=False).encode()}
@@ -78,14 +76,15 @@ class CellRuns:
 
     def _join(self) -> pd.DataFrame:
         """Return all runs as a table, each once."""
-        runs = pd.concat([frame for frame in self.frames if len(frame)])
-        return runs.drop_duplicates(["estimator", "metric", "repetition"]) if len(self.frames[0]) else runs
+        if self.stored.empty:
+            return pd.concat(self.new)
+        return pd.concat([self.stored, *self.new]).drop_duplicates(["estimator", "metric", "repetition"])
 
     def arrange(self, estimators: Sequence[str], metrics: Sequence[str], repetitions: int) -> pd.DataFrame:
-        """Return the runs that are asked for, in order, with the names of the cell."""
+        """Return the runs that are asked for, in order."""
         runs, at = self._join(), []
         for column, names in (("metric", metrics), ("estimator", estimators)):
             at.append(pd.Index(names).get_indexer(pd.Index(runs[column])))
         asked = (at[0] >= 0) & (at[1] >= 0) & (runs["repetition"] < repetitions).to_numpy()
         order = np.lexsort((at[0], runs["repetition"], at[1]))
-        return pd.DataFrame({**self.key, **runs.iloc[order[asked[order]]]})
+        return runs.iloc[order[asked[order]]]

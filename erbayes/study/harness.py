@@ -133,8 +133,10 @@ def study(
         for a, annotator in (annotators or {"": None}).items()
     ]
     frames = _run_missing(cells, asked, metrics, repetitions, None if folder is None else Path(folder))
-    found = pd.concat(frames, ignore_index=True)
-    return Study(found if annotators else found.drop(columns="annotator"), levels[0])
+    runs = pd.concat(frames, ignore_index=True)
+    for i, name in enumerate(CELL if annotators else CELL[:-1]):
+        runs.insert(i, name, np.repeat([cell.key[i] for cell in cells], [len(frame) for frame in frames]))
+    return Study(runs, levels[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +215,7 @@ def _run_missing(
     runs, jobs = [], []
     for cell in cells:
         words = {} if folder is None else cell.words(estimators, metrics)
-        runs.append(CellRuns(folder, dict(zip(CELL, cell.key, strict=True)), words))
+        runs.append(CellRuns(folder, ", ".join(filter(None, map(str, cell.key))), words))
         done = runs[-1].list_done()
         for first in range(0, repetitions, BLOCK):
             block = set(range(first, min(first + BLOCK, repetitions)))

@@ -127,9 +127,8 @@ def draw_samples(
         taken = rng.random((samples, len(units))) < design.included(units)
         return Samples(units, design, [np.flatnonzero(row) for row in taken])
     if isinstance(plan, Records):
-        before = np.append(0, np.cumsum(units.size.astype(np.int64)))  # records in the units before each one
-        record = rng.integers(before[-1], size=(samples, n))
-        return Samples(units, UniformRecords(), np.searchsorted(before, record, side="right") - 1)
+        of_record = np.repeat(np.arange(len(units)), units.size.astype(np.int64))
+        return Samples(units, UniformRecords(), of_record[rng.integers(len(of_record), size=(samples, n))])
     if isinstance(plan, PlanBySize):
         column = _find_chance_column(plan, units)
         ends = np.cumsum(units.column(column))
