@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 OTHERS = re.compile(r"(site|dist)-packages|[\\/][lL]ib[\\/]|^<string>$")
-"""Places of code that the user did not write: other packages, and methods that `dataclass` makes."""
+"""Places of code that the user did not write, of other packages and of methods that `dataclass` makes."""
 
 PLAIN = (str, int, float, tuple, np.ndarray)
 """Types of values that `repr` says all of."""

@@ -18,7 +18,7 @@ from .._internal.errors import DataError
 from .._internal.files import refuse_output, replacing
 
 Words = Mapping[str, dict[str, str]]
-"""Settings in words: those of the `cell`, of each of its `estimators`, and of each of its `metrics`."""
+"""Settings in words, those of the `cell`, of each of its `estimators`, and of each of its `metrics`."""
 
 
 class CellRuns:
