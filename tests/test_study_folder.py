@@ -14,8 +14,8 @@ from erbayes import metrics as m
 from erbayes._internal.words import describe
 from erbayes.engine import Taylor
 from erbayes.labels import Records
-from erbayes.study import study
 from erbayes.study import populations as sim
+from erbayes.study import study
 
 PEOPLE = sim.simulate(sim.Zeta(2.2, 40), sim.Misattribution(0.1), 500, np.random.default_rng(1))
 

@@ -10,7 +10,7 @@ import erbayes as eb
 from erbayes import design as d
 from erbayes import metrics as m
 from erbayes.design.variance import StratifiedDraws
-from erbayes.engine import Estimator, Resampled, Taylor
+from erbayes.engine import Estimator, Resampled, Taylor, records_of
 from erbayes.labels import (
     Annotator,
     GivenProbabilities,
@@ -28,7 +28,7 @@ from erbayes.labels import (
     perturb,
 )
 from erbayes.metrics.columns import RECORDS
-from erbayes.study import Samples, UniformEntities, records_of, study
+from erbayes.study import Samples, UniformEntities, study
 from erbayes.study import populations as sim
 
 pytestmark = pytest.mark.slow

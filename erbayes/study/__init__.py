@@ -2,6 +2,6 @@
 
 from .harness import study
 from .measures import Study
-from .samples import Samples, UniformEntities, draw_samples, records_of
+from .samples import Samples, UniformEntities, draw_samples
 
-__all__ = ["Samples", "Study", "UniformEntities", "draw_samples", "records_of", "study"]
+__all__ = ["Samples", "Study", "UniformEntities", "draw_samples", "study"]

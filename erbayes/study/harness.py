@@ -101,10 +101,9 @@ def study(
 
     Notes
     -----
-    A file has all settings in words: the `repr` of objects, and the source of functions of your own with the
-    values that they name. Name a new folder if another package or the middle of a long array has changed.
-
-    Several processes share the work in a block of `with joblib.parallel_config(n_jobs=2)`.
+    A file has settings in words: the `repr` of objects, and the source of your functions with values they
+    name. Name a new folder if another package or the middle of a long array has changed. Several processes
+    share the work in a block of `with joblib.parallel_config(n_jobs=2)`.
 
     Examples
     --------
@@ -176,7 +175,7 @@ class _Cell:
             return None
         count = repetitions[-1] + 1 - first
         drawn = draw_samples(self.plan, self.population.units, self.key[2], count, self.rng(first))
-        return drawn if len(repetitions) == count else drawn.take([i - first for i in repetitions])
+        return Samples(drawn.units, drawn.design, drawn.unit[repetitions[0] - first :])
 
     def draw_each(self, many: Samples | None, repetitions: Sequence[int]) -> Iterator[tuple[Population, Any]]:
         """Yield the population and the labelled sample of each repetition, or the error why there is none."""
@@ -222,14 +221,14 @@ def _run_missing(
             missing = {(e, m): block - done.get((e, m.name), set()) for e in estimators for m in metrics}
             asked: dict[Any, _Asked] = {}
             for name, estimator in estimators.items():
-                lacking, engine = tuple(m for m in metrics if missing[name, m]), estimator.engine
-                if lacking:  # equal engines with the same metrics are asked once
-                    asked.setdefault((_find_key(engine), lacking), _Asked(engine, lacking, {})).estimators[
-                        name
-                    ] = estimator
+                wanted, engine = tuple(m for m in metrics if missing[name, m]), estimator.engine
+                if wanted:  # equal engines with the same metrics are asked once
+                    new = _Asked(engine, wanted, {})
+                    asked.setdefault((_find_key(engine), wanted), new).estimators[name] = estimator
             if asked:
-                wanted = sorted(set().union(*missing.values()))
-                jobs.append(joblib.delayed(_run)(len(runs) - 1, cell, first, wanted, list(asked.values())))
+                lacking = sorted(set().union(*missing.values()))
+                span = range(lacking[0], lacking[-1] + 1)
+                jobs.append(joblib.delayed(_run)(len(runs) - 1, cell, first, span, list(asked.values())))
     # in any order, so that finished blocks are stored at once and a study that is stopped can go on
     results = joblib.Parallel(return_as="generator_unordered")(jobs)
     for i, found in show_progress(results, len(jobs), "study", sys.stderr.isatty()):
@@ -251,41 +250,35 @@ def _run(
     i: int, cell: _Cell, first: int, repetitions: Sequence[int], asked: Sequence[_Asked]
 ) -> tuple[int, pd.DataFrame]:
     """Return the number of a cell, and the runs of some repetitions of the block that starts at `first`."""
-    many, apart, answers = cell.draw_many(first, repetitions), list[_Asked](), dict[str, tuple[Any, Any]]()
+    many, apart, answers = cell.draw_many(first, repetitions), list[_Asked](), dict[str, Any]()
     batch = None if many is None or cell.annotator is not None else many.batch
-    for group in asked:
-        if batch is not None and getattr(group.engine, "batched", False):
-            shape = (len(repetitions), len(group.metrics))
-            answers |= _ask(group, batch, cell.rng(first, "engine"), cell.levels, shape)
+    for a in asked:
+        if batch is not None and getattr(a.engine, "batched", False):
+            shape = (len(repetitions), len(a.metrics))
+            answers |= _ask(a, batch, cell.rng(first, "engine"), cell.levels, shape)
         else:
-            apart.append(group)
-    metrics = list(dict.fromkeys(metric for group in asked for metric in group.metrics))
-    truths, each = [cell.truths] * len(repetitions), []
+            apart.append(a)
+    metrics, truths, each = {m: 0 for a in asked for m in a.metrics}, [cell.truths] * len(repetitions), []
     for j, (people, sample) in enumerate(cell.draw_each(many, repetitions) if apart else ()):
         truths[j] = cell.truths or {metric.name: _find_truth(people, metric) for metric in metrics}
-        of_run: dict[str, tuple[Any, Any]] = {}
-        for group in apart:
-            rng = cell.rng(repetitions[j], "engine")
-            of_run |= _ask(group, sample, rng, cell.levels, (len(group.metrics),))
+        of_run = dict[str, Any]()
+        for a in apart:
+            of_run |= _ask(a, sample, cell.rng(repetitions[j], "engine"), cell.levels, (len(a.metrics),))
         each.append(of_run)
     for name in each[0] if each else ():
-        figures, why = zip(*(of_run[name] for of_run in each), strict=True)
-        answers[name] = np.stack(figures), np.stack(why)
-    parts, count = [], len(repetitions)
-    for group in asked:
-        names = [metric.name for metric in group.metrics]
-        truth, k = [of_run[name] for of_run in truths for name in names], len(names)
-        for name in group.estimators:
-            figures, why = answers[name]
-            of_rows = np.repeat(name, count * k), np.tile(names, count), np.repeat(repetitions, k), truth
-            parts.append((*of_rows, why.ravel(), figures.reshape(count * k, -1)))
-    keys = ("estimator", "metric", "repetition", "truth")
-    *columns, why, figures = (np.concatenate(part) for part in zip(*parts, strict=True))
-    frame = dict(zip(keys, columns, strict=True))
-    of_figures = ("estimate", "se", *name_bounds(cell.levels), "seconds", "warned")
-    frame |= dict(zip(of_figures, figures.T, strict=True))
-    lost = np.isnan(frame["truth"])
-    return i, pd.DataFrame(frame | {"reason": np.where(lost, "it is 0/0 in this population", why)})
+        answers[name] = [np.stack(parts) for parts in zip(*(of_run[name] for of_run in each), strict=True)]
+    parts = []
+    for name, metric_names in ((name, [m.name for m in a.metrics]) for a in asked for name in a.estimators):
+        truth = [of_run[metric] for of_run in truths for metric in metric_names]
+        named = np.repeat(name, len(truth)), np.tile(metric_names, len(repetitions))
+        figures, why = answers[name]
+        counted = np.repeat(repetitions, len(metric_names)), truth, why.ravel()
+        parts.append((*named, *counted, figures.reshape(len(truth), -1)))
+    *columns, figures = (np.concatenate(part) for part in zip(*parts, strict=True))
+    frame = dict(zip(("estimator", "metric", "repetition", "truth", "reason"), columns, strict=True))
+    names = ("estimate", "se", *name_bounds(cell.levels), "seconds", "warned")
+    reason = np.where(np.isnan(frame["truth"]), "it is 0/0 in this population", frame.pop("reason"))
+    return i, pd.DataFrame(frame | dict(zip(names, figures.T, strict=True)) | {"reason": reason})
 
 
 def _find_truth(population: Population, metric: Metric) -> float:

@@ -82,7 +82,7 @@ class Study(Pictured):
         errors, n = influence.groupby(x["group"]).sem(), x.groupby("group")[SHARES].count()
         scale = 1 + Z**2 / n
         centre = (values[SHARES] + Z**2 / (2 * n)) / scale
-        half = Z / scale * np.sqrt(values[SHARES] * (1 - values[SHARES]) / n + Z**2 / (4 * n**2))
+        half = Z / scale * (values[SHARES] * (1 - values[SHARES]) / n + Z**2 / (4 * n**2)) ** 0.5
         errors[SHARES] = errors[SHARES].where(errors[SHARES] > 0, half / Z)
         limits = {
             f"coverage_{side}": (centre + sign * half)["coverage"]
@@ -124,7 +124,8 @@ class Study(Pictured):
         errors, change = (own_influence - influence).groupby(own["group"]).sem(), own[SHARES] - theirs[SHARES]
         gains, losses, n = (y.groupby(own["group"]).sum() for y in (change > 0, change < 0, known[SHARES]))
         p, q = (gains + 1) / (n + 2), (losses + 1) / (n + 2)
-        errors[SHARES] = errors[SHARES].where(errors[SHARES] > 0, np.sqrt((p + q - (p - q) ** 2) / (n + 2)))
+        least = ((p + q - (p - q) ** 2) / (n + 2)) ** 0.5
+        errors[SHARES] = errors[SHARES].where(errors[SHARES] > 0, least)
         counts = self.table()[[*_find_keys(x), "failures"]].loc[values.index]
         counts["pairs"] = known["error"].groupby(own["group"]).sum()
         return counts.join(_alternate(own_values - values, errors)).reset_index(drop=True)

@@ -54,18 +54,12 @@ class Samples:
             samples.append(Sample(units, design))
         return samples
 
-    def take(self, rows: list[int]) -> Samples:
-        """Return some of the samples."""
-        unit = [self.unit[i] for i in rows]
-        return Samples(self.units, self.design, unit if isinstance(self.unit, list) else np.array(unit))
-
 
 @runtime_checkable
 class BatchPlan(Protocol):
-    """A plan of one's own that draws many samples at once."""
+    """A plan of one's own that draws many samples at once, of n draws each from all units of a population."""
 
-    def draw_samples(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples:
-        """Draw samples of n draws each from all units of a population."""
+    def draw_samples(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples: ...
 
 
 StudyPlan = Plan | PlanBySize | BatchPlan | Callable[[Population, int, np.random.Generator], Sample]
@@ -177,27 +171,3 @@ def relabel(sample: Sample, people: Population, annotator: AnnotatorLike, rng: n
     else:
         labels = annotator(truth, people.pred, rng)
     return Sample(measure(people.pred, labels), sample.design)
-
-
-def records_of(sample: Sample) -> tuple[pd.Series, pd.Series]:
-    """Return a prediction and labels, record -> cluster, that have the counts of a sample.
-
-    They are for other packages, which take records. The labelled records are the first. The prediction has
-    the clusters that labels touch, with all their records, and no other cluster.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x"})
-    >>> prediction, labels = records_of(eb.Sample(units, eb.UniformRecords()))
-    >>> prediction.tolist(), labels.tolist()
-    ([0, 0], ['x'])
-    """
-    units = sample.units
-    codes, cluster = np.unique(units.cluster, return_inverse=True)
-    m = np.zeros(len(codes), dtype=np.int64)
-    m[cluster] = units.m
-    labelled = np.repeat(cluster, units.n.astype(np.int64))
-    others = np.repeat(np.arange(len(m)), m - np.bincount(labelled, minlength=len(m)))
-    labels = pd.Series(np.repeat(units.ids[units.unit].to_numpy(), units.n.astype(np.int64)))
-    return pd.Series(np.append(labelled, others)), labels

@@ -69,15 +69,15 @@ def tail_index(known: KnownTotals) -> TailIndex:
     """
     size, count = known.size, known.count
     above = np.cumsum(count[::-1])[::-1]
-    best = (np.inf, 0.0, 0)
+    fits = []
     for j in np.flatnonzero((above >= FEWEST) & (size >= LEAST)):
         start, k = size[j] - 0.5, float(above[j])
         shape = k / float(count[j:] @ np.log(size[j:] / start))
         expected = ((size[j:] - 0.5) / start) ** -shape
-        best = min(best, (float(np.abs(expected - above[j:] / k).max()), shape, int(j)))
-    if not best[1]:
+        fits.append((float(np.abs(expected - above[j:] / k).max()), shape, int(j)))
+    if not fits:
         raise NotIdentified(f"a tail index needs {FEWEST} clusters of {LEAST} records or more")
-    _, shape, j = best
-    number = int(above[j])
-    lower, upper = (shape * chi2.ppf([0.025, 0.975], 2 * number) / (2 * number)).tolist()
-    return TailIndex(shape, lower, upper, int(size[j]), number)
+    _, shape, at = min(fits)
+    clusters = int(above[at])
+    lower, upper = (shape * float(chi2.ppf(p, 2 * clusters)) / (2 * clusters) for p in (0.025, 0.975))
+    return TailIndex(shape, lower, upper, int(size[at]), clusters)
