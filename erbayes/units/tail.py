@@ -20,8 +20,8 @@ FEWEST = 20
 class TailIndex:
     """Shape a of the tail of cluster sizes, P(size > s) ∝ s^-a from `start` on, with its 95 % interval.
 
-    With a shape of 2 or less, the mean number of links of a cluster has no limit as populations grow, and with
-    4 or less their variance has none, so that few clusters have most of the links.
+    With a shape of 2 or less, the mean number of links of a cluster has no limit as populations grow, and
+    with 4 or less their variance has none, so that few clusters have most of the links.
 
     `clusters`: number of clusters in the tail.
     """
@@ -42,9 +42,9 @@ class TailIndex:
 def tail_index(known: KnownTotals) -> TailIndex:
     """Estimate the shape of the tail of cluster sizes by Hill's estimator for whole numbers.
 
-    With k clusters of sizes s_i ≥ start, a = k/Σ log(s_i/(start - ½)), whose error is about a/√k. Bounds are
-    those of 2 k a/â, which has a χ² distribution with 2 k degrees of freedom under a Pareto tail. The start is
-    that from which the distribution of sizes is nearest to the tail, in the largest distance of the two.
+    With k clusters of sizes s_i ≥ start, â = k/Σ log(s_i/(start - ½)), whose error is about a/√k. Bounds are
+    those of 2 k a/â, which has a χ² distribution with 2 k degrees of freedom under a Pareto tail. The start
+    is that from which the distribution of sizes is nearest to the tail, in the largest distance of the two.
 
     Parameters
     ----------
