@@ -84,19 +84,13 @@ class Study(Pictured):
         centre = (values[SHARES] + Z**2 / (2 * n)) / scale
         half = Z / scale * (values[SHARES] * (1 - values[SHARES]) / n + Z**2 / (4 * n**2)) ** 0.5
         errors[SHARES] = errors[SHARES].where(errors[SHARES] > 0, half / Z)
-        limits = {
-            f"coverage_{side}": (centre + sign * half)["coverage"]
-            for side, sign in (("lower", -1), ("upper", 1))
-        }
+        measured = _alternate(values, errors)
+        for name, limit in (("lower", centre - half), ("upper", centre + half)):
+            measured[f"coverage_{name}"] = limit["coverage"]
         counts = {"truth": runs["truth"].mean(), "repetitions": runs.size(), "failures": runs["failed"].sum()}
-        spent = {"seconds": runs["seconds"].median(), "warnings": runs["warned"].sum().astype(int)}
-        measured = _alternate(values, errors).assign(**limits)
-        return (
-            pd.DataFrame(counts)
-            .reset_index()
-            .join(measured)
-            .assign(**{k: v.to_numpy() for k, v in spent.items()})
-        )
+        table = pd.DataFrame(counts).reset_index().join(measured)
+        table["seconds"] = runs["seconds"].median().to_numpy()
+        return table.assign(warnings=runs["warned"].sum().to_numpy().astype(int))
 
     def against(self, reference: str) -> pd.DataFrame:
         """Return differences of the measures of each estimator from those of one, on the same samples.
