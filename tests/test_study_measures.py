@@ -198,3 +198,17 @@ def test_a_study_at_several_levels_covers_as_they_say():
         assert inside.groupby(trial.runs.estimator).mean().to_numpy() == pytest.approx(level, abs=0.05)
     counts = np.histogram(trial.pit(), [0, 0.1, 0.25, 0.5, 0.75, 0.9, 1])[0] / len(trial.runs)
     assert counts == pytest.approx([0.1, 0.15, 0.25, 0.25, 0.15, 0.1], abs=0.03)
+
+
+@pytest.mark.slow
+def test_pit_values_go_to_arviz_without_runs_in_which_an_estimator_failed():
+    az = pytest.importorskip("arviz")
+    runs = simulated(60)
+    runs.loc[7, ["estimate", "lower", "upper", "lower_0.5", "upper_0.5"]] = np.nan
+    trial = Study(runs, 0.9)
+    tree, pit = trial.tree("P"), trial.pit()
+    for name in ("a", "b"):
+        kept = pit[(runs.estimator == name) & (runs.repetition != 7)]
+        np.testing.assert_allclose(tree["prior_sbc"][name].to_numpy().ravel(), kept)
+    pytest.importorskip("matplotlib").use("agg")
+    assert az.plot_ecdf_pit(tree) is not None

@@ -255,6 +255,15 @@ def test_a_truth_that_is_not_there_is_a_failure_with_its_reason():
     assert trial.failures()[["reason", "runs"]].to_numpy().tolist() == [["it is 0/0 in this population", 2]]
 
 
+def test_a_sample_that_holds_nothing_fails_alone():
+    trial = study(
+        {"p": PEOPLE}, {"r": Poisson()}, [2], {"t": Taylor()}, "cluster-recall", repetitions=40, seed=1
+    )
+    empty = trial.runs.reason == "the sample holds no unit"
+    assert 0 < empty.sum() < 20 and trial.runs.estimate[~empty].notna().any()
+    assert trial.failures().query("reason == 'the sample holds no unit'").runs.tolist() == [empty.sum()]
+
+
 def test_more_repetitions_leave_the_first_ones_as_they_are():
     plans = {
         name: PLANS[name] for name in ("Records", "RootSize", "Poisson", "UniformEntities", "Systematic")

@@ -185,7 +185,7 @@ class _Cell:
                 people = people(self.rng(repetition, "population"))
             try:
                 rng = self.rng(repetition)
-                sample = many.separate[i] if many else draw_one(self.plan, people, self.key[2], rng)
+                sample = many.take_one(i) if many else draw_one(self.plan, people, self.key[2], rng)
                 if self.annotator is not None:
                     rng = self.rng(repetition, "annotator", self.key[3])
                     sample = relabel(sample, people, self.annotator, rng)

@@ -43,16 +43,17 @@ class Samples:
             return None
         return Sample(self.units, self.design, expand(self.units, self.unit))
 
-    @cached_property
+    @property
     def separate(self) -> list[Sample]:
-        samples, design = [], self.design
-        for row in self.unit:
-            distinct, unit = np.unique(row, return_inverse=True)
-            units = self.units.take(distinct)
-            if getattr(self.design, "draws", ()) is None:
-                design = replace(self.design, draws=units.ids[unit])  # type: ignore[type-var]
-            samples.append(Sample(units, design))
-        return samples
+        return [self.take_one(i) for i in range(len(self.unit))]
+
+    def take_one(self, i: int) -> Sample:
+        """Return the sample at position i."""
+        distinct, unit = np.unique(self.unit[i], return_inverse=True)
+        units, design = self.units.take(distinct), self.design
+        if getattr(design, "draws", ()) is None:
+            design = replace(design, draws=units.ids[unit])  # type: ignore[type-var]
+        return Sample(units, design)
 
 
 @runtime_checkable
