@@ -277,7 +277,8 @@ def _run(
     *columns, figures = (np.concatenate(part) for part in zip(*parts, strict=True))
     frame = dict(zip(("estimator", "metric", "repetition", "truth", "reason"), columns, strict=True))
     names = ("estimate", "se", *name_bounds(cell.levels), "seconds", "warned")
-    reason = np.where(np.isnan(frame["truth"]), "it is 0/0 in this population", frame.pop("reason"))
+    reason = frame.pop("reason")
+    reason[np.isnan(frame["truth"])] = "it is 0/0 in this population"
     return i, pd.DataFrame(frame | dict(zip(names, figures.T, strict=True)) | {"reason": reason})
 
 
@@ -308,19 +309,20 @@ def _ask(
         return {name: (np.concatenate(x, -2), np.concatenate(y, -1)) for name, (x, y) in of_all.items()}
     seconds, answers = time.perf_counter() - start, {}
     for name, estimator in asked.estimators.items():
-        start, reasons = time.perf_counter(), [str(why or "")] * shape[-1]
-        figures = np.full((*shape, 4 + 2 * len(levels)), np.nan)
+        start, figures = time.perf_counter(), np.full((*shape, 4 + 2 * len(levels)), np.nan)
+        reasons = np.full(shape, str(why or EMPTY), dtype=object)
         if found is not None:
             need_suitable(estimator.kind or found.kind, found)
             try:
                 bounds = [found.interval(level, estimator.kind) for level in levels]
                 figures[..., 0], figures[..., 1] = found.estimate, found.sd
-                figures[..., 2:-2], reasons = np.concatenate(bounds, axis=-1), list(found.reasons)
+                figures[..., 2:-2] = np.concatenate(bounds, axis=-1)
+                if np.isnan(found.estimate).any():
+                    reasons[...] = [reason or EMPTY for reason in found.reasons]
             except DataError as error:
-                figures[..., :2], reasons = np.nan, [str(error)] * shape[-1]
+                figures[..., :2], reasons[...] = np.nan, str(error)
+        reasons[~np.isnan(figures[..., 0])] = ""
         samples = shape[0] if len(shape) > 1 else 1
-        figures[..., -2] = (seconds + time.perf_counter() - start) / samples
-        figures[..., -1] = bool(caught)
-        why_not = np.array([reason or EMPTY for reason in reasons], dtype=object)
-        answers[name] = figures, np.where(np.isnan(figures[..., 0]), why_not, "")
+        figures[..., -2:] = (seconds + time.perf_counter() - start) / samples, bool(caught)
+        answers[name] = figures, reasons
     return answers
