@@ -28,6 +28,9 @@ def test_the_shape_is_that_of_greatest_likelihood():
     best = optimize.minimize_scalar(minus, bounds=(0.1, 9), method="bounded", options={"xatol": 1e-9})
     assert found.shape == pytest.approx(best.x, rel=1e-5)
     assert found.lower < found.shape < found.upper
+    k = found.clusters
+    bounds = found.shape * stats.chi2.ppf([0.025, 0.975], 2 * k) / (2 * k)
+    assert [found.lower, found.upper] == pytest.approx(bounds)
     assert np.log(found.upper / found.lower) == pytest.approx(4 * found.clusters**-0.5, rel=0.1)
 
 

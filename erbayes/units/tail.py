@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import gammaincinv
 
 from .._internal.errors import NotIdentified
 from .units import KnownTotals
@@ -43,8 +43,8 @@ def tail_index(known: KnownTotals) -> TailIndex:
     """Estimate the shape of the tail of cluster sizes by Hill's estimator for whole numbers.
 
     With k clusters of sizes s_i ≥ start, â = k/Σ log(s_i/(start - ½)), whose error is about a/√k. Bounds are
-    those of 2 k a/â, which has a χ² distribution with 2 k degrees of freedom under a Pareto tail. The start
-    is that from which the distribution of sizes is nearest to the tail, in the largest distance of the two.
+    those of k a/â, which has a Gamma distribution of shape k under a Pareto tail. The start is that from
+    which the distribution of sizes is nearest to the tail, in the largest distance of the two.
 
     Parameters
     ----------
@@ -79,5 +79,5 @@ def tail_index(known: KnownTotals) -> TailIndex:
         raise NotIdentified(f"a tail index needs {FEWEST} clusters of {LEAST} records or more")
     _, shape, at = min(fits)
     clusters = int(above[at])
-    lower, upper = (shape * float(chi2.ppf(p, 2 * clusters)) / (2 * clusters) for p in (0.025, 0.975))
+    lower, upper = (shape * float(gammaincinv(clusters, p)) / clusters for p in (0.025, 0.975))
     return TailIndex(shape, lower, upper, int(size[at]), clusters)
