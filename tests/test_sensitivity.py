@@ -138,7 +138,7 @@ def test_errors_are_undone(plan):
             "restored": Mislabelled(model, Restored(u, v, plain, draws=2)),
         },
         [R],
-        repetitions=100,
+        repetitions=120,
         seed=1,
     ).runs
     assert not runs.estimate.isna().any()
