@@ -48,8 +48,7 @@ from erbayes.engine import (
     taylor,
 )
 from erbayes.metrics.intervals import EqualTailed
-from erbayes.study import draw_samples, study
-from erbayes.study.harness import Study
+from erbayes.study import Study, draw_samples, study
 
 METRICS = PR
 MODEL, PERCENTILE, POOL = "size model", "percentile", "linear pool"
@@ -333,7 +332,7 @@ def shown(runs: pd.DataFrame, plan: str, metric: str) -> str:
     names = [e for e in asked if plan == "uniform records" or e not in DESIGNED_FOR_RECORDS]
     by = cells.groupby(["population", "n", "estimator"], sort=False)
     mean = by[["covered", "score"]].mean().astype(float)
-    failed = by.failed.sum()
+    failed = by["estimate"].agg(lambda estimates: estimates.isna().sum())
     keys = list(dict.fromkeys(zip(cells.population, cells.n, strict=True)))
     rows = []
     for population, n in keys:

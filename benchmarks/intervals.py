@@ -189,7 +189,7 @@ if __name__ == "__main__":
         print(f"\n## {plan}: coverage of the default in every cell\n\n{of.round(3).to_string()}")
     records = default[(default.plan == "uniform records") & (default.n >= 100)]
     links = records.metric.isin(["pairwise-precision", "pairwise-recall"]) & (records.n == 400)
-    short = records[records.coverage + 2 * records.coverage_se < np.where(links, 0.93, 0.90)]
+    short = records[records.coverage + 2 * records.coverage_mcse < np.where(links, 0.93, 0.90)]
     print(f"\n{len(short)} of {len(records)} cells miss a bar")
     print(short[["group", "population", "metric", "n", "coverage", "interval_score"]].to_string())
     sys.exit(int(len(short) > 0))

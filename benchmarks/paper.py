@@ -1,9 +1,9 @@
 """The simulation study of Binette et al. (2022), sections 2.4 and 3.1, and their example 1.
 
-    python benchmarks/paper.py [FILE]
+    python benchmarks/paper.py [FOLDER]
 
 Prints Tables 1 and 2 with the paper's figures beside ours, as Markdown, and draws Figures 3 and 4 into
-docs/images. docs/paper.md says what they show. FILE keeps finished work, so that the study goes on there
+docs/images. docs/paper.md says what they show. FOLDER keeps finished work, so that the study goes on there
 when stopped. It takes about 4 minutes on one core.
 """
 
@@ -24,8 +24,7 @@ from erbayes._internal.arrays import Seed
 from erbayes.engine import Naive, Taylor
 from erbayes.labels import Records
 from erbayes.metrics import Normal
-from erbayes.study import study
-from erbayes.study.harness import Study
+from erbayes.study import Study, study
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 RATES, SIZES = (0.05, 0.10, 0.20), (100, 200, 400)
@@ -36,7 +35,7 @@ FEW, MANY, COPIES = 100, 5000, 20
 class Record:
     """The paper's P_record and R_record: P_rec takes the place of P_block."""
 
-    together: ClassVar[bool] = True
+    batched: ClassVar[bool] = True
 
     def __call__(self, sample: Sample, metrics: Sequence[m.Metric], rng: Seed = None) -> Normal:
         theirs = [m.P_rec if metric is m.P_block else metric for metric in metrics]
@@ -85,7 +84,7 @@ def noisy(copies: int) -> dict[str, sim.Population]:
     }
 
 
-def run(populations: dict[str, sim.Population], sizes: Sequence[int], folder: str | None) -> Study:
+def run(populations: dict[str, sim.Population], sizes: Sequence[int], folder: str | None, part: str) -> Study:
     return study(
         populations,
         {"uniform records": Records()},
@@ -94,7 +93,7 @@ def run(populations: dict[str, sim.Population], sizes: Sequence[int], folder: st
         tuple(METRICS.values()),
         repetitions=MANY,
         seed=1,
-        folder=folder,
+        folder=folder and f"{folder}-{part}",
     )
 
 
@@ -130,7 +129,7 @@ def draw(found: Study, file: str, metric: m.Metric, estimators: Sequence[str]) -
 
 def example_1(folder: str | None) -> str:
     data = datasets.rldata10000_example1()
-    runs = run({"example 1": sim.Population(data.pred, data.true)}, [200], folder).runs
+    runs = run({"example 1": sim.Population(data.pred, data.true)}, [200], folder, "example").runs
     of = runs[runs.metric == m.P_block.name].pivot(index="repetition", columns="estimator", values="estimate")
     figures = pd.DataFrame(
         {
@@ -150,11 +149,11 @@ def main(folder: str | None) -> None:
     for populations in (release, larger):
         for rate, people in populations.items():
             print(f"{rate}: {people}, P = {people.value(m.P_block):.4f}, R = {people.value(m.R_block):.4f}")
-    found = run(release, SIZES, folder)
+    found = run(release, SIZES, folder, "release")
     tables = {
         f"{FEW} times": Study(found.runs[found.runs.repetition < FEW], found.level).table(),
         f"{MANY:,} times": found.table(),
-        f"{MANY:,} times, {COPIES} copies": run(larger, SIZES, folder).table(),
+        f"{MANY:,} times, {COPIES} copies": run(larger, SIZES, folder, "copies").table(),
     }
     for letter in METRICS:
         for figure in ("bias", "rmse"):

@@ -39,6 +39,7 @@ PAGES = [
             "pairs",
             "how-to",
             "own-numbers",
+            "own-study",
             "two-clusterings",
             "cheap-labels",
             "gallery",

@@ -24,7 +24,7 @@ from erbayes.analysis import causes, domains, planning, sensitivity
 from erbayes.labels import Annotator, MissedPieces, Records, check
 from erbayes.metrics.columns import COLUMNS as COUNTED
 from erbayes.metrics.uncertain import Draws, Tabled
-from erbayes.study import populations, study
+from erbayes.study import Study, populations, study
 
 P, N = "pairwise-recall", 240
 PREDICTION = {i: i // 4 if i % 7 else N + i for i in range(N)}
@@ -196,10 +196,17 @@ COLUMNS = {
     "ScoredEdges": "metric threshold pairs estimate se lower upper level reason",
     "SideBySide": "method metric estimate sd lower upper level kind ess_bulk r_hat",
     "Stages": "stage estimate se df lower upper n_eff level kind reason",
-    "Study": "population plan n estimator metric truth repetitions failures bias rmse coverage coverage_se "
-    "width interval_score seconds warnings",
+    "Study": "population plan n estimator metric truth repetitions failures bias bias_mcse rmse rmse_mcse se_ratio "
+    "se_ratio_mcse coverage coverage_mcse missed_below missed_below_mcse missed_above missed_above_mcse width "
+    "width_mcse interval_score interval_score_mcse coverage_lower coverage_upper seconds warnings",
     "Tree": "leaf rule estimate se df n_eff lower upper level kind",
 }
+
+
+def two_estimators() -> Study:
+    both = {"default": engine.Taylor(), "plain": engine.Taylor(order=1)}
+    settings = {"repetitions": 2, "seed": 1}
+    return study({"p": PEOPLE}, {"r": Records()}, [100], both, [m.pairwise_recall], **settings)
 
 
 def find_tables() -> set[str]:
@@ -228,6 +235,17 @@ def test_a_table_has_the_columns_that_are_listed(name):
 
 
 OTHERS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
+    "Study.against": (
+        lambda: two_estimators().against("default"),
+        "population plan n estimator metric failures pairs bias bias_mcse rmse rmse_mcse se_ratio se_ratio_mcse "
+        "coverage coverage_mcse missed_below missed_below_mcse missed_above missed_above_mcse width width_mcse "
+        "interval_score interval_score_mcse",
+    ),
+    "Study.failures": (lambda: two_estimators().failures(), "population plan n estimator metric reason runs"),
+    "Study.rounded": (
+        lambda: two_estimators().rounded(),
+        "population plan n estimator metric failures bias rmse coverage width",
+    ),
     "ByDomain.against_rest": (
         lambda: domains.by_domain(sample(), GROUP, P).against_rest(),
         "difference metric estimate se df lower upper level kind",

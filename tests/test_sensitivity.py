@@ -138,10 +138,10 @@ def test_errors_are_undone(plan):
             "restored": Mislabelled(model, Restored(u, v, plain, draws=2)),
         },
         [R],
-        repetitions=100,
+        repetitions=120,
         seed=1,
     ).runs
-    assert not runs.failed.any()
+    assert not runs.estimate.isna().any()
     estimates = runs.pivot(index="repetition", columns="estimator", values="estimate")
     off = estimates.drop(columns="perfect").sub(estimates["perfect"], axis=0)
     assert (off.std() / np.sqrt(len(off)) < 0.0006).all()

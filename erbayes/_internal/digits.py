@@ -56,6 +56,18 @@ def error(value: float, places: int) -> str:
     return "0" if value == 0 else f"{value:.1g}" if rounds_away else format_number(value, places)
 
 
+def round_to_error(value: float, uncertainty: float) -> str:
+    """Return the text of a value with the digits above its error, or with `MOST` decimals if it has none.
+
+    >>> round_to_error(0.93127, 0.0081), round_to_error(0.93127, 0.0)
+    ('0.931', '0.9313')
+    """
+    if np.isnan(value):
+        return NONE
+    known = np.isfinite(uncertainty) and uncertainty > 0
+    return f"{value:z.{int(np.clip(-_find_leading_power(uncertainty), 0, 9)) if known else MOST}f}"
+
+
 def tell_apart(values: Iterable[float], least: int = 6) -> int:
     """Return the number of significant digits, `least` or more, by which different values differ."""
     different = set(values)

@@ -9,7 +9,7 @@ with the same arguments (see `Engine`).
 
 from .bounded_means import Betting, BoundedMeans, betting
 from .closed_form import Taylor
-from .contract import Engine, Estimator
+from .contract import Engine, Estimator, records_of
 from .fitted import taylor
 from .labelled_only import Naive, P_naive, naive
 from .leave_one_out import Jackknife, jackknife
@@ -36,6 +36,7 @@ __all__ = [
     "bootstrap",
     "jackknife",
     "naive",
+    "records_of",
     "side_by_side",
     "taylor",
 ]

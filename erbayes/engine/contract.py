@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+import pandas as pd
+
 from .._internal.arrays import Seed
 from .._internal.errors import DataError, need_object
 from ..design.sample import Sample
@@ -106,3 +109,27 @@ def need_paired(engine: Engine) -> Paired:
             "`paired`. Taylor, Jackknife, Resampled and Modelled have one"
         )
     return engine
+
+
+def records_of(sample: Sample) -> tuple[pd.Series, pd.Series]:
+    """Return a prediction and labels, record -> cluster, that have the counts of a sample.
+
+    They are for engines of other packages, which take records. The labelled records are the first. The
+    prediction has the clusters that labels touch, with all their records, and no other cluster.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x"})
+    >>> prediction, labels = records_of(eb.Sample(units, eb.UniformRecords()))
+    >>> prediction.tolist(), labels.tolist()
+    ([0, 0], ['x'])
+    """
+    units = sample.units
+    codes, cluster = np.unique(units.cluster, return_inverse=True)
+    m = np.zeros(len(codes), dtype=np.int64)
+    m[cluster] = units.m
+    labelled = np.repeat(cluster, units.n.astype(np.int64))
+    others = np.repeat(np.arange(len(m)), m - np.bincount(labelled, minlength=len(m)))
+    labels = pd.Series(np.repeat(units.ids[units.unit].to_numpy(), units.n.astype(np.int64)))
+    return pd.Series(np.append(labelled, others)), labels

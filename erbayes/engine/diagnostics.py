@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 import pandas as pd
@@ -30,6 +31,7 @@ from ..metrics.definitions import (
 from ..metrics.sentences import is_at_an_end
 from ..metrics.uncertain import EMPTY, Normal
 from ..metrics.unseen import NOTABLE
+from ..units.tail import tail_index
 from .fitted import Fitted, fit_sample
 from .leave_one_out import jackknife_errors
 
@@ -385,6 +387,9 @@ def warn_heavy_tail(fitted: Fitted) -> list[Sentence]:
     heavy = [m for m, j, t in zip(fit.names, jack.sd, fit.sd, strict=True) if j > 1.5 * t > 0]
     if heavy:
         what = f"Heavy tail: jackknife standard errors exceed Taylor's by half or more for {', '.join(heavy)}"
+        with suppress(NotIdentified):  # a small prediction has no tail to judge
+            if fitted.sample.units.known is not None:
+                what += f"; predicted {tail_index(fitted.sample.units.known)}"
         sentences.append(Sentence(what, Grade.CAUTION, Remedy.INFLUENCE))
     return sentences
 

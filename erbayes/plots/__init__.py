@@ -24,7 +24,7 @@ from .results import (
     draw_side_by_side,
     draw_tree,
 )
-from .studies import draw_coverage, draw_estimates, draw_tipping
+from .studies import draw_coverage, draw_estimates, draw_levels, draw_tipping
 
 __all__ = [
     "draw_balance",
@@ -38,6 +38,7 @@ __all__ = [
     "draw_forest",
     "draw_influence",
     "draw_leakage",
+    "draw_levels",
     "draw_predicted_retention",
     "draw_predicted_sizes",
     "draw_retention",

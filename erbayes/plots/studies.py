@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from .._internal.digits import round_to_error
 from .._internal.errors import DataError
-from .axes import axes_of, draw_legend, height_of, name_rows, offsets_of, style_of
+from .axes import axes_of, draw_legend, grid_of, height_of, name_rows, offsets_of, style_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ..analysis.sensitivity.grids import Grid
-    from ..study.harness import Study
+    from ..study import Study
+
+FEW = 8
+"""Number of dots in a row whose limits can be told apart."""
 
 
 def _name_cells(table: pd.DataFrame) -> pd.Series:
@@ -59,33 +63,110 @@ def draw_estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def draw_coverage(table: pd.DataFrame, level: float = 0.95, ax: Axes | None = None) -> Axes:
-    """Draw the coverage of each estimator's intervals in every cell, with 2 Monte Carlo standard errors.
+def draw_coverage(study: Study | pd.DataFrame, level: float = 0.95, ax: Axes | None = None) -> Axes:
+    """Draw the coverage of each estimator's intervals, a dot for each population and number of draws.
 
-    Estimators without an interval are left out.
+    There is a panel for each metric and plan. Bars are means over the dots, and lines through a dot are its
+    95 % limits by Monte Carlo error, if there are few. Estimators without an interval are left out.
 
     Parameters
     ----------
-    table : DataFrame
-        From `Study.table`, or several such tables below one another.
+    study : Study, or DataFrame from `Study.table`
     level : float in (0, 1)
-        The nominal level, drawn as a line.
+        The nominal level of a table, drawn as a line. A study has its own.
+    ax : Axes, optional
+        All dots are drawn in it, whatever their metric and plan. By default there is a new figure, whose
+        first axes are returned.
     """
-    table = table[table["coverage"].notna()].reset_index(drop=True)
-    cell = _name_cells(table)
-    names, estimators = list(cell.unique()), list(table["estimator"].unique())
-    ax = axes_of(ax, height_of(len(names), len(estimators)))
-    ax.axvline(level, color="black", linestyle="--", linewidth=1)
-    for i, estimator in enumerate(estimators):
-        rows = table[table["estimator"] == estimator]
-        y = pd.Index(names).get_indexer(cell[rows.index]) + offsets_of(len(estimators))[i]
-        ax.errorbar(
-            rows["coverage"], y, xerr=2 * rows["coverage_se"], **style_of(i, len(estimators), estimator)
-        )
-    name_rows(ax, names)
-    ax.set_xlabel(f"coverage of {100 * level:g} % intervals, and 2 standard errors either side")
-    draw_legend(ax, len(estimators))
-    return ax
+    table, level = (study, level) if isinstance(study, pd.DataFrame) else (study.table(), study.level)
+    table = table[table["coverage"].notna()]
+    names = list(table["estimator"].unique())
+    down = [c for c in ("plan", "annotator") if c in table]
+    rows, columns = list(table.groupby(down, sort=False)), list(table["metric"].unique())
+    if ax is not None:
+        panels = np.array([[ax]])
+        rows, columns = [((), table)], ["every metric"]
+    else:
+        panels = grid_of(len(rows), len(columns), 0.5 + 0.35 * len(names))
+    for of_row, (key, here) in zip(panels, rows, strict=True):
+        for panel, metric in zip(of_row, columns, strict=True):
+            own = here if ax is not None else here[here["metric"] == metric]
+            panel.axvline(level, color="black", linestyle="--", linewidth=1)
+            for i, name in enumerate(names):
+                _draw_dots(panel, i, own[own["estimator"] == name])
+            name_rows(panel, names)
+            panel.set_xlim(-0.02, 1.02)
+            if ax is None:
+                panel.set_title(
+                    ", ".join([metric, *map(str, key)] if len(rows) > 1 else [metric]), fontsize=9
+                )
+    label = f"coverage of {100 * level:g} % intervals, with the mean and the least"
+    if ax is None:
+        panels[0, 0].figure.supxlabel(label, fontsize="medium")
+    else:
+        ax.set_xlabel(label)
+    first: Axes = panels[0, 0]
+    return first
+
+
+def _draw_dots(panel: Axes, row: int, table: pd.DataFrame) -> None:
+    """Draw the coverage of an estimator in several cells as dots in a row, and say the mean and the least."""
+    x = table["coverage"].to_numpy()
+    if not len(x):
+        return
+    # dots in order of the table, so that a population has its height in every row and panel
+    y = row + (np.arange(len(x)) - (len(x) - 1) / 2) * 0.5 / len(x)
+    if len(x) <= FEW:
+        panel.hlines(y, table["coverage_lower"], table["coverage_upper"], color="0.6", linewidth=1)
+    panel.plot(x, y, "o", color="black", alpha=0.6, markersize=4)
+    panel.plot([x.mean()], [row], "|", color="black", markersize=18, markeredgewidth=2)
+    said = f"{x.mean():.2f}, {x.min():.2f}" if len(x) > 1 else f"{x[0]:.2f}"
+    panel.text(-0.01, row - 0.3, said, fontsize=7, va="center")
+
+
+def draw_levels(study: Study, metric: str, ax: Axes | None = None) -> Axes:
+    """Draw the coverage of one metric over levels, and the distribution of PIT values less the uniform one.
+
+    The legend has weighted interval scores, with their Monte Carlo errors. The band is that of 95 % of right
+    intervals at each point. All cells of the study are pooled.
+
+    Parameters
+    ----------
+    study : Study
+        With several levels.
+    metric : str
+        Name of a metric of the study.
+    ax : Axes, optional
+        Coverage is drawn in it, without PIT values. By default there is a new figure of two panels, the first
+        of which is returned.
+    """
+    if len(study.levels) < 2:
+        raise DataError("coverage over levels needs several: study(..., level=[0.95, 0.8, 0.5])")
+    runs = study.runs.assign(pit=study.pit())[study.runs["metric"] == metric]
+    if runs.empty:
+        raise DataError(f"the study has no metric {metric!r}; it has {list(study.runs['metric'].unique())}")
+    panels = grid_of(1, 2, 3.2, share=False)[0] if ax is None else [ax]
+    levels, p = np.sort(study.levels), np.linspace(0, 1, 201)
+    panels[0].plot([0, 1], [0, 1], color="black", linestyle="--", linewidth=1)
+    names = list(runs["estimator"].unique())
+    score = study.table().query("metric == @metric").groupby("estimator")[["wis", "wis_mcse"]].mean()
+    for i, name in enumerate(names):
+        pit = runs.loc[runs["estimator"] == name, "pit"].dropna().to_numpy()
+        inside = [(np.abs(2 * pit - 1) <= level).mean() for level in levels]
+        wis, error = score.loc[name]
+        style = style_of(i, len(names), f"{name}, WIS {round_to_error(wis, error)}") | {"linestyle": "-"}
+        panels[0].plot(levels, inside, **style)
+        for panel in panels[1:]:
+            found = np.searchsorted(np.sort(pit), p, side="right") / len(pit)
+            panel.plot(p, found - p, color=style["color"])
+    for panel in panels[1:]:
+        half = 1.96 * np.sqrt(p * (1 - p) / len(runs) * len(names))
+        panel.fill_between(p, -half, half, color="0.9")
+        panel.set_xlabel("PIT: distribution less the uniform one")
+    panels[0].set_xlabel("level of intervals, and their coverage")
+    draw_legend(panels[0], 1)
+    first: Axes = panels[0]
+    return first
 
 
 def draw_tipping(grid: Grid, metric: str, under: float, *, ax: Axes | None = None) -> Axes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,10 +11,13 @@ import pandas as pd
 
 from ..._internal.arrays import Seed, generator
 from ..._internal.errors import NotIdentified, need_object
+from ...design.sample import Sample
+from ...labels import RecordDraws
 from ...metrics.columns import Column, Known
 from ...metrics.definitions import Metric, resolve_metric
 from ...units.clustering import Clustering
 from ...units.measuring import measure, measure_predicted
+from ...units.tail import TailIndex, tail_index
 from ...units.units import Units
 from .errors import Mechanism
 from .sizes import EntitySizes, require
@@ -115,6 +119,20 @@ class Population:
         if np.isnan(value):
             raise NotIdentified(f"{metric.name} is 0/0 in this population of {len(self.true)} records")
         return value
+
+    @property
+    def tail(self) -> TailIndex:
+        """How heavy the tail of predicted sizes is (see `erbayes.units.tail.tail_index`)."""
+        assert self.units.known is not None
+        return tail_index(self.units.known)
+
+    def label(self, drawn: RecordDraws, unresolved: Sequence[Any] = ()) -> Sample:
+        """Return drawn records with their true labels, as a sample; `unresolved` ones have no label."""
+        table, design = drawn.table, drawn.design(self.true, unresolved=unresolved)
+        if drawn.of_clusters:
+            return Sample(measure_predicted(self.pred, self.true, table["cluster"]), design)
+        entities = self.true.loc[table["record"][~table["record"].isin(unresolved)]]
+        return Sample(self.units.take(np.unique(self.units.ids.get_indexer(pd.Index(entities)))), design)
 
     def __repr__(self) -> str:
         return (

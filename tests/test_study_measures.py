@@ -1,0 +1,214 @@
+"""Measures of studies: Monte Carlo errors against their own spread, paired differences, scores, tables for print."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import erbayes as eb
+from erbayes import metrics as m
+from erbayes.engine import Estimator, Taylor
+from erbayes.labels import Records
+from erbayes.study import Study, study
+from erbayes.study import populations as sim
+
+STUDIES, EACH = 1000, 200
+MEASURES = (
+    "bias",
+    "rmse",
+    "se_ratio",
+    "coverage",
+    "missed_below",
+    "missed_above",
+    "width",
+    "interval_score",
+    "wis",
+)
+
+
+def simulated(reps, seed=1, estimators=("a", "b")):
+    """Runs of two estimators on common samples, whose errors are skewed and whose standard errors vary."""
+    rng, found = np.random.default_rng(seed), []
+    shock = rng.gamma(3, 1, reps) - 3
+    for name in estimators:
+        error = 0.04 * (shock + rng.normal(0, 0.5, reps)) + 0.01
+        se = 0.07 * rng.gamma(20, 1 / 20, reps)
+        x = 0.5 + error
+        levels = {
+            "lower": x - 1.6 * se,
+            "upper": x + 1.6 * se,
+            "lower_0.5": x - 0.6 * se,
+            "upper_0.5": x + 0.6 * se,
+        }
+        cell = {
+            "population": "p",
+            "plan": "r",
+            "n": 9,
+            "estimator": name,
+            "metric": "P",
+            "repetition": range(reps),
+        }
+        rest = {"truth": 0.5, "estimate": x, "se": se, "seconds": 1.0, "warned": 0.0, "reason": ""}
+        found.append(pd.DataFrame(cell | rest | levels))
+    return pd.concat(found, ignore_index=True)
+
+
+def in_studies(runs):
+    """The same runs as many studies, each one a plan of its own."""
+    return Study(runs.assign(plan=runs.repetition // EACH, repetition=runs.repetition % EACH), 0.9)
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_monte_carlo_errors_are_the_spread_over_studies(paired):
+    many = in_studies(simulated(STUDIES * EACH))
+    table = many.against("a") if paired else many.table().query("estimator == 'b'")
+    assert len(table) == STUDIES
+    for measure in MEASURES:
+        spread, error = table[measure].std(), np.sqrt((table[f"{measure}_mcse"] ** 2).mean())
+        assert error == pytest.approx(spread, rel=0.1), measure
+    apart = many.table().query("estimator == 'b'")
+    if paired:
+        assert (table.rmse_mcse.to_numpy() < 0.75 * apart.rmse_mcse).mean() > 0.95, (
+            "the same samples make differences more precise"
+        )
+
+
+def test_paired_differences_are_of_runs_in_which_neither_failed():
+    runs = simulated(40)
+    runs.loc[3, "estimate"] = runs.loc[50, "estimate"] = np.nan
+    runs.loc[[3, 50], "reason"] = ["3 fails in a", "10 fails in b"]
+    trial = Study(runs, 0.9)
+    row = trial.against("a").iloc[0]
+    both = trial.runs[~trial.runs.repetition.isin([3, 10])]
+    own, theirs = (both[both.estimator == e].reset_index(drop=True) for e in "ba")
+    error, of_theirs = own.estimate - own.truth, theirs.estimate - theirs.truth
+    assert row.pairs == 38 and row.failures == 1
+    assert row.bias == pytest.approx((error - of_theirs).mean())
+    assert row.bias_mcse == pytest.approx((error - of_theirs).std() / np.sqrt(38))
+    assert row.rmse == pytest.approx(np.sqrt((error**2).mean()) - np.sqrt((of_theirs**2).mean()))
+    inside = [(x.lower <= x.truth) & (x.truth <= x.upper) for x in (own, theirs)]
+    change = inside[0].astype(float) - inside[1]
+    assert row.coverage == pytest.approx(change.mean()) and change.any()
+    assert row.coverage_mcse == pytest.approx(change.std() / np.sqrt(38))
+    assert trial.failures()[["estimator", "reason", "runs"]].to_numpy().tolist() == [
+        ["a", "3 fails in a", 1],
+        ["b", "10 fails in b", 1],
+    ]
+    with pytest.raises(eb.DataError, match="the study has no estimator 'c'; it has 'a', 'b'"):
+        trial.against("c")
+
+
+def test_shares_of_one_have_limits_and_errors():
+    runs = simulated(30).assign(lower=0.0, upper=1.0)
+    row = Study(runs, 0.9).table().iloc[0]
+    assert row.coverage == 1 and row.coverage_mcse > 0.02
+    assert row.coverage_lower == pytest.approx(30 / (30 + 1.96**2)) and row.coverage_upper == pytest.approx(1)
+    # one more gain and one more loss among 32 pairs
+    assert Study(runs, 0.9).against("a").coverage_mcse.iloc[0] == pytest.approx(np.sqrt(2 / 32 / 32))
+
+
+def test_the_weighted_interval_score_by_hand():
+    one = simulated(1, estimators=("a",)).assign(truth=0.5, estimate=0.6, lower=0.55, upper=0.9)
+    one[["lower_0.5", "upper_0.5"]] = 0.57, 0.7
+    wide, narrow = 0.35 + 2 / 0.1 * 0.05, 0.13 + 2 / 0.5 * 0.07
+    row = Study(one, 0.9).table().iloc[0]
+    assert row.wis == pytest.approx((0.1 / 2 + 0.1 / 2 * wide + 0.5 / 2 * narrow) / 2.5)
+    assert "wis" not in Study(one.drop(columns=["lower_0.5", "upper_0.5"]), 0.9).table()
+
+
+def test_pit_values_are_between_the_bounds_next_to_the_truth():
+    truth = [0.0, 0.15, 0.25, 0.6, 0.99, 0.1, 0.4]
+    runs = pd.concat([simulated(1, estimators=("a",))] * 7, ignore_index=True)
+    bounds = {"lower": 0.1, "upper": 0.9, "lower_0.5": 0.2, "upper_0.5": 0.3}
+    pit = Study(runs.assign(truth=truth, **bounds), 0.9).pit()
+    ends = [(0, 0.05), (0.05, 0.25), (0.25, 0.75), (0.75, 0.95), (0.95, 1), (0, 0.25), (0.75, 0.95)]
+    assert all(first < x < last for x, (first, last) in zip(pit, ends, strict=True))
+    flat = runs.assign(truth=0.1, lower=0.1, upper=0.1, **{"lower_0.5": 0.1, "upper_0.5": 0.1})
+    many = Study(pd.concat([flat] * 300, ignore_index=True), 0.9).pit()
+    assert abs(many.mean() - 0.5) < 0.03 and abs(many.std() - 12**-0.5) < 0.02
+
+
+def test_pit_values_of_right_intervals_are_uniform_and_go_to_arviz():
+    rng, n = np.random.default_rng(3), 4000
+    truth = rng.normal(size=n)
+    x = truth + rng.normal(size=n)  # posterior of a normal mean with a normal prior: N(x/2, 1/2)
+    levels = [0.9, 0.5, 0.2]
+    z = {0.9: 1.6448536, 0.5: 0.6744898, 0.2: 0.2533471}
+    bounds = {}
+    for i, level in enumerate(levels):
+        end = f"_{level:g}" if i else ""
+        bounds |= {f"lower{end}": x / 2 - z[level] * 0.5**0.5, f"upper{end}": x / 2 + z[level] * 0.5**0.5}
+    cell = {
+        "population": "p",
+        "plan": "r",
+        "n": 1,
+        "estimator": "right",
+        "metric": "mean",
+        "repetition": range(n),
+    }
+    rest = {"truth": truth, "estimate": x / 2, "se": 0.7, "seconds": 1.0, "warned": 0.0, "reason": ""}
+    trial = Study(pd.DataFrame(cell | rest | bounds), 0.9)
+    counts = np.histogram(trial.pit(), np.linspace(0, 1, 11))[0]
+    assert ((counts - n / 10) ** 2 / (n / 10)).sum() < 27.9  # the .999 quantile of chi-square with 9 degrees
+    assert trial.table().coverage.iloc[0] == pytest.approx(0.9, abs=0.02)
+
+
+def test_text_has_the_digits_of_its_monte_carlo_error():
+    trial = Study(simulated(200), 0.9)
+    table, text = trial.table(), trial.rounded(("bias", "coverage"))
+    for i, row in table.iterrows():
+        for measure in ("bias", "coverage"):
+            places = len(text[measure][i].partition(".")[2])
+            assert 10.0**-places <= row[f"{measure}_mcse"] < 10.0 ** (1 - places)
+            assert float(text[measure][i]) == pytest.approx(row[measure], abs=0.5 * 10.0**-places)
+    assert text.coverage[0] in repr(trial) and "Study, 90 % intervals" in repr(trial)
+    with pytest.raises(eb.DataError, match="a study has no measure 'variance'"):
+        trial.rounded(["variance"])
+
+
+def test_latex_has_a_caption_and_the_best_of_each_cell_in_bold():
+    runs = simulated(200).replace({"estimator": {"a": "50 %_a"}})
+    worse = runs.estimator == "b"
+    runs.loc[worse, ["estimate", "lower", "upper"]] += 0.2
+    text = Study(runs, 0.9).latex(("bias", "coverage"), "A caption.", "tab:one")
+    assert "\\caption{A caption.}" in text and "\\label{tab:one}" in text and "50 \\%\\_a" in text
+    (line,) = (line for line in text.splitlines() if line.startswith("p & "))
+    cells = [cell.strip(" \\") for cell in line.split("&")]
+    assert [cell.startswith("textbf") for cell in cells[-4:]] == [True, False, True, False]
+
+
+@pytest.mark.slow
+def test_a_study_at_several_levels_covers_as_they_say():
+    easy = sim.simulate(sim.Empirical([3, 4, 5]), sim.Misattribution(0.2), 20_000, 1)
+    levels = (0.95, 0.8, 0.5, 0.2)
+    kinds = {"default": Taylor(), "Wald": Estimator(Taylor(), eb.intervals.WALD)}
+    trial = study(
+        {"e": easy},
+        {"r": Records()},
+        [300],
+        kinds,
+        m.pairwise_precision,
+        repetitions=1000,
+        seed=1,
+        level=levels,
+    )
+    for level, end in zip(levels, ("", "_0.8", "_0.5", "_0.2"), strict=True):
+        inside = (trial.runs[f"lower{end}"] <= trial.runs.truth) & (
+            trial.runs.truth <= trial.runs[f"upper{end}"]
+        )
+        assert inside.groupby(trial.runs.estimator).mean().to_numpy() == pytest.approx(level, abs=0.05)
+    counts = np.histogram(trial.pit(), [0, 0.1, 0.25, 0.5, 0.75, 0.9, 1])[0] / len(trial.runs)
+    assert counts == pytest.approx([0.1, 0.15, 0.25, 0.25, 0.15, 0.1], abs=0.03)
+
+
+@pytest.mark.slow
+def test_pit_values_go_to_arviz_without_runs_in_which_an_estimator_failed():
+    az = pytest.importorskip("arviz")
+    runs = simulated(60)
+    runs.loc[7, ["estimate", "lower", "upper", "lower_0.5", "upper_0.5"]] = np.nan
+    trial = Study(runs, 0.9)
+    tree, pit = trial.tree("P"), trial.pit()
+    for name in ("a", "b"):
+        kept = pit[(runs.estimator == name) & (runs.repetition != 7)]
+        np.testing.assert_allclose(tree["prior_sbc"][name].to_numpy().ravel(), kept)
+    pytest.importorskip("matplotlib").use("agg")
+    assert az.plot_ecdf_pit(tree) is not None

@@ -1,0 +1,348 @@
+"""Every design and every plan in a study, annotators, and populations that are redrawn, against plain loops."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import erbayes as eb
+from erbayes import design as d
+from erbayes import metrics as m
+from erbayes.design.variance import StratifiedDraws
+from erbayes.engine import Estimator, Resampled, Taylor, records_of
+from erbayes.labels import (
+    Annotator,
+    GivenProbabilities,
+    KeptRecords,
+    LinkEnds,
+    MissedPieces,
+    Mixture,
+    Poisson,
+    PredictedClusters,
+    Records,
+    RootSize,
+    Strata,
+    Systematic,
+    draw,
+    perturb,
+)
+from erbayes.metrics.columns import RECORDS
+from erbayes.study import Samples, UniformEntities, study
+from erbayes.study import populations as sim
+
+pytestmark = pytest.mark.slow
+PR = (m.pairwise_precision, m.pairwise_recall)
+PEOPLE = sim.simulate(sim.Zeta(2.3, 30), sim.Misattribution(0.1), 800, 1)
+GROUP = pd.Series(np.arange(800) % 3, PEOPLE.true.index)
+
+
+@dataclass(frozen=True)
+class Expanding:
+    """A design of one's own that has `expand` alone: entities with chances by the root of their size."""
+
+    draws: object = None
+
+    def expand(self, units):
+        unit = units.ids.get_indexer(self.draws)
+        variance = StratifiedDraws(np.zeros(len(unit), dtype=int), np.ones(1))
+        return d.contract.Expansion(unit, 1 / np.sqrt(units.size[unit]), False, variance)
+
+
+def by_chance(chance, make):
+    """A plan of one's own: entities with replacement by a chance, and the design of their ids."""
+
+    def plan(people, n, rng):
+        p = chance(people.units.size.astype(float))
+        unit = rng.choice(len(p), n, p=p / p.sum())
+        return eb.Sample(
+            people.units.take(np.unique(unit)), make(people, people.units.ids[unit], p / p.sum())
+        )
+
+    return plan
+
+
+def drawn_by(plan, values=None, unresolved=0):
+    def one(people, n, rng):
+        drawn = draw(people.pred, plan, n, int(rng.integers(2**31)), values=values)
+        return people.label(drawn, drawn.table["record"].drop_duplicates().tolist()[:unresolved])
+
+    return one
+
+
+def distinct(make):
+    """A plan without replacement."""
+
+    def plan(people, n, rng):
+        unit = np.sort(rng.choice(len(people.units), n, replace=False))
+        return eb.Sample(people.units.take(unit), make(people, people.units.ids[unit]))
+
+    return plan
+
+
+def halves(people, ids):
+    return d.Stratified({i: int(people.units.size[people.units.ids.get_loc(i)] > 1) for i in ids})
+
+
+PLANS = {
+    "Records": Records(),
+    "LinkEnds": LinkEnds(),
+    "RootSize": RootSize(),
+    "Mixture": Mixture(0.3),
+    "GivenProbabilities": drawn_by(GivenProbabilities(), GROUP + 1.0),
+    "Poisson": Poisson(),
+    "Systematic": Systematic(Records()),
+    "Strata": Strata(starts=(1, 2, 5)),
+    "Strata of values": drawn_by(Strata(), GROUP),
+    "PredictedClusters": PredictedClusters(),
+    "PredictedClusters by size": PredictedClusters(Records()),
+    "unresolved": drawn_by(Records(), unresolved=6),
+    "UniformEntities": UniformEntities(),
+    "expand": by_chance(np.sqrt, lambda people, ids, p: Expanding(ids)),
+    "BySize": by_chance(np.sqrt, lambda people, ids, p: d.BySize(np.sqrt, ids)),
+    "KnownWeights": by_chance(
+        np.sqrt, lambda people, ids, p: eb.KnownWeights(pd.Series(1 / p, people.units.ids)[ids.unique()], ids)
+    ),
+    "KnownSelection": by_chance(
+        np.sqrt, lambda people, ids, p: d.KnownSelection(pd.Series(p, people.units.ids)[ids.unique()], ids)
+    ),
+    "WeightedRecords": by_chance(
+        np.asarray, lambda people, ids, p: eb.WeightedRecords(ids, np.full(len(ids), 1 / 800), absolute=True)
+    ),
+    "DistinctEntities": by_chance(np.asarray, lambda people, ids, p: eb.DistinctEntities(len(ids))),
+    "Calibrated": by_chance(
+        np.asarray, lambda people, ids, p: d.Calibrated(eb.UniformRecords(ids), lambda units, draws: [RECORDS])
+    ),
+    "UniformClusters": distinct(lambda people, ids: eb.UniformClusters(len(people.units), ids)),
+    "Pooled": by_chance(
+        np.asarray,
+        lambda people, ids, p: d.Pooled([eb.UniformRecords(ids[: len(ids) // 2]), eb.UniformRecords(ids[len(ids) // 2 :])]),
+    ),
+}  # fmt: skip
+
+
+class Spy:
+    """An engine that keeps the samples that it is given."""
+
+    def __init__(self):
+        self.samples = []
+
+    def __call__(self, sample, metrics, rng=None):
+        if not self.samples or self.samples[-1] is not sample:
+            self.samples.append(sample)
+        return Taylor()(sample, metrics, rng)
+
+
+def estimate_from_records(sample, metrics):
+    """What `eb.estimate` says of the records of a sample, by its design."""
+    labels = PEOPLE.true[PEOPLE.true.isin(sample.units.ids)]
+    if sample.units.by_entity:
+        return eb.estimate(PEOPLE.pred, labels, sample.design, metrics)
+    units = eb.measure_predicted(PEOPLE.pred, PEOPLE.true, sample.units.ids)
+    return Taylor()(eb.Sample(units, sample.design), metrics)
+
+
+@pytest.mark.filterwarnings("ignore::erbayes.Alarm")
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_study_is_a_plain_loop_over_estimate(plan):
+    spy = Spy()
+    runs = study(
+        {"p": PEOPLE}, {plan: PLANS[plan]}, [60], {"spy": spy, "closed": Taylor()}, PR, repetitions=3, seed=1
+    ).runs
+    assert len(spy.samples) == 3 and len(runs) == 12
+    for estimator in ("spy", "closed"):
+        of = runs[runs.estimator == estimator].set_index(["metric", "repetition"])
+        for i, sample in enumerate(spy.samples):
+            for metric in PR:
+                row = of.loc[metric.name, i]
+                if row.reason:
+                    with pytest.raises(eb.NotIdentified):
+                        estimate_from_records(sample, metric)
+                    continue
+                found = estimate_from_records(sample, metric).table()
+                expected = found[["estimate", "se", "lower", "upper"]].iloc[0].to_numpy(dtype=float)
+                ours = row[["estimate", "se", "lower", "upper"]].to_numpy(dtype=float)
+                np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-12)
+    expected = ["pairwise-precision"] if plan == "LinkEnds" else ["pairwise-precision", "pairwise-recall"]
+    assert sorted(runs[runs.reason == ""].metric.unique()) == expected
+
+
+def test_every_design_and_every_plan_is_among_them():
+    from erbayes.labels.drawing.plans import PLANS as plans_of_labels
+
+    assert {cls.__name__ for cls in plans_of_labels.values()} <= {name.split()[0] for name in PLANS}
+    spy = Spy()
+    study({"p": PEOPLE}, PLANS, [60], {"spy": spy}, PR, repetitions=1, seed=1)
+    studied = {type(s.design).__name__ for s in spy.samples}
+    designs = {n for n in d.__all__ if isinstance(getattr(d, n), type) and hasattr(getattr(d, n), "expand")}
+    assert designs - studied == {"Stratified", "FrozenWeights"}
+
+
+def test_designs_without_a_batch_are_drawn_many_at_once_and_expanded_apart():
+    units, rng = PEOPLE.units, np.random.default_rng(1)
+    unit = rng.integers(len(units), size=(2, 40))
+    for design in (Expanding(), d.BySize(np.sqrt), eb.DistinctEntities(40)):
+        samples = Samples(units, design, unit)
+        assert samples.batch is None
+        for row, sample in zip(unit, samples.separate, strict=True):
+            assert set(sample.units.ids) == set(units.ids[row])
+            if not isinstance(design, eb.DistinctEntities):
+                assert list(sample.design.draws) == list(units.ids[row])
+
+
+def test_annotators_label_the_same_samples():
+    model = Annotator(MissedPieces(0.5), KeptRecords(0.3))
+    given = []
+
+    def by_hand(labels, prediction, rng):
+        given.append((labels, rng))
+        return perturb(labels, prediction, model, 7)
+
+    annotators = {
+        "true": None,
+        "same": lambda labels, prediction, rng: labels,
+        "hand": by_hand,
+        "model": model,
+    }
+    spy = Spy()
+    runs = study(
+        {"p": PEOPLE}, {"r": Records()}, [50], {"spy": spy}, PR, repetitions=2, seed=1, annotators=annotators
+    ).runs
+    by = {
+        name: of.drop(columns=["annotator", "seconds"]).reset_index(drop=True)
+        for name, of in runs.groupby("annotator")
+    }
+    pd.testing.assert_frame_equal(by["true"], by["same"])
+    assert by["hand"].estimate.tolist() != by["true"].estimate.tolist() != by["model"].estimate.tolist()
+    for i, (labels, _) in enumerate(given):
+        assert set(labels) == set(spy.samples[i].units.ids)
+        relabelled = perturb(labels, PEOPLE.pred, model, 7)
+        expected = eb.estimate(PEOPLE.pred, relabelled, spy.samples[i].design, PR).estimate
+        ours = by["hand"][by["hand"].repetition == i].estimate
+        assert ours.to_numpy() == pytest.approx(expected, rel=1e-12)
+    assert (by["model"].truth == by["true"].truth).all(), "the truth is that of true labels"
+
+
+def test_annotators_label_entities():
+    runs = study({"p": PEOPLE}, {"c": PredictedClusters()}, [20], {"t": Taylor()}, "pairwise-precision",
+                 repetitions=2, seed=1, annotators={"a": Annotator()}).runs  # fmt: skip
+    assert runs.reason.eq("annotators label entities; this plan draws predicted clusters").all()
+
+
+def test_populations_are_redrawn_in_each_repetition():
+    def redrawn(rng):
+        return sim.simulate(sim.Zeta(2.5, 20), sim.Splits(rng.uniform(0.1, 0.6)), 400, rng)
+
+    ways = {"closed": Taylor(), "bootstrap": Resampled(replicates=20)}
+    trial = study(
+        {"new": redrawn}, {"r": Records(), "s": Systematic(Records())}, [40], ways, PR, repetitions=4, seed=1
+    )
+    truths = trial.runs.groupby(["plan", "metric", "repetition"]).truth.agg(["nunique", "first"])
+    assert (truths["nunique"] == 1).all()
+    assert truths.loc["r", "pairwise-recall"]["first"].nunique() == 4
+    assert (truths["first"].loc[:, "pairwise-precision"] == 1).all()
+    more = study({"new": redrawn}, {"r": Records()}, [40], ways, PR, repetitions=6, seed=1).runs
+    assert more[more.repetition < 4].estimate.tolist() == trial.runs[trial.runs.plan == "r"].estimate.tolist()
+
+
+def test_a_truth_that_is_not_there_is_a_failure_with_its_reason():
+    def redrawn(rng):
+        return sim.simulate(sim.Empirical([1]), sim.Chain(()), 100, rng)
+
+    trial = study(
+        {"new": redrawn}, {"r": Records()}, [10], {"t": Taylor()}, "pairwise-recall", repetitions=2, seed=1
+    )
+    assert trial.failures()[["reason", "runs"]].to_numpy().tolist() == [["it is 0/0 in this population", 2]]
+
+
+def test_a_sample_that_holds_nothing_fails_alone():
+    trial = study(
+        {"p": PEOPLE}, {"r": Poisson()}, [2], {"t": Taylor()}, "cluster-recall", repetitions=40, seed=1
+    )
+    empty = trial.runs.reason == "the sample holds no unit"
+    assert 0 < empty.sum() < 20 and trial.runs.estimate[~empty].notna().any()
+    assert trial.failures().query("reason == 'the sample holds no unit'").runs.tolist() == [empty.sum()]
+
+
+def test_more_repetitions_leave_the_first_ones_as_they_are():
+    plans = {
+        name: PLANS[name] for name in ("Records", "RootSize", "Poisson", "UniformEntities", "Systematic")
+    }
+    ways = {"t": Taylor(), "b": Resampled(replicates=20)}
+    few, many = (study({"p": PEOPLE}, plans, [30], ways, PR, repetitions=r, seed=1).runs for r in (2, 5))
+    kept = many[many.repetition < 2].reset_index(drop=True)
+    np.testing.assert_allclose(kept.estimate, few.estimate, rtol=1e-12)
+
+
+def test_equal_engines_share_a_fit():
+    calls = []
+
+    @dataclass(frozen=True)
+    class Counting:
+        order: int = 1
+
+        def __call__(self, sample, metrics, rng=None):
+            calls.append(self.order)
+            return Taylor(order=self.order)(sample, metrics, rng)
+
+    kinds = {"default": Counting(), "Wald": Estimator(Counting(), eb.intervals.WALD), "other": Counting(2)}
+    runs = study(
+        {"p": PEOPLE}, {"r": Records()}, [30], kinds, PR, repetitions=3, seed=1, level=(0.9, 0.5)
+    ).runs
+    assert sorted(calls) == [1] * 3 + [2] * 3
+    of = {name: rows.reset_index() for name, rows in runs.groupby("estimator")}
+    assert (of["default"].estimate == of["Wald"].estimate).all() and (
+        of["default"].lower != of["Wald"].lower
+    ).all()
+    wald = Taylor(order=1)(sample_of(30), PR).interval(0.5, eb.intervals.WALD)
+    first = of["Wald"].query("repetition == 0")
+    np.testing.assert_allclose(first[["lower_0.5", "upper_0.5"]], wald, rtol=1e-12)
+    assert runs.columns.tolist()[9:13] == ["lower", "upper", "lower_0.5", "upper_0.5"]
+
+
+def sample_of(n):
+    spy = Spy()
+    study({"p": PEOPLE}, {"r": Records()}, [n], {"s": spy}, PR, repetitions=1, seed=1)
+    return spy.samples[0]
+
+
+def test_records_of_a_sample_have_its_counts():
+    sample = sample_of(80)
+    prediction, labels = records_of(sample)
+    again = eb.measure(prediction, labels)
+    for attribute in ("n", "N", "m"):
+        assert sorted(getattr(again, attribute)) == sorted(getattr(sample.units, attribute))
+    assert sorted(labels.value_counts()) == sorted(sample.units.size)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_package_of_records_is_an_engine():
+    er_evaluation = pytest.importorskip("er_evaluation")
+
+    def competitor(sample, metrics, rng=None):
+        prediction, labels = records_of(sample)
+        weights = 1 / labels.value_counts()
+        x, sd = er_evaluation.pairwise_precision_estimator(prediction, labels, weights)
+        return m.Normal(
+            names=("pairwise-precision",),
+            mean=np.array([x]),
+            cov=np.array([[sd**2]]),
+            df=np.array([np.inf]),
+            support=((0, 1),),
+        )
+
+    spy = Spy()
+    runs = study(
+        {"p": PEOPLE},
+        {"r": Records()},
+        [60],
+        {"theirs": competitor, "spy": spy},
+        "pairwise-precision",
+        repetitions=3,
+        seed=1,
+    ).runs
+    for i, sample in enumerate(spy.samples):
+        labels = PEOPLE.true[PEOPLE.true.isin(sample.units.ids)]
+        expected = er_evaluation.pairwise_precision_estimator(PEOPLE.pred, labels, 1 / labels.value_counts())
+        ours = runs[(runs.estimator == "theirs") & (runs.repetition == i)]
+        assert ours[["estimate", "se"]].to_numpy()[0] == pytest.approx(expected, rel=1e-9)
