@@ -297,6 +297,7 @@ OTHERS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
         lambda: make_labels().summary(),
         "annotator, tasks, answered, cannot tell, incomplete, unanswered",
     ),
+    "Annotator.draw": (lambda: Annotator().draw(2, 1), "missed kept added"),
     "AnnotatorPair.span": (
         lambda: make_two().span(
             lambda x, d: engine.Taylor()(eb.Sample(eb.measure({1: "a", 2: "a", 3: "b"}, x), d), P),

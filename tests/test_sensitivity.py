@@ -319,10 +319,15 @@ def test_rates_that_cannot_be():
 
 
 def test_more_additions_than_labels_can_hold_raise_an_alarm():
-    labels, prediction = {i: i // 3 for i in range(300)}, {i: i // 3 for i in range(900)}
-    answer, many = partial(eb.estimate, prediction, metrics=PR), Annotator(added=0.3)
+    """A quarter of the 30 stated additions are of three records, and no label has such a piece elsewhere."""
+    prediction = {i: i // 3 if i < 900 else i for i in range(1800)}
+    labels = {i: f"e{i // 3 if i < 300 else i - 900}" for i in [*range(300), *range(900, 930)]}
+    ask = partial(
+        with_errors, taylor(prediction), labels, eb.UniformRecords(), prediction, imputations=2, rng=1
+    )
     with pytest.warns(eb.Alarm, match="the rate added is too high"):
-        with_errors(answer, labels, eb.UniformRecords(), prediction, many, imputations=2, rng=1)
+        ask(Annotator(added=0.3))
+    ask(Annotator(added=0.01))  # without an alarm
 
 
 # Grids and tipping points

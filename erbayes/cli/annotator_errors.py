@@ -27,6 +27,7 @@ class AnnotatorErrors(Analysis):
         f"is known; delta=3 is the odds of errors of unresolved draws. Or {FOLDER}: as settled disagreements "
         "or controls show them.",
         metavar="RATES",
+        rare=True,
     )
 
     @property

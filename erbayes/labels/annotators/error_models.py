@@ -25,7 +25,7 @@ WHOLE = 1 / 3
 """Probability that foreign records are imputed home by home. Nobody knows whether annotators overlook single
 records or a namesake with all of them, and intervals that undo the one are too short for the other."""
 FEW = 0.25
-"""Exponent ε of the prior of true pieces among those that may have been added."""
+"""Exponent ε of the prior of true pieces among those that may have been added: few, or many, are likely."""
 TRIES = 20
 """Clusters that are looked at for an unlabelled one of a size, each time among more sizes."""
 
