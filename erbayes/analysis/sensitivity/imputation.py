@@ -236,8 +236,8 @@ def _warn_spurious(given: Labelling, w: float) -> None:
     stated, there = w * len(given.entities), np.bincount(classes, minlength=len(expected))
     there[0] = 0  # pieces that cannot have been added
     removed = np.minimum(w * expected, there).sum()
-    lacking = stated - removed
-    if lacking > SPURIOUS * stated:
+    # the number of additions is a Poisson variable
+    if stated - removed > SPURIOUS * stated + 2 * np.sqrt(stated):
         said = (
             f"rates say that {stated:.0f} foreign clusters were added, and labels have only "
             f"{removed:.0f} pieces that can be such: the rate added is too high"
