@@ -323,9 +323,7 @@ def test_more_additions_than_labels_can_hold_raise_an_alarm():
     prediction = {i: i // 3 if i < 900 else i for i in range(1800)}
     labels = {i: f"e{i // 3 if i < 300 else i - 900}" for i in [*range(300), *range(900, 945)]}
     given = {"starts": range(0, 300, 3), "imputations": 2, "rng": 1}
-    ask = partial(
-        with_errors, taylor(prediction), labels, eb.UniformRecords(), prediction, **given
-    )
+    ask = partial(with_errors, taylor(prediction), labels, eb.UniformRecords(), prediction, **given)
     with pytest.warns(eb.Alarm, match="the rate added is too high"):
         ask(Annotator(added=0.9))
     ask(Annotator(added=0.01))  # without an alarm

@@ -13,7 +13,7 @@ import pandas as pd
 from ..._internal.arrays import Seed, generator
 from ..._internal.digits import shown as rounded
 from ..._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, need_object, whole
-from ...labels.annotators.error_models import Annotator, check_rates, class_additions, impute
+from ...labels.annotators.error_models import RATES, Annotator, check_rates, class_additions, impute
 from ...labels.annotators.pieces import Labelling
 from ...labels.annotators.rates import Rate, drawn
 from ...labels.drawing.unresolved import complete_draws
@@ -113,9 +113,8 @@ class WithErrors(Tabled):
 
     def times(self, factor: float) -> WithErrors:
         """Return the same with all rates multiplied, such as by ½ and 2 for priors that may be wrong."""
-        rates = self.rates * factor
-        shares = ["missed", "kept"]
-        rates[shares] = rates[shares].clip(upper=MOST)
+        scaled = (self.rates[RATES] * factor).clip(upper=[MOST, MOST, np.inf], axis=1)
+        rates = self.rates.assign(**scaled)
         source = f"{factor:g} times the rates of {self.source}"
         systematic, both = pool(self.imputing.run(rates), self.random)
         return replace(self, systematic=systematic, both=both, rates=rates, source=source)

@@ -17,6 +17,7 @@ from scipy.special import gammaln, softmax
 
 from ..._internal.arrays import BoolArray, FloatArray, IntArray, Seed, generator
 from ..._internal.errors import DataError, need, number, whole
+from ...units.ids import ids
 from .pieces import Labelling, Members
 from .rates import Rate, drawn
 
@@ -108,7 +109,11 @@ def mislabel(
     rng = generator(rng)
     given = Labelling.of(labels, shown, starts, rng)
     u, v, w = annotator.draw(1, rng).to_numpy()[0]
-    found = (given.home | (rng.random(len(given.who)) >= u))[given.piece]
+    # who starts from a record has found its piece
+    position = given.start if starts is None else given.records.get_indexer(ids(starts, "starts"))
+    started = np.logical_or.reduceat(np.isin(given.record, position), given.first[:-1])
+    found = given.home | started | (rng.random(len(given.who)) >= u)
+    found = found[given.piece]
     record, entity = [given.record[found]], [given.who[given.piece[found]]]
     labelled = np.zeros(len(given.records), dtype=bool)
     labelled[given.record] = True

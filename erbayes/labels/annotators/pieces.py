@@ -88,7 +88,7 @@ class Labelling:
             first=np.append(first, len(order)),
             who=entity[first],
             cluster=cluster[first],
-            elsewhere=pd.Series(labels.clusters[labels.codes[~there]], index=labels.records[~there]),
+            elsewhere=pd.Series(labels.clusters[labels.codes[~there]], labels.records[~there], name="entity"),
         )
 
     @property
@@ -137,9 +137,9 @@ class Labelling:
 
     def write(self, record: IntArray, entity: IntArray) -> pd.Series:
         """Return labels, record -> entity, from positions of both; a record goes to the first of several."""
-        labels = pd.Series(self.entities.take(entity), index=self.records.take(record))
-        labels = pd.concat([labels[~labels.index.duplicated()], self.elsewhere])
-        return labels.rename("entity")
+        labels = pd.Series(self.entities.take(entity), self.records.take(record), name="entity")
+        written: pd.Series = pd.concat([labels[~labels.index.duplicated()], self.elsewhere])
+        return written
 
 
 def list_predictions(shown: Any) -> list[Clustering]:

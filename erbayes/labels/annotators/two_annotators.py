@@ -217,13 +217,9 @@ class AnnotatorPair:
         They follow from what one alone and both caught (`Recaptured`), once disagreements are settled: before
         that, a namesake that one added counts as a find, and the more of them, the more both seem to miss.
         """
-        c = self.errors(settled)
-        missed, kept = (
-            Recaptured(
-                c[f"{name} by both"], c[f"{name} by the first"], c[f"{name} by the second"], odds_ratio
-            )
-            for name in ("found", "removed")
-        )
+        c, by = self.errors(settled), (" by both", " by the first", " by the second")
+        counts = ([float(c[name + who]) for who in by] for name in ("found", "removed"))
+        missed, kept = (Recaptured(*three, odds_ratio=odds_ratio) for three in counts)
         return Annotator(missed, kept, source=f"capture and recapture, odds ratio {odds_ratio:g}")
 
     def disagreements(self) -> pd.DataFrame:
@@ -248,17 +244,16 @@ def annotator_of(errors: pd.Series, source: str) -> Annotator:
     Of true pieces, B found by both and L by one alone: missed ~ Beta(½ + L, ½ + 2B). Likewise kept, of
     foreign records. With F pieces added in E tasks: added ~ Gamma(½ + F)/(2E).
     """
-    if not errors["tasks"]:
+    c = {name: float(count) for name, count in errors.items()}
+    if not c["tasks"]:
         raise DataError("no task of the annotators has settled labels: the rates of errors are not known")
     missed, kept = (
-        Beta(
-            0.5 + errors[f"{name} by the first"] + errors[f"{name} by the second"],
-            0.5 + 2 * errors[f"{name} by both"],
-        )
+        Beta(0.5 + c[f"{name} by the first"] + c[f"{name} by the second"], 0.5 + 2 * c[f"{name} by both"])
         for name in ("found", "removed")
     )
-    added = Gamma(0.5 + errors["added"], 2 * errors["tasks"])
-    return Annotator(missed, kept, added, f"{source} in {errors['tasks']:.0f} tasks")
+    return Annotator(
+        missed, kept, Gamma(0.5 + c["added"], 2 * c["tasks"]), f"{source} in {c['tasks']:.0f} tasks"
+    )
 
 
 def _list_mentions(first: pd.DataFrame, second: pd.DataFrame) -> pd.Index:
