@@ -219,7 +219,7 @@ class AnnotatorPair:
         """
         c, by = self.errors(settled), (" by both", " by the first", " by the second")
         counts = ([float(c[name + who]) for who in by] for name in ("found", "removed"))
-        missed, kept = (Recaptured(*three, odds_ratio=odds_ratio) for three in counts)
+        missed, kept = (Recaptured(both, one, other, odds_ratio) for both, one, other in counts)
         return Annotator(missed, kept, source=f"capture and recapture, odds ratio {odds_ratio:g}")
 
     def disagreements(self) -> pd.DataFrame:
