@@ -69,7 +69,7 @@ def grid(
     >>> grid(found, points).table()[["missed", "metric", "estimate"]].round(2)
        missed           metric  estimate
     0     0.0  pairwise-recall      0.44
-    1     0.2  pairwise-recall      0.39
+    1     0.2  pairwise-recall      0.38
     """
     need(found, WithErrors, "a grid is of what with_errors returns")
     need(rates, pd.DataFrame, "rates are a DataFrame with columns such as missed and kept")
@@ -133,13 +133,13 @@ def tipping(
     >>> annotator = eb.labels.Annotator(missed=eb.labels.Beta(2, 18))
     >>> found = eb.with_errors(answer, labels, eb.UniformRecords(), prediction, annotator, rng=1)
     >>> tipping(found, "recall", 0.4)
-    pairwise-recall, now 0.438, falls under 0.4 at
-            tipping_point  prior_mean
+    pairwise-recall, now 0.444, falls under 0.4 at
+           tipping_point prior_mean
     rate
-    missed         0.1826      0.1057
-    kept                –           0
-    added               –           0
-    all             1.734           1
+    missed        0.1969     0.1082
+    kept          0.4001          0
+    added              –          0
+    all            1.918          1
     """
     number(under, "under", isfinite, "be a finite number")
     need(found, WithErrors, "a tipping point is of what with_errors returns")

@@ -26,7 +26,7 @@ WHOLE = 1 / 3
 """Probability that foreign records are imputed home by home. Nobody knows whether annotators overlook single
 records or a namesake with all of them, and intervals that undo the one are too short for the other."""
 FEW = 0.25
-"""Exponent ε of the prior of true pieces among those that may have been added: few, or many, are likely."""
+"""Exponent ε of the prior of how many pieces are true, by which few of them may be as well as many."""
 TRIES = 20
 """Clusters that are looked at for an unlabelled one of a size, each time among more sizes."""
 

@@ -79,6 +79,8 @@ class Labels:
     >>> labels.annotators()[["tasks", "controls", "controls missed"]]
        tasks  controls  controls missed
     0      3         1                1
+    >>> labels.annotator_errors().kept
+    Beta(a=1.5, b=0.5)
     >>> labels.records()["name"].tolist()
     ['Ann', 'Anne', 'Bo']
     >>> labels.units(prediction).table()["predicted_links"].tolist()
