@@ -1,8 +1,8 @@
 """Annotators: models of their errors, comparisons of two of them, answers about pairs.
 
-An annotator starts from *home*, the predicted cluster of a drawn record (the *sampled mention*). There are
-two decisions, which records of home to remove and which records elsewhere to add. Each has its error: records
-elsewhere are *missed*, and foreign records in home are falsely accepted. Both flatter the prediction.
+An annotator starts from *home*, the predicted cluster of a drawn record, removes records of it and adds
+records elsewhere. Records elsewhere are *missed*, foreign records in home *kept*, and those of namesakes
+*added*. The first two flatter the prediction.
 """
 
 from .annotators.error_models import Annotator, mislabel
