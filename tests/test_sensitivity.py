@@ -241,6 +241,10 @@ def test_the_variance_within_is_never_below_the_plain_one():
     fits = [normal([0.5, 0.9], [0.0, 0.01]), normal([0.5, 0.9], [0.0, 0.01])]
     both = pool(fits, normal([0.5, 0.9], [0.02, 0.04])).both
     assert np.diagonal(both.cov) == pytest.approx([0.02, 0.04])
+    joint = normal([0.5, 0.9], [0.01, 0.01])
+    joint = replace(joint, cov=np.array([[0.01, 0.008], [0.008, 0.01]]))
+    both = pool([joint, joint], normal([0.5, 0.9], [0.04, 0.04])).both
+    assert both.cov == pytest.approx(np.array([[0.04, 0.032], [0.032, 0.04]]))  # as correlated as before
 
 
 def test_a_component_that_imputations_lack_says_so():
