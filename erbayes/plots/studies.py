@@ -122,6 +122,6 @@ def draw_tipping(grid: Grid, metric: str, under: float, *, ax: Axes | None = Non
     ax.plot(0, 0, "D", color="black", clip_on=False, label="labels as they are")
     ax.set_xlabel("share of the pieces elsewhere that annotators missed")
     ax.set_ylabel("share of the foreign records that they kept")
-    ax.set_title(f"{metric}; bold: under {under:g}")
+    ax.set_title(f"{metric}; bold: under {under:g}", pad=24)  # above the legend
     draw_legend(ax, 2)
     return ax
