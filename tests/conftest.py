@@ -34,7 +34,6 @@ FIT_MODELS = (
     "tests/test_pool.py::test_the_engine_is_the_pool_of_the_fit_and_says_so",
     "tests/test_pool.py::test_where_giants_are_unseen_the_interval_of_recall_spans_both",
     "tests/test_readme.py::test_the_last_line_sets_three_engines_side_by_side",
-    "tests/test_sensitivity.py::test_the_size_model_",
     "tests/test_thresholds_curve.py::test_the_size_model_tells_the_probability_of_each_threshold_to_be_best",
 )
 """How the names of tests that load models begin; they have the mark `slow`."""

@@ -20,13 +20,12 @@ import erbayes as eb
 from erbayes import design, engine, plots
 from erbayes import labels as sampling
 from erbayes import metrics as m
-from erbayes.analysis import sensitivity
 from erbayes.analysis.planning import forecast
 from erbayes.auxiliary import two_phases
 from erbayes.cli.designs import DesignName
 from erbayes.cli.metric_options import KindName, MetricOptions
 from erbayes.design import calibration, nonresponse
-from erbayes.labels import Poisson, Records
+from erbayes.labels import Annotator, Poisson, Records
 from erbayes.metrics import intervals
 from erbayes.metrics.unseen import Unseen
 from erbayes.report import report
@@ -255,7 +254,6 @@ ENGINES = {
     engine.Resampled: engine.Resampled(replicates=40),
     engine.Naive: engine.Naive(),
     engine.BoundedMeans: engine.BoundedMeans(),
-    sensitivity.grids.Restored: sensitivity.grids.Restored(0.1, 0.1, draws=2),
 }
 PAIRED = {
     eb.auxiliary.Assisted,
@@ -287,7 +285,6 @@ def test_every_engine_has_an_example():
         engine.known_clusters,
         engine.named,
         design,
-        sensitivity.grids,
     )
     found = {
         value
@@ -304,15 +301,18 @@ def test_every_engine_has_an_example():
 
 def test_restored_labels_have_no_second_clustering():
     with pytest.raises(eb.DataError, match="labels that are restored are others: use another engine"):
-        sensitivity.grid(
-            SAMPLE,
-            [0.0],
-            [0.1],
-            PR,
-            draws=2,
-            engine=ENGINES[eb.auxiliary.Assisted],
-            rng=1,
-        )
+        allow_for_errors(ENGINES[eb.auxiliary.Assisted])
+
+
+def allow_for_errors(one):
+    """An engine under errors of labels."""
+
+    def answer(labels, design):
+        return one(eb.Sample(eb.measure(PREDICTION, labels), design), PR, 1)
+
+    return eb.with_errors(
+        answer, LABELS, SAMPLE.design, PREDICTION, Annotator(missed=0.2), imputations=2, rng=1
+    )
 
 
 @pytest.mark.parametrize("one", [*ENGINES.values(), own], ids=lambda one: type(one).__name__)
@@ -331,7 +331,7 @@ class TestEngine:
                 one(SAMPLE, asked_of(one), again).estimate, one(SAMPLE, asked_of(one), 1).estimate
             )
 
-    def test_is_taken_by_studies_reports_and_grids(self, one):
+    def test_is_taken_by_studies_reports_and_errors_of_labels(self, one):
         plan = {"records": Records()}
         runs = study({"p": PEOPLE}, plan, [200], {"e": one}, asked_of(one), repetitions=2, seed=1).runs
         assert runs["estimate"].notna().all()
@@ -339,8 +339,7 @@ class TestEngine:
         if (
             asked_of(one) is PR and type(one) is not eb.auxiliary.Assisted
         ):  # it has counted the labels as they are
-            found = sensitivity.grid(SAMPLE, [0.1], [0.0], asked_of(one), engine=one, rng=1, progress=False)
-            assert np.isfinite(found.estimate).all()
+            assert np.isfinite(allow_for_errors(one).both.estimate).all()
         table = engine.side_by_side({"e": one(SAMPLE, asked_of(one), 1)}, asked_of(one)).table()
         assert table["metric"].tolist() == [metric.name for metric in asked_of(one)]
 
@@ -456,17 +455,6 @@ class TestKind:
         plan = {"records": Records()}
         runs = study({"p": PEOPLE}, plan, [40], asked, asked_of(one), repetitions=2, seed=1).runs
         assert runs["lower"].notna().all()
-        if asked_of(one) is PR:
-            found = sensitivity.grid(
-                SAMPLE,
-                [0.1],
-                [0.0],
-                PR,
-                engine=asked["e"],
-                draws=1,
-                rng=1,
-            )
-            assert np.isfinite(found.lower).all()
 
     def test_is_explained(self, kind):
         name = type(kind).__name__

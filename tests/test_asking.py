@@ -93,6 +93,16 @@ DESIGN = eb.UniformRecords()
 PAIR = {"a": PREDICTION, "b": {i: i // 2 for i in range(60)}}
 
 
+def with_errors(rng):
+    """An analysis of errors of labels."""
+
+    def answer(labels, design):
+        return engines.Taylor()(eb.Sample(eb.measure(PREDICTION, labels), design), [m.pairwise_recall])
+
+    annotator = labelling.Annotator(missed=labelling.Beta(3, 7))
+    return eb.with_errors(answer, LABELS, DESIGN, PREDICTION, annotator, imputations=2, rng=rng)
+
+
 DOORS = {
     "estimate": lambda x: eb.estimate(PREDICTION, LABELS, DESIGN, x).mean,
     "compare": lambda x: eb.compare(PAIR, LABELS, DESIGN, x).differences().to_csv(),
@@ -110,10 +120,7 @@ DOORS = {
     "side by side": lambda x: engines.side_by_side({"Taylor": eb.engine.taylor(SAMPLE, x)}, x).table().to_csv(),
     "plot side by side": lambda x: [t.get_text() for t in plots.draw_side_by_side(
         engines.side_by_side({"Taylor": eb.engine.taylor(SAMPLE)}), x, ax=Figure().subplots()).get_yticklabels()],
-    "grid": lambda x: sensitivity.grid(SAMPLE, [0.1], [0.1], x, rng=1, progress=False).estimate,
-    "tipping": lambda x: sensitivity.tipping(SAMPLE, x, 0.4, rng=1).u,
-    "restored_analysis": lambda x: sensitivity.restored_analysis(
-        SAMPLE, labelling.Annotator(), x, imputations=2, draws=3, rng=1, progress=False).adjusted.values,
+    "tipping": lambda x: sensitivity.tipping(with_errors(1), x, 0.4, imputations=2).rows.to_csv(),
     "value of a population": lambda x: PEOPLE.value(x),
 }  # fmt: skip
 
@@ -130,21 +137,14 @@ RANDOM = {
     "bootstrap": lambda rng: bootstrap(SAMPLE, "rand", replicates=20, rng=rng).values,
     "paired bootstrap": lambda rng: eb.compare(
         PAIR, LABELS, DESIGN, "rand", engine=engines.Resampled(replicates=20), rng=rng).joint.values,
+    "with_errors": lambda rng: with_errors(rng).table().to_csv(),
     "grid": lambda rng: sensitivity.grid(
-        SAMPLE, [0.3], [0.1], draws=2, rng=rng, progress=False).estimate,
-    "tipping": lambda rng: sensitivity.tipping(
-        SAMPLE, "pairwise-recall", 0.43, draws=2, rng=rng).u,
-    "restored_analysis": lambda rng: sensitivity.restored_analysis(
-        SAMPLE, labelling.Annotator(), imputations=2, draws=3, rng=rng, progress=False).adjusted.values,
+        with_errors(rng), pd.DataFrame({"missed": [0.3]}), imputations=2, progress=False).rows.to_csv(),
     "simulate": lambda rng: simulate.simulate(
         simulate.Zeta(2.5, 9), simulate.Misattribution(0.1), 300, rng).pred.to_csv(),
     "population": lambda rng: simulate.population(simulate.Zeta(2.5, 9), 300, rng).to_csv(),
-    "mislabel": lambda rng: labelling.annotators.error_models.mislabel(
-        SAMPLE.units, labelling.Annotator(labelling.MissedPieces(0.5)), rng).table().to_csv(),
-    "restore": lambda rng: labelling.annotators.error_models.restore(
-        SAMPLE.units, labelling.Annotator(labelling.MissedPieces(0.5)), rng).table().to_csv(),
-    "perturb": lambda rng: labelling.perturb(
-        LABELS, PREDICTION, labelling.Annotator(labelling.MissedPieces(0.5)), rng).to_csv(),
+    "mislabel": lambda rng: labelling.mislabel(
+        LABELS, PREDICTION, labelling.Annotator(missed=0.5), rng=rng).to_csv(),
 }  # fmt: skip
 
 

@@ -338,6 +338,47 @@ def test_worst_cases_of_unresolved_draws_are_those_of_python(files):
     assert "all_wrong" in done("estimate", "p.csv", "f", "--worst-cases").stdout
 
 
+def test_answers_with_errors_of_labels_are_those_of_python(files):
+    labelled()
+    returned = read_labels("f")
+
+    def answer(labels, design):
+        return eb.engine.Taylor()(eb.Sample(eb.measure(PRED, labels), design), eb.metrics.DEFAULT_METRICS)
+
+    annotator = eb.labels.Annotator(eb.labels.Beta(3.5, 17.5), 0.1, eb.labels.Gamma(2.5, 100))
+    starts = returned.folder.drawn.table["record"]
+    wanted = eb.with_errors(
+        answer, returned.labels, returned.design(), PRED, annotator, starts=starts, rng=1
+    ).table()
+    rates = ("--annotator-errors", "missed=3/20,kept=.1,added=2/100")
+    found = rows("estimate", "p.csv", "f", *rates)
+    assert found["error"].tolist() == wanted["error"].tolist()
+    np.testing.assert_allclose(found["upper"].astype(float), wanted["upper"], rtol=1e-9)
+    assert {"random", "systematic", "both"} == set(rows("compare", "p.csv", "q.csv", "f", *rates)["error"])
+    checked = run("check", "p.csv", "f", "--min-precision", "0.5", "--once", *rates)
+    assert "verdicts allow for errors of labels: annotators miss 1" in checked.stderr
+    done("report", "p.csv", "f", *rates, "-o", "errors.html")
+    page = Path("errors.html").read_text(encoding="utf-8")
+    assert "<h2>Errors of labels</h2>" in page and "By errors of labels alone" in page
+
+
+def test_refusals_of_errors_of_labels(files):
+    labelled()
+    assert "write rates as missed=3/20" in refused("estimate", "p.csv", "f", "--annotator-errors", "much")
+    assert "missed is a number, or errors/cases" in refused(
+        "estimate", "p.csv", "f", "--annotator-errors", "missed=x"
+    )
+    assert "neither tasks that two annotators answered nor controls" in refused(
+        "estimate", "p.csv", "f", "--annotator-errors", "folder"
+    )
+    assert "needs a folder of erbayes draw as LABELS" in refused(
+        "estimate", "p.csv", "q.csv", "-d", "uniform-records", "--annotator-errors", "folder"
+    )
+    assert "goes with --by and --across: leave out --engine" in refused(
+        "estimate", "p.csv", "f", "--annotator-errors", "missed=.1", "--engine", "jackknife"
+    )
+
+
 def test_refusals_of_worst_cases(files):
     labelled()
     assert "f has no unresolved draws: each draw has a complete answer" in refused(

@@ -21,7 +21,7 @@ import erbayes as eb
 from erbayes import engine, labels
 from erbayes import metrics as m
 from erbayes.analysis import causes, domains, planning, sensitivity
-from erbayes.labels import Annotator, MissedPieces, Records, check
+from erbayes.labels import Annotator, Records, check
 from erbayes.metrics.columns import COLUMNS as COUNTED
 from erbayes.metrics.uncertain import Draws, Tabled
 from erbayes.study import Study, populations, study
@@ -104,6 +104,14 @@ def make_two() -> labels.AnnotatorPair:
     return labels.AnnotatorPair.of(*answers, {1: "a", 2: "a", 3: "b"})
 
 
+def make_errors() -> sensitivity.WithErrors:
+    def answer(given: Any, design: Any) -> Any:
+        return engine.Taylor()(eb.Sample(eb.measure(PREDICTION, given), design), P)
+
+    annotator = Annotator(missed=0.1)
+    return eb.with_errors(answer, LABELS, eb.UniformRecords(), PREDICTION, annotator, imputations=2, rng=1)
+
+
 def make_unresolved() -> eb.Sample:
     listed = eb.UniformRecords(sample().units.ids)
     return sample(eb.design.Responding(listed, [True, False] * 10 + [True] * 70))
@@ -135,9 +143,6 @@ def make_tree() -> Tabled:
 
 EXAMPLES: dict[str, Callable[[], Any]] = {
     "AssistedEstimates": lambda: eb.assisted(PREDICTION, LABELS, eb.UniformClusters(), P, by=LABELS),
-    "BiasAnalysis": lambda: sensitivity.restored_analysis(
-        sample(), Annotator(MissedPieces(0.2)), P, imputations=20, rng=1
-    ),
     "Bootstrap": lambda: engine.bootstrap(sample(), [m.pairwise_recall], rng=1),
     "ByDomain": lambda: domains.by_domain(sample(), GROUP, P),
     "Check": lambda: check(sample(), {P: 0.95}),
@@ -151,7 +156,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
         names=("a",), values=np.array([[[1.0], [2.0]]]), support=((0.0, np.inf),), pooled=np.array([True])
     ),
     "Forecast": lambda: planning.forecast(PEOPLE, [m.pairwise_recall], {"records": eb.UniformRecords()}),
-    "Grid": lambda: sensitivity.grid(sample(), [0, 0.2], [0], [m.pairwise_recall], rng=1),
+    "Grid": lambda: sensitivity.grid(make_errors(), pd.DataFrame({"missed": [0.1, 0.2]}), imputations=2),
     "Impact": make_impact,
     "LabelledPairs": lambda: make_pairs(eb.pairs.estimate),
     "Means": lambda: engine.BoundedMeans()(sample(eb.UniformRecords(sample().units.ids)), [m.b3_precision]),
@@ -171,11 +176,12 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
         repetitions=3,
         seed=1,
     ),
+    "Tipping": lambda: sensitivity.tipping(make_errors(), P, 0.5, imputations=2),
     "Tree": make_tree,
+    "WithErrors": lambda: make_errors(),
 }
 COLUMNS = {
     "AssistedEstimates": "estimate se_bound df lower upper level kind lambda correlation equivalent_labels unreached_share",
-    "BiasAnalysis": "labels metric estimate sd lower upper level kind",
     "Bootstrap": "estimate sd lower upper level kind",
     "ByDomain": "domain metric estimate se df n_eff lower upper level kind",
     "Check": "minimum estimate lower upper level kind verdict further",
@@ -187,7 +193,9 @@ COLUMNS = {
     "Draws": "estimate sd lower upper level kind",
     "PooledDraws": "estimate sd lower upper level kind",
     "Forecast": "design metric estimate variance relative_se",
-    "Grid": "u v metric estimate lower upper",
+    "Tipping": "tipping_point prior_mean",
+    "WithErrors": "error metric estimate se df lower upper level kind",
+    "Grid": "missed kept added metric estimate lower upper",
     "Impact": "predicted estimate se lower upper difference least most equivalent_labels",
     "LabelledPairs": "metric threshold pairs estimate se lower upper level reason",
     "Means": "estimate se df lower upper level kind",
@@ -307,9 +315,13 @@ OTHERS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
         lambda: make_labels().summary(),
         "annotator, tasks, answered, cannot tell, incomplete, unanswered",
     ),
-    "AnnotatorPair.counts": (
-        lambda: make_two().counts(),
-        "both first second blocks_both blocks_first blocks_second cases",
+    "Annotator.draw": (lambda: Annotator().draw(2, 1), "missed kept added"),
+    "AnnotatorPair.span": (
+        lambda: make_two().span(
+            lambda x, d: engine.Taylor()(eb.Sample(eb.measure({1: "a", 2: "a", 3: "b"}, x), d), P),
+            lambda x: eb.UniformClusters(),
+        ),
+        "metric lenient strict lower upper",
     ),
     "AnnotatorPair.disagreements": (
         lambda: make_two().disagreements(),

@@ -263,7 +263,6 @@ def test_a_name_of_several_metrics_is_refused_where_one_is_needed():
     sample = eb.Sample(eb.measure(prediction, truth), eb.UniformClusters())
     doors = [
         lambda: eb.estimate(sample, metrics=["b3"])["b3"],
-        lambda: eb.analysis.sensitivity.tipping(sample, "b3", 0.4, rng=1),
         lambda: eb.study.populations.Population(pd.Series(prediction), pd.Series(truth)).value("b3"),
     ]
     for door in doors:

@@ -36,6 +36,7 @@ STRATA = {"x": 0, "y": 0, "z": 1}
 HALVES = {"\ud800" + record: "\udfff" + entity for record, entity in LABELS.items()}
 """Labels whose ids begin with half of a surrogate pair, which no UTF-8 text holds."""
 SAMPLE = eb.Sample(eb.measure(P, L), eb.UniformClusters())
+ESTIMATE = partial(eb.estimate, P)
 FOUND = eb.engine.taylor(SAMPLE, PR).apply(PR)
 EDGE = pd.DataFrame({"l": ["r1"], "r": ["r2"]})
 
@@ -79,7 +80,6 @@ REFUSED = {
                 type(engine).__name__: partial(engine, metrics=PR)
                 for engine in (
                     Taylor(), Jackknife(), Resampled(), Naive(),
-                    sensitivity.grids.Restored(0.1, 0.1),
                 )
             },
         }.items()
@@ -89,7 +89,6 @@ REFUSED = {
         f"{name} of {given}": (partial(door, value), f"Units are needed, as .* makes them or sample.units, not {given}$")
         for name, door in {
             "naive": eb.engine.naive, "P_naive": eb.engine.P_naive,
-            "mislabel": lambda x: labelling.annotators.error_models.mislabel(x, labelling.Annotator(labelling.MissedPieces(0.1))),
         }.items()
         for given, value in {"Sample": SAMPLE, "DataFrame": L.to_frame(), "None": None}.items()
     },
@@ -101,12 +100,8 @@ REFUSED = {
             "compare": lambda rng: eb.compare({"a": P, "b": P}, L, eb.UniformClusters(), PR, engine=Resampled(), rng=rng),
             "simulate": partial(simulate.simulate, simulate.Zeta(2.5, 9), simulate.Splits(0.1), 50),
             "population": partial(simulate.population, simulate.Zeta(2.5, 9), 50),
-            "mislabel": partial(labelling.annotators.error_models.mislabel, SAMPLE.units, labelling.Annotator(labelling.MissedPieces(0.1))),
-            "restore": partial(labelling.annotators.error_models.restore, SAMPLE.units, labelling.Annotator(labelling.MissedPieces(0.1))),
-            "perturb": partial(labelling.perturb, L, P, labelling.Annotator(labelling.MissedPieces(0.1))),
-            "restored analysis": partial(sensitivity.restored_analysis, SAMPLE, labelling.Annotator()),
-            "grid": partial(sensitivity.grid, SAMPLE, [0.1], [0.1]),
-            "tipping": partial(sensitivity.tipping, SAMPLE, "pairwise-recall", 0.5),
+            "mislabel": partial(labelling.mislabel, L, P, labelling.Annotator(missed=0.1)),
+            "with_errors": partial(eb.with_errors, ESTIMATE, L, eb.UniformClusters(), P, labelling.Annotator()),
             "draws": FOUND.as_draws,
         }.items()
         for seed in ("x", -1, 1.5)
@@ -240,33 +235,28 @@ REFUSED = {
     "an engine in words": (lambda: eb.compare({"a": P, "b": P}, L, eb.UniformClusters(), PR, engine="boots"), "no engine 'boots'; there are 'closed form', "),
     "designs in a list": (lambda: planning.forecast(SAMPLE, PR, [eb.UniformRecords()]), "designs must map names to designs, such as .*, not .UniformRecords"),
     "a cost that is a number": (lambda: plan(cost=3), "cost is a function of sizes, not 3"),
-    **{
-        f"{name} of Units": (partial(door, SAMPLE.units), "a Sample is needed, such as .*, not Units$")
-        for name, door in {
-            "grid": lambda x: sensitivity.grid(x, [0.1], [0.1]),
-            "tipping": lambda x: sensitivity.tipping(x, "pairwise-recall", 0.5), "restored": lambda x: sensitivity.restored_analysis(x, labelling.Annotator()),
-        }.items()
-    },
+    "a grid of Units": (lambda: sensitivity.grid(SAMPLE.units, pd.DataFrame()), "a grid is of what with_errors returns, not Units$"),
+    "a tipping point of Units": (lambda: sensitivity.tipping(SAMPLE.units, "f1", 0.5), "a tipping point is of what with_errors returns, not Units$"),
     # parameters in words
     **{
         f"{what} of 'x'": (call, f"{message}, not 'x'")
         for what, call, message in (
             ("beta", lambda: m.pairwise_f("x"), "beta of pairwise_f must be 0 or more and finite"),
-            ("rate", lambda: labelling.MissedPieces("x"), r"rate of MissedPieces must lie in \[0, 1\]"),
+            ("cases", lambda: labelling.Gamma("x", 1), "cases and entities of Gamma must be above 0 and finite"),
             ("Beta", lambda: labelling.Beta("x", 1), "a and b of Beta must be above 0 and finite"),
             ("count", lambda: labelling.annotators.rates.Recaptured("x", 1, 1), "counts must be 0 or more and finite"),
             ("share of splits", lambda: simulate.Splits("x"), r"Splits must lie in \[0, 1\]"),
             ("records", lambda: simulate.population(simulate.Zeta(2.5, 9), "x"), "records of a population must be a whole number, 1 or more"),
             ("law", lambda: simulate.population("x", 9), "a distribution of sizes is an object such as Zeta.2.5, 60."),
             ("errors", lambda: simulate.simulate(simulate.Zeta(2.5, 9), "x", 9), "errors are made by an object such as Misattribution.0.1."),
-            ("missed", lambda: labelling.Annotator("x"), "missed is an object such as MissedPieces.0.1."),
+            ("missed", lambda: labelling.Annotator("x"), "missed must be 0 or more, or a prior such as Beta.3, 17."),
         )
     },
     "half a record of a population": (lambda: simulate.population(simulate.Zeta(2.5, 9), 9.5), "records of a population must be a whole number, 1 or more, not 9.5"),
-    "kept of None": (lambda: labelling.Annotator(kept=None), "kept is an object such as KeptRecords.0.1., not None"),
+    "kept of None": (lambda: labelling.Annotator(kept=None), "kept must be 0 or more, or a prior such as Beta.3, 17., not None"),
     # labelling
-    "no annotator": (lambda: labelling.annotators.error_models.mislabel(SAMPLE.units, None), "a model of errors is an Annotator, such as .*, not None"),
-    "a class of annotators": (lambda: labelling.annotators.error_models.restore(SAMPLE.units, labelling.Annotator), "a model of errors is an Annotator, such as .*, not the class Annotator"),
+    "no annotator": (lambda: labelling.mislabel(L, P, None), "a model of errors is an Annotator, such as .*, not None"),
+    "a class of annotators": (lambda: labelling.mislabel(L, P, labelling.Annotator), "a model of errors is an Annotator, such as .*, not the class Annotator"),
     "answers on one mention": (lambda: labelling.answers(L, "r1"), "mentions must be several ids, not 'r1' alone"),
     "no answers": (lambda: labelling.AnnotatorPair.of(None, None, P), "answers are a DataFrame, as answers.. gives it, not None"),
     "a count of nan": (lambda: labelling.annotators.rates.Recaptured(np.nan, 2, 3), "counts must be 0 or more and finite"),
@@ -278,19 +268,11 @@ REFUSED = {
         for what, kind, results in (("a list", "list", [FOUND]), ("text", "str", "taylor"), ("a Series", "Series", pd.Series([1.0])), ("None", "None", None))
     },
     # rates in words
-    "a grid of words": (lambda: sensitivity.grid(SAMPLE, ["x"], [0.1]), r"shares u must be numbers, not \['x'\]"),
-    "a grid up to words": (lambda: sensitivity.grid(SAMPLE, [0.1], "x"), "shares v must be numbers, not 'x'"),
-    "a grid of nothing": (lambda: sensitivity.grid(SAMPLE, None, [0.1]), "a grid needs a sequence of shares u"),
-    "a tipping point in words": (lambda: sensitivity.tipping(SAMPLE, "pairwise-recall", "x"), "under must be a finite number, not 'x'"),
-    **{
-        f"{name} of {what}": (partial(door, value), f"a model of errors is an Annotator, such as .*, not {said}")
-        for name, door in {
-            "restored": partial(sensitivity.restored_analysis, SAMPLE),
-        }.items()
-        for what, value, said in (("None", None, "None"), ("the class Annotator", labelling.Annotator, "the class Annotator"))
-    },
-    "imputations in words": (lambda: sensitivity.restored_analysis(SAMPLE, labelling.Annotator(), imputations="x"), "imputations must be a whole number, 1 or more, not 'x'"),
-    "half a draw of an imputation": (lambda: sensitivity.restored_analysis(SAMPLE, labelling.Annotator(), draws=0.5), "draws of an imputation must be a whole number, 1 or more, not 0.5"),
+    "a tipping point in words": (lambda: sensitivity.tipping(None, "pairwise-recall", "x"), "under must be a finite number, not 'x'"),
+    "errors of None": (partial(eb.with_errors, ESTIMATE, L, eb.UniformClusters(), P, None), "annotator is an Annotator, such as .*, not None"),
+    "errors of the class Annotator": (partial(eb.with_errors, ESTIMATE, L, eb.UniformClusters(), P, labelling.Annotator), "Annotator is a class: pass an object of it"),
+    "an answer in words": (partial(eb.with_errors, "x", L, eb.UniformClusters(), P, labelling.Annotator()), "answer is a function of labels and design, .*, not 'x'"),
+    "imputations in words": (partial(eb.with_errors, ESTIMATE, L, eb.UniformClusters(), P, labelling.Annotator(), imputations="x"), "imputations must be a whole number, 2 or more, not 'x'"),
     "no units by size": (lambda: eb.design.calibration.links_by_size(None, SAMPLE.expansion), "Units are needed"),
     "no expansion by size": (lambda: eb.design.calibration.links_by_size(SAMPLE.units, None), "an Expansion of these units is needed, .*, not None"),
     # populations in words

@@ -29,12 +29,17 @@ pytestmark = pytest.mark.lowest
 ASSIST = {"assist", "assist-cluster"}
 BY = {"by", "across", "attributes"}
 CHEAP = {"cheap", "cheap-drawn", "cheap-threshold"}
+ERRORS = {"annotator-errors"}
 OWN = {
-    "estimate": {"worst-cases", "engine", "side-by-side", "format", "output", "strict"} | ASSIST | BY | CHEAP,
-    "compare": {"format", "output", "strict"} | ASSIST | BY,
-    "report": {"title", "with-records", "statistic", "feature", "output"} | ASSIST | BY,
+    "estimate": {"worst-cases", "engine", "side-by-side", "format", "output", "strict"}
+    | ASSIST
+    | BY
+    | CHEAP
+    | ERRORS,
+    "compare": {"format", "output", "strict"} | ASSIST | BY | ERRORS,
+    "report": {"title", "with-records", "statistic", "feature", "output"} | ASSIST | BY | ERRORS,
     "plan": {"half-width", "per-unit", "per-record", "format", "output"},
-    "check": {"min-precision", "min-recall", "min", "once", "format", "output"},
+    "check": {"min-precision", "min-recall", "min", "once", "format", "output"} | ERRORS,
 }
 LACKS = {"check": {"metrics", "interval"}}
 """Shared options that a command does not take: those of class `MetricOptions`."""
@@ -76,6 +81,7 @@ def test_no_two_commands_declare_the_same_option():
         "inputs",
         "asked",
         "domains",
+        "errors",
         "helped",
         "printing",
     }

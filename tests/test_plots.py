@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from argparse import Namespace
 from itertools import pairwise
 
 import numpy as np
@@ -579,11 +580,14 @@ def test_leakage(ax, fit):
 SHARES = np.linspace(0, 0.9, 10)
 
 
-def falling(broken=1.0):
+def falling(broken=1.0, kept=SHARES):
     """1 - (u + v)/2, without values where v is above `broken`."""
-    values = 1 - np.add.outer(SHARES, SHARES)[..., None] / 2
-    values[:, SHARES > broken] = np.nan
-    return Grid(("x",), SHARES, SHARES, values, values, values, 0.95)
+    u, v = (x.ravel() for x in np.meshgrid(SHARES, kept))
+    estimate = np.where(v > broken, np.nan, 1 - (u + v) / 2)
+    rates = pd.DataFrame({"missed": [0.1, 0.3], "kept": [0.2, 0.1]})
+    return Grid(
+        pd.DataFrame({"missed": u, "kept": v, "metric": "x", "estimate": estimate}), Namespace(rates=rates)
+    )
 
 
 @pytest.mark.parametrize("broken", [1.0, 0.45])
@@ -597,12 +601,13 @@ def test_tipping_line(ax, broken):
     labels = [t.get_text() for t in ax.texts]
     assert "0.8" in labels and "0.80" not in labels, "one label for the line"
     assert "missed" in ax.get_xlabel() and "kept" in ax.get_ylabel()
+    priors, estimate = (line.get_xydata().tolist() for line in ax.lines)
+    assert priors == [[0.1, 0.2], [0.3, 0.1]] and estimate == [[0, 0]]
 
 
 def test_grids_without_a_tipping_line(ax):
     assert len(plots.draw_tipping(falling(), "x", 0.05, ax=ax).collections) == 1
     with pytest.raises(eb.DataError, match="the grid has no metric 'y'; it has x"):
         plots.draw_tipping(falling(), "y", 0.5, ax=ax)
-    one = Grid(("x",), SHARES, SHARES[:1], *[np.ones((10, 1, 1))] * 3, 0.95)
-    with pytest.raises(eb.DataError, match="two shares or more each way, not 10 and 1"):
-        plots.draw_tipping(one, "x", 0.5, ax=ax)
+    with pytest.raises(eb.DataError, match="two rates or more each way, not 10 and 1"):
+        plots.draw_tipping(falling(kept=SHARES[:1]), "x", 0.5, ax=ax)

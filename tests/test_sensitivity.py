@@ -1,37 +1,33 @@
-"""Grids, tipping points, bias analysis. What errors of labelling do is simulated here without the library."""
+"""Errors of labels in every answer, grids and tipping points. What errors do is simulated here without the library."""
 
-import sys
-import warnings
-from dataclasses import dataclass, field
-from functools import cache
-from importlib import import_module
+from dataclasses import replace
+from functools import cache, partial
 from inspect import signature
-from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.analysis.sensitivity import PRF, grid, restored_analysis, tipping
-from erbayes.analysis.sensitivity.grids import Restored
-from erbayes.engine import BCa, Estimator, Jackknife, PseudoDraws, RaoWu, Resampled, Taylor
-from erbayes.labels import Annotator, Beta, KeptRecords, MissedPieces, Records
-from erbayes.labels.annotators.error_models import mislabel
-from erbayes.metrics.intervals import EqualTailed
-from erbayes.metrics.uncertain import Draws
-from erbayes.study import UniformEntities, draw_samples, study
+from erbayes.analysis.sensitivity import grid, tipping, with_errors
+from erbayes.analysis.sensitivity.pooling import find_estimates, pool
+from erbayes.datasets import people as sheet
+from erbayes.labels import Annotator, Beta, Gamma, mislabel
+from erbayes.metrics.uncertain import Draws, Normal
 from erbayes.study import populations as sim
 
 pytestmark = pytest.mark.slow
-sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
-Mislabelled = import_module("labelling").Mislabelled
 
-P, R, F = PRF
-
-
-def by_pieces(u, v):
-    return Annotator(MissedPieces(u), KeptRecords(v))
+P, R = m.pairwise_precision, m.pairwise_recall
+PR = [P, R]
+SHEET = sheet()
+OLD = SHEET.prediction
+NEW = OLD.where(
+    np.random.default_rng(1).random(len(OLD)) < 0.9, SHEET.truth.reindex(OLD.index).astype(str) + "t"
+)
+DESIGN = eb.UniformRecords(SHEET.drawn)
+SOME = Annotator(Beta(3, 17), Beta(2, 18), Gamma(2, 100))
 
 
 def rng(seed=1):
@@ -109,328 +105,330 @@ def test_under_fixed_weights_kept_records_barely_help_precision():
     assert abs(seen[0] - truth[0]) < 0.5 * 0.2 * (1 - truth[0])
 
 
-SPLITS, MERGES = sim.Splits(0.15), sim.Merges(0.05)
-BOTH = sim.Chain((SPLITS, MERGES))
+# Every answer
+
+GROUP = pd.Series(np.where(np.arange(len(OLD)) % 2, "even", "odd"), OLD.index, name="group")
+BOTH = {"old": OLD, "new": NEW}
 
 
-@cache
-def people(records=20_000, seed=1, mechanism=BOTH):
-    return sim.simulate(sim.LogNormal(1.5, 0.7), mechanism, records, rng(seed))
+def taylor(prediction, metrics=PR, **settings):
+    """The closed form as a function of labels and design."""
+    engine = eb.engine.Taylor(**settings)
+    return lambda labels, design: engine(eb.Sample(eb.measure(prediction, labels), design), metrics)
 
 
-@pytest.mark.parametrize("plan", [Records(), UniformEntities()])
-def test_errors_are_undone(plan):
-    """Missed and kept by the model, then restored.
-
-    All estimators see the same samples, so what errors of labelling do is their difference from perfect
-    labels: its Monte Carlo error is a fifth of the bars or less.
-    """
-    u, v, plain = 0.3, 0.1, Taylor(order=1)
-    model = by_pieces(u, v)
-
-    runs = study(
-        {"people": people()},
-        {"plan": plan},
-        [2000],
-        {
-            "perfect": plain,
-            "plain": Mislabelled(model, plain),
-            "restored": Mislabelled(model, Restored(u, v, plain, draws=2)),
-        },
-        [R],
-        repetitions=120,
-        seed=1,
-    ).runs
-    assert not runs.estimate.isna().any()
-    estimates = runs.pivot(index="repetition", columns="estimator", values="estimate")
-    off = estimates.drop(columns="perfect").sub(estimates["perfect"], axis=0)
-    assert (off.std() / np.sqrt(len(off)) < 0.0006).all()
-    assert off["plain"].mean() > 0.01
-    assert abs(off["restored"].mean()) < 0.004
+def of_sample(ask):
+    return lambda labels, design: ask(eb.Sample(eb.measure(OLD, labels), design))
 
 
-def some_sample(design=None, n=300, **more):
-    units = people(**more).units
-    chosen = np.sort(rng().choice(len(units), n, replace=False, p=units.size / units.size.sum()))
-    return eb.Sample(units.take(chosen), design or eb.UniformRecords())
+ANSWERS = {
+    "estimate": (OLD, partial(eb.estimate, OLD, metrics=PR)),
+    "jackknife": (OLD, partial(eb.estimate, OLD, metrics=PR, engine="jackknife")),
+    "compare": (BOTH, partial(eb.compare, BOTH, metrics=PR)),
+    "subtract": (BOTH, lambda *given: eb.compare(BOTH, *given, metrics=PR).subtract("old", "new")),
+    "impact": (OLD, partial(eb.impact, OLD, statistics=["count", "mean(size)"])),
+    "by_domain": (OLD, of_sample(lambda sample: eb.by_domain(sample, GROUP, PR))),
+    "thresholds": (BOTH, partial(eb.thresholds, {0.9: OLD, 0.5: NEW}, metrics=PR)),
+    "check": (OLD, of_sample(lambda sample: eb.labels.check(sample, {P: 0.7, "b3-recall": 0.9}))),
+}
+
+
+def intervals(answer):
+    if isinstance(answer, eb.labels.drawing.stopping.Check):
+        return answer.interval
+    if "compare" in repr(type(answer)).lower() or hasattr(answer, "differences"):
+        return answer.table()[["lower", "upper"]].to_numpy()
+    return np.concatenate([part.interval() for part in find_estimates(answer).values()])
+
+
+@pytest.mark.filterwarnings("ignore::erbayes.Alarm")
+@pytest.mark.parametrize("name", ANSWERS)
+def test_every_answer_keeps_its_type_and_is_longer_with_errors(name):
+    shown, answer = ANSWERS[name]
+    found = with_errors(answer, SHEET.labels, DESIGN, shown, SOME, imputations=8, rng=1)
+    assert type(found.both) is type(found.random)
+    assert set(found.table()["error"]) == {"random", "systematic", "both"}
+    assert "miss " in found.sentence() and "judgement" in found.sentence()
+    none = with_errors(answer, SHEET.labels, DESIGN, shown, Annotator(), imputations=2, rng=1)
+    np.testing.assert_allclose(intervals(none.both), intervals(none.random), atol=1e-9)
+    lengths = [
+        np.ptp(intervals(part), axis=1).mean() for part in (found.systematic, found.random, found.both)
+    ]
+    assert lengths[0] > 0 and lengths[2] > lengths[1]
+    assert "err in nothing" in none.sentence()
+
+
+@pytest.mark.filterwarnings("ignore::erbayes.Alarm")
+@pytest.mark.parametrize("engine", ["bootstrap"])
+def test_draws_of_engines_are_joined(engine):
+    answer = partial(eb.estimate, OLD, metrics=PR, engine=engine, rng=1)
+    found = with_errors(answer, SHEET.labels, DESIGN, OLD, SOME, imputations=4, rng=1)
+    assert isinstance(found.both, Draws) and len(found.both.flat) == 4 * len(found.random.flat)
+    assert found.systematic.flat.shape == (4, 2)
+
+
+def test_a_design_with_every_kind_of_draws_is_answered():
+    truth = {i: i // 4 for i in range(160)}
+    prediction = {i: i // 3 for i in range(400)}
+    ids = list(range(40))
+    unresolved = [True] * 35 + [False] * 5
+    designs = [
+        eb.UniformRecords(),
+        eb.UniformRecords(ids + ids[:5]),
+        eb.UniformClusters(population=100),
+        eb.DistinctEntities(45),
+        eb.KnownWeights(pd.Series(np.linspace(1, 2, 40), ids)),
+        eb.Stratified({i: i % 2 for i in ids}, {0: 50, 1: 50}),
+        eb.design.Responding(eb.UniformRecords(ids[:35]), unresolved),
+    ]
+    for design in designs:
+        labels = (
+            truth
+            if not isinstance(design, eb.design.Responding)
+            else {i: e for i, e in truth.items() if e < 35}
+        )
+        answer = taylor(prediction)
+        found = with_errors(
+            answer, labels, design, prediction, Annotator(0.2, 0.1, 0.05), imputations=10, rng=1
+        )
+        none = with_errors(answer, labels, design, prediction, Annotator(), imputations=2, rng=1)
+        np.testing.assert_allclose(none.both.interval(), none.random.interval(), atol=1e-9)
+        assert (found.both.sd >= found.random.sd - 1e-12).all()
+        shorter = np.ptp(found.random.interval(), axis=1) - np.ptp(found.both.interval(), axis=1)
+        assert (shorter < 0.01).all()
+
+
+@pytest.mark.parametrize(
+    "sizes", [sim.LogNormal(1.2, 0.8), sim.Zeta(2.3, largest=200), sim.LogNormal(0.7, 0.6)], ids=repr
+)
+def test_no_interval_is_shorter_than_the_plain_one(sizes):
+    world = sim.simulate(sizes, sim.Chain([sim.Splits(0.15), sim.Merges(0.05)]), 10_000, 5)
+    prediction, entities = eb.Clustering.of(world.pred), world.true.unique()
+    for seed in range(4):
+        for uniform in (True, False):
+            drawn = world.true[rng(seed).choice(world.true.index, 150)].to_numpy()
+            drawn = drawn if uniform else rng(seed).choice(entities, 150, replace=False)
+            design = eb.UniformRecords(drawn) if uniform else eb.UniformClusters()
+            labels = world.true[world.true.isin(drawn)]
+            answer = taylor(prediction)
+            found = with_errors(answer, labels, design, prediction, SOME, imputations=10, rng=seed)
+            assert (found.both.sd >= found.random.sd - 1e-12).all()
+            shorter = np.ptp(found.random.interval(), axis=1) - np.ptp(found.both.interval(), axis=1)
+            assert (shorter < 0.02).all()
+
+
+# Pooling
+
+
+def normal(mean, var, df=50.0, **more):
+    k = len(mean)
+    given = dict(names=tuple("ab")[:k], support=((0.0, 1.0),) * k, df=np.full(k, df))
+    return Normal(mean=np.array(mean), cov=np.diag(var), **given, **more)
+
+
+def test_rubins_rules_by_hand():
+    fits = [normal([0.5], [0.01]), normal([0.7], [0.03])]
+    systematic, both = pool(fits, normal([0.5], [0.005]))
+    between = 1.5 * np.var([0.5, 0.7], ddof=1)
+    assert both.mean == pytest.approx(0.6) and both.cov[0, 0] == pytest.approx(0.02 + between)
+    assert systematic.cov[0, 0] == pytest.approx(between) and systematic.df == pytest.approx(1)
+    share = between / (0.02 + between)
+    observed = 51 / 53 * 50 * (1 - share)
+    assert both.df[0] == pytest.approx(1 / (share**2 + 1 / observed))
+
+
+def test_the_variance_within_is_never_below_the_plain_one():
+    fits = [normal([0.5, 0.9], [0.0, 0.01]), normal([0.5, 0.9], [0.0, 0.01])]
+    both = pool(fits, normal([0.5, 0.9], [0.02, 0.04])).both
+    assert np.diagonal(both.cov) == pytest.approx([0.02, 0.04])
+    joint = normal([0.5, 0.9], [0.01, 0.01])
+    joint = replace(joint, cov=np.array([[0.01, 0.008], [0.008, 0.01]]))
+    both = pool([joint, joint], normal([0.5, 0.9], [0.04, 0.04])).both
+    assert both.cov == pytest.approx(np.array([[0.04, 0.032], [0.032, 0.04]]))  # as correlated as before
+
+
+def test_a_component_that_imputations_lack_says_so():
+    fits = [normal([0.5, np.nan], [0.01, 0.01]), normal([0.5, 0.9], [0.01, 0.01])]
+    both = pool(fits, normal([0.5, 0.9], [0.02, 0.04])).both
+    assert np.isnan(both.mean[1]) and both.reasons == (
+        "",
+        "it has no estimate in 1 of 2 imputations of the labels",
+    )
+    with pytest.raises(eb.DataError, match="there is no 'b' once errors of labels are undone"):
+        pool([normal([0.5], [0.01])] * 2, normal([0.5, 0.9], [0.02, 0.04]))
+    with pytest.raises(eb.DataError, match=r"answer returns what estimate, .* not float"):
+        pool([0.5, 0.5], 0.5)
+
+
+def test_a_difference_that_no_draw_shows_has_the_error_of_labels():
+    _, answer = ANSWERS["subtract"]
+    plain = answer(SHEET.labels, DESIGN)
+    still = replace(plain.moves, variance=0 * plain.moves.variance, covariance=0 * plain.moves.covariance)
+    inflated = still.inflated(np.full(2, 0.04), np.zeros(2))
+    assert inflated.variance == pytest.approx(0.02)
+    doubled = plain.moves.inflated(2 * np.diagonal(plain.cov), np.diagonal(plain.cov))
+    assert doubled.variance == pytest.approx(2 * plain.moves.variance)
+    assert doubled.covariance == pytest.approx(2 * plain.moves.covariance)
+
+
+def test_a_verdict_that_errors_of_labels_could_change_is_open():
+    labels = {i: i // 4 for i in range(2000)}
+    prediction = {i: i // 4 for i in range(2000)}
+
+    def answer(labels, design):
+        sample = eb.Sample(eb.measure(prediction, labels), design)
+        return eb.labels.check(sample, {P: 0.9, R: 0.5}, eb.labels.ONCE)
+
+    found = with_errors(answer, labels, eb.UniformClusters(), prediction, Annotator(), imputations=2, rng=1)
+    assert [v.value for v in found.both.verdicts] == ["holds", "holds"]
+    wider = found.random.allow(np.array([0.9, 0.9]), np.array([[0.7, 1.2], [0.6, 1.0]]))
+    assert [v.value for v in wider.verdicts] == ["open", "holds"]
+    assert wider.reasons == ("it holds only if labels have no errors", "")
+    assert wider.further == (None, 0) and wider.interval.max() == 1
+
+
+# Rates
+
+
+def test_rates_may_be_a_table_of_joint_draws():
+    table = pd.DataFrame({"kept": [0.1, 0.2, 0.3], "missed": [0.3, 0.2, 0.1]})
+    answer = taylor(OLD)
+    found = with_errors(answer, SHEET.labels, DESIGN, OLD, table, rng=1)
+    assert list(found.rates) == ["missed", "kept", "added"] and found.rates["kept"].tolist() == [
+        0.1,
+        0.2,
+        0.3,
+    ]
+    twice = found.times(2)
+    assert twice.rates["missed"].tolist() == [0.6, 0.4, 0.2]
+    assert twice.both.mean[1] < found.both.mean[1] and "2 times the rates" in twice.sentence()
+    assert found.times(9).rates[["missed", "kept"]].max().max() == 0.99
+
+
+def test_rates_that_cannot_be():
+    ask = partial(with_errors, ANSWERS["estimate"][1], SHEET.labels, DESIGN)
+    for bad, message in (
+        (Annotator(missed=1.0), "rates must be below 1"),
+        (Annotator(kept=1.0), "rates must be below 1"),
+        (pd.DataFrame({"missed": [0.1, -0.1]}), "numbers of 0 or more"),
+        (pd.DataFrame({"missed": [0.1, np.nan]}), "numbers of 0 or more"),
+        (None, "annotator is an Annotator"),
+    ):
+        with pytest.raises(eb.DataError, match=message):
+            ask(OLD, bad, rng=1)
+    with pytest.raises(eb.DataError, match="records in memory"):
+        ask("prediction.parquet", SOME, rng=1)
+    with pytest.raises(eb.DataError, match="imputations must be a whole number, 2 or more, not 1"):
+        ask(OLD, SOME, imputations=1, rng=1)
+
+
+def test_more_additions_than_labels_can_hold_raise_an_alarm():
+    """Of 90 stated additions labels have 45, which is between a fifth and two fifths more than chance."""
+    prediction = {i: i // 3 if i < 900 else i for i in range(1800)}
+    labels = {i: f"e{i // 3 if i < 300 else i - 900}" for i in [*range(300), *range(900, 945)]}
+    given = {"starts": range(0, 300, 3), "imputations": 2, "rng": 1}
+    ask = partial(with_errors, taylor(prediction), labels, eb.UniformRecords(), prediction, **given)
+    with pytest.warns(eb.Alarm, match="the rate added is too high"):
+        ask(Annotator(added=0.9))
+    ask(Annotator(added=0.01))  # without an alarm
+
+
+# Grids and tipping points
 
 
 def test_grid_and_tipping_point():
-    """Restored estimates are those of formulas for entities in one piece, and of two pieces."""
-    sample, plug_in = some_sample(mechanism=SPLITS), Taylor(order=1)
-    plain = plug_in(sample, PRF).estimate
-    found = grid(sample, [0, 0.2], [0, 0.1, 0.3], engine=plug_in, rng=rng())
-    assert found.estimate.shape == (2, 3, 3) and len(found.table()) == 18
-    assert found.estimate[0, 0] == pytest.approx(plain)
-    assert found.estimate[1, 0, 1] == pytest.approx(plain[1] * 0.8 / (1 - 0.2 * plain[1]), abs=0.006)
-    assert (found.lower <= found.estimate).all() and (found.estimate <= found.upper).all()
-    assert (np.diff(found.estimate[..., 2], axis=0) < 0).all()
-
-    # 12 records of each entity in a predicted cluster of 15: P_obs = 11/14
-    record = np.arange(200 * 15)
-    units = eb.measure(dict(enumerate(record // 15)), {int(i): int(i) // 15 for i in record if i % 15 < 12})
-    merged, whole = eb.Sample(units, eb.UniformRecords()), 11 / 14
-    at_home = grid(merged, [0, 0.2], [0, 0.1, 0.2], [P], engine=plug_in, rng=rng())
-    expected = [(whole - v) / (1 - v) for v in (0, 0.1, 0.2)]
-    assert at_home.estimate[1, :, 0] == pytest.approx(np.array(expected), abs=0.004)
-    tip = tipping(merged, P, expected[1], engine=plug_in, rng=rng())
-    assert tip.v == pytest.approx(0.1, abs=0.01)
-    assert np.isnan(tip.u) and tip.both == pytest.approx(tip.v, abs=0.01)
-    tip = tipping(sample, R, plain[1] - 0.02, engine=plug_in, rng=rng())
-    assert plain[1] * (1 - tip.u) / (1 - tip.u * plain[1]) == pytest.approx(plain[1] - 0.02, abs=0.004)
-    assert tipping(sample, R, 0.999, rng=rng()).u == 0
-    b3 = grid(sample, [0, 0.3], [0], [m.b3_recall, m.cluster_recall], draws=5, rng=rng())
-    assert (b3.estimate[1] < b3.estimate[0]).all()
-    assert np.isfinite(grid(merged, [0], [0.9], [P], draws=5, rng=rng()).estimate).all()
+    """Recall of entities whose one split is missed by halves: R/(1 - u) of links, by hand."""
+    answer = taylor(OLD)
+    found = with_errors(answer, SHEET.labels, DESIGN, OLD, SOME, imputations=4, rng=1)
+    points = pd.DataFrame({"missed": [0.0, 0.3, 0.6], "kept": 0.1})
+    rows = grid(found, points, imputations=4, progress=False).table()
+    recall = rows[rows["metric"] == R.name]
+    assert (np.diff(recall["estimate"]) < 0).all() and (recall["lower"] < recall["estimate"]).all()
+    tip = tipping(found, "recall", 0.85, imputations=2, progress=False)
+    assert tip.estimate == pytest.approx(found.random.estimate[1])
+    assert 0.2 < tip.rows.loc["missed", "tipping_point"] < 0.7
+    assert np.isnan(tip.rows.loc["added", "tipping_point"])  # without additions recall is higher
+    assert "falls under 0.85" in repr(tip)
+    assert (tipping(found, "recall", 0.99, imputations=2, progress=False).rows["tipping_point"] == 0).all()
+    with pytest.raises(eb.DataError, match="f1 is not among"):
+        tipping(found, "f1", 0.5, imputations=2, progress=False)
+    with pytest.raises(eb.DataError, match="a grid is of estimates"):
+        grid(replace(found, random=None), points)
+    with pytest.raises(eb.DataError, match="rates must be below 1"):
+        grid(found, pd.DataFrame({"missed": [1.0]}))
 
 
-def test_other_engines_in_grid_and_tipping_point():
-    sample = some_sample()
-    plain = tipping(sample, F, 0.92, draws=5, rng=rng())
-    # ends of intervals need fewer replicates here than the value at a tipping point
-    for engine, few, kind in (
-        (Resampled(RaoWu(), 200), Resampled(RaoWu(), 60), BCa()),
-        (Resampled(PseudoDraws(), 200), Resampled(PseudoDraws(), 60), EqualTailed()),
-        (Jackknife(), Jackknife(), None),
-    ):
-        for draws in (1, 3):
-            if draws > 1 and isinstance(kind, BCa):
-                continue  # an average of bootstraps is no bootstrap
-            one = Estimator(few, kind)
-            found = grid(sample, [0, 0.3], [0, 0.2], draws=draws, engine=one, rng=rng())
-            assert (found.lower < found.estimate).all() and (found.estimate < found.upper).all()
-            assert (found.estimate[1, 1] < found.estimate[0, 0] - 0.005).all()
-        tip = tipping(sample, F, 0.92, draws=5, engine=engine, rng=rng())
-        assert tip.both == pytest.approx(plain.both, rel=0.05)
-        assert kind is None or tip.both != plain.both, "replicates have noise of their own"
+# Unresolved draws
 
 
-def test_restored_samples_of_strata_want_a_scheme_that_takes_them():
-    whole = some_sample(eb.UniformClusters())
-    strata = eb.Sample(whole.units, eb.Stratified({i: i % 2 for i in whole.units.ids}, {0: 1500, 1: 1500}))
-    found = restored_analysis(
-        strata, by_pieces(0.3, 0.1), engine=Resampled(RaoWu(), 100), imputations=100, rng=rng()
-    )
-    assert found.adjusted.mean[1] < found.plain.mean[1]
-    with pytest.raises(eb.NotIdentified, match="one stratum drawn with replacement"):
-        restored_analysis(strata, by_pieces(0.3, 0.1), rng=rng())
+def unresolved_draws():
+    """Of 60 draws of one class 20 are unresolved; of the resolved ones a quarter is predicted wrongly."""
+    prediction = {
+        i: f"c{i // 2}" if i >= 20 else f"alone {i}" for i in range(400)
+    }  # the first 20 entities are split
+    labels = {i: i // 2 for i in range(160)}
+    entities = list(range(10)) + list(range(20, 50))
+    labels = {i: f"e{e}" for i, e in labels.items() if e in entities}
+    drawn = eb.UniformRecords([f"e{e}" for e in entities])
+    design = eb.design.Responding(drawn, [True] * 40 + [False] * 20)
+    return prediction, labels, design
 
 
-def test_restoring_nothing_changes_nothing():
-    sample = some_sample()
-    plain = Taylor()(sample, PRF).interval()
-    for draws in (1, 3):
-        found = Restored(0.0, 0.0, draws=draws)(sample, PRF, rng())
-        np.testing.assert_allclose(found.interval(), plain)
+@pytest.mark.parametrize(
+    ("delta", "share"), [(0.0, 10 / 60), (1.0, 0.25), (3.0, (10 + 10) / 60), (np.inf, 0.5)]
+)
+def test_unresolved_draws_err_as_often_as_their_odds_say(delta, share):
+    prediction, labels, design = unresolved_draws()
+    answer = taylor(prediction, ["cluster-recall"], order=1)
+    found = with_errors(answer, labels, design, prediction, Annotator(), delta=delta, imputations=60, rng=1)
+    assert 1 - found.both.mean[0] == pytest.approx(share, abs=0.02)
+    assert delta in (0.0, np.inf) or "times as often as the others" in found.sentence()
 
 
-def analysed(sample, u, v=0.0, engine=None, imputations=200):
-    model = Annotator(MissedPieces(u), KeptRecords(v))
-    return restored_analysis(sample, model, engine=engine or Taylor(), imputations=imputations, rng=rng())
-
-
-def test_restored_analysis():
-    sample = some_sample()
-    none = analysed(sample, 0.0)
-    np.testing.assert_allclose(none.plain.estimate, none.adjusted.estimate)
-    sure, vague = analysed(sample, 0.2), analysed(sample, Beta(2, 8))
-    assert sure.plain.mean[1] - sure.adjusted.mean[1] == pytest.approx(
-        0.2 * (1 - sure.adjusted.mean[1]), rel=0.1
-    )
-    assert vague.adjusted.sd[1] > sure.adjusted.sd[1]
-    assert set(sure.table()["labels"]) == {"plain", "adjusted"}
-    default = restored_analysis(sample, by_pieces(0.2, 0.0), imputations=200, rng=rng())
-    np.testing.assert_allclose(default.adjusted.mean, sure.adjusted.mean, atol=0.01)
-    np.testing.assert_allclose(default.adjusted.sd, sure.adjusted.sd, rtol=0.3)
-    with_scheme = analysed(sample, 0.2, engine=Resampled(RaoWu(), 100))
-    assert with_scheme.adjusted.mean[1] == pytest.approx(sure.adjusted.mean[1], abs=0.01)
-
-
-def test_draws_of_the_closed_form_have_its_intervals():
-    sample = some_sample()
-    expected = eb.engine.taylor(sample, PRF).apply(PRF)
-    found = analysed(sample, 0.0, imputations=1000).plain
-    np.testing.assert_allclose(found.interval(0.9), expected.interval(0.9), atol=0.004)
-    np.testing.assert_allclose(
-        np.corrcoef(found.flat[:, 0], found.flat[:, 1])[0, 1],
-        (expected.cov / np.outer(expected.sd, expected.sd))[0, 1],
-        atol=0.03,
-    )
-
-
-def test_a_sample_without_error_is_not_sure():
-    whole = eb.Sample(
-        eb.measure({i: i // 3 for i in range(60)}, {i: i // 3 for i in range(60)}), eb.UniformRecords()
-    )
-    found = analysed(whole, Beta(2, 8), Beta(2, 8))
-    expected = eb.engine.taylor(whole, PRF).apply(PRF).interval()
-    np.testing.assert_allclose(found.plain.interval()[:, 0], expected[:, 0], atol=0.05)
-    assert np.isfinite(found.adjusted.values).all()
-
-
-# Restored labels under any engine
-
-
-class Told(UserWarning):
-    """Of an engine in these tests."""
-
-
-def test_rates_and_restored_samples_go_together_with_draws_of_the_engine():
-    """An engine that answers each sample with its mean size, how often it was asked, and 20 numbered draws."""
-    sample, asked = some_sample(), []
-
-    def engine(truth, metrics, source):
-        asked.append(1)
-        same = np.tile([truth.units.size.mean(), len(asked)], (20, 1))
-        values = np.column_stack([same, np.arange(20)]).reshape(2, 10, 3)
-        return Draws(("size", "asked", "number"), values, ((0, np.inf),) * 3)
-
-    model = Annotator(MissedPieces(Beta(2, 8)), KeptRecords(0.0))
-    found = restored_analysis(sample, model, [P, R], engine=engine, imputations=30, draws=4, rng=rng())
-    assert len(asked) == 31
-    assert found.plain.values.shape == (2, 10, 3) and found.adjusted.values.shape == (1, 120, 3)
-    assert found.adjusted.flat[:, 1].tolist() == np.repeat(np.arange(2, 32), 4).tolist()
-    chosen = found.adjusted.flat[:, 2].reshape(30, 4)
-    assert all(len(set(row)) == 4 for row in chosen) and set(chosen.ravel()) == set(range(20))
-    missed = found.rates.flat[:, 0]
-    assert len(np.unique(missed)) == 30 and (found.rates.flat[:, 1] == 0).all()
-    assert (np.diff(missed.reshape(30, 4)) == 0).all()
-    assert np.corrcoef(missed, found.adjusted.flat[:, 0])[0, 1] > 0.8  # more missed, more restored
-    assert (found.adjusted.flat[:, 0] >= found.plain.mean[0]).all()
-
-
-def test_warnings_of_restored_samples_are_told_once():
-    def engine(truth, metrics, source):
-        if truth.units is not sample.units:
-            warnings.warn("here", Told, stacklevel=1)
-            if source.random() < 0.5:
-                warnings.warn("there", RuntimeWarning, stacklevel=1)
-        return Draws(("x",), source.random((1, 40, 1)), ((0, 1),))
-
-    sample = some_sample()
-    with pytest.warns() as told:
-        restored_analysis(sample, by_pieces(0.1, 0.1), engine=engine, imputations=20, draws=2, rng=rng())
-    assert [str(w.message) for w in told if w.category is Told] == [
-        "in 20 of 20 restored samples, the first time: here"
-    ]
-    other = [str(w.message) for w in told if w.category is RuntimeWarning]
-    assert len(other) == len(told) - 1 == 1 and 2 < int(other[0].split()[1]) < 18
-    assert told[0].filename == __file__
-
-
-def test_the_size_model_is_an_engine_like_any_other():
-    """Compiled once with the tests of the Bayesian engine, whose model it is."""
-    bayes = pytest.importorskip("erbayes.bayes")
-    pop = people(4000)
-    whole = draw_samples(Records(), pop.units, 150, 1, rng(5)).separate[0]
-    seen = eb.Sample(mislabel(whole.units, by_pieces(0.6, 0.4), rng(6)), whole.design)
-    engine, prior = bayes.Modelled(draws=400), Beta(600, 400)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", bayes.NotConverged)
-        model = Annotator(MissedPieces(prior), KeptRecords(0.4))
-        found = restored_analysis(seen, model, [P, R], engine=engine, imputations=15, draws=20, rng=rng())
-        honest = restored_analysis(
-            seen, Annotator(), [P, R], engine=engine, imputations=2, draws=200, rng=rng()
-        )
-    np.testing.assert_allclose(honest.adjusted.mean, honest.plain.mean, atol=0.01)
-    assert (found.adjusted.mean < found.plain.mean - 0.01).all()
-    expected = restored_analysis(seen, model, [P, R], imputations=100, rng=rng())
-    assert (np.abs(found.adjusted.mean - expected.adjusted.mean) < 0.6 * expected.adjusted.sd).all()
-    gridded = grid(seen, [0, 0.6], [0.4], [P, R], draws=3, engine=engine, rng=rng()).estimate
-    np.testing.assert_allclose(gridded[1, 0], found.adjusted.mean, atol=0.015)
-    assert found.adjusted.values.shape == found.rates.values.shape == (1, 300, 2)
-    assert found.plain.values.shape == (4, 100, 2) and found.rates.names == ("missed", "kept")
-
-
-def test_bad_input():
-    with pytest.raises(eb.DataError, match="a grid needs a sequence of shares"):
-        grid(some_sample(), 0.1, [0.1], rng=rng())
-    for shares in ([1.2], [-0.1], [0.1, 1.0]):
-        with pytest.raises(eb.DataError, match=r"shares v must lie in \[0, 1\), not "):
-            grid(some_sample(), [0.1], shares, rng=rng())
-    with pytest.raises(eb.DataError, match="imputations must be a whole number, 1 or more, not 0"):
-        restored_analysis(some_sample(), Annotator(), imputations=0, rng=rng())
-
-    def three(sample, metrics, source):
-        return Draws(("x",), np.zeros((1, 3, 1)), ((0, 1),))
-
-    with pytest.raises(eb.DataError, match="the engine has 3 draws of a sample, not 10: choose draws=3"):
-        restored_analysis(some_sample(), Annotator(), engine=three, rng=rng())
+def test_delta_needs_a_design_that_lists_draws():
+    prediction, labels, _ = unresolved_draws()
+    answer = partial(eb.estimate, prediction, metrics=PR)
+    with pytest.raises(eb.DataError, match="it needs the design Responding of another one that lists draws"):
+        with_errors(answer, labels, eb.UniformRecords(), prediction, Annotator(), delta=1.0, rng=1)
 
 
 # Coverage
 
-RATE = Beta(30, 70)
-MODEL = Annotator(MissedPieces(RATE), KeptRecords(RATE))
-"""Each sample has an annotator of its own, whose rates the prior describes."""
 
-
-@dataclass(frozen=True)
-class RestoredAdjusted:
-    """`restored_analysis` as an engine."""
-
-    model: Annotator
-    engine: object = field(default_factory=lambda: Resampled(PseudoDraws(), 100))
-    imputations: int = 200
-    draws: int = 10
-
-    def __call__(self, sample, metrics, rng=None):
-        own = {"engine": self.engine, "imputations": self.imputations, "draws": self.draws}
-        return restored_analysis(sample, self.model, metrics, **own, rng=rng, progress=False).adjusted
-
-
-def coverage(estimators, repetitions, records=40_000, n=400):
-    """Samples and a population on which nothing was chosen."""
-    found = study(
-        {"people": people(records, seed=2)},
-        {"records": Records()},
-        [n],
-        estimators,
-        [P, R],
-        repetitions=repetitions,
-        seed=2,
-    ).table()
-    print(found.to_string())
-    assert (found.failures == 0).all()
-    return found.set_index(["estimator", "metric"]).coverage
+@cache
+def world():
+    mechanism = sim.Chain([sim.Splits(0.2), sim.Merges(0.1)])
+    return sim.simulate(sim.LogNormal(0.9, 0.8), mechanism, 20_000, 51)
 
 
 @pytest.mark.study
-def test_the_restored_interval_covers_where_the_plain_one_does_not():
-    rates = coverage(
-        {
-            "plain": Mislabelled(MODEL, Taylor()),
-            "restored": Mislabelled(MODEL, RestoredAdjusted(MODEL)),
-            "no errors": Taylor(),
-        },
-        repetitions=600,
+def test_intervals_cover_with_the_right_priors_and_not_without():
+    """A new annotator in each sample, with errors of all three kinds."""
+    annotator, prediction = (
+        Annotator(Beta(30, 70), Beta(20, 80), Gamma(20, 400)),
+        eb.Clustering.of(world().pred),
     )
-    for metric in (P.name, R.name):
-        assert rates["plain", metric] < 0.7
-        assert abs(rates["restored", metric] - 0.95) < 0.027  # three Monte Carlo standard errors
+    answer = taylor(prediction)
+    truth = np.array([world().value(metric) for metric in PR])
+    covered = []
+    for seed in range(200):
+        source = rng(seed)
+        start = world().true.index[source.choice(len(world().true), 200)]
+        drawn = world().true[start].to_numpy()
+        labels = mislabel(
+            world().true[world().true.isin(drawn)], prediction, annotator, starts=start, rng=source
+        )
+        found = with_errors(
+            answer, labels, eb.UniformRecords(drawn), prediction, annotator, starts=start, rng=source
+        )
+        bounds = np.array([part.interval() for part in (found.random, found.both)])
+        covered.append((bounds[..., 0] <= truth) & (truth <= bounds[..., 1]))
+    plain, both = np.mean(covered, axis=0)
+    print(plain, both)
+    assert (both >= 0.92).all() and plain.mean() < both.mean() - 0.03
 
 
-@pytest.mark.study
-@pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")
-def test_the_size_model_covers_when_its_labels_are_restored():
-    bayes = pytest.importorskip("erbayes.bayes")
-    engine = bayes.Modelled(draws=500)
-    rates = coverage(
-        {
-            "plain": Mislabelled(MODEL, engine),
-            "restored": Mislabelled(MODEL, RestoredAdjusted(MODEL, engine, imputations=30, draws=30)),
-            "no errors": engine,
-        },
-        repetitions=100,
-        records=20_000,
-        n=200,
-    )
-    for metric in (P.name, R.name):
-        assert rates["plain", metric] < rates["restored", metric] - 0.05
-        assert rates["restored", metric] >= 0.88  # P(fewer than 88 of 100) is 2e-3 at a coverage of .95
-
-
-@pytest.mark.parametrize("function", [restored_analysis, grid, tipping], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", [with_errors, grid, tipping], ids=lambda f: f.__name__)
 def test_signatures_fit_into_a_tooltip(function):
     assert len(str(signature(function))) <= 320
     defaults = (p.default for p in signature(function).parameters.values() if p.default is not p.empty)

@@ -14,9 +14,7 @@ from erbayes.engine import Estimator, Resampled, Taylor, records_of
 from erbayes.labels import (
     Annotator,
     GivenProbabilities,
-    KeptRecords,
     LinkEnds,
-    MissedPieces,
     Mixture,
     Poisson,
     PredictedClusters,
@@ -25,7 +23,7 @@ from erbayes.labels import (
     Strata,
     Systematic,
     draw,
-    perturb,
+    mislabel,
 )
 from erbayes.metrics.columns import RECORDS
 from erbayes.study import Samples, UniformEntities, study
@@ -191,12 +189,12 @@ def test_designs_without_a_batch_are_drawn_many_at_once_and_expanded_apart():
 
 
 def test_annotators_label_the_same_samples():
-    model = Annotator(MissedPieces(0.5), KeptRecords(0.3))
+    model = Annotator(missed=0.5, kept=0.3)
     given = []
 
     def by_hand(labels, prediction, rng):
         given.append((labels, rng))
-        return perturb(labels, prediction, model, 7)
+        return mislabel(labels, prediction, model, rng=7)
 
     annotators = {
         "true": None,
@@ -216,7 +214,7 @@ def test_annotators_label_the_same_samples():
     assert by["hand"].estimate.tolist() != by["true"].estimate.tolist() != by["model"].estimate.tolist()
     for i, (labels, _) in enumerate(given):
         assert set(labels) == set(spy.samples[i].units.ids)
-        relabelled = perturb(labels, PEOPLE.pred, model, 7)
+        relabelled = mislabel(labels, PEOPLE.pred, model, rng=7)
         expected = eb.estimate(PEOPLE.pred, relabelled, spy.samples[i].design, PR).estimate
         ours = by["hand"][by["hand"].repetition == i].estimate
         assert ours.to_numpy() == pytest.approx(expected, rel=1e-12)

@@ -16,13 +16,11 @@ from erbayes._internal.errors import Remedy
 from erbayes.analysis.domains import by_domain
 from erbayes.analysis.domains.estimates import Settings
 from erbayes.analysis.planning import forecast
-from erbayes.analysis.sensitivity import grid
 from erbayes.auxiliary.estimates import AssistedEstimates
 from erbayes.engine import PseudoDraws, bootstrap
 from erbayes.engine.bounded_means import draws_of
 from erbayes.engine.fitted import fit_sample
-from erbayes.labels import Beta, MissedPieces, Mixture, draw
-from erbayes.labels.annotators.error_models import KeptRecords
+from erbayes.labels import Annotator, Beta, Mixture, draw
 from erbayes.labels.annotators.rates import Recaptured
 from erbayes.labels.drawing.drawn import _number_runs as number_runs
 from erbayes.labels.drawing.stopping import _extrapolate_fit as continued
@@ -391,14 +389,12 @@ def test_what_cancels_leaves_no_variance():
 
 @pytest.mark.parametrize(("share", "sound"), [(0, True), (0.99, True), (1, False), (-1e-12, False)])
 def test_known_shares_of_error_lie_from_0_to_below_1(share, sound):
-    units = eb.measure({1: "a", 2: "b", 3: "c", 4: "c"}, {1: "x", 2: "x", 3: "y"})
-    sample = eb.Sample(units, eb.UniformRecords())
-    if sound:
-        assert grid(sample, [share], [share], R, rng=1, progress=False).estimate.shape == (1, 1, 1)
-        return
-    for u, v, what in ((share, 0, "u"), (0, share, "v")):
-        with pytest.raises(eb.DataError, match=rf"shares {what} must lie in \[0, 1\), not \["):
-            grid(sample, [u], [v], R, progress=False)
+    for name in ("missed", "kept"):
+        if sound:
+            assert Annotator(**{name: share}).draw(2, 1)[name].tolist() == [share, share]
+            continue
+        with pytest.raises(eb.DataError, match=r"rates must be below 1|must be 0 or more"):
+            Annotator(**{name: share}).draw(2, 1)
 
 
 def test_parameters_of_rates():
@@ -412,20 +408,10 @@ def test_parameters_of_rates():
         (lambda: Recaptured(0, 0, 0, odds_ratio=0), "the odds ratio must be above 0"),
         (lambda: Recaptured(0, 0, 0, odds_ratio=np.inf), "the odds ratio must be above 0"),
         (lambda: Recaptured(0, 0, 0, prior=(0, 1)), "prior masses must be above 0"),
-        (lambda: MissedPieces(0.1, slope=-1e-9), "slope of MissedPieces must be 0 or more"),
-        (lambda: MissedPieces(1 + 1e-9), r"must lie in \[0, 1\]"),
-        (lambda: MissedPieces(-1e-9), r"must lie in \[0, 1\]"),
+        (lambda: Annotator(added=-1e-9), "added must be 0 or more"),
     ]:
         with pytest.raises(eb.DataError, match=message):
             make()
-    assert MissedPieces(0.0).slope == 0 and MissedPieces(1.0).slope == 0
-
-
-def test_what_is_always_missed_cannot_be_restored():
-    rng, three, home = np.random.default_rng(1), np.ones(3), np.ones(3, dtype=bool)
-    assert KeptRecords(1 - 1e-9).unremoved(three, home, rng).shape == (3,)
-    with pytest.raises(eb.DataError, match="rates must be below 1"):
-        KeptRecords(1.0).unremoved(three, home, rng)
 
 
 # Drawing

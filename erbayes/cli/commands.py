@@ -17,6 +17,7 @@ import erbayes as eb
 from .._internal.errors import DataError, Grade, Sentence, head, speaking
 from .._internal.policies import Missing
 from .analyses import Engines, Result, WorstCases, choose_analysis
+from .annotator_errors import AnnotatorErrors
 from .answers import Answer, count_read
 from .assist import Assist, in_words_of
 from .domains import Domains
@@ -63,6 +64,7 @@ def estimate_command(
     cheap: Cheap,
     by_engine: Engines,
     worst: WorstCases,
+    errors: AnnotatorErrors,
     printing: Judging,
 ) -> None:
     """Estimate metrics of PREDICTION from a labelled sample, with intervals.
@@ -94,8 +96,35 @@ def estimate_command(
             f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing {unmatched}"
         )
     result = analysis.run(inputs, asked, sample, metrics)
+    if errors.option is not None:
+        if analysis.option not in (None, domains.option):
+            raise DataError(f"{errors.option} goes with --by and --across: leave out {analysis.option}")
+        result = _allow_for_errors(errors, inputs, asked, domains, sample, metrics, result)
     alarms = [*inputs.cautions, *map(say, result.alarms)]
     _show_estimates(printing, result, alarms, count_read(sample, text=read))
+
+
+def _allow_for_errors(
+    errors: AnnotatorErrors,
+    inputs: One,
+    asked: MetricOptions,
+    domains: Domains,
+    sample: eb.Sample,
+    metrics: Metrics,
+    plain: Result,
+) -> Result:
+    """Return a result by the error of drawing, by errors of labels, and by both."""
+    groups: Any = None if domains.column is None else domains.groups(inputs, [sample.units])
+    known = {} if groups is None else domains.known(inputs, groups)
+
+    def answer(one: eb.Sample, labels: Any) -> Any:
+        if groups is None:
+            return eb.engine.Taylor()(one, metrics)
+        return eb.by_domain(one, groups, metrics, prediction=known.get(""), links=domains.links)
+
+    found = errors.run_one(inputs, sample, answer)
+    table = found.table(level=inputs.level, kind=asked.kind)
+    return Result(table, plain.method, plain.alarms, found.sentence(inputs.level))
 
 
 def _show_estimates(
@@ -119,7 +148,13 @@ def _describe_unmatched(inputs: One, sample: eb.Sample) -> str | None:
 
 @command("compare")
 def compare_command(
-    *, inputs: Several, asked: MetricOptions, domains: Domains, helped: Assist, printing: Judging
+    *,
+    inputs: Several,
+    asked: MetricOptions,
+    domains: Domains,
+    helped: Assist,
+    errors: AnnotatorErrors,
+    printing: Judging,
 ) -> None:
     """Compare predictions by the same labelled sample.
 
@@ -167,6 +202,20 @@ def compare_command(
             comparison, groups, metrics, predictions=domains.known(inputs, groups), links=domains.links
         )
         table, said = by.table(inputs.level, asked.kind), ""
+    if errors.option is not None:
+        if engine is not None or domains.column is not None:
+            raise DataError(f"{errors.option} goes with plain comparisons: leave out groups and --assist")
+        errors.refuse_scan(inputs)
+        found = errors.run_any(
+            inputs,
+            lambda labels, design: eb.analysis.comparison.estimate_jointly(
+                predictions, design=design, metrics=metrics, **shared | {"labels": labels}
+            ),
+            shared["labels"],
+            design,
+            errors.order(inputs, predictions),
+        )
+        table, said = found.table(level=inputs.level, kind=asked.kind), found.sentence(inputs.level)
     samples = zip(comparison.predictions, comparison.samples, strict=True)
     about = {"labels": read.pop("")} | {name: count_read(one, text=read[name]) for name, one in samples}
     result = Result(table, "closed-form" if engine is None else "assisted", alarms, said)
@@ -206,6 +255,7 @@ def report_command(
     domains: Domains,
     helped: Assist,
     numbers: Numbers,
+    errors: AnnotatorErrors,
     title: str = option("Title of the page.", default="How good is this entity resolution?"),
     with_records: str | None = option(
         "Columns of records to show, or all; none by default.", metavar="COLUMNS"
@@ -244,6 +294,9 @@ def report_command(
     if engine is not None:
         about |= in_words_of(engine, sample, metrics)
     about |= _describe_labelling(inputs)
+    if errors.option is not None:
+        taylor = eb.engine.Taylor()
+        about["Errors of labels"] = errors.run_one(inputs, sample, lambda one, _: taylor(one, metrics))
     by = None if domains.column is None else domains.estimate(inputs, sample, metrics)
     others: dict[str, eb.engine.Engine] = {
         "closed form": eb.engine.Taylor(),
@@ -307,6 +360,7 @@ def check_command(
     inputs: One,
     minima: Minima,
     once: bool = flag("The labels are looked at only once, and their number was fixed before."),
+    errors: AnnotatorErrors,
     printing: Printing,
 ) -> None:
     """Check whether metrics of PREDICTION reach their minimum.
@@ -334,6 +388,8 @@ def check_command(
     """
     minimum = minima.read()
     if has_pairs(inputs):
+        if errors.option is not None:
+            raise DataError(f"{errors.option} is about labelled entities, and {inputs.labels} has pairs")
         if not once:
             raise DataError("pairs are looked at only once, after all that were drawn: say so by --once")
         check, alarms, about = check_pairs(inputs, minimum)
@@ -341,6 +397,10 @@ def check_command(
         sample, read = inputs.sample()
         rule = replace(eb.labels.ONCE if once else eb.labels.REPEATED, level=inputs.level)
         check = eb.labels.check(sample, minimum, rule)
+        if errors.option is not None:
+            found = errors.run_one(inputs, sample, lambda one, _: eb.labels.check(one, minimum, rule))
+            message(f"note: verdicts allow for errors of labels: annotators {found.describe_rates()}")
+            check = found.both
         alarms, about = [*inputs.cautions, *map(say, check.alarms)], count_read(sample, text=read)
     table = check.table().reset_index()
     printing.show_sentences(Answer(table=table, sentences=check.sentences(), alarms=alarms, read=about))

@@ -8,6 +8,7 @@ from typing import Any
 import erbayes as eb
 
 from .._internal.errors import DataError, Remedy, speaking
+from .annotator_errors import AnnotatorErrors
 from .answers import Answer, count_read
 from .inputs import One
 from .lazily import features, files, frames, impacts, large_files, large_sums, pd
@@ -50,9 +51,14 @@ class Numbers:
         return {Remedy.FEATURE: f"name it: --feature {by_sum}, or by mean, min, max, range or distinct"}
 
     def estimate(
-        self, inputs: One, sample: eb.Sample, attributes: Path | None, by: str | None = None
-    ) -> impacts.Impact:
-        """Estimate the numbers from the sample of the input, and from a table of attributes."""
+        self,
+        inputs: One,
+        sample: eb.Sample,
+        attributes: Path | None,
+        by: str | None = None,
+        errors: AnnotatorErrors | None = None,
+    ) -> Any:
+        """Estimate the numbers from the sample of the input, with errors of labels if `errors` are given."""
         statistics = eb.statistics.statistics_of(self.statistic or ["count"])
         parsed = [features.Feature.parse(text) for text in self.feature or []]
         reading = inputs.reading
@@ -77,15 +83,16 @@ class Numbers:
             message(f"read {len(table):,} rows of {attributes}, with records in {table.columns[0]}")
         prediction, shared, _ = inputs.memory
         prediction, _ = frames.framed(prediction, shared["labels"], shared["frame"])
-        return impacts.impact_of(
-            sample,
-            prediction,
-            shared["labels"],
-            statistics,
-            attributes=table,
-            features={feature.name: (feature.column, feature.how) for feature in parsed},
-            by=by,
-        )
+        named = {feature.name: (feature.column, feature.how) for feature in parsed}
+
+        def answer(one: eb.Sample, labels: Any) -> impacts.Impact:
+            return impacts.impact_of(
+                one, prediction, labels, statistics, attributes=table, features=named, by=by
+            )
+
+        if errors is None or errors.option is None:
+            return answer(sample, shared["labels"])
+        return errors.run_one(inputs, sample, answer)
 
 
 @command("impact")
@@ -97,6 +104,7 @@ def impact_command(
         "Table of all records: ids in the column of --record, or the first.", panel=OWN
     ),
     by: str | None = option("Column of --attributes: results are by its values.", panel=OWN),
+    errors: AnnotatorErrors,
     printing: Printing,
 ) -> None:
     """Say how wrong a number of yours is that was computed from the clusters of PREDICTION.
@@ -126,9 +134,14 @@ def impact_command(
     sample, read = inputs.sample()
     alarms = [*inputs.cautions, *map(say, eb.alarms(sample, [eb.metrics.entities]))]
     with speaking(numbers.words):
-        estimated = numbers.estimate(inputs, sample, attributes, by)
-    table: pd.DataFrame = estimated.table(inputs.level).reset_index()
+        estimated = numbers.estimate(inputs, sample, attributes, by, errors)
+    table: pd.DataFrame = estimated.table(level=inputs.level)
+    plain = estimated.random if errors.option is not None else estimated
     about = count_read(sample, text=read)
-    alarms = [*alarms, *map(say, estimated.notes)]
-    sentences = estimated.sentences(inputs.level)
+    alarms = [*alarms, *map(say, plain.notes)]
+    sentences = plain.sentences(inputs.level)
+    if errors.option is None:
+        table = table.reset_index()
+    else:
+        sentences = [estimated.sentence(inputs.level)]
     printing.show(Answer(table=table, sentences=sentences, alarms=alarms, read=about))

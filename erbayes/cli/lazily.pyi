@@ -10,6 +10,7 @@ from .._internal import outside_json as outside_json
 from .._internal import tables as tables
 from ..analysis import by_threshold as tables_of_clusters
 from ..analysis import impact as impacts
+from ..analysis import sensitivity as sensitivity
 from ..analysis import thresholds as curves
 from ..auxiliary import two_phases as two_phases
 from ..design import calibration as calibration

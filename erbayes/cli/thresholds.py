@@ -11,6 +11,7 @@ from typing import Any
 import erbayes as eb
 
 from .._internal.errors import DataError, Sentence
+from .annotator_errors import AnnotatorErrors
 from .answers import Answer, count_read
 from .designs import Drawing
 from .lazily import (
@@ -123,8 +124,7 @@ class Scored:
 
     def sample(self) -> tuple[pd.Series, eb.design.contract.Design, list[Sentence]]:
         """Read the labels, with the design by which they were drawn, and cautions about annotators."""
-        if self.labels.is_dir():
-            returned = eb.labels.read_labels(self.labels)
+        if (returned := self.returned) is not None:
             cautions = show_cautions(returned)
             if returned.of_clusters:
                 raise DataError(f"{self.labels}: {returned_answers.JUDGES_ITS_OWN}")
@@ -136,6 +136,19 @@ class Scored:
         reading = ReadingOptions(record=self.table.record, links=LinkOptions())
         labels, _ = reading.read_labels(self.labels, self.entity)
         return pd.Series(labels.clusters.take(labels.codes), labels.records), self.drawing.read(), []
+
+    @cached_property
+    def returned(self) -> eb.labels.Labels | None:
+        """Labels of a folder, None if LABELS is a file."""
+        return eb.labels.read_labels(self.labels) if self.labels.is_dir() else None
+
+    def shown(self) -> eb.Clustering:
+        """Read the prediction that annotators saw, which a folder knows."""
+        if self.returned is None:
+            raise DataError(
+                "--annotator-errors needs a folder of erbayes draw as LABELS, which knows what annotators saw"
+            )
+        return eb.Clustering.of(read_drawn_from(self.returned.folder), "prediction drawn from")
 
     def thresholds(self) -> Any:
         """Return the number of thresholds, the thresholds, or the column of clusters at each."""
@@ -159,6 +172,7 @@ def thresholds_command(
     scored: Scored,
     asked: MetricOptions,
     minima: Minima,
+    errors: AnnotatorErrors,
     picture: Path | None = picture_option("File of a picture of the curve to write."),
     printing: Judging,
 ) -> None:
@@ -185,6 +199,18 @@ def thresholds_command(
     with within(scored.drawing.in_words), warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always", eb.Alarm)
         curve = eb.thresholds(metrics=metrics, **given)
+        if errors.option is not None:
+            # thresholds of the edges are the same for all labels
+            given |= {"metrics": metrics}
+            found = errors.run_any(
+                scored,
+                lambda labels, design: eb.thresholds(**given | {"labels": labels, "design": design}),
+                labels,
+                design,
+                scored.shown(),
+            )
+            message(f"note: estimates allow for errors of labels: annotators {found.describe_rates()}")
+            curve = found.both
     alarms += [say(one.message.args[0]) for one in raised if isinstance(one.message, eb.Alarm)]
     table = curve.table(level=scored.level, kind=asked.kind)
     shown = _spread_out(table, curve)

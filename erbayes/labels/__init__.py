@@ -1,12 +1,12 @@
 """Annotators: models of their errors, comparisons of two of them, answers about pairs.
 
-An annotator starts from *home*, the predicted cluster of a drawn record (the *sampled mention*). There are
-two decisions, which records of home to remove and which records elsewhere to add. Each has its error: records
-elsewhere are *missed*, and foreign records in home are falsely accepted. Both flatter the prediction.
+An annotator starts from *home*, the predicted cluster of a drawn record, removes records of it and adds
+records elsewhere. Records elsewhere are *missed*, foreign records in home *kept*, and those of namesakes
+*added*. The first two flatter the prediction.
 """
 
-from .annotators.error_models import Annotator, KeptRecords, MissedPieces, perturb
-from .annotators.rates import Beta
+from .annotators.error_models import Annotator, mislabel
+from .annotators.rates import Beta, Gamma
 from .annotators.two_annotators import AnnotatorPair, answers
 from .drawing.candidates import by_text, from_clustering, from_pairs, interleaved
 from .drawing.drawn import RecordDraws, draw
@@ -37,11 +37,10 @@ __all__ = [
     "Annotator",
     "AnnotatorPair",
     "Beta",
+    "Gamma",
     "GivenProbabilities",
-    "KeptRecords",
     "Labels",
     "LinkEnds",
-    "MissedPieces",
     "Mixture",
     "Poisson",
     "PredictedClusters",
@@ -60,7 +59,7 @@ __all__ = [
     "interleaved",
     "labelling_page",
     "machine_labels",
-    "perturb",
+    "mislabel",
     "read_answers",
     "read_labels",
     "read_stars",

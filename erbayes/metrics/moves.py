@@ -6,7 +6,7 @@ Source: Zou and Donner (2008), Statistics in Medicine 27, 1693-1702 (arms of a d
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -92,6 +92,9 @@ class Moves:
         V = np.array([covariance(both) for both in np.moveaxis(about, 1, 0)])
         own = V[:, 0, 0] + V[:, 1, 1] - 2 * V[:, 0, 1]
         V *= np.divide(variance, own, out=np.ones_like(own), where=(own > 0) & (variance > 0))[:, None, None]
+        # imputed labels may differ where no draw does, in gains as much as in losses
+        still = ~(np.abs(d) > 0).any(axis=0) & (variance > 0)
+        V[still] = np.eye(2) * variance[still, None, None] / 2
         moving, typical = count_moving(d)
         # draws that moved x teach how far an unseen one may, which need not be on the same side
         seen = (moving * typical * fpc)[:, None]
@@ -108,6 +111,16 @@ class Moves:
             parts=np.zeros((len(moving), 2, 3)),
             over=np.full_like(moving, np.nan),
         )
+
+    def inflated(self, total: FloatArray, within: FloatArray) -> Moves:
+        """Return the same for components of variance `total` instead of `within`, (k,) each.
+
+        Where no draw moves a component, as many gains as losses have the variance.
+        """
+        still = (self.variance.sum(axis=-1) == 0) & (total > 0)
+        factor = np.divide(total, within, out=np.ones_like(total), where=within > 0)
+        variance = np.where(still, total / 2, factor)[:, None] * np.where(still[:, None], 1.0, self.variance)
+        return replace(self, variance=variance, covariance=factor * self.covariance)
 
     def quantile(self, x: FloatArray, p: FloatArray, mass: float) -> FloatArray:
         """Return x less or plus its arm at probability p, (..., k), with `mass` of an unseen draw a side."""

@@ -170,31 +170,39 @@ def draw_levels(study: Study, metric: str, ax: Axes | None = None) -> Axes:
 
 
 def draw_tipping(grid: Grid, metric: str, under: float, *, ax: Axes | None = None) -> Axes:
-    """Draw contours of a metric over shares of records that annotators missed and wrongly added.
+    """Draw contours of a metric over rates of missed pieces and kept records, and where the priors are.
 
-    The bold line is the contour at `under`.
+    The bold line is the contour at `under`. The diamond is the estimate for the labels as they are, and dots
+    are the rates drawn from the priors, with which intervals are made.
 
     Parameters
     ----------
     grid : Grid
-        From `erbayes.analysis.sensitivity.grid`, with two shares or more of either kind.
+        From `erbayes.analysis.sensitivity.grid`, at two rates or more of either kind, each with each.
     metric : str
         Name of a metric of the grid.
     under : float
         The value, in the unit of the metric.
     """
-    if metric not in grid.names:
-        raise DataError(f"the grid has no metric {metric!r}; it has {', '.join(grid.names)}")
-    if min(len(grid.u), len(grid.v)) < 2:
-        raise DataError(f"contours need two shares or more each way, not {len(grid.u)} and {len(grid.v)}")
-    values = grid.estimate[..., grid.names.index(metric)].T
+    rows, names = grid.rows[grid.rows["metric"] == metric], grid.rows["metric"].unique()
+    if rows.empty:
+        raise DataError(f"the grid has no metric {metric!r}; it has {', '.join(names)}")
+    values = rows.pivot_table("estimate", "kept", "missed", dropna=False)
+    if min(values.shape) < 2:
+        kept, missed = values.shape
+        raise DataError(f"contours need two rates or more each way, not {missed} and {kept}")
+    u, v, x = values.columns.to_numpy(), values.index.to_numpy(), values.to_numpy()
     ax = axes_of(ax)
-    thin = ax.contour(grid.u, grid.v, values, colors="0.6", linewidths=1)
+    thin = ax.contour(u, v, x, colors="0.6", linewidths=1)
     ax.clabel(thin, [level for level in np.asarray(thin.levels) if not np.isclose(level, under)], fmt="%.2f")
-    if np.nanmin(values) < under < np.nanmax(values):
-        line = ax.contour(grid.u, grid.v, values, levels=[under], colors="black", linewidths=2.5)
+    if np.nanmin(x) < under < np.nanmax(x):
+        line = ax.contour(u, v, x, levels=[under], colors="black", linewidths=2.5)
         ax.clabel(line, fmt=f"{under:g}")
-    ax.set_xlabel("share of the records elsewhere that annotators missed")
+    rates = grid.found.rates
+    ax.plot(rates["missed"], rates["kept"], ".", color="0.4", label="rates drawn from the priors")
+    ax.plot(0, 0, "D", color="black", clip_on=False, label="labels as they are")
+    ax.set_xlabel("share of the pieces elsewhere that annotators missed")
     ax.set_ylabel("share of the foreign records that they kept")
-    ax.set_title(f"{metric}; bold: under {under:g}")
+    ax.set_title(f"{metric}; bold: under {under:g}", pad=24)  # above the legend
+    draw_legend(ax, 2)
     return ax

@@ -28,6 +28,7 @@ from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence,
 from .._internal.tables import refuse_names
 from ..analysis.domains.estimates import ByDomain
 from ..analysis.impact import Impact
+from ..analysis.sensitivity import WithErrors
 from ..analysis.stages import Stages
 from ..design import ByPredictedSize, UniformClusters, UniformRecords, WeightedRecords
 from ..design.sample import Sample
@@ -123,7 +124,7 @@ def report(
     about : mapping, name -> value, optional
         More lines about the data, such as names of files. The sentence that says what was done has those
         named "drawn on" and "labelled by", and a list named "cautions" is shown with the alarms. What
-        `erbayes.impact` returns has a section under its name.
+        `erbayes.impact` or `erbayes.with_errors` returns has a section under its name.
     records : DataFrame, optional
         Columns record, entity (by the labels), cluster (predicted), and attributes such as a name, as
         `erbayes.labels.Labels.records` makes it. The records of units with much influence are then shown,
@@ -149,7 +150,9 @@ def report(
     stages = sample if isinstance(sample, Stages) else None
     sample = sample.sample if isinstance(sample, ByDomain | Stages) else sample
     metrics, facts = resolve_metrics(metrics), dict(about or {})
-    impacts = {name: facts.pop(name) for name, value in [*facts.items()] if isinstance(value, Impact)}
+    impacts = {
+        name: facts.pop(name) for name, value in [*facts.items()] if isinstance(value, Impact | WithErrors)
+    }
     cautions = [Sentence(text, Grade.CAUTION) for text in facts.pop("cautions", ())]
     if records is not None:
         need(records, pd.DataFrame, "records are a DataFrame, one row per record")
@@ -162,7 +165,7 @@ def report(
     # the intervals that are quoted, which are those of the first engine
     printed = next((r.table(level, suitable(kinds, r)[0]) for r in first.values()), None)
     warnings = [*alarms(sample, metrics, printed), *made.alarms, *cautions]
-    warnings += [note for impact in impacts.values() for note in impact.notes]
+    warnings += [note for part in impacts.values() if isinstance(part, Impact) for note in part.notes]
     contents = {
         "title": title or "How good is this entity resolution?",
         "headline": _write_headline(sample, metrics, results, level, kinds, made.alarms, printed),
@@ -179,7 +182,7 @@ def report(
         "others": _tabulate_estimates(results, metrics, level, kinds) if len(results) > 1 else None,
         "domains": None if domains is None else _tabulate_domains(domains, level, kinds),
         "stages": None if stages is None else _tabulate_stages(stages, level),
-        "impacts": [_tabulate_impact(name, impact, level) for name, impact in impacts.items()],
+        "impacts": [_tabulate_part(name, part, level) for name, part in impacts.items()],
         "influences": [_tabulate_influence(sample, metric, records) for metric in metrics[:2]],
         "described": records is not None,
         "explained": made.explained,
@@ -415,10 +418,10 @@ def _tabulate_stages(stages: Stages, level: float) -> dict[str, Any]:
     return {"sentence": str(stages), "columns": shown[1:], "rows": rows, "picture": picture}
 
 
-def _tabulate_impact(name: str, impact: Impact, level: float) -> dict[str, Any]:
-    """Return a user's own numbers: sentences about them, and their table."""
-    shown = digits.shown(impact.table(level).drop(columns="reason", errors="ignore"))
-    sentences = impact.sentences(level)
+def _tabulate_part(name: str, part: Impact | WithErrors, level: float) -> dict[str, Any]:
+    """Return a user's own numbers, or estimates with errors of labels: sentences about them, and a table."""
+    shown = digits.shown(part.table(level=level).drop(columns=["reason", "df", "level"], errors="ignore"))
+    sentences = part.sentences(level) if isinstance(part, Impact) else [part.sentence(level)]
     return {"name": name, "sentences": sentences, "columns": list(shown), "rows": _list_rows(shown)}
 
 

@@ -15,7 +15,7 @@ from .._internal.errors import DataError
 from ..design import ByPredictedSize, PoissonRecords, UniformClusters, UniformRecords
 from ..design.contract import Design
 from ..design.sample import Sample, need_sample
-from ..labels import Annotator, draw, perturb
+from ..labels import Annotator, draw, mislabel
 from ..labels.drawing.plans import Plan, PlanBySize, Poisson, Records, need_positive_total
 from ..metrics.columns import ClusterSum
 from ..units.measuring import measure
@@ -168,7 +168,7 @@ def relabel(sample: Sample, people: Population, annotator: AnnotatorLike, rng: n
         raise DataError("annotators label entities; this plan draws predicted clusters")
     truth = people.true[people.true.isin(sample.units.ids)]
     if isinstance(annotator, Annotator):
-        labels = perturb(truth, people.pred, annotator, rng)
+        labels = mislabel(truth, people.pred, annotator, rng=rng)
     else:
         labels = annotator(truth, people.pred, rng)
     return Sample(measure(people.pred, labels), sample.design)

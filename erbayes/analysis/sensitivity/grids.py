@@ -1,218 +1,171 @@
-"""Metrics under stated errors of labelling: an engine that undoes them, a grid of shares, tipping points."""
+"""Estimates at stated rates of errors of labels, and the rates that would change a verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from copy import deepcopy
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass
 from math import isfinite
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 
-from ..._internal.arrays import FloatArray, Seed, floats, generator
-from ..._internal.errors import DataError, NotIdentified, number, whole
+from ..._internal.errors import DataError, need, number, whole
 from ..._internal.progress import show_progress
-from ...design.sample import Sample, need_sample
-from ...engine.closed_form import Taylor
-from ...engine.contract import Engine, Estimator
-from ...labels import Annotator, KeptRecords, MissedPieces
-from ...labels.annotators.error_models import restore
-from ...metrics.definitions import Metric, MetricLike, resolve_metric, resolve_metrics
-from ...metrics.uncertain import Draws, Normal, Tabled
-from ...metrics.unseen import map_components
-from .bias import PRF
+from ...labels.annotators.error_models import RATES, check_rates
+from ...metrics.definitions import Metric, resolve_metric
+from ...metrics.uncertain import Estimates, Pictured, Tabled
+from .imputation import MOST, WithErrors
+from .pooling import pool
 
-PARTS = ("estimate", "lower", "upper")
-
-
-@dataclass(frozen=True, slots=True)
-class Restored:
-    """An engine that estimates as if labelling errors were undone, by several draws of the true entities.
-
-    `u`: share missed of pieces; `v`: share of single foreign records that were included.
-    """
-
-    u: float
-    v: float
-    engine: Engine = field(default_factory=Taylor)
-    draws: int = 20  # their noise is then small beside the standard error
-
-    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal | Draws:
-        need_sample(sample)
-        rng, model = generator(rng), Annotator(MissedPieces(self.u), KeptRecords(self.v))
-        results = []
-        for _ in range(self.draws):
-            truth = Sample(restore(sample.units, model, rng), sample.design)
-            results.append(self.engine(truth, metrics, rng))
-        return averaged(results)
-
-
-def averaged(results: Sequence[Normal | Draws]) -> Normal | Draws:
-    """Return the average of several results of an engine: of moments of `Normal`, or all draws of `Draws`."""
-    first, *others = results
-    if not others:
-        return first
-
-    def mean(_: Any, *of_each: Any) -> Any:
-        return of_each[0] if isinstance(of_each[0], tuple) else np.mean(of_each, axis=0)
-
-    if isinstance(first, Normal):
-        return map_components(mean, first, *[r for r in others if isinstance(r, Normal)])
-    values = np.concatenate([result.flat for result in results if isinstance(result, Draws)])
-    centre = np.mean([result.estimate for result in results], axis=0)
-    return Draws(first.names, values[None], first.support, centre)
+STEPS = [0.0, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8]
+"""Rates between which a tipping point is interpolated. Estimates fall smoothly between them."""
+MULTIPLES = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0]
+"""Multiples of all rates between which a tipping point is interpolated."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Grid(Tabled):
-    """Metrics, (a, b, k), for shares missed `u` and shares kept `v`; NaN if no link is left."""
+class Grid(Pictured):
+    """Estimates at rates of errors, a row per point and metric in `rows`; `found`: those with priors."""
 
-    names: tuple[str, ...]
-    u: FloatArray
-    v: FloatArray
-    estimate: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    level: float
+    picture: ClassVar[str] = "tipping"
+    rows: pd.DataFrame
+    found: WithErrors
 
     def table(self) -> pd.DataFrame:
-        """Table of estimates and intervals, one row per metric and pair of shares."""
-        index = pd.MultiIndex.from_product([self.u, self.v, self.names], names=["u", "v", "metric"])
-        parts = {p: getattr(self, p).ravel() for p in PARTS}
-        return pd.DataFrame(parts, index=index).reset_index()
+        """Return the rates, the metric, its estimate, and an interval for the error of drawing."""
+        return self.rows
 
 
 def grid(
-    sample: Sample,
-    u: ArrayLike,
-    v: ArrayLike,
-    metrics: MetricLike = PRF,
+    found: WithErrors,
+    rates: pd.DataFrame,
     *,
-    engine: Engine | Estimator | None = None,
+    imputations: int = 20,
     level: float = 0.95,
-    draws: int = 20,
-    rng: Seed = None,
     progress: bool = True,
 ) -> Grid:
-    """Estimate metrics as if annotators had missed a share u and kept a share v.
+    """Estimate as if annotators had erred at stated rates, without priors.
 
     Parameters
     ----------
-    u, v : sequences of float, in [0, 1)
-        Shares missed, and shares kept. Every pair of them is a point of the grid.
-    metrics : Metric or str, or several
-    engine : Engine or Estimator, optional
-        `Taylor()` by default. An engine without an `Estimator` has the kind of interval of its results.
+    found : WithErrors
+        From `erbayes.with_errors`, with an answer that is estimates, as that of `erbayes.estimate`.
+    rates : DataFrame
+        A row per point, with columns missed, kept, added or delta; 0 for rates that are not there.
+    imputations : int
+        Imputed labels at each point, 2 or more. All points have the same random numbers, so that differences
+        between them are no noise.
     level : float in (0, 1)
-    draws : int
-        Draws of the true entities behind the labels, over which estimates are averaged.
-    rng : Generator, int or None
-        Every point of the grid starts from the same state, so that the grid is smooth.
 
     Examples
     --------
+    >>> from functools import partial
     >>> import erbayes as eb
-    >>> units = eb.measure({i: i // 3 for i in range(240)}, {i: i // 4 for i in range(120)})
-    >>> sample = eb.Sample(units, eb.UniformRecords())
-    >>> grid(sample, [0, 0.2], [0], [eb.metrics.pairwise_recall], rng=1).estimate[:, 0, 0].round(2)
-    array([0.44, 0.38])
+    >>> prediction, labels = {i: i // 3 for i in range(240)}, {i: i // 4 for i in range(120)}
+    >>> answer = partial(eb.estimate, prediction, metrics="pairwise-recall")
+    >>> nothing = eb.labels.Annotator()
+    >>> found = eb.with_errors(answer, labels, eb.UniformRecords(), prediction, nothing, imputations=2, rng=1)
+    >>> points = pd.DataFrame({"missed": [0.0, 0.2]})
+    >>> grid(found, points).table()[["missed", "metric", "estimate"]].round(2)
+       missed           metric  estimate
+    0     0.0  pairwise-recall      0.44
+    1     0.2  pairwise-recall      0.38
     """
-    u, v = floats(u, "shares u"), floats(v, "shares v")
-    if not (u.ndim == v.ndim == 1 and len(u) and len(v)):
-        raise DataError("a grid needs a sequence of shares u and one of shares v")
-    for shares, name in ((u, "u"), (v, "v")):
-        if not ((shares >= 0) & (shares < 1)).all():
-            raise DataError(f"shares {name} must lie in [0, 1), not {shares.tolist()}")
-    need_sample(sample)
-    metrics, rng, draws = resolve_metrics(metrics), generator(rng), whole(draws, "draws of a grid")
-    estimator = Estimator.of(engine or Taylor())
-    points = [(x, y) for x in u.tolist() for y in v.tolist()]
-    values = np.full((len(points), len(PARTS), len(metrics)), np.nan)
-    for i, (x, y) in enumerate(show_progress(points, len(points), "grid", progress)):
-        try:
-            # the same random numbers at each point, so that differences between points are no noise
-            result = Restored(x, y, estimator.engine, draws)(sample, metrics, deepcopy(rng))
-        except NotIdentified:
-            if i == len(points) - 1 and np.isnan(values).all():
-                raise
-            continue
-        values[i] = [result.estimate, *result.interval(level, estimator.kind).T]
-    estimate, lower, upper = np.moveaxis(values, 1, 0).reshape(3, len(u), len(v), len(metrics))
-    return Grid(tuple(m.name for m in metrics), u, v, estimate, lower, upper, level)
+    need(found, WithErrors, "a grid is of what with_errors returns")
+    need(rates, pd.DataFrame, "rates are a DataFrame with columns such as missed and kept")
+    if not isinstance(found.random, Estimates):
+        raise DataError(
+            "a grid is of estimates: give with_errors an answer that returns them, such as "
+            "lambda labels, design: eb.compare(...).subtract('old', 'new')"
+        )
+    rates, imputations = check_rates(rates.reset_index(drop=True)), whole(imputations, "imputations", 2)
+    parts = []
+    for at in show_progress(range(len(rates)), len(rates), "grid", progress):
+        both = pool(found.imputing.run(rates.loc[[at] * imputations]), found.random).both
+        part = both.table(level).rename_axis("metric").reset_index()[["metric", "estimate", "lower", "upper"]]
+        parts.append(pd.concat([rates.loc[[at] * len(part)].reset_index(drop=True), part], axis=1))
+    return Grid(pd.concat(parts, ignore_index=True), found)
 
 
-@dataclass(frozen=True, slots=True)
-class Tipping:
-    """The smallest shares of errors that bring a metric under a value, NaN if none up to .99 does so.
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Tipping(Tabled):
+    """The least rate of each error, or multiple of all (`all`), at which a metric falls under a value.
 
-    `u`: share missed, if none is kept; `v`: share kept, if none is missed; `both`: if the two are equal.
+    `rows`: a row per rate with `tipping_point`, NaN if no rate that is tried does so, and its mean by the
+    priors; `estimate`: for the labels as they are.
     """
 
     metric: str
     under: float
     estimate: float
-    u: float
-    v: float
-    both: float
+    rows: pd.DataFrame
 
+    def table(self) -> pd.DataFrame:
+        """Return the tipping points."""
+        return self.rows
 
-STEPS = (*(i / 20 for i in range(20)), 0.99)
-"""Shares between which a tipping point is looked for. Metrics fall smoothly, so that twenty are enough."""
+    def _choose_printed(self) -> tuple[str, pd.DataFrame]:
+        return f"{self.metric}, now {self.estimate:.3g}, falls under {self.under:g} at", self.rows
 
 
 def tipping(
-    sample: Sample,
-    metric: Metric | str,
-    under: float,
-    *,
-    engine: Engine | None = None,
-    draws: int = 20,
-    rng: Seed = None,
+    found: WithErrors, metric: Metric | str, under: float, *, imputations: int = 5, progress: bool = True
 ) -> Tipping:
-    """Find the smallest errors of labelling that bring an estimate under a stated value.
+    """Find the smallest rates of errors that bring an estimate under a stated value.
+
+    Each rate is raised alone, with no errors of other kinds, and then all rates of the priors together.
 
     Parameters
     ----------
+    found, imputations
+        As in `grid`.
+    metric : Metric or str
+        A metric of the answer, or the name of another component.
     under : float
         The stated value, in the unit of the metric.
-    engine : Engine, optional
-        `Taylor()` by default.
-    draws : int
-        As for `grid`. Their noise is the same at every share.
-    rng : Generator, int or None
 
     Examples
     --------
+    >>> from functools import partial
     >>> import erbayes as eb
-    >>> units = eb.measure({i: i // 3 for i in range(240)}, {i: i // 4 for i in range(120)})
-    >>> sample = eb.Sample(units, eb.UniformRecords())
-    >>> round(tipping(sample, eb.metrics.pairwise_recall, 0.4, rng=1).u, 2)
-    0.13
+    >>> prediction, labels = {i: i // 3 for i in range(240)}, {i: i // 4 for i in range(120)}
+    >>> answer = partial(eb.estimate, prediction, metrics="pairwise-recall")
+    >>> annotator = eb.labels.Annotator(missed=eb.labels.Beta(2, 18))
+    >>> found = eb.with_errors(answer, labels, eb.UniformRecords(), prediction, annotator, rng=1)
+    >>> tipping(found, "recall", 0.4)
+    pairwise-recall, now 0.444, falls under 0.4 at
+           tipping_point prior_mean
+    rate
+    missed        0.1969     0.1082
+    kept          0.4001          0
+    added              –          0
+    all            1.918          1
     """
-    need_sample(sample)
     number(under, "under", isfinite, "be a finite number")
-    metric, seed, draws = resolve_metric(metric), generator(rng), whole(draws, "draws of a tipping point")
+    need(found, WithErrors, "a tipping point is of what with_errors returns")
+    named = metric if metric in found.random.names else resolve_metric(metric).name
+    if named not in found.random.names:
+        raise DataError(f"{named} is not among {', '.join(found.random.names)}")
+    means, steps = found.rates[RATES].mean(), {name: STEPS for name in RATES}
+    points = [pd.DataFrame({name: STEPS}) for name in RATES]
+    if means.any():
+        together = pd.DataFrame(np.outer(MULTIPLES, means), columns=RATES)
+        points.append(together.clip(upper=[MOST, MOST, np.inf], axis=1))
+        steps["all"] = MULTIPLES
+    made = grid(found, pd.concat(points).fillna(0.0), imputations=imputations, progress=progress).rows
+    x, rows = made.loc[made["metric"] == named, "estimate"].to_numpy(), dict[str, tuple[float, float]]()
+    start = float(x[0])
+    for name, along in steps.items():
+        rows[name] = _interpolate(along, x[: len(along)], under), float(means.get(name, 1.0))
+        x = x[len(along) :]
+    table = pd.DataFrame(rows, index=["tipping_point", "prior_mean"]).T.rename_axis("rate")
+    return Tipping(str(named), under, start, table)
 
-    def above(u: float, v: float) -> float:
-        adjusted = Restored(u, v, engine or Taylor(), draws)
-        return float(adjusted(sample, [metric], deepcopy(seed)).estimate[0]) - under
 
-    def root(path: Callable[[float], tuple[float, float]]) -> float:
-        # step by step, since the metric may be 0/0 further out
-        for low, high in pairwise(STEPS):
-            try:
-                if above(*path(high)) <= 0:
-                    return float(brentq(lambda x: above(*path(x)), low, high, xtol=1e-6))
-            except NotIdentified:  # no link is left
-                break
+def _interpolate(along: list[float], x: np.ndarray, under: float) -> float:
+    """Return where x, (steps,), first falls under a value, between two steps; NaN if it does not."""
+    at = int(np.argmax(np.append(x < under, True)))
+    if at == len(x):
         return np.nan
-
-    start = above(0.0, 0.0)
-    paths = (lambda x: (x, 0.0)), (lambda x: (0.0, x)), (lambda x: (x, x))
-    u, v, both = (root(path) if start > 0 else 0.0 for path in paths)
-    return Tipping(metric.name, under, start + under, u, v, both)
+    share = (x[at - 1] - under) / (x[at - 1] - x[at]) if at else 0.0
+    return float(along[at - 1] + share * (along[at] - along[at - 1])) if at else 0.0

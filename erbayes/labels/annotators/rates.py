@@ -18,10 +18,10 @@ from ..._internal.errors import number
 
 @runtime_checkable
 class Rate(Protocol):
-    """An unknown share with a distribution."""
+    """An unknown rate with a distribution."""
 
     def draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
-        """Draw values in [0, 1], an array of shape `size`."""
+        """Draw values of 0 or more, an array of shape `size`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,30 @@ class Beta:
     def draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
         """Draw values in [0, 1], an array of shape `size`."""
         return rng.beta(self.a, self.b, size)
+
+
+@dataclass(frozen=True, slots=True)
+class Gamma:
+    """A Gamma prior of a number per entity: `cases` were seen in so many `entities`.
+
+    Its mean is cases/entities, and its standard deviation √cases/entities.
+
+    Examples
+    --------
+    >>> round(float(Gamma(2, 100).draw(np.random.default_rng(1), (10_000,)).mean()), 2)
+    0.02
+    """
+
+    cases: float
+    entities: float
+
+    def __post_init__(self) -> None:
+        for value in (self.cases, self.entities):
+            number(value, "cases and entities of Gamma", lambda x: 0 < x < np.inf, "be above 0 and finite")
+
+    def draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
+        """Draw values of 0 or more, an array of shape `size`."""
+        return rng.gamma(self.cases, 1 / self.entities, size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +108,3 @@ class Recaptured:
 def drawn(rate: float | Rate, rng: np.random.Generator, size: tuple[int, ...] = ()) -> FloatArray:
     """Draws of a rate, or copies of a known rate, an array of shape `size`."""
     return np.asarray(rate.draw(rng, size)) if isinstance(rate, Rate) else np.full(size, rate, dtype=float)
-
-
-def need_rate(rate: float | Rate, what: str) -> None:
-    """Refuse a known rate outside [0, 1]. The message calls it `what`."""
-    if not isinstance(rate, Rate):
-        number(rate, what, lambda x: 0 <= x <= 1, "lie in [0, 1]")

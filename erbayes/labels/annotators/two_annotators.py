@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..._internal.arrays import BoolArray, FloatArray, IntArray
-from ..._internal.errors import need, refuse_cases
+from ..._internal.arrays import BoolArray, FloatArray, IntArray, label_components
+from ..._internal.errors import DataError, need, refuse_cases
 from ..._internal.tables import locate, refuse_names
 from ...design import KnownWeights
 from ...design.sample import Sample
@@ -20,9 +20,9 @@ from ...metrics.definitions import UNIT, Metric
 from ...metrics.uncertain import Normal
 from ...units.clustering import Clustering
 from ...units.ids import ids
-from ...units.measuring import measure
 from ...units.units import Units
-from .rates import Recaptured
+from .error_models import Annotator
+from .rates import Beta, Gamma, Recaptured
 
 PER_LINK = np.reciprocal
 """Weight 1/size of an entity, if draws are proportional to size."""
@@ -71,8 +71,8 @@ class AnnotatorPair:
     >>> pair = AnnotatorPair.of(first, second, prediction)
     >>> pair.disagreements()[["kind", "records", "examples"]].to_numpy().tolist()
     [['kept by the first only', 1, '2']]
-    >>> pair.units(kept=np.logical_or).size, pair.units(kept=np.logical_and).size
-    (array([3.]), array([2.]))
+    >>> pair.reading(strict=False).to_dict(), pair.reading(strict=True).to_dict()
+    ({1: 1, 2: 1, 3: 1}, {1: 1, 3: 1})
     """
 
     mentions: pd.Index
@@ -141,32 +141,86 @@ class AnnotatorPair:
         design = KnownWeights(pd.Series(weight(N), index=self.mentions))
         return fit_sample(Sample(units, design), metrics).estimates
 
-    def units(
-        self,
-        found: Callable[[BoolArray, BoolArray], BoolArray] = np.logical_or,
-        kept: Callable[[BoolArray, BoolArray], BoolArray] = np.logical_and,
-    ) -> Units:
-        """Make units from both answers, one per mention.
+    def reading(self, strict: bool) -> pd.Series:
+        """Return labels, record -> entity, from both answers; an entity has the id of its first mention.
 
-        The default is strictest on the prediction: it counts every error that either annotator saw. With
-        `found=np.logical_and` and `kept=np.logical_or` it is most lenient.
-
-        Parameters
-        ----------
-        found, kept : callables
-            Rules by which records belong to the entity: outside home, and in home. Each takes whether records
-            are in the first answer and in the second, two bool arrays.
+        The strict reading counts every error of the prediction that either annotator saw, so that records
+        found by one belong to the entity, and those removed by one do not. The lenient one counts those that
+        both saw. The truth may lie outside of both, if both missed or added the same.
         """
         t = self.table
         first, second, home = (t[c].to_numpy() for c in ("first", "second", "home"))
-        chosen = np.where(home, kept(first, second), found(first, second))
+        chosen = (first & second) if strict else (first | second)
+        chosen = np.where(home, chosen, (first | second) if strict else (first & second))
         chosen |= t["record"].to_numpy() == self.mentions[t["mention"]].to_numpy()
-        pieces = t[chosen].groupby(["mention", "cluster"]).agg(n=("record", "size"), m=("m", "first"))
-        unit, cluster = (pieces.index.get_level_values(i).to_numpy(np.int64) for i in (0, 1))
-        n = pieces["n"].to_numpy(float)
-        known = measure(self.prediction, {self.mentions[0]: "x"}).known
-        N, m = np.bincount(unit, weights=n)[unit], pieces["m"].to_numpy(float)
-        return Units(self.mentions, unit, unit, n, N, m, cluster, known)
+        rows = t[chosen]
+        # mentions of one entity, of which one has the other in its answer
+        other = self.mentions.get_indexer(pd.Index(rows["record"]))
+        mention = rows["mention"].to_numpy(np.int64)
+        joined = label_components(mention[other >= 0], other[other >= 0], len(self.mentions))
+        start = np.unique(joined, return_index=True)[1]
+        labels = pd.Series(
+            self.mentions[start[joined[mention]]], index=pd.Index(rows["record"]), name="entity"
+        )
+        return labels[~labels.index.duplicated()]
+
+    def span(self, answer: Callable[[Any, Any], Any], design: Callable[[pd.Series], Any]) -> pd.DataFrame:
+        """Return the table of an answer from its least to its largest end by the lenient and strict readings.
+
+        This needs no rates, and covers what one annotator missed, kept or added, and the other did not.
+
+        Parameters
+        ----------
+        answer : callable
+            As in `erbayes.with_errors`, such as `partial(eb.estimate, prediction)`.
+        design : callable
+            The design for labels, such as `lambda labels: eb.UniformRecords(labels[drawn])` for the ids of
+            drawn records.
+        """
+        readings = (self.reading(strict) for strict in (False, True))
+        lenient, strict = (answer(labels, design(labels)).table().reset_index() for labels in readings)
+        table: pd.DataFrame = lenient.loc[:, :"estimate"].iloc[:, :-1]
+        return table.assign(
+            lenient=lenient["estimate"],
+            strict=strict["estimate"],
+            lower=np.fmin(lenient["lower"], strict["lower"]),
+            upper=np.fmax(lenient["upper"], strict["upper"]),
+        )
+
+    def errors(self, settled: Any) -> pd.Series:
+        """Count what settled labels, made after somebody decided disagreements, show of both annotators.
+
+        Pieces found outside home, and foreign records removed from it, by both, or by the first or second
+        alone; pieces that either added wrongly; and the tasks that are settled.
+        """
+        settled = Clustering.of(settled, "settled labels")
+        entity = pd.Series(settled.codes, index=settled.records)
+        t = self.table.assign(of=entity.reindex(self.mentions).to_numpy()[self.table["mention"]])
+        t = t[t["of"].notna()]
+        t["true"] = t["of"].to_numpy() == entity.reindex(t["record"]).to_numpy()
+        pieces = t[~t["home"]].groupby(["mention", "cluster"])[["first", "second", "true"]].any()
+        foreign = ~t.loc[t["home"] & ~t["true"], ["first", "second"]]
+        counts = {"added": pieces.loc[~pieces["true"], ["first", "second"]].sum().sum()}
+        for name, rows in (("found", pieces[pieces["true"]]), ("removed", foreign)):
+            one, other = rows["first"], rows["second"]
+            counts |= {f"{name} by both": (one & other).sum(), f"{name} by the first": (one & ~other).sum()}
+            counts[f"{name} by the second"] = (other & ~one).sum()
+        return pd.Series({**counts, "tasks": t["mention"].nunique()}, dtype=float)
+
+    def rates(self, settled: Any) -> Annotator:
+        """Return priors of the rates of one annotator, from settled labels: see `annotator_of`."""
+        return annotator_of(self.errors(settled), "settled disagreements of two annotators")
+
+    def recaptured(self, settled: Any, odds_ratio: float = 1.0) -> Annotator:
+        """Return the rates at which both missed and kept, for settled labels of these annotators.
+
+        They follow from what one alone and both caught (`Recaptured`), once disagreements are settled: before
+        that, a namesake that one added counts as a find, and the more of them, the more both seem to miss.
+        """
+        c, by = self.errors(settled), (" by both", " by the first", " by the second")
+        counts = ([float(c[name + who]) for who in by] for name in ("found", "removed"))
+        missed, kept = (Recaptured(both, one, other, odds_ratio) for both, one, other in counts)
+        return Annotator(missed, kept, source=f"capture and recapture, odds ratio {odds_ratio:g}")
 
     def disagreements(self) -> pd.DataFrame:
         """Table of disagreements by mention, cluster and kind, those with most links first."""
@@ -183,24 +237,23 @@ class AnnotatorPair:
         groups = groups.sort_values("links", ascending=False, kind="stable", ignore_index=True)
         return groups[["mention", "cluster", "kind", "records", "links", "examples"]]
 
-    def counts(self) -> pd.DataFrame:
-        """Count the records found outside home, and those removed from home: by both, and by one alone.
 
-        Records of one mention and cluster were judged together. They count as (Σ records)²/Σ records²
-        `cases`.
-        """
-        t = self.table
-        found, removed = t[~t["home"]], t[t["home"]]
-        removed = removed.assign(first=~removed["first"], second=~removed["second"])
-        return pd.DataFrame([_count_crossed(found), _count_crossed(removed)], ["found", "removed"])
+def annotator_of(errors: pd.Series, source: str) -> Annotator:
+    """Return priors of the rates of one annotator, from what `AnnotatorPair.errors` counts.
 
-    def recaptured(self, odds_ratio: float = 1.0) -> tuple[Recaptured, Recaptured]:
-        """Return the shares missed outside home and accepted in home by both, with the weight of `cases`."""
-        table = self.counts()
-        records = table[["both", "first", "second"]].to_numpy(dtype=float)
-        scaled = records * (table["cases"].to_numpy() / np.maximum(records.sum(axis=1), 1))[:, None]
-        missed, kept = (Recaptured(both, first, second, odds_ratio) for both, first, second in scaled)
-        return missed, kept
+    Of true pieces, B found by both and L by one alone: missed ~ Beta(½ + L, ½ + 2B). Likewise kept, of
+    foreign records. With F pieces added in E tasks: added ~ Gamma(½ + F)/(2E).
+    """
+    c = {name: float(count) for name, count in errors.items()}
+    if not c["tasks"]:
+        raise DataError("no task of the annotators has settled labels: the rates of errors are not known")
+    missed, kept = (
+        Beta(0.5 + c[f"{name} by the first"] + c[f"{name} by the second"], 0.5 + 2 * c[f"{name} by both"])
+        for name in ("found", "removed")
+    )
+    return Annotator(
+        missed, kept, Gamma(0.5 + c["added"], 2 * c["tasks"]), f"{source} in {c['tasks']:.0f} tasks"
+    )
 
 
 def _list_mentions(first: pd.DataFrame, second: pd.DataFrame) -> pd.Index:
@@ -225,19 +278,6 @@ def _join_answers(
         answer = answer[["mention", "record"]].drop_duplicates().assign(**{name: True})
         rows = rows.merge(answer, on=["mention", "record"], how="outer")
     return rows
-
-
-def _count_crossed(rows: pd.DataFrame) -> dict[str, float]:
-    """Counts of records, blocks and cases, by the annotators who found or removed them."""
-    rows = rows[rows["first"] | rows["second"]]
-    blocks = rows.groupby(["mention", "cluster", "first", "second"], as_index=False).agg(n=("record", "size"))
-    first, second, n = (blocks[c].to_numpy() for c in ("first", "second", "n"))
-    kinds = {"both": first & second, "first": first & ~second, "second": ~first & second}
-    return {
-        **{kind: int(n[rows].sum()) for kind, rows in kinds.items()},
-        **{f"blocks_{kind}": int(rows.sum()) for kind, rows in kinds.items()},
-        "cases": float(n.sum() ** 2 / max((n**2).sum(), 1)),
-    }
 
 
 def _list_examples(records: pd.Series) -> str:

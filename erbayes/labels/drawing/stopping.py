@@ -117,6 +117,28 @@ class Check(Tabled):
         """FAILS if a metric fails, else OPEN if one is open, else HOLDS."""
         return next(v for v in (Verdict.FAILS, Verdict.OPEN, Verdict.HOLDS) if v in self.verdicts)
 
+    def allow(self, estimate: FloatArray, interval: FloatArray) -> Check:
+        """Return the verdicts by other estimates, (k,), and intervals, (k, 2), that allow for more.
+
+        A verdict that this leaves open stays so with more draws, which do not shorten what is allowed for.
+        """
+        interval = np.clip(interval, *np.array([m.support for m in self.metrics]).T[:, :, None])
+        verdicts, reasons = list(self.verdicts), list(self.reasons)
+        for j, (bounds, least) in enumerate(zip(interval, self.minimum, strict=True)):
+            verdict = _judge_bounds(bounds, least)
+            if verdicts[j] is not Verdict.OPEN and verdict is not verdicts[j]:
+                reasons[j] = f"it {SAID[verdicts[j]]} only if labels have no errors"
+                verdicts[j] = Verdict.OPEN
+        further = tuple(None if v is Verdict.OPEN else n for v, n in zip(verdicts, self.further, strict=True))
+        return replace(
+            self,
+            estimate=estimate,
+            interval=interval,
+            verdicts=tuple(verdicts),
+            reasons=tuple(reasons),
+            further=further,
+        )
+
     def table(self) -> pd.DataFrame:
         """Return the verdicts, one row per metric."""
         columns = {

@@ -1,8 +1,9 @@
-"""Unresolved draws: what metrics would be in the worst cases."""
+"""Unresolved draws: what metrics would be in the worst cases, and draws that are imputed."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,10 @@ from ...metrics.uncertain import Normal, reason_column
 from ...units.units import Units
 
 BETTING = Betting()
+OTHER_BOUNDS = (
+    "`delta` of with_errors, 0 and infinity, imputes these draws as the best and the worst resolved ones"
+)
+"""What to do about metrics that have no bounds."""
 
 
 def worst_cases(
@@ -71,7 +76,7 @@ def worst_cases(
         try:
             row, reason = _bound_metric(sample.units, design, metric, fit.part([j]), level, kind), ""
         except NotIdentified as unbounded:
-            row, reason = {}, str(unbounded)
+            row, reason = {}, f"{unbounded}; {OTHER_BOUNDS}"
         rows.append({"estimate": fit.mean[j]} | row)
         reasons.append(reason)
     columns = ["estimate", "all_wrong", "all_right", "lower", "upper"]
@@ -100,3 +105,37 @@ def _bound_metric(
         ends.append((mean[0], interval))
     (wrong, low), (right, high) = ends
     return {"all_wrong": wrong, "all_right": right, "lower": low[0], "upper": high[1]}
+
+
+def complete_draws(design: Any, exact: pd.Series, delta: float, rng: np.random.Generator) -> Any:
+    """Return the design with an entity for each unresolved draw, that of a resolved draw of its class.
+
+    `exact`: whether each entity is predicted exactly. Donors are from a bootstrap of the resolved draws, so
+    that imputations vary as these do (Rubin and Schenker 1986, JASA 81, 366-374), and those that are not
+    predicted exactly have the odds `delta` (0 to ∞).
+    """
+    draws = getattr(getattr(design, "design", None), "draws", None)
+    if not isinstance(design, Responding) or draws is None:
+        raise DataError(
+            "delta is about unresolved draws: it needs the design Responding of another one that lists "
+            "draws, such as Responding(UniformRecords(draws), resolved)"
+        )
+    resolved, entities = np.asarray(design.resolved), pd.Index(draws)
+    classes = (
+        np.zeros(len(resolved))
+        if design.classes is None
+        else pd.factorize(pd.Series(list(design.classes)))[0]
+    )
+    wrong = ~exact.reindex(entities).to_numpy(dtype=bool)
+    donors = np.full(len(resolved), -1)
+    donors[resolved] = np.arange(len(entities))
+    of_resolved = classes[resolved]
+    for code in np.unique(classes[~resolved]):
+        pool = np.flatnonzero(of_resolved == code)
+        pool = rng.choice(pool, len(pool))
+        weight = np.where(wrong[pool], delta, 1.0) if np.isfinite(delta) else wrong[pool].astype(float)
+        weight = weight if weight.any() else np.ones(len(pool))
+        here = np.flatnonzero(~resolved & (classes == code))
+        donors[here] = rng.choice(pool, len(here), p=weight / weight.sum())
+    base: Any = design.design
+    return replace(base, draws=entities.take(donors))

@@ -20,7 +20,9 @@ from ...large.sources import lies_elsewhere
 from ...units.clustering import Clustering
 from ...units.measuring import measure, measure_predicted, refuse_unmatched
 from ...units.units import Units
-from ..annotators.two_annotators import AnnotatorPair
+from ..annotators.error_models import Annotator
+from ..annotators.rates import Beta
+from ..annotators.two_annotators import AnnotatorPair, annotator_of
 from ..drawing.drawn import RecordDraws
 from ..drawing.folder import DECIDED, Folder
 from ..drawing.labelling_tasks import FILLED, drawn_records
@@ -77,6 +79,8 @@ class Labels:
     >>> labels.annotators()[["tasks", "controls", "controls missed"]]
        tasks  controls  controls missed
     0      3         1                1
+    >>> labels.annotator_errors().kept
+    Beta(a=1.5, b=0.5)
     >>> labels.records()["name"].tolist()
     ['Ann', 'Anne', 'Bo']
     >>> labels.units(prediction).table()["predicted_links"].tolist()
@@ -157,6 +161,30 @@ class Labels:
     def agreement(self) -> pd.DataFrame:
         """Estimate the shares of `AnnotatorPair.agreement`, from tasks that two annotators answered."""
         return tabulate_agreement(self.pairs, self.folder.drawn.table)
+
+    def annotator_errors(self) -> Annotator:
+        """Return priors of the rates of errors of one annotator, for `erbayes.with_errors`.
+
+        They are from tasks that several annotated and somebody settled (see `annotator_of`). Without such
+        tasks, controls show what is kept, Beta(½ + missed, ½ + refused), and nothing of what is missed or
+        added. Controls are easier than namesakes, so that this is the least.
+        """
+        if self.pairs:
+            names = {name for pair in self.pairs for name in pair}
+            # each annotator is in as many pairs as there are others
+            errors = pd.DataFrame([pair.errors(self.labels) for pair in self.pairs.values()]).sum()
+            return annotator_of(
+                errors / (len(names) - 1), f"settled disagreements of {len(names)} annotators"
+            )
+        people = self.annotators()
+        shown, missed = int(people["controls"].sum()), int(people["controls missed"].sum())
+        if not shown:
+            raise DataError(
+                f"{self.folder.path} has neither tasks that two annotators answered nor controls, so that "
+                "nothing shows their errors: state the rates"
+            )
+        source = f"{shown} controls, which show nothing of what was missed or added"
+        return Annotator(kept=Beta(0.5 + missed, 0.5 + shown - missed), source=source)
 
     def disputed(self) -> pd.DataFrame:
         """Return the tasks in which a fault stops `labels`, as a sheet with the answers of each annotator."""

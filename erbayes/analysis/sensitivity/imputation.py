@@ -1,0 +1,244 @@
+"""Any answer of the package under errors of labels, by multiple imputation of the true labels."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..._internal.arrays import Seed, generator
+from ..._internal.digits import shown as rounded
+from ..._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, need_object, whole
+from ...labels.annotators.error_models import RATES, Annotator, check_rates, class_additions, impute
+from ...labels.annotators.pieces import Labelling
+from ...labels.annotators.rates import Rate, drawn
+from ...labels.drawing.unresolved import complete_draws
+from ...large.sources import lies_elsewhere
+from ...metrics.sentences import choose_quoted
+from ...metrics.uncertain import Estimates, Tabled
+from .pooling import pool
+
+SPURIOUS = 0.2
+"""Share of the stated additions for which labels have no piece, from which an alarm is raised."""
+MOST = 0.99
+"""Largest share of missed or kept cases when rates are multiplied."""
+PHRASES = {
+    "missed": "miss {} of the pieces of entities elsewhere",
+    "kept": "keep {} of the foreign records",
+    "added": "add {} foreign clusters per entity",
+    "delta": "leave draws unresolved that err {} times as often as the others",
+}
+"""What annotators do at each rate."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Imputing:
+    """An answer for labels that can be imputed: `answer(labels, design)`, in which only these vary."""
+
+    answer: Callable[[Any, Any], Any]
+    given: Labelling
+    design: Any
+    seed: int
+
+    def run(self, rates: pd.DataFrame) -> list[Any]:
+        """Return the answers from labels that are imputed at each row of rates, with a seed for each row."""
+        answers = []
+        for j, row in enumerate(rates.to_dict("records")):
+            rng, design = np.random.default_rng([self.seed, j]), self.design
+            if "delta" in row:
+                design = complete_draws(design, self.given.exact, row["delta"], rng)
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", Alarm)  # those of the sample are raised once, as it is
+                    answers.append(self.answer(impute(self.given, row, rng), design))
+            except NotIdentified as why:
+                told = ", ".join(f"{name} {value:.3g}" for name, value in row.items())
+                raise NotIdentified(f"if errors of labels are undone at rates {told}: {why}") from why
+        return answers
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class WithErrors(Tabled):
+    """An answer with three intervals, each in the answer's own type, as `with_errors` returns it.
+
+    `random`: the answer for the labels as they are, with the error of drawing alone; `systematic`: with the
+    error of labels alone; `both`; `rates` (imputations, rates): the rates that were drawn; `source`: where
+    they come from.
+    """
+
+    random: Any
+    systematic: Any
+    both: Any
+    rates: pd.DataFrame
+    source: str
+    imputing: Imputing
+
+    def table(self, **settings: Any) -> pd.DataFrame:
+        """Return the three tables of the answer below one another, with its `settings`, such as `level`."""
+        parts = {name: getattr(self, name) for name in ("random", "systematic", "both")}
+        tables = {name: part.table(**settings).reset_index() for name, part in parts.items()}
+        table: pd.DataFrame = pd.concat(tables, names=["error"]).reset_index(level=0)
+        return table.drop(columns="index", errors="ignore").reset_index(drop=True)
+
+    def _choose_printed(self) -> tuple[str, pd.DataFrame]:
+        table = self.table()
+        return f"If annotators {self.describe_rates()}", table.drop(columns=["df", "level"], errors="ignore")
+
+    def describe_rates(self) -> str:
+        """Return what annotators are taken to do, with the mean and the middle 95 % of each rate."""
+        said = []
+        for name, phrase in PHRASES.items():
+            if name in self.rates and self.rates[name].any():
+                x = self.rates[name].to_numpy()
+                ends, percent = np.quantile(x, [0.025, 0.975]), name in ("missed", "kept")
+                mean, low, high = (f"{v:.0%}" if percent else f"{v:.2g}" for v in (x.mean(), *ends))
+                said.append(phrase.format(mean if low == high else f"{mean} ({low} to {high})"))
+        return f"{', '.join(said) or 'err in nothing'} (by {self.source})"
+
+    def sentence(self, level: float = 0.95) -> str:
+        """Return the answer in words, with what it assumes, and what each error alone would say."""
+        said = [f"If annotators {self.describe_rates()}: {_speak(self.both, level) or 'see the table.'}"]
+        if of_draws := _speak(self.random, level):
+            said.append(f"By the error of drawing alone: {of_draws}")
+        if isinstance(self.systematic, Estimates):
+            table = rounded(self.systematic.table(level))
+            rows = [(name, table.loc[name]) for name in choose_quoted(self.systematic.names)]
+            ends = ", ".join(f"{name} from {row['lower']} to {row['upper']}" for name, row in rows)
+            said.append(f"By errors of labels alone: {ends}.")
+        return " ".join(said)
+
+    def times(self, factor: float) -> WithErrors:
+        """Return the same with all rates multiplied, such as by ½ and 2 for priors that may be wrong."""
+        scaled = (self.rates[RATES] * factor).clip(upper=[MOST, MOST, np.inf], axis=1)
+        rates = self.rates.assign(**scaled)
+        source = f"{factor:g} times the rates of {self.source}"
+        systematic, both = pool(self.imputing.run(rates), self.random)
+        return replace(self, systematic=systematic, both=both, rates=rates, source=source)
+
+
+def _speak(answer: Any, level: float) -> str:
+    """Return the sentence of an answer, "" if it has none."""
+    if hasattr(answer, "sentence"):
+        return str(answer.sentence(level))
+    return " ".join(answer.sentences()) if hasattr(answer, "sentences") else ""
+
+
+def with_errors(
+    answer: Callable[[Any, Any], Any],
+    labels: Any,
+    design: Any,
+    shown: Any,
+    annotator: Annotator | pd.DataFrame,
+    *,
+    starts: Any = None,
+    delta: float | Rate | None = None,
+    imputations: int = 30,
+    rng: Seed = None,
+) -> WithErrors:
+    """Answer any question with intervals that allow for errors of labels, which annotators have made.
+
+    Errors are undone in the labels: true labels that may be behind those given are drawn, for rates that are
+    drawn from their priors. The answer is computed from each, and Rubin's rules pool the answers. The data do
+    not correct the rates: wide priors are safe, and too low ones are not.
+
+    Parameters
+    ----------
+    answer : callable
+        A call of the package as a function of labels and design, such as `partial(eb.estimate, prediction)`,
+        `partial(eb.compare, {"old": old, "new": new})` or `lambda labels, design: eb.by_domain(...)`.
+    labels : memberships
+    design : Design
+    shown : memberships, or a mapping of names to several
+        The prediction from whose clusters annotators started. In a comparison all predictions, that one
+        first: annotators favour it, and the imputation has to look at the others too.
+    annotator : Annotator or DataFrame
+        Rates of errors. A table has a row per imputation and columns missed, kept and added (or some of
+        them), such as correlated draws or a posterior.
+    starts : sequence of record ids, optional
+        The records from which entities were labelled, as those drawn. By default one of each is drawn.
+    delta : float or Rate, optional
+        Under the design `Responding`: the odds of an error of unresolved draws, over those of the resolved
+        ones of their class. 1 is missing at random, and 0 and ∞ are the bounds.
+    imputations : int
+        2 or more.
+    rng : Generator, int or None
+
+    Returns
+    -------
+    WithErrors
+        `.random`, `.systematic` and `.both` are answers of the type of `answer`; `.table()` has all three,
+        and `.sentence()` is to be quoted. `.times(2)` doubles the rates.
+
+    Warns
+    -----
+    Alarm
+        If labels have too few pieces that could have been added as often as the rates say.
+
+    Raises
+    ------
+    DataError, NotIdentified
+        If rates are 1 or more, if an entity has no start, or if an answer cannot be computed or pooled.
+
+    References
+    ----------
+    Lash, Fox and Fink (2009), Applying Quantitative Bias Analysis to Epidemiologic Data.
+
+    Rubin (1987), Multiple Imputation for Nonresponse in Surveys.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> import erbayes as eb
+    >>> from erbayes.datasets import people
+    >>> from erbayes.labels import Annotator, Beta
+    >>> example = people()
+    >>> answer = partial(eb.estimate, example.prediction, metrics="pairwise-recall")
+    >>> design, annotator = eb.UniformRecords(example.drawn), Annotator(missed=Beta(3, 17))
+    >>> found = eb.with_errors(answer, example.labels, design, example.prediction, annotator, rng=1)
+    >>> found.table()[["error", "metric", "estimate", "lower", "upper"]].round(2)
+            error           metric  estimate  lower  upper
+    0      random  pairwise-recall      0.92   0.88   0.94
+    1  systematic  pairwise-recall      0.90   0.88   0.92
+    2        both  pairwise-recall      0.90   0.86   0.94
+    """
+    need_object(
+        answer, "__call__", "answer is a function of labels and design, as partial(eb.estimate, prediction)"
+    )
+    if lies_elsewhere(shown):
+        raise DataError(
+            "true labels are drawn among records in memory: give shown as memberships of the records of the "
+            "clusters that labels touch, and of a random share of all other clusters"
+        )
+    rng, number = generator(rng), whole(imputations, "imputations", 2)
+    given = Labelling.of(labels, shown, starts, rng)
+    if isinstance(annotator, pd.DataFrame):
+        rates, source = check_rates(annotator.reset_index(drop=True)), "a table of rates"
+    else:
+        need_object(annotator, "draw", "annotator is an Annotator, such as Annotator(missed=Beta(3, 17))")
+        rates, source = annotator.draw(number, rng), annotator.source
+    if delta is not None:
+        rates = rates.assign(delta=drawn(delta, rng, (len(rates),)))
+    _warn_spurious(given, float(rates["added"].mean()))
+    imputing = Imputing(answer, given, design, int(rng.integers(2**32)))
+    random = answer(labels, design)
+    systematic, both = pool(imputing.run(rates), random)
+    return WithErrors(random, systematic, both, rates, source, imputing)
+
+
+def _warn_spurious(given: Labelling, w: float) -> None:
+    """Raise an alarm if labels have fewer pieces that can have been added than w per entity."""
+    classes, expected = class_additions(given)
+    stated, there = w * len(given.entities), np.bincount(classes, minlength=len(expected))
+    there[0] = 0  # pieces that cannot have been added
+    removed = np.minimum(w * expected, there).sum()
+    # the number of additions is a Poisson variable
+    if stated - removed > SPURIOUS * stated + 2 * np.sqrt(stated):
+        said = (
+            f"rates say that {stated:.0f} foreign clusters were added, and labels have only "
+            f"{removed:.0f} pieces that can be such: the rate added is too high"
+        )
+        warnings.warn(Sentence(said, Grade.CAUTION), Alarm, stacklevel=3)
