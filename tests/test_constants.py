@@ -133,7 +133,7 @@ NEEDS_NONE = {
     "digits.LONGEST": "a limit of layout",
     "draw.DIGITS": "digits of a key: engines in which draws agree share it",
     "duckdb.PART": "a limit of memory: tests set a smaller one",
-    "error_models.FEW": "a prior chosen by coverage on one population, and judged on seven others",
+    "error_models.FEW": "a prior chosen by coverage on one population, and judged on four others",
     "error_models.MOST_PRECISE": "a limit of floats",
     "error_models.TRIES": "a limit of work",
     "error_models.WHOLE": "either way of keeping records is covered from a third to a half",
