@@ -64,12 +64,6 @@ class WithRepeats:
 
     design: Any
 
-    def __getattr__(self, name: str) -> Any:
-        """Return what the design knows of chances and draws."""
-        if name.startswith("_") or name == "design":
-            raise AttributeError(name)
-        return getattr(self.design, name)
-
     def expand(self, units: Units) -> Expansion:
         return self.expand_draws(units, self.design.expand(units).unit)
 

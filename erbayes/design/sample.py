@@ -17,7 +17,8 @@ from ..metrics.definitions import UNIT, Group, Metric
 from ..metrics.unseen import UNSETTLED
 from ..units.settled import Totals, settle
 from ..units.units import Units, need_units
-from .contract import Design, Expansion, draws_records, with_repeats
+from .contract import Design, Expansion, WithRepeats, counts_once, draws_records, with_repeats
+from .variance import StratifiedDraws
 
 ERRORS = 3.0
 """Standard errors between estimated and known predicted links above which a sample is out of balance, which
@@ -52,9 +53,12 @@ class Sample:
     def __init__(self, units: Units, design: Design, expansion: Expansion | None = None) -> None:
         need_units(units)
         need_object(design, "expand", "a design is an object such as UniformRecords()")
+        expansion = expansion or design.expand(units)
+        # how draws are counted is in the expansion; chances, and all else, are those of the design itself
+        design = design.design if isinstance(design, WithRepeats) else design
         object.__setattr__(self, "units", units)
         object.__setattr__(self, "design", design)
-        object.__setattr__(self, "expansion", expansion or design.expand(units))
+        object.__setattr__(self, "expansion", expansion)
 
     def with_units(self, units: Units) -> Sample:
         """Return the same draws of units that are counted in another way, such as by groups."""
@@ -78,7 +82,7 @@ class Sample:
         units = self.units
         kind = "entities or blocks" if units.by_entity else "predicted clusters"
         facts = {
-            "design": _describe_design(self.design),
+            "design": _describe_design(self.design) + self._say_repeats(),
             "draws": " x ".join(f"{n:,}" for n in self.expansion.unit.shape),
             "labelled units": f"{len(units):,} {kind}",
             "labelled records": f"{int(units.n.sum()):,}",
@@ -94,6 +98,11 @@ class Sample:
         if units.known is not None:
             facts["the prediction"] = str(units.known)
         return facts
+
+    def _say_repeats(self) -> str:
+        """Return that draws count as often as they were made, where they need not."""
+        repeats = isinstance(self.expansion.variance, StratifiedDraws) and self.units.population is not None
+        return ", with repeats" if repeats and counts_once(self.design) else ""
 
     def _repr_html_(self) -> str:
         rows = (f"<tr><td>{escape(k)}</td><td>{escape(v)}</td></tr>" for k, v in self.facts().items())
