@@ -1,6 +1,8 @@
 """Number and mean size of entities: the formula by brute force, values by hand, and one interval in every door."""
 
-from math import isnan
+from itertools import product
+from math import expm1, isnan, log, log1p
+from operator import mul
 
 import numpy as np
 import pandas as pd
@@ -8,6 +10,7 @@ import pytest
 from scipy.stats import gamma, norm, t
 
 import erbayes as eb
+from erbayes.design import WithRepeats
 from erbayes.engine.known_clusters import ClosedForm
 
 BOTH = ["entities", "mean-cluster-size"]
@@ -20,36 +23,58 @@ def population(seed=0, entities=600, wrong=0.1):
     return truth, truth.where(r.random(len(truth)) >= wrong, 10_000 + truth.index)
 
 
-def count_by_hand(truth, prediction, drawn, chance):
+def count_by_hand(truth, prediction, drawn, chance, once=False):
     """Estimate and 95 % limits of the number of entities, in loops over draws of entities and records.
 
-    `chance`: of an entity of each size, up to a factor.
+    `chance`: of an entity of each size, up to a factor; the chance at one draw if each entity counts `once`.
     """
-    N, M, n = len(truth), prediction.nunique(), len(drawn)
+    N, M, draws = len(truth), prediction.nunique(), len(drawn)
     size, m = truth.value_counts(), prediction.value_counts()
+
+    def missed(*entities):
+        return max(1 - sum(chance(size[c]) for c in entities), 0) ** draws if once else 1.0
+
+    drawn = sorted(set(drawn)) if once else drawn
+    n = len(drawn)
     v = [1 / size[c] for c in drawn]
     led = [sum(1 / m[k] for k in prediction[truth == c]) / size[c] for c in drawn]
-    share = [size[c] / chance(size[c]) for c in drawn]
+    share = [size[c] / (1 - missed(c) if once else chance(size[c])) for c in drawn]
     share = [a / sum(share) for a in share]
-    effective = 1 / sum(a * a for a in share)
+    kish = 1 / sum(a * a for a in share)
+    # a set of units is missed with probability e^-Σrπ; without repeats in the count, r is 1
+    r = [-log(missed(c)) / (1 - missed(c)) if once else 1.0 for c in drawn]
+    unseen = sum(missed(c) * a for a, c in zip(share, drawn, strict=True))
+    effective = unseen / sum(missed(c) * a * a / x for a, c, x in zip(share, drawn, r, strict=True))
     moves = [a * (x - y) for a, x, y in zip(share, v, led, strict=True)]
     moves = [0.0 if abs(d) < 1e-13 else d for d in moves]
     total = sum(map(abs, moves))
     moving = total**2 / sum(d * d for d in moves) if total else 0.0
     typical = sum(d * d for d in moves) / total if total else 0.0
-    step = (moving * typical + 2 * 0.5 / effective) / (moving + 2)
+    step = (moving * typical * unseen + 2 * 0.5 / effective) / (moving + 2)
+
+    def covariance(x, y):
+        if not once:
+            return n / (n - 1) * sum(map(mul, x, y))
+        found = 0.0
+        for i, j in product(range(n), repeat=2):
+            c, d = drawn[i], drawn[j]
+            each = (1 - missed(c)) * (1 - missed(d))
+            both = 1 - missed(c) if i == j else 1 - missed(c) - missed(d) + missed(c, d)
+            found += (both - each) / both * x[i] * y[j]
+        return found
+
     sides = []
     for sign in (1, -1):
         part = [max(sign * d, 0.0) for d in moves]
         own = sum(part) ** 2 / sum(d * d for d in part) if sum(part) else 0.0
-        df = min(max(effective * (n - 1) / n, 1), own + 5)
+        df = min(max(kish * (n - 1) / n, 1), own + 5)
         left = [d - a * sum(part) for d, a in zip(part, share, strict=True)]
-        V = n / (n - 1) * sum(d * d for d in left) + step**2 / 2
+        V = covariance(left, left) + step**2 / 2
         wide, mean = V * (t.ppf(0.975, df) / norm.ppf(0.975)) ** 2, sum(part) + step / 2
         low, high = (gamma.ppf(p, mean**2 / wide, scale=wide / mean) for p in (0.025, 0.975))
         sides.append((sum(part), max(sum(part) - low, 0), max(high - sum(part), 0), V, left))
     (G, g_down, g_up, V_g, z_g), (L, l_down, l_up, V_l, z_l) = sides
-    r = n / (n - 1) * sum(x * y for x, y in zip(z_g, z_l, strict=True)) / (V_g * V_l) ** 0.5
+    r = covariance(z_g, z_l) / (V_g * V_l) ** 0.5
     x = M / N + G - L
     lower = x - (g_down**2 + l_up**2 - 2 * r * g_down * l_up) ** 0.5
     upper = x + (g_up**2 + l_down**2 - 2 * r * g_up * l_down) ** 0.5
@@ -58,13 +83,15 @@ def count_by_hand(truth, prediction, drawn, chance):
     return [min(max(N * end, labelled), N - records + labelled) for end in (x, lower, upper)]
 
 
+@pytest.mark.parametrize("once", [True, False])
 @pytest.mark.parametrize("n", [3, 8, 25, 150])
 @pytest.mark.parametrize("wrong", [0.0, 0.02, 0.3, 1.0])
-def test_counts_of_drawn_records_are_those_of_loops(n, wrong):
+def test_counts_of_drawn_records_are_those_of_loops(n, wrong, once):
     truth, prediction = population(n, wrong=wrong)
     drawn = truth.iloc[np.random.default_rng(1).integers(0, len(truth), n)].tolist()
-    K, low, high = count_by_hand(truth, prediction, drawn, lambda size: size)
-    found = eb.estimate(prediction, truth[truth.isin(drawn)], eb.UniformRecords(drawn), BOTH)
+    K, low, high = count_by_hand(truth, prediction, drawn, lambda size: size / len(truth), once)
+    design = eb.UniformRecords(drawn) if once else WithRepeats(eb.UniformRecords(drawn))
+    found = eb.estimate(prediction, truth[truth.isin(drawn)], design, BOTH)
     np.testing.assert_allclose(found.mean, [K, len(truth) / K], rtol=1e-9)
     np.testing.assert_allclose(found.interval()[0], [low, high], rtol=1e-8)
     np.testing.assert_allclose(found.interval()[1], [len(truth) / high, len(truth) / low], rtol=1e-8)
@@ -90,9 +117,16 @@ SAMPLED = (TWO_FILES[TWO_FILES.isin(DRAWN)], eb.UniformRecords(DRAWN))
 
 def test_entities_of_one_size_have_the_rule_of_three():
     """Half an entity more or less for 3.2 of 100 records: 2,000 ± 4,000 x .032/2."""
-    found = eb.estimate(TWO_FILES, *SAMPLED, BOTH)
-    np.testing.assert_allclose(found.interval()[0], [2000 - 64.2, 2000 + 64.2], atol=0.1)
-    np.testing.assert_allclose(found.interval()[1], [4000 / 2064.2, 4000 / 1935.8], rtol=1e-4)
+    labels, design = SAMPLED
+    assert len(set(DRAWN)) == 98
+    # 98 entities that are seen with chance π in 100 draws count as 98 x -log(1 - π)/π
+    missed = 100 * log1p(-1 / 2000)
+    for counted, as_draws in ((WithRepeats(design), 100), (design, 98 * missed / expm1(missed))):
+        found, half = eb.estimate(TWO_FILES, labels, counted, BOTH), 64.2 * 100 / as_draws
+        np.testing.assert_allclose(found.interval()[0], [2000 - half, 2000 + half], atol=0.1)
+        np.testing.assert_allclose(
+            found.interval()[1], [4000 / (2000 + half), 4000 / (2000 - half)], rtol=1e-4
+        )
 
 
 def test_every_door_has_the_same_interval():

@@ -91,7 +91,8 @@ class Comparison(Pictured):
         Examples
         --------
         >>> import erbayes as eb
-        >>> labels, old, new = ({i: i // size for i in range(120)} for size in (4, 2, 3))
+        >>> labels = {i: i // 4 for i in range(120)}
+        >>> old, new = ({i: i // size for i in range(1200)} for size in (2, 3))
         >>> print(compare({"old": old, "new": new}, labels, eb.UniformClusters(), "b3-recall").sentence())
         In b3-recall, new is above old by 0.083 (95 % interval 0.054 to 0.113).
         """
@@ -210,7 +211,7 @@ def compare(
     >>> comparison = compare({"a": a, "b": b}, labels, eb.UniformClusters(), [eb.metrics.b3_recall])
     >>> comparison.differences()[["difference", "metric", "estimate"]].round(3)
       difference     metric  estimate
-    0      b - a  b3-recall     0.309
+    0      b - a  b3-recall     0.267
     """
     comparison = estimate_jointly(
         predictions,

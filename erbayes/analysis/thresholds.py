@@ -60,7 +60,7 @@ as that of Clopper and Pearson. Half the mass misses more often on this side tha
 was false in .065 and .095 of samples of RLdata10000 at shares of .95."""
 
 BYTES_OF_EDGE = {False: 120, True: 250}
-"""Bytes at the peak for each edge whose ids are text, or not: 242 to 308 of 14 letters, and 116 to 133."""
+"""Bytes at the peak for each edge, by whether ids are text (242 to 308 of 14 letters, else 116 to 133)."""
 
 
 @dataclass(frozen=True, slots=True)

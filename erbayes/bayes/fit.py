@@ -157,7 +157,7 @@ class Fit(FittedByModel, FittedTree):
 
     def _wrap(self, draws: Draws, pooled: bool) -> PooledDraws:
         """Return draws of this fit as recommended ones, all of them of the pool or none."""
-        values = {f.name: getattr(draws, f.name) for f in fields(Draws)} | {"centre": draws.estimate}
+        values = {f.name: getattr(draws, f.name) for f in fields(Draws)} | {"centre": draws.uncut}
         return Recommended(**values, pooled=np.full(len(draws.names), pooled), fitted=self)
 
     def _pool(self, metric: Metric) -> PooledDraws | None:

@@ -209,7 +209,9 @@ class FittedTotals(Tabled):
         NotIdentified
             A metric whose columns have no draws.
         """
-        return applied(metrics, self.total)
+        metrics = resolve_metrics(metrics)
+        draws = applied(metrics, self.total)
+        return replace(draws, unseen=replace(draws.unseen, certain=self.sample.certain(metrics)))
 
     def identifies(self, metric: Metric) -> bool:
         return identifies(metric)

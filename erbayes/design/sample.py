@@ -43,7 +43,7 @@ class Sample:
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
     >>> eb.Sample(units, eb.UniformRecords()).contributions([eb.columns.RECORDS]).ravel()
-    array([1.5, 1.5])
+    array([2.25, 1.8 ])
     """
 
     units: Units

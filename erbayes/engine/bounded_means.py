@@ -180,7 +180,7 @@ class Betting:
     Examples
     --------
     >>> import erbayes as eb
-    >>> units = eb.measure({i: i // 3 for i in range(120)}, {i: i // 4 for i in range(120)})
+    >>> units = eb.measure({i: i // 3 for i in range(1200)}, {i: i // 4 for i in range(120)})
     >>> design = eb.UniformRecords(draws=units.ids)
     >>> BoundedMeans()(eb.Sample(units, design), [eb.metrics.b3_precision]).interval(0.95, Betting()).round(2)
     array([[0.66, 0.83]])

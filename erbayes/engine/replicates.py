@@ -52,7 +52,7 @@ class BCa:
     Examples
     --------
     >>> import erbayes as eb
-    >>> units = eb.measure({i: i // 3 for i in range(120)}, {i: i // 4 for i in range(120)})
+    >>> units = eb.measure({i: i // 3 for i in range(1200)}, {i: i // 4 for i in range(120)})
     >>> sample = eb.Sample(units, eb.UniformClusters())
     >>> boot = bootstrap(sample, "pairwise-recall", replicates=200, rng=1)
     >>> boot.interval(0.9, BCa()).round(2)
@@ -190,7 +190,7 @@ def bootstrap(
     Examples
     --------
     >>> import erbayes as eb
-    >>> units = eb.measure({i: i // 3 for i in range(120)}, {i: i // 4 for i in range(120)})
+    >>> units = eb.measure({i: i // 3 for i in range(1200)}, {i: i // 4 for i in range(120)})
     >>> sample = eb.Sample(units, eb.UniformClusters())
     >>> boot = bootstrap(sample, "pairwise-recall", rng=1)
     >>> boot.table(0.9)[["estimate", "lower", "upper"]].round(2)

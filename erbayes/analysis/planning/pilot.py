@@ -240,7 +240,7 @@ def forecast(
     >>> plan = forecast(people, [metrics.pairwise_recall], designs)
     >>> plan.smallest(0.05)[["design", "n", "cost"]].round()
          design     n    cost
-    0   records   134   441.0
+    0   records    96   346.0
     1  entities  1543  1479.0
     """
     metrics = resolve_metrics(metrics)

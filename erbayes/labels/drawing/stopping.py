@@ -206,7 +206,7 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
     >>> found.table()[["minimum", "lower", "verdict", "further"]].round(3)
                         minimum  lower verdict  further
     metric
-    pairwise-precision     0.95  0.976   holds        0
+    pairwise-precision     0.95  0.966   holds        0
     b3-recall              0.99  0.977    open      331
     >>> found.verdict
     <Verdict.OPEN: 'open'>
