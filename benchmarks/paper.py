@@ -21,7 +21,7 @@ from common import table as markdown
 from erbayes import Sample, datasets, plots
 from erbayes import metrics as m
 from erbayes._internal.arrays import Seed
-from erbayes.engine import Naive, Taylor
+from erbayes.engine import Naive, taylor
 from erbayes.labels import Records
 from erbayes.metrics import Normal
 from erbayes.study import Study, study
@@ -32,17 +32,21 @@ FEW, MANY, COPIES = 100, 5000, 20
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """The paper's P_record and R_record: P_rec takes the place of P_block."""
+class Printed:
+    """The paper's formulas, in which each draw counts and no estimate is cut to what labels settle.
+
+    `precision`: takes the place of P_block.
+    """
 
     batched: ClassVar[bool] = True
+    precision: m.Metric = m.P_block
 
     def __call__(self, sample: Sample, metrics: Sequence[m.Metric], rng: Seed = None) -> Normal:
-        theirs = [m.P_rec if metric is m.P_block else metric for metric in metrics]
-        return Taylor()(sample, theirs, rng)
+        theirs = [self.precision if metric is m.P_block else metric for metric in metrics]
+        return taylor(sample.with_repeats, theirs).apply(theirs)
 
 
-ESTIMATORS = {"cluster_block": Taylor(), "naive": Naive(), "record": Record()}
+ESTIMATORS = {"cluster_block": Printed(), "naive": Naive(), "record": Printed(m.P_rec)}
 METRICS = {"P": m.P_block, "R": m.R_block}
 PRINTED = {
     "P": {

@@ -18,6 +18,7 @@ FIT_MODELS = (
     "tests/test_bayes",
     "tests/test_additions.py::TestDesign::test_has_a_size_model_or_is_refused",
     "tests/test_additions.py::test_the_size_model_is_an_engine_too",
+    "tests/test_cli_folder.py::test_side_by_side_shows_",
     "tests/test_columns.py::test_columns_of_the_size_model",
     "tests/test_columns.py::test_every_table_is_listed",
     "tests/test_docs.py::test_every_public_name_is_in_the_reference",

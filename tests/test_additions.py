@@ -81,6 +81,7 @@ DESIGNS = {
     eb.design.SystematicRecords: eb.design.SystematicRecords(ROOT, LABELLED, [0.1] * len(LABELLED)),
     eb.design.KnownSelection: eb.design.KnownSelection(dict.fromkeys(LABELLED, 0.002)),
     eb.design.KnownInclusion: eb.design.KnownInclusion(dict.fromkeys(LABELLED, 0.2)),
+    eb.design.WithRepeats: eb.design.WithRepeats(eb.UniformRecords()),
     eb.design.Pooled: eb.design.Pooled(
         [eb.UniformRecords(LABELLED[:40]), eb.design.ByPredictedSize(ROOT, LABELLED[40:])]
     ),
@@ -96,10 +97,17 @@ NOT_IN_THE_SHELL = {
     eb.design.SystematicRecords: DRAWN,
     eb.design.KnownSelection: "chances of units; use known-weights",
     eb.design.KnownInclusion: DRAWN,
+    eb.design.WithRepeats: "another design",
     eb.design.Pooled: DRAWN,
 }
 PLANNED = {eb.UniformRecords, eb.UniformClusters, eb.design.BySize, eb.design.ByPredictedSize}
-WITH_MODEL = {eb.UniformRecords, eb.UniformClusters, eb.DistinctEntities, eb.design.BySize}
+WITH_MODEL = {
+    eb.UniformRecords,
+    eb.design.WithRepeats,  # a sample keeps the design inside
+    eb.UniformClusters,
+    eb.DistinctEntities,
+    eb.design.BySize,
+}
 STUDIED = {
     eb.UniformRecords: Records(),
     eb.UniformClusters: UniformEntities(),
@@ -118,6 +126,7 @@ NOT_STUDIED = {
     eb.design.Responding: "responses belong to a sample",
     eb.design.KnownSelection: "chances belong to a sample",
     eb.design.KnownInclusion: "probabilities belong to a sample",
+    eb.design.WithRepeats: "a function as an engine has it, on every plan",
     eb.design.Pooled: "no plan yet: a plan of your own draws it",
 }
 DRAWN_BY = {
@@ -136,6 +145,7 @@ DRAWN_BY = {
     eb.design.BySize: "draws of entities, which a prediction does not hold",
     eb.Stratified: "draws of entities, which a prediction does not hold",
     eb.design.Calibrated: "another design",
+    eb.design.WithRepeats: "another design",
     eb.design.Responding: "another design, by RecordDraws.design(labels, unresolved=...)",
 }
 RESAMPLED = set(DESIGNS) - {

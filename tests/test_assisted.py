@@ -11,7 +11,7 @@ import oracle
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
-from scipy.stats import binom, norm
+from scipy.stats import beta, binom, norm
 from test_census import population
 from test_cli import refused as refused_by_the_shell
 from test_cli import run
@@ -404,27 +404,36 @@ def strewn():
 
 
 @pytest.mark.parametrize("other", [GOOD, copied(), PREDICTION, strewn()])
-@pytest.mark.parametrize("design", ["records", "clusters"])
+@pytest.mark.parametrize("design", ["records", "once", "clusters"])
 def test_changes_by_sets_of_records(design, other):
-    """Draws are binomial: that of a record, or that of an entity."""
+    """Draws are binomial: that of a record, that of an entity, or as many as weights are worth."""
     truth, rng = TRUTH, np.random.default_rng(4)
-    drawn = truth.sample(60, replace=True, random_state=rng) if design == "records" else truth.unique()[:80]
+    drawn = truth.unique()[:80] if design == "clusters" else truth.sample(60, replace=True, random_state=rng)
     labels = truth[truth.isin(drawn)]
-    plan = eb.UniformRecords(draws=list(drawn)) if design == "records" else eb.UniformClusters()
+    plan = eb.UniformClusters() if design == "clusters" else eb.UniformRecords(draws=list(drawn))
+    if design == "records":
+        plan = eb.design.WithRepeats(plan)
     sample = eb.Sample(eb.measure(PREDICTION, labels), plan)
     predicted, clusters = set(sets(PREDICTION)), sets(other)
     changed = [c for c in clusters if c not in predicted]
     entities = {e: frozenset(r) for e, r in labels.groupby(labels).groups.items()}
     hit = {e: any(2 * len(r & c) > len(r | c) for c in changed) for e, r in entities.items()}
     found = second(other, PREDICTION, labels).changes(sample)
-    if design == "records":
-        x, share = sum(hit[e] for e in drawn), sum(map(len, changed)) / len(truth)
-    else:
+    n = len(drawn)
+    if design == "clusters":
         x, mean = sum(hit.values()), np.mean([len(r) for r in entities.values()])
         share = len(changed) / min(len(clusters), len(truth) / mean)
-    n = len(drawn)
+    else:
+        x, share = sum(hit[e] for e in drawn), sum(map(len, changed)) / len(truth)
+    if design == "once":
+        size = np.array([len(r) for r in entities.values()])
+        weight = size / (1 - (1 - size / len(truth)) ** n)
+        n = weight.sum() ** 2 / np.sum(weight**2)
+        x = n * np.average([hit[e] for e in entities], weights=weight)
     assert found.drawn == pytest.approx(x / n) and found.population == pytest.approx(share)
-    assert found.chance == pytest.approx(binom.sf(x - 1, n, share))
+    # P(X ≥ x) of a binomial variable, of a whole number of draws or not
+    chance = beta.cdf(share, x, n - x + 1) if design == "once" else binom.sf(x - 1, n, share)
+    assert found.chance == pytest.approx(chance if x else 1.0)
 
 
 def test_nothing_is_out_of_reach_once_the_largest_cluster_is_touched_and_nothing_is_cut():
@@ -501,10 +510,11 @@ def pseudo_ends(extremes, effect, weight=1.0, share=None):
 
 
 def test_the_truth_as_second_clustering_leaves_pseudo_draws_and_what_is_out_of_reach():
-    plain, found, counted = engine.Taylor()(SAMPLE, PR), helped(TRUTH), second(TRUTH)
-    effect = fit_sample(SAMPLE, PR).effects
+    sample, counted = SAMPLE.with_repeats, second(TRUTH)
+    plain, found = engine.Taylor()(sample, PR), helped(TRUTH, PR, sample)
+    effect = fit_sample(sample, PR).effects
     for j, metric in enumerate(PR):
-        values = counted.reference(metric, counted.position(SAMPLE.units)).values[[0, 2]]
+        values = counted.reference(metric, counted.position(sample.units)).values[[0, 2]]
         pseudo = wholly_wrong(plain.unseen.reach[j], effect[:, j])
         np.testing.assert_allclose(found.cov[j, j], pseudo + np.ptp(values) ** 2 / 12, rtol=1e-9)
     assert found.cov[0, 1] == pytest.approx(0, abs=1e-15)
@@ -557,11 +567,19 @@ def test_pseudo_draws_are_of_an_entity_like_any_other():
         m.pairwise_recall: max(np.sum(weight * links) / (np.sum(weight) * np.sum(links)), 1 / len(DRAWS)),
     }
     assert shares[m.cluster_recall] > 1.3 / len(DRAWS) and shares[m.pairwise_recall] == 1 / len(DRAWS)
-    plain, found = engine.Taylor()(SAMPLE, metrics), helped(TRUTH, metrics)
+    sample = SAMPLE.with_repeats
+    plain, found = engine.Taylor()(sample, metrics), helped(TRUTH, metrics, sample)
     for j, metric in enumerate(metrics):
-        effect = fit_sample(SAMPLE, metrics).effects[:, j]
+        effect = fit_sample(sample, metrics).effects[:, j]
         pseudo = wholly_wrong(plain.unseen.reach[j], effect, share=shares[metric])
         np.testing.assert_allclose(found.cov[j, j], pseudo + found.between[j].sum() ** 2 / 12, rtol=1e-9)
+    # an entity that counts once has weight 1/π, and pseudo-draws are of the share of entities not yet seen
+    missed = (1 - TRUTH.value_counts()[SAMPLE.units.ids].to_numpy() / len(TRUTH)) ** len(DRAWS)
+    weight = 1 / (1 - missed)
+    share = np.sum(weight**2) / weight.sum() ** 2 * np.sqrt(np.sum(missed * weight) / weight.sum())
+    plain, found = engine.Taylor()(SAMPLE, metrics[:1]), helped(TRUTH, metrics[:1])
+    pseudo = wholly_wrong(plain.unseen.reach[0], fit_sample(SAMPLE, metrics[:1]).effects[:, 0], share=share)
+    np.testing.assert_allclose(found.cov[0, 0], pseudo + found.between[0].sum() ** 2 / 12, rtol=1e-9)
     clusters = eb.Sample(SAMPLE.units, eb.UniformClusters(draws=DRAWS))
     plain, found = engine.Taylor()(clusters, metrics), helped(TRUTH, metrics, clusters)
     both = zip(plain.unseen.reach, fit_sample(clusters, metrics).effects.T, strict=True)

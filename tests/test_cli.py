@@ -331,9 +331,12 @@ def test_kinds_of_interval(folder, name):
         "symmetric": eb.intervals.Symmetric(),
         "wald": eb.intervals.WALD,
     }[name]
-    fit = eb.estimate(PRED, LABELS, eb.UniformClusters(), F1)
+    few = LABELS[LABELS.isin(ENTITIES[:3])]  # more labels settle both ends, of every kind
+    write("few.csv", record=few.index, entity=few)
+    fit = eb.estimate(PRED, few, eb.UniformClusters(), F1)
     wanted = fit.table(0.8, kind).iloc[0]
-    row = estimated("--design", "uniform-clusters", "--level", "0.8", "--interval", name)
+    given = ("--design", "uniform-clusters", "--level", "0.8", "--interval", name)
+    row = estimated(*given, files=("p.csv", "few.csv"))
     assert [row["lower"], row["upper"]] == pytest.approx([wanted.lower, wanted.upper], rel=1e-12)
     other = fit.table(0.8, eb.intervals.WALD if name == "symmetric" else eb.intervals.Symmetric()).iloc[0]
     assert row["lower"] != pytest.approx(other.lower, rel=1e-6)
@@ -883,7 +886,14 @@ def test_plan(folder):
     assert "half widths must be above 0" in refused(*args[:6], "0")
     assert "a half width of 2 says nothing: write 0.02 for 2 points" in refused(*args[:6], "2")
     assert "'--half-width': write a number; 2% is 0.02" in refused(*args[:6], "2%")
-    assert "a half width of 0.001, in the unit of the metric" in refused(*args[:6], "0.001", "-m", "entities")
+    few = (*args[:6], "0.001", "-m", "entities")
+    records, units = json.loads(run(*few, "--format", "json").stdout)["estimates"]
+    # records of which each entity counts once come near a census, and units drawn again and again do not
+    assert records["n"] > 0 and units["n"] is None and "do not reach its half width" in units["reason"]
+    rest = PRED.drop(LABELS.index[:1])
+    write("rest.csv", record=rest.index, cluster=rest)
+    unknown = (args[0], "rest.csv", *args[2:6], "0.0001", "-m", "mean-cluster-size", "--missing", "together")
+    assert "a half width of 0.0001, in the unit of the metric" in refused(*unknown)
     assert "half_width" in run(*args[:-2]).stdout
 
 
@@ -950,7 +960,7 @@ def test_a_frame_in_a_folder_is_scanned(framed):
     (framed / "older").mkdir()
     (framed / "old.csv").rename(framed / "older" / "old.csv")
     given = ("old-labels.csv", "--design", "uniform-records", "--metrics", "pairwise-f1", "--frame", "older")
-    wanted = eb.estimate(OLD, OLD_LABELS, eb.UniformRecords(), F1).mean[0]
+    wanted = eb.estimate(OLD, OLD_LABELS, eb.UniformRecords(), F1).estimate[0]
     shown = run("estimate", "new.csv", *given, "--format", "json")
     assert json.loads(shown.stdout)["estimates"][0]["estimate"] == pytest.approx(wanted, rel=1e-12)
     assert f"{len(OLD)} records of the frame scanned" in shown.stderr

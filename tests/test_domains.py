@@ -311,6 +311,7 @@ def test_all_records_as_one_domain_give_the_plain_estimates():
 
 def test_degrees_of_counts_by_plain_sums():
     sample, group, pred, true = drawn(groups=4)
+    sample = sample.with_repeats
     size, records = true.value_counts(), pd.Series(true.index, true.index).groupby(true)
     inside = {c: sum(group[i] == "g1" for i in rows) for c, rows in records.groups.items()}
     picked = list(sample.design.draws)
@@ -352,6 +353,8 @@ def test_weights_and_sizes_stay_those_of_whole_units():
 @pytest.mark.parametrize("engine", [Jackknife(), Resampled(replicates=200)])
 def test_other_engines(engine):
     sample, group, _, _ = drawn()
+    if isinstance(engine, Resampled):  # which counts each draw
+        sample = sample.with_repeats
     taylor, other = (by_domain(sample, group, engine=e, rng=1).table() for e in (None, engine))
     np.testing.assert_allclose(other.estimate, taylor.estimate, atol=0.02)
     np.testing.assert_allclose((other.upper - other.lower) / (taylor.upper - taylor.lower), 1, atol=0.4)
@@ -735,5 +738,7 @@ def test_differences_that_few_draws_show_or_none_have_the_interval_of_all_record
     np.testing.assert_allclose(recall, wanted(-split / 40, split, 40), atol=1e-12)
     # neither prediction has a false link
     np.testing.assert_allclose(precision, wanted(0, 0, 40 - split), atol=1e-12)
+    # of all records labels settle ends, and of a group of them they settle none
     overall = comparison.differences().set_index("metric")[["estimate", "lower", "upper"]]
-    np.testing.assert_allclose(recall, overall.loc["pairwise-recall"], rtol=1e-12)
+    certain = comparison.subtract("old", "new").moves.certain[0]
+    np.testing.assert_allclose(np.clip(recall, *certain), overall.loc["pairwise-recall"], rtol=1e-12)

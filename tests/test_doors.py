@@ -293,7 +293,8 @@ def test_pairs_alone_refuse_to_leave_out_records_that_are_in_no_pair(pairs):
         assert singletons.endswith("missing=Missing.SINGLETON") and "OMIT" not in str(error.value)
         with pytest.raises(eb.DataError, match="pairs do not name"):
             eb.auxiliary.Second.of(alone, labels, whole, name="whole", missing=policy)
-    right = eb.estimate(whole, labels, design, recall)
+    # records kept as singletons have no number, so that each draw counts
+    right = eb.estimate(whole, labels, eb.design.WithRepeats(design), recall)
     same = eb.estimate(alone, labels, design, recall, missing=eb.Missing.SINGLETON)
     # clusters stand in another order, and sums of floats differ by it in the last digit
     np.testing.assert_allclose(right.estimate, same.estimate, rtol=1e-13)
@@ -330,7 +331,7 @@ def test_pairs_alone_refuse_common_records(pairs):
 
 
 def test_the_shell_names_the_list_of_records_first(pairs):
-    folder, *_ = pairs
+    folder, table, labels, drawn, records, _ = pairs
     command = ["estimate", "e.csv", "l.csv", "--edges", "--design", "uniform-records", "--drawn", "d.csv"]
     command += ["--metrics", "pairwise-recall"]
     for policy in ([], ["--missing", "omit"]):
@@ -338,10 +339,17 @@ def test_the_shell_names_the_list_of_records_first(pairs):
         assert refused.exit_code == 2
         assert refused.stderr.index("--records FILE") < refused.stderr.index("--missing singleton")
         assert "leave out --edges" not in refused.stderr
-    found = [
-        shell(folder, *command, *more) for more in (["--records", "all.csv"], ["--missing", "singleton"])
-    ]
-    assert [one.exit_code for one in found] == [0, 0] and found[0].stdout == found[1].stdout
+    # each entity counts once, unless records kept as singletons leave their number unknown
+    whole, design = eb.Clustering.from_pairs(table, records=records), eb.UniformRecords(drawn)
+    for more, counted in (
+        (["--records", "all.csv"], design),
+        (["--missing", "singleton"], eb.design.WithRepeats(design)),
+    ):
+        told = shell(folder, *command, *more)
+        assert told.exit_code == 0
+        fit = eb.estimate(whole, labels, counted, ["pairwise-recall"])
+        x, low, high = (f"{end:.0%}".replace("%", " %") for end in (fit.estimate[0], *fit.interval()[0]))
+        assert f"found {x} (95 % interval {low} to {high})" in told.stdout
 
 
 @pytest.mark.parametrize(

@@ -888,7 +888,7 @@ def by_hand(true, original, judged, phi, drawn):
 
 def plain(prediction, labels, design, **more):
     """Precision without the correction for bias."""
-    sample = eb.Sample(eb.measure(prediction, labels.labels, **more), design)
+    sample = eb.Sample(eb.measure(prediction, labels.labels, **more), design).with_repeats
     return eb.engine.taylor(sample, METRICS).apply(METRICS, order=1).estimate[0]
 
 

@@ -324,7 +324,8 @@ class Own:
 
 
 def test_own_designs_by_size_are_planned_where_the_formula_is_theirs():
-    found, wanted = plan(Own(False, True)).needed(0.2), plan(eb.UniformRecords()).needed(0.2)
+    # each draw of a design by size counts, whatever the design
+    found, wanted = plan(Own(False, True)).needed(0.2), plan(eb.design.BySize(lambda size: size)).needed(0.2)
     pd.testing.assert_frame_equal(found, wanted)
     for other in (Own(True, True), Own(False, False)):
         with pytest.raises(eb.DataError, match="r: Own cannot be planned"):
@@ -404,8 +405,9 @@ def test_taken_as(what):
 
 def test_a_frame_of_records_that_the_prediction_lacks_is_one():
     some = P.drop("r1")
-    found = eb.estimate(some, L, eb.UniformRecords(population=8), PR, missing=eb.Missing.OMIT)
-    whole = eb.estimate(some, L, eb.UniformRecords(), PR, missing=eb.Missing.OMIT)
+    frame, uniform = (eb.design.WithRepeats(eb.UniformRecords(population=n)) for n in (8, None))
+    found = eb.estimate(some, L, frame, PR, missing=eb.Missing.OMIT)
+    whole = eb.estimate(some, L, uniform, PR, missing=eb.Missing.OMIT)
     np.testing.assert_allclose(found.sd, whole.sd * np.sqrt(1 - 3 / 8), rtol=1e-12)
 
 

@@ -11,6 +11,7 @@ from scipy import stats
 import erbayes as eb
 from erbayes.analysis import impact as room
 from erbayes.analysis.impact import impact_of
+from erbayes.design import WithRepeats
 from erbayes.labels import Mixture, Poisson, Records, Systematic, draw
 from erbayes.units import features
 
@@ -136,23 +137,42 @@ class TestCensus:
 
 DRAWN = TRUTH.iloc[np.random.default_rng(4).integers(0, N, 120)].to_numpy()
 LABELS = TRUTH[TRUTH.isin(DRAWN)]
+KNOWN = eb.design.KnownSelection(TRUTH.groupby(TRUTH).size() / N, list(DRAWN))
 
 
-def by_loops(drawn):
+def each_draw(drawn):
+    """The design of drawn records that count as often as they were drawn."""
+    return WithRepeats(eb.UniformRecords(list(drawn)))
+
+
+def by_loops(drawn, once):
     """Number of entities and mean of span with their standard errors, by loops over draws and records."""
-    n, years = len(drawn), TABLE["year"].to_numpy()
+    draws, years = len(drawn), TABLE["year"].to_numpy()
+    drawn = sorted(set(drawn)) if once else drawn
+    n = len(drawn)
+
+    def missed(*entities):
+        return (1 - sum((TRUTH == c).sum() for c in entities) / N) ** draws
+
+    found = np.array([1 - missed(c) for c in drawn])
+    left = np.sqrt((1 - found if once else 1) * n / (n - 1))
+    # (π_cd - π_c π_d)/π_cd of the distinct entities
+    share = np.zeros((n, n))
+    for i, j in product(range(n), repeat=2) if once else ():
+        both = found[i] if i == j else found[i] + found[j] - 1 + missed(drawn[i], drawn[j])
+        share[i, j] = 1 - found[i] * found[j] / both
 
     def of(members):
         return np.array([1.0, np.ptp(years[members])])
 
     members = {c: np.flatnonzero(TRUTH == c) for c in set(drawn)}
     clusters = {k: np.flatnonzero(PREDICTION == k) for k in PREDICTION.unique()}
-    w = [N / (n * len(members[c])) for c in drawn]
+    w = 1 / found if once else [N / (n * len(members[c])) for c in drawn]
     rows = [of(members[c]) for c in drawn]
     led = [sum(of(clusters[PREDICTION[i]]) / len(clusters[PREDICTION[i]]) for i in members[c]) for c in drawn]
     d, e = (np.array([a * x for a, x in zip(w, side, strict=True)]) for side in (rows, led))
     predicted = sum(of(members) for members in clusters.values())
-    found = []
+    results = []
     for both in (
         (d[:, 0], e[:, 0], d[:, 0].sum(), e[:, 0].sum(), predicted[0]),
         (
@@ -164,32 +184,38 @@ def by_loops(drawn):
         ),
     ):
         a, b, plain, mirrored, known = both
-        a, b = a - a.mean(), b - b.mean()
-        weight = min(max((a @ b) / (b @ b), 0), 1)
-        r = (a - weight * b) * np.sqrt(n / (n - 1))
-        # two pseudo-draws of half a draw each, as large as differences of two draws, over all pairs
-        pairs = [(x - y) * np.sqrt(n / (n - 1)) for x in a for y in a]
-        typical = np.sqrt(sum(x**4 for x in pairs) / sum(x**2 for x in pairs))
-        variance = r @ r + 2 * typical**2 / 2
+        d, e = left * (a - a.mean()), left * (b - b.mean())
+        weight = min(max((d @ e) / (e @ e), 0), 1)
+        r, whole = d - weight * e, a - weight * b
+        # two pseudo-draws of half a draw each, as large as draws of mean 0 differ
+        typical = np.sqrt(sum(d**4) / sum(d**2) + 3 * sum(d**2) / n)
+        if not once:  # over all pairs
+            pairs = [x - y for x in d for y in d]
+            assert np.isclose(typical**2, sum(x**4 for x in pairs) / sum(x**2 for x in pairs))
+        variance = (whole @ share @ whole if once else r @ r) + 2 * typical**2 / 2
         # without a draw that lowers it, a number is larger
-        skew = [max(side * sum(r**3) + typical**3 / 2, 0) / variance for side in (-1, 1)]
-        found.append((plain + weight * (known - mirrored), np.sqrt(variance), weight, *skew))
-    return np.transpose(found)
+        second = r @ r + 2 * typical**2 / 2
+        skew = [max(side * sum(r**3) + typical**3 / 2, 0) / second for side in (-1, 1)]
+        results.append((plain + weight * (known - mirrored), np.sqrt(variance), weight, *skew))
+    return np.transpose(results)
 
 
+@pytest.mark.parametrize("once", [True, False])
 @pytest.mark.parametrize("drawn", [DRAWN, DRAWN[:25]])
-def test_estimates_are_those_of_loops_over_draws(drawn):
+def test_estimates_are_those_of_loops_over_draws(drawn, once):
     labels = TRUTH[TRUTH.isin(drawn)]
+    design = eb.UniformRecords(list(drawn)) if once else each_draw(drawn)
     statistics = ["count(size>=1)", "mean(span)"]  # count without a condition is gains less losses
-    found = eb.impact(PREDICTION, labels, eb.UniformRecords(list(drawn)), statistics, **GIVEN)
-    mean, se, weight, down, up = by_loops(drawn)
+    found = eb.impact(PREDICTION, labels, design, statistics, **GIVEN)
+    mean, se, weight, down, up = by_loops(drawn, once)
     known = found.effective >= room.FEWEST
     assert known[0]
     np.testing.assert_allclose(found.weights[known], weight[known], rtol=1e-9)
     np.testing.assert_allclose(found.fit.mean[known], mean[known], rtol=1e-9)
     np.testing.assert_allclose(found.fit.sd[known], se[known], rtol=1e-9)
     # Student's quantiles of n - 1 degrees of freedom, for logarithms, about ends that the skew moves (Johnson 1978)
-    t, z = stats.t.ppf(0.975, len(drawn) - 1), stats.norm.ppf(0.975)
+    n = len(set(drawn)) if once else len(drawn)
+    t, z = stats.t.ppf(0.975, n - 1), stats.norm.ppf(0.975)
     ends = found.fit.interval(kind=eb.intervals.Symmetric())
     for j, (side, skew) in enumerate(((-1, down), (1, up))):
         centre = mean + side * skew * (1 + 2 * z**2) / 6
@@ -263,9 +289,7 @@ def test_totals_means_and_ratios_are_those_of_r():
 def test_gini_and_regression_have_the_variance_of_linearised_draws():
     """No R at hand for convey and svyglm: influences by numerical derivatives, variances by a loop."""
     pytest.importorskip("formulaic")
-    found = eb.impact(
-        PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), ["gini", "log(size) ~ span"], **GIVEN
-    )
+    found = eb.impact(PREDICTION, LABELS, each_draw(DRAWN), ["gini", "log(size) ~ span"], **GIVEN)
     by = TABLE.loc[LABELS.index].groupby(LABELS)
     x, span = by.size().astype(float), (by["year"].max() - by["year"].min()).astype(float)
 
@@ -291,7 +315,7 @@ def test_gini_and_regression_are_the_formulas_of_convey_and_survey_by_hand():
     """R is not at hand. Langel and Tillé (2013), as convey linearises Gini, and the sandwich of svyglm."""
     pytest.importorskip("formulaic")
     formula = "log(size) ~ span"
-    found = eb.impact(PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), ["gini", formula], **GIVEN)
+    found = eb.impact(PREDICTION, LABELS, each_draw(DRAWN), ["gini", formula], **GIVEN)
     by, n = TABLE.loc[LABELS.index].groupby(LABELS), len(DRAWN)
     size, span = by.size(), by["year"].max() - by["year"].min()
     draws = [(float(size[c]), float(span[c]), N / (n * float(size[c]))) for c in DRAWN]
@@ -365,15 +389,19 @@ class TestDesigns:
         assert (np.abs(found.fit.mean - brute_force(TRUTH)) <= 5 * found.plain.sd)[some].all()
 
     @pytest.mark.parametrize(
-        "design",
+        ("design", "uniform"),
         [
-            eb.design.KnownSelection(TRUTH.groupby(TRUTH).size() / N, list(DRAWN)),
-            eb.design.BySize(lambda size: size / N, list(DRAWN)),
-            eb.WeightedRecords(list(DRAWN), np.full(len(DRAWN), 1 / N), absolute=True),
+            (KNOWN, eb.UniformRecords(list(DRAWN))),
+            (WithRepeats(KNOWN), each_draw(DRAWN)),
+            (eb.design.BySize(lambda size: size / N, list(DRAWN)), each_draw(DRAWN)),
+            (
+                eb.WeightedRecords(list(DRAWN), np.full(len(DRAWN), 1 / N), absolute=True),
+                each_draw(DRAWN),
+            ),
         ],
     )
-    def test_uniform_records_by_other_names_are_the_same(self, design):
-        same = eb.impact(PREDICTION, LABELS, eb.UniformRecords(list(DRAWN)), STATISTICS, **GIVEN)
+    def test_uniform_records_by_other_names_are_the_same(self, design, uniform):
+        same = eb.impact(PREDICTION, LABELS, uniform, STATISTICS, **GIVEN)
         found = eb.impact(PREDICTION, LABELS, design, STATISTICS, **GIVEN)
         pd.testing.assert_frame_equal(found.table(), same.table(), rtol=1e-9)
 
@@ -415,7 +443,7 @@ class TestControl:
         truth = pd.Series(np.repeat(np.arange(812), [1] * 12 + [10] * 800))
         split = ~truth.duplicated() & truth.between(12, 211)
         prediction, labels = truth.where(~split, 10_000 + truth), truth[truth < 212]
-        found = eb.impact(prediction, labels, eb.UniformRecords(list(range(212))), "share(size>=2)")
+        found = eb.impact(prediction, labels, each_draw(range(212)), "share(size>=2)")
         # a draw of one of ten records weighs a tenth of that of a single record
         estimate, mirrored, known = 20 / 32, 20 / 52, 800 / 1012
         assert found.plain.mean[0] == pytest.approx(estimate)

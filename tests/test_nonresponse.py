@@ -61,6 +61,7 @@ def test_draws_that_nobody_began_are_not_unresolved():
 
 def test_without_unresolved_draws_nothing_changes():
     _, _, plain, _ = sampled(np.random.default_rng(2), chance=lambda record: np.ones(len(record)))
+    plain = plain.with_repeats  # as `Responding` counts draws
     n = len(plain.expansion.unit)
     same = eb.Sample(plain.units, eb.design.Responding(plain.design, np.ones(n, bool), np.arange(n) % 3))
     for sample in (plain, same):

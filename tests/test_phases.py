@@ -38,8 +38,9 @@ def labelled(clusters, records):
 
 
 def sample_of(clusters, records, prediction=PREDICTION):
+    """Each draw counts as often as it was made, as in two phases."""
     labels, design = labelled(clusters, records)
-    return eb.Sample(eb.measure(prediction, labels), design)
+    return eb.Sample(eb.measure(prediction, labels), design).with_repeats
 
 
 # All samples

@@ -312,6 +312,7 @@ def _estimate_plainly(
 ) -> Normal:
     """Return statistics of the true entities from labels alone; effects `d` are 0 if undefined."""
     variance, domains = sample.expansion.variance, len(fitted.values)
+    draws = np.count_nonzero(sample.expansion.weight)
     if any(statistic.leverage for statistic in fitted.statistics):
         # without allowance for leverage, as in R's survey
         _, exact = _linearise(entities, sample, fitted, exact=True)
@@ -322,7 +323,7 @@ def _estimate_plainly(
         names=tuple(names * domains),
         mean=truth,
         cov=variance.covariance(variance.residuals(d)),
-        df=np.full(len(truth), max(float(len(d) - variance.df_lost), 1.0)),
+        df=np.full(len(truth), max(float(draws - variance.df_lost), 1.0)),
         support=tuple(support * domains),
     )
 

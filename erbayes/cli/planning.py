@@ -85,9 +85,10 @@ def _note_unreached(pilot: eb.Sample, designs: Mapping[str, Planned], table: pd.
         eb.design.UniformClusters: eb.columns.PREDICTED_CLUSTERS,
     }
     for name, design in designs.items():
-        n = table.loc[table["design"] == name, "n"].dropna().max()
-        if not n > 0:  # no number of draws reaches the half width of any metric
+        numbers = table.loc[table["design"] == name, "n"].dropna()
+        if numbers.empty:  # no number of draws reaches the half width of any metric
             continue
+        n = int(numbers.max())
         chance = (
             design.probability if isinstance(design, eb.design.ByPredictedSize) else chances[type(design)]
         )

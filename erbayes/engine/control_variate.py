@@ -36,20 +36,24 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Effects:
-    """Effects of n draws on k estimates: `residual` of each draw, and scaled `change` without it, (n, k)."""
+    """Effects of n draws on k estimates: `residual` of each draw, and scaled `change` without it, (n, k).
+
+    `varying`: how many draws are neither certain nor repeats that do not count; None if all are.
+    """
 
     residual: FloatArray
     change: FloatArray
+    varying: int | None = None
 
     @classmethod
     def of(cls, contributions: FloatArray, slopes: FloatArray, variance: Variance) -> Self:
         """Linearise estimates with `slopes`, (c, k), by the totals of `contributions`, (n, c)."""
         residual = variance.residuals(contributions) @ slopes
-        change = np.zeros_like(residual)
+        change, varying = np.zeros_like(residual), None
         if len(contributions) >= FEWEST_DRAWS:
             without, scale = variance.jackknife(contributions)
-            change = (without @ slopes) * np.sqrt(scale)[:, None]
-        return cls(residual, change)
+            change, varying = (without @ slopes) * np.sqrt(scale)[:, None], int(np.count_nonzero(scale))
+        return cls(residual, change, varying)
 
     def vary(self, mean: FloatArray) -> BoolArray:
         """Return whether draws change estimates with this `mean`, (k,), by more than rounding."""
@@ -126,7 +130,7 @@ class ControlVariate:
         )
         with np.errstate(invalid="ignore"):  # an unknown reach is infinite
             moves = np.where(weight[:, None] > 0, reach - weight[:, None] * reach[:, ::-1], 0.0)
-        pseudo = _limit_pseudo_draws(moves, d)
+        pseudo = _limit_pseudo_draws(moves, d, len(d) if estimate.varying is None else estimate.varying)
         before, after = np.sum(d**2, axis=0), np.sum(left**2, axis=0)
         # rounding counts as 0, since the weight of pseudo-draws of an interval depends on a ratio of reaches
         share = _divide(np.minimum(after, before), before)
@@ -142,14 +146,14 @@ class ControlVariate:
         )
 
 
-def _limit_pseudo_draws(moves: FloatArray, d: FloatArray) -> FloatArray:
-    """Return changes by two pseudo-draws, (k, 2), no larger than √(Σd⁴/Σd² + 3Σd²/n), a typical draw's.
+def _limit_pseudo_draws(moves: FloatArray, d: FloatArray, n: int) -> FloatArray:
+    """Return changes by two pseudo-draws, (k, 2), no larger than √(Σd⁴/Σd² + 3Σd²/n), that of n draws.
 
     That is the root of the mean x⁴ over the mean x² of differences x of two draws, so that equal draws do not
     count. If every draw is right or wrong, as for exact entities, it is the change by one wrong draw.
     """
     square = np.sum(d**2, axis=0)
-    typical = np.sqrt(_divide(np.sum(d**4, axis=0), square) + 3 * square / len(d))[:, None]
+    typical = np.sqrt(_divide(np.sum(d**4, axis=0), square) + 3 * square / max(n, 1))[:, None]
     return np.asarray(np.clip(moves, -typical, typical))
 
 
