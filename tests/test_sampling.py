@@ -531,7 +531,7 @@ def test_precision_by_ends_of_links_is_a_plain_mean():
     labels = {r: e for r, e in TRUE.items() if e in "xyv"}
     units = eb.measure(PRED, labels)
     share = units.column(eb.columns.COMMON_LINKS) / units.column(eb.columns.PREDICTED_LINKS)
-    found = eb.engine.taylor(eb.Sample(units, ENDS), [P]).apply([P])
+    found = eb.engine.taylor(eb.Sample(units, ENDS).with_repeats, [P]).apply([P])
     assert found.mean[0] == pytest.approx(share.mean(), rel=1e-12)
     assert found.sd[0] == pytest.approx(share.std(ddof=1) / 3**0.5, rel=1e-12)
 
@@ -643,13 +643,17 @@ def test_bad_input(call, message):
 
 
 def test_weights_are_fractions_of_the_known_total():
-    """Every weight 1/(n p_c) in rational numbers."""
+    """Every weight 1/(n p_c), or 1/π_c of the first draw of an entity, in rational numbers."""
     drawn = sa.draw(PRED, sa.LinkEnds(), 6, 2)
     labels = LABELS[LABELS.isin(LABELS[drawn.table["record"]])]
-    found = drawn.design(labels).expand(eb.measure(PRED, labels))
+    units, design = eb.measure(PRED, labels), drawn.design(labels)
+    each, once = eb.design.WithRepeats(design).expand(units), design.expand(units)
     owners = [TRUE[r] for r in drawn.table["record"]]
     p = {e: sum(Fraction(M[r] - 1, 10) for r in TRUE if TRUE[r] == e) for e in set(owners)}
-    np.testing.assert_allclose(found.weight, [float(1 / (6 * p[e])) for e in owners], rtol=1e-14)
+    np.testing.assert_allclose(each.weight, [float(1 / (6 * p[e])) for e in owners], rtol=1e-14)
+    first = [e not in owners[:i] for i, e in enumerate(owners)]
+    wanted = [float(new / (1 - (1 - p[e]) ** 6)) for e, new in zip(owners, first, strict=True)]
+    np.testing.assert_allclose(once.weight, wanted, rtol=1e-14)
     assert isinstance(keys_of(["a"], 1)[0], np.uint64)
 
 
