@@ -203,3 +203,14 @@ def test_certain_ends_of_a_difference_by_hand():
         assert ends["pairwise-recall"] == pytest.approx(recall, abs=1e-4)
         turned = differences(TRUTH, second, PREDICTION, labelled)
         assert turned["pairwise-recall"] == pytest.approx([-x for x in recall[::-1]], abs=1e-4)
+
+
+def test_a_check_is_decided_by_what_labels_settle():
+    """Of ten pairs nine are labelled and right: precision is .9 at least, though draws alone would leave it open."""
+    pairs = {i: i // 2 for i in range(20)}
+    sample = eb.Sample(eb.measure(pairs, {i: i // 2 for i in range(18)}), eb.UniformClusters(10))
+    found = eb.labels.check(sample, {"pairwise-precision": 0.9, "cluster-recall": 0.99})
+    assert found.verdicts[0].value == "holds" and found.further[0] == 0
+    assert found.interval[0] == pytest.approx((0.9, 1))
+    assert "lies between 0.9 and 1 (certain if the labels are right)" in found.sentences()[0]
+    assert found.verdicts[1].value == "open"
