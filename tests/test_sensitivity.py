@@ -287,6 +287,44 @@ def test_a_verdict_that_errors_of_labels_could_change_is_open():
     assert wider.further == (None, 0) and wider.interval.max() == 1
 
 
+@pytest.mark.filterwarnings("ignore::erbayes.Alarm")
+def test_nothing_is_certain_where_labels_may_be_wrong():
+    """36 of 40 records are labelled, which settles .9 to 1 of precision and .6 to .714 of recall if they are right."""
+    pairs = {i: i // 2 for i in range(40)}
+    labels = {i: i // 2 if i < 28 else i // 4 + 100 for i in range(36)}
+    design, errors = eb.UniformRecords(), Annotator(0.2, 0.2, 0)
+
+    def check(labels, design):
+        sample = eb.Sample(eb.measure(pairs, labels), design)
+        return eb.labels.check(sample, {P: 0.9, R: 0.6})
+
+    for answer in (taylor(pairs), partial(eb.estimate, pairs, metrics=PR, engine="bootstrap", rng=1)):
+        found = with_errors(answer, labels, design, pairs, errors, imputations=8, rng=1)
+        settled = np.array([[0.9, 1], [0.6, 5 / 7]])
+        assert found.random.unseen.certain == pytest.approx(settled)
+        assert found.both.unseen.certain.tolist() == [[-np.inf, 1], [-np.inf, np.inf]]
+        assert found.both.interval()[1, 0] < 0.6 and found.both.interval()[1, 1] > 5 / 7
+        assert "If the labels are right" in found.random.sentence()
+        assert "If the labels are right" not in found.both.sentence()
+        sure = with_errors(answer, labels, design, pairs, Annotator(), imputations=2, rng=1)
+        assert sure.both.unseen.certain == pytest.approx(settled)
+    found = with_errors(check, labels, design, pairs, errors, imputations=8, rng=1)
+    assert set(found.random.kinds) == {"certain if the labels are right"}
+    assert set(found.both.kinds) == {"errors of labels"}
+    sure = with_errors(check, labels, design, pairs, Annotator(), imputations=2, rng=1)
+    assert sure.both.kinds == sure.random.kinds
+
+
+def test_an_end_of_a_difference_is_certain_where_imputations_agree():
+    _, answer = ANSWERS["subtract"]
+    plain = answer(SHEET.labels, DESIGN)
+    ends = np.array([[-0.1, 0.2], [-0.3, 0.4]])
+    fits = [
+        replace(plain, moves=replace(plain.moves, certain=end)) for end in (ends, ends * [[1], [2]], ends)
+    ]
+    assert pool(fits, plain).both.moves.certain.tolist() == [[-0.1, 0.2], [-np.inf, np.inf]]
+
+
 # Rates
 
 

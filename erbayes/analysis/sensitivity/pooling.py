@@ -14,11 +14,11 @@ import numpy as np
 
 from ..._internal.arrays import FloatArray
 from ..._internal.errors import DataError
-from ...labels.drawing.stopping import Check
+from ...labels.drawing.stopping import ALLOWED, CERTAIN, Check
 from ...metrics.moves import Moves
 from ...metrics.quantiles import compute_t_quantiles
 from ...metrics.uncertain import Draws, Estimates, Normal
-from ...metrics.unseen import Unseen, map_components
+from ...metrics.unseen import UNSETTLED, Unseen, map_components
 
 
 class ByError(NamedTuple):
@@ -72,7 +72,7 @@ def _pool_estimates(results: Sequence[Any], plain: Estimates) -> ByError:
         return _pool_moments(results, plain)
     x = np.array([result.estimate for result in results])
     draws = np.concatenate([result.flat for result in results])
-    centre, unseen = x.mean(axis=0), results[0].unseen
+    centre, unseen = x.mean(axis=0), _keep_agreed(results[0].unseen, [r.unseen for r in results])
     return ByError(
         Draws(plain.names, x[None], plain.support, centre),
         Draws(plain.names, draws[None], plain.support, centre, unseen),
@@ -96,6 +96,8 @@ def _pool_moments(fits: Sequence[Normal], plain: Normal) -> ByError:
         for why, n in zip(plain.undefined, lost, strict=True)
     )
     mean = map_components(average, *fits, undefined=undefined)
+    unseen = _keep_agreed(mean.unseen, [fit.unseen for fit in fits])
+    moves = _keep_agreed(mean.moves, [fit.moves for fit in fits])
     between = (1 + 1 / M) * np.atleast_2d(np.cov(x, rowvar=False))
     own, of_plain, of_labels = (np.diagonal(cov) for cov in (mean.cov, plain.cov, between))
     floor = np.sqrt(np.maximum(np.divide(of_plain, own, out=np.ones_like(own), where=own > 0), 1.0))
@@ -103,9 +105,8 @@ def _pool_moments(fits: Sequence[Normal], plain: Normal) -> ByError:
     # where imputations have no variance within, although labels have
     np.fill_diagonal(cov, np.fmax(np.diagonal(cov), of_plain + of_labels))
     total = np.diagonal(cov)
-    both = replace(
-        mean, cov=cov, df=_find_df(mean.df, of_labels, total, M), moves=mean.moves.inflated(total, own)
-    )
+    df = _find_df(mean.df, of_labels, total, M)
+    both = replace(mean, cov=cov, df=df, unseen=unseen, moves=moves.inflated(total, own))
     systematic = replace(
         mean.plain(),
         cov=between,
@@ -114,6 +115,16 @@ def _pool_moments(fits: Sequence[Normal], plain: Normal) -> ByError:
         moves=Moves.none(len(total)),
     )
     return ByError(systematic, both)
+
+
+def _keep_agreed[Known: (Unseen, Moves)](known: Known, of_each: Sequence[Known]) -> Known:
+    """Return what is known of components, certain only where all imputations of the labels agree.
+
+    An end that is certain if some labels are right is none if these labels may be wrong.
+    """
+    ends = np.array([one.certain for one in of_each])
+    differ = ~np.isnan(ends[0]) & (ends != ends[0]).any(axis=0)
+    return replace(known, certain=np.where(differ, UNSETTLED, ends[0]))
 
 
 def _find_df(df: FloatArray, between: FloatArray, total: FloatArray, M: int) -> FloatArray:
@@ -139,4 +150,10 @@ def _pool_checks(checks: Sequence[Check], plain: Check) -> ByError:
     of_labels = (t * np.sqrt((1 + 1 / M) * x.var(axis=0, ddof=1)))[:, None]
     centre, sides = x.mean(axis=0), np.array([-1.0, 1.0])
     of_each = (of_labels, np.sqrt(arms**2 + of_labels**2))
+    same = np.all([np.isclose(check.interval, plain.interval).all(axis=1) for check in checks], axis=0)
+    kinds = tuple(
+        kind if agreed or kind != CERTAIN else ALLOWED
+        for kind, agreed in zip(plain.kinds, same.tolist(), strict=True)
+    )
+    plain = replace(plain, kinds=kinds)
     return ByError(*(plain.allow(centre, centre[:, None] + arm * sides) for arm in of_each))

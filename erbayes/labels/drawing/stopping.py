@@ -86,6 +86,8 @@ class Rule:
 
 CERTAIN = "certain if the labels are right"
 """The kind of an interval outside which no partition of the other records puts a metric."""
+ALLOWED = "errors of labels"
+"""The kind of what was such an interval, once it allows for errors of labels."""
 REPEATED = Rule()
 """Confidence sequences, if labels are looked at again and again and labelling may stop at any look."""
 ONCE = Rule(kind=DEFAULT, exact=Betting())
