@@ -514,6 +514,18 @@ def test_the_rand_index_of_groups_without_a_link_inside_is_that_of_all_their_pai
                 assert row.lower == pytest.approx(wanted, abs=2e-3) and row.upper == 1
 
 
+def test_groups_without_a_link_inside_have_the_effective_draws_of_their_repeats():
+    truth = {i: i // 3 for i in range(90)}
+    drawn_entities = [5, 5, *range(25)]
+    labels = {i: e for i, e in truth.items() if e < 25}
+    sample = eb.Sample(eb.measure(truth, labels), eb.UniformRecords(drawn_entities))
+    assert sample.expansion.variance.unseen.mean() < 0.9  # an entity that was drawn twice counts once
+    apart = pd.Series({i: "ABC"[i % 3] for i in range(90)}, name="g")
+    found = by_domain(sample, apart, ["rand"], prediction=truth, links=eb.columns.Links.INSIDE)
+    np.testing.assert_allclose(found.effective, 27)
+    np.testing.assert_allclose(found.joint.unseen.effective, 27)
+
+
 def beta_without_errors(n):
     """The Beta distribution of the default interval at 1, with t quantiles for n - 1 degrees of freedom."""
     e = 0.5 / n

@@ -343,9 +343,9 @@ def _estimate_domains(sample: Sample, places: Sequence[Place], settings: Setting
     asked = [metrics[i] for i in there]
     found = settings.engine(sample, asked, settings.rng)
     if isinstance(found, Normal):
-        found = _estimate_without_links(
-            found, effective[there], float(sample.expansion.variance.unseen.mean())
-        )
+        # effective draws count repeats, and so does the correction that belongs to them
+        fpc = float(sample.with_repeats.expansion.variance.unseen.mean())
+        found = _estimate_without_links(found, effective[there], fpc)
         found = replace(found, df=np.fmin(found.df, degrees(sample, asked)))
     joint = _expand_result(found, there, metrics, [few_draws(n, 0) for n in effective.tolist()])
     shape = (len(places), len(settings.metrics))
