@@ -776,3 +776,11 @@ def test_records_that_no_link_end_reached_may_be_in_any_cluster_of_another_predi
     sample = eb.Sample(eb.measure(new, labels), design)
     with pytest.raises(eb.NotIdentified, match=r"'predicted_links' is not identified.*1, 2 records"):
         sample.contributions([eb.columns.PREDICTED_LINKS])
+
+
+@pytest.mark.parametrize(
+    "other", [eb.UniformClusters(5), eb.KnownWeights({"x": 2.0}), eb.design.WithRepeats(eb.UniformRecords())]
+)
+def test_only_designs_that_count_units_once_are_taken_with_repeats(other):
+    with pytest.raises(eb.DataError, match=f"ByPredictedSize or KnownSelection, not {type(other).__name__}"):
+        eb.design.WithRepeats(other)

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from .._internal.arrays import FloatArray, IntArray
-from .._internal.errors import NotIdentified, head
+from .._internal.errors import DataError, NotIdentified, head
 from ..metrics.columns import Column, Pieces
 from ..units.units import Units
 from .variance import Variance
@@ -51,7 +51,12 @@ class WithRepeats:
     Parameters
     ----------
     design : UniformRecords, ByPredictedSize or KnownSelection
-        Or one that holds such a design, such as `Calibrated`.
+        A design that holds another one, such as `Calibrated`, holds this one instead.
+
+    Raises
+    ------
+    DataError
+        If the design is another one.
 
     Examples
     --------
@@ -63,6 +68,14 @@ class WithRepeats:
     """
 
     design: Any
+
+    def __post_init__(self) -> None:
+        if not counts_once(self.design):
+            raise DataError(
+                "WithRepeats holds UniformRecords, ByPredictedSize or KnownSelection, not "
+                f"{type(self.design).__name__}: no other design counts a unit once that was drawn twice, and "
+                "one that holds another design takes WithRepeats inside it"
+            )
 
     def expand(self, units: Units) -> Expansion:
         return self.expand_draws(units, self.design.expand(units).unit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -189,8 +190,31 @@ def expand_once(
     return Expansion(unit, weight, True, variance, make_unreached(np.asarray(undrawn, dtype=float), units))
 
 
-def expand_with_replacement(units: Units, unit: IntArray, p: FloatArray, undrawn: FloatArray) -> Expansion:
-    """Return draws at the positions `unit`, (..., n), with weights 1/(n p), for p, (units,), at one draw."""
-    refuse_unreachable(p, unit, units)
-    n, unreached = unit.shape[-1], make_unreached(undrawn, units)
-    return Expansion(unit, 1 / (n * p[unit]), True, single_stratum(n), unreached)
+class DrawnWithReplacement(ABC):
+    """A design of draws with replacement, each with a known chance p of its unit."""
+
+    __slots__ = ()
+    draws: Ids | None
+
+    @abstractmethod
+    def selection_probabilities(self, units: Units) -> FloatArray:
+        """Return the chance of each unit at one draw, (units,)."""
+
+    @abstractmethod
+    def undrawn_sizes(self, units: Units) -> FloatArray:
+        """Return the sizes of predicted clusters whose records are never drawn."""
+
+    def expand(self, units: Units) -> Expansion:
+        return self.expand_draws(units, unit_of_draws(units, self.draws))
+
+    def expand_draws(self, units: Units, unit: IntArray) -> Expansion:
+        """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
+        p = self.selection_probabilities(units)
+        return expand_once(units, unit, p, unit.shape[-1], None, self.undrawn_sizes(units))
+
+    def expand_repeats(self, units: Units, unit: IntArray) -> Expansion:
+        """Return the expansion with each draw counted as often as it was made, with weights 1/(n p)."""
+        p, n = self.selection_probabilities(units), unit.shape[-1]
+        refuse_unreachable(p, unit, units)
+        unreached = make_unreached(self.undrawn_sizes(units), units)
+        return Expansion(unit, 1 / (n * p[unit]), True, single_stratum(n), unreached)

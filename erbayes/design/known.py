@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import FloatArray, IntArray
+from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, need_object, number, refuse_cases
 from ..units.clustering import Clustering
 from ..units.ids import as_index
@@ -18,9 +18,8 @@ from ..units.units import Units
 from .contract import Expansion
 from .drawn import (
     FPC,
+    DrawnWithReplacement,
     Ids,
-    expand_once,
-    expand_with_replacement,
     make_unreached,
     need_distinct,
     numbers_by_id,
@@ -229,7 +228,7 @@ def _order_by_draws(probability: Any, units: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KnownSelection:
+class KnownSelection(DrawnWithReplacement):
     """Units drawn with replacement, whose selection probabilities are known (Horvitz and Thompson 1952).
 
     A unit with probability p_c at one of n draws counts once, with weight 1/π_c, π_c = 1 - (1 - p_c)^n, or as
@@ -271,20 +270,6 @@ class KnownSelection:
 
     def undrawn_sizes(self, units: Units) -> FloatArray:
         return np.asarray(self.never, dtype=float)
-
-    def expand(self, units: Units) -> Expansion:
-        return self.expand_draws(units, unit_of_draws(units, self.draws))
-
-    def expand_draws(self, units: Units, unit: IntArray) -> Expansion:
-        """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
-        p = self.selection_probabilities(units)
-        return expand_once(units, unit, p, unit.shape[-1], None, self.undrawn_sizes(units))
-
-    def expand_repeats(self, units: Units, unit: IntArray) -> Expansion:
-        """Return the expansion with each draw counted as often as it was made."""
-        return expand_with_replacement(
-            units, unit, self.selection_probabilities(units), self.undrawn_sizes(units)
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

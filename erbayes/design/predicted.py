@@ -15,15 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._internal.arrays import FloatArray, IntArray
+from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, NotIdentified, Remedy, need, number, refuse_cases
 from ..metrics.columns import ClusterSum
 from ..units.units import KnownTotals, Units
 from .contract import Expansion
 from .drawn import (
+    DrawnWithReplacement,
     Ids,
-    expand_once,
-    expand_with_replacement,
     make_unreached,
     real_numbers,
     refuse_unreachable,
@@ -56,7 +55,7 @@ def _find_unreached(probability: ClusterSum, known: KnownTotals) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ByPredictedSize:
+class ByPredictedSize(DrawnWithReplacement):
     """Records drawn with replacement, with a probability by the size of their predicted cluster.
 
     The chance p_c of a unit at one draw is the sum of φ(m) over its records, divided by the total of φ over
@@ -97,20 +96,6 @@ class ByPredictedSize:
 
     def undrawn_sizes(self, units: Units) -> FloatArray:
         return _find_unreached(self.probability, _find_known(self, units))
-
-    def expand(self, units: Units) -> Expansion:
-        return self.expand_draws(units, unit_of_draws(units, self.draws))
-
-    def expand_draws(self, units: Units, unit: IntArray) -> Expansion:
-        """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
-        p = self.selection_probabilities(units)
-        return expand_once(units, unit, p, unit.shape[-1], None, self.undrawn_sizes(units))
-
-    def expand_repeats(self, units: Units, unit: IntArray) -> Expansion:
-        """Return the expansion with each draw counted as often as it was made."""
-        return expand_with_replacement(
-            units, unit, self.selection_probabilities(units), self.undrawn_sizes(units)
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
