@@ -154,7 +154,7 @@ def test_nothing_is_settled_without_whole_entities_or_all_records():
 def test_intervals_move_with_their_estimate_and_are_cut():
     seen = Unseen(certain=np.array([[0.7, 0.92], [0.3, 0.7], [0.7, 0.92]]))
     x, bounds = np.array([0.93, 0.5, 0.99]), np.array([[0.9, 0.96], [0.4, 0.6], [0.95, 1.0]])
-    np.testing.assert_allclose(seen.cut(x), [0.92, 0.5, 0.92])
+    np.testing.assert_allclose(seen.nearest(x), [0.92, 0.5, 0.92])
     # the third would have no length if it were cut alone
     np.testing.assert_allclose(seen.cut(x, bounds), [[0.89, 0.92], [0.4, 0.6], [0.88, 0.92]])
 

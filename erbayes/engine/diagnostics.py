@@ -251,9 +251,8 @@ def _name_intervals(rows: pd.DataFrame) -> str:
 def _warn_no_variation(fit: Normal, intervals: pd.DataFrame) -> list[Sentence]:
     """Return the alarms of metrics without a standard error: at an end of their range, and inside it."""
     settled = np.ptp(fit.unseen.certain, axis=-1) <= ROUNDING  # labels leave one value, if they are right
-    varied = np.where(settled, np.inf, fit.sd).tolist()
-    of_each = zip(fit.names, fit.mean.tolist(), fit.support, varied, strict=True)
-    sure = [(name, is_at_an_end(x, support)) for name, x, support, sd in of_each if sd == 0]
+    still = np.flatnonzero((fit.sd == 0) & ~settled).tolist()
+    sure = [(fit.names[j], is_at_an_end(float(fit.mean[j]), fit.support[j])) for j in still]
     flawless, equal = ([name for name, end in sure if end is wanted] for wanted in (True, False))
     sentences = []
     if flawless:

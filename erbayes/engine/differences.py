@@ -38,6 +38,8 @@ from .replicates import Replicates
 
 ROUNDING = 1e-12
 """Difference of two metrics that is rounding, over the first one or over 1."""
+BOUNDED_BY_LABELS = frozenset({pairwise_precision, pairwise_recall, b3_precision, b3_recall})
+"""Metrics whose difference `_bound_by_labels` bounds, which takes a pass over all records."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,7 +171,9 @@ def _find_certain_ends(first: _Side, second: _Side, overlaps: Overlaps, pair: tu
     )
     ends, shared = other - one[:, ::-1], overlaps.find(*pair)
     known = first.draws.sample.units.known, second.draws.sample.units.known
-    settled = _bound_by_labels(first.draws.sample, second.draws.sample, overlaps, pair)
+    settled = dict[Metric, tuple[float, float]]()
+    if not BOUNDED_BY_LABELS.isdisjoint(first.draws.metrics):
+        settled = _bound_by_labels(first.draws.sample, second.draws.sample, overlaps, pair)
     for j, metric in enumerate(first.draws.metrics):
         if metric.group is Group.TRUTH:
             ends[j] = 0.0

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 
 from .._internal import digits
+from .._internal.arrays import FloatArray
 from .definitions import UNIT, Support, pairwise_precision, pairwise_recall
+from .unseen import Unseen
 
 ROUNDING = 1e-9
 """Length of an interval, or distance from an end of the range, below which there is rounding only."""
@@ -28,28 +31,43 @@ OTHER_SHOWN = {True: ("lowers {name}", "{name} is {}"), False: ("raises {name}",
 """The same for any other metric."""
 
 
+class Described(Protocol):
+    """Estimates of metrics, as sentences need them (see `erbayes.metrics.Normal`)."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def support(self) -> tuple[Support, ...]: ...
+    @property
+    def estimate(self) -> FloatArray: ...
+    @property
+    def sd(self) -> FloatArray: ...
+    @property
+    def unseen(self) -> Unseen: ...
+
+
 def choose_quoted(names: Sequence[str]) -> list[str]:
     """Return the metrics that sentences are about: precision and recall, or else the first two."""
     return [name for name in names if name in IN_WORDS] or list(names[:2])
 
 
 def describe_metric(
-    name: str,
-    support: Support,
-    estimate: float,
-    sd: float,
-    bounds: Sequence[float],
-    certain: Sequence[float],
+    result: Described,
+    j: int,
+    ends: FloatArray,
     level: str,
     *,
     named: bool,
     census: bool,
     draws: str = "No draw",
 ) -> str:
-    """Return the sentence about a metric, and what is certain of it if its interval was cut there.
+    """Return the sentence about metric j, with what is certain of it if its interval, (2,), was cut there.
 
     `named`: whether an earlier sentence has named the `level`; `draws`: those none of which shows an error.
     """
+    name, support = result.names[j], result.support[j]
+    estimate, sd = float(result.estimate[j]), float(result.sd[j])
+    bounds, certain = ends.tolist(), result.unseen.certain[j].tolist()
     if np.ptp(certain) <= ROUNDING and not census:
         return f"If the labels are right, {name} is {_choose_format(support, estimate, 5e-4)(estimate)}."
     if np.ptp(bounds) <= ROUNDING and not census:

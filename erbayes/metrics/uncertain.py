@@ -114,8 +114,8 @@ class Estimates(Pictured):
 
     @property
     def estimate(self) -> FloatArray:
-        """Return the point estimates, (..., k), at the nearest certain value (see `Unseen.cut`)."""
-        return self.unseen.cut(self.uncut)
+        """Return the point estimates, (..., k), at the nearest certain value."""
+        return self.unseen.nearest(self.uncut)
 
     @property
     @abstractmethod
@@ -224,9 +224,7 @@ class Estimates(Pictured):
                 sentences.append(f"There is no estimate of {name}: {why}.")
                 continue
             named = any("% interval" in sentence for sentence in sentences)
-            given = name, self.support[j], float(self.estimate[j]), float(self.sd[j]), bounds[j].tolist()
-            certain = self.unseen.certain[j].tolist()
-            sentences.append(describe_metric(*given, certain, percent, named=named, census=self.census))
+            sentences.append(describe_metric(self, j, bounds[j], percent, named=named, census=self.census))
         return " ".join(sentences)
 
 

@@ -89,16 +89,18 @@ class Unseen:
             certain=np.broadcast_to(UNSETTLED if self.certain is None else self.certain, distances.shape),
         )
 
-    def cut(self, x: FloatArray, bounds: FloatArray | None = None) -> FloatArray:
-        """Return estimates x, (..., k), moved to the nearest certain value, or else their intervals.
+    def nearest(self, x: FloatArray) -> FloatArray:
+        """Return the certain values that are nearest to estimates x, (..., k)."""
+        return np.asarray(np.clip(x, self.certain[..., 0], self.certain[..., 1]))
 
-        Intervals, (..., k, 2), move with their estimates, and are cut to certain ends: they contain what a
-        cut alone would leave, which may have no length although nothing is certain (docs/settled.md).
+    def cut(self, x: FloatArray, bounds: FloatArray) -> FloatArray:
+        """Return the intervals of estimates x, (..., k, 2), moved with them and cut to certain ends.
+
+        They contain what a cut alone would leave, which may have no length although nothing is certain
+        (docs/settled.md).
         """
-        nearest = np.clip(x, self.certain[..., 0], self.certain[..., 1])
-        if bounds is None:
-            return nearest
-        return np.clip(bounds + (nearest - x)[..., None], self.certain[..., :1], self.certain[..., 1:])
+        moved = bounds + (self.nearest(x) - x)[..., None]
+        return np.asarray(np.clip(moved, self.certain[..., :1], self.certain[..., 1:]))
 
     def weigh_pseudo_draws(self, mass: float) -> FloatArray:
         """Return the mass of each of two pseudo-draws over the effective draws, (..., k).

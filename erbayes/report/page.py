@@ -365,9 +365,8 @@ def _quote_metric(
 ) -> str:
     """Return the sentence about a metric, with its level unless an earlier sentence has named it."""
     j, census = result.names.index(metric.name), sample.expansion.variance.census
-    given = metric.name, metric.support, float(result.estimate[j]), float(result.sd[j]), bounds[j].tolist()
-    certain, draws = result.unseen.certain[j].tolist(), f"Of {len(sample.expansion.unit):,} draws none"
-    return describe_metric(*given, certain, percent, named=named, census=census, draws=draws)
+    draws = f"Of {len(sample.expansion.unit):,} draws none"
+    return describe_metric(result, j, bounds[j], percent, named=named, census=census, draws=draws)
 
 
 def _tabulate_estimates(

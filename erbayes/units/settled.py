@@ -4,7 +4,7 @@ Every predicted link with a labelled end is settled, as all records of a labelle
 the U records without a label, predicted cluster k of m_k records has u_k. Totals are worst if these records
 are one entity, or spoil each other's clusters in pairs, and best if those of a predicted cluster are one
 entity. Bounds of this kind are identified sets (Manski 2003, Partial Identification of Probability
-Distributions); docs/settled.md has the proofs.
+Distributions); docs/settled.md has the reasons.
 """
 
 from __future__ import annotations
@@ -73,10 +73,9 @@ def settle(units: Units, unit: IntArray) -> list[tuple[Totals, Totals]] | None:
     U, TP, T, E, single = left.records, *map(count, (COMMON_LINKS, TRUE_LINKS, EXACT, TRUE_SINGLETONS))
     B, R = count(B3_PRECISION), count(B3_RECALL)
     alone = (U == 1) & (left.singles == 1)  # the last record of all, alone, is exact for sure
-    joined = B3_RECALL, R + left.squares / np.maximum(U, 1)
     worst: tuple[Totals, ...] = (
         {COMMON_LINKS: TP, TRUE_LINKS: T + pairs(U) - left.links},
-        dict([(B3_PRECISION, B + left.shares), joined]),
+        {B3_PRECISION: B + left.shares, B3_RECALL: R + left.squares / np.maximum(U, 1)},
         {EXACT: E + alone, ENTITIES: K + U - np.where(alone, 0, np.ceil(left.singles / 2))},
         {TRUE_SINGLETONS: single + (U == 1), ENTITIES: K + np.where(U == 1, 1, U // 2)},
     )
