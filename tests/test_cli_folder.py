@@ -13,6 +13,7 @@ from test_folder import HOSTILE, answered, fill, rewritten, saved, world
 
 import erbayes as eb
 from erbayes import labels as sampling
+from erbayes._internal import digits
 from erbayes._internal.errors import Remedy
 from erbayes.cli import REMEDIES
 from erbayes.cli.drawing import PlanName
@@ -360,6 +361,23 @@ def test_answers_with_errors_of_labels_are_those_of_python(files):
     done("report", "p.csv", "f", *rates, "-o", "errors.html")
     page = Path("errors.html").read_text(encoding="utf-8")
     assert "<h2>Errors of labels</h2>" in page and "By errors of labels alone" in page
+
+
+def test_entities_are_the_same_with_errors_of_labels_in_a_report_and_in_estimate(files):
+    labelled()
+    plain = rows("estimate", "p.csv", "f", "--metrics", "entities").iloc[0]
+    known = ("estimate", "p.csv", "f", "--metrics", "entities", "--annotator-errors", "missed=1/20")
+    random = rows(*known).query("error == 'random'").iloc[0]
+    for column in ("estimate", "lower", "upper", "kind"):
+        assert random[column] == plain[column]
+    returned = read_labels("f")
+    sample = eb.Sample(eb.measure(PRED, returned.labels), returned.design())
+    by_totals = eb.engine.Taylor()(sample, [eb.metrics.entities])
+    assert abs(float(plain["estimate"]) - by_totals.estimate[0]) > 1  # the known number of clusters counts
+    done("report", "p.csv", "f", "--metrics", "entities", "-o", "entities.html")
+    shown = digits.shown(eb.estimate(PRED, returned.labels, returned.design(), ["entities"]).table()).iloc[0]
+    page = Path("entities.html").read_text(encoding="utf-8")
+    assert f"{shown.estimate}\n{shown.lower}–{shown.upper}" in page
 
 
 def test_refusals_of_errors_of_labels(files):

@@ -16,6 +16,7 @@ import erbayes as eb
 
 from .._internal.errors import DataError, Grade, Sentence, head, speaking
 from .._internal.policies import Missing
+from ..engine.named import find_engine
 from .analyses import Engines, Result, WorstCases, choose_analysis
 from .annotator_errors import AnnotatorErrors
 from .answers import Answer, count_read
@@ -119,7 +120,7 @@ def _allow_for_errors(
 
     def answer(one: eb.Sample, labels: Any) -> Any:
         if groups is None:
-            return eb.engine.Taylor()(one, metrics)
+            return find_engine(None)(one, metrics)
         return eb.by_domain(one, groups, metrics, prediction=known.get(""), links=domains.links)
 
     found = errors.run_one(inputs, sample, answer)
@@ -295,13 +296,10 @@ def report_command(
         about |= in_words_of(engine, sample, metrics)
     about |= _describe_labelling(inputs)
     if errors.option is not None:
-        taylor = eb.engine.Taylor()
-        about["Errors of labels"] = errors.run_one(inputs, sample, lambda one, _: taylor(one, metrics))
+        closed_form = find_engine(None)
+        about["Errors of labels"] = errors.run_one(inputs, sample, lambda one, _: closed_form(one, metrics))
     by = None if domains.column is None else domains.estimate(inputs, sample, metrics)
-    others: dict[str, eb.engine.Engine] = {
-        "closed form": eb.engine.Taylor(),
-        "jackknife": eb.engine.Jackknife(),
-    }
+    others = {name: find_engine(name) for name in ("closed form", "jackknife")}
     page = eb.report.report(
         sample if by is None else by,
         metrics,

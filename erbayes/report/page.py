@@ -32,8 +32,9 @@ from ..analysis.sensitivity import WithErrors
 from ..analysis.stages import Stages
 from ..design import ByPredictedSize, UniformClusters, UniformRecords, WeightedRecords
 from ..design.sample import Sample
-from ..engine import Engine, Jackknife, Resampled, Taylor
+from ..engine import Engine, Resampled
 from ..engine.diagnostics import alarms, balance, influence
+from ..engine.named import find_engine
 from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ..metrics.intervals import EqualTailed, Kind, check_level, suitable
 from ..metrics.sentences import choose_quoted, describe_metric
@@ -158,7 +159,8 @@ def report(
         need(records, pd.DataFrame, "records are a DataFrame, one row per record")
         refuse_names(COLUMNS, list(records.columns), "the table of records")
     if engines is None:
-        engines = {"closed form": Taylor(), "jackknife": Jackknife(), "bootstrap": Resampled(replicates=2000)}
+        engines = {name: find_engine(name) for name in ("closed form", "jackknife")}
+        engines |= {"bootstrap": Resampled(replicates=2000)}
     made = _run_engines(engines, sample, metrics, level)
     results = made.results
     first = dict([*results.items()][:1])
