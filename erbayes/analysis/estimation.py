@@ -48,7 +48,8 @@ def estimate(
         How the labelled entities were drawn. The usual ones are
 
         - `UniformRecords(drawn)`: records were drawn, each with the same chance, and all records of their
-          entities were labelled. `drawn` is the entity of each draw, so that repeats count twice.
+          entities were labelled. `drawn` is the entity of each draw, repeats kept; one that was
+          drawn twice counts once.
         - `DistinctEntities(n)`: the same with n draws, if nobody noted which entities were drawn twice.
         - `UniformClusters()`: entities were drawn, each with the same chance.
         - `KnownWeights(1 / p)`: entities were drawn with probabilities p.

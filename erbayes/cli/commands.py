@@ -75,7 +75,7 @@ def estimate_command(
 
     \b
     --design says how the labelled entities were drawn:
-      uniform-records    by records: an entity drawn twice counts twice (--drawn)
+      uniform-records    by records, with the entity of every draw (--drawn)
       distinct-entities  by records, but each entity is listed once (--draws)
       uniform-clusters   entities, uniformly
       known-weights      entities, with known probabilities

@@ -27,8 +27,9 @@ TOPICS = {
         "'erbayes[scale]'."
     ),
     "design": (
-        "The same labels mean different things under different designs. An entity that was drawn twice "
-        "counts twice: --drawn lists the unit of each draw. If the list is lost, but each entity is there "
+        "The same labels mean different things under different designs. If records were drawn, --drawn lists "
+        "the unit of each draw. One that was drawn twice is listed twice, which says how many draws there "
+        "were, and counts once where its chance is known. If the list is lost, but each entity is there "
         "once, --design distinct-entities takes the number of draws. If nothing could be drawn twice, "
         "--population says of how many."
     ),
