@@ -16,7 +16,6 @@ import erbayes as eb
 
 from .._internal.errors import DataError, Grade, Sentence, head, speaking
 from .._internal.policies import Missing
-from ..engine.named import find_engine
 from .analyses import Engines, Result, WorstCases, choose_analysis
 from .annotator_errors import AnnotatorErrors
 from .answers import Answer, count_read
@@ -24,7 +23,7 @@ from .assist import Assist, in_words_of
 from .domains import Domains
 from .impact import Numbers
 from .inputs import One, Several, note_frame, note_unresolved
-from .lazily import files, pd, plans, reports, returned_answers, stopping
+from .lazily import files, named_engines, pd, plans, reports, returned_answers, stopping
 from .metric_options import MetricOptions, Metrics, Minima
 from .options import app, argument, command, files_of, flag, message, option, picture_option, say, within
 from .pairs import check_pairs, has_pairs
@@ -120,7 +119,7 @@ def _allow_for_errors(
 
     def answer(one: eb.Sample, labels: Any) -> Any:
         if groups is None:
-            return find_engine(None)(one, metrics)
+            return named_engines.find_engine(None)(one, metrics)
         return eb.by_domain(one, groups, metrics, prediction=known.get(""), links=domains.links)
 
     found = errors.run_one(inputs, sample, answer)
@@ -296,10 +295,10 @@ def report_command(
         about |= in_words_of(engine, sample, metrics)
     about |= _describe_labelling(inputs)
     if errors.option is not None:
-        closed_form = find_engine(None)
+        closed_form = named_engines.find_engine(None)
         about["Errors of labels"] = errors.run_one(inputs, sample, lambda one, _: closed_form(one, metrics))
     by = None if domains.column is None else domains.estimate(inputs, sample, metrics)
-    others = {name: find_engine(name) for name in ("closed form", "jackknife")}
+    others = {name: named_engines.find_engine(name) for name in ("closed form", "jackknife")}
     page = eb.report.report(
         sample if by is None else by,
         metrics,
