@@ -31,6 +31,7 @@ PAGES = [
         HERE / "guide" / f"{name}.md"
         for name in (
             "command-line",
+            "matchers",
             "drawing-and-labelling",
             "own-sheets",
             "stopping",

@@ -1,6 +1,8 @@
 """What matchers write, through the commands: columns of each file, composite keys, questions, folders."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -317,3 +319,48 @@ def test_one_file_at_two_thresholds(files):
     assert shown.exit_code == 0, shown.stderr
     names = {row["prediction"] for row in json.loads(shown.stdout)["estimates"]}
     assert {"edges@6.0", "edges@2.5"} <= names
+
+
+def write_files_of_each_tool():
+    """One file for each row of the page on matchers, with the columns that the row names."""
+    left, right = np.arange(RECORDS - 1), np.arange(1, RECORDS)
+    together = WHO[1:] == WHO[:-1]
+    numbers, key = np.arange(RECORDS), IDS
+    write("ids.csv", id=numbers)
+    write("clusters.csv", cluster_id=WHO, unique_id=key)
+    weight = np.where(together, 20.0, -9.0)
+    write(
+        "edges.csv",
+        unique_id_l=IDS[:-1],
+        unique_id_r=IDS[1:],
+        match_weight=weight,
+        match_probability=1 / (1 + 2.0**-weight),
+    )
+    write("dedupe.csv", **{"Cluster ID": WHO, "confidence_score": 0.9, "Id": IDS})
+    write("pairs.csv", rec_id_1=left[together], rec_id_2=right[together])
+    write("zingg.csv", z_cluster=WHO, z_zid=numbers, z_source="crm", z_minScore=0.5, z_maxScore=0.9)
+    write("senzing.csv", RESOLVED_ENTITY_ID=WHO, DATA_SOURCE="CRM", RECORD_ID=IDS)
+    write("aws.csv", MatchID=[f"m{w}" for w in WHO], RecordId=IDS, InputSourceARN="arn:aws:s3:::crm")
+    write("matches.csv", ltable_id=left, rtable_id=right, predicted=together.astype(int))
+
+
+def list_reading_calls():
+    """The commands of the table of tools, but for its last row, which stands for any other tool."""
+    text = (Path(__file__).parents[1] / "docs" / "guide" / "matchers.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| [^|]*\|[^|]*\| (`.*`[^|]*) \|$", text, re.M)[:-1]
+    spans = [span for row in rows for span in re.findall(r"`([^`]+)`", row)]
+    return [span.removeprefix("erbayes clusters ") for span in spans]
+
+
+def test_the_page_on_matchers_names_files_of_eight_tools():
+    assert len(list_reading_calls()) == 10
+
+
+@pytest.mark.parametrize("call", list_reading_calls())
+def test_files_of_the_page_on_matchers_are_read_as_it_says(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_files_of_each_tool()
+    shown = run("clusters", *call.split(), *("-o made.csv" if "-o" not in call else "").split())
+    assert shown.exit_code == 0, shown.stderr
+    made = pd.read_csv("clusters.csv" if "-o clusters.csv" in call else "made.csv")
+    assert made.shape == (RECORDS, 2) and made["cluster"].nunique() == RECORDS // 3
