@@ -30,7 +30,7 @@ from .schemes import CHUNK, RaoWu, Scheme
 FEWEST = 5.0
 """Draws that move a metric below which it has the interval of the closed form.
 
-Coverage of good matchers was .59 to .76 without it, and is .96 to .99 (docs/unseen.md).
+Coverage of good matchers was .59 to .76 without it, and is .96 to .99 (benchmarks/unseen.md).
 """
 ROUNDING = 1e-12
 """Effect of a draw that is rounding."""

@@ -19,7 +19,7 @@ PRIOR = 2.0
 FREE = 5.0
 """Degrees of freedom of gains, or losses, without a draw that shows one.
 
-With it 95 % intervals of differences covered .93 or more in all of 896 cells (docs/unseen.md).
+With it 95 % intervals of differences covered .93 or more in all of 896 cells (benchmarks/unseen.md).
 """
 ROUNDING = 1e-14
 """Move of a draw that is rounding, over the reach of an unseen one or over 1."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 NOTABLE = 0.1
 """Unreached share of all predicted links up to which it is chance like any other error. Above it is
-ignorance: interval scores were least with a tenth (docs/unseen.md), which is also the bar of alarms."""
+ignorance: interval scores were least with a tenth (benchmarks/unseen.md), which is also the bar of alarms."""
 UNSETTLED = np.array([-np.inf, np.inf])
 """Certain ends where labels settle nothing."""
 
