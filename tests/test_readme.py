@@ -103,6 +103,30 @@ def test_the_figures_around_the_code():
     assert f"record of their {len(units)} persons was labelled" in README
 
 
+def test_the_picture_and_the_home_page_have_these_figures():
+    example = people()
+    population = Population(example.prediction, example.truth)
+    naive = eb.engine.P_naive(eb.measure(example.prediction, example.labels))
+    found = eb.estimate(example.prediction, example.labels, eb.UniformRecords(example.drawn)).table()
+    shown = found.loc["pairwise-precision", ["estimate", "lower", "upper"]]
+    text = "{:.3f} ({:.3f} to {:.3f})".format(*shown).replace("0.", ".")
+    picture = re.search(r"^```\n(pairwise precision .*?)```$", README, re.M | re.S)[1]
+    scale, alone, own, truth = picture.splitlines()
+    left, right = scale.index(".70"), scale.rindex("1")
+
+    def column(share):
+        return left + round((share - 0.7) / 0.3 * (right - left))
+
+    assert own.endswith(text) and [own.index(mark) for mark in "●├┤"] == [column(x) for x in shown]
+    assert alone.endswith(f"{naive:.3f}"[1:]) and alone.index("●") == column(naive)
+    true = population.value("pairwise-precision")
+    assert truth.endswith(f"{true:.3f}"[1:]) and truth.index("│") == column(true)
+    home = " ".join((Path(__file__).parents[1] / "docs/index.md").read_text(encoding="utf-8").split())
+    quoted = "{:.0f} % of the links that the matcher made are right ({:.0f} to {:.0f} %)"
+    assert quoted.format(*100 * shown) in home
+    assert f"would say {100 * naive:.1f} %" in home
+
+
 def test_the_command_gives_the_same_figures(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     example = people()
