@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ WORDS = {
     "facts": "describe info",
 }
 """Names by which other libraries call what results have."""
-CARRIERS = ("recommended(metrics)", "both", "joint", "as_draws()")
+CARRIERS = ("recommended(metrics)", "both", "joint", "fit", "as_draws()")
 """Parts of results that have estimates, if a result has none itself."""
 
 
@@ -35,9 +36,13 @@ def suggest_name(name: str, names: Iterable[str]) -> str:
         near = meant
     elif meant in ("interval", "sd", "estimate", "tree") and parts:
         near = parts[0]
+    elif name in dir(import_module("erbayes")):
+        near = f"erbayes.{name}"  # a function that takes the result
     else:
         near = next(iter(get_close_matches(name, names, 1)), "")
-    return f"did you mean {near!r}?" if near else f"it has {', '.join(names)}"
+    if near:
+        return f"did you mean {near!r}?"
+    return f"{'table() has its numbers, and ' if 'table' in names else ''}it has {', '.join(names)}"
 
 
 class Nearest:

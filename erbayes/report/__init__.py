@@ -5,6 +5,6 @@ import sys
 from .._internal.nearest import call_as
 from .page import report
 
-__all__ = ["report"]
-
 call_as(sys.modules[__name__], report)
+
+__all__ = ["report"]

@@ -7,6 +7,6 @@ from .harness import study
 from .measures import Study
 from .samples import Samples, UniformEntities, draw_samples
 
-__all__ = ["Samples", "Study", "UniformEntities", "draw_samples", "study"]
-
 call_as(sys.modules[__name__], study)
+
+__all__ = ["Samples", "Study", "UniformEntities", "draw_samples", "study"]
