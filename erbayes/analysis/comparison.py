@@ -63,7 +63,7 @@ class Comparison(Pictured):
         i, k = self.predictions.index(prediction), len(self.metrics)
         return self.joint.part(range(i * k, (i + 1) * k))
 
-    def series(self) -> Mapping[str, Estimates]:
+    def estimates_by_name(self) -> Mapping[str, Estimates]:
         """Return the metrics of each prediction."""
         return {name: self[name] for name in self.predictions}
 

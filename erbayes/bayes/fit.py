@@ -131,7 +131,7 @@ class Fit(FittedByModel, FittedTree):
         """Return the intervals of `recommended`, (k, 2), by default of the metrics of `table`."""
         return self.recommended(_choose_metrics(metrics)).interval(level)
 
-    def series(self) -> dict[str, Estimates]:
+    def estimates_by_name(self) -> dict[str, Estimates]:
         """Return the recommended draws of the metrics of `table`, without a name, for a picture."""
         return {"": self.recommended(_choose_metrics(None))}
 

@@ -228,9 +228,9 @@ class HierarchicalFit(Pictured):
     fits: Mapping[str, Fit]
     weights: Mapping[str, FloatArray]
 
-    def series(self) -> Mapping[str, Estimates]:
+    def estimates_by_name(self) -> Mapping[str, Estimates]:
         """Return the recommended draws of each group, of the metrics of `table`."""
-        return {name: fit.series()[""] for name, fit in self.fits.items()}
+        return {name: fit.estimates_by_name()[""] for name, fit in self.fits.items()}
 
     def table(self, level: float = 0.95, metrics: MetricLike | None = None) -> pd.DataFrame:
         """Return the table of each fit (see `Fit.table`), with its group in a first column."""

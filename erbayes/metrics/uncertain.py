@@ -196,7 +196,7 @@ class Estimates(Pictured):
         """Return certain ends inside the support, (..., k, 2)."""
         return np.asarray(np.clip(self.unseen.certain, *np.transpose(self.support)[..., None]))
 
-    def series(self) -> Mapping[str, Estimates]:
+    def estimates_by_name(self) -> Mapping[str, Estimates]:
         """Return what `erbayes.plots.draw_forest` draws of a result, by name: this alone, without a name."""
         return {"": self}
 

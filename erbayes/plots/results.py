@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 class OfEstimates(Protocol):
     """A result that has estimates of metrics, such as those of each prediction of a comparison."""
 
-    def series(self) -> Mapping[str, Estimates]:
+    def estimates_by_name(self) -> Mapping[str, Estimates]:
         """Return the estimates by name."""
 
 
@@ -74,8 +74,8 @@ def draw_forest(
     Axes, that of shares; those below follow it in the figure
     """
     if not isinstance(result, Mapping):
-        need_object(result, "series", "a forest is of estimates")
-    results = dict(result) if isinstance(result, Mapping) else result.series()
+        need_object(result, "estimates_by_name", "a forest is of estimates")
+    results = dict(result) if isinstance(result, Mapping) else result.estimates_by_name()
     if not results:
         raise DataError("a forest plot needs at least one result")
     return _draw_forest(results, _find_blocks(results, metrics, level, kinds), level, kinds, ax)[0]
@@ -142,7 +142,7 @@ def draw_comparison(
     Axes, those of the estimates; those of the differences follow in the figure
     """
     first, *others = result.predictions
-    results = result.series()
+    results = result.estimates_by_name()
     blocks = _find_blocks(results, metrics, level, kinds)
     # two halves need more than the width of one picture
     ax = axes_of(ax, height_of(sum(map(len, blocks)), len(results)) + 0.5 * (len(blocks) - 1), width=9.0)

@@ -200,7 +200,7 @@ def draw_tipping(
     thin = ax.contour(u, v, x, colors="0.6", linewidths=1)
     bold = [] if under is None else [under]
     ax.clabel(
-        thin, [level for level in np.asarray(thin.levels) if not np.isclose(level, bold).any()], fmt="%.2f"
+        thin, [level for level in np.asarray(thin.levels) if not np.isclose(level, bold).any()], fmt="%.3g"
     )
     if under is not None and np.nanmin(x) < under < np.nanmax(x):
         line = ax.contour(u, v, x, levels=[under], colors="black", linewidths=2.5)

@@ -33,8 +33,8 @@ PHRASES = {
     "delta": "leave draws unresolved that err {} times as often as the others",
 }
 """What annotators do at each rate."""
-DRAWN = {"random": "drawing", "systematic": "labels", "both": "both"}
-"""Names of errors in the legend of a picture."""
+DRAWN = {"both": "both errors", "random": "drawing alone", "systematic": "labels alone"}
+"""Answers of a picture, the one to quote first, by the names in its legend."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,11 +87,11 @@ class WithErrors(Pictured):
         table: pd.DataFrame = pd.concat(tables, names=["error"]).reset_index(level=0)
         return table.drop(columns="index", errors="ignore").reset_index(drop=True)
 
-    def series(self) -> dict[str, Estimates]:
+    def estimates_by_name(self) -> dict[str, Estimates]:
         """Return the answers with each error, if they are estimates."""
         if not isinstance(self.both, Estimates):
             raise DataError("a picture of all errors is of estimates: draw one answer, as by both.plot()")
-        return {f"error of {name}": getattr(self, field) for field, name in DRAWN.items()}
+        return {name: getattr(self, field) for field, name in DRAWN.items()}
 
     def _choose_printed(self) -> tuple[str, pd.DataFrame]:
         table = self.table()
