@@ -1,14 +1,15 @@
-"""Attributes that results do not have: what they find instead, or which name the error suggests."""
+"""Attributes that results do not have: what their table has instead, or which name the error suggests."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-TABLE = frozenset(["columns", "head", "iloc", "loc", "tail"])
-"""What a result takes from its table, next to all of `to_csv`, `to_latex` and so on."""
+PASSED_ON = frozenset(["columns", "head", "iloc", "loc", "tail"])
+"""What a result takes from its table, next to columns and to all of `to_csv`, `to_latex` and so on."""
 WORDS = {
     "interval": "bounds ci conf_int confidence_interval confint credible_interval hdi intervals",
     "sd": "bse se sem std std_err std_error stderr standard_error",
@@ -19,36 +20,38 @@ WORDS = {
     "alarms": "warnings",
     "differences": "contrast diff difference",
     "facts": "describe info",
+    "sentence": "explain text",
 }
 """Names by which other libraries call what results have."""
+OF_ESTIMATES = ("interval", "sd", "estimate", "tree", "sentence")
 CARRIERS = ("recommended(metrics)", "both", "joint", "fit", "as_draws()")
-"""Parts of results that have estimates, if a result has none itself."""
+"""What estimates have, and parts of other results that are estimates."""
+CLOSE = 0.75
+"""Likeness by `difflib` from which a name is suggested; `sentance` has .88, and words of others .6."""
 
 
 def suggest_name(name: str, names: Iterable[str]) -> str:
-    """Return the end of an error about a name that is missing: the nearest of the names, or all of them."""
+    """Return the end of an error about a name that is missing: what is meant, or else all names."""
     from difflib import get_close_matches  # not above, so that `import erbayes` does not wait for it
+
+    from pandas import DataFrame
 
     names = sorted(names)
     meant = next((ours for ours, words in WORDS.items() if name in {ours, *words.split()}), name)
-    parts = [f"{part}.{meant}" for part in CARRIERS if part.partition("(")[0] in names]
-    if meant in names:
-        near = meant
-    elif meant in ("interval", "sd", "estimate", "tree") and parts:
-        near = parts[0]
-    elif name in dir(import_module("erbayes")):
-        near = f"erbayes.{name}"  # a function that takes the result
-    else:
-        near = next(iter(get_close_matches(name, names, 1)), "")
-    if near:
-        return f"did you mean {near!r}?"
-    return f"{'table() has its numbers, and ' if 'table' in names else ''}it has {', '.join(names)}"
+    near = [meant] if meant in names else get_close_matches(name, names, 1, CLOSE)
+    if not near and meant in OF_ESTIMATES:
+        near = [f"{part}.{meant}" for part in CARRIERS if part.partition("(")[0] in names]
+    if not near and name in import_module("erbayes").__all__:
+        near = [f"erbayes.{name}"]  # a function that takes the result
+    if not near and "table" in names and hasattr(DataFrame, name):
+        near = [f"table().{name}"]
+    return f"did you mean {near[0]!r}?" if near else f"it has {', '.join(names)}"
 
 
 class Nearest:
     """A result that names the nearest attribute where it lacks one, also in notebooks.
 
-    A conversion of its table, such as `to_csv`, and rows that it has by name are found as attributes.
+    Rows that it has by name, columns of its table and conversions such as `to_csv` are found as attributes.
     """
 
     __slots__ = ()
@@ -56,22 +59,27 @@ class Nearest:
     if not TYPE_CHECKING:  # so that type checkers still refuse names that are wrong
 
         def __getattr__(self, name: str) -> Any:
-            """Return what the table or a row has under this name, or refuse the name with the nearest one."""
+            """Return what rows or the table have under this name, or refuse it with the nearest one."""
+            kind = type(self)
             # a name of the class comes here if it is not set yet, or if a property has failed
-            if name.startswith("_") or hasattr(type(self), name):
+            if (
+                name.startswith("_")
+                or hasattr(kind, name)
+                or name in getattr(kind, "__dataclass_fields__", ())
+            ):
                 return object.__getattribute__(self, name)
-            if hasattr(type(self), "table") and (name in TABLE or name.startswith("to_")):
-                from pandas import DataFrame
-
-                if hasattr(DataFrame, name):
-                    return getattr(self.table(), name)
-            if hasattr(type(self), "__getitem__"):
-                try:
+            with suppress(ValueError):  # as a DataError is
+                if hasattr(kind, "__getitem__"):
                     return self[name.replace("_", "-")]
-                except ValueError:  # as a DataError is
-                    pass
+            with suppress(ValueError):
+                if hasattr(kind, "table"):
+                    table = self.table()
+                    if name in table:
+                        return table[name]
+                    if name in PASSED_ON or (name.startswith("to_") and hasattr(table, name)):
+                        return getattr(table, name)
             public = [known for known in dir(self) if not known.startswith("_")]
-            said = f"{type(self).__name__!r} object has no attribute {name!r}; {suggest_name(name, public)}"
+            said = f"{kind.__name__!r} object has no attribute {name!r}; {suggest_name(name, public)}"
             # without the object, in which the interpreter would look for a second suggestion
             raise AttributeError(said, name=name)
 

@@ -45,7 +45,7 @@ EMPTY = "it is 0/0 in this sample, since its denominator is 0"
 class Tabled(Nearest, ABC):
     """A result that prints as its table, in consoles and notebooks (see `erbayes._internal.digits`).
 
-    It converts as its table does: `result.to_csv("found.csv")`.
+    Columns and conversions of its table are its own: `result["estimate"]`, `result.to_csv("found.csv")`.
     """
 
     __slots__ = ()
@@ -61,6 +61,15 @@ class Tabled(Nearest, ABC):
     def summary(self, *chosen: Any, **settings: Any) -> pd.DataFrame:
         """Return `table`, with its arguments such as `level`, under the name that it has in ArviZ."""
         return self.table(*chosen, **settings)
+
+    if not TYPE_CHECKING:  # since those of results with rows by name return other types
+
+        def __getitem__(self, column: str) -> pd.Series:
+            """Return a column of `table`."""
+            table = self.table()
+            if not isinstance(column, str) or column not in table:
+                raise DataError(f"no column {column!r}; the table has {', '.join(map(str, table))}")
+            return table[column]
 
     def _choose_printed(self) -> tuple[str, pd.DataFrame]:
         """Return a heading, and the part of the table that is printed under it."""

@@ -46,7 +46,7 @@ class OfEstimates(Protocol):
 
 
 def draw_forest(
-    result: OfEstimates | Mapping[str, Estimates],
+    result: OfEstimates | Mapping[str, OfEstimates],
     metrics: MetricLike | None = None,
     *,
     level: float = 0.95,
@@ -59,7 +59,7 @@ def draw_forest(
 
     Parameters
     ----------
-    result : Estimates, Comparison, WithErrors or Fit, or mapping of name -> Estimates
+    result : Estimates, Comparison, WithErrors or Fit, or mapping of name -> one of these
         Several results, or the predictions of a comparison, have a marker each. They may differ in metrics.
     metrics : Metric or str, or several, optional
         The metrics to show; all by default.
@@ -73,9 +73,10 @@ def draw_forest(
     -------
     Axes, that of shares; those below follow it in the figure
     """
-    if not isinstance(result, Mapping):
-        need_object(result, "estimates_by_name", "a forest is of estimates")
-    results = dict(result) if isinstance(result, Mapping) else result.estimates_by_name()
+    results = dict[str, Estimates]()
+    for outer, one in (result if isinstance(result, Mapping) else {"": result}).items():
+        need_object(one, "estimates_by_name", "a forest is of estimates")
+        results |= {", ".join(filter(None, (outer, x))): y for x, y in one.estimates_by_name().items()}
     if not results:
         raise DataError("a forest plot needs at least one result")
     return _draw_forest(results, _find_blocks(results, metrics, level, kinds), level, kinds, ax)[0]
