@@ -198,10 +198,9 @@ def draw_tipping(
     u, v, x = values.columns.to_numpy(), values.index.to_numpy(), values.to_numpy()
     ax = axes_of(ax)
     thin = ax.contour(u, v, x, colors="0.6", linewidths=1)
-    bold = [] if under is None else [under]
-    ax.clabel(
-        thin, [level for level in np.asarray(thin.levels) if not np.isclose(level, bold).any()], fmt="%.3g"
-    )
+    levels = np.asarray(thin.levels)
+    shown = levels[~np.isclose(levels[:, None], [] if under is None else [under]).any(axis=1)]
+    ax.clabel(thin, shown, fmt="%.2f" if np.allclose(levels, levels.round(2)) else "%.3f")
     if under is not None and np.nanmin(x) < under < np.nanmax(x):
         line = ax.contour(u, v, x, levels=[under], colors="black", linewidths=2.5)
         ax.clabel(line, fmt=f"{under:g}")
