@@ -145,7 +145,7 @@ def test_a_grid_draws_its_first_metric_without_a_bold_line():
         "found['lowest']": "no metric 'lowest'",
         "found.estimates": "did you mean 'estimate'?",
         "found.to_dataframe()": "did you mean 'table'?",
-        "found.sentance()": "did you mean 'sentence'?",
+        "found.talbe()": "did you mean 'table'?",
         "found.idata": "did you mean 'as_draws().tree'?",
         "found.draw()": "did you mean 'plot'?",
         "found.talburt_wang": "it has alarms, as_draws, ",

@@ -27,7 +27,7 @@ OF_ESTIMATES = ("interval", "sd", "estimate", "tree", "sentence")
 CARRIERS = ("recommended(metrics)", "both", "joint", "fit", "as_draws()")
 """What estimates have, and parts of other results that are estimates."""
 CLOSE = 0.75
-"""Likeness by `difflib` from which a name is suggested; `sentance` has .88, and words of others .6."""
+"""Likeness by `difflib` from which a name is suggested; `talbe` has .8, and words of others .6."""
 
 
 def suggest_name(name: str, names: Iterable[str]) -> str:
