@@ -29,13 +29,26 @@ def __getattr__(name: str) -> Any:
 
         value = version(__name__)
     elif (path := _list_paths().get(name)) is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_suggest(name)}", name=name)
     elif _is_module(path):
         value = import_module(path, __name__)
     else:
         value = getattr(import_module(path.rpartition(".")[0], __name__), name)
     globals()[name] = value
     return value
+
+
+def _suggest(name: str) -> str:
+    """Return the end of an error about a missing name: the metric or engine of this name, or the nearest."""
+    if name.startswith("_"):
+        return ""
+    metrics, engines = (import_module(m, __name__) for m in (".metrics.definitions", ".engine.named"))
+    if (metric := name.replace("_", "-")) in {*metrics.NAMED, *metrics.ALIASES}:
+        return f"; did you mean estimate(..., metrics={metric!r})?"
+    if (engine := name.replace("_", " ")) in engines.NAMES:
+        return f"; did you mean estimate(..., engine={engine!r})?"
+    nearest: str = import_module("._internal.nearest", __name__).suggest_name(name, _list_paths())
+    return f"; {nearest}"
 
 
 def __dir__() -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import arviz as az
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pymc as pm
 import pytest
 import xarray as xr
@@ -577,3 +578,16 @@ def test_a_column_of_ones_own(fit, monkeypatch):
     unsplit = pop.pred.groupby(pop.true).nunique() == 1
     truth = pop.true.map(unsplit).mean()
     assert abs(found.mean[0] - truth) < 3 * found.sd[0] and found.sd[0] < 0.1
+
+
+def test_a_fit_answers_as_other_results_do(fit):
+    table = fit.table()
+    pd.testing.assert_frame_equal(fit.summary(0.9), fit.table(0.9))
+    pd.testing.assert_series_equal(fit["pairwise-recall"], table.loc["pairwise-recall"][:6])
+    np.testing.assert_allclose(fit.interval(0.9), fit.table(0.9)[["lower", "upper"]])
+    for ax in (fit.plot(), plots.draw_forest({"model": fit})):
+        np.testing.assert_allclose(ax.get_lines()[0].get_xdata(), table["estimate"])
+    with pytest.raises(AttributeError, match="did you mean 'tree'"):
+        _ = fit.posterior
+    with pytest.raises(eb.DataError, match=re.escape("az.summary(fit.tree)")):
+        az.summary(fit)

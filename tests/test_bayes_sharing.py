@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from scipy import stats
 from scipy.special import logsumexp
 
@@ -349,6 +350,10 @@ def test_tables_and_trees_have_each_group(found):
     assert table["group"].tolist() == ["first", "first", "second", "second", "third", "third"]
     own = joint.fits["second"].table(metrics=[P, R])
     np.testing.assert_array_equal(table[table.group == "second"]["lower"], own["lower"])
+    lines = joint.plot([P, R], ax=Figure().subplots()).get_lines()
+    np.testing.assert_allclose(
+        [line.get_xdata() for line in lines], table["estimate"].to_numpy().reshape(3, 2)
+    )
     draws = joint.apply(R)
     assert draws.names == tuple(f"{name}: pairwise-recall" for name in RELEASES)
     trees = {name: fit.tree["posterior"] for name, fit in joint.fits.items()}

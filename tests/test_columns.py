@@ -163,6 +163,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Normal": lambda: engine.Taylor()(sample(), [m.pairwise_recall]),
     "Replicates": lambda: make_pair(engine=engine.Resampled(replicates=20), rng=1).subtract("old", "new"),
     "ScoredEdges": lambda: make_pairs(eb.pairs.scored_edges),
+    "Sample": lambda: sample(),
     "SideBySide": lambda: eb.side_by_side(
         {"closed": engine.Taylor()(sample(), [m.b3_recall])}, [m.b3_recall]
     ),
@@ -202,6 +203,7 @@ COLUMNS = {
     "Normal": "estimate se df lower upper level kind",
     "Replicates": "estimate sd lower upper level kind",
     "ScoredEdges": "metric threshold pairs estimate se lower upper level reason",
+    "Sample": "value",
     "SideBySide": "method metric estimate sd lower upper level kind ess_bulk r_hat",
     "Stages": "stage estimate se df lower upper n_eff level kind reason",
     "Study": "population plan n estimator metric truth repetitions failures bias bias_mcse rmse rmse_mcse se_ratio "
@@ -409,7 +411,10 @@ def find_results(names: list[str]) -> Iterator[tuple[str, Any]]:
 def find_other_tables(names: list[str]) -> set[str]:
     """Names of those that are annotated to return a table, without `table` of the classes above."""
     found = {
-        name for name, work in find_results(names) if work.__annotations__.get("return") == "pd.DataFrame"
+        name
+        for name, work in find_results(names)
+        if work.__annotations__.get("return") == "pd.DataFrame"
+        and work not in (Tabled.to_frame, Tabled.summary)  # which return `table`
     }
     return found - {f"{name}.table" for name in (*COLUMNS, "Estimates")}
 

@@ -80,6 +80,7 @@ GUARDED = {
     "known_clusters.HALF": "test_entities.py::test_entities_of_one_size_have_the_rule_of_three",
     "moves.FREE": "test_unseen.py::test_the_values_of_gains_and_losses",
     "moves.PRIOR": "test_unseen.py::test_the_values_of_gains_and_losses",
+    "nearest.CLOSE": "test_natural_calls.py::test_a_call_is_refused_with_what_works_instead",
     "nonresponse.FEWEST": "test_thresholds.py::test_a_class_of_size_has_ten_resolved_draws",
     "outlook.MOST": "test_planning.py::test_errors",
     "outside_json.DEEPEST": "test_folder.py::test_brackets_within_brackets_and_tasks_that_do_not_exist_are_refused",

@@ -130,7 +130,7 @@ def test_what_the_demo_says_to_type_gives_its_rows(shown):
     table, found = (eval(call, {"eb": eb, "sample": sample}) for call in calls)
     rows = table.table().set_index(["method", "metric"]).loc["size model"]
     np.testing.assert_allclose(rows["estimate"], found.estimate, rtol=1e-12)
-    summary = text.split("az.summary(found.tree(), ci_prob=0.95)\n")[1].splitlines()
+    summary = text.split("az.summary(found.tree, ci_prob=0.95)\n")[1].splitlines()
     for name, line in zip(rows.index, summary[1:3], strict=True):
         assert line.startswith(f"metrics[{name}]")
         assert float(line.split()[1]) == pytest.approx(rows.loc[name, "estimate"], abs=0.005)

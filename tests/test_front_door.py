@@ -137,7 +137,7 @@ def test_the_picture_of_a_result():
 def test_draws_are_a_tree_for_arviz():
     az = pytest.importorskip("arviz")
     boot = eb.estimate(SAMPLE, engine=Resampled(replicates=200), rng=1)
-    tree = boot.tree()
+    tree = boot.tree
     np.testing.assert_array_equal(tree["posterior"]["metrics"].sel(metric="b3-recall"), boot.values[..., 4])
     means = az.summary(tree, kind="stats", round_to="none")["mean"].astype(float)
     np.testing.assert_allclose(means, boot.mean, rtol=1e-6)

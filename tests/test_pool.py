@@ -89,7 +89,7 @@ def test_chains_and_ranks_of_the_first_result_stay():
         support=LINE * 2,
     )
     pool = pool_quantiles([draws, wide], [0.65, 0.35])
-    assert pool.values.shape == (4, 250, 2) and pool.tree()["posterior"].sizes["chain"] == 4
+    assert pool.values.shape == (4, 250, 2) and pool.tree["posterior"].sizes["chain"] == 4
     np.testing.assert_array_equal(pool.flat.argsort(axis=0), draws.flat.argsort(axis=0))
     assert stats.spearmanr(pool.flat).statistic == pytest.approx(stats.spearmanr(draws.flat).statistic)
 

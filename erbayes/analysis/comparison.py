@@ -29,7 +29,7 @@ from ..metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_m
 from ..metrics.intervals import Kind, check_level
 from ..metrics.sentences import choose_quoted, describe_difference
 from ..metrics.simultaneous import simultaneous_level
-from ..metrics.uncertain import Draws, Normal, Pictured
+from ..metrics.uncertain import Draws, Estimates, Normal, Pictured
 from ..units.clustering import Clustering
 from ..units.frame import framed
 from ..units.ids import kind
@@ -55,6 +55,17 @@ class Comparison(Pictured):
     samples: tuple[Sample, ...]
     overlaps: Overlaps
     left_out: int = 0
+
+    def __getitem__(self, prediction: str) -> Normal | Draws:
+        """Return the metrics of one prediction, jointly."""
+        if prediction not in self.predictions:
+            raise DataError(f"no prediction {prediction!r}; there are {', '.join(self.predictions)}")
+        i, k = self.predictions.index(prediction), len(self.metrics)
+        return self.joint.part(range(i * k, (i + 1) * k))
+
+    def estimates_by_name(self) -> Mapping[str, Estimates]:
+        """Return the metrics of each prediction."""
+        return {name: self[name] for name in self.predictions}
 
     def subtract(self, first: str, second: str) -> Normal | Draws:
         """Return the metrics of the prediction `second` minus those of `first`, jointly, by paired draws."""

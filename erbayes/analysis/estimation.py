@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Never
 
 from .._internal.arrays import Seed, generator
 from .._internal.errors import Alarm, DataError
@@ -32,6 +32,7 @@ def estimate(
     missing: Missing | str = Missing.ERROR,
     frame: Any = None,
     rng: Seed = None,
+    **unknown: Never,
 ) -> Estimates:
     """Estimate how good a prediction is on all records, from a labelled sample.
 
@@ -71,6 +72,8 @@ def estimate(
         The records from which the sample was drawn, if the prediction has others too.
     rng : Generator, int or None
         A seed makes the results of engines that draw random numbers repeatable.
+    **unknown
+        There are no others: a result takes the level of its intervals, as in `found.table(level=0.9)`.
 
     Returns
     -------
@@ -118,6 +121,11 @@ def estimate(
     b3-recall             0.923  0.012  0.897  0.943  Beta
     cluster-recall        0.664  0.037  0.589  0.734  Beta
     """
+    if unknown:
+        raise TypeError(
+            f"estimate has no argument {', '.join(unknown)}; the result takes the level of intervals, as in "
+            "found.table(level=0.9) and found.plot(level=0.9)"
+        )
     # one seed, as in `side_by_side`, whose rows are then those of this function
     metrics, seed = resolve_metrics(metrics), int(generator(rng).integers(2**32))
     if isinstance(prediction, Sample):

@@ -28,7 +28,7 @@ from ..metrics.columns import ENTITIES, RECORDS
 from ..metrics.intervals import DEFAULT, Kind
 from ..metrics.moves import count_moving
 from ..metrics.statistics import Statistic, statistics_of
-from ..metrics.uncertain import Normal, Tabled, reason_column
+from ..metrics.uncertain import Normal, Pictured, reason_column
 from ..units.clustering import Clustering
 from ..units.features import Attributes, Featured
 from ..units.frame import framed
@@ -71,7 +71,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Impact(Tabled):
+class Impact(Pictured):
     """Statistics of the true entities next to those of the predicted clusters, as `impact` returns them.
 
     `predicted` (k,): those of the predicted clusters, which are known; `fit`, `plain`: those of the true
@@ -80,6 +80,7 @@ class Impact(Tabled):
     `notes`: sentences about missing attributes.
     """
 
+    picture: ClassVar[str] = "errors"
     kind: ClassVar[Kind] = DEFAULT
     predicted: FloatArray
     fit: Corrected

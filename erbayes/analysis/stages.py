@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from operator import truediv
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ from ..engine.contract import Engine
 from ..engine.named import find_engine
 from ..metrics.columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, OfUnits
 from ..metrics.definitions import UNIT, Group, Metric
-from ..metrics.uncertain import Draws, Normal, Tabled
+from ..metrics.uncertain import Draws, Normal, Pictured
 from ..units.clustering import Clustering
 from ..units.edges import Edges
 from ..units.measuring import sampled_labels
@@ -39,12 +39,13 @@ FALSE = ("false edges", "false by closure")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Stages(Tabled):
+class Stages(Pictured):
     """Shares of links at each stage of a matcher: those of `FOUND` and of `FALSE`, `joint`, (6,).
 
     `least`: the score below which a compared pair counts as never compared; None if candidates are given.
     """
 
+    picture: ClassVar[str] = "stages"
     joint: Normal | Draws
     effective: FloatArray
     sample: Sample

@@ -36,6 +36,7 @@ from ..metrics.definitions import (
     Metric,
     MetricLike,
     b3_recall,
+    pairwise_f1,
     pairwise_precision,
     pairwise_recall,
     resolve_metrics,
@@ -149,7 +150,7 @@ class Curve(Pictured):
             tables.append(shown)
         return tidy(pd.concat(tables))
 
-    def best(self, metric: Metric | str, level: float = 0.95) -> pd.DataFrame:
+    def best(self, metric: Metric | str = pairwise_f1, level: float = 0.95) -> pd.DataFrame:
         """Return a confidence set of the best threshold, which is among them at `level`.
 
         Threshold k stays unless another is better by more than chance explains: max_j (x_j - x_k)/s_jk > q_k,

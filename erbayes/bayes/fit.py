@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import Seed, generator
+from .._internal.arrays import FloatArray, Seed, generator
 from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence
 from ..design.contract import draws_records
 from ..design.sample import Sample
@@ -28,7 +28,7 @@ from ..metrics.definitions import (
     resolve_metrics,
 )
 from ..metrics.intervals import Kind
-from ..metrics.uncertain import Draws
+from ..metrics.uncertain import Draws, Estimates
 from ..metrics.unseen import stack_components
 from .by_model import FittedByModel
 from .data import Evidence
@@ -105,9 +105,7 @@ class Fit(FittedByModel, FittedTree):
             - model_lower, model_upper, if parts have candidate models: the widest range of the intervals
               under those that the sample does not reject (see `Fit.models`).
         """
-        metrics = resolve_metrics(
-            [m for m in DEFAULT_METRICS if identifies(m)] if metrics is None else metrics
-        )
+        metrics = _choose_metrics(metrics)
         draws = self.apply(metrics)
         shift, error = self.prior_shift(draws), self.prior_shift_error(draws)
         largest = np.arange(len(shift)), shift.to_numpy().argmax(axis=1)
@@ -124,6 +122,22 @@ class Fit(FittedByModel, FittedTree):
             return table
         under = self.models(metrics, level).query("not rejected").groupby("metric")
         return table.assign(model_lower=under.lower.min(), model_upper=under.upper.max())
+
+    def __getitem__(self, metric: Metric | str) -> pd.Series:
+        """Return the row of one metric in the table of `recommended`."""
+        return self.recommended(metric)[metric]
+
+    def interval(self, level: float = 0.95, metrics: MetricLike | None = None) -> FloatArray:
+        """Return the intervals of `recommended`, (k, 2), by default of the metrics of `table`."""
+        return self.recommended(_choose_metrics(metrics)).interval(level)
+
+    def estimates_by_name(self) -> dict[str, Estimates]:
+        """Return the recommended draws of the metrics of `table`, without a name, for a picture."""
+        return {"": self.recommended(_choose_metrics(None))}
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        """Refuse to be an array, as which ArviZ takes what it does not know."""
+        raise DataError("a fit is no array; ArviZ takes its tree, as in az.summary(fit.tree)")
 
     def pooled(self, metrics: MetricLike) -> PooledDraws:
         """Return metrics by a pool of this fit and the closed form, (chain, draw, k).
@@ -182,6 +196,11 @@ class Fit(FittedByModel, FittedTree):
         draws = self.recommended([pairwise_precision, pairwise_recall])
         ends = zip(draws.names, draws.interval(level), draws.pooled, strict=True)
         return explained(self, level, {name: bounds for name, bounds, pooled in ends if pooled})
+
+
+def _choose_metrics(metrics: MetricLike | None) -> tuple[Metric, ...]:
+    """Return metrics as objects, by default the default ones that have draws."""
+    return resolve_metrics([m for m in DEFAULT_METRICS if identifies(m)] if metrics is None else metrics)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)

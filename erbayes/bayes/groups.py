@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from .._internal.arrays import FloatArray, Seed, generator
 from .._internal.errors import DataError, need
 from ..design.sample import Sample
 from ..metrics.definitions import MetricLike
-from ..metrics.uncertain import Draws, Tabled
+from ..metrics.uncertain import Draws, Estimates, Pictured
 from .data import Evidence
 from .fit import CHAINS, Fit, draw_and_join
 from .model import SizeModel, need_model
@@ -221,11 +221,16 @@ def fit_hierarchical(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HierarchicalFit(Tabled):
+class HierarchicalFit(Pictured):
     """Fits of several groups with partial pooling, by name, and `weights` of the spreads, by part."""
 
+    picture: ClassVar[str] = "forest"
     fits: Mapping[str, Fit]
     weights: Mapping[str, FloatArray]
+
+    def estimates_by_name(self) -> Mapping[str, Estimates]:
+        """Return the recommended draws of each group, of the metrics of `table`."""
+        return {name: fit.estimates_by_name()[""] for name, fit in self.fits.items()}
 
     def table(self, level: float = 0.95, metrics: MetricLike | None = None) -> pd.DataFrame:
         """Return the table of each fit (see `Fit.table`), with its group in a first column."""

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
-from typing import Any, TypeGuard
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -36,7 +36,7 @@ from ..metrics.definitions import (
     pairwise_recall,
     resolve_metrics,
 )
-from ..metrics.uncertain import Draws, Tabled
+from ..metrics.uncertain import Draws, Pictured
 from .compiled import ParameterDraws
 from .data import Evidence
 from .error_models import BOUNDED_COLUMNS, UNTIED
@@ -89,9 +89,10 @@ def applied(metrics: MetricLike, total: Total) -> Draws:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FittedTotals(Tabled):
+class FittedTotals(Pictured):
     """The draws of a fitted size model, and the totals that follow from them. `Fit` explains the fields."""
 
+    picture: ClassVar[str] = "forest"
     sample: Sample
     model: SizeModel
     evidence: Evidence

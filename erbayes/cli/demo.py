@@ -117,10 +117,10 @@ def _show_heavy_tail(world: Population, sample: eb.Sample) -> Any:
         warnings.simplefilter("ignore", eb.Alarm)  # printed above
         model = eb.estimate(sample, metrics=LINKS, engine="size model", rng=SEED)
     assert isinstance(model, eb.metrics.uncertain.Draws)
-    summary = import_module("arviz").summary(model.tree(), ci_prob=0.95)
+    summary = import_module("arviz").summary(model.tree, ci_prob=0.95)
     print(
         f'>>> found = eb.estimate(sample, metrics=["precision", "recall"], engine="size model", rng={SEED})\n'
-        f">>> az.summary(found.tree(), ci_prob=0.95)\n{summary}"
+        f">>> az.summary(found.tree, ci_prob=0.95)\n{summary}"
     )
     return engines
 

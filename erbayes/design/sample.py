@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from html import escape
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import need, need_object
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, Column, Known
 from ..metrics.definitions import UNIT, Group, Metric
+from ..metrics.uncertain import Pictured
 from ..metrics.unseen import UNSETTLED
 from ..units.settled import Totals, settle
 from ..units.units import Units, need_units
@@ -26,7 +28,7 @@ chance brings in one of 370 samples if estimates are normal."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sample:
+class Sample(Pictured):
     """Labelled units with the design by which they were drawn.
 
     Parameters
@@ -46,6 +48,7 @@ class Sample:
     array([2.25, 1.8 ])
     """
 
+    picture: ClassVar[str] = "balance"
     units: Units
     design: Design
     expansion: Expansion
@@ -67,6 +70,14 @@ class Sample:
     def __repr__(self) -> str:
         draws = " x ".join(map(str, self.expansion.unit.shape))
         return f"Sample({draws} draws of {self.units!r} by {type(self.design).__name__})"
+
+    def __len__(self) -> int:
+        """Return the number of draws."""
+        return int(self.expansion.unit.shape[-1])
+
+    def table(self) -> pd.DataFrame:
+        """Return `facts` as a table; that of `units` has a row per unit."""
+        return pd.DataFrame({"value": self.facts()}).rename_axis("fact")
 
     def facts(self) -> dict[str, str]:
         """Return facts about the data and the design in words, each under its name.

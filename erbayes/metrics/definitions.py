@@ -172,6 +172,11 @@ class Metric:
         with np.errstate(invalid="ignore", divide="ignore"):
             return bool(np.isclose(top(first + second), top(first) + top(second), rtol=1e-9, atol=0))
 
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        """Refuse to be called with a prediction, as functions of other packages are."""
+        asked = f"estimate(prediction, labels, design, metrics={self.name!r})"
+        raise DataError(f"{self.name} is a metric to ask for, and no function: call erbayes.{asked}")
+
     @cached_property
     def averages_predicted_links(self) -> bool:
         """Whether this is a share of predicted links, alone or with others, also in a domain."""

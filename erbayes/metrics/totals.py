@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import NotIdentified
+from .._internal.nearest import Nearest
 from .definitions import Metric, MetricLike, coefficients_of_size, resolve_metrics
 from .intervals import Support
 from .uncertain import EMPTY, Normal, compute_covariance, measure_distances, positions
@@ -43,7 +44,7 @@ def derivatives(f: Callable[..., Any], x: FloatArray) -> tuple[FloatArray, Float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Totals:
+class Totals(Nearest):
     """Estimates of totals with their covariance, (..., k) and (..., k, k), to which metrics are applied.
 
     `moment`, `missing` (..., k, k): Σ z z' of the contributions z of draws, and Σ (1 - π) z z'/r, with r as

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -16,6 +16,7 @@ from scipy.special import ndtr
 from .._internal.arrays import FloatArray, Seed, generator
 from .._internal.digits import shown
 from .._internal.errors import DataError, NotIdentified, head
+from .._internal.nearest import Nearest
 from .definitions import Metric, MetricLike, resolve_metric, resolve_metrics
 from .intervals import (
     DEFAULT,
@@ -41,14 +42,34 @@ NEGATIVE = (
 EMPTY = "it is 0/0 in this sample, since its denominator is 0"
 
 
-class Tabled(ABC):
-    """A result that prints as its table, in consoles and notebooks (see `erbayes._internal.digits`)."""
+class Tabled(Nearest, ABC):
+    """A result that prints as its table, in consoles and notebooks (see `erbayes._internal.digits`).
+
+    Columns and conversions of its table are its own: `result["estimate"]`, `result.to_csv("found.csv")`.
+    """
 
     __slots__ = ()
 
     @abstractmethod
     def table(self) -> pd.DataFrame:
         """Return the result as a table, with all digits."""
+
+    def to_frame(self, *chosen: Any, **settings: Any) -> pd.DataFrame:
+        """Return `table`, with its arguments, under the name that it has in pandas."""
+        return self.table(*chosen, **settings)
+
+    def summary(self, *chosen: Any, **settings: Any) -> pd.DataFrame:
+        """Return `table`, with its arguments such as `level`, under the name that it has in ArviZ."""
+        return self.table(*chosen, **settings)
+
+    if not TYPE_CHECKING:  # since those of results with rows by name return other types
+
+        def __getitem__(self, column: str) -> pd.Series:
+            """Return a column of `table`."""
+            table = self.table()
+            if not isinstance(column, str) or column not in table:
+                raise DataError(f"no column {column!r}; the table has {', '.join(map(str, table))}")
+            return table[column]
 
     def _choose_printed(self) -> tuple[str, pd.DataFrame]:
         """Return a heading, and the part of the table that is printed under it."""
@@ -81,8 +102,8 @@ class Estimates(Pictured):
     """Estimates of metrics with their uncertainty, jointly: what every engine returns.
 
     `estimates["pairwise-recall"]` is one of them, `table()` has all with their intervals, `sentence()` says
-    them in words, and `plot()` draws them. A `Normal` has a mean and a covariance, and `Draws` are bootstrap
-    replicates or posterior draws.
+    them in words, and `plot()` draws them. A loop over them takes the rows of the table. A `Normal` has a
+    mean and a covariance, and `Draws` are bootstrap replicates or posterior draws.
 
     Attributes
     ----------
@@ -184,6 +205,10 @@ class Estimates(Pictured):
         """Return certain ends inside the support, (..., k, 2)."""
         return np.asarray(np.clip(self.unseen.certain, *np.transpose(self.support)[..., None]))
 
+    def estimates_by_name(self) -> Mapping[str, Estimates]:
+        """Return what `erbayes.plots.draw_forest` draws of a result, by name: this alone, without a name."""
+        return {"": self}
+
     def _choose_printed(self) -> tuple[str, pd.DataFrame]:
         # without the level, which the heading says, and without degrees of freedom
         return "Estimates with 95 % intervals", self.table().drop(columns=["df", "level"], errors="ignore")
@@ -206,6 +231,16 @@ class Estimates(Pictured):
         row = self.table().loc[metric]
         assert isinstance(row, pd.Series)
         return row
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[pd.Series]:
+        """Return the rows of `table()`, of which `pandas.DataFrame(estimates)` makes the table again."""
+        return (row for _, row in self.table().iterrows())
+
+    def __contains__(self, metric: object) -> bool:
+        return metric in self.names
 
     def sentence(self, level: float = 0.95, kind: Kind | None = None) -> str:
         """Return the estimates of precision and recall in words, or else those of the first two metrics.
@@ -472,6 +507,7 @@ class Draws(Estimates):
         values, centre = (_combine_linearly(C, x) for x in (self.values, self.estimate))
         return Draws(tuple(names), values, ((-np.inf, np.inf),) * len(C), centre)
 
+    @property
     def tree(self) -> xr.DataTree:
         """Return the draws as a tree for ArviZ, whose group `posterior` has one variable, `metrics`."""
         values, names = {"posterior": {"metrics": self.values}}, {"metric": list(self.names)}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
 from .._internal import digits
-from .._internal.errors import DataError
+from .._internal.errors import DataError, need_object
 from ..analysis.causes.honest_tree import Split, Tree
 from ..analysis.comparison import Comparison
 from ..analysis.domains.estimates import ByDomain
@@ -18,7 +18,7 @@ from ..design.sample import Sample
 from ..engine import diagnostics
 from ..metrics.definitions import NAMED, Metric, MetricLike, Support, pairwise_precision
 from ..metrics.intervals import Kind, suitable
-from ..metrics.uncertain import Draws, Normal
+from ..metrics.uncertain import Estimates
 from .axes import (
     HATCHES,
     axes_of,
@@ -37,21 +37,17 @@ if TYPE_CHECKING:
 
     from ..engine.several_engines import SideBySide
 
-Result = Normal | Draws
 
+class OfEstimates(Protocol):
+    """A result that has estimates of metrics, such as those of each prediction of a comparison."""
 
-def _name_results(results: Result | Comparison | Mapping[str, Result]) -> dict[str, Result]:
-    """Results by name. A comparison has one result per prediction."""
-    if isinstance(results, Comparison):
-        k = len(results.metrics)
-        return {
-            name: results.joint.part(range(i * k, (i + 1) * k)) for i, name in enumerate(results.predictions)
-        }
-    return dict(results) if isinstance(results, Mapping) else {"": results}
+    def estimates_by_name(self) -> Mapping[str, Estimates]:
+        """Return the estimates by name."""
 
 
 def draw_forest(
-    result: Result | Comparison | Mapping[str, Result],
+    result: OfEstimates | Mapping[str, OfEstimates],
+    metrics: MetricLike | None = None,
     *,
     level: float = 0.95,
     kinds: Sequence[Kind] = (),
@@ -63,8 +59,10 @@ def draw_forest(
 
     Parameters
     ----------
-    result : Normal, Draws or Comparison, or mapping of name -> Normal or Draws
+    result : Estimates, Comparison, WithErrors or Fit, or mapping of name -> one of these
         Several results, or the predictions of a comparison, have a marker each. They may differ in metrics.
+    metrics : Metric or str, or several, optional
+        The metrics to show; all by default.
     level : float in (0, 1)
     kinds : sequence of Kind
         Each result has intervals of the first kind that suits it, and of its own kind if none does.
@@ -75,23 +73,29 @@ def draw_forest(
     -------
     Axes, that of shares; those below follow it in the figure
     """
-    results = _name_results(result)
+    results = dict[str, Estimates]()
+    for outer, one in (result if isinstance(result, Mapping) else {"": result}).items():
+        need_object(one, "estimates_by_name", "a forest is of estimates")
+        results |= {", ".join(filter(None, (outer, x))): y for x, y in one.estimates_by_name().items()}
     if not results:
         raise DataError("a forest plot needs at least one result")
-    return _draw_forest(results, _find_blocks(results, level, kinds), level, kinds, ax)[0]
+    return _draw_forest(results, _find_blocks(results, metrics, level, kinds), level, kinds, ax)[0]
 
 
-def _find_blocks(results: Mapping[str, Result], level: float, kinds: Sequence[Kind]) -> list[list[str]]:
+def _find_blocks(
+    results: Mapping[str, Estimates], metrics: MetricLike | None, level: float, kinds: Sequence[Kind]
+) -> list[list[str]]:
     """Return the metrics that share an axis: all shares, and each other metric alone."""
     tables = [r.table(level, suitable(kinds, r)[0]) for r in results.values()]
     supports = dict(pair for r in results.values() for pair in zip(r.names, r.support, strict=True))
     ends = pd.concat(tables).groupby(level=0, sort=False).agg({"lower": "min", "upper": "max"})
+    ends = ends.loc[choose_names(metrics, list(ends.index))]
     shares = [name for name, low, high in ends.itertuples() if _bounded(supports[name], low, high)]
     return [shares] * bool(shares) + [[name] for name in ends.index if name not in shares]
 
 
 def _draw_forest(
-    results: Mapping[str, Result],
+    results: Mapping[str, Estimates],
     blocks: list[list[str]],
     level: float,
     kinds: Sequence[Kind],
@@ -118,13 +122,18 @@ def _draw_forest(
 
 
 def draw_comparison(
-    result: Comparison, *, level: float = 0.95, kinds: Sequence[Kind] = (), ax: Axes | None = None
+    result: Comparison,
+    metrics: MetricLike | None = None,
+    *,
+    level: float = 0.95,
+    kinds: Sequence[Kind] = (),
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw the estimates of each prediction on the left, and on the right their differences from the first.
 
     Parameters
     ----------
-    level, kinds
+    metrics, level, kinds
         As in `draw_forest`.
     ax : Axes, optional
         Axes whose place both halves share, instead of a new figure.
@@ -134,10 +143,10 @@ def draw_comparison(
     Axes, those of the estimates; those of the differences follow in the figure
     """
     first, *others = result.predictions
-    results = _name_results(result)
-    blocks = _find_blocks(results, level, kinds)
+    results = result.estimates_by_name()
+    blocks = _find_blocks(results, metrics, level, kinds)
     # two halves need more than the width of one picture
-    ax = axes_of(ax, height_of(len(result.metrics), len(results)) + 0.5 * (len(blocks) - 1), width=9.0)
+    ax = axes_of(ax, height_of(sum(map(len, blocks)), len(results)) + 0.5 * (len(blocks) - 1), width=9.0)
     place = ax.get_subplotspec()
     halves = (place.subgridspec if place else ax.figure.add_gridspec)(1, 2, width_ratios=[1.2, 1])
     ax.set_subplotspec(halves[0])

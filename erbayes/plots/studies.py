@@ -169,7 +169,9 @@ def draw_levels(study: Study, metric: str, ax: Axes | None = None) -> Axes:
     return first
 
 
-def draw_tipping(grid: Grid, metric: str, under: float, *, ax: Axes | None = None) -> Axes:
+def draw_tipping(
+    grid: Grid, metric: str | None = None, under: float | None = None, *, ax: Axes | None = None
+) -> Axes:
     """Draw contours of a metric over rates of missed pieces and kept records, and where the priors are.
 
     The bold line is the contour at `under`. The diamond is the estimate for the labels as they are, and dots
@@ -179,12 +181,14 @@ def draw_tipping(grid: Grid, metric: str, under: float, *, ax: Axes | None = Non
     ----------
     grid : Grid
         From `erbayes.analysis.sensitivity.grid`, at two rates or more of either kind, each with each.
-    metric : str
-        Name of a metric of the grid.
-    under : float
-        The value, in the unit of the metric.
+    metric : str, optional
+        Name of a metric of the grid, by default its first.
+    under : float, optional
+        The value, in the unit of the metric. By default no contour is bold.
     """
-    rows, names = grid.rows[grid.rows["metric"] == metric], grid.rows["metric"].unique()
+    names = grid.rows["metric"].unique()
+    metric = names[0] if metric is None else metric
+    rows = grid.rows[grid.rows["metric"] == metric]
     if rows.empty:
         raise DataError(f"the grid has no metric {metric!r}; it has {', '.join(names)}")
     values = rows.pivot_table("estimate", "kept", "missed", dropna=False)
@@ -194,8 +198,10 @@ def draw_tipping(grid: Grid, metric: str, under: float, *, ax: Axes | None = Non
     u, v, x = values.columns.to_numpy(), values.index.to_numpy(), values.to_numpy()
     ax = axes_of(ax)
     thin = ax.contour(u, v, x, colors="0.6", linewidths=1)
-    ax.clabel(thin, [level for level in np.asarray(thin.levels) if not np.isclose(level, under)], fmt="%.2f")
-    if np.nanmin(x) < under < np.nanmax(x):
+    levels = np.asarray(thin.levels)
+    shown = levels[~np.isclose(levels[:, None], [] if under is None else [under]).any(axis=1)]
+    ax.clabel(thin, shown, fmt="%.2f" if np.allclose(levels, levels.round(2)) else "%.3f")
+    if under is not None and np.nanmin(x) < under < np.nanmax(x):
         line = ax.contour(u, v, x, levels=[under], colors="black", linewidths=2.5)
         ax.clabel(line, fmt=f"{under:g}")
     rates = grid.found.rates
@@ -203,6 +209,7 @@ def draw_tipping(grid: Grid, metric: str, under: float, *, ax: Axes | None = Non
     ax.plot(0, 0, "D", color="black", clip_on=False, label="labels as they are")
     ax.set_xlabel("share of the pieces elsewhere that annotators missed")
     ax.set_ylabel("share of the foreign records that they kept")
-    ax.set_title(f"{metric}; bold: under {under:g}", pad=24)  # above the legend
+    said = "" if under is None else f"; bold: under {under:g}"
+    ax.set_title(f"{metric}{said}", pad=24)  # above the legend
     draw_legend(ax, 2)
     return ax

@@ -17,6 +17,7 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, NotIdentified, member, need
+from .._internal.nearest import Nearest
 from ..metrics.columns import COLUMNS, RECORDS, ClusterSum, Column, Domain, InDomain, Links, Pieces
 from .clustering import Clustering
 from .frame import FrameFacts
@@ -66,7 +67,7 @@ def _report_unknown(column: Column, treated: str) -> NotIdentified:
 
 
 @dataclass(frozen=True, eq=False)
-class Units(Pieces):
+class Units(Nearest, Pieces):
     """Sampled units as pieces, with the ids of units and records. `measure` makes them.
 
     Attributes

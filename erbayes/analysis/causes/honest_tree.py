@@ -8,7 +8,7 @@ that part. The tree explains these values by features.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ from ...engine.fitted import fit_sample
 from ...metrics.columns import Domain, Known
 from ...metrics.definitions import Metric, coefficients_of_size, resolve_metric
 from ...metrics.intervals import Kind
-from ...metrics.uncertain import EMPTY, Tabled
+from ...metrics.uncertain import EMPTY, Pictured
 from ...units.grouping import Grouping
 from ..domains import by_domain, in_domain
 from ..domains.effective import FEWEST
@@ -40,13 +40,14 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Tree(Tabled):
+class Tree(Pictured):
     """A metric by the leaves of an honest tree.
 
     `rules` (l,): the features of units of each leaf, in words; `leaf` (u,): leaf of each unit, 1 to l;
     `chose` (u,): units that chose the splits; `leaves`: the metric by leaf, from the others.
     """
 
+    picture: ClassVar[str] = "tree"
     root: Split | int
     rules: tuple[str, ...]
     leaf: pd.Series

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, combinations_with_replacement
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from ...engine.contract import Engine, need_engine
 from ...metrics.columns import RECORDS, Domain, InDomain, Links
 from ...metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ...metrics.intervals import Kind
-from ...metrics.uncertain import EMPTY, Draws, Normal, Tabled
+from ...metrics.uncertain import EMPTY, Draws, Normal, Pictured
 from ...metrics.unseen import map_components
 from ...units.grouping import Grouping, Of
 from .effective import FEWEST, degrees, effective_draws, few_draws
@@ -31,7 +31,7 @@ LARGEST = 4000
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ByDomain(Tabled):
+class ByDomain(Pictured):
     """Metrics of several domains, jointly.
 
     `domains` (d,): or pairs of them (see `by_pair`); `settings`: arguments of `by_domain`; `joint`: all
@@ -39,6 +39,7 @@ class ByDomain(Tabled):
     of each estimate (Kish), or what the engine counts.
     """
 
+    picture: ClassVar[str] = "by_domain"
     sample: Sample
     domains: tuple[Place, ...]
     settings: Settings

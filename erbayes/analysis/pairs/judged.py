@@ -22,7 +22,7 @@ from ...labels.drawing.stopping import Check, Verdict
 from ...metrics.columns import PREDICTED_LINKS
 from ...metrics.definitions import pairwise_precision, pairwise_recall
 from ...metrics.intervals import check_level
-from ...metrics.uncertain import Tabled, reason_column
+from ...metrics.uncertain import Pictured, reason_column
 from ...units.edges import Edges, sweep
 from ..thresholds import Curve, load_edges
 from .answers import FEWEST, make_keys, read_pairs
@@ -36,7 +36,7 @@ with bands down to -3."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class _Judged(Tabled):
+class _Judged(Pictured):
     """Pairs with answers, drawn uniformly in bands that end at thresholds.
 
     `edges`: all scored edges; `left`, `right` (n,): positions of both records of each labelled pair; `floors`
@@ -44,6 +44,7 @@ class _Judged(Tabled):
     undecided.
     """
 
+    picture: ClassVar[str] = "calibration"
     names: ClassVar[tuple[str, str]]
     banded: ClassVar[str]
     edges: Edges

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from ...labels.annotators.rates import Rate, drawn
 from ...labels.drawing.unresolved import complete_draws
 from ...large.sources import lies_elsewhere
 from ...metrics.sentences import choose_quoted
-from ...metrics.uncertain import Estimates, Tabled
+from ...metrics.uncertain import Estimates, Pictured
 from .pooling import pool
 
 SPURIOUS = 0.2
@@ -33,6 +33,8 @@ PHRASES = {
     "delta": "leave draws unresolved that err {} times as often as the others",
 }
 """What annotators do at each rate."""
+DRAWN = {"both": "both errors", "random": "drawing alone", "systematic": "labels alone"}
+"""Answers of a picture, the one to quote first, by the names in its legend."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +64,7 @@ class Imputing:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class WithErrors(Tabled):
+class WithErrors(Pictured):
     """An answer with three intervals, each in the answer's own type, as `with_errors` returns it.
 
     `random`: the answer for the labels as they are, with the error of drawing alone; `systematic`: with the
@@ -70,6 +72,7 @@ class WithErrors(Tabled):
     they come from.
     """
 
+    picture: ClassVar[str] = "forest"
     random: Any
     systematic: Any
     both: Any
@@ -83,6 +86,12 @@ class WithErrors(Tabled):
         tables = {name: part.table(**settings).reset_index() for name, part in parts.items()}
         table: pd.DataFrame = pd.concat(tables, names=["error"]).reset_index(level=0)
         return table.drop(columns="index", errors="ignore").reset_index(drop=True)
+
+    def estimates_by_name(self) -> dict[str, Estimates]:
+        """Return the answers with each error, if they are estimates."""
+        if not isinstance(self.both, Estimates):
+            raise DataError("a picture of all errors is of estimates: draw one answer, as by both.plot()")
+        return {name: getattr(self, field) for field, name in DRAWN.items()}
 
     def _choose_printed(self) -> tuple[str, pd.DataFrame]:
         table = self.table()

@@ -12,6 +12,7 @@ import pandas as pd
 
 from ..._internal.errors import DataError, Remedy, member, refuse_cases
 from ..._internal.files import replacing
+from ..._internal.nearest import Nearest
 from ..._internal.policies import Missing
 from ...design import FrozenWeights
 from ...design.contract import Design
@@ -40,7 +41,7 @@ JUDGES_ITS_OWN = (
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Labels:
+class Labels(Nearest):
     """Labels of a draw, as `read_labels` reads them from its folder.
 
     Attributes

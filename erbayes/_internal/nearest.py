@@ -1,0 +1,89 @@
+"""Attributes that results do not have: what their table has instead, or which name the error suggests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+PASSED_ON = frozenset(["columns", "head", "iloc", "loc", "tail"])
+"""What a result takes from its table, next to columns and to all of `to_csv`, `to_latex` and so on."""
+WORDS = {
+    "interval": "bounds ci conf_int confidence_interval confint credible_interval hdi intervals",
+    "sd": "bse se sem std std_err std_error stderr standard_error",
+    "estimate": "coef mean params point_estimate values",
+    "table": "dataframe df frame results to_dataframe to_df to_pandas",
+    "plot": "draw figure hist show",
+    "tree": "idata inference_data posterior samples to_arviz to_inference_data trace",
+    "alarms": "warnings",
+    "differences": "contrast diff difference",
+    "facts": "describe info",
+    "sentence": "explain text",
+}
+"""Names by which other libraries call what results have."""
+OF_ESTIMATES = ("interval", "sd", "estimate", "tree", "sentence")
+CARRIERS = ("recommended(metrics)", "both", "joint", "fit", "as_draws()")
+"""What estimates have, and parts of other results that are estimates."""
+CLOSE = 0.75
+"""Likeness by `difflib` from which a name is suggested; `talbe` has .8, and words of others .6."""
+
+
+def suggest_name(name: str, names: Iterable[str]) -> str:
+    """Return the end of an error about a name that is missing: what is meant, or else all names."""
+    from difflib import get_close_matches  # not above, so that `import erbayes` does not wait for it
+
+    from pandas import DataFrame
+
+    names = sorted(names)
+    meant = next((ours for ours, words in WORDS.items() if name in {ours, *words.split()}), name)
+    near = [meant] if meant in names else get_close_matches(name, names, 1, CLOSE)
+    if not near and meant in OF_ESTIMATES:
+        near = [f"{part}.{meant}" for part in CARRIERS if part.partition("(")[0] in names]
+    if not near and name in import_module("erbayes").__all__:
+        near = [f"erbayes.{name}"]  # a function that takes the result
+    if not near and "table" in names and hasattr(DataFrame, name):
+        near = [f"table().{name}"]
+    return f"did you mean {near[0]!r}?" if near else f"it has {', '.join(names)}"
+
+
+class Nearest:
+    """A result that names the nearest attribute where it lacks one, also in notebooks.
+
+    Rows that it has by name, columns of its table and conversions such as `to_csv` are found as attributes.
+    """
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # so that type checkers still refuse names that are wrong
+
+        def __getattr__(self, name: str) -> Any:
+            """Return what rows or the table have under this name, or refuse it with the nearest one."""
+            kind = type(self)
+            # a name of the class comes here if it is not set yet, or if a property has failed
+            if (
+                name.startswith("_")
+                or hasattr(kind, name)
+                or name in getattr(kind, "__dataclass_fields__", ())
+            ):
+                return object.__getattribute__(self, name)
+            with suppress(ValueError):  # as a DataError is
+                if hasattr(kind, "__getitem__"):
+                    return self[name.replace("_", "-")]
+            with suppress(ValueError):
+                if hasattr(kind, "table"):
+                    table = self.table()
+                    if name in table:
+                        return table[name]
+                    if name in PASSED_ON or (name.startswith("to_") and hasattr(table, name)):
+                        return getattr(table, name)
+            public = [known for known in dir(self) if not known.startswith("_")]
+            said = f"{kind.__name__!r} object has no attribute {name!r}; {suggest_name(name, public)}"
+            # without the object, in which the interpreter would look for a second suggestion
+            raise AttributeError(said, name=name)
+
+
+def call_as(module: ModuleType, function: Callable[..., Any]) -> None:
+    """Let a room be called as its function: `erbayes.report(sample)` is `erbayes.report.report(sample)`."""
+    module.__class__ = type("Room", (ModuleType,), {"__call__": staticmethod(function)})

@@ -1,0 +1,206 @@
+"""Calls that come to mind before the documentation is read: they work, or the error names what does."""
+
+import copy
+import pickle
+from functools import cache, partial
+from types import SimpleNamespace
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.contour import ContourSet
+from test_columns import EXAMPLES
+
+import erbayes as eb
+from erbayes import plots
+from erbayes._internal.nearest import Nearest
+from erbayes.analysis import sensitivity
+from erbayes.engine import Taylor
+from erbayes.labels import Annotator, Beta, Records
+from erbayes.metrics.uncertain import Pictured
+from erbayes.study import populations
+
+matplotlib.use("Agg")
+pytestmark = pytest.mark.filterwarnings("ignore::erbayes.Alarm")
+NAMES = (
+    "pairwise-precision",
+    "pairwise-recall",
+    "pairwise-f1",
+    "b3-precision",
+    "b3-recall",
+    "cluster-recall",
+)
+
+
+@cache
+def names() -> dict[str, Any]:
+    """What a notebook has after its first cells."""
+    people = eb.datasets.people()
+    pred, lab, design = people.prediction, people.labels, eb.UniformRecords(people.drawn)
+    sample = eb.Sample(eb.measure(pred, lab), design)
+    answer = partial(eb.estimate, pred, metrics=["precision", "recall"])
+    errors = eb.with_errors(answer, lab, design, pred, Annotator(Beta(2, 8)), imputations=2, rng=1)
+    points = pd.DataFrame([(u, v) for u in (0, 0.2) for v in (0, 0.2)], columns=["missed", "kept"])
+    world = populations.simulate(populations.Zeta(2.5, 30), populations.Splits(0.2), 2000, 1)
+    halves = pd.Series(np.where(np.arange(len(pred)) % 2, "a", "b"), pred.index)
+    return {
+        **{"eb": eb, "pd": pd, "plots": plots, "pred": pred, "lab": lab, "design": design},
+        "sample": sample,
+        "found": eb.estimate(pred, lab, design),
+        "both": eb.compare({"old": pred, "new": halves}, lab, design, "recall"),
+        "errors": errors,
+        "grid": sensitivity.grid(errors, points, imputations=2, progress=False),
+        "tip": sensitivity.tipping(errors, "recall", 0.8, imputations=2, progress=False),
+        "numbers": eb.impact(pred, lab, design, ["count", "mean(size)"]),
+        "by": eb.by_domain(sample, halves, "recall"),
+        "trial": eb.study.study(
+            {"w": world}, {"r": Records()}, [50], {"t": Taylor()}, "recall", repetitions=5, seed=1
+        ),
+    }
+
+
+def call(text: str) -> Any:
+    return eval(text, names())
+
+
+@pytest.mark.parametrize(
+    ("said", "same"),
+    {
+        "found.to_frame()": "found.table()",
+        "found.summary(level=0.9)": "found.table(0.9)",
+        "found.to_csv()": "found.table().to_csv()",
+        "found.to_latex()": "found.table().to_latex()",
+        "found.to_dict()": "found.table().to_dict()",
+        "found.head(2)": "found.table().head(2)",
+        "found.loc['b3-recall']": "found.table().loc['b3-recall']",
+        "pd.DataFrame(found)": "found.table().rename_axis(None)",
+        "found.precision": "found['pairwise-precision']",
+        "found.b3_recall": "found['b3-recall']",
+        "list(found)[1]": "found['recall']",
+        "len(found)": "6",
+        "found.se": "found.table()['se']",
+        "trial.coverage": "trial.table()['coverage']",
+        "by['estimate']": "by.table()['estimate']",
+        "'b3-recall' in found, 'recall' in found": "True, False",
+        "both.summary()": "both.table()",
+        "both['new'].table()": "both.joint.part([1]).table()",
+        "both.old.estimate": "both['old'].estimate",
+        "trial.summary()": "trial.table()",
+        "errors.summary(level=0.5)": "errors.table(level=0.5)",
+        "by.to_frame(0.8)": "by.table(0.8)",
+        "len(sample)": "200",
+        "sample.summary()['value'].to_dict()": "sample.facts()",
+        "sample.units.to_csv()": "sample.units.table().to_csv()",
+        "eb.report(sample)[:9]": "'<!doctype'",
+        "eb.study.__call__": "eb.study.study",
+    }.items(),
+)
+def test_a_call_returns(said, same):
+    found, wanted = call(said), call(same)
+    if isinstance(wanted, pd.DataFrame):
+        pd.testing.assert_frame_equal(found, wanted)
+    elif isinstance(wanted, pd.Series):
+        pd.testing.assert_series_equal(found, wanted)
+    else:
+        np.testing.assert_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    ("said", "x"),
+    {
+        "found.plot()": "found.estimate",
+        "found.plot(['recall', 'b3-recall'], level=0.5)": "found.estimate[[1, 4]]",
+        "both.plot()": "both['old'].estimate",
+        "errors.plot()": "errors.random.estimate",
+        "plots.draw_forest(errors, 'recall')": "errors.random.estimate[1:]",
+        "plots.draw_forest({'plain': found, 'two': both}, 'recall')": "both['old'].estimate",
+        "numbers.plot()": "numbers.table().eval('100 * difference / abs(estimate)')",
+        "by.plot()": "by.table()['estimate']",
+        "sample.plot()": "eb.balance(sample)['ratio']",
+    }.items(),
+)
+def test_a_picture_shows(said, x):
+    lines = [np.asarray(line.get_xdata()) for line in call(said).get_lines()]
+    wanted = np.asarray(call(x))
+    assert any(line.shape == wanted.shape and np.allclose(line, wanted) for line in lines)
+
+
+def test_a_grid_draws_its_first_metric_without_a_bold_line():
+    ax, bold = call("grid.plot()"), call("grid.plot('pairwise-recall', 0.9)")
+    assert ax.get_title() == "pairwise-precision" and "bold" in bold.get_title()
+    widths = [[c.get_linewidths()[0] for c in picture.figure.findobj(ContourSet)] for picture in (ax, bold)]
+    assert widths == [[1.0], [1.0, 2.5]]
+
+
+@pytest.mark.parametrize(
+    ("said", "remedy"),
+    {
+        "found.conf_int()": "did you mean 'interval'?",
+        "found.ci": "did you mean 'interval'?",
+        "found.std": "did you mean 'sd'?",
+        "found.sort_values('estimate')": "did you mean 'table().sort_values'?",
+        "found['lowest']": "no metric 'lowest'",
+        "found.estimates": "did you mean 'estimate'?",
+        "found.to_dataframe()": "did you mean 'table'?",
+        "found.talbe()": "did you mean 'table'?",
+        "found.idata": "did you mean 'as_draws().tree'?",
+        "found.draw()": "did you mean 'plot'?",
+        "found.talburt_wang": "it has alarms, as_draws, ",
+        "errors.interval()": "did you mean 'both.interval'?",
+        "both.diff()": "did you mean 'differences'?",
+        "numbers.bse": "did you mean 'fit.sd'?",
+        "sample.describe()": "did you mean 'facts'?",
+        "sample.estimate()": "did you mean 'erbayes.estimate'?",
+        "tip.plot()": "did you mean 'table().plot'?",
+        "by['a']": "no column 'a'; the table has domain, metric, ",
+        "by.sentence()": "did you mean 'joint.sentence'?",
+        "list(by)": "no column 0; the table has ",
+        "numbers.sentence()": "did you mean 'sentences'?",
+        "eb.precision(pred, lab)": "did you mean estimate(..., metrics='precision')?",
+        "eb.size_model": "did you mean estimate(..., engine='size model')?",
+        "eb.estimates": "did you mean 'estimate'?",
+        "eb.metrics.b3_recall(pred, lab)": "call erbayes.estimate(prediction, labels, design, metrics='b3-recall')",
+        "eb.estimate(sample, level=0.9)": "found.table(level=0.9)",
+        "eb.estimate(pred, lab, design, alpha=0.1)": "found.table(level=0.9)",
+        "plots.draw_forest(numbers)": "a forest is of estimates",
+    }.items(),
+)
+def test_a_call_is_refused_with_what_works_instead(said, remedy):
+    with pytest.raises((AttributeError, TypeError, eb.DataError)) as refused:
+        call(said)
+    assert remedy in str(refused.value)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_result_converts_and_draws_itself(name):
+    result = EXAMPLES[name]()
+    pd.testing.assert_frame_equal(result.to_frame(), result.table())
+    pd.testing.assert_frame_equal(result.summary(), result.table())
+    assert result.to_csv() == result.table().to_csv()
+    if isinstance(result, Pictured) and name != "Grid":  # whose example has one rate of one kind
+        assert isinstance(result.plot(), Axes)
+        matplotlib.pyplot.close("all")
+
+
+@pytest.mark.parametrize("name", ["found", "both", "errors", "by", "trial", "sample"])
+def test_a_result_is_copied_pickled_and_probed_as_before(name):
+    result = names()[name]
+    metrics_of_any = name in ("both", "by")  # are functions, which no pickle takes
+    for again in (copy.deepcopy(result), result if metrics_of_any else pickle.loads(pickle.dumps(result))):
+        pd.testing.assert_frame_equal(again.table(), result.table())
+    probed = ("_repr_svg_", "_ipython_display_", "__array__", "__arrow_c_stream__", "apply", "recommended")
+    assert not any(hasattr(result, probe) for probe in probed)
+    assert not hasattr(type(result).__new__(type(result)), "names")
+
+
+def test_an_error_inside_a_property_keeps_its_own_words():
+    class Broken(Nearest):
+        @property
+        def estimate(self) -> Any:
+            return SimpleNamespace().nothing
+
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = Broken().estimate
