@@ -1,5 +1,6 @@
 """The Bayesian engine: models of entity sizes and errors in PyMC. Importing it imports PyMC."""
 
+from .compiled import compiled
 from .engine import Modelled, PooledModel
 from .error_models import Leakage, Retention, Threshold
 from .fit import Fit, fast, nuts
@@ -31,6 +32,7 @@ __all__ = [
     "StudentTPrior",
     "Threshold",
     "ZetaSizes",
+    "compiled",
     "elicited",
     "fast",
     "fit_hierarchical",
