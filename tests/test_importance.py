@@ -98,6 +98,22 @@ def test_tails_that_proposals_do_not_have_need_more_rounds_or_are_told(monkeypat
     assert approximated([cauchy], 500, rng(4))[0].khat > KHAT
 
 
+def test_a_part_of_the_mass_far_from_the_rest():
+    """A normal density, and 1 % of the mass to its side, from which rounds of the tail are drawn."""
+
+    def log_density(x):
+        main, side = (stats.multivariate_normal(m, c) for m, c in (([0, 0], np.eye(2)), ([4.5, 4.5], 0.3)))
+        return np.logaddexp(main.logpdf(x) + np.log(0.99), side.logpdf(x) + np.log(0.01))
+
+    (found,) = approximated([Density(log_density, 2)], 20_000, rng(8))
+    assert found.khat <= KHAT and found.log_evidence == pytest.approx(0, abs=0.02)
+    assert -np.inf in found.adapted.counted, "rounds of the tail count nothing for the evidence"
+    x = found.thetas[0, :, 0]
+    assert np.mean(x > 3.6) == pytest.approx(0.01 * stats.norm.sf(-0.9 / 0.3**0.5), rel=0.15)
+    assert x.mean() == pytest.approx(0.045, abs=0.03)
+    assert x.var() == pytest.approx(0.99 + 0.01 * (0.3 + 4.5**2) - 0.045**2, abs=0.04)
+
+
 def test_the_probability_of_several_densities_follows_from_their_evidence():
     """Densities of one program search from the mode of the first; a further state has a mass of its own."""
     densities = [normal(0.0), normal(np.log(3.0))]
