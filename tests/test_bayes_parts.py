@@ -597,7 +597,7 @@ def test_two_threads_get_their_own_posteriors():
 
 
 def test_threads_that_compile_at_once(anew):
-    """Interpreted functions change threads within a call, and share what holds their arguments."""
+    """Functions of NumPy change threads within a call, and share what holds their arguments."""
     every = [Evidence.of(sample(i, n=30 + 10 * i)).data for i in range(4)]
     thetas = np.linspace(-1, 1, 21)[:, None]
 

@@ -10,7 +10,7 @@ from .model_average import ModelAverage
 from .prior_predictive import elicited, prior
 from .priors import NormalPrior, StudentTPrior
 from .samplers import NotConverged
-from .sizes import LogNormalSizes, PredictionInformed, ZetaSizes
+from .sizes import LogNormalSizes, PredictionInformed, ZetaSizes, size_family
 from .totals import EXPECTED
 
 __all__ = [
@@ -38,5 +38,6 @@ __all__ = [
     "fit_hierarchical",
     "nuts",
     "prior",
+    "size_family",
     "with_history",
 ]

@@ -35,7 +35,7 @@ COMPILER = RLock()
 NUMPY = Mode("py", "merge")
 """Mode of PyTensor in which NumPy computes each operation, and equal ones once."""
 MANY = 50
-"""Fits from which compiling pays: it takes 45 s, or 4 s if an earlier process did, and saves .2 to .8 s a fit."""
+"""Fits above which compiling pays: it takes 45 s, or 4 s in a later process, and saves .2 to .8 s a fit."""
 _BY_NUMBA = ContextVar("by_numba", default=False)
 
 
@@ -229,7 +229,10 @@ class Program:
         density, log_flawless, *outputs = graph.outputs
         density, *outputs = clone_replace([density, *outputs], replacements)
         self._density = clone_replace(density, {flawless: pt.constant(0, dtype="int64")})
-        thetas, states = pt.tensor("thetas", dtype="float64", shape=(None, d)), pt.vector("states", dtype="int64")
+        thetas, states = (
+            pt.tensor("thetas", dtype="float64", shape=(None, d)),
+            pt.vector("states", dtype="int64"),
+        )
         batch = zip(outputs, vectorize_graph(outputs, {theta: thetas, flawless: states}), strict=True)
         # what depends on no parameter has no axis of points yet
         many = [b if b.ndim > v.ndim else pt.repeat(b[None], thetas.shape[0], axis=0) for v, b in batch]
@@ -286,7 +289,9 @@ class Prepared:
         program = next((program for program in Program.cache if program.graph.same(graph)), None)
         if program is None:
             program, lengths = Program(graph), {dim: len(values) for dim, values in coords(data).items()}
-            program.check(start, [*graph.values_of({**data, **hyperparameters}).values()], lengths, title(part))
+            program.check(
+                start, [*graph.values_of({**data, **hyperparameters}).values()], lengths, title(part)
+            )
             Program.cache.append(program)
         return cls(program, hyperparameters, start, all(None not in v.type.shape for v in model.free_RVs))
 

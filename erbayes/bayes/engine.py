@@ -19,7 +19,6 @@ from .fit import DRAWS, Fit, fast
 from .model import SizeModel
 from .totals import identifies
 
-
 OF_CURVE = 1000
 """Draws of each of more than `MANY` predictions."""
 IN_STUDY = 250
@@ -55,9 +54,8 @@ class Modelled(_SizeModelEngine):
     ----------
     model : SizeModel
     draws : int, optional
-        Posterior draws of each sample. By default 10,000, and 250 in a study, whose coverage and interval
-        scores were those of 1,000. If more than 50 predictions are compared, as in a curve of thresholds, each
-        has 1,000.
+        Posterior draws of each sample. By default 10,000, and 250 in a study, where coverage and interval
+        scores were those of 1,000. Each of more than 50 predictions, as in a curve of thresholds, has 1,000.
 
     Examples
     --------
