@@ -789,6 +789,7 @@ def test_other_values_are_not_added_to(files):
     assert "f: the values of its records have changed since" in refused("draw", "--more", 5, "f")
 
 
+@pytest.mark.slow
 def test_side_by_side_shows_the_engines_that_can(files):
     pytest.importorskip("pymc")
     labelled(design="mixture")

@@ -234,6 +234,7 @@ def find_tables() -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_every_table_is_listed():
     assert find_tables() == set(COLUMNS) == set(EXAMPLES), "a new table has an example and its columns above"
 

@@ -21,7 +21,7 @@ FLOOR = 1e-300
 class SizeFamily(Protocol):
     """A prior on how many entities have each size, such as one of your own (docs/guide/own-parts.md).
 
-    A frozen dataclass of plain values is compiled only once.
+    A frozen dataclass of plain values is built only once.
     """
 
     def log_weights(self, data: Tensors) -> Any:
@@ -187,7 +187,7 @@ def size_family(distribution: Any, **parameters: tuple[Prior, Callable[[Any], An
     """
     if not (isinstance(distribution, type) and issubclass(distribution, pm.Discrete)):
         raise DataError(
-            f"size_family takes a discrete distribution, as the class pm.NegativeBinomial, not {distribution!r}"
+            f"size_family takes a discrete distribution, as pm.NegativeBinomial, not {distribution!r}"
         )
     for name, pair in parameters.items():
         if not (isinstance(pair, tuple) and len(pair) == 2 and callable(pair[1])):
