@@ -3,7 +3,7 @@
     python benchmarks/bayes.py [--cold]
 
 Wall seconds of the fast fit and of NUTS (4 chains of 1,000 + 1,000 draws), each in a process of its own:
-the first fit, with all compilation of NUTS, then fits to other samples of the same design. 400 uniform clusters
+the first fit, then fits to other samples of the same design. 400 uniform clusters
 of PatentsView's release of 2019-08-20, truth that of 2022-06-30. --cold compiles into an empty folder,
 so that nothing compiled by an earlier process is found. Exits 1 if a bar is missed: NUTS first 30 s
 and refitted 3 s, at least 1,000 effective draws of P and R and no divergences; 60 fast fits a second of

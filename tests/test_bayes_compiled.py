@@ -147,4 +147,4 @@ def test_other_distributions_are_refused():
         bayes.size_family(pm.Geometric, p=SHAPE)
     short = bayes.size_family(pm.Bernoulli, p=(SHAPE, pt.sigmoid))
     with pytest.raises(eb.DataError, match="the log density of Bernoulli is nan where its sampler starts"):
-        bayes.fast(sample("clusters"), bayes.SizeModel(sizes=short), rng=1)
+        bayes.fast(sample("clusters"), bayes.SizeModel(sizes=short), draws=1000, rng=1)

@@ -160,7 +160,7 @@ def test_a_part_has_the_numbers_of_its_own_fields(make, priors, exponents, data,
 def test_a_fit_has_the_numbers_of_its_own_fields():
     """Compiled, and by the door: the posterior of k under a rigid prior is that prior."""
     at = sample()
-    wide, rigid = (bayes.fast(at, bayes.SizeModel(OfFloat(sd)), rng=1) for sd in (1.0, 0.001))
+    wide, rigid = (bayes.fast(at, bayes.SizeModel(OfFloat(sd)), draws=1000, rng=1) for sd in (1.0, 0.001))
     assert rigid.draws.parameters["k"].std() == pytest.approx(0.001, rel=0.2)
     assert wide.draws.parameters["k"].std() > 0.02
 
@@ -366,7 +366,7 @@ def test_missing_quantities_are_told_by_the_door():
     with pytest.raises(
         eb.DataError, match=r"Mute\.given_size returns no 'met', .*: as leakage of a SizeModel"
     ):
-        bayes.fast(sample(), bayes.SizeModel(leakage=Mute()), rng=1)
+        bayes.fast(sample(), bayes.SizeModel(leakage=Mute()), draws=1000, rng=1)
 
 
 @pytest.mark.parametrize(

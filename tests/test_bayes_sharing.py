@@ -403,7 +403,10 @@ def test_what_does_not_fit_is_forgotten():
     earlier = [bayes.fast(draw(release(0.01, seed), seed), draws=400, rng=seed) for seed in (1, 2)]
     world = release(0.6, 4)
     one = draw(world, 5, 200)
-    alone, taught = bayes.fast(one, rng=1), bayes.fast(one, bayes.with_history(*earlier, rng=1), rng=1)
+    alone, taught = (
+        bayes.fast(one, draws=1000, rng=1),
+        bayes.fast(one, bayes.with_history(*earlier, rng=1), draws=1000, rng=1),
+    )
     a, b = (fit.apply([R]) for fit in (alone, taught))
     assert abs(a.mean[0] - b.mean[0]) < 0.7 * a.sd[0]
     assert b.sd[0] < 1.3 * a.sd[0]

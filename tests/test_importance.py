@@ -115,6 +115,15 @@ def test_rounds_are_drawn_where_weights_are_large():
     assert np.mean(x > 4) == pytest.approx(far, rel=0.15)
 
 
+def test_a_tail_has_three_times_the_root_of_the_points():
+    adapted = approximated([Density(lambda x: stats.t(3).logpdf(x).sum(-1), 3)], 2000, rng(9))[0].adapted
+    w, number = np.exp(adapted.log_w), int(3 * np.sqrt(len(adapted.points)))
+    top = np.argsort(w)[-number:]
+    excess = w[top] - w[top].min()
+    wanted = np.average(adapted.points[top], axis=0, weights=excess)
+    assert adapted._locate_tail()[0] == pytest.approx(wanted, rel=1e-9)
+
+
 def test_the_probability_of_several_densities_follows_from_their_evidence():
     """Densities of one program search from the mode of the first; a further state has a mass of its own."""
     densities = [normal(0.0), normal(np.log(3.0))]
