@@ -27,9 +27,9 @@ from common import PLANS, PR, as_markdown
 from scipy import stats
 
 from erbayes.bayes import SizeModel, compiled, fast, with_history
-from erbayes.bayes.compiled import ParameterDraws
 from erbayes.bayes.data import Evidence
 from erbayes.bayes.model_average import ModelAverage, compile_part, mix_draws
+from erbayes.bayes.programs import ParameterDraws
 from erbayes.bayes.samplers import Importance
 from erbayes.bayes.sharing import (
     SPREADS,

@@ -19,10 +19,10 @@ from test_bayes import PRED, TRUE, clusters, curve_by_hand, rng, world
 import erbayes as eb
 from erbayes import bayes, plots
 from erbayes import metrics as m
-from erbayes.bayes.compiled import CompiledPart, draw_from_prior, own_model
 from erbayes.bayes.data import Evidence
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.model_average import as_average
+from erbayes.bayes.programs import CompiledPart, draw_from_prior, own_model
 from erbayes.bayes.totals import EXPECTED
 from erbayes.bayes.tree import Category, Event, Share, categorical, factors
 from erbayes.metrics import PER_RECORD, UNIT, Metric

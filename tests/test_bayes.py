@@ -19,7 +19,6 @@ from scipy import stats
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
-from erbayes.bayes.compiled import CompiledPart, PartDraws, Program, own_model
 from erbayes.bayes.contract import LOG_FLAWLESS
 from erbayes.bayes.data import Evidence, _smooth_counts
 from erbayes.bayes.error_models import BOUNDED_COLUMNS, UNTIED
@@ -41,6 +40,7 @@ from erbayes.bayes.population import (
     join_parts,
     log_density_of_total,
 )
+from erbayes.bayes.programs import CompiledPart, PartDraws, Program, own_model
 from erbayes.bayes.samplers import NUTS, Importance, Whitened, problems_of_chains
 from erbayes.bayes.totals import depends_on_size
 from erbayes.design import BySize

@@ -11,24 +11,24 @@ from test_bayes_draws import sample
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
-from erbayes.bayes import compiled, engine
+from erbayes.bayes import engine, programs
 from erbayes.engine.named import Advised
 from erbayes.labels import Records
 from erbayes.metrics.intervals import EqualTailed
 from erbayes.study import study
 from erbayes.study.populations import Misattribution, Zeta, simulate
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")]
 P, R = m.pairwise_precision, m.pairwise_recall
 MEAN, SHAPE = bayes.NormalPrior(1.5, 1.0), bayes.NormalPrior(0.0, 1.5)
 
 
 def by_numba():
-    return compiled._BY_NUMBA.get()
+    return programs._BY_NUMBA.get()
 
 
 def test_numba_has_the_densities_and_quantities_of_numpy():
-    found = bayes.fast(sample("clusters"), bayes.SizeModel(bayes.ZetaSizes()), draws=200, rng=1)
+    found = bayes.fast(sample("clusters"), bayes.SizeModel(bayes.LogNormalSizes()), draws=200, rng=1)
     ends = found.apply([P, R]).interval()
     for of_part in found.model.compile(found.evidence.data).values():
         for part in of_part.models.values():

@@ -20,13 +20,6 @@ from scipy.special import betaln, logsumexp
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
-from erbayes.bayes.compiled import (
-    CompiledPart,
-    PartDraws,
-    Program,
-    content,
-    draw_from_prior,
-)
 from erbayes.bayes.contract import ALL_DATA, BOUNDED_DATA, DATA, RETURNED, coords
 from erbayes.bayes.data import Evidence
 from erbayes.bayes.error_models import BOUNDED_COLUMNS, UNTIED, Exactness
@@ -34,6 +27,13 @@ from erbayes.bayes.grid import RANK
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.population import join_parts
 from erbayes.bayes.priors import smooth
+from erbayes.bayes.programs import (
+    CompiledPart,
+    PartDraws,
+    Program,
+    content,
+    draw_from_prior,
+)
 from erbayes.labels import Records
 from erbayes.metrics.columns import PIECES
 from erbayes.study import draw_samples

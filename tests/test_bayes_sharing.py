@@ -14,13 +14,13 @@ pytest.importorskip("pymc", reason="pymc is not installed")
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
-from erbayes.bayes.compiled import ParameterDraws
 from erbayes.bayes.contract import PlacedPart
 from erbayes.bayes.data import data_of_prediction
 from erbayes.bayes.importance import approximated
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.model_average import ModelAverage, compile_part
 from erbayes.bayes.priors import InformedPrior, Scores
+from erbayes.bayes.programs import ParameterDraws
 from erbayes.bayes.sharing import (
     SPREADS,
     NormalLikelihood,

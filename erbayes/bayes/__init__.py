@@ -1,6 +1,5 @@
 """The Bayesian engine: models of entity sizes and errors in PyMC. Importing it imports PyMC."""
 
-from .compiled import compiled
 from .engine import Modelled, PooledModel
 from .error_models import Leakage, Retention, Threshold
 from .fit import Fit, fast, nuts
@@ -9,6 +8,7 @@ from .model import RETENTION, SIZES, SizeModel
 from .model_average import ModelAverage
 from .prior_predictive import elicited, prior
 from .priors import NormalPrior, StudentTPrior
+from .programs import compiled
 from .samplers import NotConverged
 from .sizes import LogNormalSizes, PredictionInformed, ZetaSizes, size_family
 from .totals import EXPECTED

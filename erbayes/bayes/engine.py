@@ -14,9 +14,9 @@ from ..engine import Engine, PooledDraws
 from ..metrics.columns import TRUE_LINKS
 from ..metrics.definitions import Metric
 from ..metrics.uncertain import Draws
-from .compiled import MANY, compiled, compiled_for
 from .fit import DRAWS, Fit, fast
 from .model import SizeModel
+from .programs import MANY, compiled, compiled_for
 from .totals import identifies
 
 OF_CURVE = 1000

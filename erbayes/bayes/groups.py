@@ -16,11 +16,11 @@ from .._internal.errors import DataError, need
 from ..design.sample import Sample
 from ..metrics.definitions import MetricLike
 from ..metrics.uncertain import Draws, Tabled
-from .compiled import compiled_for
 from .data import Evidence
 from .fit import CHAINS, Fit, draw_and_join
 from .model import SizeModel, need_model
 from .model_average import ModelAverage
+from .programs import compiled_for
 from .samplers import Importance, NotConverged, need_draws
 from .sharing import (
     SPREADS,

@@ -10,13 +10,13 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from .._internal.errors import need_object
-from .compiled import building
 from .contract import LOG_FLAWLESS, ModelPart, PlacedPart, as_pymc, coords, dimensions, tensor, title
 from .data import Evidence
 from .error_models import Leakage, Retention, Threshold
 from .model_average import ModelAverage, as_average, compile_part
 from .population import ExpectedLinks, expect_unsampled
 from .priors import InformedPrior, NormalPrior, StudentTPrior, counts, normalised
+from .programs import building
 from .sharing import BorrowedPriors
 from .sizes import PredictionInformed, SizeFamily
 

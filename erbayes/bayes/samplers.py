@@ -14,9 +14,9 @@ from pytensor.graph.replace import graph_replace
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, whole
-from .compiled import CompiledPart, ParameterDraws, Program, building
 from .importance import KHAT, NEGLIGIBLE, Approximation, approximated
 from .model_average import ModelAverage
+from .programs import CompiledPart, ParameterDraws, Program, building
 
 RHAT = 1.01
 """Largest R-hat of reliable chains."""
