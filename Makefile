@@ -3,7 +3,7 @@ PYTHON ?= $(shell for p in python3.12 python3.13 python3.14 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-# Tests that compile models, start Spark or a browser, or repeat long simulations have the mark `slow`.
+# Tests that fit models, start Spark or a browser, or repeat long simulations have the mark `slow`.
 # The search for examples loads PyMC with the room of models, and with every name that `erbayes` can load.
 QUICK := -m 'not slow and not notebook and not page and not study' --ignore=erbayes/bayes --ignore=erbayes/__init__.py
 

@@ -3,7 +3,7 @@
     python benchmarks/bayes.py [--cold]
 
 Wall seconds of the fast fit and of NUTS (4 chains of 1,000 + 1,000 draws), each in a process of its own:
-the first fit with all compilation, then fits to other samples of the same design. 400 uniform clusters
+the first fit, then fits to other samples of the same design. 400 uniform clusters
 of PatentsView's release of 2019-08-20, truth that of 2022-06-30. --cold compiles into an empty folder,
 so that nothing compiled by an earlier process is found. Exits 1 if a bar is missed: NUTS first 30 s
 and refitted 3 s, at least 1,000 effective draws of P and R and no divergences; 60 fast fits a second of
@@ -56,7 +56,7 @@ def fast_fits() -> bool:
     rng, first = np.random.default_rng(SEED), time.perf_counter()
     fast(drawn[0], rng=rng)
     print(f"import of PyMC                  {imported:8.1f} s")
-    print(f"fast, first fit, compilation    {time.perf_counter() - first:8.1f} s")
+    print(f"fast, first fit                 {time.perf_counter() - first:8.1f} s")
     for draws in (1000, 250):
         start, spent = time.perf_counter(), time.process_time()
         for sample in drawn[1:]:

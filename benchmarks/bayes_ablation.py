@@ -30,6 +30,7 @@ from erbayes.bayes import (
     Retention,
     SizeModel,
     StudentTPrior,
+    compiled,
     fast,
 )
 from erbayes.bayes import population as completing
@@ -106,7 +107,7 @@ def ends(file: Path, samples: int) -> pd.DataFrame:
         rng = np.random.default_rng([SEED + 1, *map(ord, f"{name}{plan}")])
         drawn = draw_samples(drawing, population.units, 100, samples, rng).separate
         for (i, sample), (variant, (model, patched)) in product(enumerate(drawn), VARIANTS.items()):
-            with warnings.catch_warnings(), patched():
+            with warnings.catch_warnings(), compiled(), patched():
                 warnings.simplefilter("ignore")
                 fit = fast(sample, model, draws=400, rng=i)
                 found = {"model": fit.apply(PR).interval(), "pool": fit.pooled(PR).interval()}

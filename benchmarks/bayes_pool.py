@@ -23,7 +23,7 @@ import populations as sim
 from common import PLANS, PR, as_markdown
 from engines import on_distinct
 
-from erbayes.bayes import fast
+from erbayes.bayes import compiled, fast
 from erbayes.bayes.summary import extrapolates
 from erbayes.engine import Jackknife, taylor
 from erbayes.metrics import Draws, Normal
@@ -99,9 +99,9 @@ def ends(file: Path, set_aside: bool, samples: int, sizes: list[int]) -> pd.Data
         truth = [population.value(metric) for metric in PR]
         rng, rows = np.random.default_rng([SEED, *map(ord, f"{name}{plan}{n}")]), []
         for i, sample in enumerate(draw_samples(drawing, population.units, n, samples, rng).separate):
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), compiled():
                 warnings.simplefilter("ignore")
-                fit = fast(sample, rng=i)
+                fit = fast(sample, draws=1000, rng=i)
                 closed = taylor(sample, PR).apply(PR)
                 results = {
                     MODEL: fit.apply(PR),

@@ -26,10 +26,10 @@ import populations as sim
 from common import PLANS, PR, as_markdown
 from scipy import stats
 
-from erbayes.bayes import SizeModel, fast, with_history
-from erbayes.bayes.compiled import ParameterDraws
+from erbayes.bayes import SizeModel, compiled, fast, with_history
 from erbayes.bayes.data import Evidence
 from erbayes.bayes.model_average import ModelAverage, compile_part, mix_draws
+from erbayes.bayes.programs import ParameterDraws
 from erbayes.bayes.samplers import Importance
 from erbayes.bayes.sharing import (
     SPREADS,
@@ -99,11 +99,11 @@ def ends(file: Path, samples: int, sources: dict[str, tuple[Release, ...]]) -> p
         earlier = [draw_samples(records, p.units, 100, samples, rng).separate for p in people[:-1]]
         last = {k: draw_samples(p, people[-1].units, 100, samples, rng).separate for k, p in PLANS.items()}
         for i in range(samples):
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), compiled():
                 warnings.simplefilter("ignore")
-                model = with_history(*(fast(of[i], rng=i) for of in earlier), rng=i)
+                model = with_history(*(fast(of[i], draws=1000, rng=i) for of in earlier), rng=i)
                 fits = {
-                    (plan, way): fast(drawn[i], of_way, rng=i)
+                    (plan, way): fast(drawn[i], of_way, draws=1000, rng=i)
                     for (plan, drawn), (way, of_way) in product(
                         last.items(), (("alone", None), ("after", model))
                     )

@@ -38,7 +38,7 @@ from common import table as markdown
 from engines import on_calibrated, on_distinct
 
 from erbayes import metrics as m
-from erbayes.bayes import fast
+from erbayes.bayes import compiled, fast
 from erbayes.datasets import rldata10000_example1
 from erbayes.engine import (
     Estimator,
@@ -56,7 +56,8 @@ MODEL, PERCENTILE, POOL = "size model", "percentile", "linear pool"
 
 def posterior(sample: Any, metrics: Sequence[m.Metric], rng: Any = None) -> Any:
     """Return the size model's own draws, without the pool that it quotes."""
-    return fast(sample, rng=rng).apply(metrics)
+    with compiled():
+        return fast(sample, draws=1000, rng=rng).apply(metrics)
 
 
 ESTIMATORS = {
@@ -403,9 +404,9 @@ def alarmed(people: dict[str, sim.Population], sizes: Sequence[int], samples: in
         truth = population.value(m.pairwise_recall)
         drawn = draw_samples(drawing, population.units, n, samples, np.random.default_rng(4)).separate
         for i, sample in enumerate(drawn):
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), compiled():
                 warnings.simplefilter("ignore")
-                fit = fast(sample, rng=i)
+                fit = fast(sample, draws=1000, rng=i)
                 row = fit.table(metrics=m.pairwise_recall).iloc[0]
             rows.append(
                 {
@@ -430,9 +431,9 @@ def beside(people: dict[str, sim.Population], sizes: Sequence[int], samples: int
         truth = [population.value(metric) for metric in METRICS]
         rng = np.random.default_rng([77, *map(ord, f"{name}{plan}{n}")])
         for i, sample in enumerate(draw_samples(drawing, population.units, n, samples, rng).separate):
-            with warnings.catch_warnings(record=True) as caught:
+            with warnings.catch_warnings(record=True) as caught, compiled():
                 warnings.simplefilter("always")
-                fit = fast(sample, rng=i)
+                fit = fast(sample, draws=1000, rng=i)
             cell = {"population": name, "plan": plan, "n": n, "repetition": i, "warned": bool(caught)}
             cell |= {"alarm": bool(fit.alarms), "failed": 0.0}
             results = {

@@ -1,20 +1,33 @@
-"""Size families that the package does not have: that of the documentation, and one with priors of PyMC."""
+"""Size families that the package does not have, and the code of the page about them."""
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
+from erbayes.bayes import NormalPrior
+
 PAGE = (Path(__file__).parents[1] / "docs" / "guide" / "own-parts.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.S)
 
-_page: dict[str, Any] = {}
-exec(BLOCKS[0].rpartition("\nfit = ")[0], _page)
-NegativeBinomial = _page["NegativeBinomial"]
+
+@dataclass(frozen=True)
+class NegativeBinomial:
+    """Negative binomial sizes without 0, whose prior is centred at the size of a random record's cluster."""
+
+    mean_sd: float = 1.0
+    shape_sd: float = 1.5
+
+    def log_weights(self, data):
+        predicted = pt.exp(data["log_biased_mean"]) - 0.5
+        nu = predicted * pt.exp(NormalPrior(0.0, self.mean_sd)("size_log_mean"))
+        alpha = pt.exp(NormalPrior(0.0, self.shape_sd)("size_log_shape"))
+        s = data["size"]
+        log_p = pt.log(nu) - pt.log(nu + alpha + 1)
+        return pt.gammaln(s + alpha) - pt.gammaln(s + 1) + s * log_p + pt.log(data["width"])
 
 
 @dataclass(frozen=True)

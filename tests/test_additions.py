@@ -243,6 +243,7 @@ class TestDesign:
     def test_has_alarms(self, cls):
         assert all(isinstance(sentence, str) for sentence in eb.alarms(sampled(cls), PR))
 
+    @pytest.mark.slow
     def test_has_a_size_model_or_is_refused(self, cls):
         evidence = pytest.importorskip("erbayes.bayes.data").Evidence
         if cls in WITH_MODEL:
@@ -364,6 +365,7 @@ class TestEngine:
                 eb.compare(both, LABELS, eb.UniformClusters(), PR, engine=one)
 
 
+@pytest.mark.slow
 def test_the_size_model_is_an_engine_too():
     bayes = pytest.importorskip("erbayes.bayes")
     parameters = inspect.signature(bayes.Modelled.__call__).parameters

@@ -20,10 +20,10 @@ from test_bayes import PRED, TRUE, clusters, curve_by_hand, rng, world
 import erbayes as eb
 from erbayes import bayes, plots
 from erbayes import metrics as m
-from erbayes.bayes.compiled import CompiledPart, draw_from_prior, own_model
 from erbayes.bayes.data import Evidence
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.model_average import as_average
+from erbayes.bayes.programs import CompiledPart, draw_from_prior, own_model
 from erbayes.bayes.totals import EXPECTED
 from erbayes.bayes.tree import Category, Event, Share, categorical, factors
 from erbayes.metrics import PER_RECORD, UNIT, Metric
@@ -48,7 +48,7 @@ ONE_LAW = bayes.SizeModel(bayes.PredictionInformed(), bayes.Retention())
 
 @pytest.fixture(scope="module")
 def fit():
-    return bayes.fast(clusters(60, 1), ONE_LAW, rng=rng())
+    return bayes.fast(clusters(60, 1), ONE_LAW, draws=1000, rng=rng())
 
 
 @pytest.fixture(scope="module")
@@ -300,7 +300,7 @@ def test_log_likelihood_of_each_entity(fit):
 def test_leave_one_out_tells_priors_of_leakage_apart(fit):
     """Stray pieces drawn to large clusters, e³ times as much for each doubling: not what the sample shows."""
     leakage = bayes.Leakage(tilt=bayes.StudentTPrior(3.0, 0.05), tilt_amplitude=0.01)
-    absurd = bayes.fast(fit.sample, bayes.SizeModel(leakage=leakage), rng=rng())
+    absurd = bayes.fast(fit.sample, bayes.SizeModel(leakage=leakage), draws=1000, rng=rng())
     compared = az.compare({"default": fit.tree, "absurd": absurd.tree}, round_to="none")
     assert list(compared.index) == ["default", "absurd"]
     assert compared.loc["absurd", "elpd_diff"] < -5 and compared.loc["default", "weight"] > 0.95
@@ -385,7 +385,7 @@ def test_predictions_are_of_distinct_entities(checks, fit):
     pop = populations.simulate(populations.Zeta(1.9, 3000), populations.Splits(0.1), 4000, rng(3))
     drawn = pop.true.iloc[rng(4).integers(len(pop.true), size=150)].tolist()
     sample = eb.Sample(eb.measure(pop.pred, pop.true[pop.true.isin(drawn)]), eb.UniformRecords(draws=drawn))
-    repeated = bayes.fast(sample, ONE_LAW, rng=rng())
+    repeated = bayes.fast(sample, ONE_LAW, draws=1000, rng=rng())
     assert len(sample.units) < 110, "entities drawn more than once matter here"
     size = repeated.predictive(draws=50, rng=rng())["posterior_predictive"]["size"].to_numpy()
     J = len(repeated.size)
@@ -442,7 +442,7 @@ def test_draws_of_the_prior(fit):
 
 def test_nothing_shown_is_no_variable():
     pop = populations.simulate(populations.LogNormal(1.0, 1.0), populations.Merges(0.1), 4000, rng())
-    whole = bayes.fast(clusters(40, 5, pop), ONE_LAW, rng=rng())
+    whole = bayes.fast(clusters(40, 5, pop), ONE_LAW, draws=1000, rng=rng())
     assert set(whole.tree["observed_data"].data_vars) == {"size", "broken", "met", "rate"}
     assert np.isfinite(az.loo(whole.tree).elpd)
     assert "unbroken" in whole.tree["posterior"], "no entity is broken: it may be that none is"

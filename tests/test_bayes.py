@@ -19,7 +19,6 @@ from scipy import stats
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
-from erbayes.bayes.compiled import CompiledPart, PartDraws, Program, own_model
 from erbayes.bayes.contract import LOG_FLAWLESS
 from erbayes.bayes.data import Evidence, _smooth_counts
 from erbayes.bayes.error_models import BOUNDED_COLUMNS, UNTIED
@@ -41,6 +40,7 @@ from erbayes.bayes.population import (
     join_parts,
     log_density_of_total,
 )
+from erbayes.bayes.programs import CompiledPart, PartDraws, Program, own_model
 from erbayes.bayes.samplers import NUTS, Importance, Whitened, problems_of_chains
 from erbayes.bayes.totals import depends_on_size
 from erbayes.design import BySize
@@ -83,7 +83,7 @@ def by_records(n, seed, pop=None):
 
 @pytest.fixture(scope="module")
 def fit():
-    return bayes.fast(clusters(60, 1), ONE_LAW, rng=rng())
+    return bayes.fast(clusters(60, 1), ONE_LAW, draws=1000, rng=rng())
 
 
 # Evidence
@@ -221,7 +221,7 @@ def sampled(entities, design, **how):
 )
 def test_samples_that_a_size_model_refuses(sample, message):
     with pytest.raises(eb.NotIdentified, match=message):
-        bayes.fast(sample(), rng=rng())
+        bayes.fast(sample(), draws=1000, rng=rng())
 
 
 def test_omitted_records_are_no_obstacle():
@@ -721,7 +721,7 @@ def by_hand_spread(kept):
 def test_census_has_no_uncertainty(fit):
     pop = world(records=800)
     sample = eb.Sample(pop.units, eb.UniformClusters(population=pop.true.nunique()))
-    found = bayes.fast(sample, rng=rng())
+    found = bayes.fast(sample, draws=1000, rng=rng())
     draws = found.apply(found.metrics)
     wanted = oracle.truth(pd.factorize(pop.true)[0].tolist(), pd.factorize(pop.pred)[0].tolist())
     assert set(draws.names) == {x.name for x in m.ALL} - {"basic-merge-distance"}
@@ -755,7 +755,9 @@ def test_coverage(errors, draw):
     ):  # another world each time: in one of 4,000 records luck with its giants would decide
         pop = simulate(LogNormal(1.0, 1.0), errors, 4000, rng(seed + 500))
         truth = np.array([pop.value(P), pop.value(R)])
-        low, high = bayes.fast(draw(100, seed + 1000, pop), rng=rng(seed)).apply([P, R]).interval().T
+        low, high = (
+            bayes.fast(draw(100, seed + 1000, pop), draws=1000, rng=rng(seed)).apply([P, R]).interval().T
+        )
         held.append((low <= truth) & (truth <= high))
     print(errors, draw.__name__, "coverage of P, R", np.mean(held, axis=0))
     assert (
@@ -804,7 +806,7 @@ def test_every_total_is_near_the_truth(fit):
 
 
 def test_the_same_seed_gives_the_same(fit):
-    again, other = (bayes.fast(clusters(60, 1), ONE_LAW, rng=rng(seed)) for seed in (1, 2))
+    again, other = (bayes.fast(clusters(60, 1), ONE_LAW, draws=1000, rng=rng(seed)) for seed in (1, 2))
     np.testing.assert_array_equal(again.apply([P, R]).values, fit.apply([P, R]).values)
     assert (other.apply([P, R]).values != fit.apply([P, R]).values).any()
 
@@ -822,13 +824,13 @@ def test_another_prior_and_sample_need_no_compilation(fit, monkeypatch):
     monkeypatch.setattr(Program, "__init__", refuse)
     larger = bayes.NormalPrior(-9, 0.001), bayes.NormalPrior(1.5, 0.001), bayes.NormalPrior(0, 0.001)
     rigid = bayes.SizeModel(bayes.PredictionInformed(0.001, 0.001, *larger, bayes.StudentTPrior(0.0, 0.001)))
-    found = bayes.fast(fit.sample, rigid, rng=rng())
+    found = bayes.fast(fit.sample, rigid, draws=1000, rng=rng())
     spread = [np.log(f.by_size["entities"]).std(axis=1).mean() for f in (found, fit)]
     assert spread[0] < 0.05 * spread[1]
     for sample in (by_records(40, 9), eb.Sample(fit.sample.units, BySize(np.sqrt))):
-        assert bayes.fast(sample, rng=rng()).population.true.shape == (4, 250)
+        assert bayes.fast(sample, draws=1000, rng=rng()).population.true.shape == (4, 250)
     with pytest.raises(AssertionError, match="compiled again"):
-        bayes.fast(fit.sample, bayes.SizeModel(BodyAndTail(6)), rng=rng())
+        bayes.fast(fit.sample, bayes.SizeModel(BodyAndTail(6)), draws=1000, rng=rng())
 
 
 @pytest.mark.parametrize(
@@ -954,23 +956,23 @@ def test_table(fit):
 
 @pytest.mark.filterwarnings("default")
 def test_bad_weights_are_told(fit, monkeypatch):
-    taught = bayes.with_history(bayes.fast(clusters(60, 9), ONE_LAW, rng=rng()), rng=rng())
+    taught = bayes.with_history(bayes.fast(clusters(60, 9), ONE_LAW, draws=1000, rng=rng()), rng=rng())
     with monkeypatch.context() as patched:
         patched.setattr("erbayes.bayes.samplers.KHAT", -10.0)
         with pytest.warns(
             bayes.NotConverged, match=r"retention: importance weights are unreliable \(Pareto k .*raise draws"
         ):
-            bayes.fast(fit.sample, taught, rng=rng())
+            bayes.fast(fit.sample, taught, draws=1000, rng=rng())
     monkeypatch.setattr("erbayes.bayes.totals.FEWEST_AGREEING", 1e9)
     with pytest.warns(
         bayes.NotConverged, match=r"few draws agree with the known [\d,]+ predicted links \([\d]+ effective"
     ):
-        bayes.fast(fit.sample, ONE_LAW, rng=rng())
+        bayes.fast(fit.sample, ONE_LAW, draws=1000, rng=rng())
     monkeypatch.setattr("erbayes.bayes.totals.FEWEST_AGREEING", 100.0)
     monkeypatch.setattr("erbayes.bayes.samplers.KHAT", 10.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        bayes.fast(fit.sample, ONE_LAW, rng=rng())
+        bayes.fast(fit.sample, ONE_LAW, draws=1000, rng=rng())
 
 
 # Simulation-based calibration

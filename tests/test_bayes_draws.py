@@ -72,6 +72,26 @@ def test_chains_are_independent():
         assert not any(np.intersect1d(theta[a], theta[b]).size for a in range(4) for b in range(a))
 
 
+@pytest.mark.parametrize("kind", ["clusters", "records"])
+@pytest.mark.parametrize("of", ["apply", "pooled"])
+def test_ends_move_from_seed_to_seed_as_their_errors_say(kind, of):
+    """Of the posterior, and of a pool, to which the closed form adds what no seed moves."""
+    found = [getattr(fit, of)([P, R]) for fit in fits(kind)]
+    real = np.stack([draws.interval() for draws in found]).std(axis=0, ddof=1)
+    tables = [draws.table(errors=True)[["lower_mcse", "upper_mcse"]].to_numpy() for draws in found]
+    ratio = real / np.sqrt(np.mean(np.square(tables), axis=0))
+    moving = np.array([draws.interval() for draws in found]).min(axis=0) > 0
+    moving &= np.array([draws.interval() for draws in found]).max(axis=0) < 1
+    assert moving.sum() >= 3 and ((ratio > 1 / 1.5) & (ratio < 1.5))[moving].all(), ratio
+    shown = fits(kind)[0].table(metrics=[P, R], errors=True)
+    assert (shown[["lower_mcse", "upper_mcse"]] > 0).all(axis=None)
+
+
+def test_intervals_without_quantiles_have_no_errors_of_ends():
+    draws = fits("clusters")[0].apply(R)
+    assert draws.table(kind=m.intervals.HighestDensity(), errors=True)["lower_mcse"].isna().all()
+
+
 def test_probabilities_of_laws_vary_as_their_error_says():
     laws = [fit.models(R) for fit in fits("clusters")[:24]]
     posterior = np.stack([table.posterior for table in laws])
@@ -115,6 +135,10 @@ def test_later_rounds_count_more_in_the_evidence():
         start += n
     count = sum((r + 1) * n for r, n in enumerate(numbers))
     assert len(numbers) > 1 and adapted.log_marginal == pytest.approx(np.log(total / count), abs=1e-12)
+
+
+def test_an_answer_has_10_000_draws():
+    assert bayes.Modelled().fitted(sample("clusters"), 1).population.true.shape == (4, 2500)
 
 
 @pytest.mark.parametrize("draws", [400, 400.0, 398, np.int64(397)])

@@ -19,12 +19,12 @@ from pytensor.compile.mode import Mode
 import erbayes as eb
 from erbayes import bayes
 from erbayes.bayes import NormalPrior, StudentTPrior
-from erbayes.bayes.compiled import own_model
 from erbayes.bayes.contract import LOG_FLAWLESS
 from erbayes.bayes.data import Evidence, SampledEntities, _count_draws, _count_errors
 from erbayes.bayes.grid import INTRUSION
 from erbayes.bayes.model_average import as_average, compile_part, mix_draws
 from erbayes.bayes.population import draw_populations, join_parts
+from erbayes.bayes.programs import own_model
 from erbayes.bayes.samplers import Importance
 from erbayes.metrics.columns import pairs
 from erbayes.study.populations import LogNormal, Misattribution, simulate

@@ -18,11 +18,11 @@ from erbayes import bayes
 from erbayes import metrics as m
 from erbayes._internal.errors import Grade, Remedy
 from erbayes.bayes.by_model import REJECTED
-from erbayes.bayes.compiled import CompiledPart, ParameterDraws, PartDraws
 from erbayes.bayes.data import Evidence
 from erbayes.bayes.importance import approximated
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.model_average import compile_part, mix_draws
+from erbayes.bayes.programs import CompiledPart, ParameterDraws, PartDraws
 from erbayes.bayes.samplers import Importance
 from erbayes.bayes.sizes import PredictionInformed
 from erbayes.bayes.summary import is_unreliable

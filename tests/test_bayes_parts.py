@@ -20,14 +20,6 @@ from scipy.special import betaln, logsumexp
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
-from erbayes.bayes.compiled import (
-    CompiledPart,
-    PartDraws,
-    Program,
-    _compile_for_numpy,
-    content,
-    draw_from_prior,
-)
 from erbayes.bayes.contract import ALL_DATA, BOUNDED_DATA, DATA, RETURNED, coords
 from erbayes.bayes.data import Evidence
 from erbayes.bayes.error_models import BOUNDED_COLUMNS, UNTIED, Exactness
@@ -35,6 +27,13 @@ from erbayes.bayes.grid import RANK
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.population import join_parts
 from erbayes.bayes.priors import smooth
+from erbayes.bayes.programs import (
+    CompiledPart,
+    PartDraws,
+    Program,
+    content,
+    draw_from_prior,
+)
 from erbayes.labels import Records
 from erbayes.metrics.columns import PIECES
 from erbayes.study import draw_samples
@@ -60,9 +59,8 @@ def data():
 
 
 @pytest.fixture
-def interpreted(monkeypatch):
-    """No compilation, and no part compiled before: quick where many parts are made."""
-    monkeypatch.setattr("erbayes.bayes.compiled._compile_for_numba", _compile_for_numpy)
+def anew(monkeypatch):
+    """No part that was made before."""
     monkeypatch.setattr(CompiledPart, "cache", {})
     monkeypatch.setattr(Program, "cache", [])
 
@@ -151,7 +149,7 @@ HALF = stats.norm(0, 0.5)
     ],
     ids=["float", "str", "closure", "list", "no dataclass"],
 )
-def test_a_part_has_the_numbers_of_its_own_fields(make, priors, exponents, data, interpreted):
+def test_a_part_has_the_numbers_of_its_own_fields(make, priors, exponents, data, anew):
     first, _ = values = list(priors)
     for value in (*values, first):
         compiled = CompiledPart.of(Sizes(make(value)), data)
@@ -162,12 +160,12 @@ def test_a_part_has_the_numbers_of_its_own_fields(make, priors, exponents, data,
 def test_a_fit_has_the_numbers_of_its_own_fields():
     """Compiled, and by the door: the posterior of k under a rigid prior is that prior."""
     at = sample()
-    wide, rigid = (bayes.fast(at, bayes.SizeModel(OfFloat(sd)), rng=1) for sd in (1.0, 0.001))
+    wide, rigid = (bayes.fast(at, bayes.SizeModel(OfFloat(sd)), draws=1000, rng=1) for sd in (1.0, 0.001))
     assert rigid.draws.parameters["k"].std() == pytest.approx(0.001, rel=0.2)
     assert wide.draws.parameters["k"].std() > 0.02
 
 
-def test_nested_fields_count(data, interpreted):
+def test_nested_fields_count(data, anew):
     at, flat = np.array([[0.2]]), OfInner(OfFloat(0.5))
     found = [
         CompiledPart.of(Sizes(part), data).log_densities(at)[0]
@@ -176,7 +174,7 @@ def test_nested_fields_count(data, interpreted):
     assert found[0] == found[-1] and len(set(found)) == 3
 
 
-def test_a_function_that_changes_is_seen(data, interpreted):
+def test_a_function_that_changes_is_seen(data, anew):
     least = [2.0]
     part = Sizes(OfFunction(lambda k: least[0] + k))
     for least[0] in (2.0, 3.0, 2.0):
@@ -185,7 +183,7 @@ def test_a_function_that_changes_is_seen(data, interpreted):
     assert len(Program.cache) == 2, "an equal graph is not compiled again"
 
 
-def test_values_of_priors_are_data(data, interpreted):
+def test_values_of_priors_are_data(data, anew):
     for sd in (0.1, 0.2, np.float64(0.3)):
         compiled = CompiledPart.of(Sizes(bayes.ZetaSizes(sd)), data)
         wanted = log_density(data, 0.2, stats.norm(0, sd), 1 + 1.2 * np.exp(0.2))
@@ -195,7 +193,7 @@ def test_values_of_priors_are_data(data, interpreted):
     assert len(Program.cache) == 2
 
 
-def test_no_data_are_cut_to_whole_numbers(data, interpreted):
+def test_no_data_are_cut_to_whole_numbers(data, anew):
     part = Sizes(bayes.ZetaSizes())
     CompiledPart.of(part, data)
     with pytest.raises(TypeError, match="same_kind"):
@@ -221,7 +219,7 @@ def test_keys_are_plain_values():
         assert content(opaque) is None
 
 
-def test_parameters_that_grow_with_the_data(data, interpreted):
+def test_parameters_that_grow_with_the_data(data, anew):
     """As many parameters as bins: each sample has its own."""
 
     @dataclass(frozen=True)
@@ -330,15 +328,13 @@ def unlike(name, value):
         ),
     ],
 )
-def test_a_part_that_breaks_its_contract(quantities, message, interpreted, monkeypatch):
-    monkeypatch.setattr(Program, "__init__", None)  # errors come before compilation
+def test_a_part_that_breaks_its_contract(quantities, message, anew):
     at, model = sample(), bayes.SizeModel(retention=Law(quantities))
     with pytest.raises(eb.DataError, match=message):
         CompiledPart.of(model.tied["retention"], Evidence.of(at).data)
 
 
-def test_a_discrete_prior_is_named(interpreted, monkeypatch):
-    monkeypatch.setattr(Program, "__init__", None)
+def test_a_discrete_prior_is_named(anew):
     part = bayes.SizeModel(retention=bayes.Retention(break_level=pm.Poisson.dist(2))).tied["retention"]
     said = (
         "Retention has 2 discrete random variables, .*'break_level'.* may have only that of `flawless`: give"
@@ -370,7 +366,7 @@ def test_missing_quantities_are_told_by_the_door():
     with pytest.raises(
         eb.DataError, match=r"Mute\.given_size returns no 'met', .*: as leakage of a SizeModel"
     ):
-        bayes.fast(sample(), bayes.SizeModel(leakage=Mute()), rng=1)
+        bayes.fast(sample(), bayes.SizeModel(leakage=Mute()), draws=1000, rng=1)
 
 
 @pytest.mark.parametrize(
@@ -385,7 +381,7 @@ def test_missing_quantities_are_told_by_the_door():
         (lambda data: pm.Normal("k") * data["x"][:5], "Own cannot be computed where its sampler starts"),
     ],
 )
-def test_families_that_break_their_contract(weights, message, data, interpreted):
+def test_families_that_break_their_contract(weights, message, data, anew):
     class Own:
         def log_weights(self, data):
             return weights(data)
@@ -435,12 +431,12 @@ def test_parts_in_a_wrong_place_are_refused_by_the_door(part, message):
         ),
     ],
 )
-def test_priors_that_are_none(prior, message, data, interpreted):
+def test_priors_that_are_none(prior, message, data, anew):
     with pytest.raises(eb.DataError, match=message):
         CompiledPart.of(bayes.Retention(share_level=prior), data)
 
 
-def test_a_distribution_of_pymc_is_a_prior(data, interpreted):
+def test_a_distribution_of_pymc_is_a_prior(data, anew):
     """The same density as by a callable. One distribution serves two fits, and two priors independently."""
     usual, other = pm.Normal.dist(0.3, 2.0), pm.Normal.dist(0.3, 0.5)
     by_name = CompiledPart.of(Exactness(level=lambda name: pm.Normal(name, 0.3, 2.0)), data)
@@ -468,7 +464,7 @@ class Nested:
         return log_weights(data, 2 + inside + values.sum())
 
 
-def test_draws_of_a_prior_depend_on_each_other_as_it_says(data, interpreted):
+def test_draws_of_a_prior_depend_on_each_other_as_it_says(data, anew):
     found = draw_from_prior(Sizes(Nested()), data, 2000, np.random.default_rng(3)).parameters
     scale, values, inside = (found[name][0] for name in ("scale", "values", "inside"))
     z, share = (values - 5) / scale[:, None], inside / scale
@@ -478,7 +474,7 @@ def test_draws_of_a_prior_depend_on_each_other_as_it_says(data, interpreted):
     assert np.abs(together - np.eye(8)).max() < 0.1
 
 
-def test_any_callable_is_a_prior(data, interpreted):
+def test_any_callable_is_a_prior(data, anew):
     """Also one of more than one variable."""
 
     def mixed(name):
@@ -488,7 +484,7 @@ def test_any_callable_is_a_prior(data, interpreted):
     assert {"stain_level_size_log__", "stain_level_z"} < set(compiled.coordinates)
 
 
-def test_the_prior_density_has_all_variables_whatever_their_names(data, interpreted):
+def test_the_prior_density_has_all_variables_whatever_their_names(data, anew):
     class Own:
         def log_weights(self, data):
             a, b = pm.Normal("size_a", 0, 2), pm.Gamma("b", 2, 3)
@@ -503,7 +499,7 @@ def test_the_prior_density_has_all_variables_whatever_their_names(data, interpre
     assert drawn.log_prior == pytest.approx(np.array([[wanted]]))
 
 
-def test_smooth_functions_of_any_name(data, interpreted):
+def test_smooth_functions_of_any_name(data, anew):
     class Own:
         scale = 0.3
 
@@ -600,8 +596,8 @@ def test_two_threads_get_their_own_posteriors():
             np.testing.assert_array_equal(values, alone[i % 2])
 
 
-def test_threads_that_compile_at_once(interpreted):
-    """Interpreted functions change threads within a call, and share what holds their arguments."""
+def test_threads_that_compile_at_once(anew):
+    """Functions of NumPy change threads within a call, and share what holds their arguments."""
     every = [Evidence.of(sample(i, n=30 + 10 * i)).data for i in range(4)]
     thetas = np.linspace(-1, 1, 21)[:, None]
 

@@ -86,7 +86,7 @@ def test_a_fit_of_one_draw_is_near_the_prior():
     """A single draw teaches little: its posterior lies where the prior lies."""
     true = PREDICTION.to_numpy()
     sample = eb.Sample(eb.measure(PREDICTION, PREDICTION[true == 1500]), eb.UniformRecords([1500]))
-    fit = bayes.fast(sample, rng=1)
+    fit = bayes.fast(sample, draws=1000, rng=1)
     before = bayes.prior(PREDICTION, metrics=[P, R], rng=5)
     np.testing.assert_allclose(fit.apply([P, R]).estimate, before.estimate, atol=0.2)
 

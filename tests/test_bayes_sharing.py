@@ -15,13 +15,13 @@ pytest.importorskip("pymc", reason="pymc is not installed")
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
-from erbayes.bayes.compiled import ParameterDraws
 from erbayes.bayes.contract import PlacedPart
 from erbayes.bayes.data import data_of_prediction
 from erbayes.bayes.importance import approximated
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.model_average import ModelAverage, compile_part
 from erbayes.bayes.priors import InformedPrior, Scores
+from erbayes.bayes.programs import ParameterDraws
 from erbayes.bayes.sharing import (
     SPREADS,
     NormalLikelihood,
@@ -408,7 +408,10 @@ def test_what_does_not_fit_is_forgotten():
     earlier = [bayes.fast(draw(release(0.01, seed), seed), draws=400, rng=seed) for seed in (1, 2)]
     world = release(0.6, 4)
     one = draw(world, 5, 200)
-    alone, taught = bayes.fast(one, rng=1), bayes.fast(one, bayes.with_history(*earlier, rng=1), rng=1)
+    alone, taught = (
+        bayes.fast(one, draws=1000, rng=1),
+        bayes.fast(one, bayes.with_history(*earlier, rng=1), draws=1000, rng=1),
+    )
     a, b = (fit.apply([R]) for fit in (alone, taught))
     assert abs(a.mean[0] - b.mean[0]) < 0.7 * a.sd[0]
     assert b.sd[0] < 1.3 * a.sd[0]

@@ -153,7 +153,11 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Curve": make_curve,
     "Draws": lambda: Draws(("a",), np.array([[[1.0], [2.0]]]), ((0.0, np.inf),)),
     "PooledDraws": lambda: eb.engine.PooledDraws(
-        names=("a",), values=np.array([[[1.0], [2.0]]]), support=((0.0, np.inf),), pooled=np.array([True])
+        names=("a",),
+        values=np.array([[[1.0], [2.0]]]),
+        support=((0.0, np.inf),),
+        pooled=np.array([True]),
+        drawn=np.array([[[1.0], [2.0]]]),
     ),
     "Forecast": lambda: planning.forecast(PEOPLE, [m.pairwise_recall], {"records": eb.UniformRecords()}),
     "Grid": lambda: sensitivity.grid(make_errors(), pd.DataFrame({"missed": [0.1, 0.2]}), imputations=2),
@@ -232,6 +236,7 @@ def find_tables() -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_every_table_is_listed():
     assert find_tables() == set(COLUMNS) == set(EXAMPLES), "a new table has an example and its columns above"
 

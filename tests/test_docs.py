@@ -62,6 +62,7 @@ def named(path: str) -> Any:
     return getattr(import_module(room), name)
 
 
+@pytest.mark.slow
 def test_the_reference_lists_each_name_once():
     assert len(LISTED) == len(set(LISTED))
     objects = [id(named(path)) for path in LISTED]
@@ -74,6 +75,7 @@ PACKAGES = sorted(
 LISTED_ROOMS = {path.rpartition(".")[0] for path in LISTED if path.count(".") == 2} - set(PACKAGES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", [*PACKAGES, *sorted(LISTED_ROOMS)])
 def test_every_public_name_is_in_the_reference(room):
     """The names of `__all__`; in a room without it, the functions and classes that it defines."""

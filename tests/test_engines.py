@@ -199,7 +199,7 @@ def test_a_fitted_model_stands_beside_the_closed_form():
     sample = eb.Sample(
         eb.measure(pred, true[true.isin(rng.choice(800, 150, replace=False))]), eb.UniformClusters()
     )
-    fit = fast(sample, rng=rng)
+    fit = fast(sample, draws=1000, rng=rng)
     found = engines.side_by_side(
         {"Bayes": fit, "Taylor": eb.engine.taylor(sample, (*CHOSEN, m.basic_merge_distance))},
         (*CHOSEN, m.basic_merge_distance),

@@ -144,6 +144,7 @@ def test_draws_are_a_tree_for_arviz():
     assert not hasattr(FOUND, "tree")
 
 
+@pytest.mark.slow
 def test_advice_by_design_and_tail():
     records, why = choose_engine(SAMPLE, [P, R])
     assert records == ClosedForm() and "draws of records" in why and why.grade.name == "NOTE"
@@ -155,6 +156,7 @@ def test_advice_by_design_and_tail():
     assert choose_engine(giant(), [m.basic_merge_distance, R])[0] == Jackknife()
 
 
+@pytest.mark.slow
 def test_advice_where_the_largest_clusters_are_out_of_reach():
     pred = {i: i // 2 for i in range(100)} | {i: -7 for i in range(100, 120)}
     sample = eb.Sample(eb.measure(pred, {i: i // 2 for i in range(60)}), eb.UniformClusters())

@@ -98,6 +98,32 @@ def test_tails_that_proposals_do_not_have_need_more_rounds_or_are_told(monkeypat
     assert approximated([cauchy], 500, rng(4))[0].khat > KHAT
 
 
+def test_rounds_are_drawn_where_weights_are_large():
+    """A twentieth of the mass lies to the side of the rest and is wider, so that first weights are unreliable."""
+
+    def log_density(x):
+        main, side = stats.norm.logpdf(x).sum(-1), stats.norm.logpdf(x, 2, np.sqrt(2)).sum(-1)
+        return np.logaddexp(main + np.log(0.95), side + np.log(0.05))
+
+    (found,) = approximated([Density(log_density, 6)], 10_000, rng(2))
+    assert -np.inf in found.adapted.counted, "such a round counts nothing for the evidence"
+    assert found.khat <= KHAT and found.log_evidence == pytest.approx(0, abs=0.05)
+    x = found.thetas[0]
+    assert x.mean() == pytest.approx(0.05 * 2, abs=0.02)
+    assert x.var() == pytest.approx(0.95 + 0.05 * (2 + 2**2) - 0.1**2, abs=0.05)
+    far = 0.95 * stats.norm.sf(4) + 0.05 * stats.norm.sf(4, 2, np.sqrt(2))
+    assert np.mean(x > 4) == pytest.approx(far, rel=0.15)
+
+
+def test_a_tail_has_three_times_the_root_of_the_points():
+    adapted = approximated([Density(lambda x: stats.t(3).logpdf(x).sum(-1), 3)], 2000, rng(9))[0].adapted
+    w, number = np.exp(adapted.log_w), int(3 * np.sqrt(len(adapted.points)))
+    top = np.argsort(w)[-number:]
+    excess = w[top] - w[top].min()
+    wanted = np.average(adapted.points[top], axis=0, weights=excess)
+    assert adapted._locate_tail()[0] == pytest.approx(wanted, rel=1e-9)
+
+
 def test_the_probability_of_several_densities_follows_from_their_evidence():
     """Densities of one program search from the mode of the first; a further state has a mass of its own."""
     densities = [normal(0.0), normal(np.log(3.0))]

@@ -26,6 +26,7 @@ def make_sample(giant: int) -> eb.Sample:
     return eb.Sample(eb.measure(prediction, LABELS), eb.UniformClusters())
 
 
+@pytest.mark.slow
 @SIDES
 def test_the_advised_engine(giant, notable):
     engine, _ = choose_engine(make_sample(giant), [eb.metrics.pairwise_precision])

@@ -496,6 +496,7 @@ def test_engines_on_shared_axes():
     assert [t.get_fontweight() for t in left.get_yticklabels()] == ["bold", "normal"]
 
 
+@pytest.mark.slow
 def test_size_distribution(ax, fit):
     plots.draw_size_distribution(fit, ax=ax)
     grid, units = fit.evidence.grid, SAMPLE.units
@@ -531,6 +532,7 @@ def test_size_distribution(ax, fit):
     assert len({line.get_linestyle() for line in ax.lines}) == 3
 
 
+@pytest.mark.slow
 def test_sampled_sizes_are_weighted_by_the_design(fit):
     from dataclasses import replace
 
@@ -547,6 +549,7 @@ def test_sampled_sizes_are_weighted_by_the_design(fit):
     )
 
 
+@pytest.mark.slow
 def test_retention(ax, fit):
     plots.draw_retention(fit, ax=ax)
     grid, units = fit.evidence.grid, SAMPLE.units.table()
@@ -564,6 +567,7 @@ def test_retention(ax, fit):
     assert ax.get_xscale() == "log" and ax.get_ylabel() == "share of links kept"
 
 
+@pytest.mark.slow
 def test_leakage(ax, fit):
     plots.draw_leakage(fit, ax=ax)
     grid, units = fit.evidence.grid, SAMPLE.units

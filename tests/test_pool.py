@@ -133,6 +133,7 @@ def fit():
     return bayes.fast(SAMPLE, draws=500, rng=1)
 
 
+@pytest.mark.slow
 def test_a_fit_pools_with_the_closed_form(fit):
     """Its ends are weighted means of those of both, at every level, and then it allows for what is out of reach."""
     posterior, closed = fit.apply([P, R]), Taylor()(SAMPLE, [P, R])
@@ -147,6 +148,7 @@ def test_a_fit_pools_with_the_closed_form(fit):
     assert found.part([1]).sentence().endswith("the entities that were not drawn.")
 
 
+@pytest.mark.slow
 def test_a_fit_shows_the_pool_in_its_table(fit):
     table = fit.table(0.9)
     assert len(table) == 6
@@ -155,6 +157,7 @@ def test_a_fit_shows_the_pool_in_its_table(fit):
     assert ((table.pooled_lower < table.estimate) & (table.estimate < table.pooled_upper)).all()
 
 
+@pytest.mark.slow
 def test_the_engine_is_the_pool_of_the_fit_and_says_so(fit):
     from erbayes import bayes
 
@@ -167,6 +170,7 @@ def test_the_engine_is_the_pool_of_the_fit_and_says_so(fit):
     assert engine.identifies(R) and not engine.identifies(m.basic_merge_distance)
 
 
+@pytest.mark.slow
 def test_where_giants_are_unseen_the_interval_of_recall_spans_both(monkeypatch):
     from erbayes import bayes
 

@@ -10,9 +10,8 @@ from test_cli_thresholds import files  # noqa: F401
 from test_thresholds_curve import EDGES, TRUTH
 from typer.testing import CliRunner
 
-from erbayes.cli import analyses, app
+from erbayes.cli import app
 from erbayes.cli.options import ORDER
-from erbayes.engine import named
 
 SEEN = ("uniform-clusters", "--metrics", "pairwise-recall")
 
@@ -93,21 +92,6 @@ def test_a_person_reads_twenty_thresholds_and_a_program_all(files):  # noqa: F81
     assert f"note: 20 of {len(everything)} thresholds are shown; --format csv has all" in shown.stderr
     few = run(*call, "--at", "3")
     assert "are shown" not in few.stderr
-
-
-class Compiled(named.Resampled):
-    """An engine that compiles a model first, as those with a method `refuse_sample` do."""
-
-    def refuse_sample(self, sample):
-        """Refuse nothing."""
-
-
-@pytest.mark.parametrize("engine, told", [(Compiled(), True), (named.ClosedForm(), False)])
-def test_a_line_while_the_advised_model_compiles(folder, monkeypatch, engine, told):  # noqa: F811
-    monkeypatch.setattr(named, "choose_engine", lambda sample, metrics: (engine, "because"))
-    shown = run("estimate", "p.csv", "l.parquet", "-d", *SEEN, "--engine", "advised")
-    assert shown.exit_code == 0, shown.output
-    assert (analyses.COMPILES in shown.stderr) == told
 
 
 @pytest.mark.parametrize("command", ORDER)

@@ -8,8 +8,9 @@ from .model import RETENTION, SIZES, SizeModel
 from .model_average import ModelAverage
 from .prior_predictive import elicited, prior
 from .priors import NormalPrior, StudentTPrior
+from .programs import compiled
 from .samplers import NotConverged
-from .sizes import LogNormalSizes, PredictionInformed, ZetaSizes
+from .sizes import LogNormalSizes, PredictionInformed, ZetaSizes, size_family
 from .totals import EXPECTED
 
 __all__ = [
@@ -31,10 +32,12 @@ __all__ = [
     "StudentTPrior",
     "Threshold",
     "ZetaSizes",
+    "compiled",
     "elicited",
     "fast",
     "fit_hierarchical",
     "nuts",
     "prior",
+    "size_family",
     "with_history",
 ]

@@ -52,6 +52,8 @@ NOTE = (
     "prior for the sizes and errors of the entities that were not drawn."
 )
 """What intervals of a pool say of themselves."""
+DRAWS = 10_000
+"""Draws of one answer: the ends of intervals of 1,000 move by up to .7 posterior sd from seed to seed."""
 CHAINS = 4
 """Chains of a fast fit. ArviZ's diagnostics need two or more, and PyMC draws four."""
 
@@ -84,13 +86,17 @@ class Fit(FittedByModel, FittedTree):
     array([[0.88, 0.94]])
     """
 
-    def table(self, level: float = 0.95, metrics: MetricLike | None = None) -> pd.DataFrame:
+    def table(
+        self, level: float = 0.95, metrics: MetricLike | None = None, errors: bool = False
+    ) -> pd.DataFrame:
         """Return estimates and intervals of metrics, and how they depend on priors and models.
 
         Parameters
         ----------
         metrics : Metric or str, or several, optional
             By default those of `erbayes.metrics.DEFAULT_METRICS` that have draws. Others raise NotIdentified.
+        errors : bool
+            Whether there are columns of the Monte Carlo errors of `lower` and `upper` (see `Draws.table`).
 
         Returns
         -------
@@ -98,8 +104,8 @@ class Fit(FittedByModel, FittedTree):
             Columns of `Draws.table` for the draws of `Fit.recommended`, and these.
 
             - prior_shift, prior_shift_error: the largest shift of the mean, in posterior standard deviations,
-              if the prior of one part counts twice, and its Monte Carlo standard error (.1 to .4 with 1,000
-              draws). Above .3, the answer depends on that prior.
+              if the prior of one part counts twice, and its Monte Carlo standard error. Above .3, the answer
+              depends on that prior.
             - posterior_lower, posterior_upper: the interval of the posterior.
             - pooled_lower, pooled_upper: that of `Fit.pooled`; NaN if the closed form has no such metric.
             - model_lower, model_upper, if parts have candidate models: the widest range of the intervals
@@ -113,7 +119,7 @@ class Fit(FittedByModel, FittedTree):
         for j, metric in enumerate(metrics):
             if (pool := self._pool(metric)) is not None:
                 pooled[j] = pool.interval(level)[0]
-        table = self.recommended(metrics).table(level)
+        table = self.recommended(metrics).table(level, errors=errors)
         table["prior_shift"] = shift.to_numpy()[largest]
         table["prior_shift_error"] = error.to_numpy()[largest]
         for name, bounds in (("posterior", posterior), ("pooled", pooled)):
@@ -152,7 +158,8 @@ class Fit(FittedByModel, FittedTree):
         posterior, closed = self.apply(metrics), fit_sample(self.sample, metrics).estimates
         closed = replace(closed, names=posterior.names)
         outer = [m.name for m in metrics if TRUE_LINKS in m.columns and extrapolates(self)]
-        return self._wrap(pool_quantiles([posterior, closed], [MODEL, 1 - MODEL], outer=outer), True)
+        pool = pool_quantiles([posterior, closed], [MODEL, 1 - MODEL], outer=outer)
+        return self._wrap(pool, True, pool.drawn)
 
     def recommended(self, metrics: MetricLike) -> PooledDraws:
         """Return the draws of metrics that `table`, engines and reports show, (chain, draw, k).
@@ -162,17 +169,18 @@ class Fit(FittedByModel, FittedTree):
         `alarms`). Other metrics, and those without a pool, have the draws of the posterior.
         """
         metrics = resolve_metrics(metrics)
-        posterior, always = self._wrap(self.apply(metrics), False), draws_records(self.sample.design)
+        draws, always = self.apply(metrics), draws_records(self.sample.design)
+        posterior = self._wrap(draws, False, draws.values)
         unreliable = not always and is_unreliable(self)
         leads = [always or (unreliable and TRUE_LINKS in m.columns) for m in metrics]
         pools = [self._pool(m) if first else None for m, first in zip(metrics, leads, strict=True)]
         columns = [posterior.part([j]) if pool is None else pool for j, pool in enumerate(pools)]
         return stack_components(*columns)
 
-    def _wrap(self, draws: Draws, pooled: bool) -> PooledDraws:
+    def _wrap(self, draws: Draws, pooled: bool, drawn: FloatArray) -> PooledDraws:
         """Return draws of this fit as recommended ones, all of them of the pool or none."""
         values = {f.name: getattr(draws, f.name) for f in fields(Draws)} | {"centre": draws.uncut}
-        return Recommended(**values, pooled=np.full(len(draws.names), pooled), fitted=self)
+        return Recommended(**values, pooled=np.full(len(draws.names), pooled), drawn=drawn, fitted=self)
 
     def _pool(self, metric: Metric) -> PooledDraws | None:
         """Return the pool of a metric; None if the closed form has no interval of it."""
@@ -229,12 +237,12 @@ class Recommended(PooledDraws):
         return " ".join([PooledDraws.sentence(self, level, kind), *self.note])
 
 
-def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = 1000, rng: Seed = None) -> Fit:
+def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = DRAWS, rng: Seed = None) -> Fit:
     """Fit a size model by importance sampling.
 
-    The first fit compiles the model, which takes some seconds. Further fits take tenths of a second. A part
-    whose importance weights are unreliable, with a Pareto shape above .7, is drawn by NUTS, which needs one
-    more compilation.
+    The first fit takes some seconds, further ones about one. NumPy computes them, or Numba in a block of many
+    fits (see `compiled`). A part whose importance weights are unreliable, with a Pareto shape above .7, is
+    drawn by NUTS, which compiles it for half a minute.
 
     Parameters
     ----------
@@ -244,7 +252,8 @@ def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = 1000, r
         By default `SizeModel()`.
     draws : int
         Posterior draws, 50 or more, in four chains that share the proposals but no point. Some are copies:
-        of 1,000 draws, 500 to 800 are effective, as `arviz.ess` shows.
+        of 1,000 draws, 500 to 800 are effective, as `arviz.ess` shows. Fewer are quicker, and
+        `Fit.table(errors=True)` shows how exact the ends of intervals are.
 
     Raises
     ------

@@ -20,6 +20,7 @@ from .data import Evidence
 from .fit import CHAINS, Fit, draw_and_join
 from .model import SizeModel, need_model
 from .model_average import ModelAverage
+from .programs import compiled_for
 from .samplers import Importance, NotConverged, need_draws
 from .sharing import (
     SPREADS,
@@ -93,7 +94,8 @@ def with_history(*fits: Fit, rng: Seed = None) -> SizeModel:
         evidence += [*(fit.model.borrowed.earlier if fit.model.borrowed else ()), fit.evidence]
     distinct = [*{id(e.units): e for e in evidence}.values()]
     draws = max(fit.population.true.shape[1] for fit in fits)
-    return SeparateFits.of(model, distinct, draws, generator(rng)).inform()
+    with compiled_for(len(distinct)):
+        return SeparateFits.of(model, distinct, draws, generator(rng)).inform()
 
 
 def _find_common_model(models: Sequence[SizeModel]) -> SizeModel:
@@ -209,14 +211,15 @@ def fit_hierarchical(
     models = of_fits if model is None and of_fits else [need_model(model)]
     evidence = [one.evidence if isinstance(one, Fit) else Evidence.of(one) for one in samples.values()]
     _refuse_common_entities([*samples], evidence)
-    separate = SeparateFits.of(_find_common_model(models), evidence, number, rng)
-    fits = {}
-    for i, (name, one) in enumerate(samples.items()):
-        sample = one.sample if isinstance(one, Fit) else one
-        sampler = Importance(number, CHAINS)
-        fits[name] = draw_and_join(sample, separate.inform(i), separate.evidence[i], sampler, rng)
-        if problems := fits[name].problems():
-            warnings.warn(f"{name}: {'; '.join(problems)}", NotConverged, stacklevel=2)
+    fits, model = {}, _find_common_model(models)
+    with compiled_for(2 * len(samples)):
+        separate = SeparateFits.of(model, evidence, number, rng)
+        for i, (name, one) in enumerate(samples.items()):
+            sample = one.sample if isinstance(one, Fit) else one
+            sampler = Importance(number, CHAINS)
+            fits[name] = draw_and_join(sample, separate.inform(i), separate.evidence[i], sampler, rng)
+            if problems := fits[name].problems():
+                warnings.warn(f"{name}: {'; '.join(problems)}", NotConverged, stacklevel=2)
     return HierarchicalFit(fits, separate.spread)
 
 

@@ -2,7 +2,8 @@
 
 Proposals are t distributions around the mode, adapted over rounds (Cornuet, Marin, Mira and Robert 2012,
 Scandinavian Journal of Statistics 39, 798-812). Weights are Pareto smoothed, and unreliable if the shape k̂
-is large (Vehtari et al. 2024, JMLR 25 (72)). No entity resolution here.
+is large (Vehtari et al. 2024, JMLR 25 (72)). Then a round draws where weights are large (Raftery and Bao
+2010, Biometrics 66, 1162-1173). No entity resolution here.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ NEGLIGIBLE = 0.01
 """Posterior probability and Bayes factor against the best target, below which weights may be unreliable."""
 LENGTHS = np.array([1.0, 0.5, 0.2, 0.0])
 """Lengths of a Newton step of which the best is chosen."""
+LARGE = 3.0
+"""Largest weights that unreliable weights are adapted to, in multiples of √K: those that are smoothed."""
 SHRINKAGE = 3.0
 """Draws, per coordinate, that the covariance of the round before counts for when proposals adapt."""
 
@@ -262,11 +265,19 @@ class Adapted:
         steps = point - LENGTHS[:, None] * (cov @ gradient)
         return steps[np.argmin(self._negate_density(steps))], cov
 
-    def round(self, number: int) -> None:
-        """Draw a further round of points, and adapt the next proposal to all points."""
+    def _locate_tail(self) -> tuple[FloatArray, FloatArray]:
+        """Return mean and covariance of the points by what their weights exceed other large ones."""
+        top = np.argsort(-self.log_w)[: int(LARGE * np.sqrt(len(self.points)))]
+        w = np.exp(self.log_w[top] - self.log_w[top[0]])
+        excess = w - w[-1]
+        return moments(excess / excess.sum(), self.points[top], self.cov)
+
+    def round(self, number: int, of_tail: bool = False) -> None:
+        """Draw a further round of points, of the target or of its tail, and adapt the next to all points."""
         # chains share the proposals but no point: chain c has the points c, c + C, c + 2 C and so on
         number = -(-number // self.chains) * self.chains
-        proposal = Proposal(self.centre, np.linalg.cholesky(WIDER * self.cov))
+        centre, cov = self._locate_tail() if of_tail else (self.centre, self.cov)
+        proposal = Proposal(centre, np.linalg.cholesky(WIDER * cov))
         self.proposals.append((proposal, np.log(number)))
         new = proposal.draws(number, self.rng)
         thetas, densities = self._log_densities(new)
@@ -281,7 +292,9 @@ class Adapted:
         # Later proposals have adapted to the points: the mean of weights by the mixture would be too small.
         self.ratios = np.concatenate([self.ratios, densities - of_rounds[-1] + np.log(number)])
         # later rounds are better and count more; fixed counts make the mean unbiased (Owen and Zhou 2020)
-        self.counted = np.concatenate([self.counted, np.full(number, np.log(len(self.proposals)))])
+        # and a tail has not all of the mass
+        counts = -np.inf if of_tail else np.log(len(self.proposals))
+        self.counted = np.concatenate([self.counted, np.full(number, counts)])
         self.log_marginal = float(np.logaddexp.reduce(self.by_chain) - np.log(self.chains))
         w = truncated(self.log_w)
         self.effective = float(1 / (w @ w))
@@ -351,9 +364,9 @@ def approximated(
             return [one.approximation(draws // chains, s) for one, s in zip(adapted, share, strict=True)]
         for one, needed in unfinished:
             # from a tenth to all of the points before, or a quarter if only weights are unreliable
-            number = len(one.points)
-            missing = MISSING * (needed / one.effective - 1) if one.effective < needed else 0.25
-            one.round(min(int(number * np.clip(missing, 0.1, 1.0)), MOST * draws - number))
+            number, of_tail = len(one.points), one.effective >= needed
+            missing = 0.25 if of_tail else MISSING * (needed / one.effective - 1)
+            one.round(min(int(number * np.clip(missing, 0.1, 1.0)), MOST * draws - number), of_tail)
 
 
 def moments(w: FloatArray, points: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:

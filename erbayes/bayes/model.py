@@ -10,13 +10,13 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from .._internal.errors import need_object
-from .compiled import COMPILER
 from .contract import LOG_FLAWLESS, ModelPart, PlacedPart, as_pymc, coords, dimensions, tensor, title
 from .data import Evidence
 from .error_models import Leakage, Retention, Threshold
 from .model_average import ModelAverage, as_average, compile_part
 from .population import ExpectedLinks, expect_unsampled
 from .priors import InformedPrior, NormalPrior, StudentTPrior, counts, normalised
+from .programs import building
 from .sharing import BorrowedPriors
 from .sizes import PredictionInformed, SizeFamily
 
@@ -136,7 +136,7 @@ class SizeModel:
 
     def build(self, evidence: Evidence) -> pm.Model:
         """Build one PyMC model of the tied parts."""
-        with COMPILER, pm.Model(coords=coords(evidence.data), model=None) as model:
+        with building(), pm.Model(coords=coords(evidence.data), model=None) as model:
             data = as_pymc(evidence.data)
             by_size = {k: v for part in self.tied.values() for k, v in part.given_size(data).items()}
             links = ExpectedLinks.of(expect_unsampled(by_size, data), by_size, data)

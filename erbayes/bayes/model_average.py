@@ -10,9 +10,9 @@ import numpy as np
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError
-from .compiled import CompiledPart, ParameterDraws, PartDraws
 from .contract import title
 from .importance import resampled
+from .programs import CompiledPart, ParameterDraws, PartDraws
 
 
 @dataclass(frozen=True)

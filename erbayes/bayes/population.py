@@ -10,8 +10,8 @@ import numpy as np
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError
-from .compiled import PartDraws
 from .importance import resampled, truncated
+from .programs import PartDraws
 
 FLOOR = 0.01
 """Smallest relative standard deviation of the known number of predicted links. It keeps posteriors smooth."""

@@ -16,13 +16,13 @@ from ..metrics.definitions import MetricLike, pairwise_f1, pairwise_precision, p
 from ..metrics.uncertain import Draws
 from ..units.clustering import Clustering
 from ..units.units import histogram
-from .compiled import PartDraws, draw_from_prior
 from .data import data_of_prediction
 from .error_models import Leakage
 from .model import RETENTION, SIZES, SizeModel, need_model
 from .model_average import ModelAverage, as_average
 from .population import join_and_complete
 from .priors import NormalPrior
+from .programs import PartDraws, draw_from_prior
 from .samplers import need_draws
 from .sharing import place_on_grids
 from .totals import COMPLETED, applied, count_completed_links

@@ -16,7 +16,7 @@ from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
-from scipy.special import fdtrc, fdtri, gammaincc, gammainccinv, logsumexp
+from scipy.special import fdtrc, fdtri, gammaincc, gammainccinv, gammaln, logsumexp
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError
@@ -97,7 +97,8 @@ class StudentTPrior:
 
     def __call__(self, name: str) -> Any:
         mean, scale = hyper(f"{name}_mean", self.mean), hyper(f"{name}_scale", self.scale)
-        slope = pm.StudentT(name, TAIL, mu=mean, sigma=scale)
+        # PyTensor would take a plain 3.0 for a number of single precision
+        slope = pm.StudentT(name, np.float64(TAIL), mu=mean, sigma=scale)
         slope.tag.heavy_tails = f"{name}_mean", f"{name}_scale"
         return slope
 
@@ -150,7 +151,7 @@ def smooth(name: str, rank: int, scale: float) -> Callable[[Any], Any]:
 
     def logp(value: Any, mean: Any, scale: Any) -> Any:
         square = pt.sum(value**2, axis=-1) / scale**2
-        constant = pt.gammaln((TAIL + rank) / 2) - pt.gammaln(TAIL / 2) - rank / 2 * np.log(TAIL * np.pi)
+        constant = gammaln((TAIL + rank) / 2) - gammaln(TAIL / 2) - rank / 2 * np.log(TAIL * np.pi)
         return constant - rank * pt.log(scale) - (TAIL + rank) / 2 * pt.log1p(square / TAIL)
 
     def random(mean: Any, scale: Any, rng: Any = None, size: Any = None) -> Any:

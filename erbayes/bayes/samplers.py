@@ -14,9 +14,9 @@ from pytensor.graph.replace import graph_replace
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import DataError, whole
-from .compiled import COMPILER, CompiledPart, ParameterDraws, Program
 from .importance import KHAT, NEGLIGIBLE, Approximation, approximated
 from .model_average import ModelAverage
+from .programs import CompiledPart, ParameterDraws, Program, building
 
 RHAT = 1.01
 """Largest R-hat of reliable chains."""
@@ -125,7 +125,7 @@ class Whitened:
 
         program = self.part.program
         if program not in self.compiled:
-            with pm.Model(check_bounds=False) as model:
+            with pm.Model() as model:
                 # a graph of packed data is compiled once for all samples
                 density, packing = self.packed_density(pm.Flat("z", shape=len(self.centre)))
                 packed = pm.Data("packed", packing.vector(self.values))
@@ -198,7 +198,7 @@ class NUTS:
         import nutpie
 
         whitened, seed = Whitened(part, posterior.centre, posterior.root), int(rng.integers(2**31))
-        with COMPILER:
+        with building():
             model = whitened.for_nutpie()
         names = ("draws", "tune", "chains", "cores", "target_accept")
         settings = {name: getattr(self, name) for name in names}

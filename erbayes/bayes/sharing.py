@@ -20,11 +20,11 @@ import numpy as np
 from scipy.special import logsumexp
 
 from .._internal.arrays import FloatArray
-from .compiled import CompiledPart, ParameterDraws
 from .data import Evidence
 from .importance import KHAT
 from .model_average import ModelAverage
 from .priors import InformedPrior, Scores
+from .programs import CompiledPart, ParameterDraws
 
 SPREADS = np.array([0.1, 0.2, 0.4, 1.0])
 """Spreads κ, in standard deviations of the prior, each as likely as another before the data.

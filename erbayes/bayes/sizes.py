@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pymc as pm
 import pytensor.tensor as pt
 
+from .._internal.errors import DataError
 from .grid import RANK
 from .priors import NormalPrior, Prior, StudentTPrior, shares, smooth, variable
 
@@ -20,7 +21,7 @@ FLOOR = 1e-300
 class SizeFamily(Protocol):
     """A prior on how many entities have each size, such as one of your own (docs/guide/own-parts.md).
 
-    A frozen dataclass of plain values is compiled only once.
+    A frozen dataclass of plain values is built only once.
     """
 
     def log_weights(self, data: Tensors) -> Any:
@@ -134,3 +135,63 @@ class ZetaSizes:
     def log_weights(self, data: Tensors) -> Any:
         a = 1 + 1.2 * pt.exp(NormalPrior(0.0, self.excess_sd)("size_log_excess"))
         return -a * pt.log(data["size"]) + pt.log(data["width"])
+
+
+@dataclass(frozen=True, slots=True)
+class DistributionSizes:
+    """Size family of a distribution (see `size_family`), by (name, prior, link) of each parameter."""
+
+    distribution: Any
+    parameters: tuple[tuple[str, Prior, Callable[[Any], Any]], ...]
+
+    @property
+    def title(self) -> str:
+        return str(self.distribution.__name__)
+
+    def log_weights(self, data: Tensors) -> Any:
+        values = {name: link(variable(prior, f"size_{name}")) for name, prior, link in self.parameters}
+        size = pt.floor(data["size"]).astype("int64")
+        return pm.logp(self.distribution.dist(**values), size) + pt.log(data["width"])
+
+
+def size_family(distribution: Any, **parameters: tuple[Prior, Callable[[Any], Any]]) -> DistributionSizes:
+    """Return a size family in which sizes of entities have a distribution of PyMC, without 0.
+
+    Parameters
+    ----------
+    distribution : class
+        A discrete distribution of whole numbers without a largest one, such as `pm.NegativeBinomial`,
+        `pm.Geometric` or `pm.DiscreteWeibull`. A fit refuses others.
+    **parameters : (prior, function)
+        The prior of a number on the whole line, and the function of tensors that makes the parameter of it,
+        such as `pt.exp` for one above 0 or `pt.sigmoid` for a probability.
+
+    Raises
+    ------
+    DataError
+        No class of discrete distributions, or parameters that are no such pairs.
+
+    See Also
+    --------
+    erbayes.bayes.prior : draws precision and recall from the prior, which shows what it says.
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> import pytensor.tensor as pt
+    >>> from erbayes import bayes
+    >>> mean, shape = bayes.NormalPrior(1.5, 1.0), bayes.NormalPrior(0.0, 1.5)
+    >>> family = bayes.size_family(pm.NegativeBinomial, mu=(mean, pt.exp), alpha=(shape, pt.exp))
+    >>> bayes.SizeModel(sizes=family).tied["sizes"].title
+    'NegativeBinomial'
+    """
+    if not (isinstance(distribution, type) and issubclass(distribution, pm.Discrete)):
+        raise DataError(
+            f"size_family takes a discrete distribution, as pm.NegativeBinomial, not {distribution!r}"
+        )
+    for name, pair in parameters.items():
+        if not (isinstance(pair, tuple) and len(pair) == 2 and callable(pair[1])):
+            raise DataError(
+                f"'{name}' of a size family must be a prior and a function, as (NormalPrior(0, 1), pt.exp)"
+            )
+    return DistributionSizes(distribution, tuple((name, *pair) for name, pair in parameters.items()))

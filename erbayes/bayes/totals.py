@@ -37,12 +37,12 @@ from ..metrics.definitions import (
     resolve_metrics,
 )
 from ..metrics.uncertain import Draws, Pictured
-from .compiled import ParameterDraws
 from .data import Evidence
 from .error_models import BOUNDED_COLUMNS, UNTIED
 from .model import SizeModel
 from .model_average import compile_part
 from .population import JoinedDraws, Populations
+from .programs import ParameterDraws
 from .samplers import Importance, NotConverged, problems_of_chains
 
 FEWEST_AGREEING = 100.0

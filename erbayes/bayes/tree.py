@@ -21,11 +21,11 @@ from pymc.model.transform.optimization import freeze_dims_and_data
 from scipy.stats import beta
 
 from .._internal.arrays import FloatArray, IntArray, Seed, generator
-from .compiled import draw_from_prior
 from .contract import ALL_DATA
 from .data import SampledEntities
 from .grid import nearest
 from .population import chance_undrawn
+from .programs import draw_from_prior
 from .totals import FittedTotals
 
 DIMS = {

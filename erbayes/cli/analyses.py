@@ -12,9 +12,8 @@ from .._internal.errors import DataError, Grade, NotIdentified, Sentence
 from .inputs import One
 from .lazily import named_engines, pd
 from .metric_options import KindName, MetricOptions, Metrics
-from .options import flag, message, option, panel
+from .options import flag, option, panel
 
-COMPILES = "note: the size model compiles first, which takes about a minute"
 SEED = 1
 """Seed of engines that draw, so that the same call prints the same numbers."""
 
@@ -130,13 +129,7 @@ class Engines(Analysis):
 
 
 def _run_engine(name: EngineName, sample: eb.Sample, metrics: Metrics) -> Any:
-    """Return the result of an engine for a sample that suits it, after a note if it compiles a model."""
-    engine = named_engines.find_engine(name.value)
-    taken = named_engines.choose_engine(sample, metrics)[0] if name is EngineName.ADVISED else engine
-    if isinstance(taken, named_engines.Modelling):
-        taken.refuse_sample(sample)
-        message(COMPILES)
-    return engine(sample, metrics, SEED)
+    return named_engines.find_engine(name.value)(sample, metrics, SEED)
 
 
 def _set_side_by_side(sample: eb.Sample, metrics: Metrics, level: float) -> Result:

@@ -99,7 +99,6 @@ def _show_heavy_tail(world: Population, sample: eb.Sample) -> Any:
         f"half of the true links.\n{len(sample.units)} entities were drawn uniformly. The largest of them "
         f"has {drawn.max():.0f} records, and the largest of all {sizes.iloc[0]}.\n"
     )
-    print("The first fit of a size model compiles it, for about a minute ...\n", flush=True)
     engines = eb.side_by_side(sample, LINKS, rng=SEED)
     for alarm in eb.alarms(sample, LINKS, engines.table()):
         print(f"{alarm.grade.value}: {alarm}\n")

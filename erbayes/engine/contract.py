@@ -63,6 +63,19 @@ class Fitting(Engine, Protocol):
         """Return the fit of a sample."""
 
 
+@runtime_checkable
+class Repeatable(Engine, Protocol):
+    """An engine that gives each of many samples a quicker answer than a single one."""
+
+    def for_study(self) -> Engine:
+        """Return the engine that a study asks in its place."""
+
+
+def adapt_to_study(engine: Engine) -> Engine:
+    """Return the engine that a study asks in place of an engine."""
+    return engine.for_study() if isinstance(engine, Repeatable) else engine
+
+
 @dataclass(frozen=True, slots=True)
 class Estimator:
     """An engine with a kind of interval.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from .._internal.arrays import Seed
 from .._internal.errors import DataError, Grade, Sentence, import_extra
@@ -13,7 +13,7 @@ from ..design.sample import Sample
 from ..metrics.definitions import Metric
 from ..metrics.uncertain import Draws, Normal
 from ..metrics.unseen import NOTABLE
-from .contract import Engine, need_engine
+from .contract import Engine, adapt_to_study, need_engine
 from .diagnostics import warn_heavy_tail
 from .fitted import fit_sample
 from .known_clusters import ClosedForm
@@ -36,20 +36,18 @@ def make_pool() -> Any:
     return _import_bayes().PooledModel()
 
 
-@runtime_checkable
-class Modelling(Protocol):
-    """An engine that fits a size model, which compiles first."""
-
-    def refuse_sample(self, sample: Sample) -> None:
-        """Refuse a sample that no size model can use, before anything is compiled."""
-
-
 @dataclass(frozen=True, slots=True)
 class Advised:
     """Engine that takes the engine which `choose_engine` names for a sample, and remarks which and why."""
 
+    in_study: bool = False
+
+    def for_study(self) -> Engine:
+        return Advised(in_study=True)
+
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal | Draws:
         engine, why = choose_engine(sample, metrics)
+        engine = adapt_to_study(engine) if self.in_study else engine
         found = engine(sample, metrics, rng)
         return replace(found, remarks=(why, *found.remarks))
 

@@ -22,9 +22,17 @@ from ..metrics.unseen import Unseen, by_component
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class PooledDraws(Draws):
-    """Draws whose quantiles are those of a pool (see `pool_quantiles`), in the components `pooled`, (k,)."""
+    """Draws whose quantiles are those of a pool (see `pool_quantiles`), in the components `pooled`, (k,).
+
+    `drawn`, (chain, draw, k), has what the first result adds to them, which alone varies from seed to seed.
+    """
 
     pooled: BoolArray = by_component(-1)
+    drawn: FloatArray = by_component(-1)
+
+    @property
+    def _varying(self) -> FloatArray:
+        return self.drawn
 
     def name_kind(self, j: int, kind: Kind | None = None) -> str:
         tails = isinstance(kind or self.kind, EqualTailed)
@@ -71,7 +79,8 @@ def pool_quantiles(
     quantiles = np.stack([_take_quantiles(one, p) for one in results])
     pooled = np.tensordot(shares, quantiles, 1)
     widest = np.where(p < 0.5, quantiles.min(axis=0), quantiles.max(axis=0))
-    pooled = np.where(np.isin(first.names, list(outer)), widest, pooled)
+    spans = np.isin(first.names, list(outer))
+    pooled = np.where(spans, widest, pooled)
     ranks = first.flat.argsort(axis=0).argsort(axis=0)
     values = np.take_along_axis(pooled, ranks, axis=0).reshape(first.values.shape)
     centre = shares @ np.stack([one.uncut for one in results])
@@ -85,6 +94,7 @@ def pool_quantiles(
         centre,
         Unseen(unreached_share=unreached_share, certain=settled),
         pooled=np.ones(len(centre), dtype=bool),
+        drawn=first.values * np.where(spans, 1.0, shares[0]),
     )
 
 

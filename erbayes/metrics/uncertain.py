@@ -25,6 +25,7 @@ from .intervals import (
     Kind,
     Support,
     allow_unreached,
+    array_stats,
     interval,
 )
 from .moves import Moves
@@ -493,6 +494,46 @@ class Draws(Estimates):
 
     def spread(self) -> dict[str, FloatArray]:
         return {"sd": self.sd}
+
+    def table(
+        self, level: float = 0.95, kind: Kind | None = None, settled: bool = False, errors: bool = False
+    ) -> pd.DataFrame:
+        """Return what `Estimates.table` returns, with Monte Carlo errors of the ends on request.
+
+        If `errors`, columns `lower_mcse` and `upper_mcse` have the standard errors of the two quantiles, by
+        which the ends of an interval move from seed to seed. More draws make them smaller. They are NaN for
+        highest-density intervals, and leave out what `unseen` adds. They need the extra `bayes`.
+
+        References
+        ----------
+        Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), Bayesian Analysis 16, 667-718.
+
+        Examples
+        --------
+        >>> values = np.random.default_rng(1).standard_normal((4, 1000, 1))
+        >>> draws = Draws(("a",), values, ((-np.inf, np.inf),))
+        >>> draws.table(errors=True)[["lower", "lower_mcse", "upper_mcse"]].round(2)
+                lower  lower_mcse  upper_mcse
+        metric
+        a       -1.92        0.04        0.04
+        """
+        table = Estimates.table(self, level, kind, settled)
+        if errors:
+            table[["lower_mcse", "upper_mcse"]] = self._compute_end_errors(level, kind)
+        return table
+
+    def _compute_end_errors(self, level: float, kind: Kind | None) -> FloatArray:
+        """Return Monte Carlo standard errors of equal-tailed intervals, (k, 2); NaN for other kinds."""
+        if not isinstance(kind or self.kind, EqualTailed):
+            return np.full((len(self.names), 2), np.nan)
+        of, by = self._varying, {"chain_axis": 0, "draw_axis": 1, "method": "quantile"}
+        ends = [array_stats().mcse(of, prob=p, **by) for p in ((1 - level) / 2, (1 + level) / 2)]
+        return np.stack(ends, axis=-1)
+
+    @property
+    def _varying(self) -> FloatArray:
+        """Return what of the draws varies from seed to seed, (chain, draw, k)."""
+        return self.values
 
     def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
         return self

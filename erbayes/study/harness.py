@@ -24,7 +24,8 @@ import pandas as pd
 from .._internal.errors import DataError, NotIdentified, whole
 from .._internal.progress import show_progress
 from .._internal.words import describe
-from ..engine.contract import Engine, Estimator
+from ..engine.contract import Engine, Estimator, adapt_to_study
+from ..engine.named import find_engine
 from ..metrics.definitions import Metric, MetricLike, resolve_metrics
 from ..metrics.intervals import check_level, need_suitable
 from ..metrics.uncertain import EMPTY
@@ -53,7 +54,7 @@ def study(
     populations: Mapping[str, PopulationLike],
     plans: Mapping[str, StudyPlan],
     sizes: Sequence[int],
-    estimators: Mapping[str, Engine | Estimator],
+    estimators: Mapping[str, Engine | Estimator | str],
     metrics: MetricLike,
     *,
     repetitions: int,
@@ -77,8 +78,9 @@ def study(
         A function of a population, n and a Generator returns a `Sample`.
     sizes : sequence of int
         Numbers of draws.
-    estimators : mapping, name -> Engine or Estimator
-        An engine has the kind of interval of its results. Estimators with equal engines share each fit.
+    estimators : mapping, name -> Engine, Estimator or name of an engine
+        An engine has the kind of interval of its results. Estimators with equal engines share each fit. A
+        size model gives each sample 250 draws, unless you say how many, and is compiled in each process.
     metrics : Metric or str, or several
     repetitions : int
         Samples of each cell, 1 or more.
@@ -123,7 +125,10 @@ def study(
         check_level(one)
     for plan in plans.values():
         need_plan(plan)
-    asked = {name: Estimator.of(engine) for name, engine in estimators.items()}
+    asked = {
+        name: Estimator.of(find_engine(engine) if isinstance(engine, str) else engine)
+        for name, engine in estimators.items()
+    }
     fixed = {name: people for name, people in populations.items() if isinstance(people, Population)}
     truths = {name: {m.name: people.value(m) for m in metrics} for name, people in fixed.items()}
     cells = [
@@ -223,7 +228,7 @@ def _run_missing(
             for name, estimator in estimators.items():
                 wanted, engine = tuple(m for m in metrics if missing[name, m]), estimator.engine
                 if wanted:  # equal engines with the same metrics are asked once
-                    new = _Asked(engine, wanted, {})
+                    new = _Asked(adapt_to_study(engine), wanted, {})
                     asked.setdefault((_find_key(engine), wanted), new).estimators[name] = estimator
             if asked:
                 lacking = sorted(set().union(*missing.values()))
