@@ -19,14 +19,23 @@ from ..metrics.intervals import DEFAULT, EqualTailed, Kind
 from ..metrics.uncertain import Draws, Normal
 from ..metrics.unseen import Unseen, by_component
 
+MIXED = "mixed quantiles"
+"""Kind of intervals that allow for both readings of a heap: entities end there, or a matcher cuts them."""
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class PooledDraws(Draws):
-    """Draws whose quantiles are those of a pool (see `pool_quantiles`), in the components `pooled`, (k,)."""
+    """Draws whose quantiles are those of a pool (see `pool_quantiles`), in the components `pooled`, (k,).
+
+    Components that are `mixed`, (k,), have draws of both readings of a heap in the predicted sizes.
+    """
 
     pooled: BoolArray = by_component(-1)
+    mixed: BoolArray = by_component(-1)
 
     def name_kind(self, j: int, kind: Kind | None = None) -> str:
+        if self.mixed[j]:
+            return MIXED
         tails = isinstance(kind or self.kind, EqualTailed)
         return "pooled quantiles" if tails and self.pooled[j] else Draws.name_kind(self, j, kind)
 
@@ -85,6 +94,7 @@ def pool_quantiles(
         centre,
         Unseen(unreached_share=unreached_share, certain=settled),
         pooled=np.ones(len(centre), dtype=bool),
+        mixed=np.zeros(len(centre), dtype=bool),
     )
 
 
