@@ -91,6 +91,7 @@ GUARDED = {
     "judged.FEWEST_RIGHT": "test_pairs.py::TestEstimates::test_recall_needs_five_right_answers",
     "known.LARGEST": "test_hostile.py::test_refused",
     "known_clusters.HALF": "test_entities.py::test_entities_of_one_size_have_the_rule_of_three",
+    "labelling.LOOKED_AT": "test_heap.py::test_draw_and_plan_tell_it_before_any_label",
     "moves.FREE": "test_unseen.py::test_the_values_of_gains_and_losses",
     "moves.PRIOR": "test_unseen.py::test_the_values_of_gains_and_losses",
     "nonresponse.FEWEST": "test_thresholds.py::test_a_class_of_size_has_ten_resolved_draws",

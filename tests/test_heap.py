@@ -1,15 +1,18 @@
 """A heap in the predicted sizes: found by plain loops too, not where there is none, and told before any label."""
 
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes._internal.errors import Grade, Remedy
+from erbayes.cli import app
 from erbayes.engine.fitted import fit_sample
 from erbayes.engine.pool import MIXED
 from erbayes.study import populations as sim
@@ -183,7 +186,7 @@ def raised(one, metrics=(P, R), printed=None):
 
 def test_a_heap_is_a_fault_of_recall_where_entities_were_drawn():
     (alarm,) = raised(sample())
-    assert alarm.grade is Grade.FAULT and alarm.remedies == (Remedy.LOOK,)
+    assert alarm.grade is Grade.FAULT and alarm.remedies == (Remedy.LOOK, Remedy.RECORDS)
     assert (
         "Beta-Gamma intervals of pairwise-recall do not allow" in alarm
         or "intervals of pairwise-recall do" in alarm
@@ -206,7 +209,7 @@ def test_looks_silence_the_alarm_or_name_what_allows_for_a_cap():
     (alarm,) = raised(sample(looks=Looks(0, of=3)))
     assert "Entities of 0 of the 3 that were looked at go on" in alarm
     (alarm,) = raised(sample(looks=Looks(5, of=5)))
-    assert alarm.grade is Grade.FAULT and alarm.remedies == (Remedy.CAPPED,)
+    assert alarm.grade is Grade.FAULT and alarm.remedies == (Remedy.CAPPED, Remedy.RECORDS)
     one = sample(looks=Looks(5, of=5))
     assert one.with_units(one.units).looks == one.with_repeats.looks == Looks(5, of=5)
 
@@ -225,3 +228,60 @@ def test_bad_looks_are_refused():
         eb.Sample(eb.measure({1: "a", 2: "a"}, {1: "x", 2: "x"}), eb.UniformClusters(), looks=Looks(0, of=5))
     with pytest.raises(eb.DataError, match=r"looks are Looks\(found, of=number\)"):
         sample(looks=(0, 5))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The prediction with a heap as a file, with labels of entities and of records."""
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"record": CLUSTERS.index, "cluster": CLUSTERS}).to_csv("p.csv", index=False)
+    labels = CLUSTERS[CLUSTERS.isin(list(range(0, 220, 4)))]
+    pd.DataFrame({"record": labels.index, "entity": labels}).to_csv("l.csv", index=False)
+
+
+def run(*args):
+    return CliRunner().invoke(app, list(map(str, args)))
+
+
+def test_draw_and_plan_tell_it_before_any_label(folder):
+    shown = run("draw", "p.csv", "-d", "uniform-records", "-n", 5, "--seed", 1, "-o", "out")
+    assert shown.exit_code == 0, shown.output
+    assert "note: 120 of the predicted clusters have 50 records" in shown.stderr and "--looks" in shown.stderr
+    (names,) = [line for line in shown.stderr.splitlines() if "drawn at random" in line]
+    named = [int(x) for x in re.findall(r"\d+", names)]
+    assert len(set(named)) == 5 and all((CLUSTERS == one).sum() == 50 for one in named)
+    with pytest.warns(eb.Alarm, match="120 of the predicted clusters"):
+        eb.labels.draw(CLUSTERS, eb.labels.Records(), 5, 1)
+    shown = run("plan", "p.csv", "l.csv", "-d", "uniform-records", "-m", "recall", "--half-width", 0.1)
+    assert "caution: uniform-clusters: 120 of the predicted" in shown.stderr, shown.output
+    assert "uniform-records: 120" not in shown.stderr
+    seen = ("--looks", "0/5")
+    shown = run("plan", "p.csv", "l.csv", "-d", "uniform-records", "-m", "recall", "--half-width", 0.1, *seen)
+    assert shown.exit_code == 0 and "120 of the predicted" not in shown.stderr
+
+
+def test_the_shell_takes_looks(folder, tmp_path):
+    args = ("p.csv", "l.csv", "-d", "uniform-clusters", "-m", "recall")
+    shown = run("estimate", *args)
+    assert (
+        "fault: 120 of the predicted clusters" in shown.stderr and "--looks FOUND/5; or draw" in shown.stderr
+    )
+    shown = run("estimate", *args, "--looks", "5/5")
+    assert "fault: 120 of the predicted clusters" in shown.stderr
+    assert "erbayes estimate --engine size-model" in shown.stderr
+    assert "120 of the predicted clusters" not in run("estimate", *args, "--looks", "0/5").stderr
+    for looks, said in (
+        ("5", "--looks 5: write two whole numbers, such as 3/5"),
+        ("6/5", "6 of 5 looks found more"),
+    ):
+        shown = run("estimate", *args, "--looks", looks)
+        assert shown.exit_code == 2 and said in shown.stderr
+    pd.DataFrame({"record": range(84), "cluster": np.arange(84) // 2}).to_csv("q.csv", index=False)
+    pd.DataFrame({"record": range(20), "entity": np.arange(20) // 2}).to_csv("k.csv", index=False)
+    shown = run("estimate", "q.csv", "k.csv", "-d", "uniform-clusters", "--looks", "0/5")
+    assert shown.exit_code == 2 and "these have none (--looks)" in shown.stderr
+    shown = run("report", *args, "-o", "report.html")
+    assert shown.exit_code == 0, shown.output
+    assert "120 of the predicted clusters" in Path("report.html").read_text()
+    shown = run("report", *args, "--looks", "0/5", "-o", "report.html")
+    assert "120 of the predicted clusters" not in Path("report.html").read_text()

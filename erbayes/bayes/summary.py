@@ -49,7 +49,7 @@ def find_alarms(fit: FittedByModel, capped: CappedReading | None) -> list[Senten
     if capped is not None and capped.chance >= SETTLED:
         if capped.chance > 1 - SETTLED:
             return [Sentence(f"{capped}.", Grade.NOTE)]
-        return [Sentence(str(capped), Grade.CAUTION, Remedy.LOOK)]
+        return [Sentence(str(capped), Grade.CAUTION, Remedy.LOOK, Remedy.RECORDS)]
     if not is_unreliable(fit):
         return []
     share, largest = fit.unreached_share.mean(), fit.evidence.entities.size.max()

@@ -41,13 +41,10 @@ OTHER_WORDS = {
     Remedy.UNSEEN: "draw records, or more of them: erbayes draw --design uniform-records or mixture",
     Remedy.LOOK: (
         "look whether the entities of five of these clusters go on in others, with at least a fifth as many "
-        "records, and say of how many: --looks FOUND/5; or draw records: erbayes draw --design "
-        "uniform-records"
+        "records, and say of how many: --looks FOUND/5"
     ),
-    Remedy.CAPPED: (
-        "a size model allows for it: --engine size-model; or draw records: erbayes draw --design "
-        "uniform-records"
-    ),
+    Remedy.CAPPED: "a size model allows for it: erbayes estimate --engine size-model",
+    Remedy.RECORDS: "or draw records, whose entities show it: erbayes draw --design uniform-records",
     Remedy.INFLUENCE: (
         "few units carry the estimate: erbayes report names them, and shows the jackknife's intervals as well"
     ),

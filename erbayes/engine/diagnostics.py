@@ -316,7 +316,8 @@ def _warn_heap(fitted: Fitted, intervals: pd.DataFrame) -> list[Sentence]:
         return []
     seen = "" if looks is None else f". {looks}"
     what = f"{heap}{seen}. {_name_intervals(rows)} do not allow for entities that are cut"
-    return [Sentence(what, Grade.FAULT, Remedy.LOOK if looks is None else Remedy.CAPPED)]
+    remedy = Remedy.LOOK if looks is None else Remedy.CAPPED
+    return [Sentence(what, Grade.FAULT, remedy, Remedy.RECORDS)]
 
 
 def _warn_repeats_dropped(sample: Sample) -> list[Sentence]:
