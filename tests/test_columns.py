@@ -153,7 +153,10 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "Curve": make_curve,
     "Draws": lambda: Draws(("a",), np.array([[[1.0], [2.0]]]), ((0.0, np.inf),)),
     "PooledDraws": lambda: eb.engine.PooledDraws(
-        names=("a",), values=np.array([[[1.0], [2.0]]]), support=((0.0, np.inf),), pooled=np.array([True])
+        names=("a",),
+        values=np.array([[[1.0], [2.0]]]),
+        support=((0.0, np.inf),),
+        pooled=np.array([True]),
     ),
     "Forecast": lambda: planning.forecast(PEOPLE, [m.pairwise_recall], {"records": eb.UniformRecords()}),
     "Grid": lambda: sensitivity.grid(make_errors(), pd.DataFrame({"missed": [0.1, 0.2]}), imputations=2),

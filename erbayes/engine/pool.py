@@ -20,7 +20,7 @@ from ..metrics.uncertain import Draws, Normal
 from ..metrics.unseen import Unseen, by_component
 
 MIXED = "mixed quantiles"
-"""Kind of intervals that allow for both readings of a heap: entities end there, or a matcher cuts them."""
+"""Kind of intervals that allow for both readings of a heap, that entities end there or are cut."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)

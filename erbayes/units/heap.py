@@ -33,9 +33,9 @@ CAPPED = 0.75
 """Probability, before any look, that the matcher cuts the entities of a heap. Matchers have caps more often
 than entities end at one size."""
 GOES_ON = 0.8
-"""Chance that a look finds further records if the matcher cuts: .71 to .95 in four populations with a cap."""
+"""Chance that a look finds further records if the matcher cuts, which was .71 to .95 in four populations."""
 BY_CHANCE = 0.05
-"""Chance that it does so if entities end there: .00 in two such populations."""
+"""Chance that it does so if entities end there, which was .00 in two populations."""
 SETTLED = 0.025
 """Probability of a cap below which entities count as ending there. It is what the tail of an interval has."""
 
