@@ -157,6 +157,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
         values=np.array([[[1.0], [2.0]]]),
         support=((0.0, np.inf),),
         pooled=np.array([True]),
+        mixed=np.array([False]),
     ),
     "Forecast": lambda: planning.forecast(PEOPLE, [m.pairwise_recall], {"records": eb.UniformRecords()}),
     "Grid": lambda: sensitivity.grid(make_errors(), pd.DataFrame({"missed": [0.1, 0.2]}), imputations=2),

@@ -94,7 +94,7 @@ def _draw_entities_above(
 
     A set has about as many full pieces as the heap has clusters too many, and its weight is the binomial
     probability of the sampled entities above the cap. With only the share of the heap that looks find to go
-    on, intervals were longer by a twentieth to two fifths, and covered no more where a part of it was cut.
+    on, intervals were longer by a twentieth to two fifths, and covered no more where half of it was cut.
     """
     a, b = _draw_shape(heap, known, rng)
     s = np.unique(np.round(np.geomspace(heap.size + 1, evidence.data["records"] / 4, SIZES)))
