@@ -118,10 +118,10 @@ def find_heap(known: KnownTotals) -> Heap | None:
     Examples
     --------
     >>> size = np.arange(1.0, 101.0)
-    >>> count = np.where(size <= 50, np.floor(400 / size), 0.0)
+    >>> count = np.where(size <= 50, np.floor(150 / size), 0.0)
     >>> count[49] = 120
     >>> find_heap(KnownTotals(size, count))
-    Heap(size=50, clusters=120, around=4.9, excess=114.6)
+    Heap(size=50, clusters=120, around=1.5, excess=95.4)
     """
     order = np.argsort(known.size)
     size, count = known.size[order].astype(np.int64), known.count[order]
