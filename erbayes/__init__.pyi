@@ -43,6 +43,7 @@ from .metrics import intervals as intervals
 from .metrics import statistics as statistics
 from .metrics.uncertain import Estimates as Estimates
 from .units.clustering import Clustering as Clustering
+from .units.heap import Looks as Looks
 from .units.measuring import measure as measure
 from .units.measuring import measure_predicted as measure_predicted
 

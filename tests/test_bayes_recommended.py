@@ -34,11 +34,12 @@ KINDS = {"clusters": [OWN, POOL], "records": [POOL, POOL]}
 
 @cache
 def people(design):
-    """A population whose prediction cuts every entity into clusters of at most 40 records, or a usual one."""
+    """A population whose prediction has entities of more than 40 records in halves, or a usual one."""
     if design == "records":
         return simulate(LogNormal(0.8, 1.0), Splits(0.3), 8000, 3)
     true = population(Zeta(2.1, 800), 12_000, 3)
-    rank = true.groupby(true).cumcount() // 40
+    of_entity = true.groupby(true)
+    rank = of_entity.cumcount() % 2 * (of_entity.transform("size") > 40)
     return Population(true.astype(str) + "-" + rank.astype(str), true)
 
 

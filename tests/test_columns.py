@@ -158,6 +158,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
         support=((0.0, np.inf),),
         pooled=np.array([True]),
         drawn=np.array([[[1.0], [2.0]]]),
+        mixed=np.array([False]),
     ),
     "Forecast": lambda: planning.forecast(PEOPLE, [m.pairwise_recall], {"records": eb.UniformRecords()}),
     "Grid": lambda: sensitivity.grid(make_errors(), pd.DataFrame({"missed": [0.1, 0.2]}), imputations=2),

@@ -31,15 +31,15 @@ BY = {"by", "across", "attributes"}
 CHEAP = {"cheap", "cheap-drawn", "cheap-threshold"}
 ERRORS = {"annotator-errors"}
 OWN = {
-    "estimate": {"worst-cases", "engine", "side-by-side", "format", "output", "strict"}
+    "estimate": {"looks", "worst-cases", "engine", "side-by-side", "format", "output", "strict"}
     | ASSIST
     | BY
     | CHEAP
     | ERRORS,
     "compare": {"format", "output", "strict"} | ASSIST | BY | ERRORS,
-    "report": {"title", "with-records", "statistic", "feature", "output"} | ASSIST | BY | ERRORS,
-    "plan": {"half-width", "per-unit", "per-record", "format", "output"},
-    "check": {"min-precision", "min-recall", "min", "once", "format", "output"} | ERRORS,
+    "report": {"looks", "title", "with-records", "statistic", "feature", "output"} | ASSIST | BY | ERRORS,
+    "plan": {"looks", "half-width", "per-unit", "per-record", "format", "output"},
+    "check": {"looks", "min-precision", "min-recall", "min", "once", "format", "output"} | ERRORS,
 }
 LACKS = {"check": {"metrics", "interval"}}
 """Shared options that a command does not take: those of class `MetricOptions`."""

@@ -69,6 +69,12 @@ class Remedy(Enum):
         "draw records uniformly (UniformRecords), more of them if they were, or entities with a chance that "
         "grows with their size, such as its root (BySize(numpy.sqrt))"
     )
+    LOOK = (
+        "look whether the entities of five of these clusters go on in others, with at least a fifth as many "
+        "records, and say of how many: Sample(..., looks=Looks(found, of=5))"
+    )
+    CAPPED = "a size model allows for it: engine='size model'"
+    RECORDS = "or draw records, whose entities show it (UniformRecords)"
     INFLUENCE = "few units carry the estimate, see influence(), and report the jackknife's intervals as well"
     ALL_RECORDS = (
         "give the prediction all records, by records=ids if it is made of edges, or count these as clusters "

@@ -12,6 +12,7 @@ import pandas as pd
 
 from ..metrics.definitions import MetricLike, pairwise_precision, pairwise_recall
 from .error_models import BOUNDED_COLUMNS
+from .heap import read_as_capped
 from .model_average import as_average
 from .population import join_and_complete
 from .samplers import mixing
@@ -48,7 +49,8 @@ class FittedByModel(FittedTotals):
             joint, population = join_and_complete(of_models, data, rng)
             parts = {place: {name: self.parts[place][name]} for place, name in models.items()}
             name = ", ".join(name for name in models.values() if name)
-            fits[name] = replace(self, draws=joint, population=population, parts=parts)
+            capped = read_as_capped(self.sample, self.evidence, population, self.seed)
+            fits[name] = replace(self, draws=joint, population=population, parts=parts, capped=capped)
         return fits
 
     def _compute_probabilities(self) -> list[tuple[float, float, float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -30,8 +31,10 @@ from ..metrics.definitions import (
 from ..metrics.intervals import Kind
 from ..metrics.uncertain import Draws, Estimates
 from ..metrics.unseen import stack_components
+from ..units.heap import SETTLED
 from .by_model import FittedByModel
 from .data import Evidence
+from .heap import read_as_capped
 from .model import SizeModel, need_model
 from .model_average import mix_draws
 from .population import join_and_complete
@@ -74,6 +77,9 @@ class Fit(FittedByModel, FittedTree):
         Draws of each candidate model of the tied parts, before they are tied.
     untied : dict, stream -> dict
         Quantities by size of untied parts, which are fitted with `seed` when a metric first needs them.
+    capped : CappedReading or None
+        True links if the matcher cuts entities at a heap in the predicted sizes. None without such a heap, or
+        if draws of records show what it is.
 
     Examples
     --------
@@ -155,11 +161,11 @@ class Fit(FittedByModel, FittedTree):
         their quantiles are the pooled ones. A metric without draws or closed form raises NotIdentified.
         """
         metrics = resolve_metrics(metrics)
-        posterior, closed = self.apply(metrics), fit_sample(self.sample, metrics).estimates
+        posterior, closed = self._uncapped.apply(metrics), fit_sample(self.sample, metrics).estimates
         closed = replace(closed, names=posterior.names)
         outer = [m.name for m in metrics if TRUE_LINKS in m.columns and extrapolates(self)]
         pool = pool_quantiles([posterior, closed], [MODEL, 1 - MODEL], outer=outer)
-        return self._wrap(pool, True, pool.drawn)
+        return self._allow_cap(self._wrap(pool, True, pool.drawn), metrics)
 
     def recommended(self, metrics: MetricLike) -> PooledDraws:
         """Return the draws of metrics that `table`, engines and reports show, (chain, draw, k).
@@ -169,9 +175,9 @@ class Fit(FittedByModel, FittedTree):
         `alarms`). Other metrics, and those without a pool, have the draws of the posterior.
         """
         metrics = resolve_metrics(metrics)
-        draws, always = self.apply(metrics), draws_records(self.sample.design)
-        posterior = self._wrap(draws, False, draws.values)
-        unreliable = not always and is_unreliable(self)
+        draws, always = self._uncapped.apply(metrics), draws_records(self.sample.design)
+        posterior = self._allow_cap(self._wrap(draws, False, draws.values), metrics)
+        unreliable = not always and is_unreliable(self._uncapped)
         leads = [always or (unreliable and TRUE_LINKS in m.columns) for m in metrics]
         pools = [self._pool(m) if first else None for m, first in zip(metrics, leads, strict=True)]
         columns = [posterior.part([j]) if pool is None else pool for j, pool in enumerate(pools)]
@@ -180,7 +186,26 @@ class Fit(FittedByModel, FittedTree):
     def _wrap(self, draws: Draws, pooled: bool, drawn: FloatArray) -> PooledDraws:
         """Return draws of this fit as recommended ones, all of them of the pool or none."""
         values = {f.name: getattr(draws, f.name) for f in fields(Draws)} | {"centre": draws.uncut}
-        return Recommended(**values, pooled=np.full(len(draws.names), pooled), drawn=drawn, fitted=self)
+        k = len(draws.names)
+        of_pool, mixed = np.full(k, pooled), np.zeros(k, dtype=bool)
+        return Recommended(**values, pooled=of_pool, mixed=mixed, drawn=drawn, fitted=self)
+
+    @cached_property
+    def _uncapped(self) -> Fit:
+        """This fit if entities end at a heap in the predicted sizes."""
+        return self if self.capped is None else replace(self, capped=None)
+
+    def _allow_cap(self, draws: PooledDraws, metrics: Sequence[Metric]) -> PooledDraws:
+        """Return draws of which some have the recall, and all that counts true links, under a cap."""
+        counts = np.array([TRUE_LINKS in m.columns for m in metrics])
+        if self.capped is None or not counts.any():
+            return draws
+        values = np.where(self.capped.cut[..., None] & counts, self.apply(metrics).values, draws.values)
+        moved = (values - draws.values).mean(axis=(0, 1))
+        mixed = counts & (self.capped.chance >= SETTLED)
+        drawn, pooled = np.where(mixed, values, draws.drawn), draws.pooled & ~mixed
+        centre = draws.uncut + moved
+        return replace(draws, values=values, centre=centre, pooled=pooled, mixed=mixed, drawn=drawn)
 
     def _pool(self, metric: Metric) -> PooledDraws | None:
         """Return the pool of a metric; None if the closed form has no interval of it."""
@@ -195,9 +220,10 @@ class Fit(FittedByModel, FittedTree):
         """The alarm of recall, with grade and remedy, if there is one.
 
         It is raised if more than a quarter of the true links are expected in entities larger than any sampled
-        one, and the interval of recall is shorter than half of that share.
+        one, and the interval of recall is shorter than half of that share. A heap in the predicted sizes has
+        one in its place, if a cap is likely.
         """
-        return find_alarms(self)
+        return find_alarms(self._uncapped, self.capped)
 
     def explain(self, level: float = 0.95) -> str:
         """Explain what pairwise precision and recall depend on: sample, prediction and priors."""
@@ -349,4 +375,6 @@ def draw_and_join(
     parts = dict(zip(tied, sampler([*tied.values()], rng), strict=True))
     mixed = {place: mix_draws(place, tied[place], of_part, rng) for place, of_part in parts.items()}
     draws, population = join_and_complete(mixed, evidence.data, rng)
-    return Fit(sample, model, evidence, draws, population, int(rng.integers(2**31)), parts)
+    seed = int(rng.integers(2**31))
+    capped = read_as_capped(sample, evidence, population, seed)
+    return Fit(sample, model, evidence, draws, population, seed, parts, capped=capped)

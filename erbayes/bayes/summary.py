@@ -11,7 +11,9 @@ from .._internal.arrays import FloatArray
 from .._internal.errors import Grade, Remedy, Sentence
 from ..metrics.columns import RECORDS, TRUE_LINKS, pairs
 from ..metrics.definitions import pairwise_precision, pairwise_recall
+from ..units.heap import SETTLED
 from .by_model import FittedByModel
+from .heap import CappedReading
 from .model_average import ModelAverage
 from .totals import FittedTotals
 
@@ -42,8 +44,12 @@ def is_unreliable(fit: FittedTotals) -> bool:
     return extrapolates(fit) and bool(upper - lower < SURE * float(fit.unreached_share.mean()))
 
 
-def find_alarms(fit: FittedByModel) -> list[Sentence]:
-    """Return the sentences of `Fit.alarms`."""
+def find_alarms(fit: FittedByModel, capped: CappedReading | None) -> list[Sentence]:
+    """Return the sentences of `Fit.alarms`. `fit` is that without the reading of a heap."""
+    if capped is not None and capped.chance >= SETTLED:
+        if capped.chance > 1 - SETTLED:
+            return [Sentence(f"{capped}.", Grade.NOTE)]
+        return [Sentence(str(capped), Grade.CAUTION, Remedy.LOOK, Remedy.RECORDS)]
     if not is_unreliable(fit):
         return []
     share, largest = fit.unreached_share.mean(), fit.evidence.entities.size.max()
@@ -108,6 +114,8 @@ def _explain_priors(fit: FittedByModel, level: float, pooled: Mapping[str, Float
         ),
     }
     paragraphs = [" ".join(["Priors and models determine the rest.", *_explain_models(fit)])]
+    if fit.capped is not None:
+        paragraphs.insert(0, f"{fit.capped}.")
     for name, mean, (lower, upper) in zip(draws.names, draws.mean, draws.interval(level), strict=True):
         shifts = ", ".join(f"{x:.2f} ({part})" for part, x in shift.loc[name].items())
         sentences = [

@@ -39,6 +39,7 @@ from ..metrics.definitions import (
 from ..metrics.uncertain import Draws, Pictured
 from .data import Evidence
 from .error_models import BOUNDED_COLUMNS, UNTIED
+from .heap import CappedReading
 from .model import SizeModel
 from .model_average import compile_part
 from .population import JoinedDraws, Populations
@@ -101,6 +102,7 @@ class FittedTotals(Pictured):
     seed: int
     parts: dict[str, dict[str, ParameterDraws]] = field(default_factory=dict)
     untied: dict[int, dict[str, FloatArray]] = field(default_factory=dict)
+    capped: CappedReading | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return only the fields. Cached properties are computed anew after unpickling."""
@@ -169,7 +171,11 @@ class FittedTotals(Pictured):
         if isinstance(column, ClusterSum):
             return self._compute_total(Known(column))
         if column in COMPLETED:
-            return count_completed_links(column, self.population, self.evidence.predicted_links)
+            population = self.population
+            if self.capped is not None:
+                true = np.where(self.capped.cut, self.capped.true, population.true)
+                population = replace(population, true=true)
+            return count_completed_links(column, population, self.evidence.predicted_links)
         if column in EXPECTED:
             mean = EXPECTED[column](self)
         elif depends_on_size(column):

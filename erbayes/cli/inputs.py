@@ -256,9 +256,25 @@ class Inputs:
 class One(PredictionOptions, Inputs):
     """Options of a command on one prediction."""
 
+    looks: str | None = option(
+        "Clusters of a heap in the predicted sizes whose entities go on in others, of those looked at: 3/5.",
+        panel="Design",
+        metavar="FOUND/OF",
+    )
+
+    def seen(self) -> eb.Looks | None:
+        """Return what looks at clusters of a heap have found, None if there were none."""
+        if self.looks is None:
+            return None
+        found, _, of = self.looks.partition("/")
+        if not (found.isdecimal() and of.isdecimal()):
+            raise DataError(f"--looks {self.looks}: write two whole numbers, such as 3/5")
+        with within("--looks"):
+            return eb.Looks(int(found), of=int(of))
+
     def sample(self, **grouped: Any) -> tuple[eb.Sample, str]:
         """Read or scan (with `grouped`) the prediction, and return its sample and what was read, in words."""
-        design, part = self.design(), self.part
+        looks, design, part = self.seen(), self.design(), self.part
         if self.returned is not None and self.of_clusters:
             return self._sample_clusters(self.returned)
         prediction: eb.Clustering | PredictionFile = part
@@ -274,14 +290,16 @@ class One(PredictionOptions, Inputs):
         note_unresolved(self.returned)
         self.notice_another(str(part.path), units, prediction)
         design = self.fitted(design, shared)
-        with within(self.drawing.in_words):
-            return eb.Sample(units, design), read
+        with within("--looks" if looks else self.drawing.in_words):
+            return eb.Sample(units, design, looks=looks), read
 
     def _sample_clusters(self, returned: eb.labels.Labels) -> tuple[eb.Sample, str]:
         """Make the sample of drawn predicted clusters, with a sentence about what was read."""
-        if self.drawn_from is not None or self.frame is not None:
-            option = "--drawn-from" if self.frame is None else "--frame"
-            raise DataError(f"{self.labels} takes no {option}: {returned_answers.JUDGES_ITS_OWN}")
+        for name in ("drawn_from", "frame", "looks"):
+            if getattr(self, name) is not None:
+                raise DataError(
+                    f"{self.labels} takes no {name_options([name])}: {returned_answers.JUDGES_ITS_OWN}"
+                )
         labels = returned.labels
         with self.reading.opened(self.part) as (prediction, read):
             units = returned.units(prediction, missing=self.missing)

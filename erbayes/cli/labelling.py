@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,16 +11,31 @@ import typer
 
 import erbayes as eb
 
+from .._internal.errors import head
 from .answers import Answer, Format, render_csv
 from .drawing import PlanName, Planned, Shown, refuse_strange_candidates
-from .lazily import answer_faults, calibration, files, folders, more, pd, plans, sheets
-from .options import REQUIRED, argument, command, files_of, flag, message, option
+from .lazily import (
+    answer_faults,
+    calibration,
+    files,
+    folders,
+    heaps,
+    more,
+    pd,
+    places,
+    plans,
+    sheets,
+    sources,
+)
+from .options import REQUIRED, argument, command, files_of, flag, message, option, say
 from .pairs import write_pairs
 from .predictions import PredictionOptions
 from .printing import Formatted, show_cautions, show_labels, tabulate_labels
 from .remembered import CALL, remembered
 from .top_up import flag_new
 
+LOOKED_AT = 5
+"""Clusters of a heap that are named for a look, of which all or none go on in nearly all heaps."""
 MANY = 100
 """Candidates of a task that are many for an annotator, who answers about each of them."""
 
@@ -71,7 +87,11 @@ def draw_command(
             older.drawn.refuse_another(prediction)
         if planned.top_up is not None:
             values = flag_new(planned.top_up, prediction)
-        drawn = eb.labels.draw(prediction, plan, planned.n, planned.seed, values=values)
+        with warnings.catch_warnings(record=True) as raised:
+            warnings.simplefilter("always", eb.Alarm)
+            drawn = eb.labels.draw(prediction, plan, planned.n, planned.seed, values=values)
+        if [say(one.message.args[0]) for one in raised if isinstance(one.message, eb.Alarm)]:
+            _name_heap(prediction, drawn)
         if planned.top_up is not None:
             drawn = replace(drawn, values=None)  # which records are new is not for the tasks
         table = shown.tasks(drawn, inputs.reading.record, inputs.reading.any_id)
@@ -141,6 +161,16 @@ def _note_candidates(table: pd.DataFrame) -> None:
         )
     if (longest := candidates.max()) > MANY:
         message(f"note: a task shows up to {longest:,} candidates, each to be answered; --limit shows fewer")
+
+
+def _name_heap(prediction: Any, drawn: eb.labels.RecordDraws) -> None:
+    """Name clusters of the heap in the predicted sizes that may be looked at, drawn with the seed."""
+    heap = heaps.find_heap(drawn.known)
+    assert heap is not None  # which the alarm of `draw` is about
+    number = min(LOOKED_AT, heap.clusters)
+    with sources.open_source(prediction) as source:
+        first = places.first_in_order(source.of_clusters(), {heap.size: number}, drawn.seed)
+    message(f"note: such as {head(first['cluster'].head(number), number)}, which are drawn at random")
 
 
 def _note_large(drawn: eb.labels.RecordDraws) -> None:

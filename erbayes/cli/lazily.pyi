@@ -18,6 +18,7 @@ from ..engine import named as named_engines
 from ..labels.drawing import folder as folders
 from ..labels.drawing import more as more
 from ..labels.drawing import page as pages
+from ..labels.drawing import places as places
 from ..labels.drawing import plans as plans
 from ..labels.drawing import sheets as sheets
 from ..labels.drawing import source as sources
@@ -32,6 +33,7 @@ from ..units import edges as scored_edges
 from ..units import facts as facts
 from ..units import features as features
 from ..units import frame as frames
+from ..units import heap as heaps
 from ..units import ids as ids
 from ..units import reading as readings
 
@@ -40,6 +42,7 @@ __all__ = [
     "curves",
     "folders",
     "frames",
+    "heaps",
     "impacts",
     "large_files",
     "large_sums",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 
 import erbayes as eb
@@ -47,9 +48,12 @@ def plan_command(
     pilot, read = inputs.sample()
     designs = _list_designs(inputs, pilot)
     alarms = [*inputs.cautions, *map(say, eb.alarms(pilot, metrics))]
-    plan = eb.analysis.planning.forecast(
-        pilot, metrics, designs, kind=asked.kind, cost=lambda size: per_unit + per_record * size
-    )
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always", eb.Alarm)
+        plan = eb.analysis.planning.forecast(
+            pilot, metrics, designs, kind=asked.kind, cost=lambda size: per_unit + per_record * size
+        )
+    alarms += [say(one.message.args[0]) for one in raised if isinstance(one.message, eb.Alarm)]
     table = plan.needed(half_width, inputs.level)
     _note_unreached(pilot, designs, table)
     if not per_unit and per_record == 1:

@@ -39,6 +39,12 @@ OTHER_WORDS = {
         "label more units, or draw more records of large predicted clusters: erbayes draw --design mixture"
     ),
     Remedy.UNSEEN: "draw records, or more of them: erbayes draw --design uniform-records or mixture",
+    Remedy.LOOK: (
+        "look whether the entities of five of these clusters go on in others, with at least a fifth as many "
+        "records, and say of how many: --looks FOUND/5"
+    ),
+    Remedy.CAPPED: "a size model allows for it: erbayes estimate --engine size-model",
+    Remedy.RECORDS: "or draw records, whose entities show it: erbayes draw --design uniform-records",
     Remedy.INFLUENCE: (
         "few units carry the estimate: erbayes report names them, and shows the jackknife's intervals as well"
     ),

@@ -12,11 +12,12 @@ import numpy as np
 import pandas as pd
 
 from .._internal.arrays import FloatArray
-from .._internal.errors import need, need_object
+from .._internal.errors import DataError, need, need_object
 from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, Column, Known
 from ..metrics.definitions import UNIT, Group, Metric
 from ..metrics.uncertain import Pictured
 from ..metrics.unseen import UNSETTLED
+from ..units.heap import Heap, Looks, find_heap
 from ..units.settled import Totals, settle
 from ..units.units import Units, need_units
 from .contract import Design, Expansion, WithRepeats, counts_once, draws_records, with_repeats
@@ -39,6 +40,9 @@ class Sample(Pictured):
         Refuses units that do not fit it with a `DataError`.
     expansion : Expansion, optional
         Draws, their weights and their variance, by default those that the design makes from the units.
+    looks : Looks, optional
+        What a look at some clusters of a heap in the predicted sizes has shown (see `alarms`). A prediction
+        without a heap takes none.
 
     Examples
     --------
@@ -52,20 +56,33 @@ class Sample(Pictured):
     units: Units
     design: Design
     expansion: Expansion
+    looks: Looks | None
 
-    def __init__(self, units: Units, design: Design, expansion: Expansion | None = None) -> None:
+    def __init__(
+        self,
+        units: Units,
+        design: Design,
+        expansion: Expansion | None = None,
+        looks: Looks | None = None,
+    ) -> None:
         need_units(units)
         need_object(design, "expand", "a design is an object such as UniformRecords()")
+        if looks is not None:
+            need(looks, Looks, "looks are Looks(found, of=number)")
+            # draws that are given come from a sample whose looks have been accepted
+            if expansion is None and (units.known is None or find_heap(units.known) is None):
+                raise DataError("looks tell what a heap in the predicted sizes is, and these have none")
         expansion = expansion or design.expand(units)
         # how draws are counted is in the expansion; chances, and all else, are those of the design itself
         design = design.design if isinstance(design, WithRepeats) else design
         object.__setattr__(self, "units", units)
         object.__setattr__(self, "design", design)
         object.__setattr__(self, "expansion", expansion)
+        object.__setattr__(self, "looks", looks)
 
     def with_units(self, units: Units) -> Sample:
         """Return the same draws of units that are counted in another way, such as by groups."""
-        return Sample(units, self.design, self.expansion)
+        return Sample(units, self.design, self.expansion, self.looks)
 
     def __repr__(self) -> str:
         draws = " x ".join(map(str, self.expansion.unit.shape))
@@ -132,9 +149,8 @@ class Sample(Pictured):
         if design is self.design:
             return self
         expand = getattr(design, "expand_draws", None)
-        return Sample(
-            self.units, self.design, expand(self.units, unit) if expand else design.expand(self.units)
-        )
+        counted = expand(self.units, unit) if expand else design.expand(self.units)
+        return Sample(self.units, self.design, counted, self.looks)
 
     @cached_property
     def fits(self) -> dict[Any, Any]:
@@ -144,6 +160,17 @@ class Sample(Pictured):
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields, without what is computed from them."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @cached_property
+    def heap(self) -> Heap | None:
+        """Return the heap in the predicted sizes if labels leave open whether entities end there; else None.
+
+        Draws of records show it if one of their entities is larger, since large ones are drawn most.
+        """
+        heap = None if self.units.known is None else find_heap(self.units.known)
+        if heap is None or not self.units.by_entity:
+            return None
+        return None if draws_records(self.design) and self.units.size.max() > heap.size else heap
 
     @cached_property
     def largest_touched(self) -> FloatArray:

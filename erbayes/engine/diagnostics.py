@@ -14,7 +14,16 @@ from ..design import ByPredictedSize, UniformRecords
 from ..design.contract import IndependentDraws, SizeDependentWeights, draws_records
 from ..design.nonresponse import Responding
 from ..design.sample import ERRORS, Sample, need_sample
-from ..metrics.columns import PIECES, PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS, ClusterSum, Known, pairs
+from ..metrics.columns import (
+    PIECES,
+    PREDICTED_CLUSTERS,
+    PREDICTED_LINKS,
+    RECORDS,
+    TRUE_LINKS,
+    ClusterSum,
+    Known,
+    pairs,
+)
 from ..metrics.definitions import (
     DEFAULT_METRICS,
     PER_RECORD,
@@ -31,9 +40,11 @@ from ..metrics.definitions import (
 from ..metrics.sentences import is_at_an_end
 from ..metrics.uncertain import EMPTY, Normal
 from ..metrics.unseen import NOTABLE
+from ..units.heap import SETTLED, chance_capped
 from ..units.tail import tail_index
 from .fitted import Fitted, fit_sample
 from .leave_one_out import jackknife_errors
+from .pool import MIXED
 
 UNRESOLVED = 0.1
 """Share of unresolved draws above which estimates depend on an assumption about them."""
@@ -227,6 +238,7 @@ def alarms(
         *_warn_no_variation(fitted.estimates, intervals),
         *warn_heavy_tail(fitted),
         *unreached_share,
+        *_warn_heap(fitted, intervals),
         *out_of_balance(sample, metrics, excused),
         *_warn_unresolved(sample),
         *_warn_repeats_dropped(sample),
@@ -293,6 +305,19 @@ def _warn_unreached(fitted: Fitted, short: pd.DataFrame) -> list[Sentence]:
     elif any(metric.group is Group.LINKS for metric in fitted.metrics):
         what += ": intervals of precision allow any value there, and recall is that of what draws can reach"
     return [Sentence(what, Grade.FAULT if len(short) else Grade.CAUTION, _describe_remedy(fitted.sample))]
+
+
+def _warn_heap(fitted: Fitted, intervals: pd.DataFrame) -> list[Sentence]:
+    """Return the alarm of intervals that do not allow for a matcher that caps its clusters, if it may."""
+    heap, looks = fitted.sample.heap, fitted.sample.looks
+    rows = _choose_shorter(intervals, [m.name for m in fitted.metrics if TRUE_LINKS in m.columns], np.inf)
+    rows = rows[rows["kind"] != MIXED]
+    if heap is None or rows.empty or chance_capped(looks) < SETTLED:
+        return []
+    seen = "" if looks is None else f". {looks}"
+    what = f"{heap}{seen}. {_name_intervals(rows)} do not allow for entities that are cut"
+    remedy = Remedy.LOOK if looks is None else Remedy.CAPPED
+    return [Sentence(what, Grade.FAULT, remedy, Remedy.RECORDS)]
 
 
 def _warn_repeats_dropped(sample: Sample) -> list[Sentence]:

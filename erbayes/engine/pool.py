@@ -19,15 +19,20 @@ from ..metrics.intervals import DEFAULT, EqualTailed, Kind
 from ..metrics.uncertain import Draws, Normal
 from ..metrics.unseen import Unseen, by_component
 
+MIXED = "mixed quantiles"
+"""Kind of intervals that allow for both readings of a heap, that entities end there or are cut."""
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class PooledDraws(Draws):
     """Draws whose quantiles are those of a pool (see `pool_quantiles`), in the components `pooled`, (k,).
 
-    `drawn`, (chain, draw, k), has what the first result adds to them, which alone varies from seed to seed.
+    Components that are `mixed`, (k,), have draws of both readings of a heap in the predicted sizes. `drawn`,
+    (chain, draw, k), has what the first result adds to draws, which alone varies from seed to seed.
     """
 
     pooled: BoolArray = by_component(-1)
+    mixed: BoolArray = by_component(-1)
     drawn: FloatArray = by_component(-1)
 
     @property
@@ -35,6 +40,8 @@ class PooledDraws(Draws):
         return self.drawn
 
     def name_kind(self, j: int, kind: Kind | None = None) -> str:
+        if self.mixed[j]:
+            return MIXED
         tails = isinstance(kind or self.kind, EqualTailed)
         return "pooled quantiles" if tails and self.pooled[j] else Draws.name_kind(self, j, kind)
 
@@ -95,6 +102,7 @@ def pool_quantiles(
         Unseen(unreached_share=unreached_share, certain=settled),
         pooled=np.ones(len(centre), dtype=bool),
         drawn=first.values * np.where(spans, 1.0, shares[0]),
+        mixed=np.zeros(len(centre), dtype=bool),
     )
 
 

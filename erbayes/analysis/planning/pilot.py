@@ -6,6 +6,7 @@ design. A population is its own census.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,18 +15,19 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from ..._internal.arrays import FloatArray, floats
-from ..._internal.errors import DataError, need, need_object
+from ..._internal.errors import Alarm, DataError, Grade, Remedy, Sentence, need, need_object
 from ...design import ByPredictedSize, UniformClusters
-from ...design.contract import SelectedBySize, counts_once
+from ...design.contract import SelectedBySize, counts_once, draws_records
 from ...design.drawn import make_unreached
 from ...design.sample import Sample
 from ...engine.fitted import columns_of, fit_sample
-from ...metrics.columns import RECORDS, Known
+from ...metrics.columns import RECORDS, TRUE_LINKS, Known
 from ...metrics.definitions import Metric, MetricLike, resolve_metrics
 from ...metrics.intervals import DEFAULT, Kind, check_level, need_suitable
 from ...metrics.totals import Totals, derivatives
 from ...metrics.uncertain import Normal, Tabled, reason_column
 from ...study.populations import Population
+from ...units.heap import SETTLED, chance_capped, find_heap
 from .outlook import MOST, OfDraws, Outlook, frame
 
 Cost = Callable[[FloatArray], FloatArray]
@@ -212,6 +214,11 @@ def forecast(
         A design that cannot be planned (strata, known weights, calibration), a pilot with too few draws for a
         variance, or metrics that it does not identify.
 
+    Warns
+    -----
+    Alarm
+        A metric counts true links, and draws of entities do not show what a heap in the predicted sizes is.
+
     Notes
     -----
     Under the pilot's own design and number of draws, the forecast is the pilot's interval, up to rounding.
@@ -251,6 +258,9 @@ def forecast(
     for name, design in designs.items():
         _need_planned(design, name)
     source = _need_pilot(source)
+    for name, design in designs.items():
+        if (alarm := _find_heap_alarm(name, design, source, metrics)) is not None:
+            warnings.warn(alarm, Alarm, stacklevel=2)
     price = _compute_prices(cost, source.units.size[source.expansion.unit])
     fitted = fit_sample(source, metrics)
     totals, estimates = fitted.totals, fitted.estimates
@@ -260,6 +270,19 @@ def forecast(
         a = _compute_chances(design, source, metrics)[source.expansion.unit]
         outlooks[name] = _look_ahead(design, a, source, metrics, totals, estimates, price, kind)
     return Forecast(metrics, outlooks, estimates.undefined)
+
+
+def _find_heap_alarm(
+    name: str, design: SelectedBySize | ByPredictedSize, source: Sample, metrics: Sequence[Metric]
+) -> Sentence | None:
+    """Return the alarm of a design whose draws do not show what a heap in the predicted sizes is."""
+    known = None if source.expansion.variance.census else source.units.known
+    if draws_records(design) or not any(TRUE_LINKS in m.columns for m in metrics):
+        return None
+    if known is None or (heap := find_heap(known)) is None or chance_capped(source.looks) < SETTLED:
+        return None
+    what = f"{name}: {heap}, and draws of entities do not show which"
+    return Sentence(what, Grade.CAUTION, Remedy.LOOK, Remedy.RECORDS)
 
 
 def _need_pilot(source: Sample | Population) -> Sample:

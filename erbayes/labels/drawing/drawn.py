@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,12 +12,23 @@ import numpy as np
 import pandas as pd
 
 from ..._internal.arrays import BoolArray, IntArray
-from ..._internal.errors import DataError, Remedy, need, need_object, refuse_cases, whole
+from ..._internal.errors import (
+    Alarm,
+    DataError,
+    Grade,
+    Remedy,
+    Sentence,
+    need,
+    need_object,
+    refuse_cases,
+    whole,
+)
 from ..._internal.outside_json import read_object
 from ...design.contract import Design
 from ...design.drawn import series_by_id
 from ...design.nonresponse import Responding, size_classes
 from ...units.clustering import Clustering
+from ...units.heap import find_heap
 from ...units.ids import as_index
 from ...units.units import KnownTotals
 from .places import in_random_order
@@ -313,6 +325,12 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
         If the prediction cannot be read, if the plan does not suit it, or if no record was drawn. If n is
         above a million and above ten draws per record.
 
+    Warns
+    -----
+    Alarm
+        A heap in the predicted sizes, which a matcher's cap may have left, with the grade of a note. Labels
+        of records show what it is if one of their entities is larger.
+
     Examples
     --------
     >>> from erbayes.labels import Records
@@ -340,6 +358,8 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
         clusters = pd.Index(table["cluster"]).unique()
         members = source.members(clusters).reset_index(drop=True)
         _refuse_change(source.known, table, members)
+        if (heap := find_heap(source.known)) is not None and not isinstance(plan, PredictedClusters):
+            warnings.warn(Sentence(str(heap), Grade.NOTE, Remedy.LOOK), Alarm, stacklevel=2)
         given = None if values is None or isinstance(values, str) else to_series(values)
         fingerprint = fingerprint_of(source.known, members)
         return RecordDraws(table, plan, n, seed, source.known, fingerprint, members, given)

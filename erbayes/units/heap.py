@@ -1,0 +1,158 @@
+"""A heap in the predicted sizes: far more clusters of one size than of sizes around it, and few above.
+
+A matcher that caps its clusters leaves one, and so do entities that end at one size. Labels of few entities
+do not tell these apart, while a look at some clusters of the heap does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import DataError, whole
+from .units import KnownTotals
+
+SMALLEST = 8
+"""Smallest size of a heap. Below it the window from .9 to 1.1 of a size holds that size alone."""
+FEWEST = 5
+"""Fewest clusters of the size of a heap. A tail has by chance two or three of one size."""
+BELOW = 20
+"""Fewest clusters from a quarter to .9 of the size, which show how many are to be expected."""
+TIMES = 2.0
+"""Least ratio of clusters in the window to those to be expected. With 1.5 more caps are found, and a heap in
+every narrow log-normal distribution (sd .15)."""
+ABOVE = 0.25
+"""Largest number of clusters per size above a heap, as a share of those below it, up to a fiftieth more. With
+a third, false heaps are found as with a ratio of 1.5."""
+ERRORS = 5.0
+"""Standard errors above which the excess is a heap. It is the bar at which none of 72 populations without a
+cap had one."""
+CAPPED = 0.75
+"""Probability, before any look, that the matcher cuts the entities of a heap. Matchers have caps more often
+than entities end at one size."""
+GOES_ON = 0.8
+"""Chance that a look finds further records if the matcher cuts, which was .71 to .95 in four populations."""
+BY_CHANCE = 0.05
+"""Chance that it does so if entities end there, which was .00 in two populations."""
+SETTLED = 0.025
+"""Probability of a cap below which entities count as ending there. It is what the tail of an interval has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heap:
+    """A heap of predicted clusters, which a matcher's cap leaves, and a population whose entities end there.
+
+    `size`: the fullest size of the heap; `clusters`: their number; `around`: clusters of each size near the
+    heap, on average; `excess`: clusters from .9 to 1.1 of the size beyond those to be expected there.
+    """
+
+    size: int
+    clusters: int
+    around: float
+    excess: float
+
+    def __str__(self) -> str:
+        around = f"about {self.around:.0f}" if self.around >= 1 else "less than one"
+        return (
+            f"{self.clusters:,} of the predicted clusters have {self.size:,} records, and each size around "
+            f"that has {around}: either entities end there, or the matcher cuts them"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """Clusters of a heap that somebody looked at, to see whether their entities go on elsewhere.
+
+    Parameters
+    ----------
+    continued : int
+        Of these clusters, those whose main entity has further records in other clusters, at least a fifth of
+        the size of the heap.
+    of : int
+        Clusters that were looked at, drawn at random from those of the heap.
+
+    Raises
+    ------
+    DataError
+        If these are no whole numbers with 0 ≤ `continued` ≤ `of`.
+
+    Examples
+    --------
+    >>> Looks(5, of=5)
+    Looks(continued=5, of=5)
+    """
+
+    continued: int
+    of: int
+
+    def __str__(self) -> str:
+        return (
+            f"Entities of {self.continued:,} of the {self.of:,} that were looked at go on in other clusters"
+        )
+
+    def __post_init__(self) -> None:
+        whole(self.of, "the clusters that were looked at", 1)
+        if whole(self.continued, "looks that found more", 0) > self.of:
+            raise DataError(f"{self.continued} of {self.of} looks found more: they are at most {self.of}")
+
+
+def chance_capped(looks: Looks | None) -> float:
+    """Return the probability that the matcher cuts the entities of a heap, given looks."""
+    if looks is None:
+        return CAPPED
+    found, other = looks.continued, looks.of - looks.continued
+    capped = CAPPED * GOES_ON**found * (1 - GOES_ON) ** other
+    ends = (1 - CAPPED) * BY_CHANCE**found * (1 - BY_CHANCE) ** other
+    return capped / (capped + ends)
+
+
+def find_heap(known: KnownTotals) -> Heap | None:
+    """Return the heap of a prediction, the clearest if there are several; None if there is none.
+
+    With b clusters per size in [.6c, .9c), a per size in (1.1c, 1.5c] and W in the w sizes of [.9c, 1.1c], c
+    is a heap if W > 2wb, a < b/4 + .02 and (W - wb)/√(wb + 1) > 5. No distribution of sizes is fitted, since
+    a power law that is fitted to the smaller sizes finds heaps in log-normal ones.
+
+    Examples
+    --------
+    >>> size = np.arange(1.0, 101.0)
+    >>> count = np.where(size <= 50, np.floor(150 / size), 0.0)
+    >>> count[49] = 120
+    >>> find_heap(KnownTotals(size, count))
+    Heap(size=50, clusters=120, around=1.5, excess=95.4)
+    """
+    order = np.argsort(known.size)
+    size, count = known.size[order].astype(np.int64), known.count[order]
+    total, c = np.append(0.0, np.cumsum(count)), size[(size >= SMALLEST) & (count >= FEWEST)]
+    # first sizes of the ranges, by whole numbers, since .9 * 10 and 1.1 * 10 are off by rounding
+    quarter, low, near, above, end = (
+        -(-c // 4),
+        -(-6 * c // 10),
+        -(-9 * c // 10),
+        11 * c // 10 + 1,
+        3 * c // 2 + 1,
+    )
+
+    def number(start: IntArray, stop: IntArray) -> FloatArray:
+        return np.asarray(total[np.searchsorted(size, stop)] - total[np.searchsorted(size, start)])
+
+    below, over, window = number(low, near), number(above, end), number(near, above)
+    b, a = below / np.maximum(near - low, 1), over / np.maximum(end - above, 1)
+    expected = (above - near) * b
+    errors = (window - expected) / np.sqrt(expected + 1)
+    found = (window > TIMES * expected) & (a < ABOVE * b + 0.02) & (errors > ERRORS)
+    found &= number(quarter, near) >= BELOW
+    if not found.any():
+        return None
+    j = int(np.where(found, errors, -np.inf).argmax())
+    inside = np.flatnonzero((size >= near[j]) & (size < above[j]))
+    fullest = inside[count[inside].argmax()]
+    around = (below[j] + over[j]) / (near[j] - low[j] + end[j] - above[j])
+    return Heap(
+        int(size[fullest]),
+        int(count[fullest]),
+        round(float(around), 1),
+        round(float(window[j] - expected[j]), 1),
+    )

@@ -1,0 +1,152 @@
+"""The reading of a heap as a cap, in fits of a size model: which draws have it, and what they are without it."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+pytest.importorskip("pymc", reason="pymc is not installed")
+
+import erbayes as eb
+from erbayes import bayes
+from erbayes import metrics as m
+from erbayes._internal.errors import Grade, Remedy
+from erbayes.bayes import fit as fits
+from erbayes.bayes.heap import _draw_shape
+from erbayes.engine.named import choose_engine
+from erbayes.engine.pool import MIXED
+from erbayes.study import populations as sim
+from erbayes.units.heap import Heap
+from erbayes.units.units import KnownTotals
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged", "ignore::erbayes.Alarm"),
+]
+P, R, F = m.pairwise_precision, m.pairwise_recall, m.pairwise_f1
+CAP = 40
+
+
+@pytest.fixture(scope="module")
+def units():
+    """A hundred entities of a population with a heavy tail, cut into clusters of at most 40 records."""
+    true = sim.population(sim.Zeta(2.1, 800), 12_000, 3)
+    pred = true.astype(str) + "-" + (true.groupby(true).cumcount() // CAP).astype(str)
+    ids = np.random.default_rng(12).choice(true.unique(), 80, replace=False)
+    return eb.measure(pred, true[true.isin(ids)])
+
+
+@pytest.fixture(scope="module")
+def fitted(units):
+    """Fits of one seed by looks."""
+    looks = {None: None, 0: eb.Looks(0, of=5), 3: eb.Looks(3, of=5), 5: eb.Looks(5, of=5)}
+    return {
+        found: bayes.fast(eb.Sample(units, eb.UniformClusters(), looks=seen), draws=400, rng=1)
+        for found, seen in looks.items()
+    }
+
+
+def test_the_shape_of_sizes_below_a_cap_by_plain_loops():
+    count = {s: round(300 * s**-2.0) for s in range(1, 34)}
+    known = KnownTotals(np.array([*count, 40.0]), np.array([*count.values(), 120.0]))
+    a, b = np.concatenate(
+        [_draw_shape(Heap(40, 120, 0.0, 120.0), known, np.random.default_rng(i)) for i in range(16)], axis=1
+    )
+    sizes, weights = [s for s in count if 4 <= s < 34], {}
+    best, largest = None, -np.inf
+    for i in np.linspace(-1, 5, 121):
+        for j in np.geomspace(0.003, 0.6, 40):
+            p = np.array([s**-i * 2 ** (-j / 2 * np.log2(s) ** 2 / np.log(2)) for s in sizes])
+            p /= p.sum()
+            likelihood = sum(count[s] * np.log(x) for s, x in zip(sizes, p, strict=True))
+            weights[i, j] = likelihood
+            if likelihood > largest:
+                best, largest = p, likelihood
+    expected = sum(count[s] for s in sizes) * best
+    squares = sum((count[s] - e) ** 2 / (e + 0.5) for s, e in zip(sizes, expected, strict=True))
+    dispersion = max(squares / (len(sizes) - 2), 1.0)
+    prior = stats.lognorm(0.8, scale=0.12)
+    grid = np.array([*weights])
+    log_w = (
+        np.array([w / dispersion for w in weights.values()]) + prior.logpdf(grid[:, 1]) + np.log(grid[:, 1])
+    )
+    w = np.exp(log_w - log_w.max()) / np.exp(log_w - log_w.max()).sum()
+    for drawn, values, added in ((a, grid[:, 0], 0.15), (np.log(b), np.log(grid[:, 1]), 0.0)):
+        mean = w @ values
+        sd = np.hypot(np.sqrt(w @ (values - mean) ** 2), added)
+        assert drawn.mean() == pytest.approx(mean, abs=5 * sd / 16_000**0.5)
+        assert drawn.std() == pytest.approx(sd, rel=0.03)
+    exact = np.round(3e7 * known.size**-2.0)
+    sharp = KnownTotals(known.size, np.where(known.size == 40, 10**6, exact))
+    a, _ = _draw_shape(Heap(40, 120, 0.0, 120.0), sharp, np.random.default_rng(1))
+    assert a.std() == pytest.approx(0.15, rel=0.2)
+
+
+def test_draws_are_those_without_the_reading_in_all_but_its_share(fitted, units, monkeypatch):
+    monkeypatch.setattr(fits, "read_as_capped", lambda *_: None)
+    plain = bayes.fast(eb.Sample(units, eb.UniformClusters()), draws=400, rng=1)
+    monkeypatch.undo()
+    one = fitted[None]
+    assert plain.capped is None and one.capped.chance == 0.75
+    # every chain has as many, and precision none
+    assert (one.capped.cut.sum(axis=1) == 75).all()
+    mixed, before = one.apply([P, R, F]).values, plain.apply([P, R, F]).values
+    assert np.array_equal(mixed[..., 0], before[..., 0])
+    assert np.array_equal(mixed[~one.capped.cut], before[~one.capped.cut])
+    assert (mixed[one.capped.cut][:, 1] != before[one.capped.cut][:, 1]).mean() > 0.99
+    assert np.array_equal(one.recommended([P]).values, plain.recommended([P]).values)
+    assert one.recommended([P, R, F]).mixed.tolist() == [False, True, True]
+
+
+def test_looks_choose_between_today_and_the_cap(fitted):
+    none, five = fitted[0], fitted[5]
+    today = none._uncapped
+    for ask in ("recommended", "pooled", "apply"):
+        at, before = (getattr(fit, ask)([P, R]).interval() for fit in (none, today))
+        assert at == pytest.approx(before, abs=0.01)
+    assert not none.recommended([R]).mixed.any()
+    assert five.capped.cut.all()
+    for ask in ("recommended", "pooled"):
+        assert np.array_equal(getattr(five, ask)([R]).values, five.apply([R]).values)
+    low, high = five.apply([R]).interval()[0]
+    assert high < today.apply([R]).interval()[0, 1] and low > 0
+
+
+def test_common_links_stay_and_recall_is_coherent(fitted):
+    for fit in fitted.values():
+        common, true = fit.total(m.columns.COMMON_LINKS), fit.total(m.columns.TRUE_LINKS)
+        assert np.array_equal(common, fit._uncapped.total(m.columns.COMMON_LINKS))
+        assert (common <= true * (1 + 1e-12)).all()
+        assert fit.apply([R]).values[..., 0] == pytest.approx(common / true)
+
+
+def test_the_fit_says_which_reading_its_draws_have(fitted):
+    (said,) = fitted[None].alarms
+    assert (
+        said.grade is Grade.CAUTION
+        and said.remedies == (Remedy.LOOK, Remedy.RECORDS)
+        and "In 75 % of the posterior" in said
+    )
+    (said,) = fitted[5].alarms
+    assert said.grade is Grade.NOTE and "Entities of 5 of the 5 that were looked at" in said
+    assert not any("cuts" in alarm for alarm in fitted[0].alarms)
+    assert "In 75 % of the posterior draws of recall" in fitted[None].explain()
+    table = fitted[None].table(metrics=[P, R])
+    assert table.kind.to_list() == ["equal-tailed", MIXED]
+    assert not any("either entities" in a for a in eb.alarms(fitted[None].sample, [P, R], table))
+    assert set(fitted[None].models().reset_index().metric) == {P.name, R.name}
+
+
+def test_the_advised_engine_allows_for_a_cap(units):
+    sample = eb.Sample(units, eb.UniformClusters())
+    engine, why = choose_engine(sample, [P, R])
+    assert type(engine).__name__ == "PooledModel" and "heap" in why
+    found = engine(sample, [P, R], 1)
+    assert found.mixed.tolist() == [False, True]
+
+
+def test_a_population_without_a_heap_has_one_reading():
+    people = sim.simulate(sim.LogNormal(0.8, 1.0), sim.Splits(0.3), 8000, 3)
+    ids = np.random.default_rng(1).choice(people.true.unique(), 80, replace=False)
+    sample = eb.Sample(eb.measure(people.pred, people.true[people.true.isin(ids)]), eb.UniformClusters())
+    fit = bayes.fast(sample, draws=400, rng=1)
+    assert fit.capped is None and fit._uncapped is fit
