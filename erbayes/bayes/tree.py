@@ -26,6 +26,7 @@ from .contract import ALL_DATA
 from .data import SampledEntities
 from .grid import nearest
 from .population import chance_undrawn
+from .predicted import expect_predicted_clusters
 from .totals import FittedTotals
 
 DIMS = {
@@ -177,6 +178,17 @@ class FittedTree(FittedTotals):
     def factors(self) -> dict[str, Factor]:
         """Return the factors of the likelihood of the sampled entities, by name."""
         return factors(self.evidence.entities, self.evidence.data, self.by_size)
+
+    @cached_property
+    def predicted_clusters(self) -> IntArray:
+        """Return draws of the number of predicted clusters in each bin of sizes, (chain, draw, J).
+
+        Numbers are Poisson around those of `predicted.expect_predicted_clusters`, of at most 500 draws.
+        """
+        step = -(-self.population.true.size // 500)
+        by_size = {name: v[:, ::step] for name, v in self.by_size.items()}
+        expected = expect_predicted_clusters(by_size, self.evidence.grid, self.evidence.data)
+        return np.random.default_rng(self.seed).poisson(expected)
 
     def log_likelihood(self) -> FloatArray:
         """Return the log-likelihood of each distinct sampled entity, (chain, draw, entity), by its `factors`.
