@@ -25,8 +25,7 @@ class ModelAverage:
     Parameters
     ----------
     models : mapping, name -> ModelPart or SizeFamily
-        The first one takes the place of the part in `Fit.pymc`. All have the same observed variables, so that
-        their evidence can be compared.
+        All have the same observed variables, so that their evidence can be compared.
     weights : mapping, name -> float
         Prior weights, above 0. By default all are equal.
 
