@@ -166,9 +166,9 @@ OF_CHAINS = {
     **{f"plot_{k}": {"var_names": V} for k in ("ess", "ess_evolution", "mcse", "pair", "parallel")},
     "plot_convergence_dist": {"var_names": V},
     "plot_energy": {},
-    "plot_forest": {"var_names": ["metrics"]},
+    "plot_forest": {"var_names": ["metrics"], "coords": {"metric": [P.name, R.name]}},
     "plot_dist": {"var_names": ["metrics"], "coords": {"metric": [P.name, R.name]}},
-    "plot_ridge": {"var_names": ["metrics"]},
+    "plot_ridge": {"var_names": ["metrics"], "coords": {"metric": [P.name, R.name]}},
     "plot_psense_dist": {"var_names": ["metrics"], "coords": {"metric": [P.name, R.name]}},
     "plot_psense_quantities": {"var_names": ["metrics"], "coords": {"metric": [P.name, R.name]}},
     "summary": {},
@@ -181,7 +181,7 @@ OF_CHAINS = {
     "loo": {},
 }
 OF_PREDICTIONS = {
-    "plot_ppc_dist": {},
+    "plot_ppc_dist": {"var_names": ["size", "share", "rate"]},
     "plot_ppc_pit": {},
     "plot_ppc_tstat": {},
     "plot_loo_pit": {},
@@ -263,6 +263,18 @@ def test_every_part_has_its_weight():
     }
     assert told["leakage"][f"metrics[{P.name}]"] > told["retention"][f"metrics[{P.name}]"]
     assert told["retention"][f"metrics[{R.name}]"] > told["leakage"][f"metrics[{R.name}]"]
+
+
+def test_priors_of_the_example_do_not_conflict_with_its_sample():
+    """The calls of the guide: a prior that prefers a candidate for its number of parameters would conflict."""
+    case = datasets.people()
+    sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
+    tree = bayes.fast(sample, draws=10_000, rng=2).tree
+    first = [f"metrics[{name}]" for name in (P.name, R.name, m.pairwise_f1.name)]
+    assert (az.psense_summary(tree, var_names=["metrics"]).diagnosis[first] == "✓").all()
+    for part in PARTS:
+        of_part = az.psense_summary(tree, var_names=["metrics"], prior_var_names=[part])
+        assert of_part.prior[first].max() < 0.06, "the limit is .05, with a Monte Carlo error of .01"
 
 
 # Likelihood and predictions
