@@ -148,8 +148,8 @@ def mix_draws(
 def _mean_log_prior(part: CompiledPart) -> float:
     """Return about the mean log prior density of draws from the prior of a candidate.
 
-    Densities of candidates with wider priors or with more parameters are lower everywhere. Without this mean a
-    prior that counts twice would prefer other candidates for that alone.
+    Densities of candidates with wider priors or with more parameters are lower everywhere. Without this mean
+    a prior that counts twice would prefer other candidates for that alone.
     """
     centre = ParameterDraws(part.start[None, None], np.zeros((1, 1), dtype=np.int64), np.nan)
     # in each coordinate a normal density has on average 1/2 less than at its centre
