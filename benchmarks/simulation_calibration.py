@@ -4,8 +4,8 @@
 
 Parameters of each part are drawn from its prior, with its candidate models by their weights, and a sample of
 100 entities from the model with these parameters. The share of posterior draws below the truth is then
-uniform, if fits are right. The picture has the distance of its distribution from the uniform one, with p-values
-of tests of uniformity. Writes docs/images/simulated-ranks.png; 300 simulations take two minutes on 1 core.
+uniform, if fits are right. The picture has the distance of its distribution from the uniform one, with
+p-values of tests of uniformity. Writes docs/images/simulated-ranks.png; 300 simulations take two minutes.
 """
 
 import sys
