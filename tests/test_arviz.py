@@ -18,11 +18,12 @@ from scipy import stats
 from test_bayes import PRED, TRUE, clusters, curve_by_hand, rng, world
 
 import erbayes as eb
-from erbayes import bayes, plots
+from erbayes import bayes, datasets, plots
 from erbayes import metrics as m
 from erbayes.bayes.data import Evidence
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.model_average import as_average
+from erbayes.bayes.population import TIED, draw_populations
 from erbayes.bayes.programs import CompiledPart, draw_from_prior, own_model
 from erbayes.bayes.totals import EXPECTED
 from erbayes.bayes.tree import Category, Event, Share, categorical, factors
@@ -166,9 +167,9 @@ OF_CHAINS = {
     **{f"plot_{k}": {"var_names": V} for k in ("ess", "ess_evolution", "mcse", "pair", "parallel")},
     "plot_convergence_dist": {"var_names": V},
     "plot_energy": {},
-    "plot_forest": {"var_names": ["metrics"]},
+    "plot_forest": {"var_names": ["metrics"], "coords": {"metric": [P.name, R.name]}},
     "plot_dist": {"var_names": ["metrics"], "coords": {"metric": [P.name, R.name]}},
-    "plot_ridge": {"var_names": ["metrics"]},
+    "plot_ridge": {"var_names": ["metrics"], "coords": {"metric": [P.name, R.name]}},
     "plot_psense_dist": {"var_names": ["metrics"], "coords": {"metric": [P.name, R.name]}},
     "plot_psense_quantities": {"var_names": ["metrics"], "coords": {"metric": [P.name, R.name]}},
     "summary": {},
@@ -181,7 +182,7 @@ OF_CHAINS = {
     "loo": {},
 }
 OF_PREDICTIONS = {
-    "plot_ppc_dist": {},
+    "plot_ppc_dist": {"var_names": ["size", "share", "rate"]},
     "plot_ppc_pit": {},
     "plot_ppc_tstat": {},
     "plot_loo_pit": {},
@@ -263,6 +264,18 @@ def test_every_part_has_its_weight():
     }
     assert told["leakage"][f"metrics[{P.name}]"] > told["retention"][f"metrics[{P.name}]"]
     assert told["retention"][f"metrics[{R.name}]"] > told["leakage"][f"metrics[{R.name}]"]
+
+
+def test_priors_of_the_example_do_not_conflict_with_its_sample():
+    """The calls of the guide: a prior that prefers a candidate for its number of parameters would conflict."""
+    case = datasets.people()
+    sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
+    tree = bayes.fast(sample, draws=10_000, rng=2).tree
+    first = [f"metrics[{name}]" for name in (P.name, R.name, m.pairwise_f1.name)]
+    assert (az.psense_summary(tree, var_names=["metrics"]).diagnosis[first] == "✓").all()
+    for part in PARTS:
+        of_part = az.psense_summary(tree, var_names=["metrics"], prior_var_names=[part])
+        assert of_part.prior[first].max() < 0.06, "the limit is .05, with a Monte Carlo error of .01"
 
 
 # Likelihood and predictions
@@ -501,23 +514,67 @@ def test_do(fit):
         pm.do(fit.pymc, {"records": 1.0})
 
 
+def log_densities(model, point):
+    """Log densities of the variables of a model of PyMC at values of its variables, by name."""
+    values = {model.rvs_to_values[v].name: point[v.name] for v in model.free_RVs}
+    log_p = model.compile_fn(model.logp(sum=False, jacobian=False), mode=Mode("py", None))(values)
+    return {v.name: float(np.sum(x)) for v, x in zip(model.basic_RVs, log_p, strict=True)}
+
+
 def test_the_model_of_pymc(fit):
-    """No switch, no mutable data: parts' densities, and that of the known total."""
-    model = fit.pymc
-    assert model.discrete_value_vars == [] and not any(hasattr(v, "set_value") for v in model.data_vars)
-    parameters = {v.name: fit.draws.parameters[v.name][0, 3] for v in model.free_RVs}
-    point = {model.rvs_to_values[v].name: parameters[v.name] for v in model.free_RVs}
-    told = model.compile_fn(model.logp(sum=False, jacobian=False), mode=Mode("py", None))(point)
-    by_name = dict(zip([v.name for v in model.basic_RVs], told, strict=True))
-    alone_ = 0.0
-    for part in fit.model.tied.values():
-        compiled = CompiledPart.of(part, fit.evidence.data)
-        theta = np.concatenate([np.ravel(parameters[k]) for k in dict.fromkeys(compiled.coordinates)])
-        alone_ += compiled.log_densities(theta[None])[0]
-    total = by_name.pop("log_predicted_links")
-    switches = 2 * np.log(0.99)  # the prior chance that there are errors of either kind
-    assert sum(np.sum(v) for v in by_name.values()) == pytest.approx(alone_ - switches, rel=1e-9)
-    assert total.shape == () and np.isfinite(total)
+    """Under each pair of candidate models: their densities, their weights, and that of the known total."""
+    whole = bayes.fast(fit.sample, rng=rng())
+    model, data = whole.pymc, whole.evidence.data
+    start = model.initial_point()
+    point = {v.name: start[model.rvs_to_values[v].name] + 0.1 for v in model.free_RVs}
+    of_threshold = ["threshold", "above_break", "above_share", "above_share_slope", "above_precision"]
+    for sizes, retention in ((0, 0), (1, 1), (0, 2)):
+        by_name = log_densities(model, point | {"sizes_model": sizes, "retention_model": retention})
+        wanted = 2 * -np.log(0.99)  # parts have the prior chance that there are errors of either kind
+        for place, which in (("sizes", sizes), ("retention", retention), ("leakage", 0)):
+            average = as_average(whole.model.tied[place])
+            name, candidate = list(average.models.items())[which]
+            part = CompiledPart.of(candidate, data)
+            theta = np.concatenate([np.ravel(point[k]) for k in dict.fromkeys(part.coordinates)])
+            wanted += part.log_densities(theta[None])[0] + np.log(average.probability[name])
+        if retention < 2:
+            wanted += sum(by_name[k] for k in of_threshold)
+        total = by_name.pop("log_predicted_links")
+        assert np.isfinite(total) and sum(by_name.values()) == pytest.approx(wanted, rel=1e-9)
+
+
+def test_the_model_of_pymc_is_printed_on_a_page(fit):
+    text = bayes.fast(fit.sample, rng=rng()).pymc.str_repr()
+    assert len(text.splitlines()) <= 42 and "<normal>" not in text, "variables have their names"
+    assert "sizes_model ~ Categorical" in text and "break_slope ~ StudentT(3, f(retention_model)" in text
+    assert "expected_recall = Deterministic(f(kept_by_size, entities_by_size))" in text
+
+
+def test_a_prediction_without_errors_is_in_the_model_of_pymc():
+    """If no sampled entity has an error, the model has the state without any, with the fit's density."""
+    pop = populations.simulate(populations.LogNormal(1.0, 1.0), populations.Merges(0.1), 4000, rng())
+    model = bayes.SizeModel(bayes.PredictionInformed(), bayes.Retention(unbroken=0.3))
+    whole = bayes.fast(clusters(40, 5, pop), model, rng=rng())
+    names = {v.name for v in whole.pymc.free_RVs}
+    assert "unbroken" in names and "unmet" not in names
+    point = {v.name: whole.draws.parameters[v.name][0, 3] for v in whole.pymc.free_RVs}
+    found = log_densities(whole.pymc, point | {"unbroken": 1})
+    part = whole.model.compile(whole.evidence.data)["retention"].usual
+    told = found["unbroken"] + found["broken_entities"] + found["kept_shares"]
+    assert told == pytest.approx(part.log_flawless) == pytest.approx(np.log(0.3))
+
+
+def test_candidates_with_other_kinds_of_priors_have_variables_of_their_own(fit):
+    other = bayes.Retention(break_level=bayes.StudentTPrior(-0.5, 1.0))
+    average = bayes.ModelAverage({"normal": bayes.Retention(), "heavy": other})
+    model = bayes.SizeModel(bayes.PredictionInformed(), average).build(fit.evidence)
+    assert {"normal_break_level", "heavy_break_level"} < {v.name for v in model.free_RVs}
+    kept = [
+        pm.do(model, {"retention_model": which, "normal_break_level": -60.0})["kept_by_size"]
+        for which in (0, 1)
+    ]
+    whole, heavy = (pm.draw(v, 5, random_seed=1, mode=Mode("py", None)).min() for v in kept)
+    assert whole > 1 - 1e-6 and heavy < 0.9
 
 
 @pytest.mark.study
@@ -536,6 +593,29 @@ def test_samplers_take_the_model_as_it_is(fit, sampler):
     for name in ("break_level", "meet_level", "size_slope"):
         own = fit.draws.parameters[name]
         assert abs(float(found["posterior"][name].mean()) - own.mean()) < 0.3 * own.std()
+
+
+@pytest.mark.study
+def test_pymc_samples_all_candidate_models(fit):
+    """Ends of precision and recall, of finite populations, are those of the fast fit (three CPU minutes)."""
+    case = datasets.people()
+    sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
+    fast, settings = (
+        bayes.fast(sample, draws=4000, rng=rng()),
+        {"chains": 2, "cores": 1, "progressbar": False},
+    )
+    found = pm.sample(1000, tune=500, model=fast.pymc, random_seed=1, **settings)["posterior"]
+    by_size = {k: found[f"{k}_by_size"].to_numpy() for k in ("intact", *TIED)}
+    drawn = draw_populations(by_size, fast.evidence.data, rng())
+    for metric, values in (
+        (P, drawn.common / (drawn.common + drawn.false)),
+        (R, drawn.common / drawn.true),
+    ):
+        own = fast.apply(metric).values
+        ends = (np.quantile(v, [0.025, 0.975]) for v in (values, own))
+        assert np.abs(np.subtract(*ends)).max() < 0.2 * own.std()
+    usual = (found["retention_model"] == 0).mean(), (fast.draws.parameters["retention_model"] == 0).mean()
+    assert usual[0] == pytest.approx(usual[1], abs=0.15)
 
 
 # Kept

@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
 from .._internal.errors import need_object
-from .contract import LOG_FLAWLESS, ModelPart, PlacedPart, as_pymc, coords, dimensions, tensor, title
+from .contract import Data, ModelPart, PlacedPart, coords, dimensions, tensor, title
 from .data import Evidence
 from .error_models import Leakage, Retention, Threshold
+from .joint import add_mixture
 from .model_average import ModelAverage, as_average, compile_part
-from .population import ExpectedLinks, expect_unsampled
+from .population import TIED, ExpectedLinks, expect_unsampled
 from .priors import InformedPrior, NormalPrior, StudentTPrior, counts, normalised
 from .programs import building
 from .sharing import BorrowedPriors
@@ -135,20 +137,25 @@ class SizeModel:
         return {place: compile_part(part, data) for place, part in self.tied.items()}
 
     def build(self, evidence: Evidence) -> pm.Model:
-        """Build one PyMC model of the tied parts."""
-        with building(), pm.Model(coords=coords(evidence.data), model=None) as model:
-            data = as_pymc(evidence.data)
-            by_size = {k: v for part in self.tied.values() for k, v in part.given_size(data).items()}
+        """Build one PyMC model of the tied parts with all their candidate models."""
+        numbers = evidence.data
+        data = Data({name: pt.as_tensor(np.asarray(v)) for name, v in numbers.items()})
+        with building(), pm.Model(coords=coords(numbers), model=None) as model:
+            by_size: dict[str, Any] = {}
+            for place, part in self.tied.items():
+                by_size |= add_mixture(place, as_average(part), data)
+            for name in ("intact", *TIED):
+                if name in by_size:
+                    by_size[name] = pm.Deterministic(f"{name}_by_size", by_size[name], dims=dimensions(name))
             links = ExpectedLinks.of(expect_unsampled(by_size, data), by_size, data)
             pm.Normal(
                 "log_predicted_links",
                 pt.log(links.predicted),
                 pt.sqrt(links.relative_variance),
-                observed=pt.log(data["predicted_links"]),
+                observed=np.log(numbers["predicted_links"]),
             )
-            for name, value in by_size.items():
-                if name != LOG_FLAWLESS:
-                    pm.Deterministic(f"{name}_by_size", value, dims=dimensions(name))
+            pm.Deterministic("expected_precision", links.common / links.predicted)
+            pm.Deterministic("expected_recall", links.common / links.true)
         return model
 
 

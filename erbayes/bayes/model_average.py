@@ -25,8 +25,7 @@ class ModelAverage:
     Parameters
     ----------
     models : mapping, name -> ModelPart or SizeFamily
-        The first one takes the place of the part in `Fit.pymc`. All have the same observed variables, so that
-        their evidence can be compared.
+        All have the same observed variables, so that their evidence can be compared.
     weights : mapping, name -> float
         Prior weights, above 0. By default all are equal.
 
@@ -132,10 +131,26 @@ def mix_draws(
         first,
         by_size=mix_common("by_size"),
         parameters=mix_common("parameters") | {f"{name}_model": model},
-        log_prior=mix({i: d.log_prior + log_weights[i] for i, d in parts.items()}),
+        log_prior=mix(
+            {
+                i: d.log_prior - _mean_log_prior(part.models[names[i]]) + log_weights[i]
+                for i, d in parts.items()
+            }
+        ),
         khat=max(d.khat for d in parts.values()),
         problems=[f"{names[i]}: {problem}" for i, d in parts.items() for problem in d.problems],
         refitted=any(d.refitted for d in parts.values()),
         statistics=mix_common("statistics"),
         log_evidence=evidence,
     )
+
+
+def _mean_log_prior(part: CompiledPart) -> float:
+    """Return about the mean log prior density of draws from the prior of a candidate.
+
+    Densities of candidates with wider priors or with more parameters are lower everywhere. Without this mean
+    a prior that counts twice would prefer other candidates for that alone.
+    """
+    centre = ParameterDraws(part.start[None, None], np.zeros((1, 1), dtype=np.int64), np.nan)
+    # in each coordinate a normal density has on average 1/2 less than at its centre
+    return part.evaluated(centre).log_prior.item() - len(part.start) / 2

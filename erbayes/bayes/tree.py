@@ -17,14 +17,14 @@ import arviz as az
 import numpy as np
 import pymc as pm
 import xarray as xr
-from pymc.model.transform.optimization import freeze_dims_and_data
 from scipy.stats import beta
 
 from .._internal.arrays import FloatArray, IntArray, Seed, generator
-from .contract import ALL_DATA
+from .contract import ALL_DATA, dimensions
 from .data import SampledEntities
 from .grid import nearest
 from .population import chance_undrawn
+from .predicted import expect_predicted_clusters
 from .programs import draw_from_prior
 from .totals import FittedTotals
 
@@ -157,26 +157,31 @@ class FittedTree(FittedTotals):
 
     @cached_property
     def pymc(self) -> pm.Model:
-        """Return the tied parts as one PyMC model, to inspect, to change and to sample.
+        """Return the model that was fitted as one PyMC model, to print, to change and to sample.
 
-        Data and parameters of priors are constants. Observed are counts of the sampled entities by bins of
-        size, whose log densities omit terms of the counts alone. `unbroken` of `Retention` and `unmet` of
-        `Leakage` are 0, as in the fit if a sampled entity has such an error. Finite populations are not part
-        of the model.
+        `sizes_model` and `retention_model` say which candidate model holds, and `unbroken` and `unmet`, if no
+        sampled entity has such an error, that no entity has one. Observed are counts of the sampled entities
+        by bins of size, whose log densities omit terms of the counts alone, and the known number of predicted
+        links. Precision and recall are those of expected links: finite populations are not part of the
+        model, and neither are the priors of a model `with_history`.
         """
-        built = self.model.build(self.evidence)
-        switches = {v.name: 0 for v in built.free_RVs if v.dtype == "int64"}
-        frozen = freeze_dims_and_data(pm.do(built, switches))
-        for datum in list(frozen.data_vars):
-            frozen.data_vars.remove(datum)
-            del frozen.named_vars[datum.name]
-            frozen.named_vars_to_dims.pop(datum.name, None)
-        return frozen
+        return self.model.build(self.evidence)
 
     @cached_property
     def factors(self) -> dict[str, Factor]:
         """Return the factors of the likelihood of the sampled entities, by name."""
         return factors(self.evidence.entities, self.evidence.data, self.by_size)
+
+    @cached_property
+    def predicted_clusters(self) -> IntArray:
+        """Return draws of the number of predicted clusters in each bin of sizes, (chain, draw, J).
+
+        Numbers are Poisson around those of `predicted.expect_predicted_clusters`, of at most 500 draws.
+        """
+        step = -(-self.population.true.size // 500)
+        by_size = {name: v[:, ::step] for name, v in self.by_size.items()}
+        expected = expect_predicted_clusters(by_size, self.evidence.grid, self.evidence.data)
+        return np.random.default_rng(self.seed).poisson(expected)
 
     def log_likelihood(self) -> FloatArray:
         """Return the log-likelihood of each distinct sampled entity, (chain, draw, entity), by its `factors`.
@@ -227,6 +232,7 @@ class FittedTree(FittedTotals):
         ids = self.evidence.units.ids.astype(str).to_numpy()
         of_entity = ("outcome", "links", "foreign", "draws", "records_of_entity")
         dims: dict[str, Any] = {name: datum.dims for name, datum in ALL_DATA.items()}
+        dims |= {f"{name}_by_size": dimensions(name) for name in self.by_size}
         dims |= self.pymc.named_vars_to_dims
         dims |= {"metrics": ("metric",), "totals": ("column",), **dict.fromkeys(of_entity, ("entity",))}
         dims |= {name: (DIMS[name],) for name in self.factors}

@@ -8,6 +8,7 @@ the code that draws it.
 from .curves import draw_calibration, draw_curve, draw_stages, draw_track
 from .fits import (
     draw_leakage,
+    draw_predicted_clusters,
     draw_predicted_retention,
     draw_predicted_sizes,
     draw_retention,
@@ -39,6 +40,7 @@ __all__ = [
     "draw_influence",
     "draw_leakage",
     "draw_levels",
+    "draw_predicted_clusters",
     "draw_predicted_retention",
     "draw_predicted_sizes",
     "draw_retention",

@@ -70,6 +70,36 @@ def draw_leakage(fit: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
+def draw_predicted_clusters(fit: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw the number of predicted clusters by size: as a `bayes.Fit` expects it, and the known one.
+
+    Filled circles are known numbers outside the band. A heap, far too many clusters of one size and too few
+    above it, is what a matcher leaves that caps its clusters, and recall may then be far below its interval.
+    Too many single records are left alone more often than the sample shows.
+
+    The band approximates. Broken entities have equal pieces and a smaller rest, with the links that the draw
+    says, and all records of an entity meet equally many foreign ones.
+    """
+    known, grid = fit.evidence.units.known, fit.evidence.grid
+    number = np.bincount(grid.bin(known.size), known.count, len(grid.size))
+    drawn = fit.predicted_clusters
+    low, high = np.quantile(drawn, [0.025, 0.975], axis=(0, 1))
+    shown = slice(0, 1 + int(np.flatnonzero((high > 0) | (number > 0))[-1]))
+    ax = _draw_band(axes_of(ax), grid.size[shown], drawn[..., shown])
+    outside = (number < low) | (number > high)
+    for label, at, fill in (("known", ~outside, "none"), ("known, outside", outside, "full")):
+        which = np.flatnonzero(at[shown])
+        circles: dict[str, Any] = {"color": "black", "fillstyle": fill, "clip_on": False, "zorder": 3}
+        ax.plot(grid.size[which], number[which], "o", label=label, **circles)
+    ax.set_yscale("symlog", linthresh=1)
+    ax.set_ylim(bottom=0)
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.set_xlabel("records of the predicted cluster, in bins")
+    ax.set_ylabel("predicted clusters in the bin")
+    draw_legend(ax, 2)
+    return ax
+
+
 def draw_predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
     """Draw the number of sampled entities of each size or more: by the prior, the posterior, and the sample.
 
