@@ -31,7 +31,6 @@ from ..metrics.definitions import (
 from ..metrics.intervals import Kind
 from ..metrics.uncertain import Draws
 from ..metrics.unseen import stack_components
-from ..units.heap import SETTLED
 from .by_model import FittedByModel
 from .data import Evidence
 from .heap import read_as_capped
@@ -181,7 +180,7 @@ class Fit(FittedByModel, FittedTree):
             return draws
         values = np.where(self.capped.cut[..., None] & counts, self.apply(metrics).values, draws.values)
         moved = (values - draws.values).mean(axis=(0, 1))
-        mixed = counts & (self.capped.chance >= SETTLED)
+        mixed = counts & (self.capped.chance > 0)
         return replace(
             draws, values=values, centre=draws.uncut + moved, mixed=mixed, pooled=draws.pooled & ~mixed
         )
