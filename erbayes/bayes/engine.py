@@ -22,7 +22,7 @@ from .totals import identifies
 OF_CURVE = 1000
 """Draws of each of more than `MANY` predictions."""
 IN_STUDY = 250
-"""Draws of each sample of a study: coverage and interval score were those of 1,000, in half of the time."""
+"""Draws of each sample of a study. Coverage and interval score were those of 1,000, in half of the time."""
 
 
 @dataclass(frozen=True, slots=True)

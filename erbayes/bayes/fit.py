@@ -31,7 +31,6 @@ from ..metrics.definitions import (
 from ..metrics.intervals import Kind
 from ..metrics.uncertain import Draws, Estimates
 from ..metrics.unseen import stack_components
-from ..units.heap import SETTLED
 from .by_model import FittedByModel
 from .data import Evidence
 from .heap import read_as_capped
@@ -56,7 +55,7 @@ NOTE = (
 )
 """What intervals of a pool say of themselves."""
 DRAWS = 10_000
-"""Draws of one answer: the ends of intervals of 1,000 move by up to .7 posterior sd from seed to seed."""
+"""Draws of one answer, since the ends of intervals of 1,000 move by up to .7 posterior sd with the seed."""
 CHAINS = 4
 """Chains of a fast fit. ArviZ's diagnostics need two or more, and PyMC draws four."""
 
@@ -202,7 +201,7 @@ class Fit(FittedByModel, FittedTree):
             return draws
         values = np.where(self.capped.cut[..., None] & counts, self.apply(metrics).values, draws.values)
         moved = (values - draws.values).mean(axis=(0, 1))
-        mixed = counts & (self.capped.chance >= SETTLED)
+        mixed = counts & (self.capped.chance > 0)
         drawn, pooled = np.where(mixed, values, draws.drawn), draws.pooled & ~mixed
         centre = draws.uncut + moved
         return replace(draws, values=values, centre=centre, pooled=pooled, mixed=mixed, drawn=drawn)

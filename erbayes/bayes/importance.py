@@ -56,7 +56,7 @@ NEGLIGIBLE = 0.01
 LENGTHS = np.array([1.0, 0.5, 0.2, 0.0])
 """Lengths of a Newton step of which the best is chosen."""
 LARGE = 3.0
-"""Largest weights that unreliable weights are adapted to, in multiples of √K: those that are smoothed."""
+"""Largest weights that unreliable weights are adapted to, in multiples of √K, which are those smoothed."""
 SHRINKAGE = 3.0
 """Draws, per coordinate, that the covariance of the round before counts for when proposals adapt."""
 

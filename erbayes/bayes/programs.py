@@ -35,7 +35,7 @@ COMPILER = RLock()
 NUMPY = Mode("py", "merge")
 """Mode of PyTensor in which NumPy computes each operation, and equal ones once."""
 MANY = 50
-"""Fits above which compiling pays: it takes 45 s, or 4 s in a later process, and saves .2 to .8 s a fit."""
+"""Fits above which compiling pays. It takes 45 s, or 4 s in a later process, and saves .2 to .8 s a fit."""
 _BY_NUMBA = ContextVar("by_numba", default=False)
 
 

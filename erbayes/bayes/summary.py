@@ -46,7 +46,7 @@ def is_unreliable(fit: FittedTotals) -> bool:
 
 def find_alarms(fit: FittedByModel, capped: CappedReading | None) -> list[Sentence]:
     """Return the sentences of `Fit.alarms`. `fit` is that without the reading of a heap."""
-    if capped is not None and capped.chance >= SETTLED:
+    if capped is not None and capped.chance > 0:
         if capped.chance > 1 - SETTLED:
             return [Sentence(f"{capped}.", Grade.NOTE)]
         return [Sentence(str(capped), Grade.CAUTION, Remedy.LOOK, Remedy.RECORDS)]

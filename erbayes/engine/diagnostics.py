@@ -40,7 +40,7 @@ from ..metrics.definitions import (
 from ..metrics.sentences import is_at_an_end
 from ..metrics.uncertain import EMPTY, Normal
 from ..metrics.unseen import NOTABLE
-from ..units.heap import SETTLED, chance_capped
+from ..units.heap import chance_capped
 from ..units.tail import tail_index
 from .fitted import Fitted, fit_sample
 from .leave_one_out import jackknife_errors
@@ -312,7 +312,7 @@ def _warn_heap(fitted: Fitted, intervals: pd.DataFrame) -> list[Sentence]:
     heap, looks = fitted.sample.heap, fitted.sample.looks
     rows = _choose_shorter(intervals, [m.name for m in fitted.metrics if TRUE_LINKS in m.columns], np.inf)
     rows = rows[rows["kind"] != MIXED]
-    if heap is None or rows.empty or chance_capped(looks) < SETTLED:
+    if heap is None or rows.empty or not chance_capped(looks):
         return []
     seen = "" if looks is None else f". {looks}"
     what = f"{heap}{seen}. {_name_intervals(rows)} do not allow for entities that are cut"

@@ -37,7 +37,8 @@ GOES_ON = 0.8
 BY_CHANCE = 0.05
 """Chance that it does so if entities end there, which was .00 in two populations."""
 SETTLED = 0.025
-"""Probability of a cap below which entities count as ending there. It is what the tail of an interval has."""
+"""Probability of a cap below which it is none, as in four looks that find nothing. It is what the tail of an
+interval has, and draws that are rarer move its end by chance alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,8 @@ def chance_capped(looks: Looks | None) -> float:
     found, other = looks.continued, looks.of - looks.continued
     capped = CAPPED * GOES_ON**found * (1 - GOES_ON) ** other
     ends = (1 - CAPPED) * BY_CHANCE**found * (1 - BY_CHANCE) ** other
-    return capped / (capped + ends)
+    chance = capped / (capped + ends)
+    return chance if chance >= SETTLED else 0.0
 
 
 def find_heap(known: KnownTotals) -> Heap | None:

@@ -27,7 +27,7 @@ from ...metrics.intervals import DEFAULT, Kind, check_level, need_suitable
 from ...metrics.totals import Totals, derivatives
 from ...metrics.uncertain import Normal, Tabled, reason_column
 from ...study.populations import Population
-from ...units.heap import SETTLED, chance_capped, find_heap
+from ...units.heap import chance_capped, find_heap
 from .outlook import MOST, OfDraws, Outlook, frame
 
 Cost = Callable[[FloatArray], FloatArray]
@@ -279,7 +279,7 @@ def _find_heap_alarm(
     known = None if source.expansion.variance.census else source.units.known
     if draws_records(design) or not any(TRUE_LINKS in m.columns for m in metrics):
         return None
-    if known is None or (heap := find_heap(known)) is None or chance_capped(source.looks) < SETTLED:
+    if known is None or (heap := find_heap(known)) is None or not chance_capped(source.looks):
         return None
     what = f"{name}: {heap}, and draws of entities do not show which"
     return Sentence(what, Grade.CAUTION, Remedy.LOOK, Remedy.RECORDS)
