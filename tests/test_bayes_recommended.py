@@ -78,7 +78,7 @@ def rows(table):
 
 def wanted(sample, seed, name):
     """What `fit.table()` quotes of the fit of this seed, whose kinds are known."""
-    table = bayes.fast(sample, draws=1000, rng=seed).table(metrics=[P, R])
+    table = bayes.fast(sample, rng=seed).table(metrics=[P, R])
     assert table.kind.tolist() == KINDS[name]
     return rows(table)
 

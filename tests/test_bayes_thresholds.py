@@ -142,7 +142,8 @@ class Scripted:
         self.wanted = wanted
         return self.effective < wanted
 
-    def round(self, number):
+    def round(self, number, of_tail):
+        assert not of_tail
         self.rounds.append(number)
         self.points = range(len(self.points) + number)
 
