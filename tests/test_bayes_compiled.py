@@ -1,5 +1,6 @@
 """Numba computes what NumPy computes, where a block says so: in studies, and in curves of many thresholds."""
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -145,6 +146,9 @@ def test_other_distributions_are_refused():
             bayes.size_family(wrong, p=pair)
     with pytest.raises(eb.DataError, match="'p' of a size family must be a prior and a function"):
         bayes.size_family(pm.Geometric, p=SHAPE)
+    for said, wrong in (("mean", {"mean": pair}), ("nothing", {}), ("p", {"p": (SHAPE, math.exp)})):
+        with pytest.raises(eb.DataError, match=f"Geometric cannot be made of {said}: "):
+            bayes.size_family(pm.Geometric, **wrong)
     short = bayes.size_family(pm.Bernoulli, p=(SHAPE, pt.sigmoid))
     with pytest.raises(eb.DataError, match="the log density of Bernoulli is nan where its sampler starts"):
         bayes.fast(sample("clusters"), bayes.SizeModel(sizes=short), draws=1000, rng=1)
