@@ -171,6 +171,8 @@ def test_a_grid_draws_its_first_metric_without_a_bold_line():
         "eb.estimate(sample, level=0.9)": "found.table(level=0.9)",
         "eb.estimate(pred, lab, design, alpha=0.1)": "found.table(level=0.9)",
         "plots.draw_forest(numbers)": "a forest is of estimates",
+        "plots.draw_predicted_clusters(sample)": "this is a picture of a fit, as erbayes.bayes.fast(sample) returns",
+        "plots.draw_size_distribution(found)": "this is a picture of a fit",
     }.items(),
 )
 def test_a_call_is_refused_with_what_works_instead(said, remedy):
