@@ -14,6 +14,7 @@ from erbayes.bayes import fit as fits
 from erbayes.bayes.heap import _draw_shape
 from erbayes.engine.named import choose_engine
 from erbayes.engine.pool import MIXED
+from erbayes.metrics.intervals import HighestDensity
 from erbayes.study import populations as sim
 from erbayes.units.heap import Heap
 from erbayes.units.units import KnownTotals
@@ -97,6 +98,36 @@ def test_draws_are_those_without_the_reading_in_all_but_its_share(fitted, units,
     assert one.recommended([P, R, F]).mixed.tolist() == [False, True, True]
 
 
+def test_a_comparison_says_that_its_intervals_allow_for_a_cap(fitted, units):
+    one = eb.Sample(units, eb.UniformClusters())
+    joint = bayes.Modelled(draws=400).paired([one, one], [P, R], 1)
+    assert joint.mixed.tolist() == [False, True] * 2
+    table = joint.part([2, 3]).table()
+    assert table.kind.to_list() == ["equal-tailed", f"{MIXED} quantiles"]
+    assert not any("either entities" in a for a in eb.alarms(one, [P, R], table))
+    low, high = table.loc[R.name, ["lower", "upper"]]
+    before = fitted[0].apply(R).interval()[0]
+    assert low < before[0] and high <= 1
+
+
+def test_other_kinds_are_mixed_too(fitted):
+    kind = HighestDensity()
+    found = fitted[None].recommended([P, R])
+    assert found.table(kind=kind).kind.to_list() == ["HDI", f"{MIXED} HDI"]
+    printed = found.table(kind=kind)
+    assert not any("either entities" in a for a in eb.alarms(fitted[None].sample, [P, R], printed))
+
+
+def test_the_explanation_has_the_interval_of_the_table(fitted):
+    for fit in fitted.values():
+        row, posterior = fit[R], fit.apply(R).interval()[0]
+        said = f"{row.lower:.3f} to {row.upper:.3f}"
+        assert said in fit.explain()
+        assert (f"closed form's, {said}" in fit.explain()) == (
+            fit.recommended(R).pooled[0] or not np.array_equal(posterior, [row.lower, row.upper])
+        )
+
+
 def test_looks_choose_between_today_and_the_cap(fitted):
     none, five = fitted[0], fitted[5]
     today = none._uncapped
@@ -131,7 +162,7 @@ def test_the_fit_says_which_reading_its_draws_have(fitted):
     assert not any("cuts" in alarm for alarm in fitted[0].alarms)
     assert "In 75 % of the posterior draws of recall" in fitted[None].explain()
     table = fitted[None].table(metrics=[P, R])
-    assert table.kind.to_list() == ["equal-tailed", MIXED]
+    assert table.kind.to_list() == ["equal-tailed", f"{MIXED} quantiles"]
     assert not any("either entities" in a for a in eb.alarms(fitted[None].sample, [P, R], table))
     assert set(fitted[None].models().reset_index().metric) == {P.name, R.name}
 

@@ -164,6 +164,9 @@ def test_caps_are_found_where_the_tail_is_heavy(cap, seed):
         (None, 0.75),
         (Looks(1, 1), 0.75 * 0.8 / (0.75 * 0.8 + 0.25 * 0.05)),
         (Looks(0, 1), 0.75 * 0.2 / (0.75 * 0.2 + 0.25 * 0.95)),
+        (Looks(500, 1000), 1.0),  # 16^500 outweighs (.2/.95)^500
+        (Looks(100, 1000), 0.0),
+        (Looks(5000, 5000), 1.0),
         (Looks(2, 5), 0.75 * 0.8**2 * 0.2**3 / (0.75 * 0.8**2 * 0.2**3 + 0.25 * 0.05**2 * 0.95**3)),
     ],
 )
@@ -194,7 +197,7 @@ def test_a_heap_is_a_fault_of_recall_where_entities_were_drawn():
     assert not raised(sample(), [P, m.b3_recall])
     assert "pairwise-f1" in raised(sample(), [m.pairwise_f1])[0]
     table = fit_sample(sample(), [P, R]).estimates.table()
-    assert raised(sample(), printed=table) and not raised(sample(), printed=table.assign(kind=MIXED))
+    assert raised(sample(), printed=table) and not raised(sample(), printed=table.assign(kind=f"{MIXED} HDI"))
 
 
 def test_draws_of_records_show_what_a_heap_is_if_they_meet_a_larger_entity():

@@ -1,6 +1,8 @@
 """Calls that come to mind before the documentation is read: they work, or the error names what does."""
 
 import copy
+import importlib
+import inspect
 import pickle
 from functools import cache, partial
 from types import SimpleNamespace
@@ -84,7 +86,9 @@ def call(text: str) -> Any:
         "found.se": "found.table()['se']",
         "trial.coverage": "trial.table()['coverage']",
         "by['estimate']": "by.table()['estimate']",
-        "'b3-recall' in found, 'recall' in found": "True, False",
+        "'b3-recall' in found, 'recall' in found, 'rand' in found, 1 in found": "True, True, False, False",
+        "eb.metrics.b3_recall in found, eb.metrics.rand in found": "True, False",
+        "'new' in both, 'recall' in both, 'estimate' in by, 'a' in by": "True, False, True, False",
         "both.summary()": "both.table()",
         "both['new'].table()": "both.joint.part([1]).table()",
         "both.old.estimate": "both['old'].estimate",
@@ -143,6 +147,7 @@ def test_a_grid_draws_its_first_metric_without_a_bold_line():
         "found.std": "did you mean 'sd'?",
         "found.sort_values('estimate')": "did you mean 'table().sort_values'?",
         "found['lowest']": "no metric 'lowest'",
+        "found['lower']": "'lower' is a column, not a metric: table()['lower']",
         "found.estimates": "did you mean 'estimate'?",
         "found.to_dataframe()": "did you mean 'table'?",
         "found.talbe()": "did you mean 'table'?",
@@ -166,6 +171,8 @@ def test_a_grid_draws_its_first_metric_without_a_bold_line():
         "eb.estimate(sample, level=0.9)": "found.table(level=0.9)",
         "eb.estimate(pred, lab, design, alpha=0.1)": "found.table(level=0.9)",
         "plots.draw_forest(numbers)": "a forest is of estimates",
+        "plots.draw_predicted_clusters(sample)": "this is a picture of a fit, as erbayes.bayes.fast(sample) returns",
+        "plots.draw_size_distribution(found)": "this is a picture of a fit",
     }.items(),
 )
 def test_a_call_is_refused_with_what_works_instead(said, remedy):
@@ -188,12 +195,22 @@ def test_every_result_converts_and_draws_itself(name):
 @pytest.mark.parametrize("name", ["found", "both", "errors", "by", "trial", "sample"])
 def test_a_result_is_copied_pickled_and_probed_as_before(name):
     result = names()[name]
-    metrics_of_any = name in ("both", "by")  # are functions, which no pickle takes
-    for again in (copy.deepcopy(result), result if metrics_of_any else pickle.loads(pickle.dumps(result))):
+    for again in (copy.deepcopy(result), pickle.loads(pickle.dumps(result))):
         pd.testing.assert_frame_equal(again.table(), result.table())
     probed = ("_repr_svg_", "_ipython_display_", "__array__", "__arrow_c_stream__", "apply", "recommended")
     assert not any(hasattr(result, probe) for probe in probed)
     assert not hasattr(type(result).__new__(type(result)), "names")
+
+
+def test_a_metric_with_a_name_is_itself_in_another_process():
+    for metric in (eb.metrics.pairwise_f1, eb.metrics.rand, eb.metrics.b3_recall):
+        assert pickle.loads(pickle.dumps(metric)) is metric and copy.deepcopy(metric) is metric
+
+
+def test_a_room_that_is_called_has_the_signature_of_its_function_and_is_sent_by_its_name():
+    room = importlib.import_module("erbayes.report")
+    assert list(inspect.signature(room).parameters)[:2] == ["sample", "metrics"]
+    assert pickle.loads(pickle.dumps(room)) is room and importlib.reload(room) is room
 
 
 def test_an_error_inside_a_property_keeps_its_own_words():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from importlib import import_module
+from inspect import signature
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -86,4 +87,11 @@ class Nearest:
 
 def call_as(module: ModuleType, function: Callable[..., Any]) -> None:
     """Let a room be called as its function: `erbayes.report(sample)` is `erbayes.report.report(sample)`."""
-    module.__class__ = type("Room", (ModuleType,), {"__call__": staticmethod(function)})
+    methods = {
+        "__call__": staticmethod(function),
+        # by its name, as a module is sent to other processes
+        "__reduce__": lambda self: (import_module, (self.__name__,)),
+        # or else inspect takes the first argument for the room itself
+        "__signature__": property(lambda self: signature(function)),
+    }
+    module.__class__ = type("Room", (ModuleType,), methods)

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from .._internal.arrays import Seed, generator
+from .._internal.arrays import BoolArray, Seed, generator
 from ..design.sample import Sample
 from ..engine import Engine, PooledDraws
 from ..metrics.columns import TRUE_LINKS
 from ..metrics.definitions import Metric
-from ..metrics.uncertain import Draws
 from .fit import DRAWS, Fit, fast
 from .model import SizeModel
 from .programs import MANY, compiled, compiled_for
@@ -81,7 +80,7 @@ class Modelled(_SizeModelEngine):
         """Return the recommended draws of metrics, (chain, draw, k): see `Fit.recommended`."""
         return self.fitted(sample, rng).recommended(metrics)
 
-    def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Draws:
+    def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> PooledDraws:
         """As `Paired.paired`: each prediction has a fit, and joint draws agree on the true links.
 
         The posterior draws of each fit are put in the order of their numbers of true links. Given these,
@@ -90,6 +89,7 @@ class Modelled(_SizeModelEngine):
         """
         rng, engine = generator(rng), self._by_default(OF_CURVE) if len(samples) > MANY else self
         seed, names, values, support = int(rng.integers(2**32)), list[str](), [], list[tuple[float, float]]()
+        mixed = list[BoolArray]()
         with compiled_for(len(samples)):
             for sample in samples:
                 fit = engine.fitted(sample, seed)
@@ -97,8 +97,10 @@ class Modelled(_SizeModelEngine):
                 names += draws.names
                 values.append(draws.flat[None, order])
                 support += draws.support
+                mixed.append(fit.allows_cap(metrics))
         joint = rng.permutation(np.concatenate(values, axis=-1), axis=1)
-        return Draws(tuple(names), joint, tuple(support))
+        which, pooled = np.concatenate(mixed), np.zeros(len(names), dtype=bool)
+        return PooledDraws(tuple(names), joint, tuple(support), pooled=pooled, mixed=which, drawn=joint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .._internal.arrays import FloatArray, Seed, generator
+from .._internal.arrays import BoolArray, FloatArray, Seed, generator
 from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence
 from ..design.contract import draws_records
 from ..design.sample import Sample
@@ -201,10 +201,15 @@ class Fit(FittedByModel, FittedTree):
             return draws
         values = np.where(self.capped.cut[..., None] & counts, self.apply(metrics).values, draws.values)
         moved = (values - draws.values).mean(axis=(0, 1))
-        mixed = counts & (self.capped.chance > 0)
+        mixed = self.allows_cap(metrics)
         drawn, pooled = np.where(mixed, values, draws.drawn), draws.pooled & ~mixed
         centre = draws.uncut + moved
         return replace(draws, values=values, centre=centre, pooled=pooled, mixed=mixed, drawn=drawn)
+
+    def allows_cap(self, metrics: Sequence[Metric]) -> BoolArray:
+        """Return which metrics have draws of both readings of a heap in the predicted sizes, (k,)."""
+        likely = self.capped is not None and self.capped.chance > 0
+        return np.array([likely and TRUE_LINKS in m.columns for m in metrics], dtype=bool)
 
     def _pool(self, metric: Metric) -> PooledDraws | None:
         """Return the pool of a metric; None if the closed form has no interval of it."""
@@ -226,9 +231,12 @@ class Fit(FittedByModel, FittedTree):
 
     def explain(self, level: float = 0.95) -> str:
         """Explain what pairwise precision and recall depend on: sample, prediction and priors."""
-        draws = self.recommended([pairwise_precision, pairwise_recall])
-        ends = zip(draws.names, draws.interval(level), draws.pooled, strict=True)
-        return explained(self, level, {name: bounds for name, bounds, pooled in ends if pooled})
+        metrics = [pairwise_precision, pairwise_recall]
+        draws, posterior = self.recommended(metrics), self.apply(metrics).interval(level)
+        bounds = draws.interval(level)
+        # draws of both readings of a heap are no longer called pooled, where those of one of them are
+        pooled = draws.pooled | (draws.mixed & (bounds != posterior).any(axis=1))
+        return explained(self, level, {draws.names[j]: bounds[j] for j in np.flatnonzero(pooled)})
 
 
 def _choose_metrics(metrics: MetricLike | None) -> tuple[Metric, ...]:

@@ -169,7 +169,7 @@ def size_family(distribution: Any, **parameters: tuple[Prior, Callable[[Any], An
     Raises
     ------
     DataError
-        No class of discrete distributions, or parameters that are no such pairs.
+        No class of discrete distributions, or parameters that are no such pairs or that it does not take.
 
     See Also
     --------
@@ -194,4 +194,10 @@ def size_family(distribution: Any, **parameters: tuple[Prior, Callable[[Any], An
             raise DataError(
                 f"'{name}' of a size family must be a prior and a function, as (NormalPrior(0, 1), pt.exp)"
             )
+    make: Any = distribution.dist  # type: ignore[attr-defined]
+    try:
+        make(**{name: link(pt.dscalar(name)) for name, (_, link) in parameters.items()})
+    except (TypeError, ValueError) as error:
+        named = ", ".join(parameters) or "nothing"
+        raise DataError(f"{distribution.__name__} cannot be made of {named}: {error}") from error
     return DistributionSizes(distribution, tuple((name, *pair) for name, pair in parameters.items()))

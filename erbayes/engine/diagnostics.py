@@ -311,7 +311,7 @@ def _warn_heap(fitted: Fitted, intervals: pd.DataFrame) -> list[Sentence]:
     """Return the alarm of intervals that do not allow for a matcher that caps its clusters, if it may."""
     heap, looks = fitted.sample.heap, fitted.sample.looks
     rows = _choose_shorter(intervals, [m.name for m in fitted.metrics if TRUE_LINKS in m.columns], np.inf)
-    rows = rows[rows["kind"] != MIXED]
+    rows = rows[~rows["kind"].str.startswith(MIXED)]
     if heap is None or rows.empty or not chance_capped(looks):
         return []
     seen = "" if looks is None else f". {looks}"

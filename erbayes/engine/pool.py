@@ -19,8 +19,8 @@ from ..metrics.intervals import DEFAULT, EqualTailed, Kind
 from ..metrics.uncertain import Draws, Normal
 from ..metrics.unseen import Unseen, by_component
 
-MIXED = "mixed quantiles"
-"""Kind of intervals that allow for both readings of a heap, that entities end there or are cut."""
+MIXED = "mixed"
+"""How kinds of intervals begin that allow for both readings of a heap, that entities end there or are cut."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -40,9 +40,9 @@ class PooledDraws(Draws):
         return self.drawn
 
     def name_kind(self, j: int, kind: Kind | None = None) -> str:
-        if self.mixed[j]:
-            return MIXED
         tails = isinstance(kind or self.kind, EqualTailed)
+        if self.mixed[j]:
+            return f"{MIXED} quantiles" if tails else f"{MIXED} {Draws.name_kind(self, j, kind)}"
         return "pooled quantiles" if tails and self.pooled[j] else Draws.name_kind(self, j, kind)
 
 

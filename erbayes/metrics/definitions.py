@@ -24,7 +24,7 @@ from enum import Enum
 from functools import cache, cached_property
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,6 +171,12 @@ class Metric:
 
         with np.errstate(invalid="ignore", divide="ignore"):
             return bool(np.isclose(top(first + second), top(first) + top(second), rtol=1e-9, atol=0))
+
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> str | tuple[Any, ...]:
+        """Return how copies and pickles make it again: by its name, since formulas may have none."""
+        if NAMED.get(self.name) is self:
+            return _find_metric, (self.name,)
+        return object.__reduce_ex__(self, protocol)
 
     def __call__(self, *_: Any, **__: Any) -> Any:
         """Refuse to be called with a prediction, as functions of other packages are."""

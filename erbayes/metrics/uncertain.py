@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -71,6 +72,13 @@ class Tabled(Nearest, ABC):
             if not isinstance(column, str) or column not in table:
                 raise DataError(f"no column {column!r}; the table has {', '.join(map(str, table))}")
             return table[column]
+
+        def __contains__(self, name: object) -> bool:
+            """Return True if there is something in brackets under this name."""
+            with suppress(ValueError):  # as a DataError is
+                self[name]
+                return True
+            return False
 
     def _choose_printed(self) -> tuple[str, pd.DataFrame]:
         """Return a heading, and the part of the table that is printed under it."""
@@ -225,6 +233,8 @@ class Estimates(Pictured):
         np.float64(0.96)
         """
         if metric not in self.names:
+            if isinstance(metric, str) and metric in self.table():
+                raise DataError(f"{metric!r} is a column, not a metric: table()[{metric!r}] has it of all")
             named = resolve_metric(metric).name
             if named not in self.names:
                 raise DataError(f"{named} is not among these metrics: {', '.join(self.names)}")
@@ -241,7 +251,9 @@ class Estimates(Pictured):
         return (row for _, row in self.table().iterrows())
 
     def __contains__(self, metric: object) -> bool:
-        return metric in self.names
+        with suppress(DataError):
+            return metric in self.names or resolve_metric(metric).name in self.names
+        return False
 
     def sentence(self, level: float = 0.95, kind: Kind | None = None) -> str:
         """Return the estimates of precision and recall in words, or else those of the first two metrics.

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._internal.arrays import FloatArray
+from .._internal.errors import need_object
 from .axes import axes_of, draw_legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from xarray import DataArray, DataTree
+
+OF_FITS = "this is a picture of a fit, as erbayes.bayes.fast(sample) returns"
 
 
 def draw_size_distribution(fit: Any, *, ax: Axes | None = None) -> Axes:
@@ -20,6 +23,7 @@ def draw_size_distribution(fit: Any, *, ax: Axes | None = None) -> Axes:
     Heights are numbers of entities of one size. Circles estimate them from the sample alone: the draws of a
     bin are divided by the chance of its size, and scaled so that their records add up to N.
     """
+    need_object(fit, "evidence", OF_FITS)
     evidence, known = fit.evidence, fit.evidence.units.known
     grid, entities = evidence.grid, evidence.entities
     weighted = np.bincount(entities.bin, entities.draws, len(grid.size)) / evidence.data["selection"]
@@ -80,6 +84,7 @@ def draw_predicted_clusters(fit: Any, *, ax: Axes | None = None) -> Axes:
     The band approximates. Broken entities have equal pieces and a smaller rest, with the links that the draw
     says, and all records of an entity meet equally many foreign ones.
     """
+    need_object(fit, "evidence", OF_FITS)
     known, grid = fit.evidence.units.known, fit.evidence.grid
     number = np.bincount(grid.bin(known.size), known.count, len(grid.size))
     drawn = fit.predicted_clusters

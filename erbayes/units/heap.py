@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, whole
@@ -103,10 +104,14 @@ def chance_capped(looks: Looks | None) -> float:
     """Return the probability that the matcher cuts the entities of a heap, given looks."""
     if looks is None:
         return CAPPED
-    found, other = looks.continued, looks.of - looks.continued
-    capped = CAPPED * GOES_ON**found * (1 - GOES_ON) ** other
-    ends = (1 - CAPPED) * BY_CHANCE**found * (1 - BY_CHANCE) ** other
-    chance = capped / (capped + ends)
+    found, other = int(looks.continued), int(looks.of) - int(looks.continued)
+    # log odds, since the probabilities of hundreds of looks are too small for a number
+    log_odds = (
+        np.log(CAPPED / (1 - CAPPED))
+        + found * np.log(GOES_ON / BY_CHANCE)
+        + other * np.log((1 - GOES_ON) / (1 - BY_CHANCE))
+    )
+    chance = float(expit(log_odds))
     return chance if chance >= SETTLED else 0.0
 
 
