@@ -66,11 +66,8 @@ def read_as_capped(
     heap, known = sample.heap, sample.units.known
     if heap is None or known is None:
         return None
-    rng, shape, chance = (
-        np.random.default_rng([seed, STREAM]),
-        population.true.shape,
-        chance_capped(sample.looks),
-    )
+    rng, shape = np.random.default_rng([seed, STREAM]), population.true.shape
+    chance = chance_capped(sample.looks)
     above = _draw_entities_above(heap, known, evidence, population, rng)
     small, size = evidence.grid.size < 0.9 * heap.size, evidence.entities.size
     sampled = size < 0.9 * heap.size
@@ -100,22 +97,20 @@ def _draw_entities_above(
     s = np.unique(np.round(np.geomspace(heap.size + 1, evidence.data["records"] / 4, SIZES)))
     log_density = np.log(np.gradient(s)) - a[:, None] * np.log(s) - b[:, None] / 2 * np.log2(s) ** 2
     ends = np.cumsum(np.exp(log_density - log_density.max(axis=1, keepdims=True)), axis=1)
-    chance, size, draws = (
-        _select_by_size(evidence, population),
-        evidence.entities.size,
-        evidence.entities.draws,
-    )
+    chance = _select_by_size(evidence, population)
+    size, draws = evidence.entities.size, evidence.entities.draws
     above, all_draws = draws[size > heap.size].sum(), draws.sum()
     pieces = np.maximum(rng.poisson(heap.excess, SIMULATED), 1)
-    links, fits = np.empty(SIMULATED), np.empty(SIMULATED)
-    for i in range(SIMULATED):
-        drawn = s[np.searchsorted(ends[i], rng.random(LARGE) * ends[i, -1])]
-        reached = np.cumsum(drawn // heap.size)
-        drawn = drawn[: np.searchsorted(reached, pieces[i]) + 1]
-        scale = max(pieces[i] / reached[len(drawn) - 1], 1.0)
-        links[i] = scale * pairs(drawn).sum()
-        p = min(scale * chance(drawn), 0.999)
-        fits[i] = above * np.log(p) + (all_draws - above) * np.log1p(-p)
+    # each entity has a full piece or more; row i is searched in [i, i + 1)
+    number, row = min(int(pieces.max()), LARGE), np.arange(SIMULATED)[:, None]
+    at = np.searchsorted((ends / ends[:, -1:] + row).ravel(), rng.random((SIMULATED, number)) + row)
+    drawn = s[np.minimum(at - row * len(s), len(s) - 1)]
+    reached = np.cumsum(drawn // heap.size, axis=1)
+    kept = reached - drawn // heap.size < pieces[:, None]
+    scale = np.maximum(pieces / np.where(kept, reached, 0).max(axis=1), 1.0)
+    links = scale * np.where(kept, pairs(drawn), 0.0).sum(axis=1)
+    p = np.minimum(scale * np.where(kept, chance(drawn), 0.0).sum(axis=1), 0.999)
+    fits = above * np.log(p) + (all_draws - above) * np.log1p(-p)
     weight = np.exp(fits - fits.max())
     return np.asarray(rng.choice(links, SIMULATED, p=weight / weight.sum()))
 
@@ -139,9 +134,9 @@ def _draw_shape(heap: Heap, known: KnownTotals, rng: np.random.Generator) -> tup
 
 
 def _select_by_size(evidence: Evidence, population: Populations) -> Any:
-    """Return a function of sizes: the probability that a draw selects one of the entities of these sizes."""
+    """Return a function of sizes: the probability that a draw selects an entity of each size."""
     data: Mapping[str, Any] = evidence.data
     size, q = data["size"], data["selection"]
     number = population.number.reshape(-1, len(size)).mean(axis=0)
     total = number @ q + np.interp(evidence.entities.size, size, q).sum()
-    return lambda drawn: np.interp(drawn, size, q).sum() / total
+    return lambda drawn: np.interp(drawn, size, q) / total

@@ -157,7 +157,7 @@ def _mark_truth(axes: Axes, engines: Any, truth: Mapping[str, float]) -> None:
             value, heads[name] + 0.5, heads[name] + methods[name] + 0.5, color="0.5", zorder=0
         )
     lines.set_label("truth")
-    axes.legend(loc="lower left", frameon=False)
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False)
 
 
 def _make_figure(picture: Path) -> Figure:
