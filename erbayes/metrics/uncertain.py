@@ -527,7 +527,7 @@ class Draws(Estimates):
         >>> draws.table(errors=True)[["lower", "lower_mcse", "upper_mcse"]].round(2)
                 lower  lower_mcse  upper_mcse
         metric
-        a       -1.92        0.04        0.04
+        a       -1.94        0.03        0.05
         """
         table = Estimates.table(self, level, kind, settled)
         if errors:
