@@ -41,7 +41,7 @@ OTHER_WORDS = {
     Remedy.UNSEEN: "draw records, or more of them: erbayes draw --design uniform-records or mixture",
     Remedy.LOOK: (
         "look whether the entities of five of these clusters go on in others, with at least a fifth as many "
-        "records, and say of how many: --looks FOUND/5"
+        "records, and say of how many to a command on one prediction: --looks FOUND/5"
     ),
     Remedy.CAPPED: "a size model allows for it: erbayes estimate --engine size-model",
     Remedy.RECORDS: "or draw records, whose entities show it: erbayes draw --design uniform-records",
