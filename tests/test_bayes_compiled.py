@@ -43,7 +43,9 @@ def test_numba_has_the_densities_and_quantities_of_numpy():
             assert both == set(part.program._functions), "one function of each kind"
     with bayes.compiled():
         again = bayes.fast(sample("clusters"), found.model, draws=200, rng=1)
-    assert again.apply([P, R]).interval() == pytest.approx(ends, abs=1e-6)
+    # rounding may end the search of a mode one step earlier or later, and then all draws are others
+    errors = found.apply([P, R]).table(errors=True)[["lower_mcse", "upper_mcse"]].to_numpy()
+    assert (np.abs(again.apply([P, R]).interval() - ends) < 4 * errors).all()
 
 
 def test_a_block_ends_and_threads_have_their_own():

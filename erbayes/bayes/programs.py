@@ -45,7 +45,7 @@ def compiled() -> Iterator[None]:
 
     Numba compiles each part of a model once, for 45 seconds in all, or 4 in a later process, which finds it
     in PyTensor's cache. That pays from about 50 fits on. Studies, and curves and groups of that many fits, do
-    it on their own. Outside such a block NumPy computes the same, up to rounding.
+    it on their own. Densities are those of NumPy up to rounding, and draws up to Monte Carlo error.
 
     Threads and processes that you start in the block have to enter one of their own.
 
