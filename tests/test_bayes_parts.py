@@ -640,7 +640,7 @@ def test_the_page_runs():
     by_family, by_outcome, by_laws = fits
     assert list(by_laws.by_model)[:2] == ["predicted, default", "predicted, same share"]
     assert list(by_laws.model.retention.probability.values()) == pytest.approx([2 / 3, 1 / 3])
-    assert isinstance(by_family.model.sizes, page["NegativeBinomial"])
+    assert by_family.model.sizes is page["family"]
     s, grid = by_family.evidence.grid.size, by_family.evidence.grid
     log_mean, log_shape = (by_family.draws.parameters[f"size_log_{name}"] for name in ("mean", "shape"))
     nu = ((np.exp(by_family.evidence.data["log_biased_mean"]) - 0.5) * np.exp(log_mean))[..., None]
