@@ -40,9 +40,10 @@ P, R = m.pairwise_precision, m.pairwise_recall
 
 @cache
 def cut(most=40):
-    """A population whose prediction cuts every entity into clusters of at most `most` records."""
+    """A population whose prediction has entities of more than `most` records in halves, which leave no heap."""
     true = population(Zeta(2.1, 800), 12_000, 3)
-    rank = true.groupby(true).cumcount() // most
+    of_entity = true.groupby(true)
+    rank = of_entity.cumcount() % 2 * (of_entity.transform("size") > most)
     return Population(true.astype(str) + "-" + rank.astype(str), true)
 
 

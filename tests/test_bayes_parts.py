@@ -15,7 +15,7 @@ import pytensor.tensor as pt
 import pytest
 from own_families import BLOCKS, PAGE
 from scipy import stats
-from scipy.special import betaln, logsumexp
+from scipy.special import logsumexp
 
 import erbayes as eb
 from erbayes import bayes
@@ -640,16 +640,14 @@ def test_the_page_runs():
     by_family, by_outcome, by_laws = fits
     assert list(by_laws.by_model)[:2] == ["predicted, default", "predicted, same share"]
     assert list(by_laws.model.retention.probability.values()) == pytest.approx([2 / 3, 1 / 3])
-    assert isinstance(by_family.model.sizes, page["NegativeBinomial"])
+    assert by_family.model.sizes is page["family"]
     s, grid = by_family.evidence.grid.size, by_family.evidence.grid
-    log_mean, log_shape = (by_family.draws.parameters[f"size_log_{name}"] for name in ("mean", "shape"))
-    nu = ((np.exp(by_family.evidence.data["log_biased_mean"]) - 0.5) * np.exp(log_mean))[..., None]
-    alpha = np.exp(log_shape)[..., None]
-    # Γ(s + α)/s! by the beta function
-    weights = np.exp(s * np.log(nu / (nu + alpha + 1)) - betaln(s, alpha)) / s * grid.width
+    log_mean, log_shape = (by_family.draws.parameters[f"size_{name}"] for name in ("mu", "alpha"))
+    mean, alpha = np.exp(log_mean)[..., None], np.exp(log_shape)[..., None]
+    weights = stats.nbinom(alpha, alpha / (mean + alpha)).pmf(np.floor(s)) * grid.width
     wanted = 4000 * weights / (weights * s).sum(-1, keepdims=True)
     np.testing.assert_allclose(by_family.by_size["entities"], wanted, rtol=1e-6, atol=1e-12)
-    prior = stats.norm(0, 1).logpdf(log_mean) + stats.norm(0, 1.5).logpdf(log_shape)
+    prior = stats.norm(1.5, 1).logpdf(log_mean) + stats.norm(0, 1.5).logpdf(log_shape)
     np.testing.assert_allclose(by_family.draws.log_prior["sizes"], prior, rtol=1e-9)
 
     drawn = by_outcome.draws.parameters
