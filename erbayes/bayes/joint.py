@@ -82,7 +82,7 @@ def _mix(values: Sequence[Any], which: Any) -> Any:
     first, *others = (pt.as_tensor(v) for v in values)
     if which is None or all(equal_computations([first], [v]) for v in others):
         return first
-    return pt.stack([first, *others])[which]
+    return pt.stack(pt.broadcast_arrays(first, *others))[which]
 
 
 def _add_variable(name: str, having: list[tuple[_Graph, int]], which: Any, models: list[str]) -> None:
