@@ -125,7 +125,7 @@ def test_the_engines_stand_next_to_the_truth(shown):
 def test_records_are_the_remedy(shown):
     """Other samples of as many records have intervals of a third of the length, which cover."""
     text, _, _ = shown
-    found = re.findall(r"^ *100 (entities|records) pairwise-(\w+) +(\S+) +(\S+) +(\S+)$", text, re.M)
+    found = re.findall(r"^ *100 (entities|records) +pairwise-(\w+) +(\S+) +(\S+) +(\S+)$", text, re.M)
     by = {(plan, metric): [float(x) for x in rest] for plan, metric, *rest in found}
     for metric in ("precision", "recall"):
         coverage, width, score = by["records", metric]

@@ -651,7 +651,12 @@ def make_results():
         "Means": lambda of: of(**normal(), values=numbers(2, 7, 3), shares=numbers(2, 7, 3)),
         "Moves": lambda of: make_moves(3),
         "Normal": lambda of: fit,
-        "PooledDraws": lambda of: of(**drawn(), pooled=np.array([True, False, True])),
+        "PooledDraws": lambda of: of(
+            **drawn(),
+            pooled=np.array([True, False, True]),
+            mixed=np.array([False, True, False]),
+            drawn=numbers(*drawn()["values"].shape),
+        ),
         "Replicates": lambda of: of(**drawn(), **line),
         "Unseen": lambda of: make_unseen(3),
     }

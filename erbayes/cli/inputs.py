@@ -259,6 +259,7 @@ class One(PredictionOptions, Inputs):
     looks: str | None = option(
         "Clusters of a heap in the predicted sizes whose entities go on in others, of those looked at: 3/5.",
         panel="Design",
+        rare=True,
         metavar="FOUND/OF",
     )
 

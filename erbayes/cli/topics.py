@@ -31,7 +31,8 @@ TOPICS = {
         "the unit of each draw. One that was drawn twice is listed twice, which says how many draws there "
         "were, and counts once where its chance is known. If the list is lost, but each entity is there "
         "once, --design distinct-entities takes the number of draws. If nothing could be drawn twice, "
-        "--population says of how many."
+        "--population says of how many. If alarms tell of a heap in the predicted sizes, --looks says what "
+        "looks at some of its clusters have found."
     ),
     "frame": (
         "New records of labelled entities would count as false links if the labels were made for an older "
