@@ -196,12 +196,11 @@ class Fit(FittedByModel, FittedTree):
 
     def _allow_cap(self, draws: PooledDraws, metrics: Sequence[Metric]) -> PooledDraws:
         """Return draws of which some have the recall, and all that counts true links, under a cap."""
-        counts = np.array([TRUE_LINKS in m.columns for m in metrics])
-        if self.capped is None or not counts.any():
-            return draws
-        values = np.where(self.capped.cut[..., None] & counts, self.apply(metrics).values, draws.values)
-        moved = (values - draws.values).mean(axis=(0, 1))
         mixed = self.allows_cap(metrics)
+        if self.capped is None or not mixed.any():
+            return draws
+        values = np.where(self.capped.cut[..., None] & mixed, self.apply(metrics).values, draws.values)
+        moved = (values - draws.values).mean(axis=(0, 1))
         drawn, pooled = np.where(mixed, values, draws.drawn), draws.pooled & ~mixed
         centre = draws.uncut + moved
         return replace(draws, values=values, centre=centre, pooled=pooled, mixed=mixed, drawn=drawn)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from .lazily import (
     sheets,
     sources,
 )
-from .options import REQUIRED, argument, command, files_of, flag, message, option, say
+from .options import REQUIRED, argument, command, files_of, flag, message, option, saying_alarms
 from .pairs import write_pairs
 from .predictions import PredictionOptions
 from .printing import Formatted, show_cautions, show_labels, tabulate_labels
@@ -87,10 +86,9 @@ def draw_command(
             older.drawn.refuse_another(prediction)
         if planned.top_up is not None:
             values = flag_new(planned.top_up, prediction)
-        with warnings.catch_warnings(record=True) as raised:
-            warnings.simplefilter("always", eb.Alarm)
+        with saying_alarms() as said:
             drawn = eb.labels.draw(prediction, plan, planned.n, planned.seed, values=values)
-        if [say(one.message.args[0]) for one in raised if isinstance(one.message, eb.Alarm)]:
+        if said:
             _name_heap(prediction, drawn)
         if planned.top_up is not None:
             drawn = replace(drawn, values=None)  # which records are new is not for the tasks

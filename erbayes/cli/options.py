@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
@@ -16,6 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import ArgumentInfo
 
 from .._internal.errors import (
+    Alarm,
     DataError,
     Grade,
     NotIdentified,
@@ -224,6 +226,16 @@ def say(sentence: str) -> Sentence:
     head = typer.style(f"{grade.value}:", fg=colour, bold=grade is Grade.FAULT or None)
     typer.echo(f"{head} {printable(sentence)}", err=True)
     return Sentence(printable(sentence), grade)
+
+
+@contextmanager
+def saying_alarms() -> Iterator[list[Sentence]]:
+    """Print the alarms that calls in the block warn of once it has ended, and put them into the list."""
+    said = list[Sentence]()
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always", Alarm)
+        yield said
+    said += [say(one.message.args[0]) for one in raised if isinstance(one.message, Alarm)]
 
 
 def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 
 import erbayes as eb
@@ -13,7 +12,7 @@ from .designs import DesignName
 from .inputs import One
 from .lazily import calibration, pd, plans
 from .metric_options import MetricOptions
-from .options import command, message, option, say
+from .options import command, message, option, say, saying_alarms
 from .printing import Printing
 
 type Planned = eb.design.UniformRecords | eb.design.UniformClusters | eb.design.ByPredictedSize
@@ -48,12 +47,11 @@ def plan_command(
     pilot, read = inputs.sample()
     designs = _list_designs(inputs, pilot)
     alarms = [*inputs.cautions, *map(say, eb.alarms(pilot, metrics))]
-    with warnings.catch_warnings(record=True) as raised:
-        warnings.simplefilter("always", eb.Alarm)
+    with saying_alarms() as said:
         plan = eb.analysis.planning.forecast(
             pilot, metrics, designs, kind=asked.kind, cost=lambda size: per_unit + per_record * size
         )
-    alarms += [say(one.message.args[0]) for one in raised if isinstance(one.message, eb.Alarm)]
+    alarms += said
     table = plan.needed(half_width, inputs.level)
     _note_unreached(pilot, designs, table)
     if not per_unit and per_record == 1:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -40,7 +39,7 @@ from .options import (
     picture_option,
     record_option,
     refuse_same_file,
-    say,
+    saying_alarms,
     stored_option,
     within,
 )
@@ -196,8 +195,7 @@ def thresholds_command(
     least = {} if minima == Minima() else minima.read()
     metrics = list(dict.fromkeys(eb.metrics.resolve_metrics([*asked.chosen_metrics(), *least])))
     given |= {"labels": labels, "design": design}
-    with within(scored.drawing.in_words), warnings.catch_warnings(record=True) as raised:
-        warnings.simplefilter("always", eb.Alarm)
+    with within(scored.drawing.in_words), saying_alarms() as said:
         curve = eb.thresholds(metrics=metrics, **given)
         if errors.option is not None:
             # thresholds of the edges are the same for all labels
@@ -211,7 +209,7 @@ def thresholds_command(
             )
             message(f"note: estimates allow for errors of labels: annotators {found.describe_rates()}")
             curve = found.both
-    alarms += [say(one.message.args[0]) for one in raised if isinstance(one.message, eb.Alarm)]
+    alarms += said
     table = curve.table(level=scored.level, kind=asked.kind)
     shown = _spread_out(table, curve)
     sentences = [str(curve.certified(metric, value)) for metric, value in least.items()]

@@ -258,9 +258,8 @@ def forecast(
     for name, design in designs.items():
         _need_planned(design, name)
     source = _need_pilot(source)
-    for name, design in designs.items():
-        if (alarm := _find_heap_alarm(name, design, source, metrics)) is not None:
-            warnings.warn(alarm, Alarm, stacklevel=2)
+    for alarm in _list_heap_alarms(designs, source, metrics):
+        warnings.warn(alarm, Alarm, stacklevel=2)
     price = _compute_prices(cost, source.units.size[source.expansion.unit])
     fitted = fit_sample(source, metrics)
     totals, estimates = fitted.totals, fitted.estimates
@@ -272,17 +271,20 @@ def forecast(
     return Forecast(metrics, outlooks, estimates.undefined)
 
 
-def _find_heap_alarm(
-    name: str, design: SelectedBySize | ByPredictedSize, source: Sample, metrics: Sequence[Metric]
-) -> Sentence | None:
-    """Return the alarm of a design whose draws do not show what a heap in the predicted sizes is."""
+def _list_heap_alarms(
+    designs: Mapping[str, SelectedBySize | ByPredictedSize], source: Sample, metrics: Sequence[Metric]
+) -> list[Sentence]:
+    """Return the alarm of each design whose draws do not show what a heap in the predicted sizes is."""
     known = None if source.expansion.variance.census else source.units.known
-    if draws_records(design) or not any(TRUE_LINKS in m.columns for m in metrics):
-        return None
-    if known is None or (heap := find_heap(known)) is None or not chance_capped(source.looks):
-        return None
-    what = f"{name}: {heap}, and draws of entities do not show which"
-    return Sentence(what, Grade.CAUTION, Remedy.LOOK, Remedy.RECORDS)
+    asked = any(TRUE_LINKS in m.columns for m in metrics) and chance_capped(source.looks) > 0
+    if known is None or not asked or (heap := find_heap(known)) is None:
+        return []
+    told = f"{heap}, and draws of entities do not show which"
+    return [
+        Sentence(f"{name}: {told}", Grade.CAUTION, Remedy.LOOK, Remedy.RECORDS)
+        for name, design in designs.items()
+        if not draws_records(design)
+    ]
 
 
 def _need_pilot(source: Sample | Population) -> Sample:
