@@ -3,7 +3,6 @@
 import dataclasses
 import warnings
 from functools import cache
-from types import SimpleNamespace
 
 import numpy as np
 import oracle
@@ -21,7 +20,6 @@ from erbayes import bayes
 from erbayes import metrics as m
 from erbayes.bayes.contract import LOG_FLAWLESS
 from erbayes.bayes.data import Evidence, _smooth_counts
-from erbayes.bayes.error_models import BOUNDED_COLUMNS, UNTIED
 from erbayes.bayes.importance import (
     DF,
     LightTails,
@@ -44,7 +42,7 @@ from erbayes.bayes.programs import CompiledPart, PartDraws, Program, own_model
 from erbayes.bayes.samplers import NUTS, Importance, Whitened, problems_of_chains
 from erbayes.bayes.totals import depends_on_size
 from erbayes.design import BySize
-from erbayes.metrics.columns import COLUMNS, COMMON_LINKS, PIECES, PREDICTED_LINKS, RECORDS, TRUE_LINKS
+from erbayes.metrics.columns import COLUMNS, COMMON_LINKS, PREDICTED_LINKS, RECORDS, TRUE_LINKS
 from erbayes.study.populations import Chain, LogNormal, Merges, Misattribution, Splits, simulate
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")]
@@ -115,8 +113,7 @@ def test_counts_on_grids_are_the_sample(draw):
     records = {e: set(r.index) for e, r in pop.true[pop.true.isin(sample.units.ids)].groupby(pop.true)}
     cluster = {k: set(r.index) for k, r in pop.pred.groupby(pop.pred)}
     wanted = {
-        k: np.zeros(len(grid.size))
-        for k in ("drawn", "several", "intact", "broken", "intact_all", "clean", "entities", "met")
+        k: np.zeros(len(grid.size)) for k in ("drawn", "several", "intact", "broken", "entities", "met")
     }
     shares, intrusions = np.zeros((len(grid.size), 2)), []
     total = dict.fromkeys(("records", "true", "common", "foreign"), 0)
@@ -134,8 +131,6 @@ def test_counts_on_grids_are_the_sample(draw):
         wanted["drawn"][j] += draws[entity]
         wanted["several"][j] += s > 1
         wanted["intact"][j] += intact and s > 1
-        wanted["intact_all"][j] += intact
-        wanted["clean"][j] += intact and not foreign
         wanted["broken"][j] += not intact and s > 2
         wanted["met"][j] += foreign > 0
         if not intact and s > 2:
@@ -858,57 +853,6 @@ def test_columns_of_size_alone_are_those_that_no_prediction_changes():
     assert depends_on_size(m.hill_number(2).columns[0])
 
 
-def by_pieces(pred, true):
-    """Pieces, largest piece, Σ n log n, Σ n²/m, its mean and best Jaccard of each entity."""
-    found = {}
-    for entity, own in true.groupby(true):
-        n, m, s = [], [], len(own)
-        for cluster in set(pred[own.index]):
-            inside = set(pred.index[pred == cluster])
-            n.append(len(inside & set(own.index)))
-            m.append(len(inside))
-        found[entity] = [
-            len(n),
-            max(n),
-            sum(a * np.log(a) for a in n),
-            sum(a * a / b for a, b in zip(n, m, strict=True)),
-            sum(a * a / b for a, b in zip(n, m, strict=True)) / s,
-            max(a / (s + b - a) for a, b in zip(n, m, strict=True)),
-        ]
-    return found
-
-
-def test_columns_between_bounds():
-    """Where an entity errs, its column lies between the bounds; elsewhere it is fixed."""
-    pop, chosen = world(LUMPS, 800), clusters(150, 2, world(LUMPS, 800))
-    e, by_hand = Evidence.of(chosen).entities, by_pieces(pop.pred, pop.true)
-    size = Evidence.of(chosen).grid.size
-    for k, (column, between) in enumerate(BOUNDED_COLUMNS.items()):
-        y = chosen.units.column(column)
-        np.testing.assert_allclose(y, [by_hand[i][k] for i in chosen.units.ids], err_msg=column.name)
-        errs, s = between.errs(e), e.size
-        np.testing.assert_allclose(y[~errs], between.fixed(s)[~errs], err_msg=column.name)
-        assert ((y >= between.low(s) - 1e-9) & (y <= between.high(s) + 1e-9))[errs].all() and errs.sum() > 10
-        counted = between.evidence(e, y, size)
-        steps = between.steps(s)
-        some = errs & (steps > 0)
-        w = ((y - between.low(s))[some] / (between.high(s) - between.low(s))[some] * steps[some] + 0.5) / (
-            steps[some] + 1
-        )
-        assert counted["bounded_count"].sum() == some.sum()
-        np.testing.assert_allclose(
-            counted["bounded_shares"].sum(axis=0), [np.log(w).sum(), np.log(1 - w).sum()]
-        )
-        chance = SimpleNamespace(
-            by_size={"intact": np.full(len(size), 0.7), "met": np.full(len(size), 0.3)}, exact=0.7
-        )
-        found = between.expected(size, chance, np.full(len(size), 0.25))
-        low, high = between.low(size), between.high(size)
-        np.testing.assert_allclose(
-            found, 0.7 * between.fixed(size) + 0.3 * (0.75 * low + 0.25 * high), rtol=1e-12
-        )
-
-
 @pytest.mark.parametrize("errors, certain, open_", [(Splits(0.3), P, R), (Merges(0.1), R, P)])
 def test_a_metric_of_exactly_one_is_covered(errors, certain, open_):
     pop = world(errors)
@@ -982,7 +926,6 @@ DATA_OF = {
     "kept_shares": "shares",
     "met_entities": "met",
     "intrusion_counts": "intrusions",
-    "bounded_sums": "bounded_shares",
 }
 
 
@@ -997,7 +940,7 @@ def of_size(by, grid):
     """What a part's posterior is ranked by."""
     s, out = grid.size, []
     at = [np.searchsorted(s, v) for v in (2, 6, 40)]
-    for name in ("intact", "kept", "share_precision", "met", "foreign", "clean", "bounded_mean"):
+    for name in ("intact", "kept", "share_precision", "met", "foreign"):
         out += [by[name][..., j] for j in at if name in by]
     if "entities" in by:
         M = by["entities"]
@@ -1011,11 +954,7 @@ def ranks(pick, model, simulations, draws=99, seed=1, evidence=None):
     Parameters are drawn from the prior, data from the model's own random variables.
     """
     evidence = evidence or Evidence.of(clusters(100, 11))
-    part, d = (
-        pick(model),
-        evidence.data
-        | BOUNDED_COLUMNS[PIECES].evidence(evidence.entities, pieces(evidence), evidence.grid.size),
-    )
+    part, d = pick(model), evidence.data
     simulated, by = own_model(part, d)
     by.pop(LOG_FLAWLESS, None)
     seen = [v.name for v in simulated.observed_RVs]
@@ -1031,8 +970,6 @@ def ranks(pick, model, simulations, draws=99, seed=1, evidence=None):
                 new |= {"broken": 0 * d["broken"], "shares": 0 * d["shares"]}
         if "met_entities" in observed and not observed["met_entities"][i].any():
             new |= {"met_by_doubling": 0 * d["met_by_doubling"], "intrusions": 0 * d["intrusions"]}
-        if "stained_entities" in observed:
-            new["clean"] = d["intact_all"] - spread(observed["stained_entities"][i], d, "met")
         fitted = alone(CompiledPart.of(part, d | new), 10 * draws + 10, g)
         posterior = of_size({k: v[0] for k, v in fitted.by_size.items()}, evidence.grid)
         posterior = posterior[g.permutation(len(posterior))[:draws]]
@@ -1040,13 +977,6 @@ def ranks(pick, model, simulations, draws=99, seed=1, evidence=None):
         found.append((posterior < truth[i]).sum(axis=0) + g.integers(0, ties + 1))
         khat.append(fitted.khat)
     return np.array(found), np.array(khat)
-
-
-def pieces(evidence):
-    """As many pieces as it takes: any will do."""
-    return 1.0 + evidence.entities.broken * np.minimum(
-        1 + np.arange(len(evidence.entities.size)) % 3, evidence.entities.size - 1
-    )
 
 
 def uniformity(rank, draws=99, bins=10):
@@ -1074,8 +1004,6 @@ PARTS = {
     },
     "Retention": (lambda model: model.retention, ONE_LAW),
     "Leakage": (lambda model: model.leakage, bayes.SizeModel()),
-    "Exactness": (lambda _: UNTIED["exactness"], bayes.SizeModel()),
-    "Bounded": (lambda _: UNTIED["bounded"], bayes.SizeModel()),
     "often unbroken": (
         lambda model: model.retention,
         bayes.SizeModel(retention=bayes.Retention(unbroken=0.4)),

@@ -13,7 +13,7 @@ from erbayes._internal.errors import Grade, Remedy
 from erbayes.bayes import fit as fits
 from erbayes.bayes.heap import _draw_shape
 from erbayes.engine.named import choose_engine
-from erbayes.engine.pool import MIXED
+from erbayes.engine.pool import MIXED, POOLED
 from erbayes.metrics.intervals import HighestDensity
 from erbayes.study import populations as sim
 from erbayes.units.heap import Heap
@@ -95,13 +95,13 @@ def test_draws_are_those_without_the_reading_in_all_but_its_share(fitted, units,
     assert np.array_equal(mixed[~one.capped.cut], before[~one.capped.cut])
     assert (mixed[one.capped.cut][:, 1] != before[one.capped.cut][:, 1]).mean() > 0.99
     assert np.array_equal(one.recommended([P]).values, plain.recommended([P]).values)
-    assert one.recommended([P, R, F]).mixed.tolist() == [False, True, True]
+    assert one.recommended([P, R, F]).origin == ("", MIXED, MIXED)
 
 
 def test_a_comparison_says_that_its_intervals_allow_for_a_cap(fitted, units):
     one = eb.Sample(units, eb.UniformClusters())
     joint = bayes.Modelled(draws=400).paired([one, one], [P, R], 1)
-    assert joint.mixed.tolist() == [False, True] * 2
+    assert joint.origin == ("", MIXED) * 2
     table = joint.part([2, 3]).table()
     assert table.kind.to_list() == ["equal-tailed", f"{MIXED} quantiles"]
     assert not any("either entities" in a for a in eb.alarms(one, [P, R], table))
@@ -124,7 +124,7 @@ def test_the_explanation_has_the_interval_of_the_table(fitted):
         said = f"{row.lower:.3f} to {row.upper:.3f}"
         assert said in fit.explain()
         assert (f"closed form's, {said}" in fit.explain()) == (
-            fit.recommended(R).pooled[0] or not np.array_equal(posterior, [row.lower, row.upper])
+            fit.recommended(R).origin == (POOLED,) or not np.array_equal(posterior, [row.lower, row.upper])
         )
 
 
@@ -134,7 +134,7 @@ def test_looks_choose_between_today_and_the_cap(fitted):
     for ask in ("recommended", "pooled", "apply"):
         at, before = (getattr(fit, ask)([P, R]).interval() for fit in (none, today))
         assert np.array_equal(at, before)
-    assert not none.recommended([R]).mixed.any() and "In 0 % of the posterior draws" in none.explain()
+    assert MIXED not in none.recommended([R]).origin and "In 0 % of the posterior draws" in none.explain()
     assert five.capped.cut.all()
     for ask in ("recommended", "pooled"):
         assert np.array_equal(getattr(five, ask)([R]).values, five.apply([R]).values)
@@ -172,7 +172,7 @@ def test_the_advised_engine_allows_for_a_cap(units):
     engine, why = choose_engine(sample, [P, R])
     assert type(engine).__name__ == "PooledModel" and "heap" in why
     found = engine(sample, [P, R], 1)
-    assert found.mixed.tolist() == [False, True]
+    assert found.origin == (POOLED, MIXED)
 
 
 def test_a_population_without_a_heap_has_one_reading():

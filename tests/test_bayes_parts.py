@@ -20,13 +20,12 @@ from scipy.special import logsumexp
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
-from erbayes.bayes.contract import ALL_DATA, BOUNDED_DATA, DATA, RETURNED, coords
+from erbayes.bayes.contract import DATA, RETURNED, coords
 from erbayes.bayes.data import Evidence
-from erbayes.bayes.error_models import BOUNDED_COLUMNS, UNTIED, Exactness
 from erbayes.bayes.grid import RANK
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.population import join_parts
-from erbayes.bayes.priors import smooth
+from erbayes.bayes.priors import smooth, variable
 from erbayes.bayes.programs import (
     CompiledPart,
     PartDraws,
@@ -35,7 +34,6 @@ from erbayes.bayes.programs import (
     draw_from_prior,
 )
 from erbayes.labels import Records
-from erbayes.metrics.columns import PIECES
 from erbayes.study import draw_samples
 from erbayes.study.populations import Misattribution, Population, Zeta, simulate
 
@@ -183,13 +181,23 @@ def test_a_function_that_changes_is_seen(data, anew):
     assert len(Program.cache) == 2, "an equal graph is not compiled again"
 
 
+@dataclass(frozen=True, slots=True)
+class Small:
+    """A part with one number, whose prior a test gives it."""
+
+    level: Any
+
+    def given_size(self, data):
+        return {"clean": pm.math.sigmoid(variable(self.level, "small_level") + data["x"])}
+
+
 def test_values_of_priors_are_data(data, anew):
     for sd in (0.1, 0.2, np.float64(0.3)):
         compiled = CompiledPart.of(Sizes(bayes.ZetaSizes(sd)), data)
         wanted = log_density(data, 0.2, stats.norm(0, sd), 1 + 1.2 * np.exp(0.2))
         assert compiled.log_densities(np.array([[0.2]]))[0] == pytest.approx(wanted)
-    CompiledPart.of(Exactness(level=lambda name: bayes.NormalPrior(0, 1)(name)), data)
-    CompiledPart.of(Exactness(level=lambda name: bayes.NormalPrior(0, 2)(name)), data)
+    CompiledPart.of(Small(level=lambda name: bayes.NormalPrior(0, 1)(name)), data)
+    CompiledPart.of(Small(level=lambda name: bayes.NormalPrior(0, 2)(name)), data)
     assert len(Program.cache) == 2
 
 
@@ -243,23 +251,18 @@ def test_parameters_that_grow_with_the_data(data, anew):
 def test_the_data_are_those_of_the_dictionary():
     at = sample()
     evidence = Evidence.of(at)
-    bounded = BOUNDED_COLUMNS[PIECES].evidence(evidence.entities, at.units.column(PIECES), evidence.grid.size)
-    assert set(evidence.data) == set(DATA) and set(bounded) == set(BOUNDED_DATA)
+    assert set(evidence.data) == set(DATA)
     lengths = {dim: len(values) for dim, values in coords(evidence.data).items()}
-    for name, datum in (DATA | BOUNDED_DATA).items():
-        shape = np.shape((evidence.data | bounded)[name])
+    for name, datum in DATA.items():
+        shape = np.shape(evidence.data[name])
         assert shape == tuple(lengths[dim] for dim in datum.dims), name
 
 
 def test_what_parts_return_is_in_the_dictionary(data):
-    model = bayes.SizeModel()
-    at = data | {name: data["size"] for name in ("bounded_count", "bounded_steps")}
-    at |= {"bounded_shares": np.ones((len(data["size"]), 2))}
-    wanted = RETURNED | {"exactness": {"clean"}, "bounded": {"bounded_mean"}}
-    for place, part in (model.tied | UNTIED).items():
-        with pm.Model(coords=coords(at)):
-            returned = part.given_size({k: pt.constant(v) for k, v in at.items()})
-        assert set(returned) - {"log_flawless"} == set(wanted[place])
+    for place, part in bayes.SizeModel().tied.items():
+        with pm.Model(coords=coords(data)):
+            returned = part.given_size({k: pt.constant(v) for k, v in data.items()})
+        assert set(returned) - {"log_flawless"} == set(RETURNED[place])
 
 
 @dataclass(frozen=True)
@@ -439,10 +442,10 @@ def test_priors_that_are_none(prior, message, data, anew):
 def test_a_distribution_of_pymc_is_a_prior(data, anew):
     """The same density as by a callable. One distribution serves two fits, and two priors independently."""
     usual, other = pm.Normal.dist(0.3, 2.0), pm.Normal.dist(0.3, 0.5)
-    by_name = CompiledPart.of(Exactness(level=lambda name: pm.Normal(name, 0.3, 2.0)), data)
+    by_name = CompiledPart.of(Small(level=lambda name: pm.Normal(name, 0.3, 2.0)), data)
     thetas = np.random.default_rng(1).normal(size=(5, len(by_name.start)))
     for prior, same in ((usual, True), (usual, True), (other, False)):
-        found = CompiledPart.of(Exactness(level=prior), data).log_densities(thetas)
+        found = CompiledPart.of(Small(level=prior), data).log_densities(thetas)
         assert np.allclose(found, by_name.log_densities(thetas), rtol=1e-12) == same
     both = draw_from_prior(
         bayes.Retention(break_level=usual, share_level=usual), data, 400, np.random.default_rng(2)
@@ -450,8 +453,8 @@ def test_a_distribution_of_pymc_is_a_prior(data, anew):
     a, b = (both.parameters[k].ravel() for k in ("break_level", "share_level"))
     assert abs(np.corrcoef(a, b)[0, 1]) < 0.2
     assert stats.kstest(a, stats.norm(0.3, 2.0).cdf).pvalue > 1e-4
-    positive = CompiledPart.of(Exactness(level=pm.Exponential.dist(1.0)), data)
-    assert "stain_level_log__" in positive.coordinates
+    positive = CompiledPart.of(Small(level=pm.Exponential.dist(1.0)), data)
+    assert "small_level_log__" in positive.coordinates
     assert usual.name is None, "the distribution of the user is unchanged"
 
 
@@ -480,8 +483,8 @@ def test_any_callable_is_a_prior(data, anew):
     def mixed(name):
         return pm.Deterministic(name, pm.Exponential(f"{name}_size", 1) * pm.Normal(f"{name}_z", 0, 1))
 
-    compiled = CompiledPart.of(Exactness(level=mixed), data)
-    assert {"stain_level_size_log__", "stain_level_z"} < set(compiled.coordinates)
+    compiled = CompiledPart.of(Small(level=mixed), data)
+    assert {"small_level_size_log__", "small_level_z"} == set(compiled.coordinates)
 
 
 def test_the_prior_density_has_all_variables_whatever_their_names(data, anew):
@@ -585,7 +588,7 @@ def at_once(work, number):
 
 def test_two_threads_get_their_own_posteriors():
     samples = [sample(1, errors=0.02), sample(2, errors=0.4)]
-    asked = [m.pairwise_precision, m.cluster_recall]
+    asked = [m.pairwise_precision, m.b3_recall]
 
     def fit(i):
         return bayes.fast(samples[i % 2], draws=200, rng=5).apply(asked).values
@@ -625,7 +628,6 @@ def test_the_page_shows_the_whole_contract():
         "DATA",
         "RETURNED",
     ]
-    assert {**DATA, **BOUNDED_DATA} == ALL_DATA
     assert all(q.meaning for each in RETURNED.values() for q in each.values())
 
 

@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 
 from erbayes import bayes
 from erbayes.bayes.contract import LOG_FLAWLESS
-from erbayes.bayes.error_models import Bounded, Exactness, beta_shares
+from erbayes.bayes.error_models import beta_shares
 from erbayes.bayes.grid import INTRUSION, RANK, SINGLE, SizeGrid, basis, nearest
 from erbayes.bayes.priors import counts, events, flawless, smooth
 
@@ -336,11 +336,6 @@ def outcome_data():
         "met_by_doubling": np.ones(9, dtype=int),
         "intrusions": np.eye(9, 4, dtype=int),
         "intrusion_value": intrusion,
-        "intact_all": np.full(J, 3),
-        "clean": np.full(J, 2),
-        "bounded_count": np.full(J, 1),
-        "bounded_shares": np.full((J, 2), -1.0),
-        "bounded_steps": np.maximum(SMALL - 2, 0),
         "sampled": np.arange(J),
         "sampled_doublings": np.arange(9),
     }
@@ -348,10 +343,8 @@ def outcome_data():
 
 def outcome(part, values):
     d = outcome_data()
-    dims = {
-        f"{n}_basis": range(RANK)
-        for n in ("break_tilt", "share_tilt", "meet_tilt", "intrusion_tilt", "stain_tilt", "bounded_tilt")
-    }
+    tilts = ("break_tilt", "share_tilt", "meet_tilt", "intrusion_tilt")
+    dims = {f"{n}_basis": range(RANK) for n in tilts}
     dims |= {
         "entity_size": SMALL,
         "sampled_size": SMALL,
@@ -510,28 +503,3 @@ def test_a_prediction_without_errors():
     with pm.Model():
         _, none = flawless("u", 0.03, pt.zeros(4))
     assert pytensor.function([], none, mode=PLAIN)() == pytest.approx(np.log(0.03))
-
-
-def test_bounded_by_plain_loops():
-    d, found = outcome(
-        Bounded(),
-        {
-            "bounded_level": 0.4,
-            "bounded_slope": -0.3,
-            "bounded_tilt_weights": W,
-            "bounded_precision_level": 1.0,
-            "bounded_precision_slope": 0.1,
-        },
-    )
-    for j, s in enumerate(SMALL):
-        m = 0.4 - 0.3 * (np.log2(s) - 1.5) + sum(d["basis"][j, r] * W[r] for r in range(RANK))
-        assert found["bounded_mean"][j] == pytest.approx(1 / (1 + np.exp(-m)), rel=1e-12)
-
-
-def test_exactness_by_plain_loops():
-    d, found = outcome(Exactness(), {"stain_level": -0.7, "stain_slope": 0.25, "stain_tilt_weights": W})
-    wanted = [
-        np.exp(-np.exp(-0.7 + 0.25 * (np.log2(s) - 1.5) + sum(d["basis"][j, r] * W[r] for r in range(RANK))))
-        for j, s in enumerate(SMALL)
-    ]
-    np.testing.assert_allclose(found["clean"], wanted, rtol=1e-10)

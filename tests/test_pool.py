@@ -10,7 +10,8 @@ from test_reach import plain, widened
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.engine import Resampled, Taylor
-from erbayes.engine.pool import pool_quantiles
+from erbayes.engine.known_clusters import ClosedForm
+from erbayes.engine.pool import POOLED, QUOTED, as_quoted, pool_quantiles
 from erbayes.study.populations import LogNormal, Splits, simulate
 
 LINE = ((-np.inf, np.inf),)
@@ -171,6 +172,43 @@ def test_the_engine_is_the_pool_of_the_fit_and_says_so(fit):
 
 
 @pytest.mark.slow
+def test_metrics_that_the_model_has_not_are_those_of_the_closed_form(fit):
+    """In each place of the table, with their certain ends, and in any order."""
+    from erbayes import bayes
+
+    others = [m.cluster_recall, m.b3_precision, m.muc_recall]
+    metrics, closed = [others[0], R, *others[1:], P], ClosedForm()(SAMPLE, others)
+    assert not any(map(fit.identifies, others))
+    for ask in (fit.recommended, fit.pooled):
+        found = ask(metrics)
+        assert found.names == tuple(metric.name for metric in metrics)
+        assert [one == QUOTED for one in found.origin] == [True, False, True, True, False]
+        np.testing.assert_allclose(found.part([0, 2, 3]).interval(), closed.interval(), atol=2e-4)
+        np.testing.assert_allclose(found.part([0, 2, 3]).estimate, closed.estimate, rtol=1e-12)
+        np.testing.assert_allclose(found.part([1, 4]).values, ask([R, P]).values)
+        assert "Intervals of cluster-recall, b3-precision, muc-recall are those of the" in found.sentence()
+    two = [SAMPLE, eb.Sample(SAMPLE.units, SAMPLE.design)]
+    joint = bayes.Modelled(draws=500).paired(two, metrics, 1)
+    assert joint.names == 2 * found.names and joint.origin[:5] == joint.origin[5:]
+    difference = joint.contrast([[-1, 0, 0, 0, 0, 1, 0, 0, 0, 0]], ["none"]).values
+    np.testing.assert_allclose(difference, 0, atol=1e-9, err_msg="of the same prediction by the same draws")
+    with pytest.raises(eb.NotIdentified, match="closed form"):
+        fit.apply(others)
+
+
+def test_quoted_draws_have_the_quantiles_of_a_result():
+    closed = ClosedForm()(SAMPLE, [P, m.b3_precision])
+    quoted = as_quoted(closed, (4, 2500), 1)
+    assert quoted.values.shape == (4, 2500, 2) and quoted.origin == (QUOTED, QUOTED)
+    for level in (0.5, 0.95):
+        np.testing.assert_allclose(quoted.interval(level), closed.interval(level), atol=2e-4)
+    assert quoted.table().kind.unique().tolist() == ["closed-form quantiles"]
+    assert (quoted.table(errors=True)[["lower_mcse", "upper_mcse"]] == 0).all(axis=None)
+    between = np.corrcoef(quoted.flat.T)[0, 1]
+    assert between == pytest.approx(closed.cov[0, 1] / np.sqrt(np.prod(np.diag(closed.cov))), abs=0.06)
+
+
+@pytest.mark.slow
 def test_where_giants_are_unseen_the_interval_of_recall_spans_both(monkeypatch):
     from erbayes import bayes
 
@@ -189,7 +227,7 @@ def test_where_giants_are_unseen_the_interval_of_recall_spans_both(monkeypatch):
     row = alarmed.table().loc[R.name]
     assert row.kind == "pooled quantiles" and [row.lower, row.upper] == pytest.approx(wanted[1], abs=5e-4)
     quoted = alarmed.recommended([P, R])
-    assert quoted.pooled.tolist() == [False, True] and quoted.part([1]).table().kind.item() == row.kind
+    assert quoted.origin == ("", POOLED) and quoted.part([1]).table().kind.item() == row.kind
     assert "Intervals of pairwise-recall pool a size model" in quoted.sentence()
     assert "pool" not in quoted.part([0]).sentence() and not quoted.part([0]).alarms
     np.testing.assert_allclose(quoted.values[..., 0], alarmed.apply([P]).values[..., 0])
@@ -201,5 +239,5 @@ def test_where_giants_are_unseen_the_interval_of_recall_spans_both(monkeypatch):
     for share, ends in ((0.2501, wanted[1]), (0.25, 0.65 * own[1] + 0.35 * closed[1])):
         fixed = type("Fixed", (bayes.Fit,), {"unreached_share": np.full((4, 125), share)})
         moved = fixed(**{f.name: getattr(alarmed, f.name) for f in fields(alarmed)})
-        assert not moved.recommended([R]).pooled.any()
+        assert moved.recommended([R]).origin == ("",)
         np.testing.assert_allclose(moved.pooled([R]).interval()[0], ends, atol=5e-4)

@@ -653,8 +653,7 @@ def make_results():
         "Normal": lambda of: fit,
         "PooledDraws": lambda of: of(
             **drawn(),
-            pooled=np.array([True, False, True]),
-            mixed=np.array([False, True, False]),
+            origin=("pooled", "mixed", ""),
             drawn=numbers(*drawn()["values"].shape),
         ),
         "Replicates": lambda of: of(**drawn(), **line),

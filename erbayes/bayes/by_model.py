@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from ..metrics.definitions import MetricLike, pairwise_precision, pairwise_recall
-from .error_models import BOUNDED_COLUMNS
 from .heap import read_as_capped
 from .model_average import as_average
 from .population import join_and_complete
@@ -43,8 +42,7 @@ class FittedByModel(FittedTotals):
             for place, of_part in self.parts.items()
         }
         for i, models in enumerate(combinations):
-            # The first streams of the seed belong to the untied parts.
-            rng = np.random.default_rng([self.seed, 1 + len(BOUNDED_COLUMNS) + i])
+            rng = np.random.default_rng([self.seed, i])
             of_models = {place: draws[place][name] for place, name in models.items()}
             joint, population = join_and_complete(of_models, data, rng)
             parts = {place: {name: self.parts[place][name]} for place, name in models.items()}

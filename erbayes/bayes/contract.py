@@ -40,9 +40,8 @@ def read_entries() -> dict[str, dict[str, Datum]]:
 
 
 _ENTRIES = read_entries()
-DATA, BOUNDED_DATA = _ENTRIES["data"], _ENTRIES["bounded"]
-"""The data of every part, and the further data of a column between bounds, by name."""
-ALL_DATA = DATA | BOUNDED_DATA
+DATA = _ENTRIES["data"]
+"""The data of every part, by name."""
 RETURNED = {place: _ENTRIES[place] for place in ("sizes", "retention", "leakage")}
 """The quantities that a part must return, by its place in the model."""
 QUANTITIES = {name: quantity for group in RETURNED.values() for name, quantity in group.items()}
@@ -94,7 +93,7 @@ class Data(dict[str, Any]):
 
 def as_pymc(data: Mapping[str, Any]) -> Data:
     """Add the data to the current PyMC model, and return them as tensors by name."""
-    return Data({k: pm.Data(k, np.asarray(v), dims=ALL_DATA[k].dims or None) for k, v in data.items()})
+    return Data({k: pm.Data(k, np.asarray(v), dims=DATA[k].dims or None) for k, v in data.items()})
 
 
 def coords(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,7 +111,7 @@ def coords(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def sampled_bins(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the data of the bins with sampled entities, which are enough for a likelihood given size."""
-    by_size = {name for name, datum in ALL_DATA.items() if datum.dims[:1] == ("entity_size",)}
+    by_size = {name for name, datum in DATA.items() if datum.dims[:1] == ("entity_size",)}
     return {k: v[data["sampled"]] if k in by_size else v for k, v in data.items()}
 
 

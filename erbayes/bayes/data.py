@@ -180,8 +180,6 @@ def _count_errors(grid: SizeGrid, intrusion: FloatArray, entities: SampledEntiti
         "several": total(several),
         "intact": total(several & ~entities.broken),
         "broken": total(broken),
-        "intact_all": total(~entities.broken),
-        "clean": total(~entities.broken & ~met),
         "shares": np.column_stack([total(broken, np.log(share)), total(broken, np.log1p(-share))]),
         "entities": np.bincount(bins, minlength=J),
         "met": total(met),

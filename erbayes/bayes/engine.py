@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from .._internal.arrays import BoolArray, Seed, generator
+from .._internal.arrays import Seed, generator
 from ..design.sample import Sample
 from ..engine import Engine, PooledDraws
+from ..engine.known_clusters import ClosedForm
+from ..engine.pool import MIXED, as_quoted
 from ..metrics.columns import TRUE_LINKS
 from ..metrics.definitions import Metric
+from ..metrics.unseen import stack_components
 from .fit import DRAWS, Fit, fast
 from .model import SizeModel
 from .programs import MANY, compiled, compiled_for
-from .totals import identifies
+from .totals import identifies, split_identified
 
 OF_CURVE = 1000
 """Draws of each of more than `MANY` predictions."""
@@ -85,22 +88,28 @@ class Modelled(_SizeModelEngine):
 
         The posterior draws of each fit are put in the order of their numbers of true links. Given these,
         errors of the predictions are taken for independent, so that intervals of differences are rather too
-        wide. Shifted draws of a pool would make them too short.
+        wide. Shifted draws of a pool would make them too short. Metrics that the model does not have are
+        those of the closed form.
         """
         rng, engine = generator(rng), self._by_default(OF_CURVE) if len(samples) > MANY else self
-        seed, names, values, support = int(rng.integers(2**32)), list[str](), [], list[tuple[float, float]]()
-        mixed = list[BoolArray]()
+        modelled, others = split_identified(metrics)
+        shape, shuffled = (1, DRAWS), np.arange(DRAWS)
+        seed, parts = int(rng.integers(2**32)), dict[tuple[int, Metric], PooledDraws]()
         with compiled_for(len(samples)):
-            for sample in samples:
+            for i, sample in enumerate(samples if modelled else ()):
                 fit = engine.fitted(sample, seed)
-                draws, order = fit.apply(metrics), fit.total(TRUE_LINKS).ravel().argsort(kind="stable")
-                names += draws.names
-                values.append(draws.flat[None, order])
-                support += draws.support
-                mixed.append(fit.allows_cap(metrics))
-        joint = rng.permutation(np.concatenate(values, axis=-1), axis=1)
-        which, pooled = np.concatenate(mixed), np.zeros(len(names), dtype=bool)
-        return PooledDraws(tuple(names), joint, tuple(support), pooled=pooled, mixed=which, drawn=joint)
+                draws, by_links = fit.apply(modelled), fit.total(TRUE_LINKS).ravel().argsort(kind="stable")
+                if not parts:
+                    shape, shuffled = (1, len(by_links)), rng.permutation(len(by_links))
+                origin = tuple(MIXED if mixed else "" for mixed in fit.allows_cap(modelled))
+                values = draws.flat[None, by_links[shuffled]]
+                joint = PooledDraws(draws.names, values, draws.support, origin=origin, drawn=values)
+                parts |= {(i, metric): joint.part([j]) for j, metric in enumerate(modelled)}
+        if others:
+            quoted = as_quoted(ClosedForm().paired(samples, others), shape, rng)
+            at = [(i, metric) for i in range(len(samples)) for metric in others]
+            parts |= {key: quoted.part([j]) for j, key in enumerate(at)}
+        return stack_components(*(parts[i, metric] for i in range(len(samples)) for metric in metrics))
 
 
 @dataclass(frozen=True, slots=True)

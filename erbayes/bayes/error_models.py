@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from .._internal.arrays import FloatArray
-from ..metrics.columns import B3_PRECISION, B3_PRECISION_MEAN, CLOSEST, LARGEST_PIECE, N_LOG_N, PIECES, Column
 from .contract import LOG_FLAWLESS, sampled_bins
-from .data import SampledEntities
 from .grid import RANK
 from .priors import (
     NEVER,
@@ -384,112 +380,3 @@ class Leakage:
             "intrusion_chance": p,
             LOG_FLAWLESS: log_unmet,
         }
-
-
-@dataclass(frozen=True, slots=True)
-class Exactness:
-    """Part for the probability exp(-e^(t(s))) that an intact entity meets no foreign record."""
-
-    level: Prior = NormalPrior(-1.0, 2.0)
-    slope: Prior = StudentTPrior(0.35, 0.2)
-    amplitude: float = 0.2
-
-    def given_size(self, data: Tensors) -> dict[str, Any]:
-        t = smooth_curve("stain", self.level, variable(self.slope, "stain_slope"), self.amplitude)
-        sampled = sampled_bins(data)
-        stained = sampled["intact_all"] - sampled["clean"]
-        events("stained_entities", sampled["intact_all"], t(sampled), stained)
-        return {"clean": pt.exp(-pt.exp(t(data)))}
-
-
-@dataclass(frozen=True, slots=True)
-class Bounded:
-    """Part for the share of the way between two bounds of a column, for entities with an error."""
-
-    level: Prior = NormalPrior(0.0, 1.5)
-    precision_level: Prior = NormalPrior(1.5, 1.0)
-    slope: Prior = StudentTPrior(0.0, 0.3)
-    precision_slope: Prior = StudentTPrior(0.0, 0.25)
-    amplitude: float = 0.3
-
-    def given_size(self, data: Tensors) -> dict[str, Any]:
-        m = smooth_curve("bounded", self.level, variable(self.slope, "bounded_slope"), self.amplitude)
-        delta = variable(self.precision_slope, "bounded_precision_slope")
-        spread = exponentiate(line("bounded_precision", self.precision_level, delta))
-        sampled = sampled_bins(data)
-        mean, precisions = open_mean(pm.math.sigmoid(m(sampled)), sampled["bounded_steps"]), spread(sampled)
-        beta_shares("bounded_sums", sampled["bounded_count"], mean, precisions, sampled["bounded_shares"])
-        return {"bounded_mean": pm.math.sigmoid(m(data))}
-
-
-OfSize = Callable[[FloatArray], FloatArray]
-
-
-@dataclass(frozen=True, slots=True)
-class BoundedColumn:
-    """A column that is `fixed` by the size of an entity without an error, else between `low` and `high`.
-
-    `errs` marks sampled entities with an error, (u,), and `chance` returns the probability of one by size,
-    (..., J). k of the `steps` above the lower bound count as the share (k + ½)/(steps + 1).
-    """
-
-    errs: Callable[[SampledEntities], Any]
-    chance: Callable[[Any], FloatArray]
-    steps: OfSize
-    fixed: OfSize
-    low: OfSize
-    high: OfSize
-
-    def expected(self, size: FloatArray, fit: Any, mean: FloatArray) -> FloatArray:
-        """Return the mean of the column by size, (..., J), from the mean of the shares w."""
-        fixed, low = self.fixed(size), self.low(size)
-        return fixed + self.chance(fit) * (low + (self.high(size) - low) * mean - fixed)
-
-    def evidence(self, entities: SampledEntities, values: FloatArray, size: FloatArray) -> dict[str, Any]:
-        """Count values of the column, (u,), in bins of size, (J,): the data of `contract.BOUNDED_DATA`."""
-        J, steps = len(size), self.steps(entities.size)
-        varies = self.errs(entities) & (steps > 0)
-        s, bins = entities.size[varies], entities.bin[varies]
-        share = (values[varies] - self.low(s)) / (self.high(s) - self.low(s))
-        share = open_mean(np.clip(share, 0, 1), steps[varies])
-        sums = [np.bincount(bins, v, J).astype(float) for v in (np.log(share), np.log1p(-share))]
-        return {
-            "bounded_count": np.bincount(bins, minlength=J),
-            "bounded_shares": np.column_stack(sums),
-            "bounded_steps": np.maximum(self.steps(size), 0.0),
-        }
-
-
-def _compute_n_log_n(s: FloatArray) -> FloatArray:
-    return s * np.log(np.maximum(s, 1.0))
-
-
-_if_broken = partial(
-    BoundedColumn,
-    errs=lambda e: e.broken,
-    chance=lambda fit: 1 - fit.by_size["intact"],
-    steps=lambda s: s - 2,
-)
-_if_met = partial(
-    BoundedColumn,
-    errs=lambda e: e.foreign > 0,
-    chance=lambda fit: fit.by_size.get("met", 0 * fit.by_size["intact"]),
-    steps=lambda s: s,
-)
-_if_inexact = partial(
-    BoundedColumn,
-    errs=lambda e: e.broken | (e.foreign > 0),
-    chance=lambda fit: 1 - fit.exact,
-    steps=lambda s: s,
-)
-BOUNDED_COLUMNS: dict[Column, BoundedColumn] = {
-    PIECES: _if_broken(fixed=np.ones_like, low=lambda s: 2 + 0 * s, high=lambda s: s),
-    LARGEST_PIECE: _if_broken(fixed=lambda s: s, low=np.ones_like, high=lambda s: s - 1),
-    N_LOG_N: _if_broken(fixed=_compute_n_log_n, low=np.zeros_like, high=lambda s: _compute_n_log_n(s - 1)),
-    B3_PRECISION: _if_met(fixed=lambda s: s, low=np.zeros_like, high=lambda s: s),
-    B3_PRECISION_MEAN: _if_met(fixed=np.ones_like, low=np.zeros_like, high=np.ones_like),
-    CLOSEST: _if_inexact(fixed=np.ones_like, low=np.zeros_like, high=np.ones_like),
-}
-"""Columns that `Bounded` models, each with its own fit."""
-UNTIED = {"exactness": Exactness(), "bounded": Bounded()}
-"""Parts that the known number of predicted links does not tie, fitted when a metric needs them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,8 @@ from ..design.sample import Sample
 from ..engine import PooledDraws
 from ..engine.diagnostics import out_of_balance
 from ..engine.fitted import fit_sample
-from ..engine.pool import pool_quantiles
+from ..engine.known_clusters import ClosedForm
+from ..engine.pool import MIXED, POOLED, QUOTED, as_quoted, pool_quantiles
 from ..metrics.columns import TRUE_LINKS
 from ..metrics.definitions import (
     DEFAULT_METRICS,
@@ -40,7 +41,7 @@ from .population import join_and_complete
 from .samplers import NUTS, Importance, NotConverged, need_draws
 from .sharing import place_on_grids
 from .summary import explained, extrapolates, find_alarms, is_unreliable
-from .totals import identifies
+from .totals import identifies, split_identified
 from .tree import FittedTree
 
 MODEL = 0.65
@@ -56,6 +57,8 @@ NOTE = (
 """What intervals of a pool say of themselves."""
 DRAWS = 10_000
 """Draws of one answer, since the ends of intervals of 1,000 move by up to .7 posterior sd with the seed."""
+STREAM = 2**20 + 1
+"""Stream of the seed of a fit for the closed form of metrics that the model does not have."""
 CHAINS = 4
 """Chains of a fast fit. ArviZ's diagnostics need two or more, and PyMC draws four."""
 
@@ -73,9 +76,7 @@ class Fit(FittedByModel, FittedTree):
     population : Populations
         Finite populations, one per draw.
     parts : dict, part -> dict, model -> ParameterDraws
-        Draws of each candidate model of the tied parts, before they are tied.
-    untied : dict, stream -> dict
-        Quantities by size of untied parts, which are fitted with `seed` when a metric first needs them.
+        Draws of each candidate model, before the parts are tied.
     capped : CappedReading or None
         True links if the matcher cuts entities at a heap in the predicted sizes. None without such a heap, or
         if draws of records show what it is.
@@ -157,37 +158,57 @@ class Fit(FittedByModel, FittedTree):
         outside the sample, plus .35 times that of the closed form, which depends on the design alone. If over
         a quarter of the true links are expected in entities larger than any sampled one, intervals of metrics
         that count true links span both. The result is not a posterior: posterior draws are shifted so that
-        their quantiles are the pooled ones. A metric without draws or closed form raises NotIdentified.
+        their quantiles are the pooled ones. A metric that the model does not have is that of the closed form,
+        and one without a closed form raises NotIdentified.
         """
-        metrics = resolve_metrics(metrics)
+        return self._complete(resolve_metrics(metrics), self._pool_modelled)
+
+    def _pool_modelled(self, metrics: Sequence[Metric]) -> PooledDraws:
         posterior, closed = self._uncapped.apply(metrics), fit_sample(self.sample, metrics).estimates
         closed = replace(closed, names=posterior.names)
         outer = [m.name for m in metrics if TRUE_LINKS in m.columns and extrapolates(self)]
         pool = pool_quantiles([posterior, closed], [MODEL, 1 - MODEL], outer=outer)
-        return self._allow_cap(self._wrap(pool, True, pool.drawn), metrics)
+        return self._allow_cap(self._wrap(pool, POOLED, pool.drawn), metrics)
 
     def recommended(self, metrics: MetricLike) -> PooledDraws:
         """Return the draws of metrics that `table`, engines and reports show, (chain, draw, k).
 
         They are those of the pool if records were drawn, where it covers at least as often as the posterior,
         and if the alarm of recall calls the posterior unreliable for a metric that counts true links (see
-        `alarms`). Other metrics, and those without a pool, have the draws of the posterior.
+        `alarms`). Other metrics, and those without a pool, have the draws of the posterior, and metrics that
+        the model does not have the quantiles of the closed form.
         """
-        metrics = resolve_metrics(metrics)
+        return self._complete(resolve_metrics(metrics), self._recommend_modelled)
+
+    def _recommend_modelled(self, metrics: Sequence[Metric]) -> PooledDraws:
         draws, always = self._uncapped.apply(metrics), draws_records(self.sample.design)
-        posterior = self._allow_cap(self._wrap(draws, False, draws.values), metrics)
+        posterior = self._allow_cap(self._wrap(draws, "", draws.values), metrics)
         unreliable = not always and is_unreliable(self._uncapped)
         leads = [always or (unreliable and TRUE_LINKS in m.columns) for m in metrics]
         pools = [self._pool(m) if first else None for m, first in zip(metrics, leads, strict=True)]
         columns = [posterior.part([j]) if pool is None else pool for j, pool in enumerate(pools)]
         return stack_components(*columns)
 
-    def _wrap(self, draws: Draws, pooled: bool, drawn: FloatArray) -> PooledDraws:
-        """Return draws of this fit as recommended ones, all of them of the pool or none."""
+    def _wrap(self, draws: Draws, origin: str, drawn: FloatArray) -> PooledDraws:
+        """Return draws as recommended ones of this fit, all of them of one origin."""
         values = {f.name: getattr(draws, f.name) for f in fields(Draws)} | {"centre": draws.uncut}
-        k = len(draws.names)
-        of_pool, mixed = np.full(k, pooled), np.zeros(k, dtype=bool)
-        return Recommended(**values, pooled=of_pool, mixed=mixed, drawn=drawn, fitted=self)
+        return Recommended(**values, origin=(origin,) * len(draws.names), drawn=drawn, fitted=self)
+
+    def _complete(
+        self, metrics: Sequence[Metric], answer: Callable[[Sequence[Metric]], PooledDraws]
+    ) -> PooledDraws:
+        """Return an answer of this fit about metrics, and the closed form of those that the model has not."""
+        found = dict[Metric, PooledDraws]()
+        for some, give in zip(split_identified(metrics), (answer, self._quote), strict=True):
+            given = give(some) if some else None
+            found |= {metric: given.part([j]) for j, metric in enumerate(some) if given is not None}
+        return stack_components(*(found[metric] for metric in metrics))
+
+    def _quote(self, metrics: Sequence[Metric]) -> PooledDraws:
+        """Return the closed form of metrics as draws."""
+        rng = np.random.default_rng([self.seed, STREAM])
+        quoted = as_quoted(ClosedForm()(self.sample, metrics), self.population.true.shape, rng)
+        return self._wrap(quoted, QUOTED, quoted.drawn)
 
     @cached_property
     def _uncapped(self) -> Fit:
@@ -201,9 +222,9 @@ class Fit(FittedByModel, FittedTree):
             return draws
         values = np.where(self.capped.cut[..., None] & mixed, self.apply(metrics).values, draws.values)
         moved = (values - draws.values).mean(axis=(0, 1))
-        drawn, pooled = np.where(mixed, values, draws.drawn), draws.pooled & ~mixed
-        centre = draws.uncut + moved
-        return replace(draws, values=values, centre=centre, pooled=pooled, mixed=mixed, drawn=drawn)
+        drawn, centre = np.where(mixed, values, draws.drawn), draws.uncut + moved
+        origin = tuple(MIXED if m else one for m, one in zip(mixed, draws.origin, strict=True))
+        return replace(draws, values=values, centre=centre, origin=origin, drawn=drawn)
 
     def allows_cap(self, metrics: Sequence[Metric]) -> BoolArray:
         """Return which metrics have draws of both readings of a heap in the predicted sizes, (k,)."""
@@ -234,7 +255,8 @@ class Fit(FittedByModel, FittedTree):
         draws, posterior = self.recommended(metrics), self.apply(metrics).interval(level)
         bounds = draws.interval(level)
         # draws of both readings of a heap are no longer called pooled, where those of one of them are
-        pooled = draws.pooled | (draws.mixed & (bounds != posterior).any(axis=1))
+        mixed = draws.comes_from(MIXED) & (bounds != posterior).any(axis=1)
+        pooled = draws.comes_from(POOLED) | mixed
         return explained(self, level, {draws.names[j]: bounds[j] for j in np.flatnonzero(pooled)})
 
 
@@ -245,18 +267,23 @@ def _choose_metrics(metrics: MetricLike | None) -> tuple[Metric, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Recommended(PooledDraws):
-    """The draws of `Fit.recommended`, of its pool in the components `pooled`."""
+    """The draws of `Fit.recommended` or `Fit.pooled`."""
 
     fitted: Fit
 
     @property
     def note(self) -> tuple[Sentence, ...]:
-        """Return the note of metrics that are pooled, if there are any."""
-        if not self.pooled.any():
-            return ()
-        names = [name for name, pooled in zip(self.names, self.pooled, strict=True) if pooled]
-        of = "" if self.pooled.all() else f" of {', '.join(names)}"
-        return (Sentence(f"Intervals{of} {NOTE}", Grade.NOTE),)
+        """Return the notes of metrics that are pooled, and of those that the model has not."""
+        pooled, quoted = self._list_from(POOLED), self._list_from(QUOTED)
+        notes = [f"Intervals{pooled} {NOTE}"] * any(self.comes_from(POOLED))
+        notes += [f"Intervals{quoted} are those of the closed form."] * any(self.comes_from(QUOTED))
+        return tuple(Sentence(note, Grade.NOTE) for note in notes)
+
+    def _list_from(self, origin: str) -> str:
+        """Return " of" and the metrics of this origin; nothing if all are."""
+        some = self.comes_from(origin)
+        names = [name for name, one in zip(self.names, some, strict=True) if one]
+        return "" if some.all() else f" of {', '.join(names)}"
 
     @property
     def alarms(self) -> tuple[str, ...]:
@@ -324,7 +351,7 @@ def nuts(
     """Fit a size model by NUTS, in coordinates in which its posterior is nearly standard normal.
 
     NUTS draws each candidate model of the tied parts, and the draws are resampled with the density of the
-    known number of predicted links as weight. Untied parts are drawn by importance sampling.
+    known number of predicted links as weight.
 
     Parameters
     ----------

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
@@ -18,7 +17,6 @@ from ..metrics.columns import (
     B3_RECALL,
     B3_RECALL_MEAN,
     COMMON_LINKS,
-    EXACT,
     TRUE_LINKS,
     Between,
     ClusterSum,
@@ -38,13 +36,11 @@ from ..metrics.definitions import (
 )
 from ..metrics.uncertain import Draws, Pictured
 from .data import Evidence
-from .error_models import BOUNDED_COLUMNS, UNTIED
 from .heap import CappedReading
 from .model import SizeModel
-from .model_average import compile_part
 from .population import JoinedDraws, Populations
 from .programs import ParameterDraws
-from .samplers import Importance, NotConverged, problems_of_chains
+from .samplers import problems_of_chains
 
 FEWEST_AGREEING = 100.0
 """Fewest effective combinations of draws that must agree with the known number of predicted links."""
@@ -101,7 +97,6 @@ class FittedTotals(Pictured):
     population: Populations
     seed: int
     parts: dict[str, dict[str, ParameterDraws]] = field(default_factory=dict)
-    untied: dict[int, dict[str, FloatArray]] = field(default_factory=dict)
     capped: CappedReading | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -127,33 +122,6 @@ class FittedTotals(Pictured):
     def khat(self) -> dict[str, float]:
         """Pareto shapes of importance weights, by part."""
         return self.draws.khat
-
-    @cached_property
-    def exact(self) -> FloatArray:
-        """Probability that an entity is exactly predicted, by size, (chain, draw, J)."""
-        clean = self._fit_untied("exactness", self.evidence.data, 0)["clean"]
-        return self.by_size["intact"] * np.where(self.by_size.get("met", 0.0) > 0, clean, 1.0)
-
-    def between(self, column: Column) -> FloatArray:
-        """Return the mean by size of a column of `BOUNDED_COLUMNS`, (chain, draw, J)."""
-        bounded, evidence = BOUNDED_COLUMNS[column], self.evidence
-        counted = bounded.evidence(evidence.entities, evidence.units.column(column), self.size)
-        stream = 1 + list(BOUNDED_COLUMNS).index(column)
-        untied = self._fit_untied("bounded", evidence.data | counted, stream)
-        return bounded.expected(self.size, self, untied["bounded_mean"])
-
-    def _fit_untied(self, place: str, data: dict[str, Any], stream: int) -> dict[str, FloatArray]:
-        """Return the draws by size of an untied part, which is fitted when it is first needed."""
-        if stream not in self.untied:
-            rng = np.random.default_rng([self.seed, stream])
-            chains, draws = self.population.true.shape
-            only = compile_part(UNTIED[place], data)
-            (drawn,) = Importance(draws, chains)([only], rng)[0].values()
-            if drawn.problems:
-                what = f"{place}: {'; '.join(drawn.problems)}"
-                warnings.warn(what, NotConverged, stacklevel=4)
-            self.untied[stream] = only.usual.evaluated(drawn).by_size
-        return self.untied[stream]
 
     @cached_property
     def _totals(self) -> dict[Column | Known, FloatArray]:
@@ -294,18 +262,22 @@ def identifies(metric: Metric) -> bool:
     )
 
 
+def split_identified(metrics: Iterable[Metric]) -> tuple[list[Metric], list[Metric]]:
+    """Return the metrics that a size model has, and the others."""
+    metrics = list(metrics)
+    return [m for m in metrics if identifies(m)], [m for m in metrics if not identifies(m)]
+
+
 COMPLETED = (COMMON_LINKS, TRUE_LINKS)
 """Columns whose totals are those of the finite populations."""
 EXPECTED: dict[Column, Callable[[FittedTotals], FloatArray]] = {
     B3_RECALL: lambda fit: 1 + (fit.size - 1) * fit.by_size["kept"],
     B3_RECALL_MEAN: lambda fit: (1 + (fit.size - 1) * fit.by_size["kept"]) / fit.size,
-    EXACT: lambda fit: fit.exact,
-    **{column: partial(FittedTotals.between, column=column) for column in BOUNDED_COLUMNS},
 }
 """Functions of a fit that return the mean of a column among entities of each size, (chain, draw, J).
 
 Add a function for a column of your own, and fits have its total. Entities have `fit.size` records, and
-`fit.by_size` has their quantities `intact`, `kept`, `met` and `foreign` (see `contract.RETURNED`).
-`fit.exact` is the probability to be exactly predicted. True and common links follow from the finite
-populations, and columns that depend only on the sizes of entities need no function.
+`fit.by_size` has their quantities `intact`, `kept`, `met` and `foreign` (see `contract.RETURNED`). True and
+common links follow from the finite populations, and columns that depend only on the sizes of entities need
+no function.
 """

@@ -20,7 +20,7 @@ import xarray as xr
 from scipy.stats import beta
 
 from .._internal.arrays import FloatArray, IntArray, Seed, generator
-from .contract import ALL_DATA, dimensions
+from .contract import DATA, dimensions
 from .data import SampledEntities
 from .grid import nearest
 from .population import chance_undrawn
@@ -231,7 +231,7 @@ class FittedTree(FittedTotals):
         """Return groups of arrays as a tree by ArviZ's conventions, with dimensions and coordinates."""
         ids = self.evidence.units.ids.astype(str).to_numpy()
         of_entity = ("outcome", "links", "foreign", "draws", "records_of_entity")
-        dims: dict[str, Any] = {name: datum.dims for name, datum in ALL_DATA.items()}
+        dims: dict[str, Any] = {name: datum.dims for name, datum in DATA.items()}
         dims |= {f"{name}_by_size": dimensions(name) for name in self.by_size}
         dims |= self.pymc.named_vars_to_dims
         dims |= {"metrics": ("metric",), "totals": ("column",), **dict.fromkeys(of_entity, ("entity",))}

@@ -8,7 +8,7 @@ Singh (2013), International Statistical Review 81, 3-39 (confidence distribution
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -19,21 +19,25 @@ from ..metrics.intervals import DEFAULT, EqualTailed, Kind
 from ..metrics.uncertain import Draws, Normal
 from ..metrics.unseen import Unseen, by_component
 
-MIXED = "mixed"
-"""How kinds of intervals begin that allow for both readings of a heap, that entities end there or are cut."""
+POOLED, MIXED, QUOTED = "pooled", "mixed", "closed-form"
+"""How kinds of intervals begin: of a pool, of draws of both readings of a heap in the predicted sizes, that
+entities end there or are cut, and of the closed form, for a metric that a model does not have."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class PooledDraws(Draws):
-    """Draws whose quantiles are those of a pool (see `pool_quantiles`), in the components `pooled`, (k,).
+    """Draws of a model, or with the quantiles of a pool (see `pool_quantiles`) or of another result.
 
-    Components that are `mixed`, (k,), have draws of both readings of a heap in the predicted sizes. `drawn`,
-    (chain, draw, k), has what the first result adds to draws, which alone varies from seed to seed.
+    `origin`, (k,), is `POOLED`, `MIXED` or `QUOTED`, and "" for draws of the model alone. `drawn`, (chain,
+    draw, k), has what the first result adds to draws, which alone varies from seed to seed.
     """
 
-    pooled: BoolArray = by_component(-1)
-    mixed: BoolArray = by_component(-1)
+    origin: tuple[str, ...] = by_component(0)
     drawn: FloatArray = by_component(-1)
+
+    def comes_from(self, origin: str) -> BoolArray:
+        """Return which components have this origin, (k,)."""
+        return np.array([one == origin for one in self.origin], dtype=bool)
 
     @property
     def _varying(self) -> FloatArray:
@@ -41,9 +45,10 @@ class PooledDraws(Draws):
 
     def name_kind(self, j: int, kind: Kind | None = None) -> str:
         tails = isinstance(kind or self.kind, EqualTailed)
-        if self.mixed[j]:
-            return f"{MIXED} quantiles" if tails else f"{MIXED} {Draws.name_kind(self, j, kind)}"
-        return "pooled quantiles" if tails and self.pooled[j] else Draws.name_kind(self, j, kind)
+        if self.origin[j] and tails:
+            return f"{self.origin[j]} quantiles"
+        name = Draws.name_kind(self, j, kind)
+        return f"{MIXED} {name}" if self.origin[j] == MIXED else name
 
 
 def pool_quantiles(
@@ -100,10 +105,17 @@ def pool_quantiles(
         first.support,
         centre,
         Unseen(unreached_share=unreached_share, certain=settled),
-        pooled=np.ones(len(centre), dtype=bool),
+        origin=(POOLED,) * len(centre),
         drawn=first.values * np.where(spans, 1.0, shares[0]),
-        mixed=np.zeros(len(centre), dtype=bool),
     )
+
+
+def as_quoted(closed: Normal, shape: tuple[int, int], rng: Seed = None) -> PooledDraws:
+    """Return draws, (chain, draw, k), that have the quantiles of a closed form, to stand beside others."""
+    draws = closed.as_draws(shape[0] * shape[1], rng)
+    quoted = pool_quantiles([draws, closed], [0.0, 1.0])
+    values = quoted.values.reshape(*shape, -1)
+    return replace(quoted, values=values, drawn=0.0 * values, origin=(QUOTED,) * len(quoted.names))
 
 
 def _normalize_weights(weights: Sequence[float] | None, results: int) -> FloatArray:

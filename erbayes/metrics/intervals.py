@@ -94,7 +94,8 @@ def allow_unreached(result: Any, bounds: FloatArray) -> FloatArray:
     x = np.clip(result.estimate, support[:, 0], support[:, 1])
     with np.errstate(invalid="ignore"):  # 0 × ∞, for a support without bounds
         parts = share[..., None] * np.abs(support - x[..., None])
-    return widen(x, bounds, share, parts[..., None])
+    # an end that is that of the support already must stay: a matcher may be right about all records
+    return np.where(bounds == support, bounds, widen(x, bounds, share, parts[..., None]))
 
 
 def need_suitable(kind: Kind, result: Any) -> None:
