@@ -2,9 +2,11 @@
 
     python benchmarks/bayes_ablation.py FILE [--samples 10]
 
-95 % intervals of pairwise precision and recall by the model and by `Fit.pooled`, on populations of
-`bayes_pool.CHOSEN`, 100 uniform records and 100 uniform clusters: mean coverage, and mean interval score over
-that of the whole model. FILE keeps the ends of all intervals as CSV, and work that it has is not done again.
+95 % intervals of pairwise precision and recall by the model and by what its table shows first: two pairs of
+PatentsView, two populations of `bayes_pool.CHOSEN` and those of `heaps.NONE`, 100 uniform records and 100
+uniform clusters. Coverage, on average and the least of a population, and the interval score over that of the
+whole model, a geometric mean over populations. FILE keeps the ends of all intervals as CSV, and work that it
+has is not done again.
 """
 
 import argparse
@@ -22,9 +24,12 @@ import numpy as np
 import pandas as pd
 from bayes_pool import SEED, people
 from common import PLANS, PR, as_markdown
+from heaps import NONE
+from heaps import SEED as NONE_SEED
 
 from erbayes.bayes import (
     LogNormalSizes,
+    ModelAverage,
     NormalPrior,
     PredictionInformed,
     Retention,
@@ -35,11 +40,12 @@ from erbayes.bayes import (
 )
 from erbayes.bayes import population as completing
 from erbayes.bayes.data import Evidence
+from erbayes.bayes.model import RETENTION
 from erbayes.bayes.population import draw_populations
 from erbayes.study import draw_samples
 
 FIRST = 4
-"""Populations whose samples are fitted: two pairs of PatentsView, and two of `CHOSEN`."""
+"""Populations of the pool's study that are taken: two pairs of PatentsView, and two of `CHOSEN`."""
 
 
 def without_tie(links: Any, log_total: Any) -> Any:
@@ -62,6 +68,11 @@ def with_fixed_centre() -> Iterator[None]:
     with patch.object(Evidence, "of", moved):
         yield
 
+
+LAWS = RETENTION.models
+WITHOUT_THRESHOLD = ModelAverage(
+    {name: LAWS[name] for name in ("usual", "uneven")}, {"usual": 0.67, "uneven": 0.3}
+)
 
 VARIANTS: dict[str, tuple[SizeModel, Callable[[], Any]]] = {
     "whole": (SizeModel(), nullcontext),
@@ -90,6 +101,7 @@ VARIANTS: dict[str, tuple[SizeModel, Callable[[], Any]]] = {
         SizeModel(retention=Retention()),
         nullcontext,
     ),
+    "threshold of retention": (SizeModel(retention=WITHOUT_THRESHOLD), nullcontext),
     "centre of the sample": (SizeModel(), with_fixed_centre),
 }
 """The model without each part, and what is patched meanwhile."""
@@ -99,7 +111,10 @@ def ends(file: Path, samples: int) -> pd.DataFrame:
     """Return the ends of all intervals, one row per sample, variant, kind and metric."""
     rows = pd.read_csv(file).to_dict("records") if file.exists() else []
     done = {(row["population"], row["plan"]) for row in rows}
-    cells = product(list(people(False).items())[:FIRST], PLANS.items())
+    worlds = dict(list(people(False).items())[:FIRST]) | {
+        name: make(NONE_SEED) for name, make in NONE.items()
+    }
+    cells = product(worlds.items(), PLANS.items())
     for (name, population), (plan, drawing) in cells:
         if (name, plan) in done:
             continue
@@ -110,7 +125,7 @@ def ends(file: Path, samples: int) -> pd.DataFrame:
             with warnings.catch_warnings(), compiled(), patched():
                 warnings.simplefilter("ignore")
                 fit = fast(sample, model, draws=400, rng=i)
-                found = {"model": fit.apply(PR).interval(), "pool": fit.pooled(PR).interval()}
+                found = {"model": fit.apply(PR).interval(), "first": fit.recommended(PR).interval()}
             for kind, bounds in found.items():
                 for metric, true, (lower, upper) in zip(PR, truth, bounds, strict=True):
                     cell = {"population": name, "plan": plan, "repetition": i, "without": variant}
@@ -124,10 +139,13 @@ def judge(runs: pd.DataFrame) -> pd.DataFrame:
     """Return mean coverage, and mean score over that of the whole model, one row per variant."""
     miss = (runs.lower - runs.truth).clip(lower=0) + (runs.truth - runs.upper).clip(lower=0)
     runs = runs.assign(covered=(miss == 0).astype(float), score=runs.upper - runs.lower + 40 * miss)
-    by = runs.groupby(["without", "kind", "plan", "metric"], sort=False)[["covered", "score"]].mean()
-    wide = by.unstack(["kind", "plan", "metric"])
-    relative = wide["score"] / wide["score"].loc["whole"]
-    text = wide["covered"].map("{:.3f}".format) + " / " + relative.map("{:.2f}".format)
+    by = ["without", "kind", "plan", "metric"]
+    cells = runs.groupby([*by, "population"], sort=False)[["covered", "score"]].mean()
+    whole = cells["score"].xs("whole").rename("whole")
+    ratio = np.log(cells.join(whole)["score"] / cells.join(whole)["whole"]).groupby(by, sort=False).mean()
+    covered = cells["covered"].groupby(by, sort=False).agg(["mean", "min"])
+    text = covered["mean"].map("{:.2f}".format) + " " + covered["min"].map("{:.2f}".format)
+    text = (text + " / " + np.exp(ratio).map("{:.2f}".format)).unstack(["kind", "plan", "metric"])
     text.columns = [f"{kind}, {plan.split()[1]}, {metric[9]}" for kind, plan, metric in text.columns]
     table: pd.DataFrame = text.reset_index()
     return table
