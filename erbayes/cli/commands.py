@@ -260,6 +260,10 @@ def report_command(
     with_records: str | None = option(
         "Columns of records to show, or all; none by default.", metavar="COLUMNS"
     ),
+    explore: bool = flag(
+        "Values under the pointer in pictures of groups and influence. The page needs no network all the "
+        "same, since 5 MB of plotly are in it; needs the extra explore."
+    ),
     output: Path = option(
         "Page to write; an old one is replaced once it is complete.",
         "-o",
@@ -309,6 +313,7 @@ def report_command(
         about=about,
         records=_choose_records(inputs, with_records),
         call=shlex.join(["erbayes", *sys.argv[1:]]),
+        explore=explore,
     )
     files.write_text(output, page)
     typer.echo(f"wrote {output}")

@@ -28,6 +28,7 @@ from .lazily import (
 )
 from .metric_options import MetricOptions, Minima
 from .options import (
+    PICTURES,
     argument,
     command,
     entity_option,
@@ -172,7 +173,10 @@ def thresholds_command(
     asked: MetricOptions,
     minima: Minima,
     errors: AnnotatorErrors,
-    picture: Path | None = picture_option("File of a picture of the curve to write."),
+    picture: Path | None = picture_option(
+        "File of a picture of the curve to write; .html has values under the pointer (extra explore).",
+        ends=[*PICTURES, "html"],
+    ),
     printing: Judging,
 ) -> None:
     """Judge a matcher at many thresholds with one labelled sample.
@@ -222,7 +226,11 @@ def thresholds_command(
     spare = [*shown][:1:-1]  # a narrow terminal has room for the first metrics
     answer = Answer(table=table, sentences=sentences, alarms=alarms, read=about, shown=shown, spare=spare)
     printing.show(answer)
-    if picture is not None:
+    if picture is not None and picture.suffix.lower() == ".html":
+        with files.replacing(picture) as new:
+            # a fixed id, so that the same curve makes the same file
+            curve.explore(level=scored.level).write_html(new, {"displayModeBar": False}, div_id="curve")
+    elif picture is not None:
         save_picture(curve.plot(level=scored.level), picture)
 
 
