@@ -36,7 +36,7 @@ OWN = {
     | BY
     | CHEAP
     | ERRORS,
-    "compare": {"format", "output", "strict"} | ASSIST | BY | ERRORS,
+    "compare": {"picture", "format", "output", "strict"} | ASSIST | BY | ERRORS,
     "report": {"looks", "title", "with-records", "explore", "statistic", "feature", "output"}
     | ASSIST
     | BY

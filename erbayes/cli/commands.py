@@ -25,10 +25,23 @@ from .impact import Numbers
 from .inputs import One, Several, note_frame, note_unresolved
 from .lazily import files, named_engines, pd, plans, reports, returned_answers, stopping
 from .metric_options import MetricOptions, Metrics, Minima
-from .options import app, argument, command, files_of, flag, message, option, picture_option, say, within
+from .options import (
+    app,
+    argument,
+    command,
+    explored_option,
+    files_of,
+    flag,
+    message,
+    option,
+    picture_option,
+    say,
+    within,
+)
 from .pairs import check_pairs, has_pairs
 from .phases import Cheap
 from .printing import Judging, Printing
+from .thresholds import save_picture
 from .topics import explain
 
 MISSING = {
@@ -154,6 +167,7 @@ def compare_command(
     domains: Domains,
     helped: Assist,
     errors: AnnotatorErrors,
+    picture: Path | None = explored_option("File of a picture of estimates and differences to write"),
     printing: Judging,
 ) -> None:
     """Compare predictions by the same labelled sample.
@@ -170,6 +184,8 @@ def compare_command(
           --cluster old --cluster new
     """
     domains.refuse_idle()
+    if picture is not None and domains.column is not None:
+        raise DataError("--picture is of all records: leave out groups")
     metrics = domains.chosen_metrics(asked)
     if inputs.of_clusters:
         raise DataError(f"{inputs.labels}: {returned_answers.JUDGES_ITS_OWN}")
@@ -216,6 +232,8 @@ def compare_command(
             errors.order(inputs, predictions),
         )
         table, said = found.table(level=inputs.level, kind=asked.kind), found.sentence(inputs.level)
+    if picture is not None:
+        save_picture(comparison if errors.option is None else found.both, picture, inputs.level)
     samples = zip(comparison.predictions, comparison.samples, strict=True)
     about = {"labels": read.pop("")} | {name: count_read(one, text=read[name]) for name, one in samples}
     result = Result(table, "closed-form" if engine is None else "assisted", alarms, said)

@@ -28,16 +28,15 @@ from .lazily import (
 )
 from .metric_options import MetricOptions, Minima
 from .options import (
-    PICTURES,
     argument,
     command,
     entity_option,
+    explored_option,
     file_option,
     level_option,
     message,
     option,
     panel,
-    picture_option,
     record_option,
     refuse_same_file,
     saying_alarms,
@@ -173,10 +172,7 @@ def thresholds_command(
     asked: MetricOptions,
     minima: Minima,
     errors: AnnotatorErrors,
-    picture: Path | None = picture_option(
-        "File of a picture of the curve to write; .html has values under the pointer (extra explore).",
-        ends=[*PICTURES, "html"],
-    ),
+    picture: Path | None = explored_option("File of a picture of the curve to write"),
     printing: Judging,
 ) -> None:
     """Judge a matcher at many thresholds with one labelled sample.
@@ -226,12 +222,8 @@ def thresholds_command(
     spare = [*shown][:1:-1]  # a narrow terminal has room for the first metrics
     answer = Answer(table=table, sentences=sentences, alarms=alarms, read=about, shown=shown, spare=spare)
     printing.show(answer)
-    if picture is not None and picture.suffix.lower() == ".html":
-        with files.replacing(picture) as new:
-            # a fixed id, so that the same curve makes the same file
-            curve.explore(level=scored.level).write_html(new, {"displayModeBar": False}, div_id="curve")
-    elif picture is not None:
-        save_picture(curve.plot(level=scored.level), picture)
+    if picture is not None:
+        save_picture(curve, picture, scored.level)
 
 
 def _spread_out(table: pd.DataFrame, curve: curves.Curve) -> pd.DataFrame:
@@ -265,8 +257,12 @@ def count_edges(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"edges": len(given["edges"].score), "records": len(given["records"]), "score": given["score"]}
 
 
-def save_picture(axes: Any, path: Path) -> None:
-    """Write the figure of some axes to a file."""
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    figure.savefig(path)
+def save_picture(result: Any, path: Path, level: float) -> None:
+    """Write the picture of a result to a file, in HTML the one to explore."""
+    if path.suffix.lower() == ".html":
+        # a fixed id, so that the same result makes the same file
+        page = {"config": {"displayModeBar": False}, "div_id": "picture"}
+        with files.replacing(path) as new:
+            result.explore(level=level).write_html(new, **page)
+    else:
+        result.plot(level=level).get_figure(root=True).savefig(path)

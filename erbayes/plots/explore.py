@@ -34,39 +34,29 @@ from .results import arrange_rows, list_domains, name_interval
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-INK, LINE = "#1a1a1a", "#d9d9d9"
-"""Colours of the report's letters and lines."""
+INK = "#1a1a1a"
+"""Colour of the report's letters."""
 SYMBOLS = ("circle", "square", "diamond", "triangle-down", "triangle-up", "pentagon", "x", "star")
 """Markers of plotly, which distinguish series in print and for all eyes."""
 SHORT = 20
-"""Letters of a name next to an axis, which leave half of a phone to the picture; the pointer shows all."""
+"""Letters of a name next to an axis, which leave half of a phone to the picture; the pointer shows more."""
 ROW = 26
 """Pixels from one row to the next, enough for a finger to meet one of them."""
-PHONE = 44
-"""Letters of a line under the pointer that fit on a phone."""
 RECORDS = 6
 """Records of a unit that are shown, two of each piece, which fit on a phone."""
-TITLE = {"standoff": 8, "font": {"size": 13}}
-AXIS = {
-    **{"automargin": True, "fixedrange": True, "zeroline": False, "separatethousands": True, "title": TITLE},
-    **{"gridcolor": "#eee", "linecolor": INK, "showline": True, "ticks": "outside"},
-}
-STYLE = {
-    "font": {"family": "system-ui, sans-serif", "size": 13, "color": INK},
-    "hoverlabel": {
-        **{"align": "left", "namelength": -1},
-        **{"bgcolor": "#fff", "bordercolor": INK, "font": {"color": INK}},
-    },
-    "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
-    "margin": {"l": 8, "r": 12, "t": 12, "b": 8, "pad": 2},
-    # the image of the camera stays; the cloud would send the data elsewhere
-    "modebar": {
-        "remove": "sendChartToCloud lasso select zoom pan zoomIn zoomOut autoScale resetScale".split()
-    },
-    "plot_bgcolor": "#fff",
-    "xaxis": {**AXIS, "nticks": 6},
-    "yaxis": AXIS,
-}
+AXIS = dict(automargin=True, fixedrange=True, gridcolor="#eee", linecolor=INK, separatethousands=True)
+AXIS |= dict(showline=True, ticks="outside", title=dict(standoff=8, font_size=13), zeroline=False)
+STYLE = dict(
+    font=dict(family="system-ui, sans-serif", size=13, color=INK),
+    hoverlabel=dict(align="left", bgcolor="#fff", bordercolor=INK, font_color=INK, namelength=-1),
+    legend=dict(orientation="h", x=0, y=1, yanchor="bottom"),
+    margin=dict(l=8, r=12, t=12, b=8, pad=2),
+    # the camera stays; the cloud would send the data elsewhere
+    modebar_remove="sendChartToCloud lasso select zoom pan zoomIn zoomOut autoScale resetScale".split(),
+    plot_bgcolor="#fff",
+    xaxis=dict(nticks=6, **AXIS),
+    yaxis=AXIS,
+)
 
 
 def explore_thresholds(result: Curve, metrics: MetricLike | None = None, *, level: float = 0.95) -> Figure:
@@ -182,7 +172,7 @@ def explore_influence(
     *,
     attributes: pd.DataFrame | None = None,
 ) -> Figure:
-    """Show the most influential units, with what is wrong with each, and its records, under the pointer.
+    """Show the most influential units, each with its row of `erbayes.influence` under the pointer.
 
     Parameters
     ----------
@@ -197,7 +187,7 @@ def explore_influence(
     >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
     >>> figure = explore_influence(eb.Sample(units, eb.UniformClusters()), "mean-cluster-size")
     >>> print(figure.data[0].text[0].replace("<br>", "; "))
-    x; influence +0.25, 50 % of the variance; 2 records in 1 piece, drawn once; nothing missing, nothing wrong
+    x; influence +0.25, 50 % of the variance; records 2, pieces 1, missing 0, wrong 0, draws 1
     """
     metric = resolve_metric(metric)
     table = diagnostics.influence(sample, metric).head(most)
@@ -205,16 +195,16 @@ def explore_influence(
     if attributes is not None:
         found = review(sample, metric, attributes, most=most)
         some = found.groupby(["unit", "piece"], sort=False).head(2).groupby("unit").head(RECORDS)
-        lines = some.drop(columns=["unit", "influence", "piece", "cluster_size"]).apply(_write_record, axis=1)
-        listed = lines.groupby(some["unit"]).agg("<br>".join)
+        values = some.drop(columns=["unit", "influence", "piece", "cluster_size"])
+        lines = [_fold(" · ".join(map(str, row.dropna()))) for _, row in values.iterrows()]
+        listed = pd.Series(lines).groupby(some["unit"].to_numpy()).agg("<br>".join)
         texts = [f"{text}<br>{listed[unit]}" for text, unit in zip(texts, table.index, strict=True)]
-    figure = _start(ROW * len(table) + 70, hovermode="y")
+    figure, places = _start(ROW * len(table) + 70, hovermode="y"), [*range(len(table))]
     colours = np.where(table["influence"] > 0, "#4d4d4d", "#ccc").tolist()
-    bars = {"orientation": "h", "marker": {"color": colours, "line": {"color": INK, "width": 1}}}
-    figure.add_bar(
-        x=table["influence"].tolist(), y=[*range(len(table))], text=texts, textposition="none", **bars
+    figure.add_bar(x=table["influence"].tolist(), y=places, orientation="h", marker_color=colours)
+    figure.update_traces(
+        text=texts, textposition="none", hoverinfo="text", marker_line={"color": INK, "width": 1}
     )
-    figure.update_traces(hoverinfo="text")
     figure.update_xaxes(title_text=f"influence on {_write(metric.name)}", zeroline=True, zerolinecolor=INK)
     figure.update_yaxes(_name_rows([_shorten(unit) for unit in table.index]))
     return figure
@@ -245,11 +235,11 @@ def _draw_rows(rows: Sequence[pd.DataFrame], title: str, zero: bool = False) -> 
         # a cross says that there is no interval, where a dot would look certain
         symbols = np.where(shown["lower"].isna(), "x-thin", "circle").tolist()
         ends = shown[["lower", "upper"]].assign(gap=np.nan).to_numpy().ravel()
-        caps = {"mode": "lines+markers", "line_color": INK, "marker_symbol": "line-ns-open"}
-        _add(figure, ends, np.repeat(shown.index, 3), marker_size=6, **caps, **at)
+        caps = at | {"mode": "lines+markers", "line_color": INK, "marker_symbol": "line-ns-open"}
+        _add(figure, ends, np.repeat(shown.index, 3), marker_size=6, **caps)
         marker = {"symbol": symbols, "size": 8, "color": INK, "line_width": 1.5, "line_color": INK}
-        points = {"mode": "markers", "marker": marker, "hoverinfo": "text"}
-        _add(figure, shown["estimate"], shown.index, shown["text"].tolist(), **points, **at)
+        points = at | {"mode": "markers", "marker": marker, "hoverinfo": "text"}
+        _add(figure, shown["estimate"], shown.index, shown["text"].tolist(), **points)
         names = [
             f"<b>{_shorten(label)}</b>" if head else _shorten(label)
             for label, head in panel[["label", "head"]].itertuples(index=False)
@@ -271,6 +261,11 @@ def _write(text: Any) -> str:
     return escape(digits.shorten_id(text), quote=False).replace("$", "&#36;")
 
 
+def _fold(text: str) -> str:
+    """Return a long text in lines that fit on a phone."""
+    return "<br>".join(map(_write, wrap(text, digits.LONGEST)))
+
+
 def _shorten(name: Any) -> str:
     """Return a name for an axis."""
     text = digits.shorten_id(name)
@@ -286,8 +281,7 @@ def _describe(table: pd.DataFrame) -> list[str]:
     if "n_eff" in text:
         said += "<br>" + text["n_eff"] + " effective draws"
     if "reason" in text:
-        lines = [["", *wrap(reason, PHONE)] for reason in table["reason"].fillna("")]
-        said += ["<br>".join(map(_write, part)) for part in lines]
+        said += table["reason"].map(lambda why: f"<br>{_fold(why)}" if isinstance(why, str) and why else "")
     return said.tolist()
 
 
@@ -301,19 +295,6 @@ def _count_links(sample: Sample) -> str:
 
 def _describe_unit(unit: Any, row: pd.Series) -> str:
     """Return a unit and its row of `influence` in lines of text."""
-    pieces, draws, missing, wrong = (int(row[x]) for x in ("pieces", "draws", "missing", "wrong"))
-    return "<br>".join(
-        [
-            _write(unit),
-            f"influence {row['influence']:+.2g}, {100 * row['variance_share']:.2g} % of the variance",
-            f"{int(row['records']):,} records in {pieces:,} piece{'s' * (pieces != 1)}, drawn "
-            f"{'once' if draws == 1 else f'{draws} times'}",
-            f"{f'{missing:,} outside its largest piece' if missing else 'nothing missing'}, "
-            f"{f'{wrong:,} of others with it' if wrong else 'nothing wrong'}",
-        ]
-    )
-
-
-def _write_record(row: pd.Series) -> str:
-    """Return a record with its attributes, those that are known, on a line."""
-    return " · ".join(_write(value) for value in row if not pd.isna(value))
+    numbers = [f"{name} {row[name]:,.0f}" for name in ("records", "pieces", "missing", "wrong", "draws")]
+    share = f"{100 * row['variance_share']:.2g} % of the variance"
+    return f"{_write(unit)}<br>influence {row['influence']:+.2g}, {share}<br>{', '.join(numbers)}"
