@@ -53,6 +53,15 @@ def test_influences_on_a_total_sum_to_0_too():
     np.testing.assert_allclose(table.influence[links.index], wanted, rtol=1e-12, atol=1e-12)
 
 
+def test_the_variance_share_of_a_unit_that_was_drawn_twice_is_that_of_both_draws():
+    units = eb.measure({i: i // 2 for i in range(12)}, {i: i // 3 for i in range(12)})
+    table = eb.influence(eb.Sample(units, eb.UniformRecords([0, 0, 1, 2, 3])), m.pairwise_recall)
+    each = np.repeat(table.influence / table.draws, table.draws)
+    shares = (each**2 / (each**2).sum()).groupby(level=0).sum()
+    np.testing.assert_allclose(table.variance_share[shares.index], shares, rtol=1e-12)
+    assert table.draws[0] == 2 and table.variance_share[0] > 0 and shares.sum() == pytest.approx(1)
+
+
 def test_alarms_speak_only_when_something_is_wrong():
     pred, true = population(2)
     census = eb.Sample(eb.measure(pred, true), eb.UniformClusters(population=true.nunique()))

@@ -275,9 +275,9 @@ def _shorten(name: Any) -> str:
 def _describe(table: pd.DataFrame) -> list[str]:
     """Return what is known of each row: estimate, interval or why there is none, and effective draws."""
     text = digits.shown(table)
-    said = text["estimate"] + (" [" + text["lower"] + ", " + text["upper"] + "]").where(
-        table["lower"].notna(), ", no interval"
-    )
+    said = text["estimate"].where(table["estimate"].notna(), "no estimate")
+    interval = " [" + text["lower"] + ", " + text["upper"] + "]"
+    said += interval.where(table["lower"].notna(), ", no interval")
     if "n_eff" in text:
         said += "<br>" + text["n_eff"] + " effective draws"
     if "reason" in text:
