@@ -148,8 +148,7 @@ def influence(sample: Sample, metric: Metric | str = pairwise_precision) -> pd.D
         - wrong: records of others in the predicted cluster of that piece.
         - foreign_links: predicted links between the unit and other records.
         - influence: in the unit of the metric.
-        - variance_share: of its draws in the sum of squared effects, which without strata is their share of
-          the variance.
+        - variance_share: of its draws in the sum of squared effects, about their share of the variance.
 
     Raises
     ------
