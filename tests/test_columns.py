@@ -369,7 +369,7 @@ OTHERS: dict[str, tuple[Callable[[], pd.DataFrame], str]] = {
     ),
     "influence": (
         lambda: eb.influence(sample(), P),
-        "records pieces missing wrong foreign_links draws influence",
+        "records pieces missing wrong foreign_links draws influence variance_share",
     ),
     "interleaved": (
         lambda: labels.interleaved(*[labels.from_clustering(make_drawn(), LABELS)] * 2),

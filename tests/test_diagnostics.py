@@ -7,6 +7,7 @@ import erbayes as eb
 from erbayes import metrics as m
 from erbayes._internal.errors import Grade
 from erbayes.engine.diagnostics import _count_expected_repeats, _warn_undeclared
+from erbayes.engine.fitted import fit_sample
 
 
 def test_balance_of_a_census_is_exact():
@@ -51,6 +52,17 @@ def test_influences_on_a_total_sum_to_0_too():
     links = eb.measure(pred, labels).table()["true_links"]
     wanted = (links - links.mean()) * true.nunique() / len(links)
     np.testing.assert_allclose(table.influence[links.index], wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_the_variance_share_of_a_unit_is_that_of_all_of_its_draws():
+    units = eb.measure({i: i * i // 20 for i in range(12)}, {i: i // 3 for i in range(12)})
+    once = eb.influence(eb.Sample(units, eb.UniformClusters()), m.pairwise_recall)
+    np.testing.assert_allclose(once.variance_share, once.influence**2 / (once.influence**2).sum(), rtol=1e-12)
+    sample = eb.Sample(units, eb.UniformRecords([0, 0, 1, 2, 3]))
+    effect = fit_sample(sample, m.pairwise_recall).effects[:, 0]
+    squares = pd.Series((effect - effect.mean()) ** 2, sample.expansion.unit).groupby(level=0).sum()
+    shares = eb.influence(sample, m.pairwise_recall).variance_share
+    np.testing.assert_allclose(shares.sort_index(), squares / squares.sum(), rtol=1e-12)
 
 
 def test_alarms_speak_only_when_something_is_wrong():

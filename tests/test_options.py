@@ -36,8 +36,11 @@ OWN = {
     | BY
     | CHEAP
     | ERRORS,
-    "compare": {"format", "output", "strict"} | ASSIST | BY | ERRORS,
-    "report": {"looks", "title", "with-records", "statistic", "feature", "output"} | ASSIST | BY | ERRORS,
+    "compare": {"picture", "format", "output", "strict"} | ASSIST | BY | ERRORS,
+    "report": {"looks", "title", "with-records", "explore", "statistic", "feature", "output"}
+    | ASSIST
+    | BY
+    | ERRORS,
     "plan": {"looks", "half-width", "per-unit", "per-record", "format", "output"},
     "check": {"looks", "min-precision", "min-recall", "min", "once", "format", "output"} | ERRORS,
 }

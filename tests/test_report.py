@@ -111,7 +111,7 @@ def test_pictures_are_valid_and_show_ids_as_text():
 @pytest.fixture
 def undrawn(monkeypatch):
     """Pictures take most of the time of a page: they are left out where a test reads words."""
-    blank = {"description": "", "data": ""}
+    blank = {"description": "", "data": "", "explored": ""}
     monkeypatch.setattr(module, "_make_picture", lambda *_: blank)
 
 

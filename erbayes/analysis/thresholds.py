@@ -43,7 +43,7 @@ from ..metrics.definitions import (
 )
 from ..metrics.intervals import DEFAULT, BetaGamma, Kind, check_level
 from ..metrics.simultaneous import draw_paths
-from ..metrics.uncertain import EMPTY, Draws, Normal, Pictured
+from ..metrics.uncertain import EMPTY, Draws, Explorable, Normal
 from ..units.edges import Edges
 from ..units.facts import list_candidates
 from ..units.measuring import sampled_labels
@@ -115,7 +115,7 @@ class Certificate:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Curve(Pictured):
+class Curve(Explorable):
     """Metrics of one matcher at many thresholds, jointly.
 
     `thresholds` (K,): from the strictest to the loosest; `metrics` (k,); `joint`: all metrics at the first
@@ -124,6 +124,7 @@ class Curve(Pictured):
     """
 
     picture: ClassVar[str] = "curve"
+    explored: ClassVar[str] = "thresholds"
     thresholds: FloatArray
     metrics: tuple[Metric, ...]
     joint: Normal | Draws

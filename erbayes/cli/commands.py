@@ -25,10 +25,23 @@ from .impact import Numbers
 from .inputs import One, Several, note_frame, note_unresolved
 from .lazily import files, named_engines, pd, plans, reports, returned_answers, stopping
 from .metric_options import MetricOptions, Metrics, Minima
-from .options import app, argument, command, files_of, flag, message, option, picture_option, say, within
+from .options import (
+    app,
+    argument,
+    command,
+    explored_option,
+    files_of,
+    flag,
+    message,
+    option,
+    picture_option,
+    say,
+    within,
+)
 from .pairs import check_pairs, has_pairs
 from .phases import Cheap
 from .printing import Judging, Printing
+from .thresholds import save_picture
 from .topics import explain
 
 MISSING = {
@@ -154,6 +167,7 @@ def compare_command(
     domains: Domains,
     helped: Assist,
     errors: AnnotatorErrors,
+    picture: Path | None = explored_option("File of a picture of estimates and differences to write"),
     printing: Judging,
 ) -> None:
     """Compare predictions by the same labelled sample.
@@ -170,6 +184,8 @@ def compare_command(
           --cluster old --cluster new
     """
     domains.refuse_idle()
+    if picture is not None and domains.column is not None:
+        raise DataError("--picture is of all records: leave out groups")
     metrics = domains.chosen_metrics(asked)
     if inputs.of_clusters:
         raise DataError(f"{inputs.labels}: {returned_answers.JUDGES_ITS_OWN}")
@@ -216,6 +232,8 @@ def compare_command(
             errors.order(inputs, predictions),
         )
         table, said = found.table(level=inputs.level, kind=asked.kind), found.sentence(inputs.level)
+    if picture is not None:
+        save_picture(comparison if errors.option is None else found.both, picture, inputs.level)
     samples = zip(comparison.predictions, comparison.samples, strict=True)
     about = {"labels": read.pop("")} | {name: count_read(one, text=read[name]) for name, one in samples}
     result = Result(table, "closed-form" if engine is None else "assisted", alarms, said)
@@ -259,6 +277,10 @@ def report_command(
     title: str = option("Title of the page.", default="How good is this entity resolution?"),
     with_records: str | None = option(
         "Columns of records to show, or all; none by default.", metavar="COLUMNS"
+    ),
+    explore: bool = flag(
+        "Values under the pointer in pictures of groups and influence. The page needs no network all the "
+        "same, since 5 MB of plotly are in it; needs the extra explore."
     ),
     output: Path = option(
         "Page to write; an old one is replaced once it is complete.",
@@ -309,6 +331,7 @@ def report_command(
         about=about,
         records=_choose_records(inputs, with_records),
         call=shlex.join(["erbayes", *sys.argv[1:]]),
+        explore=explore,
     )
     files.write_text(output, page)
     typer.echo(f"wrote {output}")

@@ -190,8 +190,17 @@ def argument(help: str, default: Any = REQUIRED, parser: Any = File.parse, **set
     return field(default=default, metadata={"option": made})
 
 
-picture_option = partial(option, ends="svg png pdf jpg jpeg webp eps tif tiff".split())
+PICTURES = "svg png pdf jpg jpeg webp eps tif tiff".split()
+"""Endings of files of static pictures."""
+picture_option = partial(option, ends=PICTURES)
 """An option that names a picture to write."""
+
+
+def explored_option(help: str) -> Any:
+    """Return an option that names a picture to write, also one with values under the pointer."""
+    return option(f"{help}; .html shows values under the pointer (extra explore).", ends=[*PICTURES, "html"])
+
+
 file_option = partial(option, parser=File.parse_file, metavar="FILE")
 """An option that names an existing file."""
 flag = partial(option, default=False)

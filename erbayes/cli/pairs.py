@@ -190,6 +190,6 @@ def pairs_command(
     given = table.given()
     judged, alarms = _judge(work, answers, given)
     if asked.picture is not None:
-        save_picture(eb.plots.draw_calibration(judged, level=asked.level), asked.picture)
+        save_picture(judged, asked.picture, asked.level)
     read = count_edges(given) | {"pairs": len(judged.same)}
     printing.show(Answer(table=judged.table(at, asked.level), alarms=alarms, read=read))

@@ -31,12 +31,12 @@ from .options import (
     argument,
     command,
     entity_option,
+    explored_option,
     file_option,
     level_option,
     message,
     option,
     panel,
-    picture_option,
     record_option,
     refuse_same_file,
     saying_alarms,
@@ -172,7 +172,7 @@ def thresholds_command(
     asked: MetricOptions,
     minima: Minima,
     errors: AnnotatorErrors,
-    picture: Path | None = picture_option("File of a picture of the curve to write."),
+    picture: Path | None = explored_option("File of a picture of the curve to write"),
     printing: Judging,
 ) -> None:
     """Judge a matcher at many thresholds with one labelled sample.
@@ -223,7 +223,7 @@ def thresholds_command(
     answer = Answer(table=table, sentences=sentences, alarms=alarms, read=about, shown=shown, spare=spare)
     printing.show(answer)
     if picture is not None:
-        save_picture(curve.plot(level=scored.level), picture)
+        save_picture(curve, picture, scored.level)
 
 
 def _spread_out(table: pd.DataFrame, curve: curves.Curve) -> pd.DataFrame:
@@ -257,8 +257,12 @@ def count_edges(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"edges": len(given["edges"].score), "records": len(given["records"]), "score": given["score"]}
 
 
-def save_picture(axes: Any, path: Path) -> None:
-    """Write the figure of some axes to a file."""
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    figure.savefig(path)
+def save_picture(result: Any, path: Path, level: float) -> None:
+    """Write the picture of a result to a file, in HTML the one to explore."""
+    if path.suffix.lower() == ".html":
+        # a fixed id, so that the same result makes the same file
+        page = {"config": {"displayModeBar": False}, "div_id": "picture"}
+        with files.replacing(path) as new:
+            result.explore(level=level).write_html(new, **page)
+    else:
+        result.plot(level=level).get_figure(root=True).savefig(path)

@@ -148,6 +148,7 @@ def influence(sample: Sample, metric: Metric | str = pairwise_precision) -> pd.D
         - wrong: records of others in the predicted cluster of that piece.
         - foreign_links: predicted links between the unit and other records.
         - influence: in the unit of the metric.
+        - variance_share: of its draws in the sum of squared effects, about their share of the variance.
 
     Raises
     ------
@@ -176,6 +177,8 @@ def influence(sample: Sample, metric: Metric | str = pairwise_precision) -> pd.D
     order = np.lexsort((units.m, units.n, units.unit))
     main = order[np.append(np.flatnonzero(np.diff(units.unit[order])), len(order) - 1)]
     foreign = units.n * (units.m - 1) - 2 * pairs(units.n)
+    effect = effect - effect.mean()
+    squares = np.bincount(expansion.unit, effect**2, len(units))
     columns = {
         "records": units.size,
         "pieces": units.column(PIECES),
@@ -183,7 +186,8 @@ def influence(sample: Sample, metric: Metric | str = pairwise_precision) -> pd.D
         "wrong": units.m[main] - units.n[main],
         "foreign_links": np.bincount(units.unit, foreign, len(units)),
         "draws": np.bincount(expansion.unit, minlength=len(units)),
-        "influence": np.bincount(expansion.unit, effect - effect.mean(), len(units)),
+        "influence": np.bincount(expansion.unit, effect, len(units)),
+        "variance_share": np.divide(squares, squares.sum(), out=np.zeros(len(units)), where=squares > 0),
     }
     table = pd.DataFrame(columns, index=units.ids)
     return table.sort_values("influence", key=np.abs, ascending=False, kind="stable")

@@ -36,6 +36,7 @@ from .unseen import Unseen, by_component, map_components, stack_components
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
+    from plotly.graph_objects import Figure
 
 NEGATIVE = (
     "its variance estimate is below 0, as that of Horvitz and Thompson can be in a small sample: use the "
@@ -105,6 +106,19 @@ class Pictured(Tabled):
         draw = getattr(import_module("erbayes.plots"), f"draw_{self.picture}")
         axes: Axes = draw(self, *chosen, **settings)
         return axes
+
+
+class Explorable(Pictured):
+    """A result that can have values under the pointer, by the function of `erbayes.plots` for `explored`."""
+
+    __slots__ = ()
+    explored: ClassVar[str]
+
+    def explore(self, *chosen: Any, **settings: Any) -> Figure:
+        """Draw the result in HTML, with arguments of its function in `erbayes.plots`."""
+        draw = getattr(import_module("erbayes.plots"), f"explore_{self.explored}")
+        figure: Figure = draw(self, *chosen, **settings)
+        return figure
 
 
 class Estimates(Pictured):

@@ -6,6 +6,7 @@ the code that draws it.
 """
 
 from .curves import draw_calibration, draw_curve, draw_stages, draw_track
+from .explore import explore_differences, explore_domains, explore_influence, explore_thresholds
 from .fits import (
     draw_leakage,
     draw_predicted_clusters,
@@ -51,4 +52,8 @@ __all__ = [
     "draw_tipping",
     "draw_track",
     "draw_tree",
+    "explore_differences",
+    "explore_domains",
+    "explore_influence",
+    "explore_thresholds",
 ]

@@ -37,11 +37,15 @@ def draw_curve(
         Those of the curve to draw. By default its first three.
     level : float in (0, 1)
     """
-    drawn = result.metrics[:SHOWN] if metrics is None else resolve_metrics(metrics)
-    tables = {metric.name: result.table(metric, level) for metric in drawn}
-    ax = _draw_bands(result.thresholds, tables, level, ax)
+    ax = _draw_bands(result.thresholds, list_bands(result, metrics, level), level, ax)
     ax.set_xlabel("threshold")
     return ax
+
+
+def list_bands(result: Curve, metrics: MetricLike | None, level: float) -> dict[str, pd.DataFrame]:
+    """Return the tables of the metrics of a curve to draw, by name."""
+    drawn = result.metrics[:SHOWN] if metrics is None else resolve_metrics(metrics)
+    return {metric.name: result.table(metric, level) for metric in drawn}
 
 
 def draw_track(

@@ -180,9 +180,8 @@ def draw_side_by_side(
     table = result.table()
     names = choose_names(metrics, list(table["metric"].unique()))
     twice = table.duplicated(["method", "metric"], keep=False)
-    return _draw_blocks(
-        table.assign(label=table["method"].mask(twice, table["method"] + ", " + table["kind"])), names, ax
-    )
+    labels = table["method"].mask(twice, table["method"] + ", " + table["kind"])
+    return _draw_rows(arrange_rows(table.assign(label=labels), names), ax)
 
 
 def draw_by_domain(
@@ -208,37 +207,59 @@ def draw_by_domain(
     level, kind, simultaneous
         As in `ByDomain.table`.
     """
+    return _draw_rows(list_domains(result, metrics, level, kind, simultaneous), ax)
+
+
+def list_domains(
+    result: ByDomain, metrics: MetricLike | None, level: float, kind: Kind | None, simultaneous: bool
+) -> list[pd.DataFrame]:
+    """Return the rows of domains that have an estimate, in panels (see `arrange_rows`)."""
     table = result.table(level, kind, simultaneous=simultaneous)
     names = choose_names(metrics, [m.name for m in result.metrics])
     shown = table[table["estimate"].notna()]
-    return _draw_blocks(
-        shown.assign(label=shown["domain"]), [n for n in names if (shown["metric"] == n).any()], ax
-    )
+    named = shown.assign(label=shown["domain"])
+    return arrange_rows(named, [n for n in names if (shown["metric"] == n).any()])
 
 
-def _draw_blocks(table: pd.DataFrame, names: Sequence[str], ax: Axes | None) -> Axes:
-    """Draw the rows of a table, which its column `label` names, under the name of each metric."""
+def arrange_rows(table: pd.DataFrame, names: Sequence[str]) -> list[pd.DataFrame]:
+    """Return the rows of a table, which its column `label` names, in panels of one axis each.
+
+    Shares have one panel, and every other metric its own. In a panel, numbered from 0 downwards, a row whose
+    column `head` is true has the name of the metric whose rows follow it.
+    """
     groups = {name: table[table["metric"] == name] for name in names}
     shares = [name for name in names if _is_share(name, groups[name])]
     parts = [shares] * bool(shares) + [[name] for name in names if name not in shares]
-    blocks = [[text for name in part for text in (name, *groups[name]["label"])] for part in parts]
-    panels = panels_of(ax, blocks)
-    for panel, part, labels in zip(panels, parts, blocks, strict=True):
-        heads = np.cumsum([0, *(1 + len(groups[name]) for name in part[:-1])])
-        shown = pd.concat([groups[name] for name in part])
-        y = np.setdiff1d(np.arange(len(labels)), heads)
+    blocks = {
+        name: [pd.DataFrame({"label": [name], "head": True}), rows.assign(head=False)]
+        for name, rows in groups.items()
+    }
+    return [pd.concat([x for name in part for x in blocks[name]], ignore_index=True) for part in parts]
+
+
+def _draw_rows(rows: Sequence[pd.DataFrame], ax: Axes | None) -> Axes:
+    """Draw the rows of each panel (see `arrange_rows`)."""
+    panels = panels_of(ax, [list(panel["label"]) for panel in rows])
+    for panel, block in zip(panels, rows, strict=True):
+        shown = block[~block["head"]]
         # a cross says that there is no interval, where a dot would look certain
-        bare = shown["lower"].isna().to_numpy()
-        panel.hlines(y, shown["lower"], shown["upper"], color="black")
-        panel.plot(shown["estimate"][~bare], y[~bare], "o", color="black", markersize=5)
-        panel.plot(shown["estimate"][bare], y[bare], "x", color="black", markersize=6)
+        bare = shown["lower"].isna()
+        panel.hlines(shown.index, shown["lower"], shown["upper"], color="black")
+        panel.plot(shown["estimate"][~bare], shown.index[~bare], "o", color="black", markersize=5)
+        panel.plot(shown["estimate"][bare], shown.index[bare], "x", color="black", markersize=6)
+        heads = block["label"][block["head"]]
         for label in panel.get_yticklabels():
-            label.set_fontweight("bold" if label.get_text() in names else "normal")
-        for head in heads:
-            panel.axhline(head, color="0.85", linewidth=1, zorder=0)
+            label.set_fontweight("bold" if label.get_text() in heads.tolist() else "normal")
+        for at in heads.index:
+            panel.axhline(at, color="0.85", linewidth=1, zorder=0)
         round_ticks(panel)
-    panels[-1].set_xlabel(f"estimate and {100 * table['level'].iloc[0]:g} % interval")
+    panels[-1].set_xlabel(name_interval(rows))
     return panels[0]
+
+
+def name_interval(rows: Sequence[pd.DataFrame]) -> str:
+    """Return the title of the axis of estimates and intervals, whose level is in the rows."""
+    return f"estimate and {100 * rows[-1]['level'].iloc[-1]:g} % interval"
 
 
 def _bounded(support: Support, lower: float, upper: float) -> bool:

@@ -1,7 +1,8 @@
 """One HTML file about a sample: the answer first, then pictures, data, design, and how to make it again.
 
-The file needs nothing else: it has no script, no font, and no link to another place. Pictures are SVG in data
-URIs. Its template is `page.html`, in which Jinja2 escapes all text. A policy lets no script run in any case.
+The file needs nothing else: it has no font, no link to another place and, without pictures to explore, no
+script. Pictures are SVG in data URIs. Its template is `page.html`, in which Jinja2 escapes all text. A policy
+lets no script run but plotly's and `explore.js`, by their digests, and no text of the data is in either.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from io import BytesIO
 from pathlib import Path
@@ -42,6 +44,7 @@ from ..metrics.uncertain import Draws, Normal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from plotly.graph_objects import Figure
 
 MOST = 12
 """Number of units whose influence is shown, as many as a reader takes in at a glance."""
@@ -100,6 +103,7 @@ def report(
     about: Mapping[str, Any] | None = None,
     records: pd.DataFrame | None = None,
     call: str = "",
+    explore: bool = False,
 ) -> str:
     """Make an HTML page about a sample, for those who decide and for those who check.
 
@@ -132,6 +136,9 @@ def report(
         with all attributes of the table. By default no record is shown.
     call : str
         The command that makes this page again.
+    explore : bool
+        Whether pictures of domains and influence have values under the pointer, which needs the extra
+        `explore` and adds 5 MB to the page. Paper, and readers that run no scripts, have the static ones.
 
     Returns
     -------
@@ -182,15 +189,16 @@ def report(
         "faulty": any(map(_is_fault, warnings)),
         "roles": ROLES,
         "others": _tabulate_estimates(results, metrics, level, kinds) if len(results) > 1 else None,
-        "domains": None if domains is None else _tabulate_domains(domains, level, kinds),
+        "domains": None if domains is None else _tabulate_domains(domains, level, kinds, explore),
         "stages": None if stages is None else _tabulate_stages(stages, level),
         "impacts": [_tabulate_part(name, part, level) for name, part in impacts.items()],
-        "influences": [_tabulate_influence(sample, metric, records) for metric in metrics[:2]],
+        "influences": [_tabulate_influence(sample, metric, records, explore) for metric in metrics[:2]],
         "described": records is not None,
         "explained": made.explained,
         "balance": _tabulate_balance(sample),
         "data": facts | _describe_data(sample),
         "call": call,
+        "scripts": _list_scripts() if explore else [],
         "versions": {"Python": sys.version.split()[0], **{name: _find_version(name) for name in PACKAGES}},
     }
     return _fill_template(contents)
@@ -199,6 +207,16 @@ def report(
 def read_style() -> str:
     """Return the style sheet of pages."""
     return Path(__file__).with_name("style.css").read_text(encoding="utf-8")
+
+
+def _list_scripts() -> list[dict[str, Any]]:
+    """Return the scripts of pictures to explore, plotly's first, each with the digest that lets it run."""
+    from markupsafe import Markup
+
+    library = import_extra("plotly.offline", "pictures to explore need plotly", "explore").get_plotlyjs()
+    texts = [library, Path(__file__).with_name("explore.js").read_text(encoding="utf-8")]
+    digests = [b64encode(sha256(text.encode()).digest()).decode() for text in texts]
+    return [{"text": Markup(t), "digest": f"sha256-{d}"} for t, d in zip(texts, digests, strict=True)]
 
 
 def _fill_template(contents: Mapping[str, Any]) -> str:
@@ -310,8 +328,15 @@ def _tell_what_was_done(sample: Sample, about: Mapping[str, Any]) -> str:
     return f"{done} The prediction has {prediction}." if prediction else done
 
 
-def _make_picture(draw: Callable[[Axes], Axes], height: float, description: str) -> dict[str, str]:
-    """Return a picture that `draw` makes, as Base64; `description` is for those who cannot see it."""
+def _make_picture(
+    draw: Callable[[Axes], Axes], height: float, description: str, explored: Figure | None = None
+) -> dict[str, str]:
+    """Return a picture that `draw` makes, as Base64, and the one to explore, if there is one, as JSON.
+
+    `description` is for those who cannot see it.
+    """
+    from markupsafe import Markup
+
     matplotlib = import_extra("matplotlib", "the pictures of a report need matplotlib", "plots")
     from matplotlib.figure import Figure
 
@@ -325,7 +350,8 @@ def _make_picture(draw: Callable[[Axes], Axes], height: float, description: str)
         draw(figure.subplots())
         # without a date, so that the same sample makes the same page
         figure.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None})
-    return {"description": description, "data": b64encode(file.getvalue()).decode()}
+    json = "" if explored is None else explored.to_json(engine="json").replace("<", r"\u003c")
+    return {"description": description, "data": b64encode(file.getvalue()).decode(), "explored": Markup(json)}
 
 
 def _write_headline(
@@ -426,7 +452,9 @@ def _tabulate_part(name: str, part: Impact | WithErrors, level: float) -> dict[s
     return {"name": name, "sentences": sentences, "columns": list(shown), "rows": _list_rows(shown)}
 
 
-def _tabulate_domains(domains: ByDomain, level: float, kinds: Sequence[Kind]) -> dict[str, Any]:
+def _tabulate_domains(
+    domains: ByDomain, level: float, kinds: Sequence[Kind], explore: bool
+) -> dict[str, Any]:
     """Return estimates of the first metrics by domain: a table, their picture, alarms and refusals."""
     names = [m.name for m in domains.metrics[:2]]
     kind = suitable(kinds, domains.joint)[0]
@@ -446,6 +474,7 @@ def _tabulate_domains(domains: ByDomain, level: float, kinds: Sequence[Kind]) ->
         lambda ax: plots.draw_by_domain(domains, names, level=level, kind=kind, ax=ax),
         1.4 + 0.22 * int(table["estimate"].notna().sum()),
         f"Estimates and intervals of {', '.join(names)} by {domains.variable}",
+        domains.explore(names, level=level, kind=kind) if explore else None,
     )
     return {
         "variable": domains.variable,
@@ -474,7 +503,9 @@ def _tabulate_balance(sample: Sample) -> dict[str, Any]:
     return {"reason": "", "columns": list(shown.columns), "rows": _list_rows(shown), "picture": picture}
 
 
-def _tabulate_influence(sample: Sample, metric: Metric, records: pd.DataFrame | None) -> dict[str, Any]:
+def _tabulate_influence(
+    sample: Sample, metric: Metric, records: pd.DataFrame | None, explore: bool
+) -> dict[str, Any]:
     """Return the units that move a metric most, with some of their records, or why there are none."""
     try:
         table = influence(sample, metric).head(MOST)
@@ -488,7 +519,12 @@ def _tabulate_influence(sample: Sample, metric: Metric, records: pd.DataFrame | 
     shown.insert(0, "influence", table["influence"].map(lambda x: f"{x:+.2g}"))
     description = f"Influence of single units on {metric.name}"
     height = 1.2 + 0.25 * len(table)
-    picture = _make_picture(lambda ax: plots.draw_influence(sample, metric, MOST, ax), height, description)
+    picture = _make_picture(
+        lambda ax: plots.draw_influence(sample, metric, MOST, ax),
+        height,
+        description,
+        sample.explore(metric, MOST) if explore else None,
+    )
     rows = [row | {"records": found} for row, found in zip(_list_rows(shown), described, strict=True)]
     about = {"metric": metric.name, "reason": "", "columns": list(shown.columns)}
     return about | {"rows": rows, "picture": picture}

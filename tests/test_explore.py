@@ -1,0 +1,306 @@
+"""Pictures to explore: they show the values of the tables, text of the data as it is, and need no network."""
+
+import base64
+import json
+import re
+import shutil
+import sys
+from functools import cache
+from hashlib import sha256
+from html import escape, unescape
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_census import population
+from test_thresholds_curve import DESIGN, EDGES, LABELS, TRUTH
+from typer.testing import CliRunner
+
+import erbayes as eb
+from erbayes import plots
+from erbayes._internal import digits
+from erbayes.cli import app
+from erbayes.metrics.columns import PREDICTED_LINKS, Known
+from erbayes.report import report
+
+pytestmark = pytest.mark.lowest
+P, R, F = "pairwise-precision", "pairwise-recall", "pairwise-f1"
+HOSTILE = [
+    "<img src=x onerror=\"document.title='x'\">",
+    "<b>bold</b>",
+    "</script><script>document.title='x'</script>",
+    "&lt;i&gt; %{x} $\\frac{$",
+    "<a href='javascript:document.title=1'>go</a>",
+]
+CHROMIUM = shutil.which("chromium")
+
+
+@cache
+def curve():
+    return eb.thresholds(EDGES, LABELS, DESIGN, [P, R], records=TRUTH.index, at=12)
+
+
+@cache
+def sample():
+    """Labelled entities of a population, most of them with ids that are markup."""
+    prediction, truth = population(4)
+    chosen = sorted(truth.unique())[:30]
+    names = {x: HOSTILE[i] if i < len(HOSTILE) else str(x) for i, x in enumerate(chosen)}
+    return eb.Sample(eb.measure(prediction, truth[truth.isin(chosen)].map(names)), eb.UniformClusters())
+
+
+@cache
+def domains():
+    records = population(4)[1].index
+    groups = pd.Series([HOSTILE[i % 4] for i in range(len(records))], index=records, name="<b>region</b>")
+    return eb.by_domain(sample(), groups, [P, R, "entities"], fewest=0)
+
+
+@cache
+def comparison():
+    prediction, truth = population(4)
+    labels = truth[truth.isin(sorted(truth.unique())[:8])]
+    predictions = {
+        "old": prediction,
+        HOSTILE[1]: truth,
+        "halves": {r: i // 3 for i, r in enumerate(truth.index)},
+    }
+    return eb.compare(predictions, labels, eb.UniformClusters(), [P, R, "entities"])
+
+
+def shown_by(trace):
+    """Values of a trace, and the lines of text of each."""
+    return np.array(trace.x, dtype=float), [text.split("<br>") for text in trace.text]
+
+
+def said(rows):
+    """Estimate and interval as text, in the digits of printed tables."""
+    text = digits.shown(rows)
+    return [f"{x.estimate} [{x.lower}, {x.upper}]" for x in text.itertuples()]
+
+
+def test_the_curve_has_the_values_and_the_band_of_its_table():
+    figure = curve().explore()
+    heads, *traces = figure.data
+    lines, bands = [t for t in traces if t.name], [t for t in traces if t.fill]
+    assert [t.name for t in lines] == [P, R]
+    links = [sample.known(Known(PREDICTED_LINKS)) for sample in curve().samples]
+    assert [t.split(", ")[1] for t in heads.text] == [
+        "1 link" if n == 1 else f"{n:,.0f} links" for n in links
+    ]
+    assert [float(t.split()[1].strip(",")) for t in heads.text] == curve().thresholds.tolist()
+    for line, band, metric in zip(lines, bands, [P, R], strict=True):
+        table = curve().table(metric)
+        np.testing.assert_array_equal(line.x, curve().thresholds)
+        np.testing.assert_array_equal(line.y, table["estimate"])
+        known = table[table["lower"].notna()]
+        assert 0 < len(known) <= len(table)
+        np.testing.assert_array_equal(band.x, [*known["threshold"], *known["threshold"][::-1]])
+        np.testing.assert_array_equal(band.y, [*known["upper"], *known["lower"][::-1]])
+        assert [line.text[i] for i in known.index] == said(known)
+        assert band.hoverinfo == "skip"
+    assert figure.layout.xaxis.title.text == "threshold" and not figure.layout.xaxis.fixedrange
+    assert figure.layout.yaxis.title.text == "estimate and 95 % band"
+    narrow = curve().explore(R, level=0.8)
+    np.testing.assert_array_equal(narrow.data[2].y, curve().table(R)["estimate"])
+    assert narrow.data[1].y[0] == curve().table(R, 0.8)["upper"].dropna().iloc[0]
+
+
+def test_a_band_has_gaps_where_draws_are_too_few(monkeypatch):
+    whole = curve().table(P)
+    table = whole.assign(reason="", lower=whole["estimate"] - 0.1, upper=whole["estimate"] + 0.1)
+    table.loc[[3, 4], ["lower", "upper"]] = np.nan
+    table.loc[[3, 4], "reason"] = "4 draws are " + "few " * 20
+    monkeypatch.setattr(type(curve()), "table", lambda *_: table)
+    _, first, second, line = curve().explore(P).data
+    assert first.y == (*table["upper"][:3], *table["lower"][2::-1])
+    assert len(second.y) == 2 * (len(table) - 5)
+    value, *reason = line.text[3].split("<br>")
+    assert value.endswith(", no interval") and " ".join(reason) == "4 draws are " + "few " * 19 + "few"
+    assert max(map(len, reason)) <= digits.LONGEST
+
+
+def test_differences_have_the_values_of_their_table_and_both_estimates_under_the_pointer():
+    result, names = comparison(), comparison().predictions
+    figure = result.explore(level=0.9)
+    lines, points = figure.data[::2], figure.data[1::2]
+    table = result.differences(0.9).set_index(["difference", "metric"])
+    levels = result.levels(0.9).set_index(["prediction", "metric"])
+    for line, dots, metrics in zip(lines, points, [[P, R], ["entities"]], strict=True):
+        rows = table.loc[[(f"{new} - old", m) for m in metrics for new in names[1:]]]
+        values, texts = shown_by(dots)
+        np.testing.assert_array_equal(values, rows["estimate"])
+        np.testing.assert_array_equal(
+            np.reshape(line.x, (-1, 3))[:, :2].astype(float), rows[["lower", "upper"]]
+        )
+        for (difference, metric), text, both in zip(rows.index, texts, said(rows), strict=True):
+            new = difference.removesuffix(" - old")
+            each = [said(levels.loc[[(name, metric)]])[0] for name in ("old", new)]
+            new = escape(new, quote=False)
+            assert text == [metric, f"{new} - old: {both}", f"old: {each[0]}", f"{new}: {each[1]}"]
+    assert figure.layout.xaxis.zeroline and figure.layout.xaxis2.zeroline
+    assert figure.layout.xaxis2.title.text == "difference from old<br>and 90 % interval"
+    assert len(result.explore("pairwise-recall").data) == 2
+
+
+def test_domains_have_the_values_of_their_table_and_names_are_no_markup():
+    figure = domains().explore([P, "entities"])
+    table = domains().table()
+    for dots, line, axis, metric in zip(
+        figure.data[1::2], figure.data[::2], ("yaxis", "yaxis2"), (P, "entities"), strict=True
+    ):
+        rows = table[(table["metric"] == metric) & table["estimate"].notna()]
+        values, texts = shown_by(dots)
+        np.testing.assert_array_equal(values, rows["estimate"])
+        np.testing.assert_array_equal(
+            np.reshape(line.x, (-1, 3))[:, :2].astype(float), rows[["lower", "upper"]]
+        )
+        for row, text, value in zip(rows.itertuples(), texts, said(rows), strict=True):
+            name = escape(digits.shorten_id(row.domain), quote=False).replace("$", "&#36;")
+            assert text == [name, f"{metric}: {value}", f"{row.n_eff:.0f} effective draws"]
+        names = figure.layout[axis].ticktext
+        assert names[0] == f"<b>{metric}</b>" and not re.search("[<>$]", "".join(names[1:]))
+        assert figure.layout[axis].range == (len(names) - 0.5, -0.5), "the first is at the top"
+    few = eb.by_domain(sample(), population(4)[1] % 2, P, fewest=1000).explore()
+    assert {*few.data[1].marker.symbol} == {"x-thin"}
+    assert few.data[1].text[0].split("<br>")[1].endswith(", no interval")
+    rows = sum(len(figure.layout[axis].ticktext) for axis in ("yaxis", "yaxis2"))
+    assert 26 < figure.layout.height / rows < 40, "a row has the height of a finger"
+
+
+def test_influence_has_the_values_of_its_table():
+    table = eb.influence(sample(), R)
+    (bars,) = sample().explore(R, 8).data
+    np.testing.assert_array_equal(bars.x, table["influence"][:8])
+    for row, text in zip(table[:8].itertuples(), bars.text, strict=True):
+        unit, moved, numbers = text.split("<br>")
+        assert unit == escape(digits.shorten_id(row.Index), quote=False).replace("$", "&#36;")
+        assert moved == f"influence {row.influence:+.2g}, {100 * row.variance_share:.2g} % of the variance"
+        counted = f"records {row.records:.0f}, pieces {row.pieces:.0f}, missing {row.missing:.0f}, wrong {row.wrong:.0f}, "
+        assert numbers == f"{counted}draws {row.draws}"
+    assert (np.sign(bars.x) > 0).tolist() == [colour == "#4d4d4d" for colour in bars.marker.color]
+    many = eb.measure({i: i // 2 for i in range(90)}, {i: i // 3 for i in range(90)})
+    assert len(eb.Sample(many, eb.UniformClusters()).explore().data[0].x) == 20
+
+
+def test_records_of_a_unit_are_shown_if_their_attributes_are_given():
+    prediction = {i: i % 5 if i < 20 else i for i in range(30)}
+    units = eb.measure(prediction, {i: min(i // 15, 1) for i in range(30)})
+    people = pd.DataFrame({"name": [f"<b>{i}" for i in range(30)], "town": [None, "Lyon"] * 15})
+    found = eb.Sample(units, eb.UniformClusters()).explore(R, attributes=people).data[0]
+    lines = found.text[0].split("<br>")[3:]
+    assert len(lines) == 6, "two of each piece, and six of a unit"
+    ids = [int(line.split(" · ")[0]) for line in lines]
+    assert len({prediction[i] for i in ids}) == 3
+    assert lines == [f"{i} · &lt;b&gt;{i}" + " · Lyon" * (i % 2) for i in ids]
+
+
+def test_a_method_draws_what_its_function_does_and_the_same_each_time(monkeypatch):
+    import plotly.io as pio
+
+    pairs = [
+        (curve(), "thresholds"),
+        (comparison(), "differences"),
+        (domains(), "domains"),
+        (sample(), "influence"),
+    ]
+    for result, name in pairs:
+        drawn = getattr(plots, f"explore_{name}")(result).to_json()
+        with monkeypatch.context() as patch:
+            patch.setattr(pio.templates, "default", "plotly_dark")
+            assert result.explore().to_json() == drawn, "a style that users choose changes no letter"
+    assert not hasattr(eb.estimate(sample()), "explore")
+
+
+def test_names_next_to_an_axis_leave_room_on_a_phone():
+    group = pd.Series("a long name of a group of records", index=population(4)[1].index, name="g")
+    ticks = eb.by_domain(sample(), group, P).explore().layout.yaxis.ticktext
+    assert ticks[1] == "a long name of a gr…"
+
+
+def test_without_plotly(monkeypatch):
+    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
+    with pytest.raises(eb.DataError, match=r"to explore need plotly: pip install 'erbayes\[explore\]'"):
+        sample().explore()
+
+
+@cache
+def page():
+    return report(domains(), [P, R], explore=True)
+
+
+def test_a_report_has_plotly_once_and_no_text_of_the_data_in_a_script():
+    scripts = re.findall(r"<script( type=\"application/json\")?>(.*?)</script>", page(), re.S)
+    data, run = [json.loads(t) for kind, t in scripts if kind], [t for kind, t in scripts if not kind]
+    assert len(run) == 2 and [text.count("plotly.js v") for text in run] == [1, 0]
+    assert len(data) == 3, "domains, and influence on two metrics"
+    np.testing.assert_array_equal(data[1]["data"][0]["x"], eb.influence(sample(), P)["influence"][:12])
+    digests = [base64.b64encode(sha256(text.encode()).digest()).decode() for text in run]
+    policy = re.search(r'Security-Policy" content="([^"]+)"', page())[1]
+    allowed = " ".join(f"'sha256-{x}'" for x in digests)
+    assert policy == f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src {allowed}"
+    bare = re.sub(r"<script.*?</script>", "", page(), flags=re.S)
+    assert not re.search(r"<script|<link|(?:src|href)=\"(?!data:)", bare)
+    plain = report(domains(), [P, R])
+    assert plain.count("<img") == page().count("<img"), "paper has the static pictures"
+    assert "<script" not in plain and "script-src" not in plain
+    assert report(domains(), [P, R], explore=True) == page()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="needs the browser `chromium`, Debian's package of that name")
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_pointer_shows_a_value_offline(tmp_path, width):
+    api = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra `test`")
+    (tmp_path / "page.html").write_text(page(), encoding="utf-8")
+    complaints, requests = [], []
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        context = browser.new_context(viewport={"width": width, "height": 900}, offline=True)
+        opened = context.new_page()
+        opened.on("request", lambda request: requests.append(request.url))
+        opened.on("console", lambda message: complaints.append(message.text))
+        opened.on("pageerror", lambda error: complaints.append(str(error)))
+        opened.goto((tmp_path / "page.html").as_uri())
+        opened.wait_for_selector(".explored .main-svg")
+        assert opened.locator(".explored img").first.is_hidden()
+        point = opened.locator(".explored").first.locator(".points path").first
+        point.scroll_into_view_if_needed()
+        point.hover(force=True)
+        text = opened.locator(".hoverlayer .hovertext").first.text_content()
+        first = domains().explore([P, R]).data[1].text[0].split("<br>")
+        assert text == unescape("".join(first))
+        assert opened.evaluate("document.documentElement.scrollWidth") == width
+        assert opened.title() == "How good is this entity resolution?"
+        assert not opened.locator(".explored .main-svg a, .explored div img, .explored script[src]").count()
+        opened.emulate_media(media="print")
+        assert opened.locator(".explored img").first.is_visible()
+        assert opened.locator(".explored .js-plotly-plot").first.is_hidden()
+        browser.close()
+    assert not complaints and requests == [(tmp_path / "page.html").as_uri()]
+
+
+def test_the_shell_writes_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    EDGES.to_csv("edges.csv", index=False)
+    LABELS.rename("entity").rename_axis("record").to_csv("labels.csv")
+    TRUTH.index.to_frame(name="record").to_csv("ids.csv", index=False)
+    pd.Series(DESIGN.draws, name="entity").to_csv("drawn.csv", index=False)
+    prediction = TRUTH.rename("cluster").rename_axis("record")
+    prediction.to_csv("p.csv")
+    (prediction // 2).to_csv("q.csv")
+    design = ("--design", "uniform-records", "--drawn", "drawn.csv")
+    picture = ("--picture", "picture.html")
+    for args in (
+        ("thresholds", "edges.csv", "labels.csv", "--records", "ids.csv", "--at", "6", *picture),
+        ("compare", "p.csv", "q.csv", "labels.csv", *picture),
+        ("report", "p.csv", "labels.csv", "--explore", "--output", "picture.html"),
+    ):
+        done = CliRunner().invoke(app, [*args, *design])
+        assert done.exit_code == 0, done.output
+        html = (tmp_path / "picture.html").read_text(encoding="utf-8")
+        assert len(re.findall(r"plotly\.js v\d", html)) == 1
+        assert not re.search(r"<(?:script|link|img)[^>]+(?:src|href)=[\"'](?!data:)", html)
+    groups = ("--by", "cluster", "--attributes", "p.csv")
+    done = CliRunner().invoke(app, ["compare", "p.csv", "q.csv", "labels.csv", *design, *picture, *groups])
+    assert done.exit_code == 2 and "--picture is of all records: leave out groups" in done.output
