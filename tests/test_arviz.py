@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import arviz as az
@@ -658,6 +659,9 @@ def test_a_column_of_ones_own(fit, monkeypatch):
     unsplit = pop.pred.groupby(pop.true).nunique() == 1
     truth = pop.true.map(unsplit).mean()
     assert abs(found.mean[0] - truth) < 3 * found.sd[0] and found.sd[0] < 0.1
+    # an expectation that does not know of the known totals
+    monkeypatch.setitem(EXPECTED, whole, lambda fit: 2 * fit.size + 0 * fit.by_size["intact"])
+    assert (replace(fit).apply([kept]).values == 1).all()
 
 
 def test_a_fit_answers_as_other_results_do(fit):

@@ -793,10 +793,6 @@ def test_every_total_is_near_the_truth(fit):
     assert draws.sd[draws.names.index("b3-recall")] < 0.03
     low, high = np.transpose(draws.support)
     assert ((draws.values >= low) & (draws.values <= high)).all()
-    raw = fit.totals(fit.metrics).apply(fit.metrics).values
-    inside = (raw >= low) & (raw <= high)
-    np.testing.assert_array_equal(draws.values[inside], raw[inside])
-    assert not inside.all(), "known totals and modelled ones do not know of each other"
     assert sizes.sum() == 4000
 
 

@@ -148,11 +148,6 @@ class FittedTotals(Pictured):
             mean = EXPECTED[column](self)
         elif depends_on_size(column):
             mean = column.term(self.size, self.size, self.size)
-        elif isinstance(column, Between | InDomain):
-            raise NotIdentified(
-                f"a size model has no '{column.name}': fit a group of records as a population of its own, "
-                "or use the closed form or the bootstrap"
-            )
         else:
             raise NotIdentified(
                 f"no part of the size model returns '{column.name}': use the closed form or the "
@@ -263,8 +258,17 @@ def identifies(metric: Metric) -> bool:
 
 
 def split_identified(metrics: Iterable[Metric]) -> tuple[list[Metric], list[Metric]]:
-    """Return the metrics that a size model has, and the others."""
+    """Return the metrics that a size model has, and others, of which the closed form takes its place.
+
+    Metrics of groups of records are refused, since a model of such a group would be another answer.
+    """
     metrics = list(metrics)
+    for column in (column for metric in metrics for column in metric.columns):
+        if isinstance(column, Between | InDomain):
+            raise NotIdentified(
+                f"a size model has no '{column.name}': fit a group of records as a population of its own, "
+                "or use the closed form or the bootstrap"
+            )
     return [m for m in metrics if identifies(m)], [m for m in metrics if not identifies(m)]
 
 
