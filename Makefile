@@ -76,14 +76,14 @@ docs: pages .venv/docs
 links: .venv/test .venv/docs
 	$(BIN)/sphinx-build -q -W --keep-going -c docs -b linkcheck . build/links
 
-# Each stamp is named after the extra that it installs.
+# Each stamp is named after the extra that it installs. What pip says is shown if it fails.
 .venv/bayes,plots .venv/docs .venv/test: pyproject.toml | .venv/new
-	@echo "Installing erbayes[$(@F)] in .venv ..."
-	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[$(@F)]'
+	@echo "Installing erbayes[$(@F)] in .venv, which takes one to three minutes, once ..."
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[$(@F)]' 2>.venv/pip.log \
+		|| { cat .venv/pip.log; exit 1; }
 	@touch $@
 
 .venv/new:
 	@test -n "$(PYTHON)" || { echo "erbayes needs Python 3.12 or newer"; exit 1; }
-	@echo "Setting up .venv (once) ..."
-	$(PYTHON) -m venv .venv
+	@$(PYTHON) -m venv .venv
 	@touch $@

@@ -179,7 +179,7 @@ def test_the_demo_says_what_is_missing(tmp_path, monkeypatch):
     assert "found.docx: the name of this file ends in .svg, .png" in refused(tmp_path / "found.docx")
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "matplotlib.figure", None)
-        assert "the picture needs matplotlib: pip install 'erbayes[plots]'" in refused(picture)
+        assert "the picture needs matplotlib: pip install 'erbayes[bayes,plots]'" in refused(picture)
 
     def without_models(name):
         if name == "erbayes.bayes":

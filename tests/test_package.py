@@ -1,5 +1,6 @@
 """What is published: the source distribution can test itself, the wheel holds the package alone."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -13,21 +14,27 @@ import pytest
 pytestmark = pytest.mark.lowest
 ROOT = Path(__file__).parents[1]
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "build", "dist", "__pycache__", "*.egg-info", ".*_cache")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 PARTS = ("tests", "docs", "benchmarks", "notebooks", "erbayes")
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """A folder with the sdist and the wheel, built from a copy, which setuptools may write to."""
+    """A folder with the sdist, built from a copy, which setuptools may write to, and the wheel built from it."""
     pytest.importorskip("setuptools")
     source, out = tmp_path_factory.mktemp("source") / "erbayes", tmp_path_factory.mktemp("built")
     shutil.copytree(ROOT, source, ignore=LEFT_OUT)
-    build = (
-        f"from setuptools import build_meta as b; b.build_sdist({str(out)!r}); b.build_wheel({str(out)!r})"
-    )
-    done = subprocess.run([sys.executable, "-c", build], cwd=source, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    build("sdist", source, out)
+    with tarfile.open(*out.glob("*.tar.gz")) as archive:
+        archive.extractall(source.parent, filter="data")
+    build("wheel", *source.parent.glob("erbayes-*"), out)
     return out
+
+
+def build(kind, source, out):
+    code = f"from setuptools import build_meta; build_meta.build_{kind}({str(out)!r})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=source, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def files(folder):
@@ -44,7 +51,16 @@ def test_the_source_distribution_has_what_tests_read(built):
         held = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
     for part in PARTS:
         assert not files(part) - held
-    assert {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "pyproject.toml"} <= held
+    root = (
+        "README.md",
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "CONTRIBUTING.md",
+        "LICENSE",
+        "Makefile",
+        "pyproject.toml",
+    )
+    assert {*root} <= held
 
 
 def test_the_wheel_holds_the_package_and_its_data(built):
@@ -54,8 +70,60 @@ def test_the_wheel_holds_the_package_and_its_data(built):
     assert held == files("erbayes")
 
 
+OPTIONAL = (
+    "arviz arviz_stats duckdb formulaic ibis matplotlib nutpie openpyxl polars pymc pyspark rapidfuzz sklearn"
+)
+WALK = """
+import sys
+sys.modules |= dict.fromkeys(OPTIONAL.split())  # as if they were not installed
+import erbayes as eb
+from erbayes.cli import app
+example = eb.datasets.people()
+example.write(".")
+assert eb.__file__.startswith(sys.path[0]), eb.__file__
+assert eb.estimate(example.prediction, example.labels, eb.UniformRecords(example.drawn)).sentence()
+for command in COMMANDS:
+    app(command.split(), standalone_mode=False)
+for missing in (lambda: eb.bayes, lambda: eb.estimate(example.prediction, example.labels,
+        eb.UniformRecords(example.drawn), engine="bootstrap").tree):
+    try:
+        missing()
+    except (ModuleNotFoundError, eb.DataError) as error:
+        assert "pip install 'erbayes[bayes]'" in str(error), error
+    else:
+        raise AssertionError
+"""
+COMMANDS = [
+    "--help",
+    "estimate clusters.csv labels.csv --design uniform-records --drawn drawn.csv",
+    "draw clusters.csv --design uniform-records --n 9 --seed 1 --output to-label",
+    "metrics",
+]
+
+
+def test_the_wheel_works_without_any_extra(built, tmp_path):
+    """From the wheel alone, and where an extra is missing, a message names it."""
+    (path,) = built.glob("*.whl")
+    with zipfile.ZipFile(path) as archive:
+        archive.extractall(tmp_path / "wheel")
+    names = f"OPTIONAL = {OPTIONAL!r}\nCOMMANDS = {COMMANDS!r}\n"
+    start = f"import sys; sys.path.insert(0, {str(tmp_path / 'wheel')!r})\n"
+    done = subprocess.run(
+        [sys.executable, "-c", start + names + WALK], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_citation_has_the_version_and_date_of_the_changelog():
+    """`pyproject.toml` has the version, which the package asks of its metadata."""
+    title = f"## {PROJECT['version']} - "
+    (date,) = re.findall(
+        rf"^{re.escape(title)}(\d{{4}}-\d\d-\d\d)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M
+    )
+    citation = (ROOT / "CITATION.cff").read_text("utf-8").splitlines()
+    assert {f"version: {PROJECT['version']}", f"date-released: {date}"} <= {*citation}
+
+
 def test_only_extras_bring_large_packages():
-    with open(ROOT / "pyproject.toml", "rb") as file:
-        project = tomllib.load(file)["project"]
-    needed = {requirement.split(">=")[0] for requirement in project["dependencies"]}
+    needed = {requirement.split(">=")[0] for requirement in PROJECT["dependencies"]}
     assert needed == {"numpy", "scipy", "jinja2", "joblib", "pandas", "pyarrow", "rich", "typer"}

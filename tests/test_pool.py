@@ -197,7 +197,7 @@ def test_metrics_that_the_model_has_not_are_those_of_the_closed_form(fit):
 
 
 def test_quoted_draws_have_the_quantiles_of_a_result():
-    closed = ClosedForm()(SAMPLE, [P, m.b3_precision])
+    closed = ClosedForm()(SAMPLE, [R, m.b3_recall])
     quoted = as_quoted(closed, (4, 2500), 1)
     assert quoted.values.shape == (4, 2500, 2) and quoted.origin == (QUOTED, QUOTED)
     for level in (0.5, 0.95):

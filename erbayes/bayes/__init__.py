@@ -1,5 +1,10 @@
 """The Bayesian engine: models of entity sizes and errors in PyMC. Importing it imports PyMC."""
 
+try:
+    import pymc  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("models need PyMC: pip install 'erbayes[bayes]'", name=error.name) from error
+
 from .engine import Modelled, PooledModel
 from .error_models import Leakage, Retention, Threshold
 from .fit import Fit, fast, nuts

@@ -103,7 +103,8 @@ class Modelled(_SizeModelEngine):
                     shape, shuffled = (1, len(by_links)), rng.permutation(len(by_links))
                 origin = tuple(MIXED if mixed else "" for mixed in fit.allows_cap(modelled))
                 values = draws.flat[None, by_links[shuffled]]
-                joint = PooledDraws(draws.names, values, draws.support, origin=origin, drawn=values)
+                about = {"origin": origin, "drawn": values}
+                joint = PooledDraws(draws.names, values, draws.support, draws.uncut, **about)
                 parts |= {(i, metric): joint.part([j]) for j, metric in enumerate(modelled)}
         if others:
             quoted = as_quoted(ClosedForm().paired(samples, others), shape, rng)

@@ -41,7 +41,7 @@ from .population import join_and_complete
 from .samplers import NUTS, Importance, NotConverged, need_draws
 from .sharing import place_on_grids
 from .summary import explained, extrapolates, find_alarms, is_unreliable
-from .totals import identifies, split_identified
+from .totals import split_identified
 from .tree import FittedTree
 
 MODEL = 0.65
@@ -100,7 +100,8 @@ class Fit(FittedByModel, FittedTree):
         Parameters
         ----------
         metrics : Metric or str, or several, optional
-            By default those of `erbayes.metrics.DEFAULT_METRICS` that have draws. Others raise NotIdentified.
+            By default `erbayes.metrics.DEFAULT_METRICS`. Those that the model does not have are quoted from
+            the closed form, and have no posterior.
         errors : bool
             Whether there are columns of the Monte Carlo errors of `lower` and `upper` (see `Draws.table`).
 
@@ -118,17 +119,23 @@ class Fit(FittedByModel, FittedTree):
               under those that the sample does not reject (see `Fit.models`).
         """
         metrics = _choose_metrics(metrics)
+        table = self.recommended(metrics).table(level, errors=errors)
+        modelled, _ = split_identified(dict.fromkeys(metrics))
+        return table.join(self._compare_answers(modelled, level)) if modelled else table
+
+    def _compare_answers(self, metrics: Sequence[Metric], level: float) -> pd.DataFrame:
+        """Return how metrics depend on priors and models, with the intervals of posterior and pool."""
         draws = self.apply(metrics)
         shift, error = self.prior_shift(draws), self.prior_shift_error(draws)
         largest = np.arange(len(shift)), shift.to_numpy().argmax(axis=1)
-        posterior, pooled = draws.interval(level), np.full((len(metrics), 2), np.nan)
+        pooled = np.full((len(metrics), 2), np.nan)
         for j, metric in enumerate(metrics):
             if (pool := self._pool(metric)) is not None:
                 pooled[j] = pool.interval(level)[0]
-        table = self.recommended(metrics).table(level, errors=errors)
+        table = pd.DataFrame(index=shift.index)
         table["prior_shift"] = shift.to_numpy()[largest]
         table["prior_shift_error"] = error.to_numpy()[largest]
-        for name, bounds in (("posterior", posterior), ("pooled", pooled)):
+        for name, bounds in (("posterior", draws.interval(level)), ("pooled", pooled)):
             table[[f"{name}_lower", f"{name}_upper"]] = bounds
         if not self.by_model:
             return table
@@ -261,8 +268,8 @@ class Fit(FittedByModel, FittedTree):
 
 
 def _choose_metrics(metrics: MetricLike | None) -> tuple[Metric, ...]:
-    """Return metrics as objects, by default the default ones that have draws."""
-    return resolve_metrics([m for m in DEFAULT_METRICS if identifies(m)] if metrics is None else metrics)
+    """Return metrics as objects, by default the default ones."""
+    return resolve_metrics(DEFAULT_METRICS if metrics is None else metrics)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)

@@ -162,6 +162,6 @@ def _mark_truth(axes: Axes, engines: Any, truth: Mapping[str, float]) -> None:
 
 def _make_figure(picture: Path) -> Figure:
     """Make an empty figure that can be saved under this name, or raise DataError."""
-    module = import_extra("matplotlib.figure", "the picture needs matplotlib", "plots")
+    module = import_extra("matplotlib.figure", "the picture needs matplotlib", "bayes,plots")
     figure: Figure = module.Figure(figsize=(7, 3.2), layout="constrained")
     return figure

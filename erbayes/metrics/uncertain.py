@@ -16,7 +16,7 @@ from scipy.special import ndtr
 
 from .._internal.arrays import FloatArray, Seed, generator
 from .._internal.digits import shown
-from .._internal.errors import DataError, NotIdentified, head
+from .._internal.errors import DataError, NotIdentified, head, import_extra
 from .._internal.nearest import Nearest
 from .definitions import Metric, MetricLike, resolve_metric, resolve_metrics
 from .intervals import (
@@ -578,7 +578,7 @@ class Draws(Estimates):
     def tree(self) -> xr.DataTree:
         """Return the draws as a tree for ArviZ, whose group `posterior` has one variable, `metrics`."""
         values, names = {"posterior": {"metrics": self.values}}, {"metric": list(self.names)}
-        tree: xr.DataTree = import_module("arviz").from_dict(
+        tree: xr.DataTree = import_extra("arviz", "a tree needs ArviZ", "bayes").from_dict(
             values, dims={"metrics": ["metric"]}, coords=names
         )
         return tree

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import batched
 from typing import TYPE_CHECKING, ClassVar
 
@@ -22,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.digits import round_to_error
-from .._internal.errors import DataError, head
+from .._internal.errors import DataError, head, import_extra
 from .._internal.latex import to_latex
 from ..metrics.uncertain import Pictured
 
@@ -152,7 +151,9 @@ class Study(Pictured):
         run = [c for c in (*CELL, "repetition") if c in runs]
         wide = runs.set_index([*run, "estimator"])["pit"].unstack(sort=False).dropna()
         values = {str(name): wide[name].to_numpy()[None] for name in wide}
-        tree: xr.DataTree = import_module("arviz").from_dict({"prior_sbc": values})
+        tree: xr.DataTree = import_extra("arviz", "a tree needs ArviZ", "bayes").from_dict(
+            {"prior_sbc": values}
+        )
         return tree
 
     def rounded(self, measures: Sequence[str] = PRINTED) -> pd.DataFrame:
