@@ -10,7 +10,7 @@ import ast
 import re
 from typing import NamedTuple
 
-SEED = re.compile(r"^((?:FIT|STUDY)_SEED) = (\d+)$", re.M)
+SEED = re.compile(r"^((?:FIT|STUDY)_SEED) = (\d+)\b", re.M)
 """Seeds of chance. `DATA_SEED` and `SAMPLE_SEED` make the data and the one sample that the sentences describe."""
 WORDS = "three four five six seven eight nine".split()
 MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"

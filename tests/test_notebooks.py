@@ -113,7 +113,7 @@ TINY = {
             "id": "b",
             "metadata": {},
             "execution_count": 1,
-            "source": "FIT_SEED = 1\nimport random\nprint(200, 0.204, random.Random(FIT_SEED).randint(0, 10**9))",
+            "source": "FIT_SEED = 1  # of chance\nimport random\nprint(200, 0.204, random.Random(FIT_SEED).randint(0, 10**9))",
             "outputs": [{"output_type": "stream", "name": "stdout", "text": "200 0.204 123\n"}],
         },
     ],
