@@ -55,7 +55,7 @@ house: .venv/test
 	$(BIN)/lint-imports
 
 notebooks: .venv/test
-	$(BIN)/python -m pytest -m notebook
+	$(BIN)/python -m pytest -m notebook tests/test_notebooks.py
 
 study: .venv/test
 	$(BIN)/python -m pytest -m study
