@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ from .._internal.arrays import BoolArray, FloatArray, Seed
 from .._internal.digits import tell_apart
 from .._internal.errors import Alarm, DataError, NotIdentified, number
 from ..design.contract import Design
-from ..design.sample import Sample
+from ..design.sample import Sample, need_design
 from ..engine.contract import Engine, need_paired
 from ..engine.named import find_engine
 from ..large import DuckDB
@@ -129,6 +129,13 @@ class Curve(Pictured):
     joint: Normal | Draws
     samples: tuple[Sample, ...]
     effective: FloatArray
+
+    if not TYPE_CHECKING:  # since brackets of other tables hold columns
+
+        def __getitem__(self, name: Metric | str) -> pd.DataFrame | pd.Series:
+            """Return the table of one metric, or a column of the table of all."""
+            every = self.table()
+            return every[name] if isinstance(name, str) and name in every else self.table(name)
 
     def table(
         self, metric: Metric | str | None = None, level: float = 0.95, kind: Kind | None = None
@@ -299,8 +306,8 @@ def _keep_best(x: FloatArray, cov: FloatArray, level: float, census: bool) -> Bo
 
 def thresholds(
     edges: Any,
-    labels: Any,
-    design: Design,
+    labels: Any = None,
+    design: Design | None = None,
     metrics: MetricLike = DEFAULT_METRICS,
     *,
     records: Any = None,
@@ -370,6 +377,7 @@ def thresholds(
     >>> thresholds(clusters, labels, eb.UniformClusters(population=3)).thresholds
     array([9. , 2.5])
     """
+    design = need_design(labels, design, "thresholds(edges, labels, design)")
     metrics = resolve_metrics(metrics)
     labels = sampled_labels(labels)
     columns = {} if isinstance(edges, Mapping) else choose_columns(edges, at)

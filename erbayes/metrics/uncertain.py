@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from importlib import import_module
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -103,6 +104,12 @@ class Pictured(Tabled):
         """Draw the result, with arguments of its function in `erbayes.plots`."""
         # imported here, since pictures lie above results, and matplotlib is an extra
         draw = getattr(import_module("erbayes.plots"), f"draw_{self.picture}")
+        _, *known = signature(draw).parameters
+        if unknown := [name for name in settings if name not in known]:
+            raise TypeError(
+                f"plot has no argument {', '.join(unknown)}; it takes {', '.join(known)}, and returns the "
+                "Axes, as in plot().set_title('...')"
+            )
         axes: Axes = draw(self, *chosen, **settings)
         return axes
 
@@ -131,6 +138,10 @@ class Estimates(Pictured):
     support: tuple[Support, ...]
     remarks: tuple[str, ...]
     unseen: Unseen
+
+    def keys(self) -> tuple[str, ...]:
+        """Return the names, as `dict(estimates)` asks for them."""
+        return self.names
 
     @property
     def alarms(self) -> tuple[str, ...]:
