@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -129,13 +129,6 @@ class Curve(Pictured):
     joint: Normal | Draws
     samples: tuple[Sample, ...]
     effective: FloatArray
-
-    if not TYPE_CHECKING:  # since brackets of other tables hold columns
-
-        def __getitem__(self, name: Metric | str) -> pd.DataFrame | pd.Series:
-            """Return the table of one metric, or a column of the table of all."""
-            every = self.table()
-            return every[name] if isinstance(name, str) and name in every else self.table(name)
 
     def table(
         self, metric: Metric | str | None = None, level: float = 0.95, kind: Kind | None = None

@@ -94,7 +94,9 @@ def allow_unreached(result: Any, bounds: FloatArray) -> FloatArray:
     x = np.clip(result.estimate, support[:, 0], support[:, 1])
     with np.errstate(invalid="ignore"):  # 0 × ∞, for a support without bounds
         parts = share[..., None] * np.abs(support - x[..., None])
-    return widen(x, bounds, share, parts[..., None])
+    widened = widen(x, bounds, share, parts[..., None])
+    # a small share shortens arms, also those that reach an end of the support, which is certain to hold
+    return np.where([-1.0, 1.0] * (bounds - support) >= 0, bounds, widened)
 
 
 def need_suitable(kind: Kind, result: Any) -> None:

@@ -120,6 +120,10 @@ class Check(Pictured):
         """FAILS if a metric fails, else OPEN if one is open, else HOLDS."""
         return next(v for v in (Verdict.FAILS, Verdict.OPEN, Verdict.HOLDS) if v in self.verdicts)
 
+    def __bool__(self) -> bool:
+        """Refuse to be true or false, since a verdict may also be open."""
+        raise DataError("a check holds, fails or is open: ask for found.verdict.value == 'holds'")
+
     def allow(self, estimate: FloatArray, interval: FloatArray) -> Check:
         """Return the verdicts by other estimates, (k,), and intervals, (k, 2), that allow for more.
 
