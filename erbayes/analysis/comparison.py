@@ -16,7 +16,7 @@ from .._internal.digits import shown
 from .._internal.errors import Alarm, DataError, Remedy, head, member
 from .._internal.policies import Missing
 from ..design.contract import Design
-from ..design.sample import Sample, need_design
+from ..design.sample import Sample, need_labels_and_design
 from ..engine.contract import Engine, need_paired
 from ..engine.diagnostics import alarms
 from ..engine.differences import subtract
@@ -225,7 +225,7 @@ def compare(
     0      b - a  b3-recall     0.267
     """
     need_names(predictions)
-    design = need_design(labels, design, "compare(predictions, labels, design)")
+    design = need_labels_and_design(labels, design, "compare(predictions, labels, design)")
     comparison = estimate_jointly(
         predictions,
         labels,

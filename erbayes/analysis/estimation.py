@@ -10,7 +10,7 @@ from .._internal.arrays import Seed, generator
 from .._internal.errors import Alarm, DataError
 from .._internal.policies import Missing
 from ..design.contract import Design
-from ..design.sample import Sample, need_design
+from ..design.sample import Sample, need_labels_and_design
 from ..engine.contract import Engine
 from ..engine.diagnostics import alarms
 from ..engine.named import find_engine
@@ -132,7 +132,7 @@ def estimate(
         _refuse_second_sample(labels, design, blocks, frame)
         sample = prediction
     else:
-        design = need_design(labels, design, "estimate(prediction, labels, design)")
+        design = need_labels_and_design(labels, design, "estimate(prediction, labels, design)")
         count: Callable[..., Any] = scan if lies_elsewhere(prediction) else measure
         sample = Sample(count(prediction, labels, blocks=blocks, missing=missing, frame=frame), design)
     by = find_engine(engine)

@@ -266,7 +266,7 @@ def need_sample(value: Any) -> None:
     need(value, Sample, "a Sample is needed, such as Sample(measure(prediction, labels), design)")
 
 
-def need_design(labels: Any, design: Design | None, call: str) -> Design:
+def need_labels_and_design(labels: Any, design: Design | None, call: str) -> Design:
     """Return the design, and refuse a call without labels or without a design."""
     absent = [name for name, value in (("labels", labels), ("design", design)) if value is None]
     if design is None or absent:

@@ -96,7 +96,8 @@ def allow_unreached(result: Any, bounds: FloatArray) -> FloatArray:
         parts = share[..., None] * np.abs(support - x[..., None])
     widened = widen(x, bounds, share, parts[..., None])
     # a small share shortens arms, also those that reach an end of the support, which is certain to hold
-    return np.where([-1.0, 1.0] * (bounds - support) >= 0, bounds, widened)
+    reached = np.stack([bounds[..., 0] <= support[:, 0], bounds[..., 1] >= support[:, 1]], axis=-1)
+    return np.where(reached, bounds, widened)
 
 
 def need_suitable(kind: Kind, result: Any) -> None:
