@@ -142,7 +142,8 @@ def judge(runs: pd.DataFrame) -> pd.DataFrame:
     by = ["without", "kind", "plan", "metric"]
     cells = runs.groupby([*by, "population"], sort=False)[["covered", "score"]].mean()
     whole = cells["score"].xs("whole").rename("whole")
-    ratio = np.log(cells.join(whole)["score"] / cells.join(whole)["whole"]).groupby(by, sort=False).mean()
+    both = cells.join(whole)
+    ratio = (both["score"] / both["whole"]).map(np.log).groupby(by, sort=False).mean()
     covered = cells["covered"].groupby(by, sort=False).agg(["mean", "min"])
     text = covered["mean"].map("{:.2f}".format) + " " + covered["min"].map("{:.2f}".format)
     text = (text + " / " + np.exp(ratio).map("{:.2f}".format)).unstack(["kind", "plan", "metric"])

@@ -1,4 +1,4 @@
-"""Coverage of recall where the predicted sizes have a heap, docs/heavy-tails.md.
+"""Coverage of recall where the predicted sizes have a heap, benchmarks/heavy-tails.md.
 
     python benchmarks/heaps.py [--samples 30] [--find]
 

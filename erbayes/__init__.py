@@ -2,8 +2,21 @@
 
 from functools import cache
 from importlib import import_module
+from itertools import product
 from os.path import dirname, isdir, isfile, join
 from typing import Any
+
+_ROOMS = (
+    "datasets",
+    "design",
+    "engine",
+    "labels",
+    "units",
+    "analysis.planning",
+    "analysis.sensitivity",
+    "plots",
+)
+"""Modules that are searched for a name that `erbayes` does not have; others take long to load."""
 
 
 @cache
@@ -47,8 +60,12 @@ def _suggest(name: str) -> str:
         return f"; did you mean estimate(..., metrics={metric!r})?"
     if (engine := name.replace("_", " ")) in engines.NAMES:
         return f"; did you mean estimate(..., engine={engine!r})?"
-    nearest: str = import_module("._internal.nearest", __name__).suggest_name(name, _list_paths())
-    return f"; {nearest}"
+    nearest = import_module("._internal.nearest", __name__)
+    for meant, room in product((name, nearest.find_meant(name)), _ROOMS):
+        inside = vars(import_module(f".{room}", __name__)).get(meant)
+        if meant not in _list_paths() and getattr(inside, "__module__", "").startswith(__name__):
+            return f"; did you mean '{room}.{meant}'?"
+    return f"; {nearest.suggest_name(name, _list_paths())}"
 
 
 def __dir__() -> list[str]:

@@ -174,6 +174,16 @@ def test_a_share_of_0_leaves_an_interval_without_ends():
     np.testing.assert_array_equal(widen(np.zeros(1), bounds, np.zeros(1), parts), bounds)
 
 
+@pytest.mark.parametrize("share", [0.03, 0.1, 0.3])
+@pytest.mark.parametrize("end", [0, 1])
+def test_an_interval_that_reaches_an_end_of_the_support_still_does(share, end):
+    """Draws of which most are at the end cover it, whatever a small share out of reach shortens elsewhere."""
+    values = np.where(np.arange(1000) < 900, end, 0.5)[None, :, None]
+    out = Unseen(unreached_share=np.array([share]))
+    found = Draws(("share",), values, ((0.0, 1.0),), unseen=out)
+    assert replace(found, unseen=Unseen()).interval()[0, end] == found.interval()[0, end] == end
+
+
 def test_an_unseen_giant_may_make_a_difference():
     """The new prediction joins 150 records of 50 entities, a third of its links, and no draw touches them."""
     rng = np.random.default_rng(1)

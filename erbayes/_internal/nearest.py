@@ -14,13 +14,14 @@ PASSED_ON = frozenset(["columns", "head", "iloc", "loc", "tail"])
 WORDS = {
     "interval": "bounds ci conf_int confidence_interval confint credible_interval hdi intervals",
     "sd": "bse se sem std std_err std_error stderr standard_error",
-    "estimate": "coef mean params point_estimate values",
+    "estimate": "coef evaluate mean params point_estimate precision_recall score values",
     "table": "dataframe df frame results to_dataframe to_df to_pandas",
     "plot": "draw figure hist show",
     "tree": "idata inference_data posterior samples to_arviz to_inference_data trace",
     "alarms": "warnings",
     "differences": "contrast diff difference",
-    "facts": "describe info",
+    "facts": "describe info n",
+    "forecast": "plan power sample_size",
     "sentence": "explain text",
 }
 """Names by which other libraries call what results have."""
@@ -31,6 +32,11 @@ CLOSE = 0.75
 """Likeness by `difflib` from which a name is suggested; `talbe` has .8, and words of others .6."""
 
 
+def find_meant(name: str) -> str:
+    """Return the name of ours for what other libraries call so, or else the name itself."""
+    return next((ours for ours, words in WORDS.items() if name in {ours, *words.split()}), name)
+
+
 def suggest_name(name: str, names: Iterable[str]) -> str:
     """Return the end of an error about a name that is missing: what is meant, or else all names."""
     from difflib import get_close_matches  # not above, so that `import erbayes` does not wait for it
@@ -38,7 +44,7 @@ def suggest_name(name: str, names: Iterable[str]) -> str:
     from pandas import DataFrame
 
     names = sorted(names)
-    meant = next((ours for ours, words in WORDS.items() if name in {ours, *words.split()}), name)
+    meant = find_meant(name)
     near = [meant] if meant in names else get_close_matches(name, names, 1, CLOSE)
     if not near and meant in OF_ESTIMATES:
         near = [f"{part}.{meant}" for part in CARRIERS if part.partition("(")[0] in names]
@@ -95,3 +101,17 @@ def call_as(module: ModuleType, function: Callable[..., Any]) -> None:
         "__signature__": property(lambda self: signature(function)),
     }
     module.__class__ = type("Room", (ModuleType,), methods)
+
+
+def refuse_attribute(module: str, names: Iterable[str], prefix: str = "") -> Callable[[str], Any]:
+    """Return the `__getattr__` of a module: an error that names the nearest of its public names.
+
+    `plot_forest` and `forest` are `draw_forest` in a module whose names begin with `draw_`.
+    """
+
+    def __getattr__(name: str) -> Any:
+        ours = f"{prefix}{name.removeprefix('plot_')}"
+        said = "" if name.startswith("_") else f"; {suggest_name(ours if ours in names else name, names)}"
+        raise AttributeError(f"module {module!r} has no attribute {name!r}{said}", name=name)
+
+    return __getattr__

@@ -16,7 +16,7 @@ from .._internal.digits import shown
 from .._internal.errors import Alarm, DataError, Remedy, head, member
 from .._internal.policies import Missing
 from ..design.contract import Design
-from ..design.sample import Sample
+from ..design.sample import Sample, need_labels_and_design
 from ..engine.contract import Engine, need_paired
 from ..engine.diagnostics import alarms
 from ..engine.differences import subtract
@@ -163,8 +163,8 @@ class Comparison(Explorable):
 
 def compare(
     predictions: Mapping[str, Any],
-    labels: Any,
-    design: Design,
+    labels: Any = None,
+    design: Design | None = None,
     metrics: MetricLike = DEFAULT_METRICS,
     *,
     blocks: Any = None,
@@ -225,6 +225,8 @@ def compare(
       difference     metric  estimate
     0      b - a  b3-recall     0.267
     """
+    need_names(predictions)
+    design = need_labels_and_design(labels, design, "compare(predictions, labels, design)")
     comparison = estimate_jointly(
         predictions,
         labels,

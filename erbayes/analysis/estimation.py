@@ -10,7 +10,7 @@ from .._internal.arrays import Seed, generator
 from .._internal.errors import Alarm, DataError
 from .._internal.policies import Missing
 from ..design.contract import Design
-from ..design.sample import Sample
+from ..design.sample import Sample, need_labels_and_design
 from ..engine.contract import Engine
 from ..engine.diagnostics import alarms
 from ..engine.named import find_engine
@@ -132,8 +132,7 @@ def estimate(
         _refuse_second_sample(labels, design, blocks, frame)
         sample = prediction
     else:
-        _need_labels(labels, design)
-        assert design is not None
+        design = need_labels_and_design(labels, design, "estimate(prediction, labels, design)")
         count: Callable[..., Any] = scan if lies_elsewhere(prediction) else measure
         sample = Sample(count(prediction, labels, blocks=blocks, missing=missing, frame=frame), design)
     by = find_engine(engine)
@@ -148,14 +147,4 @@ def _refuse_second_sample(*others: Any) -> None:
     if any(other is not None for other in others):
         raise DataError(
             "a Sample has its labels and its design: give it alone, as in estimate(sample, metrics=[...])"
-        )
-
-
-def _need_labels(labels: Any, design: Any) -> None:
-    """Refuse a prediction without labels or without a design."""
-    absent = [name for name, value in (("labels", labels), ("design", design)) if value is None]
-    if absent:
-        raise DataError(
-            f"{' and '.join(absent)} {'are' if labels is None else 'is'} missing: give estimate(prediction, "
-            "labels, design), such as UniformRecords(drawn) if records were drawn at random"
         )

@@ -18,7 +18,7 @@ from .._internal.digits import format_number
 from .._internal.errors import DataError, Sentence
 from .._internal.policies import Missing
 from ..design.contract import Design
-from ..design.sample import Sample
+from ..design.sample import Sample, need_labels_and_design
 from ..engine.control_variate import ControlVariate, Corrected, Effects, count_equivalent_labels
 from ..engine.known_clusters import find_better, put_in_place
 from ..large import scan
@@ -142,8 +142,8 @@ def _describe(row: pd.Series) -> str:
 
 def impact(
     prediction: Any,
-    labels: Any,
-    design: Design,
+    labels: Any = None,
+    design: Design | None = None,
     statistics: Any = ("count",),
     *,
     attributes: Any = None,
@@ -192,6 +192,7 @@ def impact(
     count            4.0       3.0         1.0
     mean(size)       1.5       2.0        -0.5
     """
+    design = need_labels_and_design(labels, design, "impact(prediction, labels, design)")
     labels = sampled_labels(labels)
     if lies_elsewhere(prediction):
         if frame is not None:

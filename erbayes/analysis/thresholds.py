@@ -25,7 +25,7 @@ from .._internal.arrays import BoolArray, FloatArray, Seed
 from .._internal.digits import tell_apart
 from .._internal.errors import Alarm, DataError, NotIdentified, number
 from ..design.contract import Design
-from ..design.sample import Sample
+from ..design.sample import Sample, need_labels_and_design
 from ..engine.contract import Engine, need_paired
 from ..engine.named import find_engine
 from ..large import DuckDB
@@ -300,8 +300,8 @@ def _keep_best(x: FloatArray, cov: FloatArray, level: float, census: bool) -> Bo
 
 def thresholds(
     edges: Any,
-    labels: Any,
-    design: Design,
+    labels: Any = None,
+    design: Design | None = None,
     metrics: MetricLike = DEFAULT_METRICS,
     *,
     records: Any = None,
@@ -371,6 +371,7 @@ def thresholds(
     >>> thresholds(clusters, labels, eb.UniformClusters(population=3)).thresholds
     array([9. , 2.5])
     """
+    design = need_labels_and_design(labels, design, "thresholds(edges, labels, design)")
     metrics = resolve_metrics(metrics)
     labels = sampled_labels(labels)
     columns = {} if isinstance(edges, Mapping) else choose_columns(edges, at)

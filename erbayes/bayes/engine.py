@@ -103,8 +103,8 @@ class Modelled(_SizeModelEngine):
                     shape, shuffled = (1, len(by_links)), rng.permutation(len(by_links))
                 origin = tuple(MIXED if mixed else "" for mixed in fit.allows_cap(modelled))
                 values = draws.flat[None, by_links[shuffled]]
-                about = {"origin": origin, "drawn": values}
-                joint = PooledDraws(draws.names, values, draws.support, draws.uncut, **about)
+                named = (draws.names, values, draws.support, draws.uncut)
+                joint = PooledDraws(*named, origin=origin, drawn=values)
                 parts |= {(i, metric): joint.part([j]) for j, metric in enumerate(modelled)}
         if others:
             quoted = as_quoted(ClosedForm().paired(samples, others), shape, rng)

@@ -55,7 +55,9 @@ def draw_command(
     --design says what to draw:
       uniform-records     records, uniformly: all metrics, the first choice
       predicted-links     ends of predicted links: precision, and no recall
-      mixture             uniform records (--share), otherwise predicted links
+      mixture             uniform records (--share), otherwise predicted links:
+                          precision and recall from fewer draws, at a price:
+                          other metrics need two to five times as many
       root-size           records by the root of the size of their cluster
       poisson             each record by a random number that releases share
       pps                 without repeats, by default by the root of size

@@ -267,6 +267,17 @@ def need_sample(value: Any) -> None:
     need(value, Sample, "a Sample is needed, such as Sample(measure(prediction, labels), design)")
 
 
+def need_labels_and_design(labels: Any, design: Design | None, call: str) -> Design:
+    """Return the design, and refuse a call without labels or without a design."""
+    absent = [name for name, value in (("labels", labels), ("design", design)) if value is None]
+    if design is None or absent:
+        raise DataError(
+            f"{' and '.join(absent)} {'are' if labels is None else 'is'} missing: give {call}, such as "
+            "UniformRecords(drawn) if records were drawn at random"
+        )
+    return design
+
+
 def _describe_design(design: Any) -> str:
     """Return the name of a design with its parameters, long ones by their number of values."""
 

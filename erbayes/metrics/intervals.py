@@ -94,8 +94,10 @@ def allow_unreached(result: Any, bounds: FloatArray) -> FloatArray:
     x = np.clip(result.estimate, support[:, 0], support[:, 1])
     with np.errstate(invalid="ignore"):  # 0 × ∞, for a support without bounds
         parts = share[..., None] * np.abs(support - x[..., None])
-    # an end that is that of the support already must stay: a matcher may be right about all records
-    return np.where(bounds == support, bounds, widen(x, bounds, share, parts[..., None]))
+    widened = widen(x, bounds, share, parts[..., None])
+    # a small share shortens arms, also those that reach an end of the support, which is certain to hold
+    reached = np.stack([bounds[..., 0] <= support[:, 0], bounds[..., 1] >= support[:, 1]], axis=-1)
+    return np.where(reached, bounds, widened)
 
 
 def need_suitable(kind: Kind, result: Any) -> None:

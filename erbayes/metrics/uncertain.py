@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from inspect import signature
+from typing import TYPE_CHECKING, Any, ClassVar, Never, Self
 
 import numpy as np
 import pandas as pd
@@ -67,12 +68,18 @@ class Tabled(Nearest, ABC):
 
     if not TYPE_CHECKING:  # since those of results with rows by name return other types
 
-        def __getitem__(self, column: str) -> pd.Series:
-            """Return a column of `table`."""
+        def __getitem__(self, name: Metric | str) -> pd.Series | pd.DataFrame:
+            """Return a column of `table`, or what it has of a metric."""
             table = self.table()
-            if not isinstance(column, str) or column not in table:
-                raise DataError(f"no column {column!r}; the table has {', '.join(map(str, table))}")
-            return table[column]
+            if isinstance(name, str) and name in table:
+                return table[name]
+            with suppress(ValueError):  # as a DataError is
+                metrics = [metric.name for metric in resolve_metrics(name)]
+                if table.index.isin(metrics).any():
+                    return table.loc[metrics if len(metrics) > 1 else metrics[0]]
+                if "metric" in table and len(rows := table[table["metric"].isin(metrics)]):
+                    return rows.reset_index(drop=True)
+            raise DataError(f"no column {name!r}; the table has {', '.join(map(str, table))}")
 
         def __contains__(self, name: object) -> bool:
             """Return True if there is something in brackets under this name."""
@@ -104,6 +111,12 @@ class Pictured(Tabled):
         """Draw the result, with arguments of its function in `erbayes.plots`."""
         # imported here, since pictures lie above results, and matplotlib is an extra
         draw = getattr(import_module("erbayes.plots"), f"draw_{self.picture}")
+        _, *known = signature(draw).parameters
+        if unknown := [name for name in settings if name not in known]:
+            raise TypeError(
+                f"plot has no argument {', '.join(unknown)}; it takes {', '.join(known)}, and returns the "
+                "Axes, as in plot().set_title('...')"
+            )
         axes: Axes = draw(self, *chosen, **settings)
         return axes
 
@@ -145,6 +158,14 @@ class Estimates(Pictured):
     support: tuple[Support, ...]
     remarks: tuple[str, ...]
     unseen: Unseen
+
+    def __sub__(self, other: object) -> Never:
+        """Refuse a difference, which needs the draws that both estimates share."""
+        raise DataError("differences are paired: compare(predictions, labels, design).subtract('old', 'new')")
+
+    def keys(self) -> tuple[str, ...]:
+        """Return the names, as `dict(estimates)` asks for them."""
+        return self.names
 
     @property
     def alarms(self) -> tuple[str, ...]:

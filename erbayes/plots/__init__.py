@@ -5,7 +5,10 @@ black, white and grey, and series differ in shape as well. The gallery of the gu
 the code that draws it.
 """
 
-from .curves import draw_calibration, draw_curve, draw_stages, draw_track
+from typing import TYPE_CHECKING
+
+from .._internal.nearest import refuse_attribute
+from .curves import draw_calibration, draw_curve, draw_forecast, draw_stages, draw_track
 from .explore import explore_differences, explore_domains, explore_influence, explore_thresholds
 from .fits import (
     draw_leakage,
@@ -19,6 +22,7 @@ from .impacts import draw_errors
 from .results import (
     draw_balance,
     draw_by_domain,
+    draw_check,
     draw_comparison,
     draw_forest,
     draw_influence,
@@ -32,11 +36,13 @@ __all__ = [
     "draw_balance",
     "draw_by_domain",
     "draw_calibration",
+    "draw_check",
     "draw_comparison",
     "draw_coverage",
     "draw_curve",
     "draw_errors",
     "draw_estimates",
+    "draw_forecast",
     "draw_forest",
     "draw_influence",
     "draw_leakage",
@@ -57,3 +63,6 @@ __all__ = [
     "explore_influence",
     "explore_thresholds",
 ]
+
+if not TYPE_CHECKING:  # so that type checkers still refuse names that are wrong
+    __getattr__ = refuse_attribute(__name__, __all__, "draw_")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,15 +11,18 @@ import pandas as pd
 from .._internal.arrays import FloatArray
 from ..analysis.comparison import Comparison
 from ..analysis.pairs.judged import LabelledPairs, ScoredEdges
+from ..analysis.planning.pilot import Forecast
 from ..analysis.stages import FOUND, Stages
 from ..analysis.thresholds import Curve
 from ..metrics.definitions import MetricLike, resolve_metrics
 from ..metrics.simultaneous import simultaneous_level
-from .axes import HATCHES, MARKERS, axes_of, choose_names, draw_legend
+from .axes import HATCHES, MARKERS, axes_of, choose_names, draw_legend, style_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+DASHES = ("-", "--", ":", "-.")
+"""Lines of designs."""
 SHOWN = 3
 """Metrics of a curve that are drawn by default, since bands of more hide each other."""
 
@@ -80,6 +83,42 @@ def draw_stages(result: Stages, *, ax: Axes | None = None) -> Axes:
     ax.set_yticks([])
     ax.set_xlabel("share of true links")
     draw_legend(ax, 2)
+    return ax
+
+
+def draw_forecast(
+    result: Forecast,
+    metrics: MetricLike | None = None,
+    *,
+    sizes: Sequence[int] = (50, 100, 200, 400, 800, 1600),
+    level: float = 0.95,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the forecast half widths of intervals over numbers of draws, by design and metric.
+
+    Parameters
+    ----------
+    result : Forecast
+        From `erbayes.analysis.planning.forecast`.
+    metrics : Metric or str, or several, optional
+        Those to draw. By default the first three of the forecast.
+    sizes : sequence of int
+        Numbers of draws. A design without replacement takes no more than there are units.
+    level : float in (0, 1)
+    """
+    table, names = result.half_widths(sizes, level), [metric.name for metric in result.metrics]
+    chosen, ax = names[:SHOWN] if metrics is None else choose_names(metrics, names), axes_of(ax)
+    for i, design in enumerate(result.designs):
+        for j, name in enumerate(chosen):
+            rows = table[(table["design"] == design) & (table["metric"] == name)]
+            style = style_of(j, len(chosen), ", ".join([design] * (len(result.designs) > 1) + [name]))
+            style |= {"linestyle": DASHES[i % len(DASHES)]}
+            ax.plot(rows["n"], rows["half_width"], **style)
+    ax.set(xscale="log", xlabel="draws", ylabel=f"half width of {100 * level:g} % intervals")
+    ax.set_ylim(bottom=0)
+    ax.set_xticks(list(sizes), [f"{n:,}" for n in sizes])
+    ax.set_xticks([], minor=True)
+    draw_legend(ax, 2)  # labels of three columns are wider than the picture
     return ax
 
 

@@ -14,8 +14,10 @@ from .._internal.errors import DataError, need_object
 from ..analysis.causes.honest_tree import Split, Tree
 from ..analysis.comparison import Comparison
 from ..analysis.domains.estimates import ByDomain
+from ..analysis.domains.paired import ComparedByDomain
 from ..design.sample import Sample
 from ..engine import diagnostics
+from ..labels.drawing.stopping import Check
 from ..metrics.definitions import NAMED, Metric, MetricLike, Support, pairwise_precision
 from ..metrics.intervals import Kind, suitable
 from ..metrics.uncertain import Estimates
@@ -185,7 +187,7 @@ def draw_side_by_side(
 
 
 def draw_by_domain(
-    result: ByDomain,
+    result: ByDomain | ComparedByDomain,
     metrics: MetricLike | None = None,
     *,
     level: float = 0.95,
@@ -193,15 +195,15 @@ def draw_by_domain(
     simultaneous: bool = False,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw estimates and intervals of domains, one row per domain under the name of each metric.
+    """Draw estimates, or differences of predictions, one row per domain under the name of each metric.
 
     A cross is an estimate without an interval, since it depends on few draws. Axes are those of
     `draw_forest`.
 
     Parameters
     ----------
-    result : ByDomain
-        From `erbayes.by_domain`.
+    result : ByDomain or ComparedByDomain
+        From `erbayes.by_domain`, or from `erbayes.analysis.domains.compare_by_domain`.
     metrics : Metric or str, or several, optional
         The metrics to show; all by default.
     level, kind, simultaneous
@@ -211,14 +213,45 @@ def draw_by_domain(
 
 
 def list_domains(
-    result: ByDomain, metrics: MetricLike | None, level: float, kind: Kind | None, simultaneous: bool
+    result: ByDomain | ComparedByDomain,
+    metrics: MetricLike | None,
+    level: float,
+    kind: Kind | None,
+    simultaneous: bool,
 ) -> list[pd.DataFrame]:
     """Return the rows of domains that have an estimate, in panels (see `arrange_rows`)."""
     table = result.table(level, kind, simultaneous=simultaneous)
     names = choose_names(metrics, [m.name for m in result.metrics])
     shown = table[table["estimate"].notna()]
-    named = shown.assign(label=shown["domain"])
-    return arrange_rows(named, [n for n in names if (shown["metric"] == n).any()])
+    label = shown["domain"]
+    if "difference" in shown and shown["difference"].nunique() > 1:
+        label = label + ", " + shown["difference"]
+    return arrange_rows(shown.assign(label=label), [n for n in names if (shown["metric"] == n).any()])
+
+
+def draw_check(result: Check, *, ax: Axes | None = None) -> Axes:
+    """Draw the interval of each metric, the minimum that it must reach, and the verdict.
+
+    Parameters
+    ----------
+    result : Check
+        From `erbayes.labels.check`.
+    """
+    table = result.table()
+    table = table.assign(label=[f"{name}: {verdict}" for name, verdict in table["verdict"].items()])
+    shares = [all(map(np.isfinite, metric.support)) for metric in result.metrics]
+    parts = [table[shares], *(table.iloc[j : j + 1] for j in np.flatnonzero(np.logical_not(shares)))]
+    parts = [part for part in parts if len(part)]
+    panels = panels_of(ax, [list(part["label"]) for part in parts])
+    for panel, part in zip(panels, parts, strict=True):
+        y = np.arange(len(part))
+        panel.hlines(y, part["lower"], part["upper"], color="black")
+        panel.plot(part["estimate"], y, "o", color="black", markersize=5, label="estimate")
+        panel.plot(part["minimum"], y, "|", color="0.5", markersize=16, markeredgewidth=2, label="minimum")
+        round_ticks(panel)
+    draw_legend(panels[0], 2)
+    panels[-1].set_xlabel(f"estimate and {100 * result.level:.4g} % interval")
+    return panels[0]
 
 
 def arrange_rows(table: pd.DataFrame, names: Sequence[str]) -> list[pd.DataFrame]:
@@ -253,13 +286,20 @@ def _draw_rows(rows: Sequence[pd.DataFrame], ax: Axes | None) -> Axes:
         for at in heads.index:
             panel.axhline(at, color="0.85", linewidth=1, zorder=0)
         round_ticks(panel)
+        if _has_differences(rows):
+            panel.axvline(0, color="0.6", linewidth=0.8, zorder=0)
     panels[-1].set_xlabel(name_interval(rows))
     return panels[0]
 
 
 def name_interval(rows: Sequence[pd.DataFrame]) -> str:
     """Return the title of the axis of estimates and intervals, whose level is in the rows."""
-    return f"estimate and {100 * rows[-1]['level'].iloc[-1]:g} % interval"
+    what = "difference" if _has_differences(rows) else "estimate"
+    return f"{what} and {100 * rows[-1]['level'].iloc[-1]:g} % interval"
+
+
+def _has_differences(rows: Sequence[pd.DataFrame]) -> bool:
+    return "difference" in rows[0]
 
 
 def _bounded(support: Support, lower: float, upper: float) -> bool:

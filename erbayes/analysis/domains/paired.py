@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from ...engine.differences import subtract
 from ...metrics.columns import Links
 from ...metrics.definitions import DEFAULT_METRICS, Metric, MetricLike, resolve_metrics
 from ...metrics.intervals import Kind
-from ...metrics.uncertain import Draws, Normal, Tabled
+from ...metrics.uncertain import Draws, Normal, Pictured
 from ...units.grouping import Of
 from ..comparison import Comparison
 from .effective import FEWEST, degrees, effective_draws, few_draws
@@ -29,7 +29,7 @@ from .shown import intervals_table, tidy
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ComparedByDomain(Tabled):
+class ComparedByDomain(Pictured):
     """Differences of several predictions by domain.
 
     `comparison`: of all records; `domains` (d,), `metrics` (k,); `by_metric` (d x k): each metric of the
@@ -37,6 +37,7 @@ class ComparedByDomain(Tabled):
     and so on; `samples`: with groups, of each prediction; `effective` (p, d, k): draws of each estimate.
     """
 
+    picture: ClassVar[str] = "by_domain"
     comparison: Comparison
     domains: tuple[Place, ...]
     metrics: tuple[Metric, ...]

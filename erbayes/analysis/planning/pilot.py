@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -25,7 +26,7 @@ from ...metrics.columns import RECORDS, TRUE_LINKS, Known
 from ...metrics.definitions import Metric, MetricLike, resolve_metrics
 from ...metrics.intervals import DEFAULT, Kind, check_level, need_suitable
 from ...metrics.totals import Totals, derivatives
-from ...metrics.uncertain import Normal, Tabled, reason_column
+from ...metrics.uncertain import Normal, Pictured, reason_column
 from ...study.populations import Population
 from ...units.heap import chance_capped, find_heap
 from .outlook import MOST, OfDraws, Outlook, frame
@@ -70,9 +71,10 @@ def _compute_chances(
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Forecast(Tabled):
+class Forecast(Pictured):
     """Forecast of interval widths and costs for several designs; `undefined` (k,): why a metric has none."""
 
+    picture: ClassVar[str] = "forecast"
     metrics: tuple[Metric, ...]
     designs: dict[str, Outlook]
     undefined: tuple[str, ...]

@@ -13,7 +13,7 @@ from ..._internal.errors import DataError, need, number, whole
 from ..._internal.progress import show_progress
 from ...labels.annotators.error_models import RATES, check_rates
 from ...metrics.definitions import Metric, resolve_metric
-from ...metrics.uncertain import Estimates, Pictured, Tabled
+from ...metrics.uncertain import Estimates, Pictured
 from .imputation import MOST, WithErrors
 from .pooling import pool
 
@@ -88,13 +88,14 @@ def grid(
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Tipping(Tabled):
+class Tipping(Pictured):
     """The least rate of each error, or multiple of all (`all`), at which a metric falls under a value.
 
     `rows`: a row per rate with `tipping_point`, NaN if no rate that is tried does so, and its mean by the
     priors; `estimate`: for the labels as they are.
     """
 
+    picture: ClassVar[str] = "tipping"
     metric: str
     under: float
     estimate: float

@@ -237,6 +237,10 @@ class RootSize(_WithReplacement):
 class Mixture(_WithReplacement):
     """Plan: uniform records with share α, otherwise another plan, with replacement: p_i = α/N + (1 - α) q_i.
 
+    With the defaults, intervals of pairwise precision are half to seven tenths as long as those of as many
+    uniform records, and of recall seven to nine tenths; those of B-cubed are up to 1.8 times as long, and of
+    cluster metrics about twice, since small entities are seldom drawn. No size model fits the draws.
+
     Parameters
     ----------
     alpha : float in (0, 1)

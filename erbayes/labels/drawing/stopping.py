@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,7 +29,7 @@ from ...engine.known_clusters import ClosedForm
 from ...metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, ClusterSum, whole_column
 from ...metrics.definitions import Metric, resolve_metrics
 from ...metrics.intervals import DEFAULT, Anytime, Kind, check_level
-from ...metrics.uncertain import Normal, Tabled, reason_column
+from ...metrics.uncertain import Normal, Pictured, reason_column
 from ...metrics.unseen import NOTABLE, UNSETTLED
 
 MOST = 100_000
@@ -95,7 +95,7 @@ ONCE = Rule(kind=DEFAULT, exact=Betting())
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Check(Tabled):
+class Check(Pictured):
     """Verdicts of a check, one per metric, (k,).
 
     `level`: that of each `interval`, (k, 2); `further`: about how many further draws would decide, None if
@@ -103,6 +103,7 @@ class Check(Tabled):
     the sample.
     """
 
+    picture: ClassVar[str] = "check"
     metrics: tuple[Metric, ...]
     minimum: FloatArray
     estimate: FloatArray
@@ -118,6 +119,10 @@ class Check(Tabled):
     def verdict(self) -> Verdict:
         """FAILS if a metric fails, else OPEN if one is open, else HOLDS."""
         return next(v for v in (Verdict.FAILS, Verdict.OPEN, Verdict.HOLDS) if v in self.verdicts)
+
+    def __bool__(self) -> bool:
+        """Refuse to be true or false, since a verdict may also be open."""
+        raise DataError("a check holds, fails or is open: ask for found.verdict.value == 'holds'")
 
     def allow(self, estimate: FloatArray, interval: FloatArray) -> Check:
         """Return the verdicts by other estimates, (k,), and intervals, (k, 2), that allow for more.
