@@ -176,6 +176,7 @@ NEEDS_NONE = {
     "heap.LARGE": "a limit of work: links of larger sets are scaled",
     "heap.SIMULATED": "a limit of work",
     "heap.SIZES": "a limit of work",
+    "fit.STREAM": "a stream of random numbers",
     "heap.STREAM": "a stream of random numbers",
     "ids.CHUNK": "a limit of memory, by which tests choose their lengths",
     "ids.LONGEST": "a limit of speed: longer strings take another way to the same codes",

@@ -20,8 +20,11 @@ from ..metrics.uncertain import Draws, Normal
 from ..metrics.unseen import Unseen, by_component
 
 POOLED, MIXED, QUOTED = "pooled", "mixed", "closed-form"
-"""How kinds of intervals begin: of a pool, of draws of both readings of a heap in the predicted sizes, that
-entities end there or are cut, and of the closed form, for a metric that a model does not have."""
+"""How kinds of intervals begin.
+
+They are of a pool, of draws of both readings of a heap in the predicted sizes, that entities end there or are
+cut, or of the closed form, for a metric that a model does not have.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
