@@ -142,6 +142,24 @@ def test_a_forest_stays_in_the_place_of_its_axes():
     np.testing.assert_allclose([corners.min(axis=(0, 1)), corners.max(axis=(0, 1))], [[0.3, 0.1], [0.9, 0.9]])
 
 
+def test_legends_of_long_names_leave_room_for_axes():
+    """As those of thresholds of one file, in both halves of a comparison."""
+    labels = TRUE[TRUE.isin(sorted(TRUE.unique())[:8])]
+    names = [f"predictions.csv@{x:.2f}" for x in (0.99, 0.9, 0.5)]
+    found = eb.compare(
+        dict(zip(names, (PRED, TRUE, PRED), strict=True)), labels, eb.UniformClusters(), CHOSEN
+    )
+    figure = found.plot().figure
+    FigureCanvasAgg(figure).draw()
+    left, right = figure.axes
+    assert [half.get_legend()._ncols for half in (left, right)] == [2, 2]
+    assert [t.get_text() for t in right.get_legend().get_texts()] == names[1:]
+    assert "difference from predictions.csv@0.99" in right.get_xlabel()
+    assert min(half.get_position().width for half in (left, right)) > 0.25
+    few = eb.compare({"old": PRED, "new": TRUE, "next": PRED}, labels, eb.UniformClusters(), CHOSEN)
+    assert few.plot().get_legend()._ncols == 3
+
+
 def test_forest_of_a_comparison_a_bootstrap_and_differences(ax):
     from erbayes.engine import bootstrap
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -211,12 +211,15 @@ def thresholds_command(
             curve = found.both
     alarms += said
     table = curve.table(level=scored.level, kind=asked.kind)
-    shown = _spread_out(table, curve)
-    sentences = [str(curve.certified(metric, value)) for metric, value in least.items()]
+    certified = [curve.certified(metric, value) for metric, value in least.items()]
+    sentences, named = [*map(str, certified)], [x for one in certified if (x := one.threshold) is not None]
     if "pairwise-f1" in [metric.name for metric in metrics]:
-        sentences.insert(0, _describe_best(curve, scored.level))
+        best = curve.best("pairwise-f1", scored.level)["threshold"]
+        sentences.insert(0, _describe_best(best, curve))
+        named.append(float(best[0]))
+    shown = _spread_out(table, curve, named)
     if printing.for_people and len(shown) < len(curve.thresholds):
-        message(f"note: {SHOWN} of {len(curve.thresholds)} thresholds are shown; --format csv has all")
+        message(f"note: {len(shown)} of {len(curve.thresholds)} thresholds are shown; --format csv has all")
     sentences.append(f"Bands of {100 * scored.level:g} % cover a metric at all thresholds at once.")
     about = count_read(curve.samples[0], **count_edges(given))
     spare = [*shown][:1:-1]  # a narrow terminal has room for the first metrics
@@ -226,8 +229,11 @@ def thresholds_command(
         save_picture(curve, picture, scored.level)
 
 
-def _spread_out(table: pd.DataFrame, curve: curves.Curve) -> pd.DataFrame:
-    """Return one row per threshold, of some if they are more than a person reads, and a column per metric."""
+def _spread_out(table: pd.DataFrame, curve: curves.Curve, named: Sequence[float]) -> pd.DataFrame:
+    """Return one row per threshold and a column per metric.
+
+    If thresholds are more than a person reads, some of them are shown, and those that sentences name.
+    """
     number = len(curve.thresholds)
     wide = {"threshold": [f"{x:.{curve.digits}g}" for x in curve.thresholds]}
     for metric in curve.metrics:
@@ -237,12 +243,12 @@ def _spread_out(table: pd.DataFrame, curve: curves.Curve) -> pd.DataFrame:
         band = " [" + text["lower"] + ", " + text["upper"] + "]"
         wide[metric.name] = (text["estimate"] + band.where(rows["lower"].notna(), "")).tolist()
     some = np.linspace(0, number - 1, min(number, SHOWN)).round().astype(int)
-    return pd.DataFrame(wide).iloc[some]
+    return pd.DataFrame(wide).iloc[np.union1d(some, np.flatnonzero(np.isin(curve.thresholds, named)))]
 
 
-def _describe_best(curve: curves.Curve, level: float) -> str:
-    """Return a sentence with the threshold of the best F1, and its confidence set."""
-    best, number = curve.best("pairwise-f1", level)["threshold"], len(curve.thresholds)
+def _describe_best(best: pd.Series, curve: curves.Curve) -> str:
+    """Return a sentence with the threshold of the best F1, and its confidence set, the best first."""
+    number = len(curve.thresholds)
     first, least, most = (f"{x:.{curve.digits}g}" for x in (best[0], best.min(), best.max()))
     others = f"the other {number - 1} thresholds are worse"
     if len(best) > 1:

@@ -155,13 +155,13 @@ def draw_comparison(
     right = ax.figure.add_subplot(halves[1])
     _draw_forest(results, blocks, level, kinds, ax)
     # each difference has the style of its prediction; a legend on both halves keeps their rows level
-    differences = {f"{name} - {first}": result.subtract(first, name) for name in others}
+    differences = {name: result.subtract(first, name) for name in others}
     panels = _draw_forest(differences, blocks, level, kinds, right, skipped=1)
     for panel in panels:
         panel.axvline(0, color="0.6", linewidth=0.8, zorder=0)
         panel.set_yticklabels([])
         panel.locator_params(axis="x", nbins=4)
-    panels[-1].set_xlabel(f"difference and {100 * level:g} % interval")
+    panels[-1].set_xlabel(f"difference from {first} and {100 * level:g} % interval")
     return ax
 
 

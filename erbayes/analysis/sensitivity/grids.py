@@ -147,6 +147,9 @@ def tipping(
     named = metric if metric in found.random.names else resolve_metric(metric).name
     if named not in found.random.names:
         raise DataError(f"{named} is not among {', '.join(found.random.names)}")
+    least, most = found.random.support[found.random.names.index(named)]
+    if not least <= under <= most:
+        raise DataError(f"under must be from {least:g} to {most:g}, as {named} is, not {under:g}")
     means, steps = found.rates[RATES].mean(), {name: STEPS for name in RATES}
     points = [pd.DataFrame({name: STEPS}) for name in RATES]
     if means.any():

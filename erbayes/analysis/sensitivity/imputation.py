@@ -12,7 +12,7 @@ import pandas as pd
 
 from ..._internal.arrays import Seed, generator
 from ..._internal.digits import shown as rounded
-from ..._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, need_object, whole
+from ..._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, need_object, number, whole
 from ...labels.annotators.error_models import RATES, Annotator, check_rates, class_additions, impute
 from ...labels.annotators.pieces import Labelling
 from ...labels.annotators.rates import Rate, drawn
@@ -122,6 +122,7 @@ class WithErrors(Pictured):
 
     def times(self, factor: float) -> WithErrors:
         """Return the same with all rates multiplied, such as by ½ and 2 for priors that may be wrong."""
+        factor = number(factor, "factor", lambda x: 0 <= x < np.inf, "be a finite number of 0 or more")
         scaled = (self.rates[RATES] * factor).clip(upper=[MOST, MOST, np.inf], axis=1)
         rates = self.rates.assign(**scaled)
         source = f"{factor:g} times the rates of {self.source}"
@@ -185,7 +186,8 @@ def with_errors(
     Warns
     -----
     Alarm
-        If labels have too few pieces that could have been added as often as the rates say.
+        If labels have too few pieces that could have been added as often as the rates say, or records that
+        are missing in `shown`.
 
     Raises
     ------
@@ -222,13 +224,19 @@ def with_errors(
             "true labels are drawn among records in memory: give shown as memberships of the records of the "
             "clusters that labels touch, and of a random share of all other clusters"
         )
-    rng, number = generator(rng), whole(imputations, "imputations", 2)
+    rng, imputations = generator(rng), whole(imputations, "imputations", 2)
     given = Labelling.of(labels, shown, starts, rng)
+    if absent := len(given.elsewhere):
+        said = (
+            f"{absent:,} of {absent + len(given.record):,} labelled records are missing in the shown "
+            "prediction, and are taken as right: give all that annotators saw"
+        )
+        warnings.warn(Sentence(said, Grade.CAUTION), Alarm, stacklevel=2)
     if isinstance(annotator, pd.DataFrame):
         rates, source = check_rates(annotator.reset_index(drop=True)), "a table of rates"
     else:
         need_object(annotator, "draw", "annotator is an Annotator, such as Annotator(missed=Beta(3, 17))")
-        rates, source = annotator.draw(number, rng), annotator.source
+        rates, source = annotator.draw(imputations, rng), annotator.source
     if delta is not None:
         rates = rates.assign(delta=drawn(delta, rng, (len(rates),)))
     _warn_spurious(given, float(rates["added"].mean()))

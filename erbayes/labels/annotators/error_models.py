@@ -16,7 +16,7 @@ import pandas as pd
 from scipy.special import gammaln, softmax
 
 from ..._internal.arrays import BoolArray, FloatArray, IntArray, Seed, generator
-from ..._internal.errors import DataError, need, number, whole
+from ..._internal.errors import DataError, head, need, number, whole
 from ...units.ids import ids
 from .pieces import Labelling, Members
 from .rates import Rate, drawn
@@ -72,6 +72,8 @@ class Annotator:
 
 def check_rates(rates: pd.DataFrame) -> pd.DataFrame:
     """Return a table of rates with a column for each of the three, refusing values that none can have."""
+    if unknown := sorted(map(str, set(rates.columns) - {*RATES, "delta"})):
+        raise DataError(f"no rate is called {head(unknown)}: columns are {', '.join(RATES)} and delta")
     rates = rates.reindex(columns=[*RATES, *rates.columns.difference(RATES)], fill_value=0.0)
     if not (rates >= 0).all(axis=None):
         raise DataError("rates of errors are numbers of 0 or more")
