@@ -228,6 +228,18 @@ def test_two_sentences_to_quote_come_first():
 
 
 @words_alone
+def test_numbers_without_errors_of_labels_are_not_the_ones_to_quote():
+    labels, design = TRUE[TRUE.isin(sorted(TRUE.unique())[:8])], eb.UniformClusters()
+    answer = functools.partial(eb.estimate, PRED, metrics=CHOSEN)
+    annotator = eb.labels.Annotator(missed=0.1)
+    found = eb.with_errors(answer, labels, design, PRED, annotator, imputations=2, rng=1)
+    with_them, plain = (report(sample([]), CHOSEN, about=about) for about in ({"Doubts": found}, {}))
+    quotes = "uote the rows “both” under “Doubts”"
+    assert quotes in with_them and "By the error of drawing alone (“Doubts”" in with_them
+    assert "uote these numbers" not in with_them
+    assert "uote these numbers" in plain and "drawing alone" not in plain
+
+
 def test_the_first_two_metrics_are_quoted_if_neither_precision_nor_recall_is_among_them():
     drawn = quiet()
     metrics = [m.b3_recall, m.splits, m.rand]

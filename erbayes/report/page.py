@@ -188,6 +188,7 @@ def report(
         "main": _tabulate_estimates(first, metrics, level, kinds),
         "faulty": any(map(_is_fault, warnings)),
         "roles": ROLES,
+        "erring": next((name for name, part in impacts.items() if isinstance(part, WithErrors)), None),
         "others": _tabulate_estimates(results, metrics, level, kinds) if len(results) > 1 else None,
         "domains": None if domains is None else _tabulate_domains(domains, level, kinds, explore),
         "stages": None if stages is None else _tabulate_stages(stages, level),
