@@ -238,7 +238,8 @@ def _spread_out(table: pd.DataFrame, curve: curves.Curve, named: Sequence[float]
     wide = {"threshold": [f"{x:.{curve.digits}g}" for x in curve.thresholds]}
     for metric in curve.metrics:
         rows = table[table["metric"] == metric.name]
-        shares = rows[["estimate", "lower", "upper"]].map("{:.3f}".format)
+        numbers = rows[["estimate", "lower", "upper"]]
+        shares = numbers.map("{:.3f}".format).mask(numbers.isna(), "–")
         text = shares if metric.support == (0, 1) else digits.shown(rows)
         band = " [" + text["lower"] + ", " + text["upper"] + "]"
         wide[metric.name] = (text["estimate"] + band.where(rows["lower"].notna(), "")).tolist()
