@@ -3,6 +3,7 @@
 from dataclasses import fields
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from test_reach import plain, widened
@@ -12,7 +13,8 @@ from erbayes import metrics as m
 from erbayes.engine import Resampled, Taylor
 from erbayes.engine.known_clusters import ClosedForm
 from erbayes.engine.pool import POOLED, QUOTED, as_quoted, pool_quantiles
-from erbayes.study.populations import LogNormal, Splits, simulate
+from erbayes.metrics.intervals import HighestDensity
+from erbayes.study.populations import LogNormal, Merges, Splits, simulate
 
 LINE = ((-np.inf, np.inf),)
 P, R = m.pairwise_precision, m.pairwise_recall
@@ -153,6 +155,8 @@ def test_a_fit_pools_with_the_closed_form(fit):
 def test_a_fit_shows_the_pool_in_its_table(fit):
     table = fit.table(0.9)
     assert len(table) == 6
+    metrics = m.resolve_metrics(list(table.index))
+    table = table[[fit.identifies(metric) for metric in metrics]]
     pooled = fit.pooled(list(table.index)).interval(0.9)
     np.testing.assert_allclose(table[["pooled_lower", "pooled_upper"]], pooled, rtol=1e-12)
     assert ((table.pooled_lower < table.estimate) & (table.estimate < table.pooled_upper)).all()
@@ -174,7 +178,6 @@ def test_the_engine_is_the_pool_of_the_fit_and_says_so(fit):
 @pytest.mark.slow
 def test_metrics_that_the_model_has_not_are_those_of_the_closed_form(fit):
     """In each place of the table, with their certain ends, and in any order."""
-    from erbayes import bayes
 
     others = [m.cluster_recall, m.b3_precision, m.muc_recall]
     metrics, closed = [others[0], R, *others[1:], P], ClosedForm()(SAMPLE, others)
@@ -183,29 +186,67 @@ def test_metrics_that_the_model_has_not_are_those_of_the_closed_form(fit):
         found = ask(metrics)
         assert found.names == tuple(metric.name for metric in metrics)
         assert [one == QUOTED for one in found.origin] == [True, False, True, True, False]
-        np.testing.assert_allclose(found.part([0, 2, 3]).interval(), closed.interval(), atol=2e-4)
+        np.testing.assert_allclose(found.part([0, 2, 3]).interval(), closed.interval(), rtol=1e-12)
         np.testing.assert_allclose(found.part([0, 2, 3]).estimate, closed.estimate, rtol=1e-12)
         np.testing.assert_allclose(found.part([1, 4]).values, ask([R, P]).values)
         assert "Intervals of cluster-recall, b3-precision, muc-recall are those of the" in found.sentence()
-    two = [SAMPLE, eb.Sample(SAMPLE.units, SAMPLE.design)]
-    joint = bayes.Modelled(draws=500).paired(two, metrics, 1)
-    assert joint.names == 2 * found.names and joint.origin[:5] == joint.origin[5:]
-    difference = joint.contrast([[-1, 0, 0, 0, 0, 1, 0, 0, 0, 0]], ["none"]).values
-    np.testing.assert_allclose(difference, 0, atol=1e-9, err_msg="of the same prediction by the same draws")
+    kinds = found.table(kind=HighestDensity())["kind"].to_list()
+    assert kinds[0] == "closed-form Beta" and kinds[1] == "HDI"
+    assert found.sd[0] == pytest.approx(closed.sd[0], rel=1e-12)
     with pytest.raises(eb.NotIdentified, match="closed form"):
         fit.apply(others)
 
 
-def test_quoted_draws_have_the_quantiles_of_a_result():
+@pytest.mark.slow
+def test_differences_of_metrics_that_the_model_has_not_are_those_of_the_closed_form():
+    from erbayes import bayes
+
+    example, metrics = eb.datasets.people(), [m.cluster_recall, R, m.b3_precision]
+    design = eb.UniformRecords(example.drawn)
+    apart = np.arange(len(example.prediction)) % 7 == 0
+    other = example.prediction.astype(str).mask(apart, [f"alone {i}" for i in range(len(apart))])
+    both = {"old": example.prediction, "new": other}
+    model, closed = (
+        eb.compare(both, example.labels, design, metrics, engine=engine, rng=1)
+        for engine in (bayes.Modelled(draws=500), None)
+    )
+    for level in (0.5, 0.95):
+        found, wanted = (x.differences(level).set_index("metric") for x in (model, closed))
+        quoted = [m.cluster_recall.name, m.b3_precision.name]
+        ends = ["difference", "estimate", "lower", "upper"][1:]
+        pd.testing.assert_frame_equal(found.loc[quoted, ends], wanted.loc[quoted, ends], rtol=1e-9)
+        assert (found.loc[quoted, "kind"] == "closed-form gains and losses").all()
+        assert found.loc[R.name, "kind"] == "equal-tailed"
+    same = eb.compare({"a": other, "b": other + "!"}, example.labels, design, metrics, engine="size model")
+    assert (same.differences()[["lower", "upper"]].iloc[[0, 2]] == 0).all(axis=None)
+
+
+@pytest.mark.slow
+def test_a_prediction_without_links_has_no_recall_and_a_sample_without_links_the_other_metrics():
+    people = simulate(LogNormal(0.5, 0.8), Merges(0.1), 3000, 1)
+    labels = people.true[people.true.isin(people.true.drop_duplicates().sample(60, random_state=1))]
+    alone = pd.Series(range(3000), people.true.index)
+    found = eb.estimate(alone, labels, eb.UniformClusters(), [R, m.b3_recall], engine="size model", rng=1)
+    assert (found[R].lower, found[R].upper) == (0, 0) and 0 < found[m.b3_recall].lower < 1
+    assert "0/0" in eb.estimate(alone, labels, eb.UniformClusters(), [P, R], engine="pool", rng=1).reasons[0]
+    single = people.true[people.true.map(people.true.value_counts()) == 1].head(30)
+    found = eb.estimate(people.pred, single, eb.UniformClusters(), [P], engine="size model", rng=1)
+    assert 0 < found[P].lower < found[P].upper <= 1
+
+
+def test_a_closed_form_with_draws():
     closed = ClosedForm()(SAMPLE, [R, m.b3_recall])
     quoted = as_quoted(closed, (4, 2500), 1)
     assert quoted.values.shape == (4, 2500, 2) and quoted.origin == (QUOTED, QUOTED)
     for level in (0.5, 0.95):
-        np.testing.assert_allclose(quoted.interval(level), closed.interval(level), atol=2e-4)
-    assert quoted.table().kind.unique().tolist() == ["closed-form quantiles"]
+        np.testing.assert_allclose(quoted.interval(level), closed.interval(level), rtol=1e-12)
+    assert quoted.table().kind.unique().tolist() == ["closed-form Beta"]
     assert (quoted.table(errors=True)[["lower_mcse", "upper_mcse"]] == 0).all(axis=None)
     between = np.corrcoef(quoted.flat.T)[0, 1]
     assert between == pytest.approx(closed.cov[0, 1] / np.sqrt(np.prod(np.diag(closed.cov))), abs=0.06)
+    last = quoted.part([1])
+    np.testing.assert_array_equal(last.interval(), quoted.interval()[[1]])
+    assert last.reasons == ("",) and last.sd == closed.sd[1]
 
 
 @pytest.mark.slow

@@ -106,11 +106,13 @@ class Modelled(_SizeModelEngine):
                 named = (draws.names, values, draws.support, draws.uncut)
                 joint = PooledDraws(*named, origin=origin, drawn=values)
                 parts |= {(i, metric): joint.part([j]) for j, metric in enumerate(modelled)}
-        if others:
-            quoted = as_quoted(ClosedForm().paired(samples, others), shape, rng)
+        closed = ClosedForm().paired(samples, others) if others else None
+        if closed is not None:
+            quoted = as_quoted(closed, shape, rng)
             at = [(i, metric) for i in range(len(samples)) for metric in others]
             parts |= {key: quoted.part([j]) for j, key in enumerate(at)}
-        return stack_components(*(parts[i, metric] for i in range(len(samples)) for metric in metrics))
+        joint = stack_components(*(parts[i, metric] for i in range(len(samples)) for metric in metrics))
+        return replace(joint, closed=closed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,13 +209,14 @@ class Fit(FittedByModel, FittedTree):
         for some, give in zip(split_identified(metrics), (answer, self._quote), strict=True):
             given = give(some) if some else None
             found |= {metric: given.part([j]) for j, metric in enumerate(some) if given is not None}
-        return stack_components(*(found[metric] for metric in metrics))
+            closed = given.closed if given is not None else None
+        return replace(stack_components(*(found[metric] for metric in metrics)), closed=closed)
 
     def _quote(self, metrics: Sequence[Metric]) -> PooledDraws:
         """Return the closed form of metrics as draws."""
         rng = np.random.default_rng([self.seed, STREAM])
         quoted = as_quoted(ClosedForm()(self.sample, metrics), self.population.true.shape, rng)
-        return self._wrap(quoted, QUOTED, quoted.drawn)
+        return replace(self._wrap(quoted, QUOTED, quoted.drawn), place=quoted.place, closed=quoted.closed)
 
     @cached_property
     def _uncapped(self) -> Fit:

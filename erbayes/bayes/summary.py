@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._internal.arrays import FloatArray
-from .._internal.errors import Grade, Remedy, Sentence
+from .._internal.errors import Grade, NotIdentified, Remedy, Sentence
 from ..metrics.columns import RECORDS, TRUE_LINKS, pairs
 from ..metrics.definitions import pairwise_precision, pairwise_recall
 from ..units.heap import SETTLED
@@ -40,8 +40,15 @@ def extrapolates(fit: FittedTotals) -> bool:
 
 def is_unreliable(fit: FittedTotals) -> bool:
     """Return True if the interval of recall is far shorter than the unreached share of the true links."""
-    (lower, upper) = fit.apply([pairwise_recall]).interval(0.95)[0]
-    return extrapolates(fit) and bool(upper - lower < SURE * float(fit.unreached_share.mean()))
+    try:
+        recall = fit.apply([pairwise_recall])
+    except NotIdentified:  # no true link in some draws, whose recall is refused
+        return False
+    (lower, upper) = recall.interval(0.95)[0]
+    settled = bool(np.ptp(recall.unseen.certain[0]) == 0)
+    return (
+        not settled and extrapolates(fit) and bool(upper - lower < SURE * float(fit.unreached_share.mean()))
+    )
 
 
 def find_alarms(fit: FittedByModel, capped: CappedReading | None) -> list[Sentence]:

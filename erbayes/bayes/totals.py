@@ -57,6 +57,8 @@ def depends_on_size(column: Column | Known) -> TypeGuard[PieceSum]:
 
 def count_completed_links(column: Column, population: Populations, predicted: float) -> FloatArray:
     """Return common or true links, (chain, draw), of populations that are scaled to the predicted links."""
+    if predicted == 0:
+        return 0 * population.common if column == COMMON_LINKS else population.true
     scale = predicted / np.maximum(population.common + population.false, 1e-300)
     # Without false links, common links equal the predicted ones exactly, not up to rounding.
     exact = (population.false == 0) & (population.common > 0)

@@ -34,6 +34,7 @@ from ..metrics.unseen import Unseen
 from ..units.shared import Overlap, Overlaps
 from ..units.units import KnownTotals
 from .fitted import Fitted, fit_sample
+from .pool import QUOTED, PooledDraws
 from .replicates import Replicates
 
 ROUNDING = 1e-12
@@ -87,6 +88,14 @@ def subtract(
     if isinstance(joint, Normal):
         return move(joint, samples)
     drawn = joint.contrast(change, names)
+    if isinstance(joint, PooledDraws) and joint.closed is not None:
+        quoted = [j for j in range(k) if joint.origin[j] == QUOTED]
+        at = [i * k + j for i in range(len(pairs)) for j in quoted]
+        some = [metrics[j] for j in quoted], pairs, [names[i] for i in at]
+        closed = subtract(joint.closed, samples, *some, overlaps)
+        assert isinstance(closed, Normal)
+        named = (drawn.names, drawn.values, drawn.support, drawn.uncut, drawn.unseen)
+        return PooledDraws(*named, origin=("",) * len(names), drawn=drawn.values).quote(closed, at)
     if not isinstance(drawn, Replicates) or not isinstance(joint, Replicates):
         return drawn  # posterior draws know what no draw has shown
     fit = move(joint.fit, [sample.with_repeats for sample in samples])

@@ -7,13 +7,14 @@ Singh (2013), International Statistical Review 81, 3-39 (confidence distribution
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any, Self
 
 import numpy as np
 
-from .._internal.arrays import BoolArray, FloatArray, Seed
+from .._internal.arrays import BoolArray, FloatArray, IntArray, Seed
 from .._internal.errors import DataError
 from ..metrics.intervals import DEFAULT, EqualTailed, Kind
 from ..metrics.uncertain import Draws, Normal
@@ -29,14 +30,50 @@ cut, or of the closed form, for a metric that a model does not have.
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class PooledDraws(Draws):
-    """Draws of a model, or with the quantiles of a pool (see `pool_quantiles`) or of another result.
+    """Draws of a model, or with the quantiles of a pool (see `pool_quantiles`), next to a closed form.
 
     `origin`, (k,), is `POOLED`, `MIXED` or `QUOTED`, and "" for draws of the model alone. `drawn`, (chain,
-    draw, k), has what the first result adds to draws, which alone varies from seed to seed.
+    draw, k), has what the first result adds to draws, which alone varies from seed to seed. Components that
+    are quoted have estimates and intervals of `closed`, at the positions `place`, (k,), -1 for others.
     """
 
     origin: tuple[str, ...] = by_component(0)
     drawn: FloatArray = by_component(-1)
+    place: IntArray = by_component(-1, default=None)
+    closed: Normal | None = None
+
+    def __post_init__(self) -> None:
+        Draws.__post_init__(self)
+        if self.place is None:
+            object.__setattr__(self, "place", np.full(len(self.names), -1))
+
+    def quote(self, closed: Normal, at: Sequence[int]) -> Self:
+        """Return the same with the components of a closed form at the positions `at`."""
+        centre, place, drawn = self.uncut.copy(), np.full(len(self.names), -1), self.drawn.copy()
+        place[at], centre[at], drawn[..., at] = np.arange(len(at)), closed.mean, 0.0
+        origin = tuple(QUOTED if i in at else one for i, one in enumerate(self.origin))
+        return replace(self, centre=centre, origin=origin, drawn=drawn, place=place, closed=closed)
+
+    def _replace_quoted(self, values: Any, of_closed: Callable[[Normal], Any]) -> Any:
+        """Return values, (k, ...), with those of the closed form in the components that are quoted."""
+        at = np.flatnonzero(self.place >= 0)
+        if self.closed is not None and len(at):
+            values = np.array(values)
+            values[at] = np.asarray(of_closed(self.closed))[self.place[at]]
+        return values
+
+    @property
+    def sd(self) -> FloatArray:
+        return np.asarray(self._replace_quoted(super(PooledDraws, self).sd, lambda closed: closed.sd))
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        reasons = np.array(super(PooledDraws, self).reasons, dtype=object)
+        return tuple(self._replace_quoted(reasons, lambda c: np.array(c.reasons, dtype=object)).tolist())
+
+    def _bound(self, level: float, kind: Kind | None) -> FloatArray:
+        bounds = super(PooledDraws, self)._bound(level, kind)
+        return np.asarray(self._replace_quoted(bounds, lambda closed: closed.interval(level)))
 
     def comes_from(self, origin: str) -> BoolArray:
         """Return which components have this origin, (k,)."""
@@ -47,6 +84,8 @@ class PooledDraws(Draws):
         return self.drawn
 
     def name_kind(self, j: int, kind: Kind | None = None) -> str:
+        if self.closed is not None and self.place[j] >= 0:
+            return f"{QUOTED} {self.closed.name_kind(int(self.place[j]))}"
         tails = isinstance(kind or self.kind, EqualTailed)
         if self.origin[j] and tails:
             return f"{self.origin[j]} quantiles"
@@ -71,7 +110,7 @@ def pool_quantiles(
 
     See Also
     --------
-    erbayes.bayes.Pooled : the pool of size model and closed form.
+    erbayes.bayes.PooledModel : the pool of size model and closed form.
 
     References
     ----------
@@ -114,11 +153,11 @@ def pool_quantiles(
 
 
 def as_quoted(closed: Normal, shape: tuple[int, int], rng: Seed = None) -> PooledDraws:
-    """Return draws, (chain, draw, k), that have the quantiles of a closed form, to stand beside others."""
-    draws = closed.as_draws(shape[0] * shape[1], rng)
-    quoted = pool_quantiles([draws, closed], [0.0, 1.0])
-    values = quoted.values.reshape(*shape, -1)
-    return replace(quoted, values=values, drawn=0.0 * values, origin=(QUOTED,) * len(quoted.names))
+    """Return a closed form with draws of it, (chain, draw, k), to stand beside those of a model."""
+    draws, k = closed.as_draws(shape[0] * shape[1], rng), len(closed.names)
+    values = draws.values.reshape(*shape, k)
+    named = (draws.names, values, draws.support, closed.mean, draws.unseen)
+    return PooledDraws(*named, origin=("",) * k, drawn=values).quote(closed, range(k))
 
 
 def _normalize_weights(weights: Sequence[float] | None, results: int) -> FloatArray:

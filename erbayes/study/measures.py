@@ -77,7 +77,7 @@ class Study(Pictured):
         """
         x = self._measure()
         values, influence = _linearise(x)
-        runs = self.runs.assign(failed=self._failed).groupby(_find_keys(x), sort=False)
+        runs = self.runs.assign(failed=self._failed | self._bare).groupby(_find_keys(x), sort=False)
         errors, n = influence.groupby(x["group"]).sem(), x.groupby("group")[SHARES].count()
         scale = 1 + Z**2 / n
         centre = (values[SHARES] + Z**2 / (2 * n)) / scale
@@ -124,8 +124,12 @@ class Study(Pictured):
         return counts.join(_alternate(own_values - values, errors)).reset_index(drop=True)
 
     def failures(self) -> pd.DataFrame:
-        """Return the number of failed runs of each cell, estimator and metric, by reason."""
-        failed = self.runs[self._failed]
+        """Return the number of failed runs of each cell, estimator and metric, by reason.
+
+        Runs without an interval, where others of their cell have one, are among them.
+        """
+        failed = self.runs[self._failed | self._bare]
+        failed = failed.assign(reason=failed["reason"].mask(self._bare, "no interval"))
         return failed.groupby([*_find_keys(failed), "reason"], sort=False).size().rename("runs").reset_index()
 
     def pit(self) -> pd.Series:
@@ -191,6 +195,13 @@ class Study(Pictured):
     def _failed(self) -> pd.Series:
         """Return whether each run has no estimate or no truth."""
         return self.runs["estimate"].isna() | self.runs["truth"].isna()
+
+    @property
+    def _bare(self) -> pd.Series:
+        """Return whether each run has an estimate without an interval, where others of its cell have one."""
+        bare = self.runs["lower"].isna() & ~self._failed
+        with_one = self.runs["lower"].notna().groupby([self.runs[c] for c in _find_keys(self.runs)])
+        return bare & with_one.transform("any")
 
     def _measure(self) -> pd.DataFrame:
         """Return figures of each run whose means make the measures, NaN if it failed, and its `group`."""
