@@ -15,7 +15,6 @@ PACKAGE = TESTS.parent / "erbayes"
 GUARDED = {
     "answers.FEWEST": "test_pairs.py::TestEstimates::test_fewer_than_two_labelled_pairs_of_a_part_are_no_estimate",
     "arrays.EXACT": "test_edges.py::test_integers_that_floating_point_would_round_are_no_scores",
-    "axes.LETTERS": "test_plots.py::test_legends_of_long_names_leave_room_for_axes",
     "bounded_means.CAP": "test_stopping.py::test_bets_are_those_of_a_plain_loop",
     "bounded_means.GREATEST": "test_thresholds.py::test_single_draws_hold_at_most_twice_the_mean_share",
     "calibration.FEWEST": "test_thresholds.py::test_calibration_rests_on_fifteen_effective_draws",
@@ -119,6 +118,7 @@ GUARDED = {
     "reading.FEW": "test_reading.py::test_a_few_repeats_are_asked_about",
     "remembered.LONGEST": "test_remembered.py::test_no_value_of_a_call_ends_in_another_error",
     "replicates.FEWEST": "test_unseen.py::test_a_bootstrap_has_the_interval_of_the_closed_form_where_few_draws_move_a_metric",
+    "results.LETTERS": "test_plots.py::test_legends_of_long_names_leave_room_for_axes",
     "sample.ERRORS": "test_thresholds.py::test_out_of_balance",
     "samplers.DIVERGENT": "test_bayes_thresholds.py::test_one_divergent_transition_in_a_thousand",
     "samplers.ESS_PER_CHAIN": "test_bayes_thresholds.py::test_a_hundred_effective_draws_per_chain",

@@ -236,10 +236,10 @@ def test_the_picture_of_a_comparison():
     axes = compared().plot(ax=Figure(layout="constrained").subplots()).figure.axes
     assert len(axes) == 4, "shares and counts, each with its differences"
     labels = {ax.get_xlabel() for ax in axes}
-    assert labels == {"", "estimate and 95 % interval", "difference and 95 % interval"}
+    assert labels == {"", "estimate and 95 % interval", "difference from old and 95 % interval"}
     levels, differences = (ax for ax in axes if ax.get_legend())
     assert [t.get_text() for t in levels.get_legend().get_texts()] == ["old", "new"]
-    assert [t.get_text() for t in differences.get_legend().get_texts()] == ["new - old"]
+    assert [t.get_text() for t in differences.get_legend().get_texts()] == ["new"]
     # the line of the new release keeps its style
     assert levels.lines[1].get_color() == differences.lines[0].get_color()
 

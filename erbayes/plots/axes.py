@@ -55,14 +55,10 @@ def style_of(i: int, series: int, label: str) -> dict[str, Any]:
     return {"marker": marker, "linestyle": "", "color": grey, "markersize": 5, "label": label}
 
 
-LETTERS = 45
-"""Letters of a legend in one row. With more, legends of the halves of a comparison leave no room for axes."""
-
-
-def draw_legend(ax: Axes, series: int) -> None:
-    """Draw the legend above the axes, where it hides nothing, in fewer columns if names are long."""
+def draw_legend(ax: Axes, series: int, letters: float = np.inf) -> None:
+    """Draw the legend above the axes, where it hides nothing, with as many letters in a row or fewer."""
     longest = max((len(name) for name in ax.get_legend_handles_labels()[1]), default=0)
-    columns = min(series, 3, max(1, LETTERS // max(longest, 1)))
+    columns = int(min(series, 3, max(1, letters / max(longest, 1))))
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=columns, frameon=False)
 
 

@@ -103,8 +103,12 @@ def _draw_forest(
     kinds: Sequence[Kind],
     ax: Axes | None,
     skipped: int = 0,
+    letters: float = np.inf,
 ) -> list[Axes]:
-    """Draw results in one panel per block, in the styles after the first `skipped` ones."""
+    """Draw results in one panel per block, in the styles after the first `skipped` ones.
+
+    A row of the legend has no more than these `letters`.
+    """
     tables = [r.table(level, suitable(kinds, r)[0]) for r in results.values()]
     panels = panels_of(ax, blocks, len(results))
     for i, (label, table) in enumerate(zip(results, tables, strict=True)):
@@ -119,8 +123,12 @@ def _draw_forest(
         round_ticks(panel)
     panels[-1].set_xlabel(f"estimate and {100 * level:g} % interval")
     if list(results) != [""]:
-        draw_legend(panels[0], len(results))
+        draw_legend(panels[0], len(results), letters)
     return panels
+
+
+LETTERS = 45
+"""Letters in a row of the legends of the halves of a comparison. More of them leave no room for axes."""
 
 
 def draw_comparison(
@@ -153,10 +161,10 @@ def draw_comparison(
     halves = (place.subgridspec if place else ax.figure.add_gridspec)(1, 2, width_ratios=[1.2, 1])
     ax.set_subplotspec(halves[0])
     right = ax.figure.add_subplot(halves[1])
-    _draw_forest(results, blocks, level, kinds, ax)
+    _draw_forest(results, blocks, level, kinds, ax, letters=LETTERS)
     # each difference has the style of its prediction; a legend on both halves keeps their rows level
     differences = {name: result.subtract(first, name) for name in others}
-    panels = _draw_forest(differences, blocks, level, kinds, right, skipped=1)
+    panels = _draw_forest(differences, blocks, level, kinds, right, skipped=1, letters=LETTERS)
     for panel in panels:
         panel.axvline(0, color="0.6", linewidth=0.8, zorder=0)
         panel.set_yticklabels([])
