@@ -89,7 +89,7 @@ def test_a_person_reads_twenty_thresholds_and_a_program_all(files):  # noqa: F81
     answer, bands, blank, head, _, *rows = shown.stdout.splitlines()
     assert answer.startswith("A threshold of ") and "cover a metric at all thresholds" in bands and not blank
     assert head.split() == ["threshold", "pairwise-f1"] and len(rows) == 21
-    assert answer.split()[4] in [row.split()[0] for row in rows], "also the threshold that is named"
+    assert answer.split()[3] in [row.split()[0] for row in rows], "also the threshold that is named"
     assert f"note: 21 of {len(everything)} thresholds are shown; --format csv has all" in shown.stderr
     few = run(*call, "--at", "3")
     assert "are shown" not in few.stderr
