@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from test_census import population
+from test_cli_thresholds import files  # noqa: F401
 from test_thresholds_curve import DESIGN, EDGES, LABELS, TRUTH
 from typer.testing import CliRunner
 
@@ -280,12 +281,7 @@ def test_a_pointer_shows_a_value_offline(tmp_path, width):
     assert not complaints and requests == [(tmp_path / "page.html").as_uri()]
 
 
-def test_the_shell_writes_them(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    EDGES.to_csv("edges.csv", index=False)
-    LABELS.rename("entity").rename_axis("record").to_csv("labels.csv")
-    TRUTH.index.to_frame(name="record").to_csv("ids.csv", index=False)
-    pd.Series(DESIGN.draws, name="entity").to_csv("drawn.csv", index=False)
+def test_the_shell_writes_them(files, tmp_path):  # noqa: F811
     prediction = TRUTH.rename("cluster").rename_axis("record")
     prediction.to_csv("p.csv")
     (prediction // 2).to_csv("q.csv")

@@ -225,8 +225,6 @@ def compare(
       difference     metric  estimate
     0      b - a  b3-recall     0.267
     """
-    need_names(predictions)
-    design = need_labels_and_design(labels, design, "compare(predictions, labels, design)")
     comparison = estimate_jointly(
         predictions,
         labels,
@@ -248,7 +246,7 @@ def compare(
 def estimate_jointly(
     predictions: Mapping[str, Any],
     labels: Any,
-    design: Design,
+    design: Design | None,
     metrics: MetricLike,
     *,
     blocks: Any = None,
@@ -259,6 +257,7 @@ def estimate_jointly(
 ) -> Comparison:
     """Return what `compare` does, without its alarms, for those who say them in words of their own."""
     need_names(predictions)
+    design = need_labels_and_design(labels, design, "compare(predictions, labels, design)")
     missing = member(missing, Missing, "missing")
     if len(predictions) < 2:
         raise DataError(f"a comparison needs two predictions or more, not {len(predictions)}")

@@ -205,18 +205,22 @@ class Fit(FittedByModel, FittedTree):
         self, metrics: Sequence[Metric], answer: Callable[[Sequence[Metric]], PooledDraws]
     ) -> PooledDraws:
         """Return an answer of this fit about metrics, and the closed form of those that the model has not."""
-        found = dict[Metric, PooledDraws]()
-        for some, give in zip(split_identified(metrics), (answer, self._quote), strict=True):
-            given = give(some) if some else None
-            found |= {metric: given.part([j]) for j, metric in enumerate(some) if given is not None}
-            closed = given.closed if given is not None else None
-        return replace(stack_components(*(found[metric] for metric in metrics)), closed=closed)
+        modelled, others = split_identified(metrics)
+        if not others:
+            return answer(metrics)
+        quoted = self._quote(others)
+        found = {metric: quoted.part([j]) for j, metric in enumerate(others)}
+        if modelled:
+            given = answer(modelled)
+            found |= {metric: given.part([j]) for j, metric in enumerate(modelled)}
+        return replace(stack_components(*(found[metric] for metric in metrics)), closed=quoted.closed)
 
     def _quote(self, metrics: Sequence[Metric]) -> PooledDraws:
         """Return the closed form of metrics as draws."""
         rng = np.random.default_rng([self.seed, STREAM])
-        quoted = as_quoted(ClosedForm()(self.sample, metrics), self.population.true.shape, rng)
-        return replace(self._wrap(quoted, QUOTED, quoted.drawn), place=quoted.place, closed=quoted.closed)
+        closed = ClosedForm()(self.sample, metrics)
+        draws = as_quoted(closed, self.population.true.shape, rng)
+        return self._wrap(draws, "", draws.drawn).quote(closed, range(len(metrics)))
 
     @cached_property
     def _uncapped(self) -> Fit:
