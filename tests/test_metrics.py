@@ -89,7 +89,7 @@ def test_every_metric_of_the_room_has_a_name_that_functions_take():
 def test_signatures_fit_into_a_tooltip(function):
     assert signature(function).parameters["metrics"].default is eb.metrics.DEFAULT_METRICS
     assert "= DEFAULT_METRICS" in str(signature(function))
-    assert len(str(signature(function))) <= 350
+    assert len(str(signature(function))) <= 330
     defaults = (p.default for p in signature(function).parameters.values() if p.default is not p.empty)
     assert max(len(repr(default)) for default in defaults) <= 40
 

@@ -92,8 +92,12 @@ class _Made:
     explained: list[dict[str, Any]] = field(default_factory=list)
 
 
+Reported = Sample | ByDomain | Stages
+"""What a page can be about."""
+
+
 def report(
-    sample: Sample | ByDomain | Stages,
+    sample: Reported,
     metrics: MetricLike = DEFAULT_METRICS,
     *,
     level: float = 0.95,
