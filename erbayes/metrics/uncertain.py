@@ -134,7 +134,7 @@ class Explorable(Pictured):
         return figure
 
 
-class Estimates(Pictured):
+class Estimates(Explorable):
     """Estimates of metrics with their uncertainty, jointly: what every engine returns.
 
     `estimates["pairwise-recall"]` is one of them, `table()` has all with their intervals, `sentence()` says
@@ -153,6 +153,7 @@ class Estimates(Pictured):
 
     __slots__ = ()
     picture: ClassVar[str] = "forest"
+    explored: ClassVar[str] = "estimates"
     kind: ClassVar[Kind]
     names: tuple[str, ...]
     support: tuple[Support, ...]

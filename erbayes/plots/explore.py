@@ -27,9 +27,10 @@ from ..engine import diagnostics
 from ..metrics.columns import PREDICTED_LINKS, Known
 from ..metrics.definitions import Metric, MetricLike, pairwise_precision, resolve_metric
 from ..metrics.intervals import Kind
+from ..metrics.uncertain import Estimates
 from .axes import choose_names
 from .curves import list_bands
-from .results import arrange_rows, list_domains, name_interval
+from .results import arrange_rows, find_blocks, list_domains, name_interval
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -96,6 +97,34 @@ def explore_thresholds(result: Curve, metrics: MetricLike | None = None, *, leve
     figure.update_xaxes(title_text="threshold", fixedrange=False)
     figure.update_yaxes(title_text=f"estimate and {100 * level:g} % band")
     return figure
+
+
+def explore_estimates(
+    result: Estimates, metrics: MetricLike | None = None, *, level: float = 0.95, kind: Kind | None = None
+) -> Figure:
+    """Show estimates, each with its interval under the pointer, and why it has none.
+
+    Parameters
+    ----------
+    metrics : Metric or str, or several, optional
+        The metrics to show; all by default.
+    level, kind
+        As in `Estimates.table`.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> prediction, labels = {i: i // 3 for i in range(1200)}, {i: i // 4 for i in range(120)}
+    >>> found = eb.estimate(prediction, labels, eb.UniformClusters(), "b3-recall")
+    >>> explore_estimates(found).data[1].text
+    ('b3-recall: 0.583 [0.560, 0.606]',)
+    """
+    table = result.table(level, kind)
+    table = table.assign(label=table.index, head=False, text=_describe(table))
+    table["text"] = [f"{_write(name)}: {said}" for name, said in table["text"].items()]
+    blocks = find_blocks({"": result}, metrics, level, () if kind is None else (kind,))
+    rows = [table.loc[block].reset_index(drop=True) for block in blocks]
+    return _draw_rows(rows, name_interval(rows))
 
 
 def explore_differences(
