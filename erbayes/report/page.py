@@ -454,6 +454,7 @@ def _tabulate_part(name: str, part: Impact | WithErrors, level: float) -> dict[s
     """Return a user's own numbers, or estimates with errors of labels: sentences about them, and a table."""
     shown = digits.shown(part.table(level=level).drop(columns=["reason", "df", "level"], errors="ignore"))
     sentences = part.sentences(level) if isinstance(part, Impact) else [part.sentence(level)]
+    shown = shown.set_index("error") if "error" in shown else shown
     return {"name": name, "sentences": sentences, "columns": list(shown), "rows": _list_rows(shown)}
 
 
