@@ -22,8 +22,8 @@ from erbayes._internal.errors import Grade, Sentence
 from erbayes.engine import Resampled, Taylor
 from erbayes.metrics import sentences
 from erbayes.metrics.statistics import Statistic
-from erbayes.report import page as module
 from erbayes.report import report
+from erbayes.report import sections as module
 
 pytestmark = pytest.mark.lowest
 CHOSEN = (m.pairwise_precision, m.pairwise_recall, m.splits)
@@ -636,7 +636,7 @@ def test_other_engines_are_folded_below():
 
 def test_alarms_of_a_grade_stand_together_under_what_they_ask():
     grades = [Grade.NOTE, Grade.FAULT, Grade.CAUTION, Grade.FAULT]
-    groups = module._group_alarms([Sentence(f"s{i}", grade) for i, grade in enumerate(grades)])
+    groups = module.group_alarms([Sentence(f"s{i}", grade) for i, grade in enumerate(grades)])
     assert [(g["grade"], g["sentences"]) for g in groups] == [
         ("fault", ["s1", "s3"]),
         ("caution", ["s2"]),

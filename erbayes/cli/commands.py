@@ -23,7 +23,7 @@ from .assist import Assist, in_words_of
 from .domains import Domains
 from .impact import Numbers
 from .inputs import One, Several, note_frame, note_unresolved
-from .lazily import files, named_engines, pd, plans, reports, returned_answers, stopping
+from .lazily import files, named_engines, pd, plans, returned_answers, sections, stopping
 from .metric_options import MetricOptions, Metrics, Minima
 from .options import (
     app,
@@ -345,13 +345,13 @@ def _choose_records(inputs: One, columns: str | None) -> pd.DataFrame | None:
     if inputs.returned is None:
         raise DataError("--with-records needs a folder of erbayes draw as LABELS, which has the records")
     records = inputs.returned.records()
-    others = records.columns.drop(reports.COLUMNS)
+    others = records.columns.drop(sections.COLUMNS)
     names = [*others] if columns == "all" else columns.split(",")
     if missing := [name for name in names if name not in others]:
         raise DataError(
             f"{inputs.labels} has no column {head(missing)} for --with-records; it has {head(others, 20)}"
         )
-    return records[[*reports.COLUMNS, *names]]
+    return records[[*sections.COLUMNS, *names]]
 
 
 def _describe_files(inputs: One, *others: Any) -> dict[str, str]:

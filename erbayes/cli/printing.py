@@ -12,7 +12,7 @@ import typer
 import erbayes as eb
 
 from .._internal.errors import DataError, Grade, Sentence
-from .answers import Answer, Format, render_plain
+from .answers import PHONE, Answer, Format, render_plain
 from .lazily import answer_faults, files, pd
 from .options import explored_option, flag, message, option, panel, say
 
@@ -20,8 +20,6 @@ ENDINGS = ("csv", "json", "html")
 """Endings of files that decide their format; those of other files are .txt or none."""
 FAULTS = 20
 """Number of faults that are printed, so that they fit a screen; a file has all."""
-PHONE = '<meta name="viewport" content="width=device-width, initial-scale=1">'
-"""What keeps a phone from showing a page as wide as a desk's."""
 
 
 def tabulate_labels(labels: eb.labels.Labels) -> pd.DataFrame:
