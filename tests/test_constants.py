@@ -142,6 +142,8 @@ NEEDS_NONE = {
     "analyses.SEED": "a seed",
     "answers.GAP": "a limit of display: the blanks that rich puts between columns",
     "answers.WIDTH": "a limit of display: no table is as wide",
+    "axes.CROWDED": "a limit of layout",
+    "axes.TICKS": "a limit of layout",
     "bounded_means.HALVINGS": "a limit of work: further halvings change no digit",
     "bounded_means.ROUNDING": "a limit of rounding",
     "candidates.CELLS": "a limit of memory: tests compare it with a smaller one",

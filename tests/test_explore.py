@@ -22,6 +22,7 @@ from erbayes import plots
 from erbayes._internal import digits
 from erbayes.cli import app
 from erbayes.metrics.columns import PREDICTED_LINKS, Known
+from erbayes.plots import axes
 from erbayes.report import report
 
 pytestmark = pytest.mark.lowest
@@ -105,6 +106,40 @@ def test_the_curve_has_the_values_and_the_band_of_its_table():
     narrow = curve().explore(R, level=0.8)
     np.testing.assert_array_equal(narrow.data[2].y, curve().table(R)["estimate"])
     assert narrow.data[1].y[0] == curve().table(R, 0.8)["upper"].dropna().iloc[0]
+
+
+def test_probabilities_near_one_have_an_axis_of_log_odds():
+    weights = EDGES["score"] * 2 + 6
+    table = EDGES.assign(score=(2**weights / (1 + 2**weights)).round(5))
+    found = eb.thresholds(table, LABELS, DESIGN, [P, R], records=TRUTH.index, at=30)
+    x = found.thresholds
+    assert x[0] == 1 and np.mean(x > 0.9) > 0.5
+    inside = x[x < 1]
+    drawn = np.where(x == 1, inside.max(), x)
+    ax, figure = found.plot(), found.explore()
+    assert ax.get_xscale() == "logit" and not len(ax.get_xticks(minor=True))
+    np.testing.assert_array_equal(ax.get_lines()[0].get_xdata(), drawn)
+    np.testing.assert_allclose(figure.data[-1].x, np.log(drawn / (1 - drawn)), rtol=1e-9)
+    heads = [float(text.split()[1].strip(",")) for text in figure.data[0].text]
+    np.testing.assert_allclose(heads, x, atol=1e-4)
+    labels = [text.get_text() for text in ax.get_xticklabels()]
+    assert labels == [*figure.layout.xaxis.ticktext] == ["0.001", "0.1", "0.9", "0.999"]
+    ticks = np.array([float(label) for label in labels])
+    np.testing.assert_allclose(ax.get_xticks(), ticks)
+    np.testing.assert_allclose(figure.layout.xaxis.tickvals, np.log(ticks / (1 - ticks)))
+
+
+@pytest.mark.parametrize("at", [[0.99, 0.95, 0.5, 0.3], [0.992, 0.991], [2, 0.99, 0.98], [1, 1, 0]])
+def test_other_thresholds_have_an_even_axis(at):
+    x = np.array(at, dtype=float)
+    drawn, ticks = axes.spread_probabilities(x)
+    assert drawn is x and not ticks
+    assert curve().plot().get_xscale() == "linear"
+
+
+def test_labels_near_one_are_short():
+    ticks = axes.spread_probabilities(1 - 10.0 ** -np.arange(0.5, 14, 0.5))[1]
+    assert [*ticks.values()] == ["0.9", "0.999", "1−1e-05", "1−1e-07", "1−1e-09", "1−1e-11", "1−1e-13"]
 
 
 def test_a_band_has_gaps_where_draws_are_too_few(monkeypatch):

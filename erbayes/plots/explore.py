@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import logit
 
 from .._internal import digits
 from .._internal.errors import NotIdentified, import_extra
@@ -28,7 +29,7 @@ from ..metrics.columns import PREDICTED_LINKS, Known
 from ..metrics.definitions import Metric, MetricLike, pairwise_precision, resolve_metric
 from ..metrics.intervals import Kind
 from ..metrics.uncertain import Estimates
-from .axes import choose_names
+from .axes import choose_names, spread_probabilities
 from .curves import list_bands
 from .results import arrange_rows, find_blocks, list_domains, name_interval
 
@@ -75,12 +76,15 @@ def explore_thresholds(result: Curve, metrics: MetricLike | None = None, *, leve
     >>> figure.data[0].text[1], figure.data[-1].text[1]
     ('threshold 4, 2 links', '1.000 [1.000, 1.000]')
     """
-    x, tables = result.thresholds, list_bands(result, metrics, level)
+    (x, ticks), tables = spread_probabilities(result.thresholds), list_bands(result, metrics, level)
     figure = _start(420, hovermode="x unified")
+    if ticks:
+        x = logit(x)
+        figure.update_xaxes(tickvals=logit([*ticks]).tolist(), ticktext=[*ticks.values()])
     first = next(iter(tables.values()))["estimate"].fillna(0)
     heads = [
         f"threshold {at:.{result.digits}g}, {_count_links(sample)}"
-        for at, sample in zip(x.tolist(), result.samples, strict=True)
+        for at, sample in zip(result.thresholds.tolist(), result.samples, strict=True)
     ]
     # a line that nobody sees, whose text is the first that the pointer shows
     _add(figure, x, first, heads, mode="lines", line_width=0, showlegend=False, hoverinfo="text")
