@@ -166,6 +166,28 @@ def test_other_predictions_are_judged_as_if_the_origin_and_its_records_were_name
         assert (found.stdout, found.stderr) == (wanted.stdout, wanted.stderr)
 
 
+@pytest.mark.parametrize("scores", [("match_weight", "match_probability"), ()])
+def test_candidates_of_a_matcher_are_read_as_its_links_are(tmp_path, monkeypatch, scores):
+    monkeypatch.chdir(tmp_path)
+    keys = [(source, i) for source in "ab" for i in range(20)]
+    table = pd.DataFrame(keys, columns=["source_dataset", "unique_id"])
+    table.assign(cluster_id=[f"{source}{i // 2}" for source, i in keys]).to_csv("p.csv", index=False)
+    rows = [("a", i, "b", j, i - j, 0.5) for i in range(20) for j in (i, (i + 7) % 20)]
+    ends = [f"{name}_{side}" for side in "lr" for name in ("source_dataset", "unique_id")]
+    pairs = pd.DataFrame(rows, columns=[*ends, "match_weight", "match_probability"])
+    pairs[[*ends, *scores]].to_csv("pairs.csv", index=False)
+    options = "-d uniform-records -n 12 --seed 3 --candidates pairs.csv -o f"
+    drawn = run("draw", "p.csv", *options.split())
+    assert drawn.exit_code == 0, drawn.output
+    tasks = pd.read_csv("f/tasks.csv")
+    home = tasks[tasks["role"] == "drawn"].set_index("task")["record"]
+    found = {
+        (home[t], r) for t, r, role in tasks[["task", "record", "role"]].to_numpy() if role == "candidate"
+    }
+    joined = [(f"a-__-{i}", f"b-__-{j}") for _, i, _, j, *_ in rows]
+    assert found == {pair for one in joined for pair in (one, one[::-1]) if pair[0] in set(home)}
+
+
 def test_what_cannot_be_recalled(folder):
     told = refused("plan", "own.csv", "--half-width", "0.03")
     assert "LABELS are missing: name them after own.csv, or name a folder" in told
