@@ -262,7 +262,7 @@ def _draw_rows(rows: Sequence[pd.DataFrame], title: str, zero: bool = False) -> 
     height = ROW * sum(len(panel) + 1 for panel in rows) + 50
     figure = _start(height, hovermode="y", showlegend=False)
     heights = [len(panel) for panel in rows]
-    figure.set_subplots(len(rows), 1, row_heights=heights, vertical_spacing=ROW / height)
+    figure.set_subplots(len(rows), 1, row_heights=heights, vertical_spacing=1.5 * ROW / height)
     for i, panel in enumerate(rows, 1):
         shown, at = panel[~panel["head"]], dict[str, Any](row=i, col=1)
         # a cross says that there is no interval, where a dot would look certain
