@@ -116,6 +116,19 @@ def test_by_text_compares_the_columns_that_are_named():
     pd.testing.assert_frame_equal(chosen, by_text(DRAWN, TABLE[["record", "town", "name"]]))
 
 
+def test_by_text_compares_no_ids_unless_they_are_named():
+    pytest.importorskip("rapidfuzz")
+    ids = [f"{i:04}" for i in range(60)]
+    other = {"unique_id": ids, "cluster_id": ids, "source_dataset": "a", "record in its source": ids}
+    table = TABLE.assign(**other)
+    pd.testing.assert_frame_equal(by_text(DRAWN, table), by_text(DRAWN, TABLE))
+    named, alone = by_text(DRAWN, table, ["unique_id"]), TABLE[["record"]].assign(unique_id=ids)
+    pd.testing.assert_frame_equal(named, by_text(DRAWN, alone))
+    assert set(zip(named["record"], named["candidate"], strict=True)) - set(
+        zip(*by_text(DRAWN, TABLE)[["record", "candidate"]].to_numpy().T, strict=True)
+    )
+
+
 def test_values_that_are_lists_are_text():
     pytest.importorskip("rapidfuzz")
     listed = TABLE.assign(town=[["Leeds", "Bonn"][: i % 3] or None for i in range(60)])

@@ -501,6 +501,7 @@ def test_keys_are_never_cut_in_a_terminal(monkeypatch, folder):
 
 def test_html_has_the_style_of_reports(folder):
     page = run(*ESTIMATE, "uniform-clusters", "--format", "html").stdout
+    assert '<meta name="viewport" content="width=device-width' in page
     assert ".alarms.fault {" in page and 'border="1"' not in page
     assert page.count('<p class="headline">Of the links that the matcher made, ') == 1
 

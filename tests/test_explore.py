@@ -22,6 +22,7 @@ from erbayes import plots
 from erbayes._internal import digits
 from erbayes.cli import app
 from erbayes.metrics.columns import PREDICTED_LINKS, Known
+from erbayes.plots import axes
 from erbayes.report import report
 
 pytestmark = pytest.mark.lowest
@@ -107,6 +108,40 @@ def test_the_curve_has_the_values_and_the_band_of_its_table():
     assert narrow.data[1].y[0] == curve().table(R, 0.8)["upper"].dropna().iloc[0]
 
 
+def test_probabilities_near_one_have_an_axis_of_log_odds():
+    weights = EDGES["score"] * 2 + 6
+    table = EDGES.assign(score=(2**weights / (1 + 2**weights)).round(5))
+    found = eb.thresholds(table, LABELS, DESIGN, [P, R], records=TRUTH.index, at=30)
+    x = found.thresholds
+    assert x[0] == 1 and np.mean(x > 0.9) > 0.5
+    inside = x[x < 1]
+    drawn = np.where(x == 1, inside.max(), x)
+    ax, figure = found.plot(), found.explore()
+    assert ax.get_xscale() == "logit" and not len(ax.get_xticks(minor=True))
+    np.testing.assert_array_equal(ax.get_lines()[0].get_xdata(), drawn)
+    np.testing.assert_allclose(figure.data[-1].x, np.log(drawn / (1 - drawn)), rtol=1e-9)
+    heads = [float(text.split()[1].strip(",")) for text in figure.data[0].text]
+    np.testing.assert_allclose(heads, x, atol=1e-4)
+    labels = [text.get_text() for text in ax.get_xticklabels()]
+    assert labels == [*figure.layout.xaxis.ticktext] == ["0.001", "0.1", "0.9", "0.999"]
+    ticks = np.array([float(label) for label in labels])
+    np.testing.assert_allclose(ax.get_xticks(), ticks)
+    np.testing.assert_allclose(figure.layout.xaxis.tickvals, np.log(ticks / (1 - ticks)))
+
+
+@pytest.mark.parametrize("at", [[0.99, 0.95, 0.5, 0.3], [0.992, 0.991], [2, 0.99, 0.98], [1, 1, 0]])
+def test_other_thresholds_have_an_even_axis(at):
+    x = np.array(at, dtype=float)
+    drawn, ticks = axes.spread_probabilities(x)
+    assert drawn is x and not ticks
+    assert curve().plot().get_xscale() == "linear"
+
+
+def test_labels_near_one_are_short():
+    ticks = axes.spread_probabilities(1 - 10.0 ** -np.arange(0.5, 14, 0.5))[1]
+    assert [*ticks.values()] == ["0.9", "0.999", "1−1e-05", "1−1e-07", "1−1e-09", "1−1e-11", "1−1e-13"]
+
+
 def test_a_band_has_gaps_where_draws_are_too_few(monkeypatch):
     whole = curve().table(P)
     table = whole.assign(reason="", lower=whole["estimate"] - 0.1, upper=whole["estimate"] + 0.1)
@@ -119,6 +154,21 @@ def test_a_band_has_gaps_where_draws_are_too_few(monkeypatch):
     value, *reason = line.text[3].split("<br>")
     assert value.endswith(", no interval") and " ".join(reason) == "4 draws are " + "few " * 19 + "few"
     assert max(map(len, reason)) <= digits.LONGEST
+
+
+def test_estimates_have_the_values_of_their_table():
+    found = eb.estimate(sample(), metrics=["entities", P, R])
+    figure, table = found.explore(level=0.8), found.table(0.8)
+    for line, dots, metrics in zip(figure.data[::2], figure.data[1::2], [[P, R], ["entities"]], strict=True):
+        rows = table.loc[metrics]
+        values, texts = shown_by(dots)
+        np.testing.assert_array_equal(values, rows["estimate"])
+        np.testing.assert_array_equal(
+            np.reshape(line.x, (-1, 3))[:, :2].astype(float), rows[["lower", "upper"]]
+        )
+        assert texts == [[f"{x}: {value}"] for x, value in zip(metrics, said(rows), strict=True)]
+    assert figure.layout.xaxis2.title.text == "estimate and 80 % interval"
+    assert len(found.explore(R).data) == 2
 
 
 def test_differences_have_the_values_of_their_table_and_both_estimates_under_the_pointer():
@@ -203,6 +253,7 @@ def test_a_method_draws_what_its_function_does_and_the_same_each_time(monkeypatc
         (curve(), "thresholds"),
         (comparison(), "differences"),
         (domains(), "domains"),
+        (eb.estimate(sample()), "estimates"),
         (sample(), "influence"),
     ]
     for result, name in pairs:
@@ -210,7 +261,7 @@ def test_a_method_draws_what_its_function_does_and_the_same_each_time(monkeypatc
         with monkeypatch.context() as patch:
             patch.setattr(pio.templates, "default", "plotly_dark")
             assert result.explore().to_json() == drawn, "a style that users choose changes no letter"
-    assert not hasattr(eb.estimate(sample()), "explore")
+    assert not hasattr(eb.side_by_side(sample(), P, engines=["jackknife"]), "explore")
 
 
 def test_names_next_to_an_axis_leave_room_on_a_phone():
@@ -281,22 +332,61 @@ def test_a_pointer_shows_a_value_offline(tmp_path, width):
     assert not complaints and requests == [(tmp_path / "page.html").as_uri()]
 
 
-def test_the_shell_writes_them(files, tmp_path):  # noqa: F811
+DESIGNED = ("--design", "uniform-records", "--drawn", "drawn.csv")
+PICTURE = ("--picture", "picture.html")
+GROUPS = ("--by", "cluster", "--attributes", "p.csv")
+
+
+@pytest.fixture
+def predictions(files):  # noqa: F811
     prediction = TRUTH.rename("cluster").rename_axis("record")
     prediction.to_csv("p.csv")
     (prediction // 2).to_csv("q.csv")
-    design = ("--design", "uniform-records", "--drawn", "drawn.csv")
-    picture = ("--picture", "picture.html")
-    for args in (
-        ("thresholds", "edges.csv", "labels.csv", "--records", "ids.csv", "--at", "6", *picture),
-        ("compare", "p.csv", "q.csv", "labels.csv", *picture),
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("thresholds", "edges.csv", "labels.csv", "--records", "ids.csv", "--at", "6", *PICTURE),
+        ("compare", "p.csv", "q.csv", "labels.csv", *PICTURE),
+        ("estimate", "p.csv", "labels.csv", *PICTURE),
+        ("estimate", "q.csv", "labels.csv", *GROUPS, *PICTURE),
+        ("estimate", "q.csv", "labels.csv", "--assist", "p.csv", *PICTURE),
+        ("estimate", "q.csv", "labels.csv", "--annotator-errors", "missed=.1", *PICTURE),
         ("report", "p.csv", "labels.csv", "--explore", "--output", "picture.html"),
-    ):
-        done = CliRunner().invoke(app, [*args, *design])
-        assert done.exit_code == 0, done.output
-        html = (tmp_path / "picture.html").read_text(encoding="utf-8")
-        assert len(re.findall(r"plotly\.js v\d", html)) == 1
-        assert not re.search(r"<(?:script|link|img)[^>]+(?:src|href)=[\"'](?!data:)", html)
-    groups = ("--by", "cluster", "--attributes", "p.csv")
-    done = CliRunner().invoke(app, ["compare", "p.csv", "q.csv", "labels.csv", *design, *picture, *groups])
-    assert done.exit_code == 2 and "--picture is of all records: leave out groups" in done.output
+    ],
+)
+def test_the_shell_writes_them(predictions, tmp_path, args):
+    done = CliRunner().invoke(app, [*args, *DESIGNED])
+    assert done.exit_code == 0, done.output
+    html = (tmp_path / "picture.html").read_text(encoding="utf-8")
+    assert len(re.findall(r"plotly\.js v\d", html)) == 1
+    assert not re.search(r"<(?:script|link|img)[^>]+(?:src|href)=[\"'](?!data:)", html)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("compare", "p.csv", "q.csv", "labels.csv", *GROUPS), "--picture is of all records: leave out"),
+        (("estimate", "q.csv", "labels.csv", "--side-by-side"), "of one method: leave out --side-by-side"),
+    ],
+)
+def test_the_shell_refuses_a_picture(predictions, args, said):
+    done = CliRunner().invoke(app, [*args, *DESIGNED, *PICTURE])
+    assert done.exit_code == 2 and said in done.output
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="needs the browser `chromium`, Debian's package of that name")
+def test_a_page_of_a_picture_is_as_wide_as_a_phone(predictions, tmp_path):
+    api = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra `test`")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        phone = browser.new_page(viewport={"width": 390, "height": 800}, is_mobile=True)
+        for args in (("estimate", "p.csv"), ("compare", "p.csv", "q.csv")):
+            CliRunner().invoke(app, [*args, "labels.csv", *DESIGNED, *PICTURE])
+            phone.goto((tmp_path / "picture.html").as_uri())
+            phone.wait_for_selector(".main-svg")
+            page = phone.locator("html")
+            assert page.evaluate("page => [page.clientWidth, page.scrollWidth]") == [390, 390]
+        browser.close()

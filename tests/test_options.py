@@ -31,7 +31,9 @@ BY = {"by", "across", "attributes"}
 CHEAP = {"cheap", "cheap-drawn", "cheap-threshold"}
 ERRORS = {"annotator-errors"}
 OWN = {
-    "estimate": {"looks", "worst-cases", "engine", "side-by-side", "format", "output", "strict"}
+    "estimate": {
+        *("looks", "worst-cases", "engine", "side-by-side", "picture", "format", "output", "strict"),
+    }
     | ASSIST
     | BY
     | CHEAP
@@ -86,6 +88,7 @@ def test_no_two_commands_declare_the_same_option():
         "domains",
         "errors",
         "helped",
+        "picture",
         "printing",
     }
 

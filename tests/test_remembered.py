@@ -148,6 +148,46 @@ def test_edges_and_their_records_are_remembered(folder):
     assert run("estimate", "linked").stdout == wanted.stdout and wanted.exit_code == 0
 
 
+@pytest.mark.parametrize("design", ["uniform-records", "root-size"])
+def test_other_predictions_are_judged_as_if_the_origin_and_its_records_were_named(folder, design):
+    pd.DataFrame({"a": ["r0", "r3"], "b": ["r1", "r4"]}).to_csv("links.csv", index=False)
+    pd.DataFrame({"a": ["r0", "r6"], "b": ["r1", "r8"]}).to_csv("more.csv", index=False)
+    pd.DataFrame({"id": list(TRUTH)}).to_csv("all.csv", index=False)
+    options = ("--edges", "--records", "all.csv", "--seed", "3", "--output", "linked")
+    assert run("draw", "links.csv", "-d", design, "--n", "30", *options).exit_code == 0
+    answer(folder / "linked")
+    own = pd.DataFrame({"record": TRUTH.keys(), "cluster": TRUTH.values()})
+    own.to_csv("one.csv", index=False)
+    for others in (("compare", "more.csv", "one.csv"), ("estimate", "more.csv"), ("compare", "more.csv")):
+        named = ("--drawn-from", "links.csv") if design == "root-size" and len(others) != 2 else ()
+        found = run(*others, "linked", "-m", "b3-recall")
+        wanted = run(*others, "linked", "-m", "b3-recall", "--records", "all.csv", *named)
+        assert found.exit_code == 0 == wanted.exit_code, (found.stderr, wanted.stderr)
+        assert (found.stdout, found.stderr) == (wanted.stdout, wanted.stderr)
+
+
+@pytest.mark.parametrize("scores", [("match_weight", "match_probability"), ()])
+def test_candidates_of_a_matcher_are_read_as_its_links_are(tmp_path, monkeypatch, scores):
+    monkeypatch.chdir(tmp_path)
+    keys = [(source, i) for source in "ab" for i in range(20)]
+    table = pd.DataFrame(keys, columns=["source_dataset", "unique_id"])
+    table.assign(cluster_id=[f"{source}{i // 2}" for source, i in keys]).to_csv("p.csv", index=False)
+    rows = [("a", i, "b", j, i - j, 0.5) for i in range(20) for j in (i, (i + 7) % 20)]
+    ends = [f"{name}_{side}" for side in "lr" for name in ("source_dataset", "unique_id")]
+    pairs = pd.DataFrame(rows, columns=[*ends, "match_weight", "match_probability"])
+    pairs[[*ends, *scores]].to_csv("pairs.csv", index=False)
+    options = "-d uniform-records -n 12 --seed 3 --candidates pairs.csv -o f"
+    drawn = run("draw", "p.csv", *options.split())
+    assert drawn.exit_code == 0, drawn.output
+    tasks = pd.read_csv("f/tasks.csv")
+    home = tasks[tasks["role"] == "drawn"].set_index("task")["record"]
+    found = {
+        (home[t], r) for t, r, role in tasks[["task", "record", "role"]].to_numpy() if role == "candidate"
+    }
+    joined = [(f"a-__-{i}", f"b-__-{j}") for _, i, _, j, *_ in rows]
+    assert found == {pair for one in joined for pair in (one, one[::-1]) if pair[0] in set(home)}
+
+
 def test_what_cannot_be_recalled(folder):
     told = refused("plan", "own.csv", "--half-width", "0.03")
     assert "LABELS are missing: name them after own.csv, or name a folder" in told

@@ -200,10 +200,41 @@ def test_the_fingerprint_is_that_of_the_documentation_and_notices_changes():
         PRED | {9: "d"},
         {r: k for r, k in PRED.items() if r != 9},
         PRED | {1: "b", 3: "a"},
-        PRED | {9: "f"},
     ):
         with pytest.raises(eb.DataError, match="this is not the prediction that was drawn from: its finger"):
             drawn.refuse_another(other)
+
+
+def rename(prediction):
+    """The same clusters under other names, of which two are old ones."""
+    names = dict(zip("abcdef", ["b", "a", "v", "w", "x", "y"], strict=True))
+    return {record: names[cluster] for record, cluster in prediction.items()}
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_names_of_clusters_are_no_part_of_what_was_drawn_from(elsewhere):
+    duckdb = pytest.importorskip("duckdb") if elsewhere else None
+
+    def source(prediction):
+        table = pd.DataFrame({"r": prediction.keys(), "c": prediction.values()})
+        return duckdb.from_df(table.astype(str)) if elsewhere else dict(zip(*table.to_numpy().T, strict=True))
+
+    drawn = sa.draw(source(PRED), sa.Records(), 20, 1)
+    assert drawn.is_from(source(rename(PRED)))
+    # of the same sizes, two of which change hands: those of one cluster, and those of two
+    for other in (PRED | {1: "b", 3: "a"}, rename(PRED | {1: "b", 3: "a"})):
+        assert not drawn.is_from(source(other))
+    clusters = sa.draw(source(PRED), sa.PredictedClusters(sa.Records()), 3, 1)
+    assert clusters.is_from(source(PRED)) and not clusters.is_from(source(rename(PRED)))
+
+
+def test_clusters_that_are_split_and_joined_are_others_under_any_name():
+    before = {1: "a", 2: "a", 3: "b", 4: "c", 5: "c", 6: "d"}
+    drawn = sa.draw(before, sa.Records(), 40, 1)
+    assert set(drawn.table["record"]) == set(before)
+    after = {1: "a", 2: "e", 3: "b", 4: "c", 5: "c", 6: "b"}
+    assert sorted(map(list(after.values()).count, set(after.values()))) == [1, 1, 2, 2]
+    assert drawn.is_from(dict(before)) and not drawn.is_from(after)
 
 
 def test_poisson_draws_are_records_whose_numbers_are_below_their_chances():

@@ -28,7 +28,7 @@ from pyarrow.csv import ConvertOptions, ParseOptions, read_csv
 from pyarrow.dataset import dataset
 
 from .errors import DataError, head
-from .known_columns import JOIN, choose_record, find_known, join_ids
+from .known_columns import IN_SOURCE, JOIN, choose_record, find_known, join_ids
 from .tables import is_whole_decimal, refuse_names, separator_hint
 
 PARQUET = {".parquet", ".pq"}
@@ -114,7 +114,7 @@ def key_by_source(frame: pd.DataFrame, records: pd.Index) -> pd.DataFrame:
     if not sources or not len(records) or JOIN not in str(records[0]) or frame[key].isin(records).any():
         return frame
     joined = join_ids(frame[sources[0]].astype("str"), frame[key].astype("str"))
-    rest = frame.rename(columns={key: f"{key} in its source"})
+    rest = frame.rename(columns={key: f"{key}{IN_SOURCE}"})
     rest.insert(0, key, joined)
     return rest
 

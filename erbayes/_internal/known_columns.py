@@ -31,6 +31,8 @@ ENDING = re.compile(
 """A name that ends in a number, as cluster_p_0_95 and cluster_mw_-2_5 of Splink do; "t-2" has no minus."""
 JOIN = "-__-"
 """What joins source and id of records whose ids are unique in their source alone, as in Splink."""
+IN_SOURCE = " in its source"
+"""The end of the name of a column of such ids, next to the joined ones."""
 
 
 def plain(name: Any) -> str:

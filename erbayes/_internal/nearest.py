@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import wraps
 from importlib import import_module
 from inspect import signature
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any, cast
 
-PASSED_ON = frozenset(["columns", "head", "iloc", "loc", "tail"])
-"""What a result takes from its table, next to columns and to all of `to_csv`, `to_latex` and so on."""
+from .errors import DataError, head
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+PASSED_ON = frozenset(["columns", "head", "iloc", "tail"])
+"""What a result takes from its table, next to `loc`, columns and all of `to_csv`, `to_latex` and so on."""
 WORDS = {
     "interval": "bounds ci conf_int confidence_interval confint credible_interval hdi intervals",
     "sd": "bse se sem std std_err std_error stderr standard_error",
@@ -25,6 +31,11 @@ WORDS = {
     "sentence": "explain text",
 }
 """Names by which other libraries call what results have."""
+ARGUMENTS = {
+    "level": "alpha ci ci_prob conf conf_level confidence confidence_level hdi_prob level prob",
+    "rng": "random_state seed",
+}
+"""Names by which other libraries call arguments of ours."""
 OF_ESTIMATES = ("interval", "sd", "estimate", "tree", "sentence")
 CARRIERS = ("recommended(metrics)", "both", "joint", "fit", "as_draws()")
 """What estimates have, and parts of other results that are estimates."""
@@ -55,6 +66,57 @@ def suggest_name(name: str, names: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"it has {', '.join(names)}"
 
 
+def name_arguments[F: Callable[..., Any]](function: F) -> F:
+    """Return a function that refuses arguments which it does not have, with the nearest one."""
+    known = [*signature(function).parameters]
+
+    @wraps(function)
+    def call(*args: Any, **given: Any) -> Any:
+        if unknown := [name for name in given if name not in known]:
+            said = f"{function.__name__} has no argument {', '.join(unknown)}"
+            raise TypeError(f"{said}; {_suggest_argument(unknown[0], known)}")
+        return function(*args, **given)
+
+    return cast(F, call)
+
+
+def _suggest_argument(name: str, known: list[str]) -> str:
+    """Return the end of an error about an argument: which is meant, or else all."""
+    from difflib import get_close_matches
+
+    meant = next((ours for ours, words in ARGUMENTS.items() if name in words.split()), name)
+    if meant == "level" and known[0] != "self" and meant not in known:
+        return "the result takes the level of intervals, as in found.table(level=0.9)"
+    near = [meant] if meant in known else get_close_matches(name, known, 1, CLOSE)
+    if near == ["level"]:
+        return "did you mean level=0.95, the share of intervals that cover?"
+    names = ", ".join(x for x in known if x != "self") or "none"
+    return f"did you mean {near[0]!r}?" if near else f"it takes {names}"
+
+
+class Located:
+    """What `loc` of a table has, where a row that is missing is refused with those that there are."""
+
+    def __init__(self, table: DataFrame) -> None:
+        self._table = table
+
+    def __getitem__(self, key: Any) -> Any:
+        try:
+            return self._table.loc[key]
+        except KeyError:
+            index, columns = self._table.index, self._table.columns
+            named = [name for name in columns if key in self._table[name].tolist()]
+            said = f"rows are {head(index, 20)}"
+            if index.dtype.kind == "i":
+                by = (
+                    f"table().set_index({named[0]!r}) names them"
+                    if named
+                    else f"columns are {head(columns, 20)}"
+                )
+                said = f"rows have numbers; {by}"
+            raise DataError(f"no row {key!r}; {said}") from None
+
+
 class Nearest:
     """A result that names the nearest attribute where it lacks one, also in notebooks.
 
@@ -62,6 +124,15 @@ class Nearest:
     """
 
     __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        """Let public methods name the nearest of their arguments."""
+        super().__init_subclass__()
+        for name, method in [*vars(cls).items()]:
+            # a class with slots is made twice
+            if isinstance(method, FunctionType) and name[0] != "_" and not hasattr(method, "__wrapped__"):
+                if not any(p.kind is p.VAR_KEYWORD for p in signature(method).parameters.values()):
+                    setattr(cls, name, name_arguments(method))
 
     if not TYPE_CHECKING:  # so that type checkers still refuse names that are wrong
 
@@ -83,6 +154,8 @@ class Nearest:
                     table = self.table()
                     if name in table:
                         return table[name]
+                    if name == "loc":
+                        return Located(table)
                     if name in PASSED_ON or (name.startswith("to_") and hasattr(table, name)):
                         return getattr(table, name)
             public = [known for known in dir(self) if not known.startswith("_")]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, Never
+from typing import Any
 
 from .._internal.arrays import Seed, generator
 from .._internal.errors import Alarm, DataError
+from .._internal.nearest import name_arguments
 from .._internal.policies import Missing
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
@@ -21,6 +22,7 @@ from ..metrics.uncertain import Estimates
 from ..units.measuring import measure
 
 
+@name_arguments
 def estimate(
     prediction: Any,
     labels: Any = None,
@@ -32,7 +34,6 @@ def estimate(
     missing: Missing | str = Missing.ERROR,
     frame: Any = None,
     rng: Seed = None,
-    **unknown: Never,
 ) -> Estimates:
     """Estimate how good a prediction is on all records, from a labelled sample.
 
@@ -121,11 +122,6 @@ def estimate(
     b3-recall             0.923  0.012  0.897  0.943  Beta
     cluster-recall        0.664  0.037  0.589  0.734  Beta
     """
-    if unknown:
-        raise TypeError(
-            f"estimate has no argument {', '.join(unknown)}; the result takes the level of intervals, as in "
-            "found.table(level=0.9) and found.plot(level=0.9)"
-        )
     # one seed, as in `side_by_side`, whose rows are then those of this function
     metrics, seed = resolve_metrics(metrics), int(generator(rng).integers(2**32))
     if isinstance(prediction, Sample):

@@ -24,6 +24,7 @@ import pandas as pd
 from .._internal.arrays import BoolArray, FloatArray, Seed
 from .._internal.digits import tell_apart
 from .._internal.errors import Alarm, DataError, NotIdentified, number
+from .._internal.nearest import name_arguments
 from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
 from ..engine.contract import Engine, need_paired
@@ -298,6 +299,7 @@ def _keep_best(x: FloatArray, cov: FloatArray, level: float, census: bool) -> Bo
     return stays
 
 
+@name_arguments
 def thresholds(
     edges: Any,
     labels: Any = None,

@@ -19,12 +19,16 @@ SEED = 1
 
 
 class Result(NamedTuple):
-    """What `erbayes estimate` prints: a table that a method made, alarms, and a sentence to quote."""
+    """What `erbayes estimate` prints: a table that a method made, alarms, and a sentence to quote.
+
+    `drawn`: what `--picture` draws.
+    """
 
     table: pd.DataFrame
     method: str
     alarms: Sequence[str]
     sentence: str = ""
+    drawn: Any = None
 
 
 class Analysis:
@@ -99,7 +103,7 @@ class EngineName(Enum):
 @panel("Metrics")
 class Engines(Analysis):
     engine: EngineName | None = option(
-        "closed-form (the default), bootstrap, jackknife, size-model, pool, or advised, which says why.",
+        "closed-form (default), bootstrap, jackknife, size-model, pool or advised, with why.",
         metavar="ENGINE",
     )
     side_by_side: bool = flag("Closed form, bootstrap and size model in one table.")
@@ -125,7 +129,7 @@ class Engines(Analysis):
         kind = None if of_engine else asked.kind
         table = result.table(inputs.level, kind).reset_index()
         alarms = [*eb.alarms(sample, metrics, table), *result.alarms]
-        return Result(table, name.value, alarms, result.sentence(inputs.level, kind))
+        return Result(table, name.value, alarms, result.sentence(inputs.level, kind), result)
 
 
 def _run_engine(name: EngineName, sample: eb.Sample, metrics: Metrics) -> Any:

@@ -23,6 +23,8 @@ GAP = 3
 """Blanks between columns."""
 SPARE = ("df", "ess_bulk", "r_hat", "kind", "se", "se_bound", "sd", "n_eff")
 """Columns that a narrow terminal does without, in this order."""
+PHONE = '<meta name="viewport" content="width=device-width, initial-scale=1">'
+"""What keeps a phone from showing a page as wide as a desk's."""
 
 
 class Format(Enum):
@@ -82,7 +84,7 @@ def _render_page(table: pd.DataFrame, sentences: Sequence[str], alarms: Sequence
         said.append(f'<div class="alarms {grade}"><p>{grade}: {escape(alarm)}</p></div>')
     with pd.option_context("display.max_colwidth", None):
         rows = table.to_html(index=False, border=0)
-    head = f'<meta charset="utf-8"><title>erbayes</title>\n<style>\n{reports.read_style()}</style>'
+    head = f'<meta charset="utf-8">{PHONE}<title>erbayes</title>\n<style>\n{reports.read_style()}</style>'
     body = "\n".join([*said, f'<div class="wide">{rows}</div>'])
     return f'<!doctype html>\n<html lang="en">\n<head>{head}</head>\n<body>\n{body}\n</body>\n</html>\n'
 

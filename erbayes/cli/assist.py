@@ -81,7 +81,7 @@ class Assist(Analysis):
         estimates = engine(sample, metrics)
         alarms = engine.of_prediction(sample) + estimates.find_alarms(sample, metrics)
         table = estimates.table(inputs.level, asked.kind).reset_index()
-        return Result(table, "assisted", alarms, estimates.sentence(inputs.level, asked.kind))
+        return Result(table, "assisted", alarms, estimates.sentence(inputs.level, asked.kind), estimates)
 
     def engine(
         self, inputs: Inputs, predictions: Mapping[str, Any], shared: dict[str, Any]

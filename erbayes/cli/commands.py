@@ -23,13 +23,12 @@ from .assist import Assist, in_words_of
 from .domains import Domains
 from .impact import Numbers
 from .inputs import One, Several, note_frame, note_unresolved
-from .lazily import files, named_engines, pd, plans, reports, returned_answers, stopping
+from .lazily import files, named_engines, pd, plans, returned_answers, sections, stopping
 from .metric_options import MetricOptions, Metrics, Minima
 from .options import (
     app,
     argument,
     command,
-    explored_option,
     files_of,
     flag,
     message,
@@ -40,8 +39,7 @@ from .options import (
 )
 from .pairs import check_pairs, has_pairs
 from .phases import Cheap
-from .printing import Judging, Printing
-from .thresholds import save_picture
+from .printing import Judging, Picture, Printing
 from .topics import explain
 
 MISSING = {
@@ -78,6 +76,7 @@ def estimate_command(
     by_engine: Engines,
     worst: WorstCases,
     errors: AnnotatorErrors,
+    picture: Picture,
     printing: Judging,
 ) -> None:
     """Estimate metrics of PREDICTION from a labelled sample, with intervals.
@@ -103,6 +102,8 @@ def estimate_command(
     metrics = domains.chosen_metrics(asked)
     analysis = choose_analysis(worst, domains, helped, cheap, by_engine)
     analysis.refuse(inputs, asked)
+    if picture.picture is not None and analysis.option in ("--side-by-side", "--worst-cases"):
+        raise DataError(f"--picture is of the estimates of one method: leave out {analysis.option}")
     sample, read = inputs.sample(**analysis.of_scan(inputs))
     if (unmatched := _describe_unmatched(inputs, sample)) is not None:
         message(
@@ -113,6 +114,7 @@ def estimate_command(
         if analysis.option not in (None, domains.option):
             raise DataError(f"{errors.option} goes with --by and --across: leave out {analysis.option}")
         result = _allow_for_errors(errors, inputs, asked, domains, sample, metrics, result)
+    picture.save(result.drawn, inputs.level)
     alarms = [*inputs.cautions, *map(say, result.alarms)]
     _show_estimates(printing, result, alarms, count_read(sample, text=read))
 
@@ -137,7 +139,7 @@ def _allow_for_errors(
 
     found = errors.run_one(inputs, sample, answer)
     table = found.table(level=inputs.level, kind=asked.kind)
-    return Result(table, plain.method, plain.alarms, found.sentence(inputs.level))
+    return Result(table, plain.method, plain.alarms, found.sentence(inputs.level), found.both)
 
 
 def _show_estimates(
@@ -167,7 +169,7 @@ def compare_command(
     domains: Domains,
     helped: Assist,
     errors: AnnotatorErrors,
-    picture: Path | None = explored_option("File of a picture of estimates and differences to write"),
+    picture: Picture,
     printing: Judging,
 ) -> None:
     """Compare predictions by the same labelled sample.
@@ -184,7 +186,7 @@ def compare_command(
           --cluster old --cluster new
     """
     domains.refuse_idle()
-    if picture is not None and domains.column is not None:
+    if picture.picture is not None and domains.column is not None:
         raise DataError("--picture is of all records: leave out groups")
     metrics = domains.chosen_metrics(asked)
     if inputs.of_clusters:
@@ -232,8 +234,7 @@ def compare_command(
             errors.order(inputs, predictions),
         )
         table, said = found.table(level=inputs.level, kind=asked.kind), found.sentence(inputs.level)
-    if picture is not None:
-        save_picture(comparison if errors.option is None else found.both, picture, inputs.level)
+    picture.save(comparison if errors.option is None else found.both, inputs.level)
     samples = zip(comparison.predictions, comparison.samples, strict=True)
     about = {"labels": read.pop("")} | {name: count_read(one, text=read[name]) for name, one in samples}
     result = Result(table, "closed-form" if engine is None else "assisted", alarms, said)
@@ -344,13 +345,13 @@ def _choose_records(inputs: One, columns: str | None) -> pd.DataFrame | None:
     if inputs.returned is None:
         raise DataError("--with-records needs a folder of erbayes draw as LABELS, which has the records")
     records = inputs.returned.records()
-    others = records.columns.drop(reports.COLUMNS)
+    others = records.columns.drop(sections.COLUMNS)
     names = [*others] if columns == "all" else columns.split(",")
     if missing := [name for name in names if name not in others]:
         raise DataError(
             f"{inputs.labels} has no column {head(missing)} for --with-records; it has {head(others, 20)}"
         )
-    return records[[*reports.COLUMNS, *names]]
+    return records[[*sections.COLUMNS, *names]]
 
 
 def _describe_files(inputs: One, *others: Any) -> dict[str, str]:

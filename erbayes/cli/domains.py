@@ -67,7 +67,8 @@ class Domains(Analysis):
     def run(self, inputs: One, asked: MetricOptions, sample: eb.Sample, metrics: Metrics) -> Result:
         by = self.estimate(inputs, sample, metrics)
         table = by.table(inputs.level, asked.kind)
-        return Result(table, "closed-form", [*by.alarms(), *eb.alarms(sample, metrics, table)])
+        alarms = [*by.alarms(), *eb.alarms(sample, metrics, table)]
+        return Result(table, "closed-form", alarms, drawn=by)
 
     def estimate(
         self, inputs: One, sample: eb.Sample, metrics: Metrics

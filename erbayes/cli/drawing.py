@@ -9,11 +9,12 @@ from typing import Any
 import erbayes as eb
 
 from .._internal.errors import DataError, head
+from .._internal.known_columns import find_known
 from .designs import keyed, numbers
-from .lazily import files, ids, pages, pd, plans, sources
+from .lazily import facts, files, ids, pages, pd, plans, readings, sources
 from .options import REQUIRED, file_option, flag, message, name_options, option, panel
 from .predictions import LinkOptions, PredictionFile, ReadingOptions
-from .tables import read_attributes, said_of
+from .tables import name_columns, read_attributes, said_of
 
 
 class PlanName(Enum):
@@ -110,7 +111,7 @@ class Shown:
         "Record and all columns that annotators are to see, for all records."
     )
     candidates: Path | None = file_option(
-        "Pairs of records that may match, with their score if there is a third column."
+        "Pairs of records that may match, with their score if there is a third column; or a matcher's table."
     )
     looser: Path | None = file_option(
         "Record and cluster of a looser clustering, whose clusters have candidates.", rare=True
@@ -187,10 +188,17 @@ def _read_candidate_pairs(drawn: eb.labels.RecordDraws, path: Path) -> pd.DataFr
     said_of(path, 0)
     pairs = files.read_table(path)
     if not 2 <= pairs.shape[1] <= 3:
-        raise DataError(
-            f"{path} has {pairs.shape[1]} columns, {head(pairs.columns, 20)}: --candidates are two columns "
-            "of records and, optionally, one of scores: write these alone into a file"
-        )
+        swept = {"threshold": facts.SWEEP} if find_known(pairs.columns, "score") else {}
+        named = name_columns(path, links={"edges": True, **swept})
+        try:  # a table of a matcher, whose ids may be unique in their source alone
+            taken = readings.read_prediction(pairs, named, sample=pd.Index(drawn.table["record"]))
+        except DataError as error:
+            raise DataError(
+                f"{path} has {pairs.shape[1]} columns, {head(pairs.columns, 20)}: --candidates are two "
+                "columns of records and, optionally, one of scores: write these alone into a file"
+            ) from error
+        pairs = pd.DataFrame({"left": taken.key(0), "right": taken.key(1)})
+        pairs = pairs.assign(score=taken.scores()) if swept else pairs
     scored = pairs if pairs.shape[1] == 3 else pairs.assign(score=1.0)
     score = scored.columns[2]
     numbers = pd.to_numeric(scored[score], errors="coerce")

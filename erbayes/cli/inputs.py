@@ -98,7 +98,10 @@ class Inputs:
     )
     drawing: Drawing
     drawn_from: Path | None = option(
-        "With a folder: the prediction drawn from, if not PREDICTION.", rare=True, panel="Design", exists=True
+        "With a folder: the prediction drawn from, if it is elsewhere now.",
+        rare=True,
+        panel="Design",
+        exists=True,
     )
     reading: ReadingOptions
     cluster: str | list[str] | None = None
@@ -174,10 +177,13 @@ class Inputs:
 
     @cached_property
     def origin(self) -> PredictionFile | None:
-        """Return the prediction that was drawn from, if --drawn-from names it."""
+        """Return the prediction that was drawn from, if --drawn-from or the folder names it."""
         if self.returned is None or self.drawn_from is None:
             return None
-        return PredictionFile(self.drawn_from, None, self.cluster if isinstance(self.cluster, str) else None)
+        # what a folder remembers has columns of its own
+        own = getattr(self.drawn_from, "options", None)
+        cluster = self.cluster if isinstance(self.cluster, str) and not own else None
+        return PredictionFile(self.drawn_from, None, cluster)
 
     def notice_another(
         self, name: str, units: eb.units.Units, prediction: eb.Clustering | PredictionFile

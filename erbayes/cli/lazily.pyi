@@ -29,6 +29,7 @@ from ..large import counted as counted
 from ..large import files as large_files
 from ..large import sums as large_sums
 from ..report import page as reports
+from ..report import sections as sections
 from ..units import edges as scored_edges
 from ..units import facts as facts
 from ..units import features as features

@@ -31,10 +31,10 @@ from .options import (
     say,
 )
 from .predictions import PredictionOptions
-from .printing import Printing
+from .printing import Printing, save_picture
 from .remembered import PAIRS_CALL, TABLE, remembered
 from .tables import read_attributes
-from .thresholds import EdgeTable, count_edges, read_thresholds, save_picture
+from .thresholds import EdgeTable, count_edges, read_thresholds
 
 if TYPE_CHECKING:
     from .inputs import One

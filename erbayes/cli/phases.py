@@ -94,7 +94,7 @@ class Cheap(Analysis):
         estimates = self.estimates(inputs, sample, metrics)
         table = estimates.table(inputs.level, asked.kind).reset_index()
         sentence = estimates.sentence(inputs.level, asked.kind)
-        return Result(table, "two phases", estimates.find_alarms(sample, metrics), sentence)
+        return Result(table, "two phases", estimates.find_alarms(sample, metrics), sentence, estimates)
 
     def _read_cheap_answers(
         self, prediction: eb.Clustering | None

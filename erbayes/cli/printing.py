@@ -1,19 +1,20 @@
-"""Tables printed or written by the shell."""
+"""Tables and pictures that the shell prints or writes."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 from shutil import get_terminal_size
+from typing import Any
 
 import typer
 
 import erbayes as eb
 
 from .._internal.errors import DataError, Grade, Sentence
-from .answers import Answer, Format, render_plain
+from .answers import PHONE, Answer, Format, render_plain
 from .lazily import answer_faults, files, pd
-from .options import flag, message, option, panel, say
+from .options import explored_option, flag, message, option, panel, say
 
 ENDINGS = ("csv", "json", "html")
 """Endings of files that decide their format; those of other files are .txt or none."""
@@ -162,3 +163,25 @@ class Judging(Printing):
         super().show(answer)
         if self.strict and any(alarm.grade is Grade.FAULT for alarm in answer.alarms):
             raise typer.Exit(1)
+
+
+@panel("Output")
+class Picture:
+    """The option of a picture of a result that can be explored."""
+
+    picture: Path | None = explored_option("Picture to write")
+
+    def save(self, result: Any, level: float) -> None:
+        """Write the picture, if the option names a file."""
+        if self.picture is not None:
+            save_picture(result, self.picture, level)
+
+
+def save_picture(result: Any, path: Path, level: float) -> None:
+    """Write the picture of a result to a file, in HTML the one to explore."""
+    if path.suffix.lower() == ".html":
+        # a fixed id, so that the same result makes the same file
+        page = result.explore(level=level).to_html({"displayModeBar": False}, div_id="picture")
+        files.write_text(path, page.replace("<head>", f"<head>{PHONE}", 1))
+    else:
+        result.plot(level=level).get_figure(root=True).savefig(path)

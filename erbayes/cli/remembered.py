@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._internal.errors import DataError, head
-from .lazily import folders, outside_json, pd
+from .lazily import folders, outside_json, pd, plans
 from .tables import File, name_columns, read_attributes
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _recall_prediction(values: dict[str, Any]) -> dict[str, Any]:
             anew = path.in_words() and path is not drawn_from
             path.options = {} if anew else {name: options[name] for name in NAMES if name in options}
     if named and not any(_are_one(path, drawn_from) for path in given):
-        return values | {"prediction": hinted if several else hinted[0]} if given else values
+        return values | {"prediction": hinted if several else hinted[0]} | _recall_origin(values, call)
     if not drawn_from.exists():
         raise DataError(
             f"{drawn_from}, from which {labels} was drawn, is not there: name PREDICTION before {labels}"
@@ -132,6 +132,18 @@ def _recall_prediction(values: dict[str, Any]) -> dict[str, Any]:
             continue
         if name in options and recalled.get(name) in (None, False, []):
             recalled[name] = [call.take(name)] if several and name == "stored" else call.take(name)
+    return recalled
+
+
+def _recall_origin(values: Mapping[str, Any], call: Call) -> dict[str, Any]:
+    """Fill in what was drawn from, if chances depend on it and others are judged, and how links are read."""
+    names = [n for n in ("records", "any_id") if n in call.options and values.get(n) in (None, False)]
+    recalled, drawn_from = {name: call.take(name) for name in names}, call.file("prediction")
+    if values.get("drawn_from") is None and "stored" not in call.options and drawn_from.exists():
+        plan = folders.read_folder(call.folder).drawn.plan
+        if not isinstance(plan, (*plans.FREE, plans.PredictedClusters)):
+            drawn_from.options = {name: call.options[name] for name in NAMES if name in call.options}
+            recalled["drawn_from"] = drawn_from
     return recalled
 
 

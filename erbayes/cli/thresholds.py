@@ -31,7 +31,6 @@ from .options import (
     argument,
     command,
     entity_option,
-    explored_option,
     file_option,
     level_option,
     message,
@@ -44,7 +43,7 @@ from .options import (
     within,
 )
 from .predictions import LinkOptions, PredictionFile, ReadingOptions, read_ids
-from .printing import Judging, show_cautions
+from .printing import Judging, Picture, show_cautions
 from .tables import name_columns
 from .top_up import read_both, read_drawn_from
 
@@ -172,7 +171,7 @@ def thresholds_command(
     asked: MetricOptions,
     minima: Minima,
     errors: AnnotatorErrors,
-    picture: Path | None = explored_option("File of a picture of the curve to write"),
+    picture: Picture,
     printing: Judging,
 ) -> None:
     """Judge a matcher at many thresholds with one labelled sample.
@@ -225,8 +224,7 @@ def thresholds_command(
     spare = [*shown][:1:-1]  # a narrow terminal has room for the first metrics
     answer = Answer(table=table, sentences=sentences, alarms=alarms, read=about, shown=shown, spare=spare)
     printing.show(answer)
-    if picture is not None:
-        save_picture(curve, picture, scored.level)
+    picture.save(curve, scored.level)
 
 
 def _spread_out(table: pd.DataFrame, curve: curves.Curve, named: Sequence[float]) -> pd.DataFrame:
@@ -262,14 +260,3 @@ def count_edges(given: Mapping[str, Any]) -> dict[str, Any]:
     if "score" not in given:
         return {}
     return {"edges": len(given["edges"].score), "records": len(given["records"]), "score": given["score"]}
-
-
-def save_picture(result: Any, path: Path, level: float) -> None:
-    """Write the picture of a result to a file, in HTML the one to explore."""
-    if path.suffix.lower() == ".html":
-        # a fixed id, so that the same result makes the same file
-        page = {"config": {"displayModeBar": False}, "div_id": "picture"}
-        with files.replacing(path) as new:
-            result.explore(level=level).write_html(new, **page)
-    else:
-        result.plot(level=level).get_figure(root=True).savefig(path)

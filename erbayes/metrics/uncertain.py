@@ -18,7 +18,7 @@ from scipy.special import ndtr
 from .._internal.arrays import FloatArray, Seed, generator
 from .._internal.digits import shown
 from .._internal.errors import DataError, NotIdentified, head, import_extra
-from .._internal.nearest import Nearest
+from .._internal.nearest import Nearest, suggest_name
 from .definitions import Metric, MetricLike, resolve_metric, resolve_metrics
 from .intervals import (
     DEFAULT,
@@ -44,6 +44,23 @@ NEGATIVE = (
     "jackknife, keep the draws with their repeats (UniformRecords), or label more units"
 )
 EMPTY = "it is 0/0 in this sample, since its denominator is 0"
+
+
+class Row(pd.Series):
+    """A row of a table, which says what it has where a name is missing."""
+
+    @property
+    def _constructor(self) -> type[pd.Series]:
+        return pd.Series
+
+    if not TYPE_CHECKING:  # so that type checkers still refuse names that are wrong
+
+        def __getattr__(self, name: str) -> Any:
+            with suppress(AttributeError):
+                return super().__getattr__(name)
+            raise AttributeError(
+                f"a row has no attribute {name!r}; {suggest_name(name, self.index)}", name=name
+            )
 
 
 class Tabled(Nearest, ABC):
@@ -134,7 +151,7 @@ class Explorable(Pictured):
         return figure
 
 
-class Estimates(Pictured):
+class Estimates(Explorable):
     """Estimates of metrics with their uncertainty, jointly: what every engine returns.
 
     `estimates["pairwise-recall"]` is one of them, `table()` has all with their intervals, `sentence()` says
@@ -153,6 +170,7 @@ class Estimates(Pictured):
 
     __slots__ = ()
     picture: ClassVar[str] = "forest"
+    explored: ClassVar[str] = "estimates"
     kind: ClassVar[Kind]
     names: tuple[str, ...]
     support: tuple[Support, ...]
@@ -274,16 +292,14 @@ class Estimates(Pictured):
             if named not in self.names:
                 raise DataError(f"{named} is not among these metrics: {', '.join(self.names)}")
             metric = named
-        row = self.table().loc[metric]
-        assert isinstance(row, pd.Series)
-        return row
+        return Row(self.table().loc[metric])
 
     def __len__(self) -> int:
         return len(self.names)
 
     def __iter__(self) -> Iterator[pd.Series]:
         """Return the rows of `table()`, of which `pandas.DataFrame(estimates)` makes the table again."""
-        return (row for _, row in self.table().iterrows())
+        return (Row(row) for _, row in self.table().iterrows())
 
     def __contains__(self, metric: object) -> bool:
         with suppress(DataError):

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 from .._internal.nearest import refuse_attribute
 from .curves import draw_calibration, draw_curve, draw_forecast, draw_stages, draw_track
-from .explore import explore_differences, explore_domains, explore_influence, explore_thresholds
+from .explore import (
+    explore_differences,
+    explore_domains,
+    explore_estimates,
+    explore_influence,
+    explore_thresholds,
+)
 from .fits import (
     draw_leakage,
     draw_predicted_clusters,
@@ -60,6 +66,7 @@ __all__ = [
     "draw_tree",
     "explore_differences",
     "explore_domains",
+    "explore_estimates",
     "explore_influence",
     "explore_thresholds",
 ]

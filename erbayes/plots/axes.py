@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 MARKERS = "osD^vP*X"
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")
 """Markers of points and hatches of areas, which distinguish series in print and for all eyes."""
+CROWDED = 0.9
+"""Probability above which half of all thresholds are squeezed on an even axis."""
+TICKS = 7
+"""Ticks of an axis of log odds, whose labels are long."""
 
 
 def choose_names(metrics: MetricLike | None, available: Sequence[str]) -> list[str]:
@@ -96,6 +100,22 @@ def panels_of(ax: Axes | None, blocks: Sequence[Sequence[str]], series: int = 1)
     for panel, block in zip(panels, blocks, strict=True):
         name_rows(panel, block)
     return panels
+
+
+def spread_probabilities(x: FloatArray) -> tuple[FloatArray, dict[float, str]]:
+    """Return where to draw thresholds, and the ticks of an axis of log odds; none if an even one suits them.
+
+    Ends of 0 and 1, whose log odds are infinite, are drawn where their neighbours are.
+    """
+    inside = x[(x > 0) & (x < 1)]
+    if x.min() < 0 or x.max() > 1 or not len(inside) or np.mean(x > CROWDED) <= 0.5:
+        return x, {}
+    drawn, tails = x.clip(inside.min(), inside.max()), 10.0 ** -np.arange(1, 16)
+    ticks = np.concatenate([tails[::-1], [0.5], 1 - tails])
+    ticks = ticks[(ticks >= drawn.min()) & (ticks <= drawn.max())]
+    some = ticks[:: 1 + len(ticks) // TICKS]
+    labels = {p: f"1−{1 - p:.0e}" if p > 0.99995 else f"{p:g}" for p in some.tolist()}
+    return (drawn, labels) if len(some) > 1 else (x, {})
 
 
 def round_ticks(panel: Axes) -> None:

@@ -16,7 +16,7 @@ from ..analysis.stages import FOUND, Stages
 from ..analysis.thresholds import Curve
 from ..metrics.definitions import MetricLike, resolve_metrics
 from ..metrics.simultaneous import simultaneous_level
-from .axes import HATCHES, MARKERS, axes_of, choose_names, draw_legend, style_of
+from .axes import HATCHES, MARKERS, axes_of, choose_names, draw_legend, spread_probabilities, style_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +32,8 @@ def draw_curve(
 ) -> Axes:
     """Draw metrics over thresholds, each with a simultaneous confidence band.
 
+    If more than half of the thresholds are probabilities above .9, their axis has equal steps of log odds.
+
     Parameters
     ----------
     result : Curve
@@ -40,7 +42,12 @@ def draw_curve(
         Those of the curve to draw. By default its first three.
     level : float in (0, 1)
     """
-    ax = _draw_bands(result.thresholds, list_bands(result, metrics, level), level, ax)
+    x, ticks = spread_probabilities(result.thresholds)
+    ax = _draw_bands(x, list_bands(result, metrics, level), level, ax)
+    if ticks:
+        ax.set_xscale("logit")
+        ax.set_xticks([*ticks], [*ticks.values()])
+        ax.set_xticks([], minor=True)
     ax.set_xlabel("threshold")
     return ax
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import logit
 
 from .._internal import digits
 from .._internal.errors import NotIdentified, import_extra
@@ -27,9 +28,10 @@ from ..engine import diagnostics
 from ..metrics.columns import PREDICTED_LINKS, Known
 from ..metrics.definitions import Metric, MetricLike, pairwise_precision, resolve_metric
 from ..metrics.intervals import Kind
-from .axes import choose_names
+from ..metrics.uncertain import Estimates
+from .axes import choose_names, spread_probabilities
 from .curves import list_bands
-from .results import arrange_rows, list_domains, name_interval
+from .results import arrange_rows, find_blocks, list_domains, name_interval
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -74,12 +76,15 @@ def explore_thresholds(result: Curve, metrics: MetricLike | None = None, *, leve
     >>> figure.data[0].text[1], figure.data[-1].text[1]
     ('threshold 4, 2 links', '1.000 [1.000, 1.000]')
     """
-    x, tables = result.thresholds, list_bands(result, metrics, level)
+    (x, ticks), tables = spread_probabilities(result.thresholds), list_bands(result, metrics, level)
     figure = _start(420, hovermode="x unified")
+    if ticks:
+        x = logit(x)
+        figure.update_xaxes(tickvals=logit([*ticks]).tolist(), ticktext=[*ticks.values()])
     first = next(iter(tables.values()))["estimate"].fillna(0)
     heads = [
         f"threshold {at:.{result.digits}g}, {_count_links(sample)}"
-        for at, sample in zip(x.tolist(), result.samples, strict=True)
+        for at, sample in zip(result.thresholds.tolist(), result.samples, strict=True)
     ]
     # a line that nobody sees, whose text is the first that the pointer shows
     _add(figure, x, first, heads, mode="lines", line_width=0, showlegend=False, hoverinfo="text")
@@ -96,6 +101,34 @@ def explore_thresholds(result: Curve, metrics: MetricLike | None = None, *, leve
     figure.update_xaxes(title_text="threshold", fixedrange=False)
     figure.update_yaxes(title_text=f"estimate and {100 * level:g} % band")
     return figure
+
+
+def explore_estimates(
+    result: Estimates, metrics: MetricLike | None = None, *, level: float = 0.95, kind: Kind | None = None
+) -> Figure:
+    """Show estimates, each with its interval under the pointer, and why it has none.
+
+    Parameters
+    ----------
+    metrics : Metric or str, or several, optional
+        The metrics to show; all by default.
+    level, kind
+        As in `Estimates.table`.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> prediction, labels = {i: i // 3 for i in range(1200)}, {i: i // 4 for i in range(120)}
+    >>> found = eb.estimate(prediction, labels, eb.UniformClusters(), "b3-recall")
+    >>> explore_estimates(found).data[1].text
+    ('b3-recall: 0.583 [0.560, 0.606]',)
+    """
+    table = result.table(level, kind)
+    table = table.assign(label=table.index, head=False, text=_describe(table))
+    table["text"] = [f"{_write(name)}: {said}" for name, said in table["text"].items()]
+    blocks = find_blocks({"": result}, metrics, level, () if kind is None else (kind,))
+    rows = [table.loc[block].reset_index(drop=True) for block in blocks]
+    return _draw_rows(rows, name_interval(rows))
 
 
 def explore_differences(
@@ -229,7 +262,7 @@ def _draw_rows(rows: Sequence[pd.DataFrame], title: str, zero: bool = False) -> 
     height = ROW * sum(len(panel) + 1 for panel in rows) + 50
     figure = _start(height, hovermode="y", showlegend=False)
     heights = [len(panel) for panel in rows]
-    figure.set_subplots(len(rows), 1, row_heights=heights, vertical_spacing=ROW / height)
+    figure.set_subplots(len(rows), 1, row_heights=heights, vertical_spacing=1.5 * ROW / height)
     for i, panel in enumerate(rows, 1):
         shown, at = panel[~panel["head"]], dict[str, Any](row=i, col=1)
         # a cross says that there is no interval, where a dot would look certain

@@ -81,10 +81,10 @@ def draw_forest(
         results |= {", ".join(filter(None, (outer, x))): y for x, y in one.estimates_by_name().items()}
     if not results:
         raise DataError("a forest plot needs at least one result")
-    return _draw_forest(results, _find_blocks(results, metrics, level, kinds), level, kinds, ax)[0]
+    return _draw_forest(results, find_blocks(results, metrics, level, kinds), level, kinds, ax)[0]
 
 
-def _find_blocks(
+def find_blocks(
     results: Mapping[str, Estimates], metrics: MetricLike | None, level: float, kinds: Sequence[Kind]
 ) -> list[list[str]]:
     """Return the metrics that share an axis: all shares, and each other metric alone."""
@@ -154,7 +154,7 @@ def draw_comparison(
     """
     first, *others = result.predictions
     results = result.estimates_by_name()
-    blocks = _find_blocks(results, metrics, level, kinds)
+    blocks = find_blocks(results, metrics, level, kinds)
     # two halves need more than the width of one picture
     ax = axes_of(ax, height_of(sum(map(len, blocks)), len(results)) + 0.5 * (len(blocks) - 1), width=9.0)
     place = ax.get_subplotspec()

@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 
 from .._internal.errors import DataError, NotIdentified, whole
+from .._internal.nearest import name_arguments
 from .._internal.progress import show_progress
 from .._internal.words import describe
 from ..engine.contract import Engine, Estimator, adapt_to_study
@@ -50,6 +51,7 @@ Answers = Mapping[str, tuple[Any, Any]]
 """Figures of estimators by name, (..., k, columns), and why there is no estimate, (..., k)."""
 
 
+@name_arguments
 def study(
     populations: Mapping[str, PopulationLike],
     plans: Mapping[str, StudyPlan],

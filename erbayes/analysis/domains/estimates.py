@@ -12,6 +12,7 @@ import pandas as pd
 
 from ..._internal.arrays import FloatArray, IntArray, Seed
 from ..._internal.errors import DataError, Grade, Sentence, member, number
+from ..._internal.nearest import name_arguments
 from ...design.sample import Sample, need_sample
 from ...engine.closed_form import Taylor
 from ...engine.contract import Engine, need_engine
@@ -163,6 +164,7 @@ class ByDomain(Explorable):
         return [d for d in self.domains if isinstance(d, Domain)]
 
 
+@name_arguments
 def by_domain(
     sample: Sample,
     groups: Any,

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from ..._internal.arrays import FloatArray, floats
 from ..._internal.errors import Alarm, DataError, Grade, Remedy, Sentence, need, need_object
+from ..._internal.nearest import name_arguments
 from ...design import ByPredictedSize, UniformClusters
 from ...design.contract import SelectedBySize, counts_once, draws_records
 from ...design.drawn import make_unreached
@@ -181,6 +182,7 @@ def _need_widths(half_width: ArrayLike, metrics: Sequence[Metric], level: float)
     return required
 
 
+@name_arguments
 def forecast(
     source: Sample | Population,
     metrics: MetricLike,

@@ -17,6 +17,7 @@ import pandas as pd
 
 from ..._internal.arrays import FloatArray, IntArray
 from ..._internal.errors import DataError, head, import_extra, need, refuse_cases, whole
+from ..._internal.known_columns import IN_SOURCE, find_known
 from ..._internal.tables import as_text, locate, need_table, refuse_names, to_frame
 from ...units.clustering import Clustering
 from ...units.ids import as_index, ids
@@ -136,7 +137,8 @@ def by_text(
     table : DataFrame, or object with an Arrow C stream
         Attributes of all records of the prediction. The first column is the record.
     columns : sequence of str, optional
-        The columns to compare; by default all but the first.
+        The columns to compare; by default all but the first and those that are called ids or sources, as
+        in tables of matchers.
     limit : int
         The number of candidates per drawn record, at most: the best, and by chance among equals.
 
@@ -254,7 +256,10 @@ def _read_attributes(table: Any, columns: Sequence[str] | None) -> tuple[list[st
     """Return the columns to compare, and the table of attributes."""
     frame = need_table(table, "attributes are a DataFrame or an Arrow table")
     names = list(frame.columns)
-    named = names[1:] if columns is None else list(columns)
+    # ids that are alike say nothing of the persons
+    known = {name for meaning in ("record", "cluster", "source") for name in find_known(names, meaning)}
+    texts = [name for name in names[1:] if name not in known and not str(name).endswith(IN_SOURCE)]
+    named = texts or names[1:] if columns is None else list(columns)
     refuse_names(named, names, "the table of attributes")
     if not len(frame):
         raise DataError("the table of attributes has no rows")

@@ -176,9 +176,23 @@ class RecordDraws:
         return self._compute_fingerprint(prediction) == self.fingerprint
 
     def _compute_fingerprint(self, prediction: Any) -> str:
+        """Return the fingerprint, in which clusters of records have the names that were drawn from."""
         with open_source(prediction) as source:
-            members = source.members(pd.Index(self.table["cluster"]).unique())
-            return fingerprint_of(source.known, members)
+            names = pd.Index(self.table["cluster"]).unique()
+            plain = fingerprint_of(source.known, source.members(names))
+            if plain == self.fingerprint or self.of_clusters:
+                return plain
+            drawn = self.table.drop_duplicates("record").set_index("record")["cluster"]
+            found = source.look_up(drawn.index)
+            pairs = pd.DataFrame({"now": found["cluster"], "then": found["record"].map(drawn)})
+            then = pairs.drop_duplicates().set_index("now")["then"]
+            # clusters that were split or joined are other clusters, whatever their names
+            if not (then.index.is_unique and then.is_unique):
+                return plain
+            members = source.members(then.index)
+            renamed = members.assign(cluster=members["cluster"].map(then))
+            same = fingerprint_of(source.known, renamed) == self.fingerprint
+            return self.fingerprint if same else plain
 
     def to_json(self) -> str:
         """Return everything but the tables as JSON, if the plan is one of `erbayes.labels`."""
