@@ -52,14 +52,14 @@ def test_draws_and_a_normal_are_averaged_at_each_level(order):
 
 
 def test_outer_quantiles_span_all_results():
-    pool = pool_quantiles([gamma_draws(), normal(1.0, 2.0)], [0.9, 0.1], outer=["x"], rng=1)
+    pool = pool_quantiles([gamma_draws(), normal(1.0, 2.0)], [0.9, 0.1], spans=[True], rng=1)
     for level in (0.5, 0.95):
         both = [stats.gamma(3).interval(level), stats.norm(1, 2).interval(level)]
         ends = min(low for low, _ in both), max(high for _, high in both)
         assert pool.interval(level)[0] == pytest.approx(ends, abs=8e-3)
     assert pool.estimate == pytest.approx([0.9 * 3 + 0.1], abs=2e-3), "estimates are averaged all the same"
     # another metric is averaged
-    other = pool_quantiles([gamma_draws(), normal(1.0, 2.0)], outer=["y"], rng=1)
+    other = pool_quantiles([gamma_draws(), normal(1.0, 2.0)], spans=[False], rng=1)
     assert other.interval()[0, 1] < pool.interval()[0, 1] - 0.1
 
 
@@ -216,7 +216,7 @@ def test_differences_of_metrics_that_the_model_has_not_are_those_of_the_closed_f
         ends = ["difference", "estimate", "lower", "upper"][1:]
         pd.testing.assert_frame_equal(found.loc[quoted, ends], wanted.loc[quoted, ends], rtol=1e-9)
         assert (found.loc[quoted, "kind"] == "closed-form gains and losses").all()
-        assert found.loc[R.name, "kind"] == "equal-tailed"
+        assert found.loc[R.name, "kind"] == "pooled quantiles"
     same = eb.compare({"a": other, "b": other + "!"}, example.labels, design, metrics, engine="size model")
     assert (same.differences()[["lower", "upper"]].iloc[[0, 2]] == 0).all(axis=None)
 

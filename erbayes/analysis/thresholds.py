@@ -28,6 +28,7 @@ from ..design.contract import Design
 from ..design.sample import Sample, need_labels_and_design
 from ..engine.contract import Engine, need_paired
 from ..engine.named import find_engine
+from ..engine.pool import PooledDraws
 from ..large import DuckDB
 from ..large.sources import lies_elsewhere, opened
 from ..metrics.columns import PREDICTED_LINKS, Known
@@ -208,7 +209,7 @@ class Curve(Explorable):
         L(t) = false · |P_t| (1 - P_t) + missed · T (1 - R_t), with |P_t| the known number of predicted links
         at threshold t, and P_t, R_t draws of precision and recall. The true links T belong to no threshold:
         in each draw they are the median of |P_t| P_t/R_t. It takes an engine with posterior draws, such as
-        `erbayes.bayes.Modelled()`, whose draws are probabilities.
+        `erbayes.bayes.Modelled()`, whose draws are probabilities, and those of the model alone if it pools.
 
         Both costs are 0 or more. Columns are the mean `loss` with equal-tailed limits `lower` and `upper`;
         `best`, the probability that a threshold has the least loss of all; and `regret`, the mean loss above
@@ -221,7 +222,8 @@ class Curve(Explorable):
         if not isinstance(self.joint, Draws):
             raise DataError("an expected loss needs posterior draws: give engine=erbayes.bayes.Modelled()")
         of = [self._take(self._locate(metric)) for metric in (pairwise_precision, pairwise_recall)]
-        P, R = (part.flat for part in of if isinstance(part, Draws))
+        own = (part.posterior if isinstance(part, PooledDraws) else part for part in of)
+        P, R = (part.flat for part in own if isinstance(part, Draws))
         predicted = np.array([sample.known(Known(PREDICTED_LINKS)) for sample in self.samples])
         true = np.median(predicted * P / np.where(R > 0, R, np.inf), axis=1, keepdims=True)
         loss = false * predicted * (1 - P) + missed * true * (1 - R)
