@@ -32,6 +32,7 @@ from erbayes.units.shared import Overlaps
 
 RECORDS, DRAWS, POSTERIOR = 40_000, 100, 400
 CELL = ["design", "metric", "population"]
+WAYS = ("closed form", "draws", "average", "span", "quoted")
 Errors = tuple[sim.Mechanism, ...]
 
 
@@ -97,15 +98,8 @@ def find_ends(taken: dict[str, Units], design: Design, overlaps: Overlaps, seed:
     closed, draws = moved.closed.interval(), moved.posterior.interval()
     widest = np.stack([np.minimum(closed, draws)[:, 0], np.maximum(closed, draws)[:, 1]], axis=-1)
     pool = MODEL * draws + (1 - MODEL) * closed
-    ways = {
-        "closed form": closed,
-        "draws": draws,
-        "average": pool,
-        "span": widest,
-        "quoted": moved.interval(),
-    }
     found = {"metric": [m.name for m in PR], "spans": moved.spans}
-    for way, ends in ways.items():
+    for way, ends in zip(WAYS, (closed, draws, pool, widest, moved.interval()), strict=True):
         found |= {f"{way} lower": ends[:, 0], f"{way} upper": ends[:, 1]}
     return pd.DataFrame(found)
 
@@ -140,10 +134,10 @@ def run(file: Path, samples: int, only: str) -> pd.DataFrame:
 def judge(runs: pd.DataFrame) -> pd.DataFrame:
     """Return coverage and interval score, one row per cell and way."""
     tables = []
-    for way in (name.removesuffix(" lower") for name in runs if name.endswith(" lower")):
-        lower, upper = runs[f"{way} lower"], runs[f"{way} upper"]
-        miss = np.maximum(lower - runs.truth, runs.truth - upper).clip(lower=0)
-        miss = miss.where(miss > 1e-12, 0.0)  # rounding of differences that are certain
+    for way in WAYS:
+        lower, upper, truth = (runs[name].to_numpy() for name in (f"{way} lower", f"{way} upper", "truth"))
+        miss = np.maximum(lower - truth, truth - upper)
+        miss = np.where(miss > 1e-12, miss, 0.0)  # rounding of differences that are certain
         judged = runs[CELL].assign(way=way, coverage=miss == 0, score=upper - lower + 40 * miss)
         tables.append(judged.groupby([*CELL, "way"], sort=False)[["coverage", "score"]].mean())
     return pd.concat(tables)

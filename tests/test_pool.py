@@ -244,6 +244,8 @@ def test_a_closed_form_with_draws():
     assert (quoted.table(errors=True)[["lower_mcse", "upper_mcse"]] == 0).all(axis=None)
     between = np.corrcoef(quoted.flat.T)[0, 1]
     assert between == pytest.approx(closed.cov[0, 1] / np.sqrt(np.prod(np.diag(closed.cov))), abs=0.06)
+    beside = eb.side_by_side({"model": quoted}, [R, m.b3_recall]).table()
+    assert beside[["ess_bulk", "r_hat"]].isna().all(axis=None), "chains say nothing of a closed form"
     last = quoted.part([1])
     np.testing.assert_array_equal(last.interval(), quoted.interval()[[1]])
     assert last.reasons == ("",) and last.sd == closed.sd[1]

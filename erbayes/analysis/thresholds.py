@@ -341,7 +341,8 @@ def thresholds(
     Warns
     -----
     Alarm
-        If edges inside labelled entities have lower scores than those that leave them, as distances have.
+        If edges inside labelled entities have lower scores than those that leave them, as distances have, and
+        for what the engine says of its result.
 
     Raises
     ------
@@ -386,7 +387,7 @@ def thresholds(
         predictions = read_clusters(edges, labels, records, columns) if columns else edges
         by_name = {str(threshold): predictions[threshold] for threshold in levels.tolist()}
         compared = estimate_jointly(by_name, labels, design, _with_defined(metrics), engine=engine, rng=rng)
-        return _make_curve(levels, metrics, compared.joint, compared.samples)
+        return _warn_of(_make_curve(levels, metrics, compared.joint, compared.samples))
     table = Edges.of(load_edges(edges, score), records, score)
     levels = table.thresholds(at)
     refuse_many(f"{len(levels):,} thresholds", len(levels), len(metrics), "fewer thresholds")
@@ -394,7 +395,14 @@ def thresholds(
         warnings.warn(alarm, Alarm, stacklevel=2)
     samples = tuple(Sample(units, design) for units in table.units(labels, levels))
     joint = need_paired(find_engine(engine)).paired(samples, _with_defined(metrics), rng)
-    return _make_curve(levels, metrics, joint, samples)
+    return _warn_of(_make_curve(levels, metrics, joint, samples))
+
+
+def _warn_of(curve: Curve) -> Curve:
+    """Warn of what the engine says of its result."""
+    for said in curve.joint.alarms:
+        warnings.warn(said, Alarm, stacklevel=3)
+    return curve
 
 
 def load_edges(edges: Any, score: str | None) -> Any:
