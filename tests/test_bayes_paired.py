@@ -55,6 +55,10 @@ def test_each_prediction_has_the_row_of_the_front_door(design, kind):
     metrics, engine = [R, m.cluster_recall, P, m.entities], kind(draws=400)
     given = {"metrics": metrics, "engine": engine, "rng": 7}
     joint = eb.compare({"good": GOOD, "poor": POOR}, labels, drawn, **given)
+    closed = eb.compare({"good": GOOD, "poor": POOR}, labels, drawn, metrics).joint
+    quoted = np.ix_([1, 5], [1, 5])
+    np.testing.assert_allclose(joint.joint.cov[quoted], closed.cov[quoted], rtol=1e-9)
+    assert joint.joint.cov[0, 0] == pytest.approx(joint.joint.values[..., 0].var(ddof=1))
     for name, prediction in (("good", GOOD), ("poor", POOR)):
         alone = eb.estimate(prediction, labels, drawn, **given)
         for level in (0.5, 0.95):

@@ -82,6 +82,13 @@ class PooledDraws(Draws):
         return np.asarray(self._replace_quoted(super(PooledDraws, self).sd, lambda closed: closed.sd))
 
     @property
+    def cov(self) -> FloatArray:
+        """Return the covariances over draws, (k, k), and those of the closed form between what is quoted."""
+        cov, quoted = super(PooledDraws, self).cov, self.comes_from(QUOTED)
+        both = np.outer(quoted, quoted)
+        return cov if self.closed is None else np.where(both, self.closed.cov, cov)
+
+    @property
     def reasons(self) -> tuple[str, ...]:
         reasons = np.array(super(PooledDraws, self).reasons, dtype=object)
         return tuple(self._replace_quoted(reasons, lambda c: np.array(c.reasons, dtype=object)).tolist())
