@@ -189,7 +189,6 @@ def compare(
         A name as in `erbayes.estimate`, or an engine with a method `paired`. Each prediction has the
         estimate that it has there with this seed. Differences of a size model or pool average the quantiles
         of its draws and of the closed form, or span both. `"advised"` takes one engine for all predictions.
-        Of predictions that differ in few records, differences of the closed form are far shorter.
     rng : Generator, int or None
         The source of chance, for engines that need one. A seed makes results repeatable.
 

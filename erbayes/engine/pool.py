@@ -144,8 +144,9 @@ class PooledDraws(Draws):
 class PooledDifferences(PooledDraws):
     """Differences whose intervals average those of draws of a model and of a closed form, or span both.
 
-    They covered .90 or more in all of 32 cells, draws of the model alone .30 in the worst, and the closed
-    form .73 (benchmarks/model-differences.md).
+    They are cut to what both predictions leave possible, and covered .90 or more in all of 32 cells, where
+    draws of the model alone covered .25 in the worst, and the closed form .73
+    (benchmarks/model-differences.md).
     """
 
     closed: Normal = by_component(-1)
